@@ -1,0 +1,22 @@
+"""Multi-output polynomial networks and factorization machines by convex optimization, with a proven optimality gap."""
+
+from mopn import oracles, solvers
+from mopn.model import Model, load
+from mopn.problems import JointProblem, NetworkProblem, OutputLayerProblem
+from mopn.solvers import Result, Status, Trace, minimize
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "JointProblem",
+    "Model",
+    "NetworkProblem",
+    "OutputLayerProblem",
+    "Result",
+    "Status",
+    "Trace",
+    "load",
+    "minimize",
+    "oracles",
+    "solvers",
+]

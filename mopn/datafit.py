@@ -1,0 +1,110 @@
+"""F(O) = sum_i w_i l(y_i, o_i + offset_i): a loss bound to targets, sample weights and offset, and its dual side."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from mopn.losses import Loss, get_loss
+from mopn.regularizers import Regularizer
+from mopn.validation import check_offset, check_sample_weight, check_targets
+
+__all__ = ["DataFit"]
+
+_EPS = float(np.finfo(float).eps)
+
+
+class DataFit:
+    """The sum of losses over n samples as a function of the outputs O (n, m).
+
+    Parameters
+    ----------
+    loss : str or Loss
+    y : array-like
+        Labels (n,) for multi-class losses, targets (n,) or (n, m) for losses per output.
+    n : int
+        Number of samples.
+    sample_weight : array-like of shape (n,), optional
+        Nonnegative, not all zero; a weight of 2 equals a repeated row.
+    offset : array-like of shape (n,) or (n, m) or (m,), optional
+        Added to the outputs.
+    """
+
+    def __init__(self, loss: str | Loss, y: Any, n: int, sample_weight: Any = None, offset: Any = None) -> None:
+        self.loss = get_loss(loss)
+        self.y, self.n_outputs, self.classes = check_targets(y, n, self.loss)
+        self.weights = check_sample_weight(sample_weight, n)
+        self.offset = check_offset(offset, n, self.n_outputs)
+
+    @property
+    def smoothness(self) -> float:
+        """Lipschitz constant of the gradient with respect to O."""
+        largest = 1.0 if self.weights is None else float(self.weights.max())
+        return self.loss.smoothness(self.n_outputs) * largest
+
+    def value(self, O: np.ndarray) -> float:  # noqa: E741
+        """F(O)."""
+        return self._sum(self.loss.value(self.y, self._shifted(O)))
+
+    def value_gradient(self, O: np.ndarray) -> tuple[float, np.ndarray]:  # noqa: E741
+        """F(O) and G = dF/dO (n, m)."""
+        values, G = self.loss.value_gradient(self.y, self._shifted(O))
+        return self._sum(values), G if self.weights is None else G * self.weights[:, None]
+
+    def conjugate(self, G: np.ndarray) -> float:
+        """F*(G); G in the domain up to rounding."""
+        if self.weights is None:
+            total = float(self.loss.conjugate(self.y, G).sum())
+        else:
+            total = float(self.weights @ self.loss.conjugate(self.y, self._unweighted(G)))
+        return total if self.offset is None else total - float(np.vdot(G, self.offset))
+
+    def dual_value(self, G: np.ndarray, dual: float, regularizer: Regularizer, *, search: bool = True) -> float:
+        """Return a lower bound of the minimum of F + R from a gradient G: the largest -F*(s G) - R*(s G) over s.
+
+        Parameters
+        ----------
+        G : ndarray of shape (n, m)
+            A gradient of F.
+        dual : float
+            A proven upper bound of the dual norm of G pulled back to the weights.
+        regularizer : Regularizer
+            R; without one (strength 0) there is no certificate and the bound is -inf.
+        search : bool, default True
+            Search s in one dimension; without it s is 1, or the largest admissible scale below 1.
+        """
+        if not regularizer.active or not math.isfinite(dual):
+            return -math.inf
+        limit = min(self.loss.max_scale(self.y, self._unweighted(G)), regularizer.max_scale(dual))
+
+        def loss_of_bound(s: float) -> float:
+            return self.conjugate(s * G) + regularizer.conjugate(s * dual)
+
+        s = min(1.0, limit)
+        best = loss_of_bound(s)
+        if search:
+            upper = min(limit, 4.0)
+            found = minimize_scalar(
+                loss_of_bound, bounds=(0.0, upper), method="bounded", options={"xatol": 1e-6 * upper, "maxiter": 30}
+            )
+            best = min(best, float(found.fun), loss_of_bound(upper))
+        return -best
+
+    def rounding(self, fun: float, dual_value: float) -> float:
+        """Bound what rounding may add to a gap: n m terms in each of two sums, a few units in the last place each."""
+        terms = len(self.y) * self.n_outputs + 16
+        return terms * _EPS * (abs(fun) + abs(dual_value))
+
+    def _shifted(self, O: np.ndarray) -> np.ndarray:  # noqa: E741
+        return O if self.offset is None else O + self.offset
+
+    def _unweighted(self, G: np.ndarray) -> np.ndarray:
+        if self.weights is None:
+            return G
+        return G / np.where(self.weights > 0, self.weights, 1.0)[:, None]
+
+    def _sum(self, values: np.ndarray) -> float:
+        return float(values.sum() if self.weights is None else self.weights @ values)

@@ -1,0 +1,233 @@
+"""Designs: the data X (n, d) behind one interface, whatever its storage (dense, CSR, CSC) and augmentation.
+
+A design offers the products that kernels are made of, with X and with its elementwise square, and never a storage
+format. ``make_design`` checks and wraps what the user gave.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+__all__ = ["AugmentedDesign", "DenseDesign", "Design", "SparseDesign", "make_design"]
+
+# Rows of float32 data are converted to float64 in blocks of so many entries.
+_BLOCK = 1 << 20
+
+
+class Design(ABC):
+    """Data of ``shape`` (n, d), read-only."""
+
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def project(self, H: np.ndarray) -> np.ndarray:
+        """Return X H' (n, k) for H (k, d)."""
+
+    @abstractmethod
+    def project_squares(self, H: np.ndarray) -> np.ndarray:
+        """Return (X * X) H' (n, k)."""
+
+    @abstractmethod
+    def adjoint(self, R: np.ndarray) -> np.ndarray:
+        """Return R' X (k, d) for R (n, k)."""
+
+    @abstractmethod
+    def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
+        """Return R' (X * X) (k, d)."""
+
+    @abstractmethod
+    def gram(self, g: np.ndarray) -> np.ndarray:
+        """Return X' diag(g) X (d, d) for g (n,)."""
+
+    @property
+    @abstractmethod
+    def absolute(self) -> Design:
+        """The design of the absolute values."""
+
+    @cached_property
+    def squared_norms(self) -> np.ndarray:
+        """Squared lengths of the rows (n,)."""
+        return self.project_squares(np.ones((1, self.shape[1])))[:, 0]
+
+
+class DenseDesign(Design):
+    """Row-major dense data; float32 is kept, and converted block by block so that sums are in float64."""
+
+    def __init__(self, X: np.ndarray) -> None:
+        self.X = X
+        self.shape = X.shape
+
+    def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        n, d = self.shape
+        step = n if self.X.dtype == np.float64 else max(1, _BLOCK // d)
+        for first in range(0, n, step):
+            rows = slice(first, min(first + step, n))
+            yield rows, self.X[rows].astype(np.float64, copy=False)
+
+    def project(self, H: np.ndarray) -> np.ndarray:
+        return _stacked([X @ H.T for _, X in self._blocks()])
+
+    def project_squares(self, H: np.ndarray) -> np.ndarray:
+        return _stacked([(X * X) @ H.T for _, X in self._blocks()])
+
+    def adjoint(self, R: np.ndarray) -> np.ndarray:
+        return _summed(R[rows].T @ X for rows, X in self._blocks())
+
+    def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
+        return _summed(R[rows].T @ (X * X) for rows, X in self._blocks())
+
+    def gram(self, g: np.ndarray) -> np.ndarray:
+        return _summed((X * g[rows, None]).T @ X for rows, X in self._blocks())
+
+    @cached_property
+    def absolute(self) -> DenseDesign:
+        return DenseDesign(np.abs(self.X))
+
+
+class SparseDesign(Design):
+    """CSR or CSC data; only the stored entries are ever touched."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        self.shape = X.shape
+
+    @cached_property
+    def _squares(self) -> Any:
+        # The index arrays are shared, not copied.
+        return type(self.X)((self.X.data * self.X.data, self.X.indices, self.X.indptr), shape=self.X.shape)
+
+    def project(self, H: np.ndarray) -> np.ndarray:
+        return self.X @ np.ascontiguousarray(H.T)
+
+    def project_squares(self, H: np.ndarray) -> np.ndarray:
+        return self._squares @ np.ascontiguousarray(H.T)
+
+    def adjoint(self, R: np.ndarray) -> np.ndarray:
+        return (self.X.T @ R).T
+
+    def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
+        return (self._squares.T @ R).T
+
+    def gram(self, g: np.ndarray) -> np.ndarray:
+        return (self.X.T @ (sparse.diags_array(g) @ self.X)).toarray()
+
+    @cached_property
+    def absolute(self) -> SparseDesign:
+        return SparseDesign(abs(self.X))
+
+
+class AugmentedDesign(Design):
+    """[1, ..., 1, X] with ``ones`` leading 1-features, which are never stored."""
+
+    def __init__(self, base: Design, ones: int) -> None:
+        self.base, self.ones = base, ones
+        self.shape = base.shape[0], base.shape[1] + ones
+
+    def project(self, H: np.ndarray) -> np.ndarray:
+        return self.base.project(H[:, self.ones :]) + H[:, : self.ones].sum(axis=1)
+
+    def project_squares(self, H: np.ndarray) -> np.ndarray:
+        return self.base.project_squares(H[:, self.ones :]) + H[:, : self.ones].sum(axis=1)
+
+    def adjoint(self, R: np.ndarray) -> np.ndarray:
+        return np.hstack([np.repeat(R.sum(axis=0)[:, None], self.ones, axis=1), self.base.adjoint(R)])
+
+    def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
+        return np.hstack([np.repeat(R.sum(axis=0)[:, None], self.ones, axis=1), self.base.adjoint_squares(R)])
+
+    def gram(self, g: np.ndarray) -> np.ndarray:
+        q = self.ones
+        matrix = np.empty((self.shape[1], self.shape[1]))
+        matrix[:q, :q] = g.sum()
+        matrix[:q, q:] = self.base.adjoint(g[:, None])
+        matrix[q:, :q] = matrix[:q, q:].T
+        matrix[q:, q:] = self.base.gram(g)
+        return matrix
+
+    @cached_property
+    def absolute(self) -> AugmentedDesign:
+        return AugmentedDesign(self.base.absolute, self.ones)
+
+
+def make_design(X: Any, ones: int = 0) -> Design:
+    """Check X, wrap it, and put ``ones`` 1-features in front of it.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+        Finite numbers. Dense float64 and float32, CSR and CSC are used as they are, without a copy; everything else
+        is converted to float64 or CSR.
+    ones : int, default 0
+        Number of leading 1-features.
+
+    Raises
+    ------
+    TypeError
+        If X is not numeric.
+    ValueError
+        If X is not two-dimensional, is empty, or holds NaN or infinity.
+    """
+    design: Design
+    if sparse.issparse(X):
+        X = X if X.format in ("csr", "csc") else X.tocsr()
+        if X.dtype not in (np.float32, np.float64):
+            X = X.astype(_float_type(X.dtype))
+        _check_shape(X.shape)
+        _check_finite(X.data)
+        design = SparseDesign(X)
+    else:
+        X = np.asarray(X)
+        if X.dtype not in (np.float32, np.float64):
+            X = _to_float(X)
+        _check_shape(X.shape)
+        _check_finite(X)
+        design = DenseDesign(X)
+    return AugmentedDesign(design, ones) if ones else design
+
+
+def _to_float(X: np.ndarray) -> np.ndarray:
+    if X.dtype == object or X.dtype.kind in "USM":
+        try:
+            return X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"X must be numeric, got dtype {X.dtype}: {error}; encode strings and categories as numbers first"
+            ) from None
+    return X.astype(_float_type(X.dtype))
+
+
+def _float_type(dtype: np.dtype) -> type:
+    if dtype.kind not in "fiub":
+        raise TypeError(f"X must hold real numbers, got dtype {dtype}")
+    return np.float64
+
+
+def _check_shape(shape: tuple[int, ...]) -> None:
+    if len(shape) != 2:
+        raise ValueError(f"X must be two-dimensional (n, d), got shape {shape}; reshape a single feature to (n, 1)")
+    if shape[0] < 1:
+        raise ValueError(f"X has 0 samples (shape {shape}); give at least 2 rows to fit")
+    if shape[1] < 1:
+        raise ValueError(f"X has 0 features (shape {shape}); give at least 1 column")
+
+
+def _check_finite(values: np.ndarray) -> None:
+    if not np.isfinite(values).all():
+        raise ValueError("X contains NaN or infinity; impute or drop those entries first")
+
+
+def _stacked(blocks: list[np.ndarray]) -> np.ndarray:
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def _summed(terms: Iterator[np.ndarray]) -> np.ndarray:
+    total = next(terms)
+    for term in terms:
+        total = total + term
+    return total

@@ -1,0 +1,151 @@
+"""The two kernels K(h, x) of degree 2, and the quadratic forms h' Gamma_c h = sum_i G_ic K(h, x_i) they induce.
+
+``homogeneous``: K = <h, x>^2, polynomial networks. ``anova``: K = sum_{i<j} h_i x_i h_j x_j, factorization machines.
+Gamma_c = X' diag(G_c) X for the first; half of it with the diagonal taken out for the second (section 4 of Blondel et
+al., NIPS 2017).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from mopn.designs import Design
+from mopn.solvers.sphere import DenseStack
+
+__all__ = ["KERNELS", "GradientForms", "Kernel", "get_kernel"]
+
+_EPS = float(np.finfo(float).eps)
+_COLLATZ_STEPS = 20
+
+
+class Kernel(ABC):
+    """A kernel of degree 2.
+
+    Attributes
+    ----------
+    name : str
+    ones : int
+        How many 1-features give the model its linear and constant terms: ``anova`` uses distinct features only, so
+        one gives a linear term but no constant.
+    """
+
+    name: str
+    ones: int
+
+    @abstractmethod
+    def features(self, design: Design, H: np.ndarray) -> np.ndarray:
+        """Return K(h_r, x_i), shape (n, k), for H (k, d)."""
+
+    @abstractmethod
+    def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
+        """Return the stack Gamma (m, d, d) for G (n, m)."""
+
+    @abstractmethod
+    def products(self, design: Design, R: np.ndarray, H: np.ndarray) -> np.ndarray:
+        """Return (k, d), row r the product of h_r with the matrix Gamma of the column r of R (n, k).
+
+        Twice that is the gradient of sum_i R_ir K(h_r, x_i) with respect to h_r.
+        """
+
+
+class Homogeneous(Kernel):
+    """K(h, x) = <h, x>^2."""
+
+    name, ones = "homogeneous", 1
+
+    def features(self, design: Design, H: np.ndarray) -> np.ndarray:
+        P = design.project(H)
+        return np.multiply(P, P, out=P)
+
+    def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
+        return np.stack([design.gram(g) for g in np.ascontiguousarray(G.T)])
+
+    def products(self, design: Design, R: np.ndarray, H: np.ndarray) -> np.ndarray:
+        return design.adjoint(R * design.project(H))
+
+
+class Anova(Kernel):
+    """K(h, x) = sum_{i<j} h_i x_i h_j x_j = (<h, x>^2 - <h * h, x * x>) / 2."""
+
+    name, ones = "anova", 2
+
+    def features(self, design: Design, H: np.ndarray) -> np.ndarray:
+        P = design.project(H)
+        np.multiply(P, P, out=P)
+        P -= design.project_squares(H * H)
+        P *= 0.5
+        return P
+
+    def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
+        stack = 0.5 * np.stack([design.gram(g) for g in np.ascontiguousarray(G.T)])
+        diagonal = np.arange(design.shape[1])
+        stack[:, diagonal, diagonal] = 0.0
+        return stack
+
+    def products(self, design: Design, R: np.ndarray, H: np.ndarray) -> np.ndarray:
+        return 0.5 * (design.adjoint(R * design.project(H)) - H * design.adjoint_squares(R))
+
+
+KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (Homogeneous(), Anova())}
+
+
+def get_kernel(kernel: str | Kernel) -> Kernel:
+    """Return the kernel of a name (a kernel object is returned as it is)."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    if kernel not in KERNELS:
+        raise ValueError(f"kernel must be one of {', '.join(map(repr, KERNELS))}, got {kernel!r}")
+    return KERNELS[kernel]
+
+
+class GradientForms:
+    """The stack Gamma of a loss gradient G (n, m), matrix-free: what oracles use where d x d is too large.
+
+    Implements the ``Stack`` protocol of ``mopn.solvers.sphere``; ``dense`` forms the matrices.
+    """
+
+    def __init__(self, kernel: Kernel, design: Design, G: np.ndarray) -> None:
+        self.kernel, self.design, self.G = kernel, design, G
+        self.shape = G.shape[1], design.shape[1]
+
+    def forms(self, H: np.ndarray) -> np.ndarray:
+        """Return q (k, m), the values h_r' Gamma_c h_r for the rows of H (k, d)."""
+        return self.kernel.features(self.design, H).T @ self.G
+
+    def products(self, W: np.ndarray, H: np.ndarray) -> np.ndarray:
+        """Return (k, d), whose row r is (sum_c W_rc Gamma_c) h_r."""
+        return self.kernel.products(self.design, self.G @ W.T, H)
+
+    def dense(self) -> DenseStack:
+        """Form the matrices, with a bound of the rounding errors made in doing so."""
+        # A sum of n products of three factors errs by (n + 3) eps times the sum of moduli, whose spectral norm is at
+        # most its trace sum_i |G_ic| ||x_i||^2 (a sum of positive semidefinite matrices in |x_i|).
+        error = (len(self.G) + 3) * _EPS * (self.design.squared_norms @ np.abs(self.G))
+        return DenseStack(self.kernel.gammas(self.design, self.G), error)
+
+    def bound(self, p: float) -> float:
+        """Proven upper bound of max ||q(h)||_p over unit h, without forming a matrix.
+
+        q(h) = sum_i K(h, x_i) G_i, so ||q(h)||_p <= |h|' A |h| with the nonnegative matrix A of weights ||G_i||_p and
+        the data |x_i|, and lambda_max(A) <= max_j (A u)_j / u_j for every positive u (Collatz and Wielandt). It ignores
+        that terms of different samples cancel, so it is loose.
+        """
+        weights = np.linalg.norm(self.G, p, axis=1)[:, None]
+        absolute = self.design.absolute
+        u = np.ones((1, self.shape[1]))
+        bound, best = math.inf, u
+        for _ in range(_COLLATZ_STEPS):
+            image = self.kernel.products(absolute, weights, u)
+            ratio = float(np.max(image / u))
+            if ratio < bound:
+                bound, best = ratio, u
+            if not image.max() > 0:
+                break
+            # A small multiple of u keeps the entries of features that never occur positive.
+            u = np.maximum(image, 0.0) / image.max() + 1e-3 * u
+        # anova subtracts the diagonal, so rounding is relative to the sum with it: the homogeneous kernel's.
+        whole = float(np.max(KERNELS["homogeneous"].products(absolute, weights, best) / best))
+        return max(bound, 0.0) + 4 * (len(self.G) + self.shape[1] + 10) * _EPS * whole

@@ -1,0 +1,216 @@
+"""Losses l(y, o) of outputs o (n, m): value, gradient, smoothness constant and conjugate, one value a row.
+
+Multi-class losses (Table 3 of Blondel et al., NIPS 2017) take integer labels y (n,) in 0..m-1 and have gradients
+whose rows sum to zero. Losses per output take targets Y (n, m) and add up over the outputs. Each is convex, smooth
+and at least 0. The conjugate l*(y, g) = sup_o <g, o> - l(y, o) is infinite outside its domain; ``max_scale`` says how
+far a gradient may be scaled within it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+from scipy.special import expit, xlogy
+
+__all__ = ["LOSSES", "Loss", "get_loss"]
+
+
+class Loss(ABC):
+    """A loss; ``value`` (n,), ``value_gradient`` (n,) and (n, m), ``conjugate`` (n,), ``max_scale`` a number.
+
+    Attributes
+    ----------
+    name : str
+    multiclass : bool
+        Whether y is labels (n,) rather than targets (n, m).
+    probabilistic : bool
+        Whether the outputs define probabilities.
+    """
+
+    name: str
+    multiclass: bool
+    probabilistic: bool = False
+
+    @abstractmethod
+    def smoothness(self, m: int) -> float:
+        """Lipschitz constant of o -> gradient for one row, in the 2-norm, with m outputs."""
+
+    def value(self, y: np.ndarray, O: np.ndarray) -> np.ndarray:  # noqa: E741
+        """Loss of every row, (n,)."""
+        return self.value_gradient(y, O)[0]
+
+    @abstractmethod
+    def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
+        """Loss of every row (n,) and its gradient with respect to the outputs (n, m)."""
+
+    @abstractmethod
+    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """Conjugate of every row at G (n, m), for G in its domain up to rounding."""
+
+    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
+        """Largest s with the conjugate finite at s * G, for a gradient G; inf where there is no limit."""
+        return math.inf
+
+    def probabilities(self, O: np.ndarray) -> np.ndarray:  # noqa: E741
+        """Probabilities (n, m) of the classes, or of each output being positive."""
+        raise TypeError(f"the loss {self.name!r} is not a probability model; use loss='logistic'")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class Logistic(Loss):
+    """Multi-class logistic: log(1 + sum_{c != y} exp(o_c - o_y))."""
+
+    name, multiclass, probabilistic = "logistic", True, True
+    # Added to o_c for c != y, as if it were an output: 0 here, 1 for the smoothed hinge.
+    cost = 0.0
+
+    def smoothness(self, m: int) -> float:
+        return 0.5
+
+    def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
+        rows = np.arange(len(y))
+        P = O - O[rows, y][:, None]
+        if self.cost:
+            P += self.cost
+        P[rows, y] = 0.0
+        top = np.argmax(P, axis=1)
+        largest = P[rows, top]
+        P -= largest[:, None]
+        np.exp(P, out=P)
+        # The largest term is exactly 1: left out of the sum, log1p keeps the digits of small losses.
+        P[rows, top] = 0.0
+        rest = P.sum(axis=1)
+        value = largest + np.log1p(rest)
+        P[rows, top] = 1.0
+        P /= (1.0 + rest)[:, None]
+        P[rows, y] = 0.0
+        P[rows, y] = -P.sum(axis=1)
+        return value, P
+
+    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        rows = np.arange(len(y))
+        Q = np.maximum(G, 0.0)
+        Q[rows, y] = np.maximum(1.0 + G[rows, y], 0.0)
+        return xlogy(Q, Q).sum(axis=1) - self.cost * (1.0 - Q[rows, y])
+
+    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
+        return _reciprocal(-G[np.arange(len(y)), y])
+
+    def probabilities(self, O: np.ndarray) -> np.ndarray:  # noqa: E741
+        P = np.exp(O - O.max(axis=1, keepdims=True))
+        return P / P.sum(axis=1, keepdims=True)
+
+
+class SmoothedHinge(Logistic):
+    """Smoothed multi-class hinge: log(1 + sum_{c != y} exp(1 + o_c - o_y)); a cost-shifted logistic loss.
+
+    Softmax of the outputs is not its probability model, as the shift depends on y.
+    """
+
+    name, probabilistic, cost = "smoothed-hinge", False, 1.0
+
+    def probabilities(self, O: np.ndarray) -> np.ndarray:  # noqa: E741
+        return Loss.probabilities(self, O)
+
+
+class SquaredHinge(Loss):
+    """Multi-class squared hinge: sum_{c != y} max(1 + o_c - o_y, 0)^2."""
+
+    name, multiclass = "squared-hinge", True
+
+    def smoothness(self, m: int) -> float:
+        return 2.0 * m
+
+    def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
+        rows = np.arange(len(y))
+        Z = np.maximum(1.0 + (O - O[rows, y][:, None]), 0.0)
+        Z[rows, y] = 0.0
+        value = np.einsum("ic,ic->i", Z, Z)
+        Z *= 2.0
+        Z[rows, y] = -Z.sum(axis=1)
+        return value, Z
+
+    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        rows = np.arange(len(y))
+        terms = G * (0.25 * G - 1.0)
+        return terms.sum(axis=1) - terms[rows, y]
+
+
+class Squared(Loss):
+    """Squared loss per output: (o - y)^2 / 2."""
+
+    name, multiclass = "squared", False
+
+    def smoothness(self, m: int) -> float:
+        return 1.0
+
+    def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
+        R = O - y
+        return 0.5 * np.einsum("ic,ic->i", R, R), R
+
+    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        return np.sum(G * (0.5 * G + y), axis=1)
+
+
+class BinaryLogistic(Loss):
+    """Binary logistic loss per output: log(1 + exp(-y o)), y in {-1, 1}."""
+
+    name, multiclass, probabilistic = "binary-logistic", False, True
+
+    def smoothness(self, m: int) -> float:
+        return 0.25
+
+    def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
+        margins = y * O
+        return np.logaddexp(0.0, -margins).sum(axis=1), -y * expit(-margins)
+
+    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        a = np.clip(-y * G, 0.0, 1.0)
+        return np.sum(xlogy(a, a) + xlogy(1.0 - a, 1.0 - a), axis=1)
+
+    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
+        return _reciprocal(np.abs(G))
+
+    def probabilities(self, O: np.ndarray) -> np.ndarray:  # noqa: E741
+        return expit(O)
+
+
+class BinarySquaredHinge(Loss):
+    """Binary squared hinge per output: max(1 - y o, 0)^2, y in {-1, 1}."""
+
+    name, multiclass = "binary-squared-hinge", False
+
+    def smoothness(self, m: int) -> float:
+        return 2.0
+
+    def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
+        Z = np.maximum(1.0 - y * O, 0.0)
+        return np.einsum("ic,ic->i", Z, Z), -2.0 * y * Z
+
+    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        a = -y * G
+        return np.sum(a * (0.25 * a - 1.0), axis=1)
+
+
+def _reciprocal(a: np.ndarray) -> float:
+    largest = float(a.max(initial=0.0))
+    return 1.0 / largest if largest > 0 else math.inf
+
+
+LOSSES: dict[str, Loss] = {
+    loss.name: loss
+    for loss in (Logistic(), SmoothedHinge(), SquaredHinge(), Squared(), BinaryLogistic(), BinarySquaredHinge())
+}
+
+
+def get_loss(loss: str | Loss) -> Loss:
+    """Return the loss of a name (a loss object is returned as it is)."""
+    if isinstance(loss, Loss):
+        return loss
+    if loss not in LOSSES:
+        raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))} or a Loss, got {loss!r}")
+    return LOSSES[loss]

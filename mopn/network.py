@@ -1,0 +1,66 @@
+"""A network: unit vectors H, output weights V, and the features K(X, H) on the training data, kept up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+__all__ = ["Network"]
+
+
+class Network:
+    """The point of a ``NetworkProblem``; immutable.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (k, d)
+        H, unit vectors in rows.
+    weights : ndarray of shape (k, m)
+        V.
+    features : ndarray of shape (n, k)
+        K(X, H), column-major; a new unit costs one new column.
+    """
+
+    def __init__(
+        self,
+        feature_map: Callable[[np.ndarray], np.ndarray],
+        basis: np.ndarray,
+        weights: np.ndarray,
+        features: np.ndarray | None = None,
+    ) -> None:
+        self._feature_map = feature_map
+        self.basis, self.weights = basis, weights
+        self.features = np.asfortranarray(feature_map(basis)) if features is None else features
+
+    @property
+    def n_units(self) -> int:
+        """Number of units k."""
+        return len(self.basis)
+
+    @property
+    def outputs(self) -> np.ndarray:
+        """Outputs on the training data (n, m), without offset."""
+        return self.features @ self.weights
+
+    def with_units(self, basis: np.ndarray) -> Network:
+        """Return the network with more units, whose weights are zero."""
+        features = np.asfortranarray(self._feature_map(basis))
+        return Network(
+            self._feature_map,
+            np.vstack([self.basis, basis]),
+            np.vstack([self.weights, np.zeros((len(basis), self.weights.shape[1]))]),
+            np.concatenate([self.features.T, features.T]).T,
+        )
+
+    def with_weights(self, weights: np.ndarray) -> Network:
+        """Return the network with other weights."""
+        return Network(self._feature_map, self.basis, weights, self.features)
+
+    def drop_zero_units(self) -> Network:
+        """Return the network without the units whose weights are all zero."""
+        alive = self.weights.any(axis=1)
+        if alive.all():
+            return self
+        features = self.features.T[alive].T
+        return Network(self._feature_map, self.basis[alive], self.weights[alive], features)

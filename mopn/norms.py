@@ -1,0 +1,145 @@
+"""Norms of weights V (k, m) that make rows or entries zero (Table 1 of Blondel et al., NIPS 2017).
+
+Each has its value, its dual norm, the prox of ``step * norm`` and the projection onto the ball of a radius.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+__all__ = ["NORMS", "Norm", "get_norm"]
+
+
+class Norm(ABC):
+    """A norm that adds up over the rows of V.
+
+    Attributes
+    ----------
+    name : str
+    exponent : float
+        The p of the dual norm, max over rows of ``||g_r||_p``.
+    """
+
+    name: str
+    exponent: float
+
+    @abstractmethod
+    def value(self, V: np.ndarray) -> float:
+        """Return the norm of V."""
+
+    def dual(self, G: np.ndarray) -> float:
+        """Return the dual norm of G (k, m): the largest ``||g_r||_p``; 0 for no rows."""
+        return float(np.linalg.norm(G, self.exponent, axis=1).max(initial=0.0))
+
+    @abstractmethod
+    def prox(self, V: np.ndarray, step: float) -> np.ndarray:
+        """Minimise ``step * norm(U) + ||U - V||^2 / 2`` over U."""
+
+    @abstractmethod
+    def shrinkage(self, V: np.ndarray, step: float) -> tuple[float, float]:
+        """Return the norm of ``prox(V, step)`` and minus its derivative in the step."""
+
+    def project(self, V: np.ndarray, radius: float) -> np.ndarray:
+        """Return the nearest point of the ball ``norm(U) <= radius``.
+
+        It is ``prox(V, step)`` with the step at which the norm equals the radius. That norm is convex, decreasing
+        and piecewise linear in the step, so Newton's method from 0 grows monotonically and ends at the root.
+        """
+        step = 0.0
+        while True:
+            value, slope = self.shrinkage(V, step)
+            new = step + (value - radius) / slope if value > radius and slope > 0 else step
+            if not new > step:
+                break
+            step = new
+        U = self.prox(V, step)
+        excess = self.value(U)
+        return U * (radius / excess) if excess > radius else U
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class L1(Norm):
+    """Sum of all absolute entries; dual: the largest."""
+
+    name, exponent = "l1", math.inf
+
+    def value(self, V: np.ndarray) -> float:
+        return float(np.abs(V).sum())
+
+    def prox(self, V: np.ndarray, step: float) -> np.ndarray:
+        return V - np.clip(V, -step, step)
+
+    def shrinkage(self, V: np.ndarray, step: float) -> tuple[float, float]:
+        return _soft_threshold(np.abs(V), step)
+
+
+class L1L2(Norm):
+    """Sum of the rows' Euclidean lengths (group lasso); dual: the largest length."""
+
+    name, exponent = "l1/l2", 2.0
+
+    def value(self, V: np.ndarray) -> float:
+        return float(np.linalg.norm(V, axis=1).sum())
+
+    def prox(self, V: np.ndarray, step: float) -> np.ndarray:
+        lengths = np.linalg.norm(V, axis=1, keepdims=True)
+        kept = lengths > step
+        return V * np.where(kept, 1.0 - step / np.where(kept, lengths, 1.0), 0.0)
+
+    def shrinkage(self, V: np.ndarray, step: float) -> tuple[float, float]:
+        return _soft_threshold(np.linalg.norm(V, axis=1), step)
+
+
+class L1Linf(Norm):
+    """Sum of the rows' largest absolute entries; dual: the largest row sum of absolute entries."""
+
+    name, exponent = "l1/linf", 1.0
+
+    def value(self, V: np.ndarray) -> float:
+        return float(np.abs(V).max(axis=1, initial=0.0).sum())
+
+    def prox(self, V: np.ndarray, step: float) -> np.ndarray:
+        level, _ = _clipping_levels(V, step)
+        return np.clip(V, -level[:, None], level[:, None])
+
+    def shrinkage(self, V: np.ndarray, step: float) -> tuple[float, float]:
+        level, count = _clipping_levels(V, step)
+        return float(level.sum()), float(np.sum(1.0 / count[level > 0]))
+
+
+def _soft_threshold(a: np.ndarray, step: float) -> tuple[float, float]:
+    """Sum of max(a - step, 0), and how many entries it runs over."""
+    kept = a > step
+    return float(np.sum(a[kept] - step)), float(np.count_nonzero(kept))
+
+
+def _clipping_levels(V: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return per row the level at which the prox of the l-infinity norm clips, and how many entries it clips.
+
+    By Moreau, the prox subtracts the projection onto the l1 ball of radius ``step``, which leaves the entries
+    clipped at the level u with sum_c max(|v_c| - u, 0) = step; u = 0 where the row's l1 norm is at most the step.
+    """
+    a = -np.sort(-np.abs(V), axis=1)
+    counts = np.arange(1, V.shape[1] + 1)
+    levels = (np.cumsum(a, axis=1) - step) / counts
+    # The number of clipped entries is the largest j whose j-th entry lies above (or at) the level of the first j.
+    count = V.shape[1] - np.argmax((a >= levels)[:, ::-1], axis=1)
+    level = levels[np.arange(len(V)), count - 1]
+    return np.maximum(level, 0.0), count
+
+
+NORMS: dict[str, Norm] = {norm.name: norm for norm in (L1(), L1L2(), L1Linf())}
+
+
+def get_norm(norm: str | Norm) -> Norm:
+    """Return the norm of a name (a norm object is returned as it is)."""
+    if isinstance(norm, Norm):
+        return norm
+    if norm not in NORMS:
+        raise ValueError(f"norm must be one of {', '.join(map(repr, NORMS))}, got {norm!r}")
+    return NORMS[norm]

@@ -1,0 +1,7 @@
+"""Problems: what is minimised. Solvers reach them only through the oracles that they list."""
+
+from mopn.problems.joint import JointProblem
+from mopn.problems.network import NetworkProblem
+from mopn.problems.output_layer import OutputLayerProblem
+
+__all__ = ["JointProblem", "NetworkProblem", "OutputLayerProblem"]

@@ -1,0 +1,267 @@
+"""The convex problem over infinitely many units: (2) of Blondel et al. (NIPS 2017), as a penalty or in a ball."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mopn.datafit import DataFit
+from mopn.designs import make_design
+from mopn.kernels import GradientForms, Kernel, get_kernel
+from mopn.losses import Loss
+from mopn.network import Network
+from mopn.norms import Norm
+from mopn.oracles import Atoms, BasisOracle, basis_oracle
+from mopn.problems.joint import JointProblem
+from mopn.problems.output_layer import OutputLayerProblem
+from mopn.regularizers import Ball, Penalty, make_regularizer
+from mopn.solvers.interface import Measure
+from mopn.solvers.sphere.refinement import dual_vectors
+
+__all__ = ["NetworkProblem"]
+
+_EPS = float(np.finfo(float).eps)
+
+
+class Residual(NamedTuple):
+    """A network's objective and loss, and the loss gradient G = dF/dO (n, m) at its outputs."""
+
+    fun: float
+    loss: float
+    gradient: np.ndarray
+
+
+class NetworkProblem:
+    """Minimise F(U) + strength * Omega(U), or F(U) s.t. Omega(U) <= radius, over all units of the unit sphere.
+
+    F(U) = sum_i w_i l(y_i, o_i + offset_i) with outputs o_i = sum_r K(h_r, x_i) v_r: sums over samples, not means.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+        Data; dense float64/float32, CSR and CSC are used without a copy. Scale features to [-1, 1], say.
+    y : array-like
+        Labels (n,) of any type for the multi-class losses, targets (n,) or (n, m) for losses per output.
+    loss : str or Loss, default "logistic"
+        Multi-class: "logistic", "smoothed-hinge", "squared-hinge". Per output: "squared", "binary-logistic",
+        "binary-squared-hinge" (targets -1 and +1).
+    kernel : {"homogeneous", "anova"}, default "homogeneous"
+        K(h, x) = <h, x>^2 (polynomial networks), or sum_{i<j} h_i x_i h_j x_j (factorization machines).
+    norm : {"l1", "l1/l2", "l1/linf"}, default "l1/l2"
+        Omega. l1 gives every output its own units; the others share units between outputs.
+    strength : float, optional
+        Strength of the penalty; give this or ``radius``. See ``strength_max``.
+    radius : float, optional
+        Radius of the ball.
+    sample_weight : array-like of shape (n,), optional
+        A weight of 2 equals a repeated row.
+    offset : array-like of shape (n, m) or (m,), optional
+        Added to the outputs.
+    augment : bool, default False
+        Put 1-features in front of X (one for ``homogeneous``, two for ``anova``), which give the model its linear and
+        constant terms; they are not stored.
+
+    Notes
+    -----
+    The point is a :class:`mopn.network.Network`; results have ``basis`` (k, d), unit vectors, and ``weights`` (k, m).
+    Oracle: ``lmo``, which carries a proven bound over all units and so a certificate.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (200, 5))
+    >>> y = np.sign(X[:, 0] * X[:, 1]).astype(int)
+    >>> problem = mopn.NetworkProblem(X, y, norm="l1", strength=1.0)
+    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(), tol=1e-2)
+    >>> result.success, result.certified, result.basis.shape[1], result.weights.shape[1]
+    (True, True, 5, 2)
+    """
+
+    oracles = frozenset({"lmo"})
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        loss: str | Loss = "logistic",
+        kernel: str | Kernel = "homogeneous",
+        norm: str | Norm = "l1/l2",
+        strength: float | None = None,
+        radius: float | None = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+        augment: bool = False,
+    ) -> None:
+        self.kernel = get_kernel(kernel)
+        regularizer = make_regularizer(norm, strength, radius)
+        if not isinstance(regularizer, Ball | Penalty):
+            raise ValueError(f"norm={norm!r} makes no unit zero; a NetworkProblem takes 'l1', 'l1/l2' or 'l1/linf'")
+        self.regularizer = regularizer
+        self.augment = bool(augment)
+        self.design = make_design(X, ones=self.kernel.ones if augment else 0)
+        self.fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
+
+    @property
+    def norm(self) -> Norm:
+        """Omega."""
+        return self.regularizer.norm
+
+    @property
+    def classes(self) -> np.ndarray | None:
+        """Sorted distinct labels, for the multi-class losses."""
+        return self.fit.classes
+
+    def features(self, H: np.ndarray) -> np.ndarray:
+        """K(X, H), shape (n, k)."""
+        return self.kernel.features(self.design, H)
+
+    def network(self, basis: np.ndarray, weights: np.ndarray) -> Network:
+        """Return a point: unit vectors (k, d) and weights (k, m)."""
+        return Network(self.features, basis, weights)
+
+    def start(self, start: Any = None) -> Network:
+        """Return the empty network, or that of an earlier result or a pair (basis, weights).
+
+        Units are scaled to length 1, with the same outputs, and weights are moved into the ball where there is one.
+        """
+        d, m = self.design.shape[1], self.fit.n_outputs
+        if start is None:
+            return self.network(np.zeros((0, d)), np.zeros((0, m)))
+        basis, weights = (start.basis, start.weights) if hasattr(start, "basis") else start
+        basis, weights = np.array(basis, dtype=np.float64), np.array(weights, dtype=np.float64)
+        if basis.ndim != 2 or basis.shape[1] != d or weights.shape != (len(basis), m):
+            raise ValueError(
+                f"start must have basis (k, {d}) and weights (k, {m}), got shapes {basis.shape} and {weights.shape}"
+            )
+        if not (np.isfinite(basis).all() and np.isfinite(weights).all()):
+            raise ValueError("start contains NaN or infinity")
+        lengths = np.linalg.norm(basis, axis=1, keepdims=True)
+        alive = lengths[:, 0] > 0
+        basis, weights = basis[alive] / lengths[alive], weights[alive] * lengths[alive] ** 2
+        return self.network(basis, self.regularizer.prox(weights, 0.0))
+
+    def unpack(self, network: Network) -> dict[str, Any]:
+        """Named views of the point."""
+        flat = np.concatenate([network.basis.ravel(), network.weights.ravel()])
+        return {"x": flat, "basis": network.basis, "weights": network.weights}
+
+    # -- the oracle "lmo" -------------------------------------------------------------------------------------------
+
+    def residual(self, network: Network) -> Residual:
+        """Objective of a network, and G = dF/dO (n, m)."""
+        loss, G = self.fit.value_gradient(network.outputs)
+        return Residual(loss + self.regularizer.value(network.weights), loss, G)
+
+    def lmo(self, residual: Residual, oracle: str | BasisOracle = "auto") -> Atoms:
+        """Select units for a gradient, with a proven bound on every unit."""
+        if isinstance(oracle, str):
+            oracle = basis_oracle(self.norm, method=oracle)
+        return oracle(GradientForms(self.kernel, self.design, residual.gradient))
+
+    def gap(self, network: Network, residual: Residual, bound: float) -> float:
+        """Upper bound of ``residual.fun`` minus the minimum, given a bound of the dual norm; proven if the bound is.
+
+        The scaled gradient s G is a dual point; s is searched in one dimension. Rounding errors in the sums, and in
+        the outputs at which the objective was evaluated, are added.
+        """
+        lower = self.fit.dual_value(residual.gradient, bound, self.regularizer)
+        if not math.isfinite(lower):
+            return math.inf
+        k, d = network.basis.shape
+        sizes = np.abs(residual.gradient) @ np.abs(network.weights).sum(axis=0)
+        outputs = (k + 2 * d + 4) * _EPS * float(self.design.squared_norms @ sizes)
+        return max(residual.fun - lower, 0.0) + self.fit.rounding(residual.fun, lower) + outputs
+
+    def measure(self, network: Network, oracle: str | BasisOracle = "auto") -> Measure:
+        """Objective and proven gap, from scratch."""
+        fresh = self.network(network.basis, network.weights)
+        residual = self.residual(fresh)
+        return Measure(residual.fun, self.gap(fresh, residual, self.lmo(residual, oracle).bound))
+
+    def check_certificate(self, tol: float) -> None:
+        """Raise if a run is to stop on a gap and none can be known."""
+        if tol > 0 and not self.regularizer.active:
+            raise ValueError(
+                f"with strength=0 no certificate exists, so tol={tol} can never be reached; "
+                "give a positive strength or a radius, or tol=0 and limits (max_iter, max_units, max_time)"
+            )
+
+    def check_unregularized(self) -> None:
+        """Raise unless nothing restrains the weights."""
+        if self.regularizer.active:
+            raise ValueError("GECO minimises the loss alone: give strength=0, or use ConditionalGradient")
+
+    # -- refits and steps -------------------------------------------------------------------------------------------
+
+    def output_layer(self, network: Network) -> OutputLayerProblem:
+        """Return the convex refit of the weights with the units fixed."""
+        return OutputLayerProblem.from_parts(network.features, self.fit, self.regularizer)
+
+    def joint(self, network: Network) -> JointProblem:
+        """Return the non-convex refit of units and weights."""
+        return JointProblem(self.design, self.kernel, self.fit, self.regularizer, network.n_units)
+
+    def line(self, network: Network, residual: Residual, atoms: Atoms) -> Line:
+        """Return the segment of a plain conditional gradient step towards the best atom."""
+        return Line(self, network, residual, atoms.basis[:1])
+
+    # -- strengths --------------------------------------------------------------------------------------------------
+
+    def strength_max(self, oracle: str | BasisOracle = "auto") -> float:
+        """Proven upper bound of the smallest strength whose solution is zero: the dual norm of the gradient at 0.
+
+        Exact (up to rounding) where the oracle is: l1 with d <= 500, l1/linf by ``"enumerate"``.
+        """
+        return self.lmo(self.residual(self.start()), oracle).bound
+
+
+class Line:
+    """U(gamma) = (1 - gamma) U + gamma Delta, 0 <= gamma <= 1, with Delta an extreme point for the gradient at U.
+
+    In a ball, Delta is ``radius`` times the best atom. Under a penalty the same step is taken in the epigraph
+    {(U, omega): Omega(U) <= omega <= radius} (Harchaoui, Juditsky and Nemirovski, 2015), with the radius
+    ``objective / strength`` that no minimiser exceeds, as losses are nonnegative; its extreme points are that
+    multiple of the atom, if it is worth its penalty, and 0.
+    """
+
+    def __init__(self, problem: NetworkProblem, network: Network, residual: Residual, unit: np.ndarray) -> None:
+        self.problem, self.network, self.unit = problem, network, unit
+        feature = problem.features(unit)
+        G = residual.gradient
+        q = feature.T @ G
+        direction = -dual_vectors(q, problem.norm.exponent)
+        regularizer = problem.regularizer
+        size, price = _vertex_size(regularizer, residual.fun, -float(np.vdot(direction, q)))
+        self.weights = size * direction
+        self.outputs = network.outputs
+        self.step = feature @ self.weights - self.outputs
+        self.penalty = regularizer.value(network.weights)
+        self.vertex_penalty = price * size
+        self.gap = self.penalty - self.vertex_penalty - float(np.vdot(G, self.step))
+        self.curvature = problem.fit.smoothness
+        self.squared_length = float(np.vdot(self.step, self.step))
+
+    def value(self, gamma: float) -> float:
+        """Objective at U(gamma), with the penalty's upper bound (1 - gamma) Omega(U) + gamma Omega(Delta)."""
+        penalty = (1.0 - gamma) * self.penalty + gamma * self.vertex_penalty
+        return self.problem.fit.value(self.outputs + gamma * self.step) + penalty
+
+    def point(self, gamma: float) -> Network:
+        """Return the network U(gamma)."""
+        network = self.network.with_units(self.unit)
+        weights = np.vstack([(1.0 - gamma) * self.network.weights, gamma * self.weights])
+        return network.with_weights(weights)
+
+
+def _vertex_size(regularizer: Ball | Penalty, fun: float, value: float) -> tuple[float, float]:
+    """Return the norm of the extreme point, given the atom's value, and the price of a unit of norm."""
+    if isinstance(regularizer, Ball):
+        return regularizer.radius, 0.0
+    if value <= regularizer.strength:
+        return 0.0, regularizer.strength
+    if regularizer.strength == 0:
+        raise ValueError("plain steps need a bounded set: give a radius or a positive strength")
+    return fun / regularizer.strength, regularizer.strength

@@ -1,0 +1,152 @@
+"""The convex refit: the output layer V for fixed units, min_V F(Phi V) + R(V)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mopn.datafit import DataFit
+from mopn.losses import Loss
+from mopn.regularizers import Regularizer, SquaredL2, make_regularizer
+from mopn.solvers.interface import Evaluation, Measure
+
+__all__ = ["OutputLayerProblem"]
+
+_EPS = float(np.finfo(float).eps)
+
+
+class OutputLayerProblem:
+    """Minimise sum_i w_i l(y_i, (Phi V)_i + offset_i) + R(V) over V (k, m).
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, k)
+        Phi, the units' features; any fixed features will do.
+    y : array-like
+        Labels (n,) or targets (n, m), as the loss asks.
+    loss : str or Loss, default "logistic"
+    norm : {"l1", "l1/l2", "l1/linf", "squared-l2"}, default "l1/l2"
+        ``"squared-l2"`` means ``strength / 2 * ||V||^2``.
+    strength : float, optional
+        Strength of the penalty; give this or ``radius``.
+    radius : float, optional
+        Radius of the ball.
+    sample_weight : array-like of shape (n,), optional
+    offset : array-like of shape (n, m), optional
+
+    Notes
+    -----
+    The point is V flat, in C order. Oracles: ``composite`` and ``dual`` always, ``gradient`` where R is smooth
+    (``"squared-l2"``, or a strength of 0).
+    """
+
+    def __init__(
+        self,
+        features: Any,
+        y: Any,
+        loss: str | Loss = "logistic",
+        norm: str = "l1/l2",
+        strength: float | None = None,
+        radius: float | None = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+    ) -> None:
+        features = np.asarray(features, dtype=np.float64)
+        if features.ndim != 2:
+            raise ValueError(f"features must have shape (n, k), got {features.shape}")
+        if not np.isfinite(features).all():
+            raise ValueError("features contains NaN or infinity")
+        fit = DataFit(loss, y, len(features), sample_weight, offset)
+        self._assemble(features, fit, make_regularizer(norm, strength, radius))
+
+    @classmethod
+    def from_parts(cls, features: np.ndarray, fit: DataFit, regularizer: Regularizer) -> OutputLayerProblem:
+        """Make the problem from checked parts."""
+        problem = cls.__new__(cls)
+        problem._assemble(features, fit, regularizer)
+        return problem
+
+    def _assemble(self, features: np.ndarray, fit: DataFit, regularizer: Regularizer) -> None:
+        self.features, self.fit, self.regularizer = features, fit, regularizer
+        self.shape = features.shape[1], fit.n_outputs
+        self.bounds = None
+
+    @property
+    def oracles(self) -> frozenset[str]:
+        """Names of the oracles offered."""
+        smooth = isinstance(self.regularizer, SquaredL2) or (not self.regularizer.active)
+        return frozenset({"composite", "dual"} | ({"gradient"} if smooth else set()))
+
+    @cached_property
+    def curvature(self) -> float:
+        """Lipschitz constant of the smooth part's gradient."""
+        gram = self.features.T @ self.features
+        largest = np.linalg.eigvalsh(gram)[-1] if len(gram) else 0.0
+        return max(self.fit.smoothness * float(largest), float(np.finfo(float).tiny))
+
+    @cached_property
+    def _row_maxima(self) -> np.ndarray:
+        return np.abs(self.features).max(axis=1, initial=0.0)
+
+    def start(self, start: Any = None) -> np.ndarray:
+        """Return V flat: zero, or the given weights (k, m), moved into the ball where there is one."""
+        if start is None:
+            return np.zeros(self.shape).ravel()
+        V = np.asarray(getattr(start, "weights", start), dtype=np.float64)
+        if V.size != self.shape[0] * self.shape[1]:
+            raise ValueError(f"start must have shape {self.shape}, got {V.shape}")
+        V = V.reshape(self.shape)
+        # A prox with step 0 moves nothing under a penalty and projects onto a ball.
+        return self.regularizer.prox(V, 0.0).ravel()
+
+    def unpack(self, x: np.ndarray) -> dict[str, Any]:
+        """Named views of the point."""
+        return {"x": x, "weights": x.reshape(self.shape)}
+
+    def smooth_value(self, x: np.ndarray) -> float:
+        """F at V."""
+        return self.fit.value(self.features @ x.reshape(self.shape))
+
+    def smooth(self, x: np.ndarray) -> Evaluation:
+        """F and its gradient at V."""
+        value, G = self.fit.value_gradient(self.features @ x.reshape(self.shape))
+        return Evaluation(value, (self.features.T @ G).ravel(), G)
+
+    def regularizer_value(self, x: np.ndarray) -> float:
+        """R at a feasible V."""
+        return self.regularizer.value(x.reshape(self.shape))
+
+    def prox(self, x: np.ndarray, step: float) -> np.ndarray:
+        """Prox of R (projection onto the ball)."""
+        return self.regularizer.prox(x.reshape(self.shape), step).ravel()
+
+    def value_gradient(self, x: np.ndarray) -> Evaluation:
+        """Value and gradient of the whole objective, where R is smooth."""
+        value, gradient, G = self.smooth(x)
+        if isinstance(self.regularizer, SquaredL2):
+            value, gradient = value + self.regularizer_value(x), gradient + self.regularizer.strength * x
+        # The residual is kept so that ``dual_bound`` can use it; its gradient is that of F alone.
+        return Evaluation(value, gradient, G)
+
+    def dual_bound(self, at: Evaluation) -> float:
+        """Proven lower bound of the minimum from an evaluation at any point."""
+        if at.residual is None:
+            raise ValueError("the evaluation carries no loss gradient")
+        return self._dual_bound(at.residual, search=False)
+
+    def measure(self, x: np.ndarray) -> Measure:
+        """Objective and proven gap at V, from scratch."""
+        at = self.smooth(x)
+        fun = at.value + self.regularizer_value(x)
+        assert at.residual is not None
+        return Measure(fun, fun - self._dual_bound(at.residual, search=True))
+
+    def _dual_bound(self, G: np.ndarray, *, search: bool) -> float:
+        n = len(G)
+        pulled = self.features.T @ G
+        # Each entry of Phi' G is a sum of n products; a row has m of them, which the norm adds up at most.
+        error = (n + 3) * _EPS * float(self._row_maxima @ np.abs(G).sum(axis=1))
+        lower = self.fit.dual_value(G, self.regularizer.dual(pulled) + error, self.regularizer, search=search)
+        return lower - self.fit.rounding(lower, lower)

@@ -1,0 +1,24 @@
+"""The ground floor of mopn: the driver, the algorithms and the maximisers on the unit sphere.
+
+Nothing here knows a polynomial, a class label or a data set, and nothing imports from the rest of mopn.
+"""
+
+from mopn.solvers.conditional_gradient import GECO, ConditionalGradient
+from mopn.solvers.driver import Monitor, minimize
+from mopn.solvers.fista import FISTA
+from mopn.solvers.interface import Solver
+from mopn.solvers.lbfgs import LBFGS
+from mopn.solvers.result import Result, Status, Trace
+
+__all__ = [
+    "FISTA",
+    "GECO",
+    "LBFGS",
+    "ConditionalGradient",
+    "Monitor",
+    "Result",
+    "Solver",
+    "Status",
+    "Trace",
+    "minimize",
+]

@@ -1,0 +1,189 @@
+"""Conditional gradient over infinitely many units (Algorithm 1 of Blondel et al., NIPS 2017), and GECO."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from scipy.optimize import minimize_scalar
+
+from mopn.solvers.driver import Monitor
+from mopn.solvers.fista import FISTA
+from mopn.solvers.interface import Measure, Solver
+from mopn.solvers.lbfgs import LBFGS
+from mopn.solvers.result import Status
+
+__all__ = ["GECO", "ConditionalGradient"]
+
+REFITS = ("none", "output", "full")
+STEPS = ("open-loop", "line-search", "short")
+
+
+@dataclass(frozen=True)
+class _UnitByUnit(Solver):
+    """The part that conditional gradient and GECO share: select units, improve, drop what became zero."""
+
+    max_units: int | None = None
+    oracle: Any = "auto"
+    refit_tol: float = 1e-3
+    refit_iter: int = 1000
+    needs: ClassVar[frozenset[str]] = frozenset({"lmo"})
+
+    def __post_init__(self) -> None:
+        if self.max_units is not None and not (self.max_units >= 1 and int(self.max_units) == self.max_units):
+            raise ValueError(f"max_units must be an integer >= 1 or None, got {self.max_units!r}")
+        if not self.refit_tol > 0:
+            raise ValueError(f"refit_tol must be > 0, got {self.refit_tol!r}")
+        if not self.refit_iter >= 1:
+            raise ValueError(f"refit_iter must be >= 1, got {self.refit_iter!r}")
+
+    def measure(self, problem: Any, point: Any) -> Measure:
+        """Objective and proven gap, by this solver's own oracle."""
+        return problem.measure(point, self.oracle)
+
+    def _stop_if_full(self, network: Any, monitor: Monitor) -> None:
+        if self.max_units is not None and network.n_units >= self.max_units:
+            monitor.stop(Status.MAX_UNITS)
+
+
+@dataclass(frozen=True)
+class ConditionalGradient(_UnitByUnit):
+    """Conditional gradient with corrective refits: Algorithm 1 of Blondel et al. (NIPS 2017).
+
+    Parameters
+    ----------
+    max_units : int, optional
+        Largest number of units k; default no limit.
+    oracle : str or oracle, default "auto"
+        How units are selected: a method of :func:`mopn.oracles.basis_oracle`, or an oracle that it returned.
+    refit_tol : float, default 1e-3
+        Each refit stops at this relative duality gap (output layer) or relative decrease (full).
+    refit_iter : int, default 1000
+        Largest number of iterations of one refit (appendix D of the paper).
+    refit : {"output", "full", "none"}, default "output"
+        After each new unit, solve the convex problem in the output layer; or also the non-convex one in both
+        layers; or take a plain conditional gradient step.
+    step : {"line-search", "open-loop", "short"}, default "line-search"
+        Plain steps only: exact line search, 2 / (t + 2), or the short step with an adaptive smoothness constant
+        (Pedregosa et al., 2020).
+    output_solver : Solver, default FISTA()
+        The solver of the output-layer refit.
+    """
+
+    refit: str = "output"
+    step: str = "line-search"
+    output_solver: Solver = field(default_factory=FISTA)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.refit not in REFITS:
+            raise ValueError(f"refit must be one of {', '.join(map(repr, REFITS))}, got {self.refit!r}")
+        if self.step not in STEPS:
+            raise ValueError(f"step must be one of {', '.join(map(repr, STEPS))}, got {self.step!r}")
+
+    def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
+        """Select a unit, record the gap, refit or step; until the monitor ends the run."""
+        problem.check_certificate(monitor.tol)
+        network = start
+        improve = self._plain_step() if self.refit == "none" else self._refit
+        while True:
+            residual = problem.residual(network)  # G = dF/dO
+            atoms = problem.lmo(residual, self.oracle)  # a new unit, and a proven bound on all units
+            gap = problem.gap(network, residual, atoms.bound)
+            monitor(
+                network, fun=residual.fun, gap=gap, n_units=network.n_units, value=atoms.values[0], bound=atoms.bound
+            )
+            if problem.gap(network, residual, atoms.values[0]) <= monitor.tol * abs(residual.fun):
+                monitor.stop(Status.ESTIMATED)
+            self._stop_if_full(network, monitor)
+            network = improve(problem, network, residual, atoms, monitor).drop_zero_units()
+
+    def _refit(self, problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor) -> Any:
+        """Add the unit with weights zero, then refit the output layer and, if asked, both layers."""
+        network = network.with_units(atoms.basis[:1])
+        layer = monitor.solve(
+            problem.output_layer(network),
+            self.output_solver,
+            start=network.weights,
+            tol=self.refit_tol,
+            max_iter=self.refit_iter,
+        )
+        network = network.with_weights(layer.weights).drop_zero_units()
+        if self.refit == "full" and network.n_units:
+            joint = monitor.solve(
+                problem.joint(network), FISTA(), start=network, tol=self.refit_tol, max_iter=self.refit_iter
+            )
+            network = problem.network(joint.basis, joint.weights)
+        return network
+
+    def _plain_step(self) -> Callable[..., Any]:
+        """Return U <- (1 - gamma) U + gamma Delta as a function that remembers t and the smoothness it estimated."""
+        t, curvature = 0, math.nan
+
+        def step(problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor) -> Any:
+            nonlocal t, curvature
+            line = problem.line(network, residual, atoms)
+            if self.step == "open-loop":
+                gamma = 2.0 / (t + 2.0)
+            elif self.step == "line-search":
+                gamma = _line_search(line)
+            else:
+                gamma, curvature = _short_step(line, curvature)
+            t += 1
+            return line.point(gamma)
+
+        return step
+
+
+@dataclass(frozen=True)
+class GECO(_UnitByUnit):
+    """Greedy efficient component optimisation (Shalev-Shwartz, Gonen and Shamir, ICML 2011): a baseline.
+
+    Like conditional gradient with output-layer refits, but nothing bounds the weights: the problem must have
+    ``strength=0``, and there is no certificate.
+
+    Parameters
+    ----------
+    max_units, oracle, refit_tol, refit_iter
+        As for :class:`ConditionalGradient`; refits are by L-BFGS and stop at a projected gradient of ``refit_tol``.
+    """
+
+    def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
+        """Select a unit, refit all weights without a regulariser; until the monitor ends the run."""
+        problem.check_unregularized()
+        problem.check_certificate(monitor.tol)
+        network = start
+        while True:
+            residual = problem.residual(network)
+            atoms = problem.lmo(residual, self.oracle)
+            monitor(network, fun=residual.fun, n_units=network.n_units, value=atoms.values[0], bound=atoms.bound)
+            self._stop_if_full(network, monitor)
+            network = network.with_units(atoms.basis[:1])
+            layer = monitor.solve(
+                problem.output_layer(network),
+                LBFGS(gtol=self.refit_tol),
+                start=network.weights,
+                tol=0.0,
+                max_iter=self.refit_iter,
+            )
+            network = network.with_weights(layer.weights).drop_zero_units()
+
+
+def _line_search(line: Any) -> float:
+    """Exact line search on [0, 1]; never worse than not moving."""
+    found = minimize_scalar(line.value, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-10})
+    return min((0.0, float(found.x), 1.0), key=line.value)
+
+
+def _short_step(line: Any, curvature: float) -> tuple[float, float]:
+    """Take the step min(1, gap / (L ||D||^2)) with L backtracked until the quadratic model lies above the objective."""
+    curvature = line.curvature if math.isnan(curvature) else 0.5 * curvature
+    start = line.value(0.0)
+    while True:
+        gamma = min(1.0, line.gap / max(curvature * line.squared_length, math.ulp(0.0)))
+        model = start - gamma * line.gap + 0.5 * gamma**2 * curvature * line.squared_length
+        if line.value(gamma) <= model + 1e-14 * abs(start) or gamma * line.gap <= 1e-16 * abs(start):
+            return gamma, curvature
+        curvature *= 2.0

@@ -1,0 +1,99 @@
+"""What solvers ask of problems (the oracles), and what the driver asks of solvers.
+
+A problem lists the oracles that it offers in ``problem.oracles``; a solver lists those that it needs in
+``Solver.needs``. The protocols below say which methods each name stands for.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mopn.solvers.driver import Monitor
+
+__all__ = ["Composite", "Evaluation", "Measure", "Problem", "Smooth", "Solver"]
+
+
+class Evaluation(NamedTuple):
+    """Value and gradient at a point, and the loss gradient (n, m) they came from (None where there is none)."""
+
+    value: float
+    gradient: np.ndarray
+    residual: np.ndarray | None = None
+
+
+class Measure(NamedTuple):
+    """A point measured from scratch: its objective and its proven gap (inf where nothing is known)."""
+
+    fun: float
+    gap: float
+
+
+class Problem(Protocol):
+    """What every problem offers, whatever its oracles are."""
+
+    @property
+    def oracles(self) -> frozenset[str]:
+        """Names of the oracles offered, of "gradient", "composite", "lmo", "dual"."""
+        ...
+
+    def start(self, start: Any = None) -> Any:
+        """Turn what the user gave as a start (None: the default one) into a feasible point of its own."""
+        ...
+
+    def measure(self, point: Any) -> Measure:
+        """Objective and proven gap of a point, from scratch."""
+        ...
+
+    def unpack(self, point: Any) -> dict[str, Any]:
+        """Named views of a point for the result; "x" is the flat array."""
+        ...
+
+
+class Smooth(Problem, Protocol):
+    """The oracle "gradient": the whole objective is smooth, perhaps within bounds."""
+
+    bounds: Any
+
+    def value_gradient(self, x: np.ndarray) -> Evaluation:
+        """Value and gradient of the whole objective."""
+        ...
+
+
+class Composite(Problem, Protocol):
+    """The oracle "composite": a smooth part plus a regulariser with a prox (or projection)."""
+
+    curvature: float
+
+    def smooth(self, x: np.ndarray) -> Evaluation:
+        """Value and gradient of the smooth part."""
+        ...
+
+    def smooth_value(self, x: np.ndarray) -> float:
+        """Value of the smooth part alone."""
+        ...
+
+    def regularizer_value(self, x: np.ndarray) -> float:
+        """Value of the regulariser at a point that ``prox`` returned."""
+        ...
+
+    def prox(self, x: np.ndarray, step: float) -> np.ndarray:
+        """Minimise ``regulariser(u) + ||u - x||^2 / (2 step)`` over u."""
+        ...
+
+
+class Solver(ABC):
+    """Options of an algorithm and its loop; the driver owns time, limits, printing and the best point."""
+
+    needs: ClassVar[frozenset[str]]
+
+    @abstractmethod
+    def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
+        """Loop for ever, calling ``monitor(point, fun=..., gap=...)`` once an iteration; the monitor ends the run."""
+
+    def measure(self, problem: Any, point: Any) -> Measure:
+        """Objective and proven gap of the final point, from scratch."""
+        return problem.measure(point)

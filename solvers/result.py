@@ -1,0 +1,123 @@
+"""What a run returns: its status, its trace and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+__all__ = ["Result", "Status", "Trace"]
+
+
+class Status(IntEnum):
+    """Why a run ended; ``status.message`` is a sentence that a user can act on."""
+
+    CONVERGED = 0
+    MAX_ITER = 1
+    MAX_TIME = 2
+    STALLED = 3
+    NONFINITE = 4
+    MAX_UNITS = 5
+    ESTIMATED = 6
+    INTERRUPTED = 7
+    CALLBACK_FAILED = 8
+    FAILED = 9
+    STOPPED = 99
+
+    @property
+    def message(self) -> str:
+        """The sentence that goes with this status."""
+        return _MESSAGES[self]
+
+
+_MESSAGES = {
+    Status.CONVERGED: "The stopping test holds: the tolerance is reached.",
+    Status.MAX_ITER: "max_iter iterations are done; raise max_iter to go on.",
+    Status.MAX_TIME: "max_time seconds have passed; raise max_time to go on.",
+    Status.STALLED: "No step decreases the objective any more at this floating-point precision.",
+    Status.NONFINITE: "The objective became infinite or NaN; the best point before that is returned. "
+    "Scale the features (to [-1, 1], say).",
+    Status.MAX_UNITS: "The network has max_units units; raise max_units to go on.",
+    Status.ESTIMATED: "The oracle finds no unit that would improve the objective by more than tol, "
+    "but its bound does not prove that there is none; a tighter oracle may.",
+    Status.INTERRUPTED: "Interrupted (Ctrl-C); the best point so far is returned.",
+    Status.CALLBACK_FAILED: "The callback raised an exception (see `error`); the best point so far is returned.",
+    Status.FAILED: "A numerical routine failed (see `error`); the best point so far is returned.",
+    Status.STOPPED: "The callback asked to stop (StopIteration).",
+}
+
+
+class Trace:
+    """The history of a run: named columns of equal length, one row an iteration.
+
+    ``trace["fun"]`` is a column as an array; ``trace.columns`` are the names. A value that a row lacks is NaN.
+    """
+
+    def __init__(self) -> None:
+        self._columns: dict[str, list[float]] = {}
+        self._length = 0
+
+    def append(self, **row: float) -> None:
+        """Add one row; new column names are filled with NaN above it."""
+        for name in row:
+            self._columns.setdefault(name, [np.nan] * self._length)
+        self._length += 1
+        for name, column in self._columns.items():
+            column.append(float(row.get(name, np.nan)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self._columns)
+
+    def to_dict(self) -> dict[str, list[float]]:
+        """Return a copy as a dictionary of lists (``pandas.DataFrame(trace.to_dict())`` is a table)."""
+        return {name: list(column) for name, column in self._columns.items()}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._columns:
+            raise KeyError(f"the trace has no column {name!r}; it has {', '.join(self.columns) or 'none yet'}")
+        return np.array(self._columns[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self)} rows: {', '.join(self.columns)})"
+
+
+class Result(OptimizeResult):
+    """Outcome of :func:`mopn.minimize`; a ``scipy.optimize.OptimizeResult`` in which every field is always there.
+
+    Attributes
+    ----------
+    x : ndarray
+        The best point, flat. Problems add named views of it: ``basis`` (k, d) and ``weights`` (k, m), say.
+    fun : float
+        The objective at the best point, recomputed from scratch at the end.
+    gap : float
+        Upper bound of ``fun`` minus the minimum; ``inf`` where nothing is known.
+    certified : bool
+        Whether ``gap`` is finite and proven, rounding errors included.
+    success : bool
+        Whether ``gap <= tol * abs(fun)`` or, for problems without a certificate, the solver's own stopping test holds.
+    status : Status
+        Why the run ended, and ``message``, a sentence on it.
+    nit : int
+        Iterations done.
+    time : float
+        Seconds in the solver; callbacks and printing do not count.
+    trace : Trace
+        One row an iteration.
+    error : Exception or None
+        What a callback or a numerical routine raised.
+    """

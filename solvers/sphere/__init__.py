@@ -1,0 +1,19 @@
+"""Maximisers of ||q(h)||_p on the unit sphere, q_c(h) = h' Gamma_c h, for a stack of symmetric matrices Gamma_c.
+
+Pure linear algebra: p = inf, 2, 1 are the dual norms of l1, l1/l2 and l1/linf (Table 1 of Blondel et al., NIPS 2017).
+"""
+
+from mopn.solvers.sphere.enumeration import MAX_ENUMERATED, enumerate_signs
+from mopn.solvers.sphere.extremes import dominant_eigenvectors, lanczos
+from mopn.solvers.sphere.refinement import refine
+from mopn.solvers.sphere.stack import DenseStack, Stack
+
+__all__ = [
+    "MAX_ENUMERATED",
+    "DenseStack",
+    "Stack",
+    "dominant_eigenvectors",
+    "enumerate_signs",
+    "lanczos",
+    "refine",
+]

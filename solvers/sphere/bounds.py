@@ -1,0 +1,73 @@
+"""Proven upper bounds of max ||q(h)||_p over the unit sphere, for a dense stack; exact for p = inf.
+
+Every bound adds the backward errors of the routines behind it: a symmetric eigen-solver's eigenvalues are those of
+A + E with ||E||_2 <= _EIGEN * d * eps * ||A||_F, and an inner product of length N errs by at most N * eps times the
+product of the norms.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mopn.solvers.sphere.stack import DenseStack
+
+__all__ = ["upper_bound"]
+
+_EPS = float(np.finfo(float).eps)
+_EIGEN = 4.0
+
+
+def upper_bound(stack: DenseStack, p: float) -> float:
+    """Return the least of the cheap bounds for this p, plus what forming the matrices may have lost."""
+    m, _ = stack.shape
+    if p == math.inf or m == 1:
+        bound = _largest_eigenvalue(stack)
+    elif p == 2:
+        bound = min(_gram(stack), _sum_of_squares(stack))
+    else:
+        bound = min(_sum_of_moduli(stack), math.sqrt(m) * min(_gram(stack), _sum_of_squares(stack)))
+    return (bound + float(np.linalg.norm(stack.error, p))) * (1 + 8 * _EPS)
+
+
+def eigen_error(matrix: np.ndarray) -> float:
+    """Bound of the error of any computed eigenvalue of a symmetric matrix."""
+    return _EIGEN * len(matrix) * _EPS * float(np.linalg.norm(matrix))
+
+
+def _largest_eigenvalue(stack: DenseStack) -> float:
+    """p = inf, exact: max_c ||Gamma_c||_2."""
+    values, _ = stack.eigen
+    errors = [eigen_error(matrix) for matrix in stack.matrices]
+    return float(np.max(np.abs(values).max(axis=1) + errors))
+
+
+def _gram(stack: DenseStack) -> float:
+    """p = 2: ||q(h)||_2 <= sqrt(lambda_max(M)), M_ce = <Gamma_c, Gamma_e>, as hh' has Frobenius norm 1."""
+    m, d = stack.shape
+    flat = stack.matrices.reshape(m, d * d)
+    gram = flat @ flat.T
+    error = eigen_error(gram) + d * d * _EPS * float(np.sum(flat**2))
+    return math.sqrt(max(float(np.linalg.eigvalsh(gram)[-1]), 0.0) + error)
+
+
+def _sum_of_squares(stack: DenseStack) -> float:
+    """p = 2: sum_c (h' Gamma_c h)^2 <= h' (sum_c Gamma_c^2) h."""
+    m, d = stack.shape
+    flat = stack.matrices.transpose(1, 0, 2).reshape(d, m * d)
+    squares = flat @ flat.T
+    error = eigen_error(squares) + m * d * _EPS * float(np.sum(flat**2))
+    return math.sqrt(max(float(np.linalg.eigvalsh(squares)[-1]), 0.0) + error)
+
+
+def _sum_of_moduli(stack: DenseStack) -> float:
+    """p = 1: sum_c |h' Gamma_c h| <= h' (sum_c |Gamma_c|) h with the matrix absolute value."""
+    values, vectors = stack.eigen
+    moduli = np.sum((vectors * np.abs(values)[:, None, :]) @ vectors.transpose(0, 2, 1), axis=0)
+    moduli = 0.5 * (moduli + moduli.T)
+    # Twice the eigen-solver's error for each |Gamma_c|: once for its decomposition, once for the product formed of it.
+    error = eigen_error(moduli) + 2.0 * sum(eigen_error(matrix) for matrix in stack.matrices)
+    return max(float(np.linalg.eigvalsh(moduli)[-1]), 0.0) + error

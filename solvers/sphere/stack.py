@@ -1,0 +1,70 @@
+"""A stack of m symmetric d x d matrices: dense here; a matrix-free one need only offer the same four methods."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from mopn.solvers.sphere import bounds
+
+__all__ = ["DenseStack", "Stack"]
+
+
+class Stack(Protocol):
+    """What the maximisers ask of a stack of symmetric matrices Gamma (m, d, d)."""
+
+    shape: tuple[int, int]
+
+    def forms(self, H: np.ndarray) -> np.ndarray:
+        """Return q (k, m), the values h_r' Gamma_c h_r for the rows of H (k, d)."""
+        ...
+
+    def products(self, W: np.ndarray, H: np.ndarray) -> np.ndarray:
+        """Return (k, d), whose row r is (sum_c W_rc Gamma_c) h_r."""
+        ...
+
+    def bound(self, p: float) -> float:
+        """Proven upper bound of max ||q(h)||_p over unit vectors h, rounding errors included."""
+        ...
+
+
+class DenseStack:
+    """Dense stack.
+
+    Parameters
+    ----------
+    matrices : ndarray of shape (m, d, d)
+        Symmetric; only their symmetric part counts.
+    error : ndarray of shape (m,), optional
+        Bounds of the spectral norm of the errors made in forming the matrices; default 0.
+    """
+
+    def __init__(self, matrices: np.ndarray, error: np.ndarray | None = None) -> None:
+        self.matrices = 0.5 * (matrices + matrices.transpose(0, 2, 1))
+        self.error = np.zeros(len(matrices)) if error is None else error
+        self.shape = matrices.shape[0], matrices.shape[2]
+
+    @cached_property
+    def eigen(self) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues (m, d), ascending, and eigenvectors (m, d, d), in columns, of every matrix."""
+        values, vectors = np.linalg.eigh(self.matrices)
+        return values, vectors
+
+    def combine(self, W: np.ndarray) -> np.ndarray:
+        """Return the matrices sum_c W_rc Gamma_c, shape (k, d, d), for the rows of W (k, m)."""
+        m, d = self.shape
+        return (W @ self.matrices.reshape(m, d * d)).reshape(len(W), d, d)
+
+    def forms(self, H: np.ndarray) -> np.ndarray:
+        """Return q (k, m), the values h_r' Gamma_c h_r for the rows of H (k, d)."""
+        return np.einsum("cdk,kd->kc", self.matrices @ H.T, H)
+
+    def products(self, W: np.ndarray, H: np.ndarray) -> np.ndarray:
+        """Return (k, d), whose row r is (sum_c W_rc Gamma_c) h_r."""
+        return np.einsum("kc,cdk->kd", W, self.matrices @ H.T)
+
+    def bound(self, p: float) -> float:
+        """Proven upper bound of max ||q(h)||_p over unit vectors h, rounding errors included."""
+        return bounds.upper_bound(self, p)
