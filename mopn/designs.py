@@ -91,7 +91,7 @@ class DenseDesign(Design):
 
 
 class SparseDesign(Design):
-    """CSR or CSC data; only the stored entries are ever touched."""
+    """CSR or CSC data without duplicate entries; only the stored entries are ever touched."""
 
     def __init__(self, X: Any) -> None:
         self.X = X
@@ -99,8 +99,9 @@ class SparseDesign(Design):
 
     @cached_property
     def _squares(self) -> Any:
-        # The index arrays are shared, not copied.
-        return type(self.X)((self.X.data * self.X.data, self.X.indices, self.X.indptr), shape=self.X.shape)
+        # In float64: rounded squares would not cancel in the anova kernel. The index arrays are shared, not copied.
+        data = self.X.data.astype(np.float64, copy=False)
+        return type(self.X)((data * data, self.X.indices, self.X.indptr), shape=self.X.shape)
 
     def project(self, H: np.ndarray) -> np.ndarray:
         return self.X @ np.ascontiguousarray(H.T)
@@ -162,7 +163,7 @@ def make_design(X: Any, ones: int = 0) -> Design:
     ----------
     X : array-like or sparse matrix of shape (n, d)
         Finite numbers. Dense float64 and float32, CSR and CSC are used as they are, without a copy; everything else
-        is converted to float64 or CSR.
+        is converted to float64 or CSR. CSR and CSC whose indices are unsorted or repeated are copied and put in order.
     ones : int, default 0
         Number of leading 1-features.
 
@@ -179,6 +180,10 @@ def make_design(X: Any, ones: int = 0) -> Design:
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(_float_type(X.dtype))
         _check_shape(X.shape)
+        if not X.has_canonical_format:
+            # An entry stored in parts could not be squared part by part; unsorted columns are sorted on the way.
+            X = X.copy()
+            X.sum_duplicates()
         _check_finite(X.data)
         design = SparseDesign(X)
     else:
@@ -192,7 +197,7 @@ def make_design(X: Any, ones: int = 0) -> Design:
 
 
 def _to_float(X: np.ndarray) -> np.ndarray:
-    if X.dtype == object or X.dtype.kind in "USM":
+    if X.dtype == object or X.dtype.kind in "US":
         try:
             return X.astype(np.float64)
         except (TypeError, ValueError) as error:

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from mopn.designs import Design
-from mopn.solvers.sphere import DenseStack
+from mopn.solvers.sphere import DenseStack, power_of_two
 
 __all__ = ["KERNELS", "GradientForms", "Kernel", "get_kernel"]
 
@@ -118,6 +118,11 @@ class GradientForms:
     def products(self, W: np.ndarray, H: np.ndarray) -> np.ndarray:
         """Return (k, d), whose row r is (sum_c W_rc Gamma_c) h_r."""
         return self.kernel.products(self.design, self.G @ W.T, H)
+
+    def scaled(self) -> tuple[GradientForms, float]:
+        """Return the forms over a power of two, exactly, and that power."""
+        scale = power_of_two(float(np.abs(self.G).max()))
+        return GradientForms(self.kernel, self.design, self.G / scale), scale
 
     def dense(self) -> DenseStack:
         """Form the matrices, with a bound of the rounding errors made in doing so."""

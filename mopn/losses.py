@@ -71,25 +71,36 @@ class Logistic(Loss):
     def smoothness(self, m: int) -> float:
         return 0.5
 
+    def value(self, y: np.ndarray, O: np.ndarray) -> np.ndarray:  # noqa: E741
+        _, _, largest, rest = self._exponentials(y, O)
+        return largest + np.log1p(rest)
+
     def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
         rows = np.arange(len(y))
-        P = O - O[rows, y][:, None]
-        if self.cost:
-            P += self.cost
-        P[rows, y] = 0.0
-        top = np.argmax(P, axis=1)
-        largest = P[rows, top]
-        P -= largest[:, None]
-        np.exp(P, out=P)
-        # The largest term is exactly 1: left out of the sum, log1p keeps the digits of small losses.
-        P[rows, top] = 0.0
-        rest = P.sum(axis=1)
-        value = largest + np.log1p(rest)
+        P, top, largest, rest = self._exponentials(y, O)
         P[rows, top] = 1.0
         P /= (1.0 + rest)[:, None]
         P[rows, y] = 0.0
         P[rows, y] = -P.sum(axis=1)
-        return value, P
+        return largest + np.log1p(rest), P
+
+    def _exponentials(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, ...]:  # noqa: E741
+        """Return E = exp(z - max z) of the margins z_c = cost + o_c - o_y (z_y = 0) without its largest term, 1.
+
+        Also the largest term's column, max z, and the row sums of E. The term left out keeps, by log1p, the digits of
+        small losses.
+        """
+        rows = np.arange(len(y))
+        E = O - O[rows, y][:, None]
+        if self.cost:
+            E += self.cost
+            E[rows, y] = 0.0
+        top = np.argmax(E, axis=1)
+        largest = E[rows, top]
+        E -= largest[:, None]
+        np.exp(E, out=E)
+        E[rows, top] = 0.0
+        return E, top, largest, E.sum(axis=1)
 
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         rows = np.arange(len(y))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +16,11 @@ from mopn.losses import get_loss
 __all__ = ["Model", "load"]
 
 _FORMAT = 1
+_TARGETS = ("outputs", "vector", "labels", "indicator")
 # Predictions work through the rows in blocks, so that no (n, k) array is ever formed beyond a block.
 _BLOCK_ROWS = 8192
+# Outputs below this have probabilities proportional to exp(output), and some digits to spare before underflow.
+_DEEP = -500.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,20 +29,35 @@ class Model:
 
     Attributes
     ----------
-    basis : ndarray of shape (k, d) or (k, d + ones)
+    basis : ndarray of shape (k, d) or (k, ones + d)
         Units H; the leading columns belong to the 1-features if ``augment``.
     weights : ndarray of shape (k, m)
         Output weights V.
     kernel : str
         ``"homogeneous"`` or ``"anova"``.
     loss : str
-        The loss it was trained with; decides how outputs become predictions.
+        The loss it was trained with; decides how outputs become probabilities.
     augment : bool
         Whether 1-features stand in front of X.
-    offset : ndarray of shape (m,)
+    offset : ndarray of shape (m,) or float
         Added to the outputs.
     classes : ndarray of shape (m,) or None
-        Labels, if the model classifies.
+        Labels, if the model predicts labels: one for each output, or two for a single output, whose sign decides.
+    target : {"outputs", "vector", "labels", "indicator"}
+        What ``predict`` returns: the outputs (n, m); a single output as (n,); labels (n,); or whether each output is
+        positive, as 0 and 1 (n, m). By default ``"labels"`` if there are classes, else ``"outputs"``.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit together or a name is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> model = mopn.Model(np.array([[1.0, 0.0]]), np.array([[2.0]]), target="vector")
+    >>> model.predict([[3.0, 5.0]])
+    array([18.])
     """
 
     basis: np.ndarray
@@ -48,10 +67,54 @@ class Model:
     augment: bool = False
     offset: np.ndarray | float = 0.0
     classes: np.ndarray | None = None
+    target: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.target is None:
+            object.__setattr__(self, "target", "outputs" if self.classes is None else "labels")
+        if self.target not in _TARGETS:
+            raise ValueError(f"target must be one of {', '.join(map(repr, _TARGETS))}, got {self.target!r}")
+        if self.basis.ndim != 2 or self.weights.ndim != 2 or len(self.basis) != len(self.weights):
+            raise ValueError(
+                f"basis must be (k, d) and weights (k, m), got shapes {self.basis.shape} and {self.weights.shape}"
+            )
+        if self.n_features < 1:
+            raise ValueError(f"basis of shape {self.basis.shape} has no column beside those of the 1-features")
+        m = self.weights.shape[1]
+        if np.shape(self.offset) not in ((), (m,)):
+            raise ValueError(f"offset must be a number or of shape ({m},), got shape {np.shape(self.offset)}")
+        if self.target == "vector" and m != 1:
+            raise ValueError(f"target='vector' is for a single output, got {m} outputs")
+        count = 2 if m == 1 else m
+        if self.target == "labels" and (self.classes is None or self.classes.shape != (count,)):
+            got = None if self.classes is None else self.classes.shape
+            raise ValueError(f"labels from {m} outputs need classes of shape ({count},), got {got}")
 
     @classmethod
-    def from_result(cls, problem: Any, result: Any) -> Model:
-        """Return the model of a solved ``NetworkProblem``; a constant offset of the problem is kept."""
+    def from_result(cls, problem: Any, result: Any, *, classes: Any = None, target: str | None = None) -> Model:
+        """Return the model of a solved ``NetworkProblem``; a constant offset of the problem is kept.
+
+        Parameters
+        ----------
+        problem : NetworkProblem
+            What was solved.
+        result : Result, or anything with ``basis`` and ``weights``
+            The network.
+        classes : array-like of shape (m,), optional
+            Labels in place of the problem's; two of them for a single output.
+        target : str, optional
+            What ``predict`` returns; see :class:`Model`.
+
+        Returns
+        -------
+        Model
+            It shares no array with the result.
+
+        Raises
+        ------
+        ValueError
+            If the problem's offset differs between samples.
+        """
         offset = problem.fit.offset
         if offset is not None and not np.all(offset == offset[0]):
             raise ValueError("the problem's offset differs between samples, so it cannot be part of a model")
@@ -62,7 +125,8 @@ class Model:
             loss=problem.fit.loss.name,
             augment=problem.augment,
             offset=0.0 if offset is None else np.array(offset[0]),
-            classes=problem.classes,
+            classes=problem.classes if classes is None else np.asarray(classes),
+            target=target,
         )
 
     @property
@@ -97,47 +161,103 @@ class Model:
         return out
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the labels (n,) of a classifier with a multi-class loss, else the outputs (n, m)."""
+        """Return labels (n,), outputs (n, m) or (n,), or an indicator matrix (n, m), as ``target`` says.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        """
         outputs = self.outputs(X)
-        return outputs if self.classes is None else self.classes[np.argmax(outputs, axis=1)]
+        if self.target == "labels":
+            assert self.classes is not None
+            codes = np.argmax(outputs, axis=1) if outputs.shape[1] > 1 else (outputs[:, 0] > 0).astype(np.intp)
+            return self.classes[codes]
+        if self.target == "indicator":
+            return (outputs > 0).astype(np.int64)
+        return outputs[:, 0] if self.target == "vector" else outputs
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return probabilities (n, m), of the classes or of each output being positive."""
-        return get_loss(self.loss).probabilities(self.outputs(X))
+        """Return probabilities, of the classes (n, c) or of each output being positive (n, m).
+
+        Outputs that were trained each for one class against the rest are normalised to add up to 1.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Raises
+        ------
+        TypeError
+            If the loss is not a probability model.
+        """
+        loss, outputs = get_loss(self.loss), self.outputs(X)
+        if self.target != "labels" or loss.multiclass:
+            return loss.probabilities(outputs)
+        if outputs.shape[1] == 1:
+            return loss.probabilities(np.hstack([-outputs, outputs]))
+        outputs += np.maximum(_DEEP - outputs.max(axis=1, keepdims=True), 0.0)
+        P = loss.probabilities(outputs)
+        return P / P.sum(axis=1, keepdims=True)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a plain ``.npz`` file, which :func:`mopn.load` reads without pickle."""
-        classes = np.zeros(0) if self.classes is None else np.asarray(self.classes)
-        if classes.dtype == object:
-            classes = np.array([str(c) for c in classes]) if all(isinstance(c, str) for c in classes) else classes
-        if classes.dtype == object:
-            raise TypeError("classes of mixed types cannot be saved without pickle; use strings or numbers as labels")
-        np.savez(
-            path,
-            format=_FORMAT,
-            basis=self.basis,
-            weights=self.weights,
-            kernel=self.kernel,
-            loss=self.loss,
-            augment=self.augment,
-            offset=self.offset,
-            classes=classes,
-        )
+        """Write a plain ``.npz`` file, which :func:`mopn.load` reads without pickle.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file; it is used as it is, and an existing file is overwritten.
+
+        Raises
+        ------
+        TypeError
+            If the classes are of mixed or of other types than strings and numbers.
+        """
+        classes = _plain(self.classes)
+        with open(path, "wb") as file:
+            np.savez(
+                file,
+                format=_FORMAT,
+                basis=self.basis,
+                weights=self.weights,
+                kernel=self.kernel,
+                loss=self.loss,
+                augment=self.augment,
+                offset=self.offset,
+                classes=classes,
+                target=str(self.target),
+            )
 
 
 def load(path: str | os.PathLike[str]) -> Model:
     """Read a model that ``save`` wrote; neither pickle nor scikit-learn is needed.
 
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    Model
+
     Raises
     ------
+    OSError
+        If there is no such file.
     ValueError
         If the file is not such a model, or of a newer format.
     """
-    with np.load(path, allow_pickle=False) as file:
+    name = os.fspath(path)
+    try:
+        file = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, zipfile.BadZipFile):
+        raise ValueError(f"{name!r} is not a mopn model") from None
+    if not isinstance(file, np.lib.npyio.NpzFile):
+        raise ValueError(f"{name!r} is not a mopn model")
+    with file:
         if "format" not in file or "basis" not in file:
-            raise ValueError(f"{os.fspath(path)!r} is not a mopn model")
+            raise ValueError(f"{name!r} is not a mopn model")
         if int(file["format"]) > _FORMAT:
-            raise ValueError(f"{os.fspath(path)!r} was written by a newer mopn (format {int(file['format'])})")
+            raise ValueError(f"{name!r} was written by a newer mopn (format {int(file['format'])}); update mopn")
         classes = file["classes"]
         return Model(
             basis=file["basis"],
@@ -147,4 +267,16 @@ def load(path: str | os.PathLike[str]) -> Model:
             augment=bool(file["augment"]),
             offset=file["offset"],
             classes=classes if classes.size else None,
+            target=str(file["target"]),
         )
+
+
+def _plain(classes: np.ndarray | None) -> np.ndarray:
+    """Return labels as an array that needs no pickle; an empty one for None."""
+    if classes is None:
+        return np.zeros(0)
+    if classes.dtype == object and len({type(label) for label in classes}) == 1:
+        classes = np.array(classes.tolist())
+    if classes.dtype == object:
+        raise TypeError("classes of mixed types cannot be saved without pickle; use strings or numbers as labels")
+    return classes

@@ -48,6 +48,8 @@ class Norm(ABC):
         It is ``prox(V, step)`` with the step at which the norm equals the radius. That norm is convex, decreasing
         and piecewise linear in the step, so Newton's method from 0 grows monotonically and ends at the root.
         """
+        if self.value(V) <= radius:
+            return np.array(V)
         step = 0.0
         while True:
             value, slope = self.shrinkage(V, step)

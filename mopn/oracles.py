@@ -10,7 +10,7 @@ import numpy as np
 
 from mopn.kernels import GradientForms
 from mopn.norms import Norm, get_norm
-from mopn.solvers.sphere import DenseStack, dominant_eigenvectors, enumerate_signs, lanczos, refine
+from mopn.solvers.sphere import DenseStack, enumerate_signs, lanczos, refine
 from mopn.solvers.sphere.extremes import lanczos_start
 
 __all__ = ["METHODS", "Atoms", "BasisOracle", "basis_oracle"]
@@ -59,7 +59,7 @@ class BasisOracle:
 
     def __call__(self, gammas: np.ndarray | DenseStack | GradientForms) -> Atoms:
         """Select units for symmetric matrices Gamma (m, d, d), or for the forms of a gradient."""
-        stack = self._prepare(gammas)
+        stack, scale = self._prepare(gammas).scaled()
         p = self.norm.exponent
         method = self._resolve(stack)
         if method == "enumerate":
@@ -71,7 +71,7 @@ class BasisOracle:
             if method == "refine" and not (p == math.inf or stack.shape[0] == 1):
                 H, values = refine(stack, H, p, tol=self.tol)
         H, values = _distinct(H, values)
-        return Atoms(H, values, bound, bool(bound <= values[0] * (1.0 + _MEET)))
+        return Atoms(H, values * scale, bound * scale, bool(bound <= values[0] * (1.0 + _MEET)))
 
     def _prepare(self, gammas: Any) -> Any:
         if isinstance(gammas, DenseStack):
@@ -105,7 +105,8 @@ class BasisOracle:
         if method == "power" or not isinstance(stack, DenseStack):
             H = lanczos(stack, np.eye(m), start, tol=self.tol)
         else:
-            H = dominant_eigenvectors(stack, np.eye(m), start)
+            values, vectors = stack.eigen
+            H = vectors[np.arange(m), :, np.abs(values).argmax(axis=1)]
         return H, np.linalg.norm(stack.forms(H), self.norm.exponent, axis=1)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -137,7 +138,7 @@ def make_regularizer(norm: str | Norm, strength: float | None, radius: float | N
             f"got strength={strength!r} and radius={radius!r}"
         )
     name, number = ("strength", strength) if radius is None else ("radius", radius)
-    if isinstance(number, bool) or not np.isreal(number) or not 0 <= number < math.inf:  # type: ignore[operator]
+    if isinstance(number, bool) or not isinstance(number, Real) or not 0 <= number < math.inf:
         raise ValueError(f"{name} must be a finite number >= 0, got {number!r}")
     if isinstance(norm, str) and norm == SQUARED_L2:
         if radius is not None:

@@ -18,6 +18,10 @@ from mopn.solvers.result import Status
 __all__ = ["GECO", "ConditionalGradient"]
 
 REFITS = ("none", "output", "full")
+# Refits between rounds stop at this fraction of the outer gap: nothing is gained by solving them more exactly.
+_LOOSENESS = 0.1
+# The last refit may take so many times the iterations of those before it.
+_POLISH = 5
 STEPS = ("open-loop", "line-search", "short")
 
 
@@ -28,7 +32,7 @@ class _UnitByUnit(Solver):
     max_units: int | None = None
     oracle: Any = "auto"
     refit_tol: float = 1e-3
-    refit_iter: int = 1000
+    refit_iter: int = 200
     needs: ClassVar[frozenset[str]] = frozenset({"lmo"})
 
     def __post_init__(self) -> None:
@@ -43,9 +47,8 @@ class _UnitByUnit(Solver):
         """Objective and proven gap, by this solver's own oracle."""
         return problem.measure(point, self.oracle)
 
-    def _stop_if_full(self, network: Any, monitor: Monitor) -> None:
-        if self.max_units is not None and network.n_units >= self.max_units:
-            monitor.stop(Status.MAX_UNITS)
+    def _is_full(self, monitor: Monitor) -> bool:
+        return self.max_units is not None and monitor.nit >= self.max_units
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,11 @@ class ConditionalGradient(_UnitByUnit):
     oracle : str or oracle, default "auto"
         How units are selected: a method of :func:`mopn.oracles.basis_oracle`, or an oracle that it returned.
     refit_tol : float, default 1e-3
-        Each refit stops at this relative duality gap (output layer) or relative decrease (full).
-    refit_iter : int, default 1000
-        Largest number of iterations of one refit (appendix D of the paper).
+        The last refit stops at this relative duality gap (output layer) or relative decrease (full; the appendix D
+        of the paper). Those between rounds stop at a tenth of the gap that is left, estimated by the oracle's value.
+    refit_iter : int, default 200
+        Largest number of iterations of a refit between rounds; the last one may take five times as many. Each starts
+        where the one before ended, so that they converge together.
     refit : {"output", "full", "none"}, default "output"
         After each new unit, solve the convex problem in the output layer; or also the non-convex one in both
         layers; or take a plain conditional gradient step.
@@ -95,36 +100,53 @@ class ConditionalGradient(_UnitByUnit):
             monitor(
                 network, fun=residual.fun, gap=gap, n_units=network.n_units, value=atoms.values[0], bound=atoms.bound
             )
-            if problem.gap(network, residual, atoms.values[0]) <= monitor.tol * abs(residual.fun):
+            estimate = problem.gap(network, residual, atoms.values[0]) / max(abs(residual.fun), math.ulp(0.0))
+            if estimate <= monitor.tol:
                 monitor.stop(Status.ESTIMATED)
-            self._stop_if_full(network, monitor)
-            network = improve(problem, network, residual, atoms, monitor).drop_zero_units()
+            if self._is_full(monitor):
+                break
+            network = improve(problem, network, residual, atoms, monitor, estimate).drop_zero_units()
+        if self.refit != "none":
+            self._report_last(problem, self._polish(problem, network, monitor), monitor)
+        monitor.stop(Status.MAX_UNITS)
 
-    def _refit(self, problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor) -> Any:
-        """Add the unit with weights zero, then refit the output layer and, if asked, both layers."""
-        network = network.with_units(atoms.basis[:1])
+    def _refit(self, problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor, estimate: float) -> Any:
+        """Add the unit with weights zero and refit, as loosely as the estimated relative gap allows."""
+        tol = max(_LOOSENESS * estimate, _LOOSENESS * monitor.tol)
+        return self._refit_layers(problem, network.with_units(atoms.basis[:1]), monitor, tol, self.refit_iter)
+
+    def _polish(self, problem: Any, network: Any, monitor: Monitor) -> Any:
+        """Refit to ``refit_tol``, once all rounds are done."""
+        return self._refit_layers(problem, network, monitor, self.refit_tol, _POLISH * self.refit_iter)
+
+    def _refit_layers(self, problem: Any, network: Any, monitor: Monitor, tol: float, max_iter: int) -> Any:
+        """Refit the output layer and, if asked, both layers."""
         layer = monitor.solve(
-            problem.output_layer(network),
-            self.output_solver,
-            start=network.weights,
-            tol=self.refit_tol,
-            max_iter=self.refit_iter,
+            problem.output_layer(network), self.output_solver, start=network.weights, tol=tol, max_iter=max_iter
         )
         network = network.with_weights(layer.weights).drop_zero_units()
         if self.refit == "full" and network.n_units:
-            joint = monitor.solve(
-                problem.joint(network), FISTA(), start=network, tol=self.refit_tol, max_iter=self.refit_iter
-            )
+            joint = monitor.solve(problem.joint(network), FISTA(), start=network, tol=self.refit_tol, max_iter=max_iter)
             network = problem.network(joint.basis, joint.weights)
         return network
 
-    def _plain_step(self) -> Callable[..., Any]:
-        """Return U <- (1 - gamma) U + gamma Delta as a function that remembers t and the smoothness it estimated."""
-        t, curvature = 0, math.nan
+    def _report_last(self, problem: Any, network: Any, monitor: Monitor) -> None:
+        residual = problem.residual(network)
+        atoms = problem.lmo(residual, self.oracle)
+        gap = problem.gap(network, residual, atoms.bound)
+        monitor(network, fun=residual.fun, gap=gap, n_units=network.n_units, value=atoms.values[0], bound=atoms.bound)
 
-        def step(problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor) -> Any:
-            nonlocal t, curvature
-            line = problem.line(network, residual, atoms)
+    def _plain_step(self) -> Callable[..., Any]:
+        """Return U <- (1 - gamma) U + gamma Delta as a function that remembers t and what it estimated.
+
+        Those are the smoothness, and the least objective so far, which bounds the norm of a minimiser.
+        """
+        t, curvature, least = 0, math.nan, math.inf
+
+        def step(problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor, estimate: float) -> Any:
+            nonlocal t, curvature, least
+            least = min(least, residual.fun)
+            line = problem.line(network, residual, atoms, least)
             if self.step == "open-loop":
                 gamma = 2.0 / (t + 2.0)
             elif self.step == "line-search":
@@ -159,7 +181,8 @@ class GECO(_UnitByUnit):
             residual = problem.residual(network)
             atoms = problem.lmo(residual, self.oracle)
             monitor(network, fun=residual.fun, n_units=network.n_units, value=atoms.values[0], bound=atoms.bound)
-            self._stop_if_full(network, monitor)
+            if self._is_full(monitor):
+                monitor.stop(Status.MAX_UNITS)
             network = network.with_units(atoms.basis[:1])
             layer = monitor.solve(
                 problem.output_layer(network),

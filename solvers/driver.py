@@ -66,7 +66,9 @@ def minimize(
     _check_options(tol, max_iter, max_time)
     check_oracles(problem, solver)
     point = problem.start(start)
-    monitor = Monitor(problem, solver, tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, verbose=verbose)
+    monitor = Monitor(
+        problem, solver, tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, verbose=verbose
+    )
     try:
         solver.run(problem, point, monitor)
     except StopIteration:
@@ -158,7 +160,7 @@ class Monitor:
         if self.callback is None:
             return
         try:
-            self.callback(intermediate_result=self._report(point, self.trace["fun"][-1]))
+            self.callback(intermediate_result=self._report(point, self.trace.last["fun"]))
         except StopIteration:
             self.stop(Status.STOPPED)
         except Exception as error:
@@ -198,7 +200,8 @@ class Monitor:
         result = self._report(self.best, self.fun)
         result.time = seconds
         if self.verbose:
-            sys.stdout.write(f"{self.status.name}: {result.message}\nobjective {result.fun:.8g}, gap {result.gap:.3g}\n")
+            sys.stdout.write(f"{self.status.name}: {result.message}\n")
+            sys.stdout.write(f"objective {result.fun:.8g}, gap {result.gap:.3g}, {seconds:.3g} s\n")
         return result
 
     def _report(self, point: Any, fun: float) -> Result:
@@ -221,5 +224,5 @@ class Monitor:
 def _print_row(trace: Trace, *, header: bool) -> None:
     if header:
         sys.stdout.write("  ".join(f"{name:>11}" for name in trace.columns) + "\n")
-    sys.stdout.write("  ".join(f"{trace[name][-1]:11.5g}" for name in trace.columns) + "\n")
+    sys.stdout.write("  ".join(f"{value:11.5g}" for value in trace.last.values()) + "\n")
     sys.stdout.flush()

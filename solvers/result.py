@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -72,6 +71,11 @@ class Trace:
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
         return tuple(self._columns)
+
+    @property
+    def last(self) -> dict[str, float]:
+        """The last row."""
+        return {name: column[-1] for name, column in self._columns.items()}
 
     def to_dict(self) -> dict[str, list[float]]:
         """Return a copy as a dictionary of lists (``pandas.DataFrame(trace.to_dict())`` is a table)."""

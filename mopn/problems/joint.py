@@ -32,7 +32,7 @@ class JointProblem:
         self.curvature = fit.smoothness * float(np.mean(design.squared_norms) ** 2) * max(design.shape[0], 1)
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Views H (k, d) and V (k, m) of a flat point."""
+        """Return views H (k, d) and V (k, m) of a flat point."""
         size = self.n_units * self.design.shape[1]
         return x[:size].reshape(self.n_units, -1), x[size:].reshape(self.n_units, -1)
 

@@ -204,9 +204,9 @@ class NetworkProblem:
         """Return the non-convex refit of units and weights."""
         return JointProblem(self.design, self.kernel, self.fit, self.regularizer, network.n_units)
 
-    def line(self, network: Network, residual: Residual, atoms: Atoms) -> Line:
-        """Return the segment of a plain conditional gradient step towards the best atom."""
-        return Line(self, network, residual, atoms.basis[:1])
+    def line(self, network: Network, residual: Residual, atoms: Atoms, least: float) -> Line:
+        """Return the segment of a plain step towards the best atom; ``least`` is an objective value already reached."""
+        return Line(self, network, residual, atoms.basis[:1], least)
 
     # -- strengths --------------------------------------------------------------------------------------------------
 
@@ -223,18 +223,20 @@ class Line:
 
     In a ball, Delta is ``radius`` times the best atom. Under a penalty the same step is taken in the epigraph
     {(U, omega): Omega(U) <= omega <= radius} (Harchaoui, Juditsky and Nemirovski, 2015), with the radius
-    ``objective / strength`` that no minimiser exceeds, as losses are nonnegative; its extreme points are that
-    multiple of the atom, if it is worth its penalty, and 0.
+    ``least / strength`` that no minimiser exceeds, as losses are nonnegative; its extreme points are that multiple
+    of the atom, if it is worth its penalty, and 0.
     """
 
-    def __init__(self, problem: NetworkProblem, network: Network, residual: Residual, unit: np.ndarray) -> None:
+    def __init__(
+        self, problem: NetworkProblem, network: Network, residual: Residual, unit: np.ndarray, least: float
+    ) -> None:
         self.problem, self.network, self.unit = problem, network, unit
         feature = problem.features(unit)
         G = residual.gradient
         q = feature.T @ G
         direction = -dual_vectors(q, problem.norm.exponent)
         regularizer = problem.regularizer
-        size, price = _vertex_size(regularizer, residual.fun, -float(np.vdot(direction, q)))
+        size, price = _vertex_size(regularizer, least, -float(np.vdot(direction, q)))
         self.weights = size * direction
         self.outputs = network.outputs
         self.step = feature @ self.weights - self.outputs
@@ -256,7 +258,7 @@ class Line:
         return network.with_weights(weights)
 
 
-def _vertex_size(regularizer: Ball | Penalty, fun: float, value: float) -> tuple[float, float]:
+def _vertex_size(regularizer: Ball | Penalty, least: float, value: float) -> tuple[float, float]:
     """Return the norm of the extreme point, given the atom's value, and the price of a unit of norm."""
     if isinstance(regularizer, Ball):
         return regularizer.radius, 0.0
@@ -264,4 +266,4 @@ def _vertex_size(regularizer: Ball | Penalty, fun: float, value: float) -> tuple
         return 0.0, regularizer.strength
     if regularizer.strength == 0:
         raise ValueError("plain steps need a bounded set: give a radius or a positive strength")
-    return fun / regularizer.strength, regularizer.strength
+    return least / regularizer.strength, regularizer.strength

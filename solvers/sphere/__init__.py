@@ -6,7 +6,7 @@ Pure linear algebra: p = inf, 2, 1 are the dual norms of l1, l1/l2 and l1/linf (
 from mopn.solvers.sphere.enumeration import MAX_ENUMERATED, enumerate_signs
 from mopn.solvers.sphere.extremes import dominant_eigenvectors, lanczos
 from mopn.solvers.sphere.refinement import refine
-from mopn.solvers.sphere.stack import DenseStack, Stack
+from mopn.solvers.sphere.stack import DenseStack, Stack, power_of_two
 
 __all__ = [
     "MAX_ENUMERATED",
@@ -15,5 +15,6 @@ __all__ = [
     "dominant_eigenvectors",
     "enumerate_signs",
     "lanczos",
+    "power_of_two",
     "refine",
 ]

@@ -39,14 +39,14 @@ def eigen_error(matrix: np.ndarray) -> float:
 
 
 def _largest_eigenvalue(stack: DenseStack) -> float:
-    """p = inf, exact: max_c ||Gamma_c||_2."""
+    """For p = inf, exact: max_c ||Gamma_c||_2."""
     values, _ = stack.eigen
     errors = [eigen_error(matrix) for matrix in stack.matrices]
     return float(np.max(np.abs(values).max(axis=1) + errors))
 
 
 def _gram(stack: DenseStack) -> float:
-    """p = 2: ||q(h)||_2 <= sqrt(lambda_max(M)), M_ce = <Gamma_c, Gamma_e>, as hh' has Frobenius norm 1."""
+    """For p = 2: ||q(h)||_2 <= sqrt(lambda_max(M)), M_ce = <Gamma_c, Gamma_e>, as hh' has Frobenius norm 1."""
     m, d = stack.shape
     flat = stack.matrices.reshape(m, d * d)
     gram = flat @ flat.T
@@ -55,7 +55,7 @@ def _gram(stack: DenseStack) -> float:
 
 
 def _sum_of_squares(stack: DenseStack) -> float:
-    """p = 2: sum_c (h' Gamma_c h)^2 <= h' (sum_c Gamma_c^2) h."""
+    """For p = 2: sum_c (h' Gamma_c h)^2 <= h' (sum_c Gamma_c^2) h."""
     m, d = stack.shape
     flat = stack.matrices.transpose(1, 0, 2).reshape(d, m * d)
     squares = flat @ flat.T
@@ -64,7 +64,7 @@ def _sum_of_squares(stack: DenseStack) -> float:
 
 
 def _sum_of_moduli(stack: DenseStack) -> float:
-    """p = 1: sum_c |h' Gamma_c h| <= h' (sum_c |Gamma_c|) h with the matrix absolute value."""
+    """For p = 1: sum_c |h' Gamma_c h| <= h' (sum_c |Gamma_c|) h with the matrix absolute value."""
     values, vectors = stack.eigen
     moduli = np.sum((vectors * np.abs(values)[:, None, :]) @ vectors.transpose(0, 2, 1), axis=0)
     moduli = 0.5 * (moduli + moduli.T)

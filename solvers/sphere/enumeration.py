@@ -11,6 +11,7 @@ __all__ = ["MAX_ENUMERATED", "enumerate_signs"]
 
 MAX_ENUMERATED = 20
 _CHUNK = 512
+_EPS = float(np.finfo(float).eps)
 
 
 def enumerate_signs(stack: DenseStack) -> tuple[np.ndarray, float]:
@@ -44,6 +45,7 @@ def enumerate_signs(stack: DenseStack) -> tuple[np.ndarray, float]:
             best, best_signs = float(radius[top]), signs[top]
     values, vectors = np.linalg.eigh(stack.combine(best_signs[None])[0])
     h = vectors[:, -1] if values[-1] >= -values[0] else vectors[:, 0]
-    # Each combination errs by at most the eigen-solver's error on matrices of norm sum_c ||Gamma_c||_F.
-    slack = sum(eigen_error(matrix) for matrix in stack.matrices) + float(np.sum(stack.error))
+    # The eigen-solver's error on matrices of norm at most sum_c ||Gamma_c||_F, and that of summing m terms.
+    size = sum(float(np.linalg.norm(matrix)) for matrix in stack.matrices)
+    slack = sum(eigen_error(matrix) for matrix in stack.matrices) + m * _EPS * size + float(np.sum(stack.error))
     return h, best + 2.0 * slack

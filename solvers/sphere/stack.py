@@ -1,7 +1,8 @@
-"""A stack of m symmetric d x d matrices: dense here; a matrix-free one need only offer the same four methods."""
+"""A stack of m symmetric d x d matrices: dense here; a matrix-free one need only offer the methods of ``Stack``."""
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Protocol
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from mopn.solvers.sphere import bounds
 
-__all__ = ["DenseStack", "Stack"]
+__all__ = ["DenseStack", "Stack", "power_of_two"]
 
 
 class Stack(Protocol):
@@ -27,6 +28,10 @@ class Stack(Protocol):
 
     def bound(self, p: float) -> float:
         """Proven upper bound of max ||q(h)||_p over unit vectors h, rounding errors included."""
+        ...
+
+    def scaled(self) -> tuple[Stack, float]:
+        """Return the stack over a power of two, and that power: exact, and squares neither under- nor overflow."""
         ...
 
 
@@ -68,3 +73,13 @@ class DenseStack:
     def bound(self, p: float) -> float:
         """Proven upper bound of max ||q(h)||_p over unit vectors h, rounding errors included."""
         return bounds.upper_bound(self, p)
+
+    def scaled(self) -> tuple[DenseStack, float]:
+        """Return the stack over a power of two, and that power: exact, and squares neither under- nor overflow."""
+        scale = power_of_two(float(np.abs(self.matrices).max()))
+        return DenseStack(self.matrices / scale, self.error / scale), scale
+
+
+def power_of_two(size: float) -> float:
+    """Return the power of two next below a size (1 for 0); to divide by it is exact."""
+    return math.ldexp(1.0, max(math.frexp(size)[1] - 1, -1000)) if size > 0 else 1.0

@@ -1,0 +1,30 @@
+# Two commands set everything up: `make demo` and `make test`. Both need only Python (>= 3.10) and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/.demo
+	$(BIN)/python examples/digits.py --out demo-output
+
+test: $(VENV)/.test
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	cd $(VENV) && bin/python -m mypy -p mopn --config-file ../pyproject.toml
+	$(BIN)/python -m pytest
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e ".[sklearn,plot]"
+	touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e ".[test]"
+	touch $@ $(VENV)/.demo
+
+clean:
+	rm -rf $(VENV) demo-output

@@ -1,0 +1,21 @@
+"""scikit-learn estimators: multi-output polynomial networks (PN) and factorization machines (FM), trained convexly.
+
+They check and encode the data and delegate the rest: a ``NetworkProblem`` says what is minimised,
+``ConditionalGradient`` minimises it, and a ``Model`` predicts. This package needs scikit-learn
+(``pip install mopn[sklearn]``); the rest of mopn does not.
+"""
+
+try:
+    from sklearn.utils.validation import validate_data  # noqa: F401  (new in 1.6)
+except ImportError as error:
+    raise ImportError("mopn.estimators needs scikit-learn >= 1.6: pip install mopn[sklearn]") from error
+
+from mopn.estimators.classifiers import MultiOutputFMClassifier, MultiOutputPNClassifier
+from mopn.estimators.regressors import MultiOutputFMRegressor, MultiOutputPNRegressor
+
+__all__ = [
+    "MultiOutputFMClassifier",
+    "MultiOutputFMRegressor",
+    "MultiOutputPNClassifier",
+    "MultiOutputPNRegressor",
+]

@@ -1,0 +1,314 @@
+"""What the estimators share: parameters, the steps of ``fit``, and prediction."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mopn.estimators.targets import Targets, merge_equal_samples
+from mopn.losses import Loss
+from mopn.model import Model
+from mopn.problems import NetworkProblem
+from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
+from mopn.validation import check_sample_weight
+
+__all__ = ["Callback", "NetworkEstimator"]
+
+Callback = Callable[..., Any]
+
+_X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
+# The other reasons to stop are success, or a limit that the user gave.
+_WORTH_A_WARNING = (Status.MAX_ITER, Status.NONFINITE, Status.FAILED)
+# The output layer is refitted to this relative gap, or to tol where that is smaller.
+_REFIT_TOL = 1e-3
+
+
+class NetworkEstimator(ABC, BaseEstimator):
+    """Base of the estimators; subclasses say what y means, and name the kernel."""
+
+    _kernel: ClassVar[str]
+    _numeric_y: ClassVar[bool]
+
+    def __init__(
+        self,
+        *,
+        loss: str | Loss = "squared",
+        norm: str = "l1/l2",
+        strength: float | None = 1.0,
+        radius: float | None = None,
+        max_units: int | None = 50,
+        refit: str = "output",
+        augment: bool = True,
+        tol: float = 1e-3,
+        max_iter: int | None = 1000,
+        max_time: float | None = None,
+        validation_fraction: float = 0.0,
+        n_iter_no_change: int = 10,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Callback | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.loss = loss
+        self.norm = norm
+        self.strength = strength
+        self.radius = radius
+        self.max_units = max_units
+        self.refit = refit
+        self.augment = augment
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the network.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Training data, scaled to [-1, 1], say. float32 is kept; sparse formats other than CSR and CSC are converted.
+        y : array-like of shape (n,) or (n, m)
+            Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
+        sample_weight : array-like of shape (n,), optional
+            A weight of 2 equals a repeated sample, and a weight of 0 a missing one.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X, y, the weights or a parameter are not what they should be.
+        KeyboardInterrupt
+            After Ctrl-C. The estimator is then fitted to the best network so far; likewise if ``callback`` raises.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If ``max_iter`` rounds were not enough, or a number overflowed.
+        """
+        self._check_parameters()
+        continued = self.warm_start and hasattr(self, "model_")
+        checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": 2}
+        X, y = validate_data(self, X, y, reset=not continued, **checks)
+        y = y.toarray() if hasattr(y, "toarray") else y
+        sample_weight = check_sample_weight(sample_weight, X.shape[0])
+        if sample_weight is not None and not sample_weight.all():
+            present = np.flatnonzero(sample_weight)
+            X, y, sample_weight = X[present], y[present], sample_weight[present]
+        training, held_out = self._split(X, self._encode(y, sample_weight))
+        X, targets = merge_equal_samples(*training)
+
+        problem = self._problem(X, targets)
+        validation = None if held_out is None else self._validation(problem, *held_out)
+        solver = ConditionalGradient(
+            max_units=self.max_units,
+            refit=self.refit,
+            refit_tol=min(self.tol, _REFIT_TOL) if self.tol > 0 else _REFIT_TOL,
+        )
+        result = minimize(
+            problem,
+            solver,
+            start=self._previous(problem, targets) if continued else None,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            max_time=self.max_time,
+            callback=validation or self.callback,
+            verbose=self.verbose,
+        )
+        self._keep(problem, solver, targets, result, validation)
+        if result.status == Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if result.status == Status.CALLBACK_FAILED:
+            raise result.error
+        if result.status in _WORTH_A_WARNING:
+            reason = "" if result.error is None else f" ({result.error!r})"
+            text = f"{result.message}{reason} The objective is {result.fun:.6g}, the gap {result.gap:.3g}."
+            warnings.warn(text, ConvergenceWarning, stacklevel=2)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict y.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, m)
+            Like the y of ``fit``.
+        """
+        X = self._checked(X)
+        return self.model_.predict(X)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a plain ``.npz`` file for :func:`mopn.load`, which needs no scikit-learn.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file; it is used as it is, and an existing file is overwritten.
+        """
+        check_is_fitted(self)
+        self.model_.save(path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # -- what y means -----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
+        """Check y and turn it into targets."""
+
+    @abstractmethod
+    def _score(self, targets: Targets, prediction: np.ndarray) -> float:
+        """Score a prediction as ``score`` does."""
+
+    # -- the steps of fit -------------------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        """Check those that nothing below checks."""
+        if not 0 <= self.validation_fraction < 1:
+            raise ValueError(f"validation_fraction must lie in [0, 1), got {self.validation_fraction!r}")
+        if not (isinstance(self.n_iter_no_change, Integral) and self.n_iter_no_change >= 1):
+            raise ValueError(f"n_iter_no_change must be an integer >= 1, got {self.n_iter_no_change!r}")
+
+    def _checked(self, X: Any) -> Any:
+        """Check X for a prediction."""
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, **_X_FORMAT)
+
+    def _split(self, X: Any, targets: Targets) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
+        """Return the samples to train on, and those held out if any are asked for."""
+        if not self.validation_fraction:
+            return (X, targets), None
+        n = len(targets.y)
+        count = math.ceil(self.validation_fraction * n)
+        if min(count, n - count) < 2:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction} splits {n} samples into {n - count} to train on and "
+                f"{count} to validate on; each part needs at least 2"
+            )
+        strata = targets.y if targets.form == "labels" else None
+        train, held_out = train_test_split(
+            np.arange(n), test_size=count, random_state=self.random_state, stratify=strata
+        )
+        if strata is not None and len(np.unique(strata[train])) < len(np.unique(strata)):
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction} leaves no sample of some class to train on; lower it"
+            )
+        return (X[train], targets.rows(train)), (X[held_out], targets.rows(held_out))
+
+    def _problem(self, X: Any, targets: Targets) -> NetworkProblem:
+        offset = None
+        if self._numeric_y:
+            offset = np.atleast_1d(np.average(targets.values, axis=0, weights=targets.weights))
+        return NetworkProblem(
+            X,
+            targets.values,
+            loss=targets.loss,
+            kernel=self._kernel,
+            norm=self.norm,
+            strength=self.strength,
+            radius=self.radius,
+            sample_weight=targets.weights,
+            offset=offset,
+            augment=self.augment,
+        )
+
+    def _previous(self, problem: NetworkProblem, targets: Targets) -> tuple[np.ndarray, np.ndarray]:
+        """Return the network of the previous fit, if this one can start from it."""
+        old = self.basis_.shape[1], self.weights_.shape[1]
+        new = problem.design.shape[1], problem.fit.n_outputs
+        if old != new:
+            raise ValueError(
+                f"warm_start=True starts from a network of {old[0]} inputs (1-features included) and {old[1]} outputs, "
+                f"but this fit has {new[0]} and {new[1]}; set warm_start=False"
+            )
+        if targets.classes is not None and not np.array_equal(self.classes_, targets.classes):
+            raise ValueError(
+                f"warm_start=True starts from a network for the classes {self.classes_}, but this fit has "
+                f"{targets.classes}; set warm_start=False"
+            )
+        return self.basis_, self.weights_
+
+    def _validation(self, problem: NetworkProblem, X: Any, targets: Targets) -> Validation:
+        def score(result: Result) -> float:
+            return self._score(targets, _model(problem, targets, result).predict(X))
+
+        return Validation(score, self.n_iter_no_change, self.callback)
+
+    def _keep(
+        self,
+        problem: NetworkProblem,
+        solver: Solver,
+        targets: Targets,
+        result: Result,
+        validation: Validation | None,
+    ) -> None:
+        """Set the fitted attributes."""
+        network, fun, gap = result, result.fun, result.gap
+        if validation is not None and validation.best is not None:
+            network = validation.best
+            fun, gap = solver.measure(problem, problem.start(network))
+            # What was proven of the minimum in any round holds in all.
+            gap = min(gap, max(fun - (result.fun - result.gap), 0.0))
+        if targets.classes is not None:
+            self.classes_ = targets.classes
+        self.model_ = _model(problem, targets, network)
+        self.basis_ = self.model_.basis
+        self.weights_ = self.model_.weights
+        self.objective_, self.gap_, self.certified_ = float(fun), float(gap), math.isfinite(gap)
+        self.status_, self.trace_, self.n_iter_ = result.status, result.trace, max(int(result.nit), 1)
+        self.validation_scores_ = None if validation is None else np.array(validation.scores)
+
+
+class Validation:
+    """A callback that scores the network of every round on held-out samples and keeps the best one.
+
+    An empty network is kept only as long as there is no other. After ``patience`` rounds without a better score the
+    fit is stopped: the inner loop of the model validation of the paper, section 6.1.
+    """
+
+    def __init__(self, score: Callable[[Result], float], patience: int, callback: Callback | None) -> None:
+        self.score, self.patience, self.callback = score, patience, callback
+        self.scores: list[float] = []
+        self.best: Result | None = None
+        self.best_round = 0
+
+    def __call__(self, intermediate_result: Result) -> None:
+        self.scores.append(self.score(intermediate_result))
+        if self.best is None or len(self.best.basis) == 0 or self.scores[-1] > self.scores[self.best_round]:
+            self.best, self.best_round = intermediate_result, len(self.scores) - 1
+        if self.callback is not None:
+            self.callback(intermediate_result=intermediate_result)
+        if len(self.scores) - 1 - self.best_round >= self.patience:
+            raise StopIteration
+
+
+def _model(problem: NetworkProblem, targets: Targets, result: Result) -> Model:
+    classes = targets.classes if targets.form == "labels" else None
+    return Model.from_result(problem, result, classes=classes, target=targets.form)

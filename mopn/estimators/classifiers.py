@@ -1,0 +1,264 @@
+"""Multi-class and multi-label classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d
+
+from mopn.estimators.base import Callback, NetworkEstimator
+from mopn.estimators.docs import documented
+from mopn.estimators.targets import Targets
+from mopn.losses import LOSSES, Loss, get_loss
+
+__all__ = ["MultiOutputFMClassifier", "MultiOutputPNClassifier"]
+
+# What a multi-class loss becomes where each output is a yes or no of its own.
+_BINARY_FORMS = {"logistic": "binary-logistic", "squared-hinge": "binary-squared-hinge"}
+
+
+def _takes_indicators(loss: Loss) -> bool:
+    return not loss.multiclass or loss.name in _BINARY_FORMS
+
+
+def _name(loss: str | Loss) -> str:
+    return loss.name if isinstance(loss, Loss) else loss
+
+
+def _has_probabilities(classifier: Classifier) -> bool:
+    name = _name(classifier.loss)
+    models = [loss.name for loss in LOSSES.values() if loss.probabilistic]
+    if name not in models:
+        raise AttributeError(
+            f"loss={name!r} is not a probability model; for predict_proba use loss={' or '.join(map(repr, models))}"
+        )
+    return True
+
+
+class Classifier(ClassifierMixin, NetworkEstimator):
+    """Base of the classifiers."""
+
+    _numeric_y = False
+
+    def __init__(
+        self,
+        *,
+        loss: str | Loss = "logistic",
+        norm: str = "l1/l2",
+        strength: float | None = 1.0,
+        radius: float | None = None,
+        max_units: int | None = 50,
+        refit: str = "output",
+        augment: bool = True,
+        tol: float = 1e-3,
+        max_iter: int | None = 1000,
+        max_time: float | None = None,
+        validation_fraction: float = 0.0,
+        n_iter_no_change: int = 10,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Callback | None = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            loss=loss,
+            norm=norm,
+            strength=strength,
+            radius=radius,
+            max_units=max_units,
+            refit=refit,
+            augment=augment,
+            tol=tol,
+            max_iter=max_iter,
+            max_time=max_time,
+            validation_fraction=validation_fraction,
+            n_iter_no_change=n_iter_no_change,
+            warm_start=warm_start,
+            verbose=verbose,
+            callback=callback,
+            random_state=random_state,
+        )
+        self.class_weight = class_weight
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the outputs, whose largest, or whose signs, make the prediction.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, m)
+            A column a class, or a column of an indicator matrix; for two classes one number, positive for
+            ``classes_[1]``.
+        """
+        X = self._checked(X)
+        outputs = self.model_.outputs(X)
+        if self.model_.target == "labels" and len(self.classes_) == 2:
+            return outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs[:, 0]
+        return outputs
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return probabilities; there are some for the losses "logistic" and "binary-logistic" only.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, c) or (n, m)
+            The probability of each of the c classes, or of a 1 in each column of an indicator matrix. Classes that
+            were trained each against the rest have theirs normalised to add up to 1.
+        """
+        X = self._checked(X)
+        return self.model_.predict_proba(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        name = _name(self.loss)
+        tags.classifier_tags.multi_label = name not in LOSSES or _takes_indicators(LOSSES[name])
+        return tags
+
+    def _encode(self, y: Any, sample_weight: np.ndarray | None) -> Targets:
+        loss = get_loss(self.loss)
+        check_classification_targets(y)
+        if type_of_target(y) == "multilabel-indicator":
+            return self._encode_indicator(y, loss, sample_weight)
+        y = column_or_1d(y, warn=True)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(f"y has one class only ({classes[0]!r}); classification needs at least 2 classes")
+        values: np.ndarray
+        if loss.multiclass:
+            values = codes
+        elif len(classes) == 2:
+            values = 2.0 * codes - 1.0
+        else:
+            values = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
+        return Targets(y, values, loss, "labels", classes, sample_weight, self._factors(codes, classes, sample_weight))
+
+    def _encode_indicator(self, y: np.ndarray, loss: Loss, sample_weight: np.ndarray | None) -> Targets:
+        if not _takes_indicators(loss):
+            raise ValueError(
+                f"loss={loss.name!r} compares classes with each other, so it cannot take an indicator matrix y; "
+                f"use {', '.join(map(repr, _BINARY_FORMS))} or a loss for each output"
+            )
+        if self.class_weight is not None:
+            raise ValueError("class_weight is for labels; for an indicator matrix y give sample_weight to fit instead")
+        if not np.isin(y, (0, 1)).all():
+            raise ValueError(f"an indicator matrix y must hold 0 and 1 only, got {np.unique(y)}")
+        if loss.multiclass:
+            loss = get_loss(_BINARY_FORMS[loss.name])
+        return Targets(y, 2.0 * y - 1.0, loss, "indicator", np.arange(y.shape[1]), sample_weight)
+
+    def _factors(self, codes: np.ndarray, classes: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
+        """Return the weight of each sample's class."""
+        if self.class_weight is None:
+            return None
+        if isinstance(self.class_weight, Mapping):
+            factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
+            if not (np.isfinite(factors).all() and (factors >= 0).all() and factors.any()):
+                raise ValueError(f"class_weight must hold finite weights >= 0, not all 0, got {self.class_weight!r}")
+        elif self.class_weight == "balanced":
+            counts = np.bincount(codes, weights=sample_weight)
+            factors = counts.sum() / (len(classes) * counts)
+        else:
+            raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {self.class_weight!r}")
+        return factors[codes]
+
+    def _score(self, targets: Targets, prediction: np.ndarray) -> float:
+        return accuracy_score(targets.y, prediction, sample_weight=targets.sample_weight)
+
+
+@documented("classifier")
+class MultiOutputPNClassifier(Classifier):
+    """Multi-class and multi-label classifier: a polynomial network whose classes share their units.
+
+    The outputs are ``sum_r <h_r, z>^2 v_r`` with ``z = [1, x]``. Units h_r and weights v_r minimise a convex problem
+    over all networks of any size, and the distance to its minimum is bounded (``gap_``).
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    MultiOutputFMClassifier : Products of distinct features only, for sparse and categorical data.
+
+    References
+    ----------
+    {reference}
+
+    Examples
+    --------
+    The exclusive or of two signs, which no linear classifier represents:
+
+    >>> import numpy as np
+    >>> from mopn.estimators import MultiOutputPNClassifier
+    >>> X = np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]])
+    >>> y = np.array(["same", "different", "different", "same"])
+    >>> classifier = MultiOutputPNClassifier(strength=0.1).fit(X, y)
+    >>> classifier.predict([[0.5, 0.8], [-0.5, 0.8]])
+    array(['same', 'different'], dtype='<U9')
+    >>> classifier.certified_, classifier.gap_ <= classifier.tol * classifier.objective_
+    (True, True)
+    """
+
+    _kernel = "homogeneous"
+
+
+@documented("classifier")
+class MultiOutputFMClassifier(Classifier):
+    """Multi-class and multi-label classifier: a factorization machine whose classes share their units.
+
+    The outputs are ``sum_r v_r sum_{i<j} h_ri z_i h_rj z_j`` with ``z = [1, 1, x]``: a constant, a linear term and the
+    products of distinct features. Units h_r and weights v_r minimise a convex problem over all networks of any size,
+    and the distance to its minimum is bounded (``gap_``).
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    MultiOutputPNClassifier : The features' squares as well.
+
+    References
+    ----------
+    {reference}
+
+    Examples
+    --------
+    Two labels a sample:
+
+    >>> import numpy as np
+    >>> from mopn.estimators import MultiOutputFMClassifier
+    >>> X = np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]])
+    >>> Y = np.array([[1, 0], [0, 0], [0, 1], [1, 1]])
+    >>> MultiOutputFMClassifier(strength=0.1).fit(X, Y).predict(X)
+    array([[1, 0],
+           [0, 0],
+           [0, 1],
+           [1, 1]])
+    """
+
+    _kernel = "anova"

@@ -1,0 +1,111 @@
+"""The sections that the docstrings of the estimators share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+__all__ = ["documented"]
+
+_PARAMETERS = """loss : {losses}
+    norm : {{"l1", "l1/l2", "l1/linf"}}, default "l1/l2"
+        The norm Omega of the output weights, which makes most units zero: l1 gives every output its own units, the
+        others share units between the outputs.
+    strength : float or None, default 1.0
+        Strength of the penalty ``strength * Omega``; larger means fewer units. The losses are added up over the
+        samples, not averaged, so it plays the role of 1 / C in ``LogisticRegression``. None if ``radius`` is given.
+    radius : float, optional
+        The constraint ``Omega <= radius``, the paper's form, in place of the penalty.
+    max_units : int or None, default 50
+        Limit of the number of units.
+    refit : {{"output", "full", "none"}}, default "output"
+        What follows each new unit: the convex refit of the output weights; that of the units as well, which is not
+        convex (smaller networks, slower); or a plain conditional gradient step.
+    augment : bool, default True
+        Put 1-features in front of X (one for PN, two for FM), which give the model linear and constant terms.
+    tol : float, default 1e-3
+        Stop when the gap is at most ``tol`` times the objective; 0 leaves it to the limits.
+    max_iter : int or None, default 1000
+        Largest number of rounds; each adds a unit.
+    max_time : float, optional
+        Largest number of seconds for the solver.
+    validation_fraction : float, default 0.0
+        Fraction of the samples to hold out (stratified for labels). The network is scored on them as by ``score``
+        after every round, and the best one is kept: this chooses the number of units.
+    n_iter_no_change : int, default 10
+        With ``validation_fraction``: stop after so many rounds without a better score.
+    {class_weight}warm_start : bool, default False
+        Start from the previous fit's network.
+    verbose : int, default 0
+        Print a table with every ``verbose``-th round.
+    callback : callable, optional
+        Called after every round as ``callback(intermediate_result=Result)``; ``StopIteration`` stops the fit.
+    random_state : int, RandomState or None, default None
+        Seed of the validation split; nothing else is random."""
+
+_ATTRIBUTES = """{classes}model_ : Model
+        The model on its own, which ``save`` writes.
+    basis_ : ndarray of shape (k, ones + d)
+        Units H, of length 1; the leading columns belong to the 1-features.
+    weights_ : ndarray of shape (k, m)
+        Output weights V; m counts {outputs}.
+    objective_, gap_ : float
+        The objective, and an upper bound of its distance to the minimum over all networks of any size.
+    certified_ : bool
+        Whether the gap is finite and proven.
+    status_ : Status
+        Why the solver stopped; ``status_.message`` is a sentence.
+    n_iter_ : int
+        Rounds done, at least 1.
+    trace_ : Trace
+        A row a round: time, objective, gap, number of units.
+    validation_scores_ : ndarray or None
+        The score at every row of the trace, if ``validation_fraction`` is positive.
+    n_features_in_ : int
+        Number of features d.
+    feature_names_in_ : ndarray of shape (d,)
+        Names of the features, if all are strings."""
+
+_REFERENCE = """Blondel, Niculae, Otsuka and Ueda: Multi-output Polynomial Networks and Factorization Machines.
+    NIPS 2017. Algorithm 1 solves problem (2), with a penalty in place of the constraint unless ``radius`` is given."""
+
+_KINDS = {
+    "classifier": {
+        "losses": """str or Loss, default "logistic"
+        For several classes at once "logistic", "smoothed-hinge", "squared-hinge"; for each class against the rest
+        "binary-logistic", "binary-squared-hinge", "squared". If y is an indicator matrix, "logistic" and
+        "squared-hinge" mean their binary forms.""",
+        "class_weight": """class_weight : dict, "balanced" or None, default None
+        Factors of the sample weights, by label; "balanced" makes all classes weigh the same. For labels only.
+    """,
+        "classes": """classes_ : ndarray of shape (m,)
+        Sorted labels, or the numbers of the columns of an indicator matrix y.
+    """,
+        "outputs": "classes or columns of y; it is 1 for two classes with a loss for each class",
+    },
+    "regressor": {
+        "losses": """str or Loss, default "squared"
+        "squared", or an object of your own.""",
+        "class_weight": "",
+        "classes": "",
+        "outputs": "columns of y",
+    },
+}
+
+_Class = TypeVar("_Class", bound=type)
+
+
+def documented(kind: str) -> Callable[[_Class], _Class]:
+    """Return a class decorator that fills ``{parameters}``, ``{attributes}`` and ``{reference}`` in."""
+    parts = {
+        "parameters": _PARAMETERS.format(**_KINDS[kind]),
+        "attributes": _ATTRIBUTES.format(**_KINDS[kind]),
+        "reference": _REFERENCE,
+    }
+
+    def fill(cls: _Class) -> _Class:
+        for name, text in parts.items():
+            cls.__doc__ = (cls.__doc__ or "").replace("{" + name + "}", text)
+        return cls
+
+    return fill

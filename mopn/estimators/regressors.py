@@ -1,0 +1,112 @@
+"""Regressors of one or several targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+
+from mopn.estimators.base import NetworkEstimator
+from mopn.estimators.docs import documented
+from mopn.estimators.targets import Targets
+from mopn.losses import get_loss
+
+__all__ = ["MultiOutputFMRegressor", "MultiOutputPNRegressor"]
+
+
+class Regressor(RegressorMixin, NetworkEstimator):
+    """Base of the regressors: they fit around the weighted mean of y."""
+
+    _numeric_y = True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
+        loss = get_loss(self.loss)
+        if loss.multiclass or loss.name.startswith("binary"):
+            raise ValueError(f"loss={loss.name!r} is for classifiers; a regressor takes 'squared'")
+        values = y.astype(np.float64, copy=False)
+        return Targets(y, values, loss, "vector" if y.ndim == 1 else "outputs", None, sample_weight)
+
+    def _score(self, targets: Targets, prediction: np.ndarray) -> float:
+        return r2_score(targets.y, prediction, sample_weight=targets.sample_weight)
+
+
+@documented("regressor")
+class MultiOutputPNRegressor(Regressor):
+    """Regressor of one or several targets: a polynomial network whose targets share their units.
+
+    Predictions are ``mean(y) + sum_r <h_r, z>^2 v_r`` with ``z = [1, x]``. Units h_r and weights v_r minimise a convex
+    problem over all networks of any size, and the distance to its minimum is bounded (``gap_``).
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    MultiOutputFMRegressor : Products of distinct features only, for sparse and categorical data.
+
+    References
+    ----------
+    {reference}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mopn.estimators import MultiOutputPNRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (100, 3))
+    >>> Y = np.column_stack([X[:, 0] * X[:, 1], X[:, 2] ** 2])
+    >>> regressor = MultiOutputPNRegressor(strength=1e-3).fit(X, Y)
+    >>> regressor.predict(X).shape, regressor.score(X, Y) > 0.99
+    ((100, 2), True)
+    """
+
+    _kernel = "homogeneous"
+
+
+@documented("regressor")
+class MultiOutputFMRegressor(Regressor):
+    """Regressor of one or several targets: a factorization machine whose targets share their units.
+
+    Predictions are ``mean(y) + sum_r v_r sum_{i<j} h_ri z_i h_rj z_j`` with ``z = [1, 1, x]``: a constant, a linear
+    term and the products of distinct features. Units h_r and weights v_r minimise a convex problem over all networks of
+    any size, and the distance to its minimum is bounded (``gap_``).
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    MultiOutputPNRegressor : The features' squares as well.
+
+    References
+    ----------
+    {reference}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mopn.estimators import MultiOutputFMRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (100, 3))
+    >>> y = 1.0 + X[:, 0] * X[:, 1] - X[:, 2]
+    >>> regressor = MultiOutputFMRegressor(strength=1e-3).fit(X, y)
+    >>> regressor.predict(X).shape, regressor.score(X, y) > 0.99
+    ((100,), True)
+    """
+
+    _kernel = "anova"

@@ -1,0 +1,96 @@
+"""What y means to a problem and to a model, and the merging of equal samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mopn.losses import Loss
+
+__all__ = ["Targets", "merge_equal_samples"]
+
+# Equal samples are merged, and samples sorted, while X has no more entries than this: it needs a copy of X.
+MERGE_LIMIT = 1 << 24
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The targets and weights of n samples.
+
+    Attributes
+    ----------
+    y : ndarray
+        What ``predict`` should return.
+    values : ndarray of shape (n,) or (n, m)
+        y for a ``NetworkProblem``: codes 0..m-1 for a multi-class loss, else numbers.
+    loss : Loss
+        The loss for these values.
+    form : str
+        ``Model.target``.
+    classes : ndarray or None
+        ``classes_`` of a classifier.
+    sample_weight : ndarray of shape (n,) or None
+        As the user gave them.
+    class_factor : ndarray of shape (n,) or None
+        The weight of each sample's class.
+    """
+
+    y: np.ndarray
+    values: np.ndarray
+    loss: Loss
+    form: str
+    classes: np.ndarray | None = None
+    sample_weight: np.ndarray | None = None
+    class_factor: np.ndarray | None = None
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Sample weights times class weights; None if all are 1."""
+        given = [part for part in (self.sample_weight, self.class_factor) if part is not None]
+        return np.prod(given, axis=0) if given else None
+
+    def rows(self, rows: np.ndarray) -> Targets:
+        """Return those of some samples."""
+        names = ("y", "values", "sample_weight", "class_factor")
+        return replace(self, **{name: part[rows] for name in names if (part := getattr(self, name)) is not None})
+
+
+def merge_equal_samples(X: Any, targets: Targets) -> tuple[Any, Targets]:
+    """Return the distinct samples in an order of their own, with added up weights: the same objective.
+
+    A fit adds up its rounding errors along its whole path, in the order of the rows, until two fits that should be
+    equal are not: after this step they are, to the last bit, whatever the order of the rows and whether samples are
+    repeated or weighted. Large data are left as they are.
+    """
+    entries = X.nnz if sparse.issparse(X) else X.size
+    if entries > MERGE_LIMIT:
+        return X, targets
+    of_x = _sparse_codes(X) if sparse.issparse(X) else _dense_codes(X)
+    _, of_y = np.unique(targets.values, axis=0, return_inverse=True)
+    of_y = of_y.reshape(-1)
+    _, first, group = np.unique(of_x * (of_y.max() + 1) + of_y, return_index=True, return_inverse=True)
+    weights = np.bincount(group.reshape(-1), weights=targets.sample_weight).astype(np.float64, copy=False)
+    merged = replace(targets.rows(first), sample_weight=None if np.all(weights == 1.0) else weights)
+    return X[first], merged
+
+
+def _dense_codes(X: np.ndarray) -> np.ndarray:
+    """Return a number for each row, equal for equal rows, in the order of their bytes."""
+    X = np.ascontiguousarray(X)
+    rows = X.view(np.dtype((np.void, X.shape[1] * X.itemsize)))
+    return np.unique(rows.reshape(-1), return_inverse=True)[1].reshape(-1)
+
+
+def _sparse_codes(X: Any) -> np.ndarray:
+    """Do the same with the stored entries of each row."""
+    X = X.tocsr()
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    rows = np.empty(X.shape[0], dtype=object)
+    for i, (first, last) in enumerate(zip(X.indptr[:-1], X.indptr[1:], strict=True)):
+        rows[i] = X.indices[first:last].tobytes() + X.data[first:last].tobytes()
+    return np.unique(rows, return_inverse=True)[1].reshape(-1)

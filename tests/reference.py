@@ -1,0 +1,73 @@
+"""Slow, obvious references: the convex problems written over symmetric matrices, without any unit."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+
+def quadratic_outputs(X: np.ndarray, W: np.ndarray, kernel: str) -> np.ndarray:
+    """x' W_c x for the homogeneous kernel, sum_{i<j} W_cij x_i x_j for anova; W (m, d, d) symmetric."""
+    if kernel == "anova":
+        W = 0.5 * (W - np.einsum("cii,ij->cij", W, np.eye(X.shape[1])))
+    return np.einsum("ni,cij,nj->nc", X, W, X)
+
+
+def pulled_back(X: np.ndarray, G: np.ndarray, kernel: str) -> np.ndarray:
+    """Gradient with respect to W, shape (m, d, d)."""
+    stack = np.einsum("nc,ni,nj->cij", G, X, X)
+    if kernel == "anova":
+        stack = 0.5 * (stack - np.einsum("cii,ij->cij", stack, np.eye(X.shape[1])))
+    return stack
+
+
+def sign_patterns(norm: str, m: int) -> np.ndarray:
+    """Output directions whose nonnegative multiples make up the weights: rows s with W_c = sum_s s_c Z_s.
+
+    l1: the unit vectors. l1/linf: all sign vectors up to a common sign.
+    """
+    if norm == "l1":
+        return np.eye(m)
+    return np.array([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=m - 1)])
+
+
+def matrix_optimum(fit, X, norm, strength, kernel="homogeneous", iterations=20000, tol=1e-11):
+    """Minimum of F + strength * sum_s ||Z_s||_* over symmetric Z_s, by FISTA with eigenvalue thresholding.
+
+    The penalty is the norm itself: a unit vector h with weight a along direction s costs |a| and adds a h h' to Z_s.
+    """
+    S = sign_patterns(norm, fit.n_outputs)
+    Z = np.zeros((len(S), X.shape[1], X.shape[1]))
+    Y, t, L = Z, 1.0, 1.0
+
+    def smooth(Z):
+        value, G = fit.value_gradient(quadratic_outputs(X, np.tensordot(S.T, Z, 1), kernel))
+        return value, np.tensordot(S, pulled_back(X, G, kernel), 1)
+
+    def threshold(Z, step):
+        values, vectors = np.linalg.eigh(Z)
+        values = np.sign(values) * np.maximum(np.abs(values) - step, 0.0)
+        return (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1), float(np.abs(values).sum())
+
+    best = smooth(Z)[0]
+    quiet = 0
+    for _ in range(iterations):
+        value, gradient = smooth(Y)
+        while True:
+            new, nuclear = threshold(Y - gradient / L, strength / L)
+            step = new - Y
+            loss = smooth(new)[0]
+            if loss <= value + np.vdot(gradient, step) + 0.5 * L * np.vdot(step, step) + 1e-13 * abs(value):
+                break
+            L *= 2.0
+        objective = loss + strength * nuclear
+        quiet = quiet + 1 if best - objective <= tol * abs(best) else 0
+        if np.vdot(Y - new, new - Z) > 0:
+            t = 1.0
+        t_new = 0.5 * (1 + np.sqrt(1 + 4 * t * t))
+        Y = new + (t - 1) / t_new * (new - Z)
+        Z, t, best = new, t_new, min(best, objective)
+        if quiet > 50:
+            break
+    return best

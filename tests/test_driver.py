@@ -1,0 +1,311 @@
+"""The driver: limits, status, trace, callbacks, interruptions and the best point, with every solver."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import mopn
+from mopn.solvers import FISTA, GECO, LBFGS, ConditionalGradient, Result, Status, Trace
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (50, 4))
+Y = np.arange(50) % 3
+X[np.arange(50), Y] *= 2.0
+FIELDS = {"x", "fun", "gap", "certified", "success", "status", "message", "nit", "time", "trace", "error", "weights"}
+
+
+def network():
+    return mopn.NetworkProblem(X, Y, strength=0.5)
+
+
+def layer(norm="l1/l2"):
+    return mopn.OutputLayerProblem(X**2, Y, norm=norm, strength=0.5)
+
+
+CASES = {
+    "conditional gradient": (network, ConditionalGradient()),
+    "plain conditional gradient": (network, ConditionalGradient(refit="none")),
+    "full conditional gradient": (network, ConditionalGradient(refit="full")),
+    "FISTA": (layer, FISTA()),
+    "L-BFGS": (lambda: layer("squared-l2"), LBFGS()),
+    "GECO": (lambda: mopn.NetworkProblem(X, Y, strength=0.0), GECO()),
+}
+every_solver = pytest.mark.parametrize("case", CASES)
+
+
+class Later(Exception):
+    pass
+
+
+def raises_at(number, error):
+    def callback(intermediate_result):
+        if intermediate_result.nit == number:
+            raise error
+
+    return callback
+
+
+def check(result):
+    """What holds for every result, however it ended."""
+    assert set(result) >= FIELDS
+    assert math.isfinite(result.fun)
+    assert result.gap >= 0
+    assert result.certified == math.isfinite(result.gap)
+    assert result.message == result.status.message
+    assert result.success == (result.status == Status.CONVERGED)
+    lengths = {len(result.trace[name]) for name in result.trace}
+    assert lengths == {len(result.trace)} == {result.nit + 1}
+    assert result.fun <= np.min(result.trace["fun"]) * (1 + 1e-12)
+    assert np.all(np.diff(result.trace["time"]) >= 0)
+
+
+@every_solver
+def test_limits_and_status(case):
+    make, solver = CASES[case]
+    for limits, status in (({"max_iter": 3}, Status.MAX_ITER), ({"max_time": 0.0}, Status.MAX_TIME)):
+        result = mopn.minimize(make(), solver, tol=0, **limits)
+        check(result)
+        assert result.status == status
+        assert result.nit == (3 if "max_iter" in limits else 0)
+
+
+@every_solver
+def test_callback_sees_each_iteration_and_may_stop(case):
+    make, solver = CASES[case]
+    seen = []
+
+    def callback(intermediate_result):
+        seen.append((intermediate_result.nit, intermediate_result.fun, intermediate_result.weights.shape[1]))
+        if intermediate_result.nit == 2:
+            raise StopIteration
+
+    result = mopn.minimize(make(), solver, tol=0, max_iter=50, callback=callback)
+    check(result)
+    assert result.status == Status.STOPPED
+    assert [nit for nit, _, _ in seen] == [0, 1, 2]
+    assert [fun for _, fun, _ in seen] == list(result.trace["fun"])
+    assert {m for _, _, m in seen} == {3}
+
+
+@every_solver
+def test_failing_callback_keeps_the_best_point(case):
+    make, solver = CASES[case]
+    error = Later("a bug in the callback")
+    result = mopn.minimize(make(), solver, tol=0, max_iter=50, callback=raises_at(2, error))
+    check(result)
+    assert result.status == Status.CALLBACK_FAILED
+    assert result.error is error
+    assert result.fun < result.trace["fun"][0]
+
+
+@every_solver
+def test_ctrl_c_keeps_the_best_point(case):
+    make, solver = CASES[case]
+    result = mopn.minimize(make(), solver, tol=0, max_iter=50, callback=raises_at(2, KeyboardInterrupt()))
+    check(result)
+    assert result.status == Status.INTERRUPTED
+    assert result.fun < result.trace["fun"][0]
+
+
+def test_ctrl_c_within_a_refit(monkeypatch):
+    """An interrupt deep in a refit ends the whole run, with the refit's best point."""
+    problem = network()
+    calls = 0
+    value_gradient = problem.fit.value_gradient
+
+    def interrupted(outputs):
+        nonlocal calls
+        calls += 1
+        if calls == 40:
+            raise KeyboardInterrupt
+        return value_gradient(outputs)
+
+    monkeypatch.setattr(problem.fit, "value_gradient", interrupted)
+    result = mopn.minimize(problem, ConditionalGradient(), tol=0, max_iter=50)
+    check(result)
+    assert result.status == Status.INTERRUPTED
+    assert result.fun < result.trace["fun"][0]
+
+
+def test_ctrl_c_before_there_is_a_point_is_passed_on(monkeypatch):
+    problem = network()
+
+    def interrupted(outputs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(problem.fit, "value_gradient", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        mopn.minimize(problem, ConditionalGradient())
+
+
+def test_a_failing_routine_keeps_the_best_point(monkeypatch):
+    problem = network()
+    lmo = problem.lmo
+    calls = 0
+
+    def failing(residual, oracle):
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise np.linalg.LinAlgError("no convergence")
+        return lmo(residual, oracle)
+
+    monkeypatch.setattr(problem, "lmo", failing)
+    result = mopn.minimize(problem, ConditionalGradient(), tol=0, max_iter=50)
+    assert result.status == Status.FAILED
+    assert isinstance(result.error, np.linalg.LinAlgError)
+    assert result.fun < result.trace["fun"][0]
+    assert len(result.basis) >= 1
+
+
+def test_a_bug_is_not_swallowed(monkeypatch):
+    problem = network()
+    monkeypatch.setattr(problem, "gap", lambda *a: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        mopn.minimize(problem, ConditionalGradient())
+
+
+class Diverging(mopn.solvers.Solver):
+    """Steps to a better point, then to an objective that is not finite."""
+
+    needs = frozenset({"composite"})
+
+    def __init__(self, last):
+        self.last = last
+
+    def run(self, problem, start, monitor):
+        monitor(start, fun=problem.smooth_value(start))
+        better = FISTA_POINT.copy()
+        monitor(better, fun=problem.smooth_value(better) + problem.regularizer_value(better))
+        monitor(np.full_like(start, np.nan), fun=self.last)
+
+
+FISTA_POINT = mopn.minimize(layer(), FISTA(), tol=0, max_iter=5).x
+
+
+@pytest.mark.parametrize("last", [math.nan, math.inf, -math.inf])
+def test_nonfinite_objective_gives_back_the_last_finite_point(last):
+    result = mopn.minimize(layer(), Diverging(last), tol=0)
+    check(result)
+    assert result.status == Status.NONFINITE
+    assert np.array_equal(result.x, FISTA_POINT)
+
+
+@every_solver
+def test_runs_are_repeatable_and_silent_unless_asked(case, capsys):
+    make, solver = CASES[case]
+    first = mopn.minimize(make(), solver, tol=0, max_iter=5)
+    assert capsys.readouterr().out == ""
+    second = mopn.minimize(make(), solver, tol=0, max_iter=5, verbose=1, callback=lambda intermediate_result: None)
+    out = capsys.readouterr().out
+    assert np.array_equal(first.x, second.x)
+    assert np.array_equal(first.trace["fun"], second.trace["fun"])
+    lines = out.strip().splitlines()
+    assert lines[0].split() == list(second.trace.columns)
+    assert len(lines) == 1 + (second.nit + 1) + 2
+
+
+def test_verbose_prints_every_so_many_rows(capsys):
+    mopn.minimize(network(), ConditionalGradient(), tol=0, max_iter=6, verbose=3)
+    lines = capsys.readouterr().out.strip().splitlines()
+    assert [line.split()[0] for line in lines[1:4]] == ["0", "3", "6"]
+
+
+def test_gap_in_the_trace_never_grows_faster_than_the_objective():
+    """The gap is measured against the best lower bound so far."""
+    trace = mopn.minimize(network(), ConditionalGradient(), tol=1e-3).trace
+    assert np.all(np.diff(trace["fun"] - trace["gap"]) >= -1e-9)
+
+
+def test_the_clock_stands_still_in_callbacks():
+    import time
+
+    def slow(intermediate_result):
+        time.sleep(0.05)
+
+    result = mopn.minimize(network(), ConditionalGradient(), tol=0, max_iter=5, callback=slow)
+    free = mopn.minimize(network(), ConditionalGradient(), tol=0, max_iter=5)
+    assert result.nit == free.nit == 5
+    # Six pauses of 0.05 s are not in it; the run itself takes milliseconds.
+    assert result.time < 0.3
+
+
+@pytest.mark.parametrize(
+    ("problem", "solver", "message"),
+    [
+        (layer, ConditionalGradient(), "ConditionalGradient asks for the oracle 'lmo', which OutputLayerProblem"),
+        (network, FISTA(), "FISTA asks for the oracle 'composite', which NetworkProblem does not offer"),
+        (layer, LBFGS(), "LBFGS asks for the oracle 'gradient', which OutputLayerProblem does not offer"),
+    ],
+)
+def test_missing_oracle_is_named(problem, solver, message):
+    with pytest.raises(TypeError, match=message):
+        mopn.minimize(problem(), solver)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tol": -1.0}, "tol must be"),
+        ({"tol": math.nan}, "tol must be"),
+        ({"max_iter": -1}, "max_iter must be"),
+        ({"max_iter": 1.5}, "max_iter must be"),
+        ({"max_time": -1.0}, "max_time must be"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        mopn.minimize(network(), ConditionalGradient(), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"refit": "both"}, "refit must be one of"),
+        ({"step": "long"}, "step must be one of"),
+        ({"max_units": 0}, "max_units must be"),
+        ({"refit_tol": 0.0}, "refit_tol must be"),
+        ({"refit_iter": 0}, "refit_iter must be"),
+    ],
+)
+def test_bad_solver_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        ConditionalGradient(**options)
+
+
+def test_trace_columns_stay_equal():
+    trace = Trace()
+    trace.append(a=1.0)
+    trace.append(a=2.0, b=5.0)
+    trace.append(b=6.0)
+    assert trace.columns == ("a", "b")
+    assert len(trace) == 3
+    np.testing.assert_array_equal(trace["a"], [1.0, 2.0, np.nan])
+    np.testing.assert_array_equal(trace["b"], [np.nan, 5.0, 6.0])
+    assert trace.to_dict().keys() == {"a", "b"}
+    with pytest.raises(KeyError, match="no column 'c'; it has a, b"):
+        trace["c"]
+
+
+def test_every_status_has_a_sentence():
+    assert all(status.message.endswith(".") for status in Status)
+
+
+def test_results_pickle():
+    result = mopn.minimize(network(), ConditionalGradient(), max_iter=3)
+    again = pickle.loads(pickle.dumps(result))
+    assert isinstance(again, Result)
+    assert np.array_equal(again.basis, result.basis)
+    assert np.array_equal(again.trace["gap"], result.trace["gap"])
+    assert again.status is Status(result.status)
+
+
+def test_the_callers_start_is_not_overwritten():
+    problem = layer()
+    start = np.ones((4, 3))
+    mopn.minimize(problem, FISTA(), start=start, max_iter=20, tol=0)
+    assert np.array_equal(start, np.ones((4, 3)))

@@ -1,0 +1,440 @@
+"""The convex problem and its solvers: gaps against optima found independently, and equalities that must hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reference import matrix_optimum
+from scipy import sparse
+
+import mopn
+from mopn.solvers import FISTA, GECO, LBFGS, ConditionalGradient, Status
+
+NORMS = ("l1", "l1/l2", "l1/linf")
+LOSSES = ("logistic", "smoothed-hinge", "squared-hinge", "squared", "binary-logistic", "binary-squared-hinge")
+KERNELS = ("homogeneous", "anova")
+
+
+def data(loss, n=40, d=4, m=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d))
+    scores = np.einsum("ni,cij,nj->nc", X, rng.standard_normal((m, d, d)), X)
+    if loss in ("logistic", "smoothed-hinge", "squared-hinge"):
+        return X, scores.argmax(axis=1)
+    return X, np.sign(scores) if loss.startswith("binary") else scores
+
+
+def solve(problem, tol=1e-4, start=None, oracle="auto", max_iter=300, **options):
+    solver = ConditionalGradient(oracle=oracle, refit_tol=1e-8, refit_iter=2000, **options)
+    return mopn.minimize(problem, solver, tol=tol, max_iter=max_iter, start=start)
+
+
+def penalty_of(problem, result):
+    return problem.norm.value(result.weights)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_l1_gap_brackets_independent_nuclear_norm_optimum(loss, kernel):
+    X, y = data(loss)
+    problem = mopn.NetworkProblem(X, y, loss=loss, kernel=kernel, norm="l1", strength=1.0)
+    optimum = matrix_optimum(problem.fit, X, "l1", 1.0, kernel)
+    result = solve(problem, tol=1e-6, refit="full")
+    assert result.success
+    assert result.certified
+    assert result.fun - result.gap <= optimum * (1 + 1e-9)
+    assert result.fun >= optimum * (1 - 1e-9)
+    assert result.fun - optimum <= 2e-6 * optimum
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_linf_optimum_by_enumeration_is_the_independent_one(loss):
+    X, y = data(loss, n=30, d=3)
+    problem = mopn.NetworkProblem(X, y, loss=loss, norm="l1/linf", strength=2.0)
+    optimum = matrix_optimum(problem.fit, X, "l1/linf", 2.0)
+    result = solve(problem, tol=1e-6, oracle="enumerate", refit="full", max_iter=1000)
+    assert result.fun - result.gap <= optimum * (1 + 1e-9)
+    assert abs(result.fun - optimum) <= 2e-6 * optimum
+
+
+@pytest.mark.parametrize("form", ["strength", "radius"])
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_gap_is_valid_at_any_network(loss, norm, form):
+    """At random feasible networks fun - gap lies below the best value that any of several solves finds."""
+    X, y = data(loss)
+    problem = mopn.NetworkProblem(X, y, loss=loss, norm=norm, **{form: 1.5})
+    best = min(solve(problem, tol=1e-3, refit=refit, max_iter=30).fun for refit in ("output", "full"))
+    rng = np.random.default_rng(1)
+    for scale in (0.0, 0.01, 0.1, 1.0, 10.0):
+        start = rng.standard_normal((6, X.shape[1])), scale * rng.standard_normal((6, problem.fit.n_outputs))
+        network = problem.start(start)
+        for oracle in ("auto", "power", "refine"):
+            fun, gap = problem.measure(network, oracle)
+            assert fun - gap <= best
+            assert fun >= best or np.isclose(fun, best, rtol=1e-3)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_objective_is_what_it_says(norm):
+    X, y = data("logistic")
+    problem = mopn.NetworkProblem(X, y, norm=norm, strength=0.7)
+    result = solve(problem, tol=1e-2)
+    outputs = (X @ result.basis.T) ** 2 @ result.weights
+    shifted = outputs - outputs[np.arange(len(y)), y][:, None]
+    loss = np.log(np.exp(shifted).sum(axis=1)).sum()
+    value = {
+        "l1": np.abs(result.weights).sum(),
+        "l1/l2": np.sqrt((result.weights**2).sum(axis=1)).sum(),
+        "l1/linf": np.abs(result.weights).max(axis=1).sum(),
+    }[norm]
+    assert result.fun == pytest.approx(loss + 0.7 * value, rel=1e-12)
+    assert np.linalg.norm(result.basis, axis=1) == pytest.approx(1.0, rel=1e-12)
+    assert result.weights.any(axis=1).all()
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_ball_and_penalty_agree(norm):
+    X, y = data("logistic", n=30, d=3)
+    penalty = mopn.NetworkProblem(X, y, norm=norm, strength=1.0)
+    first = solve(penalty, tol=1e-7, refit="full")
+    radius = penalty_of(penalty, first)
+    ball = mopn.NetworkProblem(X, y, norm=norm, radius=radius)
+    second = solve(ball, tol=1e-7, refit="full")
+    assert penalty_of(ball, second) <= radius * (1 + 1e-12)
+    # Both are within their own estimate of the optimum; the objectives share F and differ by the constant penalty.
+    assert second.fun + radius == pytest.approx(first.fun, rel=2e-4)
+
+
+@pytest.mark.parametrize("step", ["open-loop", "line-search", "short"])
+@pytest.mark.parametrize("loss", ["logistic", "squared", "squared-hinge"])
+def test_theorem_1_along_plain_steps(loss, step):
+    """F(U_t) - F* <= 8 radius^2 beta / (t + 2) with the exact l1 oracle (Theorem 1, nu = 1)."""
+    X, y = data(loss)
+    radius = 3.0
+    problem = mopn.NetworkProblem(X, y, loss=loss, norm="l1", radius=radius)
+    lower = solve(problem, tol=1e-6, refit="full")
+    # beta, the smoothness of F with respect to the norm, is at most that of the loss times the longest feature.
+    beta = problem.fit.smoothness * np.sum(np.sum(X**2, axis=1) ** 2)
+    trace = mopn.minimize(
+        problem, ConditionalGradient(refit="none", step=step, oracle="eigh"), tol=1e-9, max_iter=150
+    ).trace
+    t = np.arange(1, len(trace))
+    assert np.all(trace["fun"][1:] - (lower.fun - lower.gap) <= 8 * radius**2 * beta / (t + 2))
+    # The theorem's bound is loose; the run must also get somewhere.
+    assert trace["fun"].min() - lower.fun <= 0.05 * (trace["fun"][0] - lower.fun)
+    if step != "open-loop":
+        assert np.all(np.diff(trace["fun"]) <= 1e-12 * trace["fun"][0])
+
+
+@pytest.mark.parametrize("step", ["open-loop", "line-search", "short"])
+@pytest.mark.parametrize("norm", NORMS)
+def test_plain_steps_under_a_penalty(norm, step):
+    X, y = data("logistic")
+    problem = mopn.NetworkProblem(X, y, norm=norm, strength=1.0)
+    reference = solve(problem, tol=1e-4)
+    plain = mopn.minimize(problem, ConditionalGradient(refit="none", step=step), tol=1e-9, max_iter=200)
+    assert plain.fun >= reference.fun - reference.gap
+    # Theorem 1 in the epigraph, whose radius is the loss at zero over the strength; beta as above.
+    trace = plain.trace
+    radius = trace["fun"][0] / 1.0
+    beta = problem.fit.smoothness * np.sum(np.sum(X**2, axis=1) ** 2)
+    if norm == "l1":
+        t = np.arange(1, len(trace))
+        assert np.all(trace["fun"][1:] - reference.fun <= 8 * radius**2 * beta / (t + 2))
+    if step != "open-loop":
+        assert np.all(np.diff(trace["fun"]) <= 1e-12 * radius)
+        assert plain.fun - reference.fun <= 0.1 * (trace["fun"][0] - reference.fun)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("form", ["strength", "radius"])
+def test_refits_are_monotone_and_full_is_never_worse(norm, form):
+    X, y = data("logistic", n=60)
+    problem = mopn.NetworkProblem(X, y, norm=norm, **{form: 2.0})
+    solver = ConditionalGradient(max_units=6)
+    output = mopn.minimize(problem, solver, tol=1e-6)
+    assert np.all(np.diff(output.trace["fun"]) <= 1e-10 * output.trace["fun"][0])
+    network = problem.start(output)
+    joint = mopn.minimize(problem.joint(network), FISTA(), start=network, tol=1e-6, max_iter=500)
+    full = problem.network(joint.basis, joint.weights)
+    assert problem.residual(full).fun <= output.fun * (1 + 1e-12)
+    assert problem.residual(full).fun < output.fun - 1e-6 * output.fun
+    assert np.linalg.norm(joint.basis, axis=1) == pytest.approx(1.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_joint_gradient_is_the_derivative(norm, kernel):
+    X, y = data("logistic", n=15)
+    problem = mopn.NetworkProblem(X, y, kernel=kernel, norm=norm, strength=1.0, augment=True)
+    rng = np.random.default_rng(0)
+    joint = problem.joint(
+        problem.start((rng.standard_normal((3, problem.design.shape[1])), rng.standard_normal((3, 3))))
+    )
+    x = 0.3 * rng.standard_normal(3 * (problem.design.shape[1] + 3))
+    gradient = joint.smooth(x).gradient
+    step = 1e-6
+    for j, e in enumerate(np.eye(len(x))):
+        numeric = (joint.smooth_value(x + step * e) - joint.smooth_value(x - step * e)) / (2 * step)
+        assert gradient[j] == pytest.approx(numeric, rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_strength_max(norm, loss):
+    """Zero is optimal at strength_max, proven; for the exact oracles it is not at a slightly smaller strength."""
+    X, y = data(loss)
+    limit = mopn.NetworkProblem(X, y, loss=loss, norm=norm, strength=1.0).strength_max()
+    zero = solve(mopn.NetworkProblem(X, y, loss=loss, norm=norm, strength=limit), tol=1e-9)
+    assert len(zero.basis) == 0
+    assert zero.certified
+    assert zero.gap <= 1e-9 * zero.fun
+    if norm != "l1/l2":
+        below = solve(mopn.NetworkProblem(X, y, loss=loss, norm=norm, strength=0.999 * limit), tol=1e-9)
+        assert len(below.basis) >= 1
+        assert below.fun < zero.fun
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_storage_does_not_matter(norm):
+    X, y = data("logistic")
+    X = np.where(np.abs(X) > 0.5, X, 0.0)
+    found = [
+        solve(mopn.NetworkProblem(A, y, norm=norm, strength=1.0, augment=True), tol=1e-5, refit="full", max_iter=40).fun
+        for A in (X, sparse.csr_array(X), sparse.csc_array(X), sparse.coo_matrix(X), np.asfortranarray(X))
+    ]
+    assert found == pytest.approx([found[0]] * len(found), rel=1e-5)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_weight_is_a_repetition(norm, loss):
+    X, y = data(loss, n=25)
+    counts = np.random.default_rng(3).integers(0, 4, len(X))
+    counts[:6] = 1  # keep every class
+    weighted = mopn.NetworkProblem(X, y, loss=loss, norm=norm, strength=1.0, sample_weight=counts)
+    repeated = mopn.NetworkProblem(np.repeat(X, counts, 0), np.repeat(y, counts, 0), loss=loss, norm=norm, strength=1.0)
+    rng = np.random.default_rng(4)
+    m = weighted.fit.n_outputs
+    assert m == repeated.fit.n_outputs
+    start = rng.standard_normal((3, X.shape[1])), rng.standard_normal((3, m))
+    for oracle in ("auto", "refine"):
+        a, b = (p.measure(p.start(start), oracle) for p in (weighted, repeated))
+        assert a.fun == pytest.approx(b.fun, rel=1e-12)
+        assert a.gap == pytest.approx(b.gap, rel=1e-8)
+    a, b = solve(weighted, tol=1e-6, refit="full"), solve(repeated, tol=1e-6, refit="full")
+    assert a.fun == pytest.approx(b.fun, rel=1e-5)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_offset_shifts_the_outputs(loss):
+    """A constant offset equals a constant feature with fixed weights, in the objective and in the gap's validity."""
+    X, y = data(loss)
+    m = mopn.NetworkProblem(X, y, loss=loss, strength=1.0).fit.n_outputs
+    offset = np.linspace(-1, 1, m)
+    problem = mopn.NetworkProblem(X, y, loss=loss, norm="l1", strength=1.0, offset=offset)
+    optimum = matrix_optimum(problem.fit, X, "l1", 1.0)
+    result = solve(problem, tol=1e-6, refit="full")
+    assert result.fun == pytest.approx(optimum, rel=3e-6)
+    assert result.fun - result.gap <= optimum * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_warm_start_equals_cold_start(norm):
+    X, y = data("logistic")
+    problem = mopn.NetworkProblem(X, y, norm=norm, strength=1.0)
+    cold = solve(problem, tol=1e-5, refit="full")
+    warm = solve(problem, tol=1e-5, refit="full", start=cold)
+    assert warm.nit <= 1
+    assert warm.fun == pytest.approx(cold.fun, rel=2e-5)
+    other = mopn.NetworkProblem(X, y, norm=norm, strength=1.2)
+    again = solve(problem, tol=1e-5, refit="full", start=solve(other, tol=1e-3))
+    assert again.fun == pytest.approx(cold.fun, rel=1e-4)
+
+
+def test_start_is_scaled_and_made_feasible():
+    X, y = data("logistic")
+    problem = mopn.NetworkProblem(X, y, norm="l1", radius=1.0)
+    rng = np.random.default_rng(0)
+    basis, weights = rng.standard_normal((4, 4)), rng.standard_normal((4, 3))
+    basis[2] = 0.0
+    before = basis.copy()
+    network = problem.start((basis, weights))
+    assert np.array_equal(basis, before)
+    assert network.n_units == 3
+    assert problem.norm.value(network.weights) <= 1.0 + 1e-12
+    free = mopn.NetworkProblem(X, y, norm="l1", strength=1.0).start((basis, weights))
+    assert np.allclose(free.outputs, (X @ basis.T) ** 2 @ weights, rtol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [(np.ones((2, 3)), np.ones((2, 3))), (np.ones((2, 4)), np.ones((3, 3)))])
+def test_start_of_wrong_shape(bad):
+    X, y = data("logistic")
+    with pytest.raises(ValueError, match="start must have basis"):
+        mopn.minimize(mopn.NetworkProblem(X, y, strength=1.0), ConditionalGradient(), start=bad)
+
+
+def test_max_units_limits_rounds_and_units():
+    X, y = data("logistic", n=60)
+    problem = mopn.NetworkProblem(X, y, strength=0.1)
+    result = mopn.minimize(problem, ConditionalGradient(max_units=3), tol=1e-9)
+    assert result.status == Status.MAX_UNITS
+    assert len(result.basis) <= 3
+    assert not result.success
+    assert result.trace["n_units"].max() <= 3
+
+
+def test_geco_decreases_the_loss_and_beats_regularised_fits():
+    X, y = data("squared", n=60)
+    problem = mopn.NetworkProblem(X, y, loss="squared", strength=0.0)
+    greedy = mopn.minimize(problem, GECO(max_units=6), tol=0)
+    assert greedy.status == Status.MAX_UNITS
+    assert np.all(np.diff(greedy.trace["fun"]) < 0)
+    assert greedy.gap == np.inf
+    assert not greedy.certified
+    bounded = mopn.minimize(
+        mopn.NetworkProblem(X, y, loss="squared", radius=1.0), ConditionalGradient(max_units=6), tol=1e-9
+    )
+    assert greedy.fun < bounded.fun
+
+
+def test_geco_refit_is_least_squares():
+    X, y = data("squared", n=60)
+    problem = mopn.NetworkProblem(X, y, loss="squared", strength=0.0)
+    greedy = mopn.minimize(problem, GECO(max_units=4, refit_tol=1e-10), tol=0)
+    features = (X @ greedy.basis.T) ** 2
+    best, *_ = np.linalg.lstsq(features, y, rcond=None)
+    assert greedy.fun == pytest.approx(0.5 * np.sum((features @ best - y) ** 2), rel=1e-8)
+
+
+@pytest.mark.parametrize("solver", [GECO(), ConditionalGradient()])
+def test_no_certificate_at_strength_zero(solver):
+    X, y = data("logistic")
+    problem = mopn.NetworkProblem(X, y, strength=0.0)
+    with pytest.raises(ValueError, match="strength=0 no certificate"):
+        mopn.minimize(problem, solver, tol=1e-3)
+
+
+def test_geco_refuses_a_regulariser():
+    X, y = data("logistic")
+    with pytest.raises(ValueError, match="give strength=0"):
+        mopn.minimize(mopn.NetworkProblem(X, y, strength=1.0), GECO(), tol=0)
+
+
+# -- the output layer -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["strength", "radius"])
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_output_layer_gap_by_fista(loss, norm, form):
+    """Converged means: the gap, recomputed here from the definition, is within tol."""
+    X, y = data(loss)
+    problem = mopn.OutputLayerProblem(X**2, y, loss=loss, norm=norm, **{form: 1.0})
+    result = mopn.minimize(problem, FISTA(), tol=1e-7, max_iter=5000)
+    assert result.success
+    assert result.certified
+    fit = problem.fit
+    value, G = fit.value_gradient(X**2 @ result.weights)
+    pulled = (X**2).T @ G
+    exponent = {"l1": np.inf, "l1/l2": 2, "l1/linf": 1}[norm]
+    dual = np.linalg.norm(pulled, exponent, axis=1).max()
+    if form == "strength":
+        s = min(1.0, 1.0 / dual)
+        gap = value + problem.regularizer.value(result.weights) + fit.conjugate(s * G)
+    else:
+        gap = value + fit.conjugate(G) + dual
+    assert -1e-9 * abs(value) <= gap <= 1e-4 * result.fun
+    assert result.gap <= 1e-7 * result.fun
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_lbfgs_and_fista_agree_on_the_smooth_problem(loss):
+    X, y = data(loss)
+    problem = mopn.OutputLayerProblem(X**2, y, loss=loss, norm="squared-l2", strength=0.5)
+    fista = mopn.minimize(problem, FISTA(), tol=1e-9, max_iter=5000)
+    lbfgs = mopn.minimize(problem, LBFGS(gtol=1e-12), tol=1e-9)
+    assert fista.success
+    assert lbfgs.success
+    assert lbfgs.fun == pytest.approx(fista.fun, rel=3e-9)
+    assert lbfgs.weights == pytest.approx(fista.weights, abs=1e-3)
+
+
+def test_squared_loss_ridge_in_closed_form():
+    X, y = data("squared")
+    problem = mopn.OutputLayerProblem(X, y, loss="squared", norm="squared-l2", strength=0.5)
+    result = mopn.minimize(problem, LBFGS(gtol=1e-12), tol=1e-12)
+    exact = np.linalg.solve(X.T @ X + 0.5 * np.eye(X.shape[1]), X.T @ y)
+    assert result.weights == pytest.approx(exact, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"strength": 1.0, "radius": 1.0}, "only one of them"),
+        ({}, "only one of them"),
+        ({"strength": -1.0}, "strength must be a finite number >= 0"),
+        ({"strength": np.nan}, "strength must be a finite number >= 0"),
+        ({"radius": -2.0}, "radius must be a finite number >= 0"),
+        ({"strength": 1.0, "norm": "l3"}, "norm must be one of"),
+        ({"strength": 1.0, "norm": "squared-l2"}, "makes no unit zero"),
+        ({"strength": 1.0, "loss": "hinge"}, "loss must be one of"),
+        ({"strength": 1.0, "kernel": "rbf"}, "kernel must be one of"),
+        ({"strength": 1.0, "sample_weight": np.zeros(40)}, "sample_weight is zero for all"),
+        ({"strength": 1.0, "sample_weight": -np.ones(40)}, "sample_weight must be finite and >= 0"),
+        ({"strength": 1.0, "sample_weight": np.ones(3)}, "sample_weight must have shape"),
+        ({"strength": 1.0, "offset": np.ones(7)}, "offset must have shape"),
+        ({"strength": 1.0, "offset": np.full(3, np.nan)}, "offset contains NaN"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    X, y = data("logistic")
+    with pytest.raises(ValueError, match=message):
+        mopn.NetworkProblem(X, y, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "error", "message"),
+    [
+        (np.full((4, 2), np.nan), [0, 1, 0, 1], ValueError, "X contains NaN or infinity"),
+        (np.full((4, 2), np.inf), [0, 1, 0, 1], ValueError, "X contains NaN or infinity"),
+        (np.ones(4), [0, 1, 0, 1], ValueError, "X must be two-dimensional"),
+        (np.ones((4, 0)), [0, 1, 0, 1], ValueError, "X has 0 features"),
+        (np.ones((0, 2)), [], ValueError, "X has 0 samples"),
+        (np.ones((1, 2)), [0], ValueError, "at least 2 samples"),
+        (np.ones((4, 2)), [0, 1, 0], ValueError, "y must have one row a sample"),
+        (np.ones((4, 2)), [1, 1, 1, 1], ValueError, "y has one class only"),
+        (np.ones((4, 2)), [0, 1, np.nan, 1], ValueError, "y contains NaN"),
+        (np.ones((4, 2)), np.ones((4, 2)), ValueError, "is multi-class and takes labels"),
+        (np.array([["a", "b"]] * 4), [0, 1, 0, 1], TypeError, "X must be numeric"),
+        (np.ones((4, 2), dtype=complex), [0, 1, 0, 1], TypeError, "X must hold real numbers"),
+    ],
+)
+def test_bad_data(X, y, error, message):
+    with pytest.raises(error, match=message):
+        mopn.NetworkProblem(X, y, strength=1.0)
+
+
+@pytest.mark.parametrize(
+    ("y", "loss", "error", "message"),
+    [
+        ([0, 1, 0, 1], "binary-logistic", ValueError, "targets -1 and \\+1"),
+        (["a", "b", "a", "b"], "squared", TypeError, "numeric targets"),
+        ([0.0, np.inf, 0, 1], "squared", ValueError, "y contains NaN"),
+        (np.ones((4, 2, 2)), "squared", ValueError, "y must have shape"),
+    ],
+)
+def test_bad_targets_per_output(y, loss, error, message):
+    with pytest.raises(error, match=message):
+        mopn.NetworkProblem(np.ones((4, 2)), y, loss=loss, strength=1.0)
+
+
+@pytest.mark.parametrize("loss", ["squared", "binary-logistic"])
+def test_one_output_all_norms_agree(loss):
+    """With a single output all norms are one, and the exact oracle serves them all."""
+    X, y = data("squared", m=1)
+    y = np.sign(y) if loss == "binary-logistic" else y
+    found = [solve(mopn.NetworkProblem(X, y, loss=loss, norm=n, strength=1.0), tol=1e-6, refit="full") for n in NORMS]
+    assert all(r.success for r in found)
+    assert [r.fun for r in found] == pytest.approx([found[0].fun] * 3, rel=2e-6)
