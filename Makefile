@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
+# Type checks run on the installed wheel: it has the layout that users import (solvers/ becomes mopn.solvers).
 .PHONY: demo test lint clean
 
 demo: $(VENV)/.demo
@@ -11,7 +12,8 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
-	cd $(VENV) && bin/python -m mypy -p mopn --config-file ../pyproject.toml
+	rm -rf $(VENV)/wheel && $(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/wheel .
+	cd $(VENV)/wheel && ../bin/python -m mypy -p mopn --config-file ../../pyproject.toml
 	$(BIN)/python -m pytest
 
 $(BIN)/python:

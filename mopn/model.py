@@ -78,6 +78,7 @@ class Model:
             raise ValueError(
                 f"basis must be (k, d) and weights (k, m), got shapes {self.basis.shape} and {self.weights.shape}"
             )
+        get_kernel(self.kernel)
         if self.n_features < 1:
             raise ValueError(f"basis of shape {self.basis.shape} has no column beside those of the 1-features")
         m = self.weights.shape[1]
@@ -247,14 +248,12 @@ def load(path: str | os.PathLike[str]) -> Model:
         If the file is not such a model, or of a newer format.
     """
     name = os.fspath(path)
-    try:
-        file = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile):
-        raise ValueError(f"{name!r} is not a mopn model") from None
-    if not isinstance(file, np.lib.npyio.NpzFile):
-        raise ValueError(f"{name!r} is not a mopn model")
-    with file:
-        if "format" not in file or "basis" not in file:
+    with open(path, "rb") as stream:
+        try:
+            file = np.load(stream, allow_pickle=False)
+        except (ValueError, EOFError, zipfile.BadZipFile):
+            file = None
+        if not isinstance(file, np.lib.npyio.NpzFile) or "format" not in file or "basis" not in file:
             raise ValueError(f"{name!r} is not a mopn model")
         if int(file["format"]) > _FORMAT:
             raise ValueError(f"{name!r} was written by a newer mopn (format {int(file['format'])}); update mopn")

@@ -100,8 +100,8 @@ def plot_accuracy(
     ax = _axes(ax)
     for label, (units, accuracy) in curves.items():
         ax.plot(units, accuracy, marker=".", markersize=4, label=label)
-    for index, (label, accuracy) in enumerate((baselines or {}).items()):
-        ax.axhline(accuracy, color="0.35", linestyle=("--", ":", "-.")[index % 3], label=label)
+    for index, (label, level) in enumerate((baselines or {}).items()):
+        ax.axhline(level, color="0.35", linestyle=("--", ":", "-.")[index % 3], label=label)
     ax.set_xlabel("units")
     ax.set_ylabel("accuracy")
     ax.grid(True, alpha=0.3)

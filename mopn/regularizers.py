@@ -143,7 +143,7 @@ def make_regularizer(norm: str | Norm, strength: float | None, radius: float | N
     if isinstance(norm, str) and norm == SQUARED_L2:
         if radius is not None:
             raise ValueError(f"norm={SQUARED_L2!r} has no ball form here; give strength instead of radius")
-        return SquaredL2(float(strength))  # type: ignore[arg-type]
+        return SquaredL2(float(strength))
     if radius is not None:
         return Ball(get_norm(norm), float(radius))
-    return Penalty(get_norm(norm), float(strength))  # type: ignore[arg-type]
+    return Penalty(get_norm(norm), float(strength))

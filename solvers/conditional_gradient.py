@@ -32,7 +32,7 @@ class _UnitByUnit(Solver):
     max_units: int | None = None
     oracle: Any = "auto"
     refit_tol: float = 1e-3
-    refit_iter: int = 200
+    refit_iter: int = 100
     needs: ClassVar[frozenset[str]] = frozenset({"lmo"})
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class ConditionalGradient(_UnitByUnit):
     refit_tol : float, default 1e-3
         The last refit stops at this relative duality gap (output layer) or relative decrease (full; the appendix D
         of the paper). Those between rounds stop at a tenth of the gap that is left, estimated by the oracle's value.
-    refit_iter : int, default 200
+    refit_iter : int, default 100
         Largest number of iterations of a refit between rounds; the last one may take five times as many. Each starts
         where the one before ended, so that they converge together.
     refit : {"output", "full", "none"}, default "output"

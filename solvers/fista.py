@@ -40,27 +40,31 @@ class FISTA(Solver):
 
     def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
         """Iterate until the monitor ends the run."""
-        x, fun = start, problem.smooth_value(start) + problem.regularizer_value(start)
-        z, t, curvature = x, 1.0, 0.1 * problem.curvature
+        x, image = start, problem.image(start)
+        fun = problem.smooth_value(image) + problem.regularizer_value(x)
+        z, z_image, t, curvature = x, image, 1.0, 0.1 * problem.curvature
         certified = "dual" in problem.oracles
         recent = [fun]
         monitor(x, fun=fun)
         while True:
-            at = problem.smooth(z)
+            at = problem.smooth(z_image)
             gap = fun - problem.dual_bound(at) if certified and monitor.nit % self.gap_every == 0 else math.inf
-            x_new, value, curvature = _proximal_step(problem, z, at, 0.9 * curvature, monitor)
+            x_new, image_new, value, curvature = _proximal_step(problem, z, at, 0.9 * curvature, monitor)
             fun_new = value + problem.regularizer_value(x_new)
             if not fun_new < fun:
                 monitor(x, fun=fun, gap=gap)
                 if z is x:
                     monitor.stop(Status.STALLED)
-                z, t = x, 1.0
+                z, z_image, t = x, image, 1.0
                 continue
             if np.vdot(z - x_new, x_new - x) > 0:
                 t = 1.0
             t_new = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
-            z = x_new + ((t - 1.0) / t_new) * (x_new - x) if t > 1.0 else x_new
-            x, fun, t = x_new, fun_new, t_new
+            momentum = (t - 1.0) / t_new
+            z, z_image = x_new, image_new
+            if momentum > 0:
+                z, z_image = z + momentum * (x_new - x), z_image + momentum * (image_new - image)
+            x, image, fun, t = x_new, image_new, fun_new, t_new
             monitor(x, fun=fun, gap=gap)
             if not certified:
                 recent = [*recent[-_WINDOW:], fun]
@@ -70,15 +74,16 @@ class FISTA(Solver):
 
 def _proximal_step(
     problem: Composite, z: np.ndarray, at: Evaluation, curvature: float, monitor: Monitor
-) -> tuple[np.ndarray, float, float]:
+) -> tuple[np.ndarray, np.ndarray, float, float]:
     """Double the curvature until the quadratic model at z lies above the smooth part at the new point."""
     for _ in range(_MAX_DOUBLINGS):
         x = problem.prox(z - at.gradient / curvature, 1.0 / curvature)
-        value = problem.smooth_value(x)
+        image = problem.image(x)
+        value = problem.smooth_value(image)
         step = x - z
         model = at.value + np.vdot(at.gradient, step) + 0.5 * curvature * np.vdot(step, step)
         if value <= model + _NOISE * abs(at.value):
-            return x, value, curvature
+            return x, image, value, curvature
         curvature *= 2.0
     monitor.stop(Status.STALLED)
     raise AssertionError("unreachable: stop() raises")

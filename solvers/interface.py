@@ -64,15 +64,23 @@ class Smooth(Problem, Protocol):
 
 
 class Composite(Problem, Protocol):
-    """The oracle "composite": a smooth part plus a regulariser with a prox (or projection)."""
+    """The oracle "composite": a smooth part plus a regulariser with a prox (or projection).
+
+    The smooth part is a function of a linear image of the point (of the outputs Phi V, say, or of the point itself), so
+    that solvers extrapolate images instead of computing them again.
+    """
 
     curvature: float
 
-    def smooth(self, x: np.ndarray) -> Evaluation:
-        """Value and gradient of the smooth part."""
+    def image(self, x: np.ndarray) -> np.ndarray:
+        """Linear image of a point, through which the smooth part is evaluated."""
         ...
 
-    def smooth_value(self, x: np.ndarray) -> float:
+    def smooth(self, image: np.ndarray) -> Evaluation:
+        """Value of the smooth part at an image, and its gradient with respect to the point."""
+        ...
+
+    def smooth_value(self, image: np.ndarray) -> float:
         """Value of the smooth part alone."""
         ...
 

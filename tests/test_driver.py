@@ -178,9 +178,9 @@ class Diverging(mopn.solvers.Solver):
         self.last = last
 
     def run(self, problem, start, monitor):
-        monitor(start, fun=problem.smooth_value(start))
+        monitor(start, fun=problem.smooth_value(problem.image(start)))
         better = FISTA_POINT.copy()
-        monitor(better, fun=problem.smooth_value(better) + problem.regularizer_value(better))
+        monitor(better, fun=problem.smooth_value(problem.image(better)) + problem.regularizer_value(better))
         monitor(np.full_like(start, np.nan), fun=self.last)
 
 

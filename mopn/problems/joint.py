@@ -53,14 +53,18 @@ class JointProblem:
         unit = np.where(lengths > 0, H / safe, np.eye(1, H.shape[1]))
         return {"x": x, "basis": unit, "weights": V * lengths**2}
 
-    def smooth_value(self, x: np.ndarray) -> float:
+    def image(self, x: np.ndarray) -> np.ndarray:
+        """Return the point itself: F is not a function of anything linear in (H, V) that is smaller."""
+        return x
+
+    def smooth_value(self, image: np.ndarray) -> float:
         """F at (H, V)."""
-        H, V = self.split(x)
+        H, V = self.split(image)
         return self.fit.value(self.kernel.features(self.design, H) @ V)
 
-    def smooth(self, x: np.ndarray) -> Evaluation:
+    def smooth(self, image: np.ndarray) -> Evaluation:
         """F and its gradient at (H, V)."""
-        H, V = self.split(x)
+        H, V = self.split(image)
         features = self.kernel.features(self.design, H)
         value, G = self.fit.value_gradient(features @ V)
         gradient_H = 2.0 * self.kernel.products(self.design, G @ V.T, H)

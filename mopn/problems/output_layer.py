@@ -105,13 +105,17 @@ class OutputLayerProblem:
         """Named views of the point."""
         return {"x": x, "weights": x.reshape(self.shape)}
 
-    def smooth_value(self, x: np.ndarray) -> float:
-        """F at V."""
-        return self.fit.value(self.features @ x.reshape(self.shape))
+    def image(self, x: np.ndarray) -> np.ndarray:
+        """Outputs Phi V (n, m), without offset."""
+        return self.features @ x.reshape(self.shape)
 
-    def smooth(self, x: np.ndarray) -> Evaluation:
-        """F and its gradient at V."""
-        value, G = self.fit.value_gradient(self.features @ x.reshape(self.shape))
+    def smooth_value(self, image: np.ndarray) -> float:
+        """F at the outputs."""
+        return self.fit.value(image)
+
+    def smooth(self, image: np.ndarray) -> Evaluation:
+        """F at the outputs, and its gradient with respect to V."""
+        value, G = self.fit.value_gradient(image)
         return Evaluation(value, (self.features.T @ G).ravel(), G)
 
     def regularizer_value(self, x: np.ndarray) -> float:
@@ -124,7 +128,7 @@ class OutputLayerProblem:
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective, where R is smooth."""
-        value, gradient, G = self.smooth(x)
+        value, gradient, G = self.smooth(self.image(x))
         if isinstance(self.regularizer, SquaredL2):
             value, gradient = value + self.regularizer_value(x), gradient + self.regularizer.strength * x
         # The residual is kept so that ``dual_bound`` can use it; its gradient is that of F alone.
@@ -138,7 +142,7 @@ class OutputLayerProblem:
 
     def measure(self, x: np.ndarray) -> Measure:
         """Objective and proven gap at V, from scratch."""
-        at = self.smooth(x)
+        at = self.smooth(self.image(x))
         fun = at.value + self.regularizer_value(x)
         assert at.residual is not None
         return Measure(fun, fun - self._dual_bound(at.residual, search=True))
