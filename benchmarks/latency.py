@@ -13,8 +13,10 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 
-from benchmarks.datasets import split
+import mopn
+from benchmarks.datasets import load, split
 
 _IMPORT = "import time; t = time.perf_counter(); import mopn; print(time.perf_counter() - t)"
 
@@ -44,28 +46,16 @@ def main() -> None:
 
 def fit(name: str, folder: str, units: int, strength: float) -> dict[str, float]:
     """Fit one set, and time the problem's construction and the solve."""
-    import time
+    from sklearn.datasets import load_digits
 
-    import mopn
-
-    data = _digits() if name == "digits" else split(name, folder, 0)
+    X, y = load_digits(return_X_y=True) if name == "digits" else load(name, folder)
+    data = split(X, y, 0)
     began = time.perf_counter()
     problem = mopn.NetworkProblem(data.X_train, data.y_train, norm="l1/l2", strength=strength, augment=True)
     result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(max_units=units), tol=1e-6)
     seconds = time.perf_counter() - began
     accuracy = (mopn.Model.from_result(problem, result).predict(data.X_test) == data.y_test).mean()
     return {"seconds": seconds, "accuracy": float(accuracy), "n_units": len(result.basis)}
-
-
-def _digits():  # noqa: ANN202
-    from types import SimpleNamespace
-
-    from sklearn.datasets import load_digits
-    from sklearn.model_selection import train_test_split
-
-    X, y = load_digits(return_X_y=True)
-    X_train, X_test, y_train, y_test = train_test_split(X / 8 - 1, y, random_state=0)
-    return SimpleNamespace(X_train=X_train, y_train=y_train, X_test=X_test, y_test=y_test)
 
 
 def _python(*arguments: str) -> str:

@@ -112,7 +112,8 @@ class ConditionalGradient(_UnitByUnit):
 
     def _refit(self, problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor, estimate: float) -> Any:
         """Add the unit with weights zero and refit, as loosely as the estimated relative gap allows."""
-        tol = max(_LOOSENESS * estimate, _LOOSENESS * monitor.tol)
+        # Without a regulariser there is no gap.
+        tol = _LOOSENESS * max(estimate, monitor.tol) if math.isfinite(estimate) else self.refit_tol
         return self._refit_layers(problem, network.with_units(atoms.basis[:1]), monitor, tol, self.refit_iter)
 
     def _polish(self, problem: Any, network: Any, monitor: Monitor) -> Any:
