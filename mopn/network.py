@@ -64,3 +64,21 @@ class Network:
             return self
         features = self.features.T[alive].T
         return Network(self._feature_map, self.basis[alive], self.weights[alive], features)
+
+    def merge_parallel_units(self, cosine: float = 0.999) -> Network:
+        """Return the network with units that point nearly the same way, up to sign, made one; the heavier one stays.
+
+        Their weights add up, so no norm of the weights grows; outputs change by what the directions differ.
+        """
+        order = np.argsort(-np.linalg.norm(self.weights, axis=1), kind="stable")
+        close = np.abs(self.basis @ self.basis.T) >= cosine
+        keeper = np.full(self.n_units, -1)
+        for r in order:
+            if keeper[r] < 0:
+                keeper[close[r] & (keeper < 0)] = r
+        kept = np.flatnonzero(keeper == np.arange(self.n_units))
+        if len(kept) == self.n_units:
+            return self
+        weights = np.zeros_like(self.weights)
+        np.add.at(weights, keeper, self.weights)
+        return Network(self._feature_map, self.basis[kept], weights[kept], self.features.T[kept].T)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,17 +11,20 @@ import numpy as np
 from mopn.kernels import GradientForms
 from mopn.norms import Norm, get_norm
 from mopn.solvers.sphere import DenseStack, enumerate_signs, lanczos, refine
+from mopn.solvers.sphere.branch_and_bound import branch_and_bound
 from mopn.solvers.sphere.extremes import lanczos_start
+from mopn.solvers.sphere.sum_of_squares import relax
 
 __all__ = ["METHODS", "Atoms", "BasisOracle", "basis_oracle"]
 
-METHODS = ("auto", "power", "eigh", "refine", "enumerate")
+METHODS = ("auto", "power", "eigh", "refine", "enumerate", "exact")
 
 # Dense matrices d x d are formed up to this d; beyond it, and for method "power", oracles are matrix-free.
 DENSE_LIMIT = 500
-# method "auto" enumerates signs for l1/linf where that costs less than a refit does.
-_AUTO_ENUMERATED = 8
-_AUTO_ENUMERATED_DIM = 64
+# Sums of squares work on matrices of dimension d (d + 1) / 2.
+SUM_OF_SQUARES_LIMIT = 65
+# method "auto" proves what it finds up to this d.
+_AUTO_EXACT = 65
 # Value and bound meet when they agree to this, relative; it leaves room for the rounding errors in the bound.
 _MEET = 1e-6
 _SAME_DIRECTION = 0.98
@@ -56,29 +59,62 @@ class BasisOracle:
     norm: Norm
     method: str
     tol: float
+    max_nodes: int = 20_000
+    # The sum-of-squares proof of the last call starts the next one: gradients change little from round to round.
+    _warm: dict[str, np.ndarray] = field(default_factory=dict, compare=False, repr=False)
 
-    def __call__(self, gammas: np.ndarray | DenseStack | GradientForms) -> Atoms:
-        """Select units for symmetric matrices Gamma (m, d, d), or for the forms of a gradient."""
+    def __call__(self, gammas: np.ndarray | DenseStack | GradientForms, precision: float | None = None) -> Atoms:
+        """Select units for symmetric matrices Gamma (m, d, d), or for the forms of a gradient.
+
+        Parameters
+        ----------
+        gammas : ndarray of shape (m, d, d), DenseStack or GradientForms
+        precision : float, optional
+            How far the bound may exceed the best value, relative, before more is spent on it; default ``tol``.
+        """
         stack, scale = self._prepare(gammas).scaled()
-        p = self.norm.exponent
-        method = self._resolve(stack)
-        if method == "enumerate":
-            h, bound = enumerate_signs(stack)
-            H, values = h[None], np.linalg.norm(stack.forms(h[None]), p, axis=1)
-        else:
-            bound = stack.bound(p)
-            H, values = self._starts(stack, method)
-            if method == "refine" and not (p == math.inf or stack.shape[0] == 1):
-                H, values = refine(stack, H, p, tol=self.tol)
+        precision = max(self.tol, 0.0 if precision is None else min(precision, 1.0))
+        H, values, bound = self._maximise(stack, self._resolve(stack), precision)
         H, values = _distinct(H, values)
         return Atoms(H, values * scale, bound * scale, bool(bound <= values[0] * (1.0 + _MEET)))
+
+    def _maximise(self, stack: Any, method: str, precision: float) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return unit vectors, their values and a proven bound."""
+        p = self.norm.exponent
+        if method == "enumerate":
+            h, bound = enumerate_signs(stack)
+            return h[None], np.linalg.norm(stack.forms(h[None]), p, axis=1), bound
+        bound = stack.bound(p)
+        H, values = self._starts(stack, method)
+        if method in ("refine", "exact") and not (p == math.inf or stack.shape[0] == 1):
+            H, values = refine(stack, H, p, tol=self.tol)
+        if method == "exact" and bound > values.max() * (1.0 + precision):
+            H, values, tight = self._tighten(stack, H, values, precision)
+            bound = min(bound, tight)
+        return H, values, bound
+
+    def _tighten(
+        self, stack: DenseStack, H: np.ndarray, values: np.ndarray, precision: float
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Close the gap between value and bound: branch and bound for p = 1, sums of squares for p = 2."""
+        if self.norm.exponent == 1:
+            h, bound = branch_and_bound(stack, H[[np.argmax(values)]], tol=precision, max_nodes=self.max_nodes)
+            new = h[None]
+        else:
+            if stack.shape[1] > SUM_OF_SQUARES_LIMIT:
+                return H, values, math.inf
+            relaxation = relax(stack, self._warm.get("N"), target=float(values.max()) * (1.0 + precision))
+            self._warm["N"] = relaxation.N
+            new, bound = refine(stack, relaxation.starts, 2, tol=self.tol)[0], relaxation.bound
+        H = np.vstack([H, new])
+        return H, np.linalg.norm(stack.forms(H), self.norm.exponent, axis=1), bound
 
     def _prepare(self, gammas: Any) -> Any:
         if isinstance(gammas, DenseStack):
             return gammas
         if isinstance(gammas, GradientForms):
             small = gammas.shape[1] <= DENSE_LIMIT
-            if self.method in ("eigh", "enumerate") and not small:
+            if self.method in ("eigh", "enumerate", "exact") and not small:
                 raise ValueError(
                     f"method={self.method!r} forms d x d matrices and is meant for d <= {DENSE_LIMIT}, "
                     f"got d = {gammas.shape[1]}; use method='power' (l1) or 'refine'"
@@ -95,8 +131,7 @@ class BasisOracle:
         m, d = stack.shape
         if self.norm.exponent == math.inf or m == 1:
             return "eigh"
-        cheap = m <= _AUTO_ENUMERATED and d <= _AUTO_ENUMERATED_DIM
-        return "enumerate" if self.norm.exponent == 1 and cheap else "refine"
+        return "exact" if d <= _AUTO_EXACT else "refine"
 
     def _starts(self, stack: Any, method: str) -> tuple[np.ndarray, np.ndarray]:
         """Return the l1 start: a dominant eigenvector of every Gamma_c, and the values under this norm."""
@@ -104,6 +139,9 @@ class BasisOracle:
         start = lanczos_start(m, d)
         if method == "power" or not isinstance(stack, DenseStack):
             H = lanczos(stack, np.eye(m), start, tol=self.tol)
+        elif method == "exact":
+            values, vectors = stack.eigen
+            H = np.concatenate([vectors[:, :, -1], vectors[:, :, 0]])
         else:
             values, vectors = stack.eigen
             H = vectors[np.arange(m), :, np.abs(values).argmax(axis=1)]

@@ -75,11 +75,17 @@ class ConditionalGradient(_UnitByUnit):
         (Pedregosa et al., 2020).
     output_solver : Solver, default FISTA()
         The solver of the output-layer refit.
+    joint_solver : Solver, default LBFGS()
+        The solver of the refit of both layers: L-BFGS on its smooth form, or FISTA on the paper's.
+    atoms_per_round : int, default 1
+        Units added a round, the oracle's best distinct ones.
     """
 
     refit: str = "output"
     step: str = "line-search"
     output_solver: Solver = field(default_factory=FISTA)
+    joint_solver: Solver = field(default_factory=LBFGS)
+    atoms_per_round: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -87,37 +93,52 @@ class ConditionalGradient(_UnitByUnit):
             raise ValueError(f"refit must be one of {', '.join(map(repr, REFITS))}, got {self.refit!r}")
         if self.step not in STEPS:
             raise ValueError(f"step must be one of {', '.join(map(repr, STEPS))}, got {self.step!r}")
+        if not self.atoms_per_round >= 1:
+            raise ValueError(f"atoms_per_round must be >= 1, got {self.atoms_per_round!r}")
 
     def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
-        """Select a unit, record the gap, refit or step; until the monitor ends the run."""
+        """Select units, record the gap, refit or step; until the monitor ends the run."""
         problem.check_certificate(monitor.tol)
-        network = start
+        network, oracle, estimate = start, problem.oracle(self.oracle), math.inf
         improve = self._plain_step() if self.refit == "none" else self._refit
         while True:
             residual = problem.residual(network)  # G = dF/dO
-            atoms = problem.lmo(residual, self.oracle)  # a new unit, and a proven bound on all units
-            gap = problem.gap(network, residual, atoms.bound)
-            monitor(
-                network, fun=residual.fun, gap=gap, n_units=network.n_units, value=atoms.values[0], bound=atoms.bound
-            )
-            estimate = problem.gap(network, residual, atoms.values[0]) / max(abs(residual.fun), math.ulp(0.0))
-            if estimate <= monitor.tol:
-                monitor.stop(Status.ESTIMATED)
+            # New units, and a proven bound on all units, as tight as the gap that is left makes worth while.
+            atoms = problem.lmo(residual, oracle, precision=_LOOSENESS * max(estimate, monitor.tol))
+            estimate = self._record(problem, network, residual, atoms, monitor)
             if self._is_full(monitor):
                 break
             network = improve(problem, network, residual, atoms, monitor, estimate).drop_zero_units()
         if self.refit != "none":
-            self._report_last(problem, self._polish(problem, network, monitor), monitor)
+            network = self._polish(problem, network, monitor)
+            residual = problem.residual(network)
+            self._record(problem, network, residual, problem.lmo(residual, oracle), monitor)
         monitor.stop(Status.MAX_UNITS)
 
+    def _record(self, problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor) -> float:
+        """Report the round; return the relative gap as the oracle's best value estimates it."""
+        gap = problem.gap(network, residual, atoms.bound)
+        monitor(network, fun=residual.fun, gap=gap, n_units=network.n_units, value=atoms.values[0], bound=atoms.bound)
+        estimate = problem.gap(network, residual, atoms.values[0]) / max(abs(residual.fun), math.ulp(0.0))
+        if estimate <= monitor.tol and not atoms.certified:
+            monitor.stop(Status.ESTIMATED)
+        return estimate
+
     def _refit(self, problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor, estimate: float) -> Any:
-        """Add the unit with weights zero and refit, as loosely as the estimated relative gap allows."""
+        """Add units and refit, as loosely as the estimated relative gap allows."""
         # Without a regulariser there is no gap.
         tol = _LOOSENESS * max(estimate, monitor.tol) if math.isfinite(estimate) else self.refit_tol
-        return self._refit_layers(problem, network.with_units(atoms.basis[:1]), monitor, tol, self.refit_iter)
+        units = problem.useful_units(atoms, self.atoms_per_round)
+        if self.refit == "full" and "gradient" in self.joint_solver.needs:
+            line = problem.line(network, residual, units, residual.fun)
+            network = line.point(_line_search(line))
+            return self._refit_joint(problem, network, monitor, 1e-7 * tol, self.refit_iter)
+        return self._refit_layers(problem, network.with_units(units), monitor, tol, self.refit_iter)
 
     def _polish(self, problem: Any, network: Any, monitor: Monitor) -> Any:
         """Refit to ``refit_tol``, once all rounds are done."""
+        if self.refit == "full" and "gradient" in self.joint_solver.needs:
+            return self._refit_joint(problem, network, monitor, _LOOSENESS * self.refit_tol, _POLISH * self.refit_iter)
         return self._refit_layers(problem, network, monitor, self.refit_tol, _POLISH * self.refit_iter)
 
     def _refit_layers(self, problem: Any, network: Any, monitor: Monitor, tol: float, max_iter: int) -> Any:
@@ -126,16 +147,26 @@ class ConditionalGradient(_UnitByUnit):
             problem.output_layer(network), self.output_solver, start=network.weights, tol=tol, max_iter=max_iter
         )
         network = network.with_weights(layer.weights).drop_zero_units()
-        if self.refit == "full" and network.n_units:
-            joint = monitor.solve(problem.joint(network), FISTA(), start=network, tol=self.refit_tol, max_iter=max_iter)
-            network = problem.network(joint.basis, joint.weights)
+        if self.refit == "full":
+            return self._refit_joint(problem, network, monitor, self.refit_tol, max_iter)
         return network
 
-    def _report_last(self, problem: Any, network: Any, monitor: Monitor) -> None:
-        residual = problem.residual(network)
-        atoms = problem.lmo(residual, self.oracle)
-        gap = problem.gap(network, residual, atoms.bound)
-        monitor(network, fun=residual.fun, gap=gap, n_units=network.n_units, value=atoms.values[0], bound=atoms.bound)
+    def _refit_joint(self, problem: Any, network: Any, monitor: Monitor, tol: float, max_iter: int) -> Any:
+        """Refit both layers; never worse than before."""
+        network = network.drop_zero_units()
+        if not network.n_units:
+            return network
+        (form,) = self.joint_solver.needs
+        joint = monitor.solve(problem.joint(network, form), self.joint_solver, start=None, tol=tol, max_iter=max_iter)
+        refitted = problem.network(joint.basis, joint.weights)
+        merged = refitted.merge_parallel_units()
+        if merged is refitted:
+            return refitted
+        # Merging changes the outputs a little: a short refit mends that, and only if it does is the merger kept.
+        again = monitor.solve(
+            problem.joint(merged, form), self.joint_solver, start=None, tol=tol, max_iter=max_iter
+        )
+        return problem.network(again.basis, again.weights) if again.fun <= joint.fun*(1+1e-9) else refitted
 
     def _plain_step(self) -> Callable[..., Any]:
         """Return U <- (1 - gamma) U + gamma Delta as a function that remembers t and what it estimated.
@@ -147,7 +178,7 @@ class ConditionalGradient(_UnitByUnit):
         def step(problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor, estimate: float) -> Any:
             nonlocal t, curvature, least
             least = min(least, residual.fun)
-            line = problem.line(network, residual, atoms, least)
+            line = problem.line(network, residual, atoms.basis[:1], least)
             if self.step == "open-loop":
                 gamma = 2.0 / (t + 2.0)
             elif self.step == "line-search":

@@ -10,6 +10,7 @@ import numpy as np
 
 from mopn.solvers.driver import Monitor
 from mopn.solvers.interface import Composite, Evaluation, Solver
+from mopn.solvers.plateau import Plateau
 from mopn.solvers.result import Status
 
 __all__ = ["FISTA"]
@@ -17,8 +18,6 @@ __all__ = ["FISTA"]
 # Rounding errors of two objective values that are being compared, relative.
 _NOISE = 1e-14
 _MAX_DOUBLINGS = 60
-# Problems without a certificate are done when so many iterations together gain less than tol, relative.
-_WINDOW = 10
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class FISTA(Solver):
         fun = problem.smooth_value(image) + problem.regularizer_value(x)
         z, z_image, t, curvature = x, image, 1.0, 0.1 * problem.curvature
         certified = "dual" in problem.oracles
-        recent = [fun]
+        levelled_off = Plateau(monitor.tol)
         monitor(x, fun=fun)
         while True:
             at = problem.smooth(z_image)
@@ -66,10 +65,8 @@ class FISTA(Solver):
                 z, z_image = z + momentum * (x_new - x), z_image + momentum * (image_new - image)
             x, image, fun, t = x_new, image_new, fun_new, t_new
             monitor(x, fun=fun, gap=gap)
-            if not certified:
-                recent = [*recent[-_WINDOW:], fun]
-                if len(recent) > _WINDOW and recent[0] - fun <= monitor.tol * abs(fun):
-                    monitor.stop(Status.CONVERGED)
+            if not certified and levelled_off(fun):
+                monitor.stop(Status.CONVERGED)
 
 
 def _proximal_step(

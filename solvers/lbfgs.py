@@ -12,6 +12,7 @@ from scipy.optimize import minimize as scipy_minimize
 
 from mopn.solvers.driver import Monitor
 from mopn.solvers.interface import Solver
+from mopn.solvers.plateau import Plateau
 from mopn.solvers.result import Status
 
 __all__ = ["LBFGS"]
@@ -27,7 +28,8 @@ class LBFGS(Solver):
         Number of correction pairs kept.
     gtol : float, default 1e-8
         The run also converges when the largest entry of the projected gradient is at most ``gtol`` times
-        ``max(1, abs(fun))``: the measure of problems without a certificate.
+        ``max(1, abs(fun))``. Without a certificate it converges too when ten iterations together decrease the
+        objective by less than ``tol``, relative.
     """
 
     memory: int = 10
@@ -37,6 +39,7 @@ class LBFGS(Solver):
     def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
         """Hand the loop to SciPy, which calls the monitor after every iteration."""
         certified = "dual" in problem.oracles
+        levelled_off = Plateau(monitor.tol)
         latest = problem.value_gradient(start)
 
         def value_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -49,6 +52,8 @@ class LBFGS(Solver):
             # tightness depends on it.
             gap = intermediate_result.fun - problem.dual_bound(latest) if certified else math.inf
             monitor(intermediate_result.x.copy(), fun=float(intermediate_result.fun), gap=gap)
+            if not certified and monitor.tol > 0 and levelled_off(float(intermediate_result.fun)):
+                monitor.stop(Status.CONVERGED)
 
         monitor(start, fun=latest.value, gap=latest.value - problem.dual_bound(latest) if certified else math.inf)
         options = {

@@ -3,5 +3,6 @@
 from mopn.problems.joint import JointProblem
 from mopn.problems.network import NetworkProblem
 from mopn.problems.output_layer import OutputLayerProblem
+from mopn.problems.unit_ball import UnitBallProblem
 
-__all__ = ["JointProblem", "NetworkProblem", "OutputLayerProblem"]
+__all__ = ["JointProblem", "NetworkProblem", "OutputLayerProblem", "UnitBallProblem"]

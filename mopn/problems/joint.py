@@ -1,7 +1,17 @@
-"""The non-convex refit of both layers in the paper's form: min F(K(X, H) V) + R(V) with rows of H in the unit ball."""
+"""The joint refit of both layers in a smooth form, for every norm.
+
+K(a, x) = ||a||^2 K(h, x) for a = ||a|| h, so the length of a unit can carry the norm of its weights:
+
+    outputs  o = sum_r K(a_r, x) e_r,   norm(V) <= ||A||_F^2,   directions e_r in the unit ball of a row's norm.
+
+The penalty is then strength * ||A||_F^2, which is smooth; in a ball, A = sqrt(radius) B / ||B||_F. The directions are
+e = z / ||z|| for l1/l2, the box -1 <= z <= 1 for l1/linf, and fixed signed unit vectors for l1, where every unit has
+one output. Each point maps back to unit vectors and weights with the same outputs and no larger an objective.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -9,77 +19,179 @@ import numpy as np
 from mopn.datafit import DataFit
 from mopn.designs import Design
 from mopn.kernels import Kernel
-from mopn.regularizers import Regularizer
+from mopn.network import Network
+from mopn.norms import Norm
+from mopn.regularizers import Ball, Penalty
 from mopn.solvers.interface import Evaluation, Measure
 
 __all__ = ["JointProblem"]
 
+# Weights below this, relative to the largest, are rounding.
+_ZERO = 1e-12
+
 
 class JointProblem:
-    """Minimise sum_i w_i l(y_i, (K(X, H) V)_i + offset_i) + R(V) over H (k, d), ||h_r|| <= 1, and V (k, m).
+    """Minimise F + R over units and weights together, around a network of k units.
 
-    The second line of the refit in Algorithm 1 of Blondel et al. (NIPS 2017); made by ``NetworkProblem.joint``. The
-    point is (H, V) flat. It is not convex, so there is no certificate here: the network problem's own certifies what
-    this one finds. Oracle: ``composite``.
+    Made by ``NetworkProblem.joint``. The point is (A, Z) flat, of a fixed number of units; a unit of length zero is
+    stationary, so new units must start with some weight. It is not convex, so there is no certificate here: the
+    network problem's own certifies what this one finds. Oracle: ``gradient``.
     """
 
-    oracles = frozenset({"composite"})
+    oracles = frozenset({"gradient"})
 
-    def __init__(self, design: Design, kernel: Kernel, fit: DataFit, regularizer: Regularizer, n_units: int) -> None:
+    def __init__(
+        self, design: Design, kernel: Kernel, fit: DataFit, regularizer: Ball | Penalty, network: Network
+    ) -> None:
         self.design, self.kernel, self.fit, self.regularizer = design, kernel, fit, regularizer
-        self.n_units = n_units
-        # A guess; backtracking corrects it.
-        self.curvature = fit.smoothness * float(np.mean(design.squared_norms) ** 2) * max(design.shape[0], 1)
+        self.directions = _make_directions(regularizer.norm, network.weights)
+        self._start = np.concatenate([self._lengths(network).ravel(), self.directions.start.ravel()])
+        self._size = self.directions.n_units * design.shape[1]
 
-    def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return views H (k, d) and V (k, m) of a flat point."""
-        size = self.n_units * self.design.shape[1]
-        return x[:size].reshape(self.n_units, -1), x[size:].reshape(self.n_units, -1)
+    def _lengths(self, network: Network) -> np.ndarray:
+        rows, sizes = self.directions.rows, self.directions.sizes
+        return network.basis[rows] * np.sqrt(sizes)[:, None]
+
+    @property
+    def bounds(self) -> list[tuple[float | None, float | None]] | None:
+        """Bounds on the flat point, or None."""
+        box = self.directions.box
+        if box is None:
+            return None
+        return [(None, None)] * self._size + [(-box, box)] * self.directions.start.size
 
     def start(self, start: Any = None) -> np.ndarray:
-        """Return the flat point of a network or anything with ``basis`` and ``weights``."""
-        if start is None:
-            raise ValueError("a joint refit needs a start with basis and weights: zero units are stationary")
-        return self.prox(np.concatenate([np.ravel(start.basis), np.ravel(start.weights)]), 0.0)
+        """Return the point of the network that the problem was made around, or a flat point as it is."""
+        return self._start.copy() if start is None else np.array(start, dtype=np.float64)
+
+    def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return A (k, d), scaled into the ball where there is one, and directions E (k, m)."""
+        B, Z = x[: self._size].reshape(self.directions.n_units, -1), x[self._size :]
+        return B * self._scale(B), self.directions.map(Z)
+
+    def _scale(self, B: np.ndarray) -> float:
+        if isinstance(self.regularizer, Penalty):
+            return 1.0
+        return float(np.sqrt(self.regularizer.radius) / max(np.linalg.norm(B), np.finfo(float).tiny))
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
-        """Named views of the point, with unit vectors in ``basis``; the outputs are the same, R is not larger.
+        """Named views of the point: unit vectors ``basis`` and ``weights``."""
+        A, E = self.split(x)
+        sizes = np.einsum("rd,rd->r", A, A)
+        alive = sizes > _ZERO * sizes.max(initial=0.0)
+        basis = A[alive] / np.sqrt(sizes[alive])[:, None]
+        basis, weights = self.directions.merge(basis, sizes[alive][:, None] * E[alive])
+        return {"x": x, "basis": basis, "weights": weights}
 
-        K(h / c, x) = K(h, x) / c^2, so a unit of length c <= 1 hands c^2 to its weights.
-        """
-        H, V = self.split(x)
-        lengths = np.linalg.norm(H, axis=1, keepdims=True)
-        safe = np.where(lengths > 0, lengths, 1.0)
-        unit = np.where(lengths > 0, H / safe, np.eye(1, H.shape[1]))
-        return {"x": x, "basis": unit, "weights": V * lengths**2}
-
-    def image(self, x: np.ndarray) -> np.ndarray:
-        """Return the point itself: F is not a function of anything linear in (H, V) that is smaller."""
-        return x
-
-    def smooth_value(self, image: np.ndarray) -> float:
-        """F at (H, V)."""
-        H, V = self.split(image)
-        return self.fit.value(self.kernel.features(self.design, H) @ V)
-
-    def smooth(self, image: np.ndarray) -> Evaluation:
-        """F and its gradient at (H, V)."""
-        H, V = self.split(image)
-        features = self.kernel.features(self.design, H)
-        value, G = self.fit.value_gradient(features @ V)
-        gradient_H = 2.0 * self.kernel.products(self.design, G @ V.T, H)
-        return Evaluation(value, np.concatenate([gradient_H.ravel(), (features.T @ G).ravel()]))
-
-    def regularizer_value(self, x: np.ndarray) -> float:
-        """R at a feasible V."""
-        return self.regularizer.value(self.split(x)[1])
-
-    def prox(self, x: np.ndarray, step: float) -> np.ndarray:
-        """Prox of R for V, projection of the rows of H onto the unit ball."""
-        H, V = self.split(x)
-        H = H / np.maximum(np.linalg.norm(H, axis=1, keepdims=True), 1.0)
-        return np.concatenate([H.ravel(), self.regularizer.prox(V, step).ravel()])
+    def value_gradient(self, x: np.ndarray) -> Evaluation:
+        """Value and gradient of the whole objective."""
+        A, E = self.split(x)
+        features = self.kernel.features(self.design, A)
+        value, G = self.fit.value_gradient(features @ E)
+        gradient_A = 2.0 * self.kernel.products(self.design, G @ E.T, A)
+        if isinstance(self.regularizer, Penalty):
+            value += self.regularizer.strength * float(np.vdot(A, A))
+            gradient_A += 2.0 * self.regularizer.strength * A
+        else:
+            # A = sqrt(radius) B / ||B||: the part of the gradient along A goes, the rest is scaled.
+            along = float(np.vdot(gradient_A, A)) / max(self.regularizer.radius, np.finfo(float).tiny)
+            gradient_A = (gradient_A - along * A) * self._scale(x[: self._size])
+        gradient_Z = self.directions.pull(x[self._size :], features.T @ G)
+        return Evaluation(value, np.concatenate([gradient_A.ravel(), gradient_Z.ravel()]))
 
     def measure(self, x: np.ndarray) -> Measure:
-        """Objective at (H, V); no gap is known."""
-        return Measure(self.smooth_value(x) + self.regularizer_value(x), float("inf"))
+        """Objective; no gap is known."""
+        return Measure(self.value_gradient(x).value, float("inf"))
+
+
+class _Directions(ABC):
+    """How the free variables Z become directions E (k, m) in the unit ball of a row's norm.
+
+    ``rows`` says which unit of the network each unit here comes from, ``sizes`` is the norm of its weights.
+    """
+
+    box: float | None = None
+
+    def __init__(self, weights: np.ndarray, norm: Norm) -> None:
+        self.sizes = np.array([norm.value(row[None]) for row in weights])
+        self.rows = np.flatnonzero(self.sizes)
+        self.sizes = self.sizes[self.rows]
+        self.start = weights[self.rows] / self.sizes[:, None]
+        self.shape = self.start.shape
+
+    @property
+    def n_units(self) -> int:
+        return self.shape[0]
+
+    @abstractmethod
+    def map(self, Z: np.ndarray) -> np.ndarray:
+        """Return E for the flat Z."""
+
+    @abstractmethod
+    def pull(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Return the gradient with respect to Z from that with respect to E."""
+
+    def merge(self, basis: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return an equal network of smaller norm or fewer units."""
+        return basis, weights
+
+
+class _Sphere(_Directions):
+    """l1/l2: E = Z / ||Z||, row by row."""
+
+    def map(self, Z: np.ndarray) -> np.ndarray:
+        Z = Z.reshape(self.shape)
+        return Z / np.linalg.norm(Z, axis=1, keepdims=True)
+
+    def pull(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        E = self.map(Z)
+        along = np.einsum("rc,rc->r", gradient, E)[:, None]
+        return (gradient - along * E) / np.linalg.norm(Z.reshape(self.shape), axis=1, keepdims=True)
+
+
+class _Box(_Directions):
+    """l1/linf: E = Z in the box."""
+
+    box = 1.0
+
+    def map(self, Z: np.ndarray) -> np.ndarray:
+        return Z.reshape(self.shape)
+
+    def pull(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        return gradient
+
+
+class _Signs(_Directions):
+    """l1: one output and a sign a unit, fixed; W_c = sum_r +-a_r a_r'."""
+
+    def __init__(self, weights: np.ndarray, norm: Norm) -> None:
+        self.rows, outputs = np.nonzero(weights)
+        entries = weights[self.rows, outputs]
+        self.sizes = np.abs(entries)
+        self.shape = len(entries), weights.shape[1]
+        self.start = np.zeros(0)
+        self._E = np.zeros(self.shape)
+        self._E[np.arange(len(entries)), outputs] = np.sign(entries)
+
+    def map(self, Z: np.ndarray) -> np.ndarray:
+        return self._E
+
+    def pull(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        return Z
+
+    def merge(self, basis: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the eigenvectors of every W_c: its nuclear norm, and at most d units (Proposition 1 of the paper)."""
+        units, entries = [np.zeros((0, basis.shape[1]))], [np.zeros((0, weights.shape[1]))]
+        for c, column in enumerate(weights.T):
+            alive = column != 0
+            # W = B' diag(column) B, of rank at most the number of rows of B: decomposed in the span of B.
+            Q, R = np.linalg.qr(basis[alive].T)
+            values, vectors = np.linalg.eigh((R * column[alive]) @ R.T)
+            kept = np.abs(values) > _ZERO * np.abs(values).max(initial=0.0)
+            units.append((Q @ vectors[:, kept]).T)
+            entries.append(np.outer(values[kept], np.eye(weights.shape[1])[c]))
+        return np.vstack(units), np.vstack(entries)
+
+
+def _make_directions(norm: Norm, weights: np.ndarray) -> _Directions:
+    return {"l1": _Signs, "l1/l2": _Sphere, "l1/linf": _Box}[norm.name](weights, norm)

@@ -16,6 +16,7 @@ from mopn.norms import Norm
 from mopn.oracles import Atoms, BasisOracle, basis_oracle
 from mopn.problems.joint import JointProblem
 from mopn.problems.output_layer import OutputLayerProblem
+from mopn.problems.unit_ball import UnitBallProblem
 from mopn.regularizers import Ball, Penalty, make_regularizer
 from mopn.solvers.interface import Measure
 from mopn.solvers.sphere.refinement import dual_vectors
@@ -155,11 +156,21 @@ class NetworkProblem:
         loss, G = self.fit.value_gradient(network.outputs)
         return Residual(loss + self.regularizer.value(network.weights), loss, G)
 
-    def lmo(self, residual: Residual, oracle: str | BasisOracle = "auto") -> Atoms:
-        """Select units for a gradient, with a proven bound on every unit."""
-        if isinstance(oracle, str):
-            oracle = basis_oracle(self.norm, method=oracle)
-        return oracle(GradientForms(self.kernel, self.design, residual.gradient))
+    def oracle(self, oracle: str | BasisOracle) -> BasisOracle:
+        """Return the oracle of a method's name, for this problem's norm; an oracle is returned as it is."""
+        return basis_oracle(self.norm, method=oracle) if isinstance(oracle, str) else oracle
+
+    def lmo(self, residual: Residual, oracle: str | BasisOracle = "auto", precision: float | None = None) -> Atoms:
+        """Select units for a gradient, with a proven bound on every unit.
+
+        ``precision`` says how far, relative, the bound may exceed what is found; tight bounds cost more.
+        """
+        return self.oracle(oracle)(GradientForms(self.kernel, self.design, residual.gradient), precision)
+
+    def useful_units(self, atoms: Atoms, most: int) -> np.ndarray:
+        """Return the best atoms, at most so many, that are worth their penalty; at least the best one."""
+        strength = self.regularizer.strength if isinstance(self.regularizer, Penalty) else 0.0
+        return atoms.basis[: max(1, min(most, int(np.sum(atoms.values > strength))))]
 
     def gap(self, network: Network, residual: Residual, bound: float) -> float:
         """Upper bound of ``residual.fun`` minus the minimum, given a bound of the dual norm; proven if the bound is.
@@ -200,13 +211,18 @@ class NetworkProblem:
         """Return the convex refit of the weights with the units fixed."""
         return OutputLayerProblem.from_parts(network.features, self.fit, self.regularizer)
 
-    def joint(self, network: Network) -> JointProblem:
-        """Return the non-convex refit of units and weights."""
-        return JointProblem(self.design, self.kernel, self.fit, self.regularizer, network.n_units)
+    def joint(self, network: Network, oracle: str = "gradient") -> JointProblem | UnitBallProblem:
+        """Return the non-convex refit of units and weights, in the form that offers an oracle.
 
-    def line(self, network: Network, residual: Residual, atoms: Atoms, least: float) -> Line:
-        """Return the segment of a plain step towards the best atom; ``least`` is an objective value already reached."""
-        return Line(self, network, residual, atoms.basis[:1], least)
+        "gradient": the smooth form, for L-BFGS. "composite": the paper's, for FISTA.
+        """
+        if oracle == "gradient":
+            return JointProblem(self.design, self.kernel, self.fit, self.regularizer, network)
+        return UnitBallProblem(self.design, self.kernel, self.fit, self.regularizer, network)
+
+    def line(self, network: Network, residual: Residual, units: np.ndarray, least: float) -> Line:
+        """Return the segment of a plain step towards units (q, d); ``least`` is an objective value already reached."""
+        return Line(self, network, residual, units, least)
 
     # -- strengths --------------------------------------------------------------------------------------------------
 
@@ -224,22 +240,22 @@ class Line:
     In a ball, Delta is ``radius`` times the best atom. Under a penalty the same step is taken in the epigraph
     {(U, omega): Omega(U) <= omega <= radius} (Harchaoui, Juditsky and Nemirovski, 2015), with the radius
     ``least / strength`` that no minimiser exceeds, as losses are nonnegative; its extreme points are that multiple
-    of the atom, if it is worth its penalty, and 0.
+    of the atom, if it is worth its penalty, and 0. With several units Delta is the mean of their extreme points.
     """
 
     def __init__(
-        self, problem: NetworkProblem, network: Network, residual: Residual, unit: np.ndarray, least: float
+        self, problem: NetworkProblem, network: Network, residual: Residual, units: np.ndarray, least: float
     ) -> None:
-        self.problem, self.network, self.unit = problem, network, unit
-        feature = problem.features(unit)
+        self.problem, self.network, self.units = problem, network, units
+        features = problem.features(units)
         G = residual.gradient
-        q = feature.T @ G
-        direction = -dual_vectors(q, problem.norm.exponent)
+        q = features.T @ G
+        directions = -dual_vectors(q, problem.norm.exponent) / len(units)
         regularizer = problem.regularizer
-        size, price = _vertex_size(regularizer, least, -float(np.vdot(direction, q)))
-        self.weights = size * direction
+        size, price = _vertex_size(regularizer, least, -float(np.vdot(directions, q)))
+        self.weights = size * directions
         self.outputs = network.outputs
-        self.step = feature @ self.weights - self.outputs
+        self.step = features @ self.weights - self.outputs
         self.penalty = regularizer.value(network.weights)
         self.vertex_penalty = price * size
         self.gap = self.penalty - self.vertex_penalty - float(np.vdot(G, self.step))
@@ -253,7 +269,7 @@ class Line:
 
     def point(self, gamma: float) -> Network:
         """Return the network U(gamma)."""
-        network = self.network.with_units(self.unit)
+        network = self.network.with_units(self.units)
         weights = np.vstack([(1.0 - gamma) * self.network.weights, gamma * self.weights])
         return network.with_weights(weights)
 

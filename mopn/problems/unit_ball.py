@@ -1,0 +1,87 @@
+"""The non-convex refit of both layers in the paper's form: min F(K(X, H) V) + R(V) with rows of H in the unit ball."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mopn.datafit import DataFit
+from mopn.designs import Design
+from mopn.kernels import Kernel
+from mopn.network import Network
+from mopn.regularizers import Regularizer
+from mopn.solvers.interface import Evaluation, Measure
+
+__all__ = ["UnitBallProblem"]
+
+
+class UnitBallProblem:
+    """Minimise sum_i w_i l(y_i, (K(X, H) V)_i + offset_i) + R(V) over H (k, d), ||h_r|| <= 1, and V (k, m).
+
+    The second line of the refit in Algorithm 1 of Blondel et al. (NIPS 2017); made by ``NetworkProblem.joint``. The
+    point is (H, V) flat. It is not convex, so there is no certificate here: the network problem's own certifies what
+    this one finds. Oracle: ``composite``.
+    """
+
+    oracles = frozenset({"composite"})
+
+    def __init__(
+        self, design: Design, kernel: Kernel, fit: DataFit, regularizer: Regularizer, network: Network
+    ) -> None:
+        self.design, self.kernel, self.fit, self.regularizer = design, kernel, fit, regularizer
+        self.n_units = len(network.basis)
+        self._start = np.concatenate([network.basis.ravel(), network.weights.ravel()])
+        # A guess; backtracking corrects it.
+        self.curvature = fit.smoothness * float(np.mean(design.squared_norms) ** 2) * max(design.shape[0], 1)
+
+    def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return views H (k, d) and V (k, m) of a flat point."""
+        size = self.n_units * self.design.shape[1]
+        return x[:size].reshape(self.n_units, -1), x[size:].reshape(self.n_units, -1)
+
+    def start(self, start: Any = None) -> np.ndarray:
+        """Return the point of the network that the problem was made around, or a flat point made feasible."""
+        return self.prox(self._start if start is None else np.asarray(start, dtype=np.float64), 0.0)
+
+    def unpack(self, x: np.ndarray) -> dict[str, Any]:
+        """Named views of the point, with unit vectors in ``basis``; the outputs are the same, R is not larger.
+
+        K(h / c, x) = K(h, x) / c^2, so a unit of length c <= 1 hands c^2 to its weights.
+        """
+        H, V = self.split(x)
+        lengths = np.linalg.norm(H, axis=1, keepdims=True)
+        safe = np.where(lengths > 0, lengths, 1.0)
+        unit = np.where(lengths > 0, H / safe, np.eye(1, H.shape[1]))
+        return {"x": x, "basis": unit, "weights": V * lengths**2}
+
+    def image(self, x: np.ndarray) -> np.ndarray:
+        """Return the point itself: F is not a function of anything linear in (H, V) that is smaller."""
+        return x
+
+    def smooth_value(self, image: np.ndarray) -> float:
+        """F at (H, V)."""
+        H, V = self.split(image)
+        return self.fit.value(self.kernel.features(self.design, H) @ V)
+
+    def smooth(self, image: np.ndarray) -> Evaluation:
+        """F and its gradient at (H, V)."""
+        H, V = self.split(image)
+        features = self.kernel.features(self.design, H)
+        value, G = self.fit.value_gradient(features @ V)
+        gradient_H = 2.0 * self.kernel.products(self.design, G @ V.T, H)
+        return Evaluation(value, np.concatenate([gradient_H.ravel(), (features.T @ G).ravel()]))
+
+    def regularizer_value(self, x: np.ndarray) -> float:
+        """R at a feasible V."""
+        return self.regularizer.value(self.split(x)[1])
+
+    def prox(self, x: np.ndarray, step: float) -> np.ndarray:
+        """Prox of R for V, projection of the rows of H onto the unit ball."""
+        H, V = self.split(x)
+        H = H / np.maximum(np.linalg.norm(H, axis=1, keepdims=True), 1.0)
+        return np.concatenate([H.ravel(), self.regularizer.prox(V, step).ravel()])
+
+    def measure(self, x: np.ndarray) -> Measure:
+        """Objective at (H, V); no gap is known."""
+        return Measure(self.smooth_value(x) + self.regularizer_value(x), float("inf"))

@@ -1,0 +1,130 @@
+"""The exact maximum for p = 1, for any number of outputs, by branch and bound on the signs of the forms.
+
+max_h sum_c |h' Gamma_c h| = max over signs s of lambda_max(sum_c s_c Gamma_c). A node fixes the signs of the first j
+matrices; as |h' Gamma h| <= h' |Gamma| h with the matrix absolute value, lambda_max of the fixed part plus the sum of
+the free |Gamma_c| bounds all of its leaves. Nodes are opened best first, a batch at a time, so that their eigenvalue
+problems are solved together. A node is its signs alone: memory is m bytes a node.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from mopn.solvers.sphere.bounds import eigen_error
+from mopn.solvers.sphere.refinement import refine
+from mopn.solvers.sphere.stack import DenseStack
+
+__all__ = ["branch_and_bound"]
+
+_EPS = float(np.finfo(float).eps)
+_BATCH = 32
+
+
+class _Children(NamedTuple):
+    """The two children of every node of a batch: signs (q, m), 0 where free, bounds (q,) and eigenvectors (q, d)."""
+
+    signs: np.ndarray
+    bounds: np.ndarray
+    vectors: np.ndarray
+
+
+def branch_and_bound(
+    stack: DenseStack,
+    H: np.ndarray,
+    tol: float = 1e-9,
+    max_nodes: int = 100_000,
+    max_time: float = math.inf,
+    target: float = 0.0,
+) -> tuple[np.ndarray, float]:
+    """Maximise sum_c |h' Gamma_c h| over unit h.
+
+    Parameters
+    ----------
+    stack : DenseStack
+        Matrices Gamma (m, d, d).
+    H : ndarray of shape (k, d)
+        Unit vectors to start from; the better the best of them, the fewer nodes.
+    tol : float
+        Nodes whose bound exceeds the best value by less than this, relative, are not opened; the bound returned then
+        covers them.
+    max_nodes, max_time : float
+        Limits on the nodes and the seconds. At a limit the best open bound is returned, which is still a proof.
+    target : float
+        Stop as soon as the bound is at most this.
+
+    Returns
+    -------
+    h : ndarray of shape (d,)
+        The best unit vector found.
+    bound : float
+        Proven upper bound of the maximum, rounding errors included.
+    """
+    began = time.perf_counter()
+    order, moduli = _order(stack)
+    ordered = DenseStack(stack.matrices[order], stack.error[order])
+    slack = _slack(stack)
+    h, best = _best_of(stack, *refine(stack, H, 1))
+    root = np.zeros(len(order), dtype=np.int8)
+    heap: list[tuple[float, int, bytes]] = [(-math.inf, 0, root.tobytes())]
+    closed = 0.0  # the largest bound among nodes that were pruned and among leaves
+    nodes = 0
+    while heap:
+        top = max(-heap[0][0], closed, best)
+        if nodes >= max_nodes or time.perf_counter() - began >= max_time or top + slack <= target:
+            break
+        batch = [heapq.heappop(heap) for _ in range(min(_BATCH, len(heap)))]
+        children = _branch(ordered, moduli, np.array([np.frombuffer(signs, np.int8) for _, _, signs in batch]))
+        nodes += len(children.bounds)
+        h, best = _improve(stack, children, h, best)
+        for signs, bound in zip(children.signs, children.bounds, strict=True):
+            if bound <= best * (1.0 + tol) or signs[-1] != 0:
+                closed = max(closed, bound)
+            else:
+                heapq.heappush(heap, (-float(bound), nodes, signs.tobytes()))
+    opened = -heap[0][0] if heap else 0.0
+    return h, max(opened, min(closed, best * (1.0 + tol)), best) + slack
+
+
+def _order(stack: DenseStack) -> tuple[np.ndarray, np.ndarray]:
+    """Return the outputs by decreasing size of |Gamma_c|, and the sums of the |Gamma_c| from each place on."""
+    values, vectors = stack.eigen
+    moduli = (vectors * np.abs(values)[:, None, :]) @ vectors.transpose(0, 2, 1)
+    order = np.argsort(-np.abs(values).sum(axis=1), kind="stable")
+    sums = np.cumsum(moduli[order][::-1], axis=0)[::-1]
+    return order, np.concatenate([sums, np.zeros((1, *sums.shape[1:]))])
+
+
+def _branch(ordered: DenseStack, moduli: np.ndarray, signs: np.ndarray) -> _Children:
+    """Fix the next sign of every node both ways."""
+    depth = np.count_nonzero(signs, axis=1)
+    signs = np.repeat(signs, 2, axis=0)
+    rows, depth = np.arange(len(signs)), np.repeat(depth, 2)
+    signs[rows, depth] = np.where(rows % 2 == 0, 1, -1)
+    matrices = ordered.combine(signs.astype(float)) + moduli[depth + 1]
+    values, vectors = np.linalg.eigh(matrices)
+    return _Children(signs, values[:, -1], vectors[:, :, -1])
+
+
+def _improve(stack: DenseStack, children: _Children, h: np.ndarray, best: float) -> tuple[np.ndarray, float]:
+    """Refine the most promising eigenvector of a batch; every one of them is a candidate."""
+    values = np.abs(stack.forms(children.vectors)).sum(axis=1)
+    top = int(np.argmax(values))
+    refined, (value,) = refine(stack, children.vectors[top : top + 1], 1)
+    return (refined[0], float(value)) if value > best else (h, best)
+
+
+def _best_of(stack: DenseStack, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, float]:
+    top = int(np.argmax(values))
+    return H[top], float(values[top])
+
+
+def _slack(stack: DenseStack) -> float:
+    """Bound what rounding may take from a node's bound: decompositions, the |Gamma_c|, sums of 2 m terms, forming."""
+    size = sum(float(np.linalg.norm(matrix)) for matrix in stack.matrices)
+    errors = 3.0 * sum(eigen_error(matrix) for matrix in stack.matrices)
+    return errors + 2 * stack.shape[0] * _EPS * size + float(np.sum(stack.error))
