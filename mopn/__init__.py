@@ -1,6 +1,7 @@
 """Multi-output polynomial networks and factorization machines by convex optimization, with a proven optimality gap."""
 
 from mopn import oracles, solvers
+from mopn.certificate import certify
 from mopn.model import Model, load
 from mopn.problems import JointProblem, NetworkProblem, OutputLayerProblem
 from mopn.solvers import Result, Status, Trace, minimize
@@ -15,6 +16,7 @@ __all__ = [
     "Result",
     "Status",
     "Trace",
+    "certify",
     "load",
     "minimize",
     "oracles",

@@ -24,7 +24,7 @@ DENSE_LIMIT = 500
 # Sums of squares work on matrices of dimension d (d + 1) / 2.
 SUM_OF_SQUARES_LIMIT = 65
 # method "auto" proves what it finds up to this d.
-_AUTO_EXACT = 65
+_AUTO_EXACT = 26
 # Value and bound meet when they agree to this, relative; it leaves room for the rounding errors in the bound.
 _MEET = 1e-6
 _SAME_DIRECTION = 0.98
@@ -155,12 +155,13 @@ def basis_oracle(norm: str | Norm, method: str = "auto", tol: float = 1e-6) -> B
     ----------
     norm : {"l1", "l1/l2", "l1/linf"}
         The norm of the weights; p is inf, 2 and 1, respectively.
-    method : {"auto", "power", "eigh", "refine", "enumerate"}
+    method : {"auto", "power", "eigh", "refine", "enumerate", "exact"}
         ``"power"`` and ``"eigh"`` return the dominant eigenvector of every Gamma_c, by Lanczos (matrix-free, a
         lower bound) or by a dense eigen-solver: optimal for l1. ``"refine"`` improves them by block ascent.
-        ``"enumerate"`` is exact for l1/linf, in 2^(m-1) eigenvalue problems, up to m = 20. ``"auto"`` takes
-        ``"eigh"`` for l1 (``"power"`` for large d), ``"enumerate"`` for l1/linf with at most 8 outputs, and
-        ``"refine"`` otherwise.
+        ``"enumerate"`` is exact for l1/linf, in 2^(m-1) eigenvalue problems, up to m = 20. ``"exact"`` refines from
+        both extreme eigenvectors of every Gamma_c and proves the optimum: by branch and bound for l1/linf, by sums of
+        squares for l1/l2 (nearly always tight, up to d = 65). ``"auto"`` is ``"exact"`` up to d = 26, ``"refine"``
+        beyond; for l1 it is ``"eigh"``, and ``"power"`` for d > 500.
     tol : float, default 1e-6
         The tolerance epsilon of power and refinement iterations, relative.
 

@@ -22,6 +22,8 @@ REFITS = ("none", "output", "full")
 _LOOSENESS = 0.1
 # The last refit may take so many times the iterations of those before it.
 _POLISH = 5
+# A joint refit ends when ten iterations gain less than this fraction of the gap that is left: L-BFGS creeps.
+_JOINT_TOL = 1e-5
 STEPS = ("open-loop", "line-search", "short")
 
 
@@ -132,13 +134,13 @@ class ConditionalGradient(_UnitByUnit):
         if self.refit == "full" and "gradient" in self.joint_solver.needs:
             line = problem.line(network, residual, units, residual.fun)
             network = line.point(_line_search(line))
-            return self._refit_joint(problem, network, monitor, 1e-7 * tol, self.refit_iter)
+            return self._refit_joint(problem, network, monitor, _JOINT_TOL * tol, _POLISH * self.refit_iter)
         return self._refit_layers(problem, network.with_units(units), monitor, tol, self.refit_iter)
 
     def _polish(self, problem: Any, network: Any, monitor: Monitor) -> Any:
         """Refit to ``refit_tol``, once all rounds are done."""
         if self.refit == "full" and "gradient" in self.joint_solver.needs:
-            return self._refit_joint(problem, network, monitor, _LOOSENESS * self.refit_tol, _POLISH * self.refit_iter)
+            return self._refit_joint(problem, network, monitor, _JOINT_TOL * self.refit_tol, _POLISH * self.refit_iter)
         return self._refit_layers(problem, network, monitor, self.refit_tol, _POLISH * self.refit_iter)
 
     def _refit_layers(self, problem: Any, network: Any, monitor: Monitor, tol: float, max_iter: int) -> Any:
@@ -152,21 +154,24 @@ class ConditionalGradient(_UnitByUnit):
         return network
 
     def _refit_joint(self, problem: Any, network: Any, monitor: Monitor, tol: float, max_iter: int) -> Any:
-        """Refit both layers; never worse than before."""
-        network = network.drop_zero_units()
+        """Refit both layers, merge the units that came to lie together and refit again; never worse than before."""
+        network, fun = self._solve_joint(problem, network.drop_zero_units(), monitor, tol, max_iter)
+        merged = network.merge_parallel_units()
+        if merged.n_units < network.n_units:
+            merged, merged_fun = self._solve_joint(problem, merged, monitor, tol, max_iter)
+            # Merging changes the outputs a little: it is kept if the refit mends that.
+            if merged_fun <= fun + tol * abs(fun):
+                return merged
+        return network
+
+    def _solve_joint(
+        self, problem: Any, network: Any, monitor: Monitor, tol: float, max_iter: int
+    ) -> tuple[Any, float]:
         if not network.n_units:
-            return network
+            return network, math.inf
         (form,) = self.joint_solver.needs
         joint = monitor.solve(problem.joint(network, form), self.joint_solver, start=None, tol=tol, max_iter=max_iter)
-        refitted = problem.network(joint.basis, joint.weights)
-        merged = refitted.merge_parallel_units()
-        if merged is refitted:
-            return refitted
-        # Merging changes the outputs a little: a short refit mends that, and only if it does is the merger kept.
-        again = monitor.solve(
-            problem.joint(merged, form), self.joint_solver, start=None, tol=tol, max_iter=max_iter
-        )
-        return problem.network(again.basis, again.weights) if again.fun <= joint.fun*(1+1e-9) else refitted
+        return problem.network(joint.basis, joint.weights), joint.fun
 
     def _plain_step(self) -> Callable[..., Any]:
         """Return U <- (1 - gamma) U + gamma Delta as a function that remembers t and what it estimated.

@@ -128,10 +128,15 @@ class NetworkProblem:
 
         Units are scaled to length 1, with the same outputs, and weights are moved into the ball where there is one.
         """
-        d, m = self.design.shape[1], self.fit.n_outputs
         if start is None:
-            return self.network(np.zeros((0, d)), np.zeros((0, m)))
+            return self.network(np.zeros((0, self.design.shape[1])), np.zeros((0, self.fit.n_outputs)))
         basis, weights = (start.basis, start.weights) if hasattr(start, "basis") else start
+        basis, weights = self.unit_length(basis, weights)
+        return self.network(basis, self.regularizer.prox(weights, 0.0))
+
+    def unit_length(self, basis: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Check units of any length and their weights; return units of length 1 and weights of the same outputs."""
+        d, m = self.design.shape[1], self.fit.n_outputs
         basis, weights = np.array(basis, dtype=np.float64), np.array(weights, dtype=np.float64)
         if basis.ndim != 2 or basis.shape[1] != d or weights.shape != (len(basis), m):
             raise ValueError(
@@ -141,8 +146,7 @@ class NetworkProblem:
             raise ValueError("start contains NaN or infinity")
         lengths = np.linalg.norm(basis, axis=1, keepdims=True)
         alive = lengths[:, 0] > 0
-        basis, weights = basis[alive] / lengths[alive], weights[alive] * lengths[alive] ** 2
-        return self.network(basis, self.regularizer.prox(weights, 0.0))
+        return basis[alive] / lengths[alive], weights[alive] * lengths[alive] ** 2
 
     def unpack(self, network: Network) -> dict[str, Any]:
         """Named views of the point."""

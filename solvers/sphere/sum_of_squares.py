@@ -24,6 +24,8 @@ _EPS = float(np.finfo(float).eps)
 # Temperatures relative to the largest eigenvalue; the smallest still resolves units that tie.
 _TEMPERATURES = (0.05, 0.01, 2e-3, 4e-4, 1e-4, 2e-5)
 _STEPS = 500
+# One step decomposes a D x D matrix; so many D^3 bound the steps of a call, whatever the machine's speed.
+_WORK = 3e10
 
 
 class Relaxation(NamedTuple):
@@ -34,11 +36,11 @@ class Relaxation(NamedTuple):
     starts: np.ndarray
 
 
-class _Reached(Exception):
-    """The bound is at most the target."""
+class _Done(Exception):
+    """The bound is at most the target, or the work is spent."""
 
 
-def relax(stack: DenseStack, N: np.ndarray | None = None, target: float = 0.0, steps: int = _STEPS) -> Relaxation:
+def relax(stack: DenseStack, N: np.ndarray | None = None, target: float = 0.0) -> Relaxation:
     """Bound max over unit h of sqrt(sum_c (h' Gamma_c h)^2).
 
     Parameters
@@ -49,8 +51,6 @@ def relax(stack: DenseStack, N: np.ndarray | None = None, target: float = 0.0, s
         Where to start: the N of a similar stack.
     target : float
         Stop as soon as the bound is at most this (a value that is attained, say, a little enlarged).
-    steps : int
-        L-BFGS steps at each temperature.
 
     Returns
     -------
@@ -61,8 +61,8 @@ def relax(stack: DenseStack, N: np.ndarray | None = None, target: float = 0.0, s
     try:
         search.look(N)
         for temperature in _TEMPERATURES:
-            N = search.descend(search.best_N, temperature * max(search.best, math.ulp(0.0)), steps)
-    except _Reached:
+            search.descend(search.best_N, temperature * max(search.best, math.ulp(0.0)))
+    except _Done:
         pass
     return Relaxation(math.sqrt(search.best) + float(np.linalg.norm(stack.error)), search.best_N, search.starts())
 
@@ -79,6 +79,7 @@ class _Search:
         allowed = max(target - float(np.linalg.norm(stack.error)), 0.0)
         self.target = allowed * allowed
         self.best, self.best_N = math.inf, np.zeros_like(self.T)
+        self.looks_left = max(int(_WORK / len(self.T) ** 3), 10)
 
     def symmetrised(self, M: np.ndarray) -> np.ndarray:
         """Return the full symmetrisation: the mean over the three pairings of the four indices."""
@@ -103,11 +104,12 @@ class _Search:
         bound = max(float(values[-1]), 0.0) + error
         if bound < self.best:
             self.best, self.best_N, self.top = bound, N, vectors[:, -3:]
-        if self.best <= self.target:
-            raise _Reached
+        self.looks_left -= 1
+        if self.best <= self.target or self.looks_left <= 0:
+            raise _Done
         return values, vectors
 
-    def descend(self, N: np.ndarray, temperature: float, steps: int) -> np.ndarray:
+    def descend(self, N: np.ndarray, temperature: float) -> None:
         """Minimise the smoothed bound from N; the gradient stays in the subspace, and so do the iterates."""
         D = len(self.T)
 
@@ -120,10 +122,8 @@ class _Search:
             value = float(values[-1]) + temperature * math.log(total)
             return value / temperature, self.project(gradient).ravel() / temperature
 
-        found = minimize(
-            smoothed, N.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": steps, "maxcor": 15, "ftol": 1e-9}
-        )
-        return found.x.reshape(D, D)
+        options = {"maxiter": _STEPS, "maxcor": 15, "ftol": 1e-9}
+        minimize(smoothed, N.ravel(), jac=True, method="L-BFGS-B", options=options)
 
     def starts(self) -> np.ndarray:
         """Return the dominant eigenvectors (q, d) of the matrices that the top eigenvectors of T + N stand for."""
