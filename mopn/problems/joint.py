@@ -29,7 +29,7 @@ class JointProblem:
         self.design, self.kernel, self.fit, self.regularizer = design, kernel, fit, regularizer
         self.n_units = n_units
         # A guess; backtracking corrects it.
-        self.curvature = fit.smoothness * float(np.mean(design.squared_norms) ** 2) * max(design.shape[0], 1)
+        self.curvature = fit.smoothness * fit.squared_length(design.squared_norms[:, None])
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return views H (k, d) and V (k, m) of a flat point."""
