@@ -41,9 +41,13 @@ class DataFit:
 
     @property
     def smoothness(self) -> float:
-        """Lipschitz constant of the gradient with respect to O."""
-        largest = 1.0 if self.weights is None else float(self.weights.max())
-        return self.loss.smoothness(self.n_outputs) * largest
+        """Lipschitz constant of the gradient with respect to O, in the norm that ``squared_length`` takes."""
+        return self.loss.smoothness(self.n_outputs)
+
+    def squared_length(self, D: np.ndarray) -> float:
+        """Return sum_i w_i ||d_i||^2 for a direction D (n, k) of outputs: weights count as repetitions do."""
+        squares = np.einsum("ic,ic->i", D, D)
+        return float(squares.sum() if self.weights is None else self.weights @ squares)
 
     def value(self, O: np.ndarray) -> float:  # noqa: E741
         """F(O)."""

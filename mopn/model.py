@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from mopn.designs import make_design
+from mopn.designs import AugmentedDesign, DenseDesign, Design, SparseDesign, make_design
 from mopn.kernels import get_kernel
 from mopn.losses import get_loss
 
@@ -152,11 +154,10 @@ class Model:
         n, d = design.shape
         if d != self.n_features:
             raise ValueError(f"X has {d} features, but the model was trained with {self.n_features}")
-        X = design.X.tocsr() if hasattr(design.X, "tocsr") else design.X  # type: ignore[attr-defined]
         out = np.empty((n, self.weights.shape[1]))
-        for first in range(0, n, _BLOCK_ROWS):
-            rows = slice(first, first + _BLOCK_ROWS)
-            block = make_design(X[rows], ones=kernel.ones if self.augment else 0)
+        for rows, block in _blocks(design):
+            if self.augment:
+                block = AugmentedDesign(block, kernel.ones)
             np.matmul(kernel.features(block, self.basis), self.weights, out=out[rows])
         out += self.offset
         return out
@@ -227,6 +228,20 @@ class Model:
                 classes=classes,
                 target=str(self.target),
             )
+
+
+def _blocks(design: Design) -> Iterator[tuple[slice, Design]]:
+    """Cut a design that ``make_design`` checked into blocks of rows."""
+    n = design.shape[0]
+    if n <= _BLOCK_ROWS:
+        yield slice(n), design
+        return
+    X = design.X  # type: ignore[attr-defined]
+    X = X.tocsr() if sparse.issparse(X) else X
+    wrap = SparseDesign if sparse.issparse(X) else DenseDesign
+    for first in range(0, n, _BLOCK_ROWS):
+        rows = slice(first, min(first + _BLOCK_ROWS, n))
+        yield rows, wrap(X[rows])
 
 
 def load(path: str | os.PathLike[str]) -> Model:

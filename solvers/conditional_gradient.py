@@ -60,7 +60,7 @@ class ConditionalGradient(_UnitByUnit):
     Parameters
     ----------
     max_units : int, optional
-        Largest number of units k; default no limit.
+        Largest number of rounds k, each of which adds a unit; default no limit.
     oracle : str or oracle, default "auto"
         How units are selected: a method of :func:`mopn.oracles.basis_oracle`, or an oracle that it returned.
     refit_tol : float, default 1e-3

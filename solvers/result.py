@@ -39,7 +39,7 @@ _MESSAGES = {
     Status.STALLED: "No step decreases the objective any more at this floating-point precision.",
     Status.NONFINITE: "The objective became infinite or NaN; the best point before that is returned. "
     "Scale the features (to [-1, 1], say).",
-    Status.MAX_UNITS: "The network has max_units units; raise max_units to go on.",
+    Status.MAX_UNITS: "max_units rounds, each of which adds a unit, are done; raise max_units to go on.",
     Status.ESTIMATED: "The oracle finds no unit that would improve the objective by more than tol, "
     "but its bound does not prove that there is none; a tighter oracle may.",
     Status.INTERRUPTED: "Interrupted (Ctrl-C); the best point so far is returned.",

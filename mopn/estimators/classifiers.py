@@ -135,6 +135,8 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         check_classification_targets(y)
         if type_of_target(y) == "multilabel-indicator":
             return self._encode_indicator(y, loss, sample_weight)
+        if y.ndim == 2 and y.shape[1] > 1:
+            raise ValueError(f"y must be labels (n,) or an indicator matrix of 0 and 1 (n, m), got shape {y.shape}")
         y = column_or_1d(y, warn=True)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:

@@ -17,7 +17,7 @@ _PARAMETERS = """loss : {losses}
     radius : float, optional
         The constraint ``Omega <= radius``, the paper's form, in place of the penalty.
     max_units : int or None, default 50
-        Limit of the number of units.
+        Largest number of rounds that add a unit; a warm start adds to the units that it starts from.
     refit : {{"output", "full", "none"}}, default "output"
         What follows each new unit: the convex refit of the output weights; that of the units as well, which is not
         convex (smaller networks, slower); or a plain conditional gradient step.
@@ -26,7 +26,7 @@ _PARAMETERS = """loss : {losses}
     tol : float, default 1e-3
         Stop when the gap is at most ``tol`` times the objective; 0 leaves it to the limits.
     max_iter : int or None, default 1000
-        Largest number of rounds; each adds a unit.
+        Largest number of rounds, if nothing else ends the fit before.
     max_time : float, optional
         Largest number of seconds for the solver.
     validation_fraction : float, default 0.0

@@ -264,7 +264,7 @@ class Line:
         self.vertex_penalty = price * size
         self.gap = self.penalty - self.vertex_penalty - float(np.vdot(G, self.step))
         self.curvature = problem.fit.smoothness
-        self.squared_length = float(np.vdot(self.step, self.step))
+        self.squared_length = problem.fit.squared_length(self.step)
 
     def value(self, gamma: float) -> float:
         """Objective at U(gamma), with the penalty's upper bound (1 - gamma) Omega(U) + gamma Omega(Delta)."""

@@ -82,7 +82,8 @@ class OutputLayerProblem:
     @cached_property
     def curvature(self) -> float:
         """Lipschitz constant of the smooth part's gradient."""
-        gram = self.features.T @ self.features
+        w = self.fit.weights
+        gram = self.features.T @ (self.features if w is None else self.features * w[:, None])
         largest = np.linalg.eigvalsh(gram)[-1] if len(gram) else 0.0
         return max(self.fit.smoothness * float(largest), float(np.finfo(float).tiny))
 
@@ -106,7 +107,7 @@ class OutputLayerProblem:
         return {"x": x, "weights": x.reshape(self.shape)}
 
     def image(self, x: np.ndarray) -> np.ndarray:
-        """Outputs Phi V (n, m), without offset."""
+        """Return the outputs Phi V (n, m), without offset."""
         return self.features @ x.reshape(self.shape)
 
     def smooth_value(self, image: np.ndarray) -> float:

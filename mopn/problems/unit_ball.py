@@ -33,7 +33,7 @@ class UnitBallProblem:
         self.n_units = len(network.basis)
         self._start = np.concatenate([network.basis.ravel(), network.weights.ravel()])
         # A guess; backtracking corrects it.
-        self.curvature = fit.smoothness * float(np.mean(design.squared_norms) ** 2) * max(design.shape[0], 1)
+        self.curvature = fit.smoothness * fit.squared_length(design.squared_norms[:, None])
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return views H (k, d) and V (k, m) of a flat point."""

@@ -76,8 +76,8 @@ def _sum_of_squares(stack: DenseStack) -> float:
 def _family(stack: DenseStack) -> float:
     """For p = 2: sum_c (h' Gamma_c h)^2 as a quadratic form of hh' in Sym^2(R^d), in the best of a family.
 
-    Both T = sum_c svec(Gamma_c) svec(Gamma_c)' and S: X -> sum_c Gamma_c X Gamma_c have that value at X = hh', which has
-    length 1, so lambda_max((1 - a) T + a S) bounds it for every a; it is convex in a.
+    Both T = sum_c svec(Gamma_c) svec(Gamma_c)' and S: X -> sum_c Gamma_c X Gamma_c have that value at X = hh', whose
+    length is 1, so lambda_max((1 - a) T + a S) bounds it for every a; it is convex in a.
     """
     m, d = stack.shape
     i, j = np.triu_indices(d)

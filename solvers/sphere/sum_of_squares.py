@@ -48,7 +48,7 @@ def relax(stack: DenseStack, N: np.ndarray | None = None, target: float = 0.0) -
     stack : DenseStack
         Matrices Gamma (m, d, d); the work is O(d^6) a step, so d is small.
     N : ndarray of shape (D, D), optional
-        Where to start: the N of a similar stack.
+        Where to start: the N of a similar stack; one of another size is ignored.
     target : float
         Stop as soon as the bound is at most this (a value that is attained, say, a little enlarged).
 
@@ -57,7 +57,7 @@ def relax(stack: DenseStack, N: np.ndarray | None = None, target: float = 0.0) -
     Relaxation
     """
     search = _Search(stack, target)
-    N = np.zeros_like(search.T) if N is None else search.project(N)
+    N = np.zeros_like(search.T) if N is None or N.shape != search.T.shape else search.project(N)
     try:
         search.look(N)
         for temperature in _TEMPERATURES:
