@@ -3,7 +3,7 @@
 from mopn import oracles, solvers
 from mopn.certificate import certify
 from mopn.model import Model, load
-from mopn.problems import JointProblem, NetworkProblem, OutputLayerProblem
+from mopn.problems import JointProblem, NetworkProblem, OutputLayerProblem, UnitBallProblem
 from mopn.solvers import Result, Status, Trace, minimize
 
 __version__ = "0.1.0"
@@ -16,6 +16,7 @@ __all__ = [
     "Result",
     "Status",
     "Trace",
+    "UnitBallProblem",
     "certify",
     "load",
     "minimize",

@@ -160,7 +160,7 @@ def test_precision_trades_work_for_tightness(norm):
         assert atoms.bound <= atoms.values[0] * (1 + precision) * (1 + 1e-6)
 
 
-# -- the joint refit ----------------------------------------------------------------------------------------------------
+# -- the joint refit ---------------------------------------------------------------------------------------------------
 
 
 def problem_of(norm, form="strength", value=1.0, loss="logistic", kernel="homogeneous", n=60, d=4):
@@ -260,7 +260,7 @@ def test_merging_parallel_units():
     assert merged.merge_parallel_units() is merged
 
 
-# -- whole fits, proven -------------------------------------------------------------------------------------------------
+# -- whole fits, proven ------------------------------------------------------------------------------------------------
 
 
 @joint_forms
