@@ -156,7 +156,7 @@ def test_refits_are_monotone_and_full_is_never_worse(norm, form):
     output = mopn.minimize(problem, solver, tol=1e-6)
     assert np.all(np.diff(output.trace["fun"]) <= 1e-10 * output.trace["fun"][0])
     network = problem.start(output)
-    joint = mopn.minimize(problem.joint(network), FISTA(), start=network, tol=1e-6, max_iter=500)
+    joint = mopn.minimize(problem.joint(network, "composite"), FISTA(), tol=1e-6, max_iter=500)
     full = problem.network(joint.basis, joint.weights)
     assert problem.residual(full).fun <= output.fun * (1 + 1e-12)
     assert problem.residual(full).fun < output.fun - 1e-6 * output.fun
@@ -170,7 +170,8 @@ def test_joint_gradient_is_the_derivative(norm, kernel):
     problem = mopn.NetworkProblem(X, y, kernel=kernel, norm=norm, strength=1.0, augment=True)
     rng = np.random.default_rng(0)
     joint = problem.joint(
-        problem.start((rng.standard_normal((3, problem.design.shape[1])), rng.standard_normal((3, 3))))
+        problem.start((rng.standard_normal((3, problem.design.shape[1])), rng.standard_normal((3, 3)))),
+        "composite",
     )
     x = 0.3 * rng.standard_normal(3 * (problem.design.shape[1] + 3))
     gradient = joint.smooth(x).gradient
