@@ -1,10 +1,11 @@
 # Two commands set everything up: `make demo` and `make test`. Both need only Python (>= 3.10) and make.
 PYTHON ?= python3
 VENV ?= .venv
+HERE := $(CURDIR)
 BIN := $(VENV)/bin
 
 # Type checks run on the installed wheel: it has the layout that users import (solvers/ becomes mopn.solvers).
-.PHONY: demo test lint clean
+.PHONY: demo test clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/digits.py --out demo-output
@@ -13,7 +14,7 @@ test: $(VENV)/.test
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	rm -rf $(VENV)/wheel && $(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/wheel .
-	cd $(VENV)/wheel && ../bin/python -m mypy -p mopn --config-file ../../pyproject.toml
+	cd $(VENV)/wheel && $(HERE)/$(BIN)/python -m mypy -p mopn --config-file $(HERE)/pyproject.toml
 	$(BIN)/python -m pytest
 
 $(BIN)/python:

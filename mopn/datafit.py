@@ -15,6 +15,8 @@ from mopn.validation import check_offset, check_sample_weight, check_targets
 __all__ = ["DataFit"]
 
 _EPS = float(np.finfo(float).eps)
+# Scales of the dual point beyond this are not tried; ``rounding`` counts on it.
+_MAX_SCALE = 4.0
 
 
 class DataFit:
@@ -90,17 +92,26 @@ class DataFit:
         s = min(1.0, limit)
         best = loss_of_bound(s)
         if search:
-            upper = min(limit, 4.0)
+            upper = min(limit, _MAX_SCALE)
             found = minimize_scalar(
                 loss_of_bound, bounds=(0.0, upper), method="bounded", options={"xatol": 1e-6 * upper, "maxiter": 30}
             )
             best = min(best, float(found.fun), loss_of_bound(upper))
         return -best
 
-    def rounding(self, fun: float, dual_value: float) -> float:
-        """Bound what rounding may add to a gap: n m terms in each of two sums, a few units in the last place each."""
+    def rounding(self, fun: float, dual_value: float, G: np.ndarray) -> float:
+        """Bound what rounding may add to a gap whose dual point is at most 4 G.
+
+        Each of F and F* sums n m terms. Those of F* are at most 1 + |y| + |offset| times |g|, apart from terms of one
+        sign; they may be far larger than their sum.
+        """
+        sizes = np.ones_like(G)
+        if not self.loss.multiclass:
+            sizes += np.abs(self.y)
+        if self.offset is not None:
+            sizes += np.abs(self.offset)
         terms = len(self.y) * self.n_outputs + 16
-        return terms * _EPS * (abs(fun) + abs(dual_value))
+        return terms * _EPS * (abs(fun) + abs(dual_value) + _MAX_SCALE * float(np.vdot(np.abs(G), sizes)))
 
     def _shifted(self, O: np.ndarray) -> np.ndarray:  # noqa: E741
         return O if self.offset is None else O + self.offset

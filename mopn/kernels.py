@@ -96,7 +96,7 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
     """Return the kernel of a name (a kernel object is returned as it is)."""
     if isinstance(kernel, Kernel):
         return kernel
-    if kernel not in KERNELS:
+    if not isinstance(kernel, str) or kernel not in KERNELS:
         raise ValueError(f"kernel must be one of {', '.join(map(repr, KERNELS))}, got {kernel!r}")
     return KERNELS[kernel]
 
@@ -120,7 +120,7 @@ class GradientForms:
         return self.kernel.products(self.design, self.G @ W.T, H)
 
     def scaled(self) -> tuple[GradientForms, float]:
-        """Return the forms over a power of two, exactly, and that power."""
+        """Return the forms with G over a power of two, exactly, and that power."""
         scale = power_of_two(float(np.abs(self.G).max()))
         return GradientForms(self.kernel, self.design, self.G / scale), scale
 

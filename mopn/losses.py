@@ -222,6 +222,6 @@ def get_loss(loss: str | Loss) -> Loss:
     """Return the loss of a name (a loss object is returned as it is)."""
     if isinstance(loss, Loss):
         return loss
-    if loss not in LOSSES:
+    if not isinstance(loss, str) or loss not in LOSSES:
         raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))} or a Loss, got {loss!r}")
     return LOSSES[loss]

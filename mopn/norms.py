@@ -142,6 +142,6 @@ def get_norm(norm: str | Norm) -> Norm:
     """Return the norm of a name (a norm object is returned as it is)."""
     if isinstance(norm, Norm):
         return norm
-    if norm not in NORMS:
+    if not isinstance(norm, str) or norm not in NORMS:
         raise ValueError(f"norm must be one of {', '.join(map(repr, NORMS))}, got {norm!r}")
     return NORMS[norm]

@@ -67,7 +67,7 @@ def plot_convergence(
     x = "nit" if x == "n_iter" else x
     named = _named(results)
     for label, result in named.items():
-        trace = getattr(result, "trace", None) if hasattr(result, "trace") else result.trace_
+        trace = result.trace if hasattr(result, "trace") else result.trace_
         ax.plot(_column(trace, x), _column(trace, y), marker=".", markersize=3, label=label)
     if y in _LOGARITHMIC:
         ax.set_yscale("log")

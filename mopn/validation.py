@@ -31,7 +31,10 @@ def _labels(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, int, np.ndarray]:
         )
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError("y contains NaN or infinity")
-    classes, codes = np.unique(y, return_inverse=True)
+    try:
+        classes, codes = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"y holds labels that cannot be sorted, missing ones perhaps ({error}); clean them") from None
     if len(classes) < 2:
         raise ValueError(f"y has one class only ({classes[0]!r}); classification needs at least 2")
     return codes, len(classes), classes
@@ -57,7 +60,7 @@ def check_sample_weight(weights: Any, n: int) -> np.ndarray | None:
     """Return the weights as floats, or None if none were given."""
     if weights is None:
         return None
-    weights = np.asarray(weights, dtype=np.float64)
+    weights = _numbers(weights, "sample_weight")
     if weights.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), one weight a sample, got {weights.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any():
@@ -71,7 +74,7 @@ def check_offset(offset: Any, n: int, m: int) -> np.ndarray | None:
     """Return the offset broadcast to (n, m), or None if none was given."""
     if offset is None:
         return None
-    offset = np.asarray(offset, dtype=np.float64)
+    offset = _numbers(offset, "offset")
     if offset.shape == (n,) and m == 1:
         offset = offset[:, None]
     if offset.shape not in ((n, m), (m,), (1, m)):
@@ -79,3 +82,10 @@ def check_offset(offset: Any, n: int, m: int) -> np.ndarray | None:
     if not np.isfinite(offset).all():
         raise ValueError("offset contains NaN or infinity")
     return np.broadcast_to(offset, (n, m))
+
+
+def _numbers(values: Any, name: str) -> np.ndarray:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be numeric, got {type(values).__name__}") from None

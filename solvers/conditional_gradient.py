@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, ClassVar
 
 from scipy.optimize import minimize_scalar
@@ -38,7 +39,7 @@ class _UnitByUnit(Solver):
     needs: ClassVar[frozenset[str]] = frozenset({"lmo"})
 
     def __post_init__(self) -> None:
-        if self.max_units is not None and not (self.max_units >= 1 and int(self.max_units) == self.max_units):
+        if self.max_units is not None and not (isinstance(self.max_units, Integral) and self.max_units >= 1):
             raise ValueError(f"max_units must be an integer >= 1 or None, got {self.max_units!r}")
         if not self.refit_tol > 0:
             raise ValueError(f"refit_tol must be > 0, got {self.refit_tol!r}")
@@ -49,8 +50,8 @@ class _UnitByUnit(Solver):
         """Objective and proven gap, by this solver's own oracle."""
         return problem.measure(point, self.oracle)
 
-    def _is_full(self, monitor: Monitor) -> bool:
-        return self.max_units is not None and monitor.nit >= self.max_units
+    def _is_full(self, network: Any, monitor: Monitor) -> bool:
+        return self.max_units is not None and max(network.n_units, monitor.nit) >= self.max_units
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class ConditionalGradient(_UnitByUnit):
     Parameters
     ----------
     max_units : int, optional
-        Largest number of rounds k, each of which adds a unit; default no limit.
+        Largest number of units k, and of rounds, as in Algorithm 1; default no limit.
     oracle : str or oracle, default "auto"
         How units are selected: a method of :func:`mopn.oracles.basis_oracle`, or an oracle that it returned.
     refit_tol : float, default 1e-3
@@ -74,7 +75,7 @@ class ConditionalGradient(_UnitByUnit):
         layers; or take a plain conditional gradient step.
     step : {"line-search", "open-loop", "short"}, default "line-search"
         Plain steps only: exact line search, 2 / (t + 2), or the short step with an adaptive smoothness constant
-        (Pedregosa et al., 2020).
+        (Pedregosa et al., 2020). The open loop forgets where it starts: its first step goes all the way.
     output_solver : Solver, default FISTA()
         The solver of the output-layer refit.
     joint_solver : Solver, default LBFGS()
@@ -105,10 +106,11 @@ class ConditionalGradient(_UnitByUnit):
         improve = self._plain_step() if self.refit == "none" else self._refit
         while True:
             residual = problem.residual(network)  # G = dF/dO
+            monitor.check_finite(residual.fun)
             # New units, and a proven bound on all units, as tight as the gap that is left makes worth while.
             atoms = problem.lmo(residual, oracle, precision=_LOOSENESS * max(estimate, monitor.tol))
             estimate = self._record(problem, network, residual, atoms, monitor)
-            if self._is_full(monitor):
+            if self._is_full(network, monitor):
                 break
             network = improve(problem, network, residual, atoms, monitor, estimate).drop_zero_units()
         if self.refit != "none":
@@ -130,7 +132,8 @@ class ConditionalGradient(_UnitByUnit):
         """Add units and refit, as loosely as the estimated relative gap allows."""
         # Without a regulariser there is no gap.
         tol = _LOOSENESS * max(estimate, monitor.tol) if math.isfinite(estimate) else self.refit_tol
-        units = problem.useful_units(atoms, self.atoms_per_round)
+        room = math.inf if self.max_units is None else self.max_units - network.n_units
+        units = problem.useful_units(atoms, min(self.atoms_per_round, room))
         if self.refit == "full" and "gradient" in self.joint_solver.needs:
             line = problem.line(network, residual, units, residual.fun)
             network = line.point(_line_search(line))
@@ -218,7 +221,7 @@ class GECO(_UnitByUnit):
             residual = problem.residual(network)
             atoms = problem.lmo(residual, self.oracle)
             monitor(network, fun=residual.fun, n_units=network.n_units, value=atoms.values[0], bound=atoms.bound)
-            if self._is_full(monitor):
+            if self._is_full(network, monitor):
                 monitor.stop(Status.MAX_UNITS)
             network = network.with_units(atoms.basis[:1])
             layer = monitor.solve(
@@ -240,6 +243,9 @@ def _line_search(line: Any) -> float:
 def _short_step(line: Any, curvature: float) -> tuple[float, float]:
     """Take the step min(1, gap / (L ||D||^2)) with L backtracked until the quadratic model lies above the objective."""
     curvature = line.curvature if math.isnan(curvature) else 0.5 * curvature
+    # An approximate oracle may return a vertex that is worse than the point itself.
+    if not line.gap > 0:
+        return 0.0, curvature
     start = line.value(0.0)
     while True:
         gamma = min(1.0, line.gap / max(curvature * line.squared_length, math.ulp(0.0)))

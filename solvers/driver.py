@@ -6,7 +6,8 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -16,6 +17,12 @@ from mopn.solvers.result import Result, Status, Trace
 __all__ = ["Monitor", "minimize"]
 
 Callback = Callable[..., Any]
+
+_EPS = float(np.finfo(float).eps)
+# What ends a run without losing its best point. Anything else is a bug and is passed on.
+_SURVIVED = (KeyboardInterrupt, np.linalg.LinAlgError, FloatingPointError, MemoryError)
+# Reasons to stop that the final measurement may still turn into success.
+_OPEN = (Status.MAX_ITER, Status.MAX_TIME, Status.MAX_UNITS, Status.ESTIMATED, Status.STALLED)
 
 
 def minimize(
@@ -44,7 +51,8 @@ def minimize(
     max_iter : int, optional
         Largest number of iterations; default 1000.
     max_time : float, optional
-        Largest number of seconds, callbacks and printing excluded; default no limit.
+        Largest number of seconds, callbacks and printing excluded; default no limit. It is looked at once an
+        iteration, in refits too, so that a run may exceed it by one call of an oracle and the final measurement.
     callback : callable, optional
         Called once an iteration as ``callback(intermediate_result=Result)``; ``StopIteration`` stops the run. Any
         other exception ends the run too, and is kept in ``result.error``.
@@ -61,7 +69,8 @@ def minimize(
     TypeError
         If the problem lacks an oracle that the solver asks for.
     ValueError
-        If an option is out of range, or a tolerance is asked for where no certificate exists.
+        If an option is out of range, a tolerance is asked for where no certificate exists, or the objective is not
+        finite at the start.
     """
     _check_options(tol, max_iter, max_time)
     check_oracles(problem, solver)
@@ -73,14 +82,14 @@ def minimize(
         solver.run(problem, point, monitor)
     except StopIteration:
         pass
-    except KeyboardInterrupt:
+    except _SURVIVED as error:
         if monitor.best is None:
             raise
-        monitor.status = Status.INTERRUPTED
-    except (np.linalg.LinAlgError, FloatingPointError, MemoryError) as error:
-        if monitor.best is None:
-            raise
-        monitor.status, monitor.error = Status.FAILED, error
+        monitor.note(error)
+    if monitor.best is None:
+        raise ValueError(
+            "the objective is not finite at the start; scale X and y (to [-1, 1], say), or start elsewhere"
+        )
     return monitor.result()
 
 
@@ -96,11 +105,11 @@ def check_oracles(problem: Any, solver: Solver) -> None:
 
 
 def _check_options(tol: float, max_iter: int | None, max_time: float | None) -> None:
-    if not (tol >= 0 and math.isfinite(tol)):
+    if not (isinstance(tol, Real) and 0 <= tol < math.inf):
         raise ValueError(f"tol must be a finite number >= 0, got {tol!r}")
-    if max_iter is not None and not (max_iter >= 0 and int(max_iter) == max_iter):
+    if max_iter is not None and not (isinstance(max_iter, Integral) and max_iter >= 0):
         raise ValueError(f"max_iter must be an integer >= 0 or None, got {max_iter!r}")
-    if max_time is not None and not max_time >= 0:
+    if max_time is not None and not (isinstance(max_time, Real) and max_time >= 0):
         raise ValueError(f"max_time must be a number of seconds >= 0 or None, got {max_time!r}")
 
 
@@ -128,10 +137,12 @@ class Monitor:
         self.trace = Trace()
         self.best: Any = None
         self.fun, self.lower = math.inf, -math.inf
-        self.status, self.error = Status.STOPPED, None  # type: tuple[Status, BaseException | None]
+        self.status = Status.RUNNING
+        self.error: BaseException | None = None
         self.nit = -1
         self._pending: Status | None = None
         self._paused = 0.0
+        self._first = 0.0
         self._began = time.perf_counter()
 
     @property
@@ -142,9 +153,10 @@ class Monitor:
     def __call__(self, point: Any, fun: float, gap: float = math.inf, **columns: float) -> None:
         """Record one iteration; raises ``StopIteration`` when the run is over."""
         now = self.elapsed
-        if not math.isfinite(fun):
-            self.stop(Status.NONFINITE)
+        self.check_finite(fun)
         self.nit += 1
+        if self.nit == 0:
+            self._first = abs(fun)
         self.lower = max(self.lower, fun - gap)
         if self.best is None or fun < self.fun:
             self.best, self.fun = point, fun
@@ -152,6 +164,18 @@ class Monitor:
         self._speak(point)
         self._paused += self.elapsed - now
         self._stop_if_over()
+
+    def check_finite(self, fun: float) -> None:
+        """End the run if an objective is infinite or NaN: before more is computed from it."""
+        if not math.isfinite(fun):
+            self.stop(Status.NONFINITE)
+
+    def note(self, error: BaseException) -> None:
+        """Take the status of an exception that ends the run without losing its best point."""
+        if isinstance(error, KeyboardInterrupt):
+            self.status = Status.INTERRUPTED
+        else:
+            self.status, self.error = Status.FAILED, error
 
     def _speak(self, point: Any) -> None:
         """Print and call back; the clock stands still meanwhile."""
@@ -172,12 +196,14 @@ class Monitor:
             self.stop(Status.CONVERGED)
         if self._pending is not None:
             self.stop(self._pending)
+        if self.fun - self.lower <= _EPS * self._first:
+            self.stop(Status.STALLED)
         if self.nit >= self.max_iter:
             self.stop(Status.MAX_ITER)
         if self.elapsed >= self.max_time:
             self.stop(Status.MAX_TIME)
 
-    def stop(self, status: Status) -> None:
+    def stop(self, status: Status) -> NoReturn:
         """End the run for a reason of the solver's own."""
         self.status = status
         raise StopIteration
@@ -191,11 +217,14 @@ class Monitor:
         return result
 
     def result(self) -> Result:
-        """Measure the best point from scratch and report it."""
+        """Measure the best point from scratch and report it; if that fails, report what was recorded."""
         seconds = self.elapsed
-        measure: Measure = self.solver.measure(self.problem, self.best)
-        self.fun, self.lower = measure.fun, max(self.lower, measure.fun - measure.gap)
-        if self.fun - self.lower <= self.tol * abs(self.fun):
+        try:
+            measure: Measure = self.solver.measure(self.problem, self.best)
+            self.fun, self.lower = measure.fun, max(self.lower, measure.fun - measure.gap)
+        except _SURVIVED as error:
+            self.note(error)
+        if self.status in _OPEN and self.fun - self.lower <= self.tol * abs(self.fun):
             self.status = Status.CONVERGED
         result = self._report(self.best, self.fun)
         result.time = seconds

@@ -37,21 +37,26 @@ class FISTA(Solver):
     gap_every: int = 5
     needs: ClassVar[frozenset[str]] = frozenset({"composite"})
 
+    def __post_init__(self) -> None:
+        if not self.gap_every >= 1:
+            raise ValueError(f"gap_every must be >= 1, got {self.gap_every!r}")
+
     def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
         """Iterate until the monitor ends the run."""
         x, image = start, problem.image(start)
         fun = problem.smooth_value(image) + problem.regularizer_value(x)
         z, z_image, t, curvature = x, image, 1.0, 0.1 * problem.curvature
-        certified = "dual" in problem.oracles
+        certified, lower = "dual" in problem.oracles, -math.inf
         levelled_off = Plateau(monitor.tol)
         monitor(x, fun=fun)
         while True:
             at = problem.smooth(z_image)
-            gap = fun - problem.dual_bound(at) if certified and monitor.nit % self.gap_every == 0 else math.inf
+            if certified and monitor.nit % self.gap_every == 0:
+                lower = max(lower, problem.dual_bound(at))
             x_new, image_new, value, curvature = _proximal_step(problem, z, at, 0.9 * curvature, monitor)
             fun_new = value + problem.regularizer_value(x_new)
             if not fun_new < fun:
-                monitor(x, fun=fun, gap=gap)
+                monitor(x, fun=fun, gap=fun - lower)
                 if z is x:
                     monitor.stop(Status.STALLED)
                 z, z_image, t = x, image, 1.0
@@ -64,7 +69,7 @@ class FISTA(Solver):
             if momentum > 0:
                 z, z_image = z + momentum * (x_new - x), z_image + momentum * (image_new - image)
             x, image, fun, t = x_new, image_new, fun_new, t_new
-            monitor(x, fun=fun, gap=gap)
+            monitor(x, fun=fun, gap=fun - lower)
             if not certified and levelled_off(fun):
                 monitor.stop(Status.CONVERGED)
 
@@ -82,5 +87,4 @@ def _proximal_step(
         if value <= model + _NOISE * abs(at.value):
             return x, image, value, curvature
         curvature *= 2.0
-    monitor.stop(Status.STALLED)
-    raise AssertionError("unreachable: stop() raises")
+    return monitor.stop(Status.STALLED)

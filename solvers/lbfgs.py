@@ -27,14 +27,20 @@ class LBFGS(Solver):
     memory : int, default 10
         Number of correction pairs kept.
     gtol : float, default 1e-8
-        The run also converges when the largest entry of the projected gradient is at most ``gtol`` times
-        ``max(1, abs(fun))``. Without a certificate it converges too when ten iterations together decrease the
-        objective by less than ``tol``, relative.
+        The run also ends when the largest entry of the projected gradient is at most ``gtol`` times
+        ``max(1, abs(fun))``, with fun at the start. Without a certificate that is convergence, and so are ten
+        iterations that together decrease the objective by less than ``tol``, relative.
     """
 
     memory: int = 10
     gtol: float = 1e-8
     needs: ClassVar[frozenset[str]] = frozenset({"gradient"})
+
+    def __post_init__(self) -> None:
+        if not self.memory >= 1:
+            raise ValueError(f"memory must be >= 1, got {self.memory!r}")
+        if not self.gtol >= 0:
+            raise ValueError(f"gtol must be >= 0, got {self.gtol!r}")
 
     def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
         """Hand the loop to SciPy, which calls the monitor after every iteration."""
@@ -68,4 +74,4 @@ class LBFGS(Solver):
         )
         if found.status == 99:  # SciPy swallowed the monitor's StopIteration; the monitor holds the status
             raise StopIteration
-        monitor.stop(Status.CONVERGED if found.success else Status.STALLED)
+        monitor.stop(Status.CONVERGED if found.success and not certified else Status.STALLED)

@@ -24,6 +24,7 @@ class Status(IntEnum):
     INTERRUPTED = 7
     CALLBACK_FAILED = 8
     FAILED = 9
+    RUNNING = 98
     STOPPED = 99
 
     @property
@@ -39,12 +40,13 @@ _MESSAGES = {
     Status.STALLED: "No step decreases the objective any more at this floating-point precision.",
     Status.NONFINITE: "The objective became infinite or NaN; the best point before that is returned. "
     "Scale the features (to [-1, 1], say).",
-    Status.MAX_UNITS: "max_units rounds, each of which adds a unit, are done; raise max_units to go on.",
+    Status.MAX_UNITS: "max_units units or rounds are reached; raise max_units to go on.",
     Status.ESTIMATED: "The oracle finds no unit that would improve the objective by more than tol, "
     "but its bound does not prove that there is none; a tighter oracle may.",
     Status.INTERRUPTED: "Interrupted (Ctrl-C); the best point so far is returned.",
     Status.CALLBACK_FAILED: "The callback raised an exception (see `error`); the best point so far is returned.",
     Status.FAILED: "A numerical routine failed (see `error`); the best point so far is returned.",
+    Status.RUNNING: "The run is under way.",
     Status.STOPPED: "The callback asked to stop (StopIteration).",
 }
 

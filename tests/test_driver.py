@@ -111,24 +111,42 @@ def test_ctrl_c_keeps_the_best_point(case):
     assert result.fun < result.trace["fun"][0]
 
 
-def test_ctrl_c_within_a_refit(monkeypatch):
-    """An interrupt deep in a refit ends the whole run, with the refit's best point."""
+def failing_at(problem, number, error):
+    """Make the number-th evaluation of the loss raise; count all of them."""
+    count = [0]
+
+    def wrapped(function):
+        def evaluate(outputs):
+            count[0] += 1
+            if count[0] == number:
+                raise error
+            return function(outputs)
+
+        return evaluate
+
+    problem.fit.value_gradient = wrapped(problem.fit.value_gradient)
+    problem.fit.value = wrapped(problem.fit.value)
+    return count
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), np.linalg.LinAlgError("no convergence"), MemoryError()])
+@pytest.mark.parametrize("refit", ["none", "output", "full"])
+def test_a_failure_at_any_moment_keeps_the_best_point(refit, error):
+    """Each evaluation in turn fails, in the loop, in refits and in the last measurement: the run ends with a point."""
+    solver = ConditionalGradient(refit=refit, max_units=2, refit_iter=8)
     problem = network()
-    calls = 0
-    value_gradient = problem.fit.value_gradient
-
-    def interrupted(outputs):
-        nonlocal calls
-        calls += 1
-        if calls == 40:
-            raise KeyboardInterrupt
-        return value_gradient(outputs)
-
-    monkeypatch.setattr(problem.fit, "value_gradient", interrupted)
-    result = mopn.minimize(problem, ConditionalGradient(), tol=0, max_iter=50)
-    check(result)
-    assert result.status == Status.INTERRUPTED
-    assert result.fun < result.trace["fun"][0]
+    total = failing_at(problem, -1, error)
+    whole = mopn.minimize(problem, solver, tol=0)
+    status = Status.INTERRUPTED if isinstance(error, KeyboardInterrupt) else Status.FAILED
+    for number in range(2, total[0] + 1):
+        problem = network()
+        count = failing_at(problem, number, error)
+        result = mopn.minimize(problem, solver, tol=0)
+        assert result.status == status, number
+        assert result.fun >= whole.fun * (1 - 1e-12)
+        assert math.isfinite(result.fun)
+        # Nothing goes on but to measure what there is.
+        assert count[0] <= number + 3
 
 
 def test_ctrl_c_before_there_is_a_point_is_passed_on(monkeypatch):
@@ -160,6 +178,38 @@ def test_a_failing_routine_keeps_the_best_point(monkeypatch):
     assert isinstance(result.error, np.linalg.LinAlgError)
     assert result.fun < result.trace["fun"][0]
     assert len(result.basis) >= 1
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        mopn.NetworkProblem(X, np.full(50, 1e200), loss="squared", strength=1.0),
+        mopn.NetworkProblem(X, Y, strength=1.0, offset=np.array([1e308, -1e308, 0.0])),
+    ],
+    ids=["y", "offset"],
+)
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+def test_an_objective_that_starts_infinite_is_an_error(problem):
+    with pytest.raises(ValueError, match="not finite at the start"):
+        mopn.minimize(problem, ConditionalGradient())
+
+
+def test_success_means_the_gap_where_there_is_one():
+    problem = mopn.OutputLayerProblem(X**2, Y, norm="squared-l2", strength=0.5)
+    result = mopn.minimize(problem, LBFGS(gtol=0.1), tol=1e-9)
+    assert result.gap > 1e-9 * result.fun
+    assert not result.success
+    assert result.status == Status.STALLED
+
+
+def test_an_output_layer_without_regulariser_has_no_certificate():
+    problem = mopn.OutputLayerProblem(X**2, Y, strength=0.0)
+    assert problem.oracles == {"composite", "gradient"}
+    for solver in (FISTA(), LBFGS()):
+        result = mopn.minimize(problem, solver, tol=1e-6)
+        assert result.status == Status.CONVERGED
+        assert not result.certified
 
 
 def test_a_bug_is_not_swallowed(monkeypatch):
@@ -255,6 +305,9 @@ def test_missing_oracle_is_named(problem, solver, message):
         ({"max_iter": -1}, "max_iter must be"),
         ({"max_iter": 1.5}, "max_iter must be"),
         ({"max_time": -1.0}, "max_time must be"),
+        ({"max_time": "5"}, "max_time must be"),
+        ({"tol": None}, "tol must be"),
+        ({"max_iter": "5"}, "max_iter must be"),
     ],
 )
 def test_bad_options(options, message):
@@ -302,6 +355,21 @@ def test_results_pickle():
     assert np.array_equal(again.basis, result.basis)
     assert np.array_equal(again.trace["gap"], result.trace["gap"])
     assert again.status is Status(result.status)
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "message"),
+    [(FISTA, {"gap_every": 0}, "gap_every"), (LBFGS, {"memory": 0}, "memory"), (LBFGS, {"gtol": -1.0}, "gtol")],
+)
+def test_bad_refit_options(make, options, message):
+    with pytest.raises(ValueError, match=f"{message} must be"):
+        make(**options)
+
+
+@pytest.mark.parametrize("start", [np.ones((3, 4)), np.ones(5), np.full((4, 3), np.nan)])
+def test_bad_starts_of_the_output_layer(start):
+    with pytest.raises(ValueError, match="start"):
+        mopn.minimize(layer(), FISTA(), start=start)
 
 
 def test_the_callers_start_is_not_overwritten():

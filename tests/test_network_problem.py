@@ -323,6 +323,68 @@ def test_geco_refuses_a_regulariser():
         mopn.minimize(mopn.NetworkProblem(X, y, strength=1.0), GECO(), tol=0)
 
 
+@pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
+def test_an_oracle_of_another_norm_is_refused(norm):
+    """Its bound would be a false proof."""
+    X, y = data("logistic")
+    problem = mopn.NetworkProblem(X, y, norm=norm, strength=1.0)
+    with pytest.raises(ValueError, match=f"proves nothing for this problem's '{norm}'"):
+        mopn.minimize(problem, ConditionalGradient(oracle=mopn.oracles.basis_oracle("l1")))
+    with pytest.raises(TypeError, match="oracle must be"):
+        mopn.minimize(problem, ConditionalGradient(oracle=3))
+
+
+@pytest.mark.parametrize("step", ["short", "line-search", "open-loop"])
+@pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
+def test_plain_steps_stay_in_the_ball(norm, step):
+    """Also where the oracle's vertex is worse than the point itself."""
+    X, y = data("squared")
+    problem = mopn.NetworkProblem(X, y, loss="squared", norm=norm, radius=2.0)
+    good = solve(problem, tol=1e-6, refit="full")
+    seen = []
+    mopn.minimize(
+        problem,
+        ConditionalGradient(refit="none", step=step, oracle="eigh"),
+        start=good,
+        tol=0,
+        max_iter=20,
+        callback=lambda intermediate_result: seen.append(problem.norm.value(intermediate_result.weights)),
+    )
+    assert len(seen) >= 2
+    assert max(seen) <= 2.0 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("size", [1e2, 1e4, 1e6, 1e8])
+def test_proofs_survive_large_offsets(size):
+    """The terms of the dual value cancel; in exact arithmetic its least value still lies above the claimed bound."""
+    from fractions import Fraction
+
+    X, y = data("squared", n=12, d=3, m=2)
+    offset = size * np.random.default_rng(0).standard_normal((12, 2))
+    problem = mopn.NetworkProblem(X, y + offset, loss="squared", norm="l1", radius=1.0, offset=offset)
+    network = problem.start((np.eye(3), 0.1 * np.ones((3, 2))))
+    residual = problem.residual(network)
+    atoms = problem.lmo(residual, "eigh")
+    claimed = residual.fun - problem.gap(network, residual, atoms.bound)
+
+    def exact(value):
+        return Fraction(float(value))
+
+    def dual(s):
+        """-F*(s G) - radius * s * value, from floats taken as exact; its maximum over s is a true lower bound."""
+        total = Fraction(0)
+        for g, t, o in zip(residual.gradient.ravel(), problem.fit.y.ravel(), offset.ravel(), strict=True):
+            sg = s * exact(g)
+            total += sg * sg / 2 + sg * exact(t) - sg * exact(o)
+        return -total - s * exact(atoms.values[0])
+
+    # A parabola in s: its top from three values. The value of the atom is at most the dual norm, so this is no less
+    # than the best true dual value along G.
+    d0, d1, d2 = dual(Fraction(0)), dual(Fraction(1)), dual(Fraction(2))
+    curve, slope = (d2 - 2 * d1 + d0) / 2, (-d2 + 4 * d1 - 3 * d0) / 2
+    assert claimed <= d0 - slope * slope / (4 * curve)
+
+
 # -- the output layer -------------------------------------------------------------------------------------------------
 
 

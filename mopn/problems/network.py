@@ -27,10 +27,9 @@ _EPS = float(np.finfo(float).eps)
 
 
 class Residual(NamedTuple):
-    """A network's objective and loss, and the loss gradient G = dF/dO (n, m) at its outputs."""
+    """A network's objective, and the loss gradient G = dF/dO (n, m) at its outputs."""
 
     fun: float
-    loss: float
     gradient: np.ndarray
 
 
@@ -130,6 +129,8 @@ class NetworkProblem:
         """
         if start is None:
             return self.network(np.zeros((0, self.design.shape[1])), np.zeros((0, self.fit.n_outputs)))
+        if not hasattr(start, "basis") and not (isinstance(start, tuple | list) and len(start) == 2):
+            raise TypeError(f"start must be an earlier Result or a pair (basis, weights), got {type(start).__name__}")
         basis, weights = (start.basis, start.weights) if hasattr(start, "basis") else start
         basis, weights = self.unit_length(basis, weights)
         return self.network(basis, self.regularizer.prox(weights, 0.0))
@@ -158,11 +159,20 @@ class NetworkProblem:
     def residual(self, network: Network) -> Residual:
         """Objective of a network, and G = dF/dO (n, m)."""
         loss, G = self.fit.value_gradient(network.outputs)
-        return Residual(loss + self.regularizer.value(network.weights), loss, G)
+        return Residual(loss + self.regularizer.value(network.weights), G)
 
     def oracle(self, oracle: str | BasisOracle) -> BasisOracle:
         """Return the oracle of a method's name, for this problem's norm; an oracle is returned as it is."""
-        return basis_oracle(self.norm, method=oracle) if isinstance(oracle, str) else oracle
+        if isinstance(oracle, str):
+            return basis_oracle(self.norm, method=oracle)
+        if not isinstance(oracle, BasisOracle):
+            raise TypeError(f"oracle must be a method's name or come from basis_oracle, got {oracle!r}")
+        if oracle.norm.exponent != self.norm.exponent and self.fit.n_outputs > 1:
+            raise ValueError(
+                f"the oracle is for the norm {oracle.norm.name!r}, whose bound proves nothing for this problem's "
+                f"{self.norm.name!r}; make one by basis_oracle({self.norm.name!r})"
+            )
+        return oracle
 
     def lmo(self, residual: Residual, oracle: str | BasisOracle = "auto", precision: float | None = None) -> Atoms:
         """Select units for a gradient, with a proven bound on every unit.
@@ -188,7 +198,7 @@ class NetworkProblem:
         k, d = network.basis.shape
         sizes = np.abs(residual.gradient) @ np.abs(network.weights).sum(axis=0)
         outputs = (k + 2 * d + 4) * _EPS * float(self.design.squared_norms @ sizes)
-        return max(residual.fun - lower, 0.0) + self.fit.rounding(residual.fun, lower) + outputs
+        return max(residual.fun - lower, 0.0) + self.fit.rounding(residual.fun, lower, residual.gradient) + outputs
 
     def measure(self, network: Network, oracle: str | BasisOracle = "auto") -> Measure:
         """Objective and proven gap, from scratch."""

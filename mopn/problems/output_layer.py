@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any
 
@@ -38,8 +39,9 @@ class OutputLayerProblem:
 
     Notes
     -----
-    The point is V flat, in C order. Oracles: ``composite`` and ``dual`` always, ``gradient`` where R is smooth
-    (``"squared-l2"``, or a strength of 0).
+    The point is V flat, in C order. Oracles: ``composite``; ``dual`` unless the strength is 0, which admits no
+    certificate; ``gradient`` where R is smooth (``"squared-l2"``, or a strength of 0). Gaps take the outputs Phi V as
+    they were computed.
     """
 
     def __init__(
@@ -76,8 +78,9 @@ class OutputLayerProblem:
     @property
     def oracles(self) -> frozenset[str]:
         """Names of the oracles offered."""
-        smooth = isinstance(self.regularizer, SquaredL2) or (not self.regularizer.active)
-        return frozenset({"composite", "dual"} | ({"gradient"} if smooth else set()))
+        smooth = isinstance(self.regularizer, SquaredL2) or not self.regularizer.active
+        offered = {"composite": True, "dual": self.regularizer.active, "gradient": smooth}
+        return frozenset(name for name, there in offered.items() if there)
 
     @cached_property
     def curvature(self) -> float:
@@ -96,8 +99,10 @@ class OutputLayerProblem:
         if start is None:
             return np.zeros(self.shape).ravel()
         V = np.asarray(getattr(start, "weights", start), dtype=np.float64)
-        if V.size != self.shape[0] * self.shape[1]:
+        if V.shape not in (self.shape, (self.shape[0] * self.shape[1],)):
             raise ValueError(f"start must have shape {self.shape}, got {V.shape}")
+        if not np.isfinite(V).all():
+            raise ValueError("start contains NaN or infinity")
         V = V.reshape(self.shape)
         # A prox with step 0 moves nothing under a penalty and projects onto a ball.
         return self.regularizer.prox(V, 0.0).ravel()
@@ -151,7 +156,8 @@ class OutputLayerProblem:
     def _dual_bound(self, G: np.ndarray, *, search: bool) -> float:
         n = len(G)
         pulled = self.features.T @ G
-        # Each entry of Phi' G is a sum of n products; a row has m of them, which the norm adds up at most.
-        error = (n + 3) * _EPS * float(self._row_maxima @ np.abs(G).sum(axis=1))
+        # Each entry of Phi' G is a sum of n products; the dual norm adds up m of them, or all k rows for squared l2.
+        rows = self.shape[0] if isinstance(self.regularizer, SquaredL2) else 1
+        error = (n + 3) * _EPS * math.sqrt(rows) * float(self._row_maxima @ np.abs(G).sum(axis=1))
         lower = self.fit.dual_value(G, self.regularizer.dual(pulled) + error, self.regularizer, search=search)
-        return lower - self.fit.rounding(lower, lower)
+        return lower - self.fit.rounding(lower, lower, G)

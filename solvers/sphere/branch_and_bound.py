@@ -127,4 +127,6 @@ def _slack(stack: DenseStack) -> float:
     """Bound what rounding may take from a node's bound: decompositions, the |Gamma_c|, sums of 2 m terms, forming."""
     size = sum(float(np.linalg.norm(matrix)) for matrix in stack.matrices)
     errors = 3.0 * sum(eigen_error(matrix) for matrix in stack.matrices)
-    return errors + 2 * stack.shape[0] * _EPS * size + float(np.sum(stack.error))
+    # Forming the |Gamma_c|: sums of d terms, in all at most d sum |lambda|.
+    forming = 2.0 * stack.shape[1] * _EPS * float(np.abs(stack.eigen[0]).sum())
+    return errors + forming + 2 * stack.shape[0] * _EPS * size + float(np.sum(stack.error))

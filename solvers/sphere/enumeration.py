@@ -10,7 +10,8 @@ from mopn.solvers.sphere.stack import DenseStack
 __all__ = ["MAX_ENUMERATED", "enumerate_signs"]
 
 MAX_ENUMERATED = 20
-_CHUNK = 512
+# Entries of the matrices that are decomposed together.
+_CHUNK = 1 << 21
 _EPS = float(np.finfo(float).eps)
 
 
@@ -26,15 +27,16 @@ def enumerate_signs(stack: DenseStack) -> tuple[np.ndarray, float]:
     bound : float
         Proven upper bound of the maximum: the maximum plus rounding errors.
     """
-    m, _ = stack.shape
+    m, d = stack.shape
     if m > MAX_ENUMERATED:
         raise ValueError(
             f"method='enumerate' decomposes 2^(m-1) matrices and is refused above m = {MAX_ENUMERATED} outputs, "
             f"got m = {m}; use method='refine'"
         )
     best, best_signs = -1.0, np.ones(m)
-    for first in range(0, 2 ** (m - 1), _CHUNK):
-        codes = np.arange(first, min(first + _CHUNK, 2 ** (m - 1)))
+    chunk = max(1, _CHUNK // d**2)
+    for first in range(0, 2 ** (m - 1), chunk):
+        codes = np.arange(first, min(first + chunk, 2 ** (m - 1)))
         # Bit c - 1 of the code is the sign of output c; output 0 keeps +1.
         bits = (codes[:, None] >> np.arange(m - 1)) & 1
         signs = np.hstack([np.ones((len(codes), 1)), 1.0 - 2.0 * bits])

@@ -12,6 +12,8 @@ from mopn.solvers.sphere.stack import DenseStack, Stack
 __all__ = ["dominant_eigenvectors", "lanczos", "lanczos_start"]
 
 _CHECK_EVERY = 5
+# Entries of the Krylov bases that are held at once, at most.
+_MEMORY = 1 << 25
 
 
 def dominant_eigenvectors(
@@ -56,7 +58,7 @@ def lanczos(stack: Stack, W: np.ndarray, start: np.ndarray, tol: float = 1e-6, m
         Unit Ritz vectors of the Ritz values of largest modulus.
     """
     k, d = start.shape
-    steps = min(max_steps, d)
+    steps = min(max_steps, d, max(_CHECK_EVERY, _MEMORY // (k * d)))
     Q = np.zeros((steps, k, d))
     T = np.zeros((k, steps, steps))
     Q[0] = start / np.linalg.norm(start, axis=1, keepdims=True)

@@ -47,7 +47,7 @@ class DenseStack:
     """
 
     def __init__(self, matrices: np.ndarray, error: np.ndarray | None = None) -> None:
-        self.matrices = 0.5 * (matrices + matrices.transpose(0, 2, 1))
+        self.matrices = 0.5 * matrices + 0.5 * matrices.transpose(0, 2, 1)
         self.error = np.zeros(len(matrices)) if error is None else error
         self.shape = matrices.shape[0], matrices.shape[2]
 
