@@ -13,7 +13,8 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
-	rm -rf $(VENV)/wheel && $(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/wheel .
+	rm -rf build $(VENV)/wheel && $(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/wheel .
+	rm -rf build
 	cd $(VENV)/wheel && $(HERE)/$(BIN)/python -m mypy -p mopn --config-file $(HERE)/pyproject.toml
 	$(BIN)/python -m pytest
 

@@ -194,4 +194,5 @@ class _Signs(_Directions):
 
 
 def _make_directions(norm: Norm, weights: np.ndarray) -> _Directions:
-    return {"l1": _Signs, "l1/l2": _Sphere, "l1/linf": _Box}[norm.name](weights, norm)
+    kinds: dict[str, type[_Signs] | type[_Sphere] | type[_Box]] = {"l1": _Signs, "l1/l2": _Sphere, "l1/linf": _Box}
+    return kinds[norm.name](weights, norm)
