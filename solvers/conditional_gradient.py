@@ -23,6 +23,8 @@ REFITS = ("none", "output", "full")
 _LOOSENESS = 0.1
 # The last refit may take so many times the iterations of those before it.
 _POLISH = 5
+# The last measurement need not be tighter than what the run has proven already.
+_FINAL_PRECISION = 1e-2
 # A joint refit ends when ten iterations gain less than this fraction of the gap that is left: L-BFGS creeps.
 _JOINT_TOL = 1e-5
 STEPS = ("open-loop", "line-search", "short")
@@ -47,8 +49,8 @@ class _UnitByUnit(Solver):
             raise ValueError(f"refit_iter must be >= 1, got {self.refit_iter!r}")
 
     def measure(self, problem: Any, point: Any) -> Measure:
-        """Objective and proven gap, by this solver's own oracle."""
-        return problem.measure(point, self.oracle)
+        """Objective and proven gap, by this solver's own oracle; tighter bounds of the run itself stay valid."""
+        return problem.measure(point, self.oracle, _FINAL_PRECISION)
 
     def _is_full(self, network: Any, monitor: Monitor) -> bool:
         return self.max_units is not None and max(network.n_units, monitor.nit) >= self.max_units
@@ -107,8 +109,8 @@ class ConditionalGradient(_UnitByUnit):
         while True:
             residual = problem.residual(network)  # G = dF/dO
             monitor.check_finite(residual.fun)
-            # New units, and a proven bound on all units, as tight as the gap that is left makes worth while.
-            atoms = problem.lmo(residual, oracle, precision=_LOOSENESS * max(estimate, monitor.tol))
+            # New units, and a proven bound on all units.
+            atoms = _select(problem, network, residual, oracle, estimate, monitor.tol)
             estimate = self._record(problem, network, residual, atoms, monitor)
             if self._is_full(network, monitor):
                 break
@@ -116,14 +118,15 @@ class ConditionalGradient(_UnitByUnit):
         if self.refit != "none":
             network = self._polish(problem, network, monitor)
             residual = problem.residual(network)
-            self._record(problem, network, residual, problem.lmo(residual, oracle), monitor)
+            atoms = _select(problem, network, residual, oracle, estimate, monitor.tol)
+            self._record(problem, network, residual, atoms, monitor)
         monitor.stop(Status.MAX_UNITS)
 
     def _record(self, problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor) -> float:
         """Report the round; return the relative gap as the oracle's best value estimates it."""
         gap = problem.gap(network, residual, atoms.bound)
         monitor(network, fun=residual.fun, gap=gap, n_units=network.n_units, value=atoms.values[0], bound=atoms.bound)
-        estimate = problem.gap(network, residual, atoms.values[0]) / max(abs(residual.fun), math.ulp(0.0))
+        estimate = _estimated_gap(problem, network, residual, atoms)
         if estimate <= monitor.tol and not atoms.certified:
             monitor.stop(Status.ESTIMATED)
         return estimate
@@ -232,6 +235,22 @@ class GECO(_UnitByUnit):
                 max_iter=self.refit_iter,
             )
             network = network.with_weights(layer.weights).drop_zero_units()
+
+
+def _select(problem: Any, network: Any, residual: Any, oracle: Any, estimate: float, tol: float) -> Any:
+    """Select units with a bound as tight as the gap of the round before makes worth while.
+
+    It is asked for in full once nothing but the proof is missing.
+    """
+    atoms = problem.lmo(residual, oracle, precision=_LOOSENESS * max(estimate, tol))
+    if _estimated_gap(problem, network, residual, atoms) <= tol:
+        atoms = problem.lmo(residual, oracle, precision=_LOOSENESS * tol)
+    return atoms
+
+
+def _estimated_gap(problem: Any, network: Any, residual: Any, atoms: Any) -> float:
+    """Return the relative gap, if no unit were better than the best one found."""
+    return problem.gap(network, residual, atoms.values[0]) / max(abs(residual.fun), math.ulp(0.0))
 
 
 def _line_search(line: Any) -> float:

@@ -200,11 +200,11 @@ class NetworkProblem:
         outputs = (k + 2 * d + 4) * _EPS * float(self.design.squared_norms @ sizes)
         return max(residual.fun - lower, 0.0) + self.fit.rounding(residual.fun, lower, residual.gradient) + outputs
 
-    def measure(self, network: Network, oracle: str | BasisOracle = "auto") -> Measure:
+    def measure(self, network: Network, oracle: str | BasisOracle = "auto", precision: float | None = None) -> Measure:
         """Objective and proven gap, from scratch."""
         fresh = self.network(network.basis, network.weights)
         residual = self.residual(fresh)
-        return Measure(residual.fun, self.gap(fresh, residual, self.lmo(residual, oracle).bound))
+        return Measure(residual.fun, self.gap(fresh, residual, self.lmo(residual, oracle, precision).bound))
 
     def check_certificate(self, tol: float) -> None:
         """Raise if a run is to stop on a gap and none can be known."""
