@@ -238,11 +238,11 @@ class GECO(_UnitByUnit):
 
 
 def _select(problem: Any, network: Any, residual: Any, oracle: Any, estimate: float, tol: float) -> Any:
-    """Select units with a bound as tight as the gap of the round before makes worth while.
+    """Select units with a bound no tighter than the gap of the round before makes worth while.
 
-    It is asked for in full once nothing but the proof is missing.
+    A tight one is asked for once nothing but the proof is missing.
     """
-    atoms = problem.lmo(residual, oracle, precision=_LOOSENESS * max(estimate, tol))
+    atoms = problem.lmo(residual, oracle, precision=max(estimate, tol))
     if _estimated_gap(problem, network, residual, atoms) <= tol:
         atoms = problem.lmo(residual, oracle, precision=_LOOSENESS * tol)
     return atoms
