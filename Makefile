@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test clean
 
 demo: $(VENV)/.demo
-	$(BIN)/python examples/digits.py --out demo-output
+	OMP_NUM_THREADS=1 $(BIN)/python examples/digits.py --out demo-output
 
 test: $(VENV)/.test
 	$(BIN)/python -m ruff check .

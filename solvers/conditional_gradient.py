@@ -25,8 +25,9 @@ _LOOSENESS = 0.1
 _POLISH = 5
 # The last measurement need not be tighter than what the run has proven already.
 _FINAL_PRECISION = 1e-2
-# A joint refit ends when ten iterations gain less than this fraction of the gap that is left: L-BFGS creeps.
-_JOINT_TOL = 1e-5
+# A joint refit ends when ten iterations gain less than this, times the square of the relative gap that is left: it may
+# be loose while the gap is wide, and must outrun the creeping end of L-BFGS when it is not.
+_JOINT_TOL = 1e-3
 STEPS = ("open-loop", "line-search", "short")
 
 
@@ -140,13 +141,17 @@ class ConditionalGradient(_UnitByUnit):
         if self.refit == "full" and "gradient" in self.joint_solver.needs:
             line = problem.line(network, residual, units, residual.fun)
             network = line.point(_line_search(line))
-            return self._refit_joint(problem, network, monitor, _JOINT_TOL * tol, _POLISH * self.refit_iter)
+            return self._refit_joint(
+                problem, network, monitor, _joint_tol(estimate, monitor.tol), _POLISH * self.refit_iter
+            )
         return self._refit_layers(problem, network.with_units(units), monitor, tol, self.refit_iter)
 
     def _polish(self, problem: Any, network: Any, monitor: Monitor) -> Any:
         """Refit to ``refit_tol``, once all rounds are done."""
         if self.refit == "full" and "gradient" in self.joint_solver.needs:
-            return self._refit_joint(problem, network, monitor, _JOINT_TOL * self.refit_tol, _POLISH * self.refit_iter)
+            return self._refit_joint(
+                problem, network, monitor, _joint_tol(self.refit_tol, 0.0), _POLISH * self.refit_iter
+            )
         return self._refit_layers(problem, network, monitor, self.refit_tol, _POLISH * self.refit_iter)
 
     def _refit_layers(self, problem: Any, network: Any, monitor: Monitor, tol: float, max_iter: int) -> Any:
@@ -251,6 +256,11 @@ def _select(problem: Any, network: Any, residual: Any, oracle: Any, estimate: fl
 def _estimated_gap(problem: Any, network: Any, residual: Any, atoms: Any) -> float:
     """Return the relative gap, if no unit were better than the best one found."""
     return problem.gap(network, residual, atoms.values[0]) / max(abs(residual.fun), math.ulp(0.0))
+
+
+def _joint_tol(estimate: float, tol: float) -> float:
+    """Return the relative decrease over ten iterations at which a joint refit ends."""
+    return _JOINT_TOL * max(min(estimate, 1.0), tol) ** 2
 
 
 def _line_search(line: Any) -> float:
