@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ __all__ = ["DataFit"]
 _EPS = float(np.finfo(float).eps)
 # Scales of the dual point beyond this are not tried; ``rounding`` counts on it.
 _MAX_SCALE = 4.0
+# Scales closer than this, relative, are not told apart.
+_NEARBY = 1e-3
 
 
 class DataFit:
@@ -93,10 +96,11 @@ class DataFit:
         best = loss_of_bound(s)
         if search:
             upper = min(limit, _MAX_SCALE)
-            found = minimize_scalar(
-                loss_of_bound, bounds=(0.0, upper), method="bounded", options={"xatol": 1e-6 * upper, "maxiter": 30}
-            )
-            best = min(best, float(found.fun), loss_of_bound(upper))
+            # Convex in s: if neither side is better nearby, none is further away.
+            if loss_of_bound((1.0 - _NEARBY) * s) < best:
+                best = min(best, _least(loss_of_bound, 0.0, s))
+            elif upper > s and loss_of_bound(min((1.0 + _NEARBY) * s, upper)) < best:
+                best = min(best, _least(loss_of_bound, s, upper), loss_of_bound(upper))
         return -best
 
     def rounding(self, fun: float, dual_value: float, G: np.ndarray) -> float:
@@ -123,3 +127,8 @@ class DataFit:
 
     def _sum(self, values: np.ndarray) -> float:
         return float(values.sum() if self.weights is None else self.weights @ values)
+
+
+def _least(function: Callable[[float], float], low: float, high: float) -> float:
+    options = {"xatol": _NEARBY * (high - low), "maxiter": 20}
+    return float(minimize_scalar(function, bounds=(low, high), method="bounded", options=options).fun)

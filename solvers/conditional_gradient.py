@@ -111,26 +111,24 @@ class ConditionalGradient(_UnitByUnit):
             residual = problem.residual(network)  # G = dF/dO
             monitor.check_finite(residual.fun)
             # New units, and a proven bound on all units.
-            atoms = _select(problem, network, residual, oracle, estimate, monitor.tol)
-            estimate = self._record(problem, network, residual, atoms, monitor)
+            atoms, estimate = _select(problem, network, residual, oracle, estimate, monitor.tol)
+            self._record(problem, network, residual, atoms, estimate, monitor)
             if self._is_full(network, monitor):
                 break
             network = improve(problem, network, residual, atoms, monitor, estimate).drop_zero_units()
         if self.refit != "none":
             network = self._polish(problem, network, monitor)
             residual = problem.residual(network)
-            atoms = _select(problem, network, residual, oracle, estimate, monitor.tol)
-            self._record(problem, network, residual, atoms, monitor)
+            atoms, estimate = _select(problem, network, residual, oracle, estimate, monitor.tol)
+            self._record(problem, network, residual, atoms, estimate, monitor)
         monitor.stop(Status.MAX_UNITS)
 
-    def _record(self, problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor) -> float:
-        """Report the round; return the relative gap as the oracle's best value estimates it."""
+    def _record(self, problem: Any, network: Any, residual: Any, atoms: Any, estimate: float, monitor: Monitor) -> None:
+        """Report the round; stop if only a proof is missing that the oracle cannot give."""
         gap = problem.gap(network, residual, atoms.bound)
         monitor(network, fun=residual.fun, gap=gap, n_units=network.n_units, value=atoms.values[0], bound=atoms.bound)
-        estimate = _estimated_gap(problem, network, residual, atoms)
         if estimate <= monitor.tol and not atoms.certified:
             monitor.stop(Status.ESTIMATED)
-        return estimate
 
     def _refit(self, problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor, estimate: float) -> Any:
         """Add units and refit, as loosely as the estimated relative gap allows."""
@@ -242,15 +240,18 @@ class GECO(_UnitByUnit):
             network = network.with_weights(layer.weights).drop_zero_units()
 
 
-def _select(problem: Any, network: Any, residual: Any, oracle: Any, estimate: float, tol: float) -> Any:
+def _select(problem: Any, network: Any, residual: Any, oracle: Any, estimate: float, tol: float) -> tuple[Any, float]:
     """Select units with a bound no tighter than the gap of the round before makes worth while.
 
-    A tight one is asked for once nothing but the proof is missing.
+    A tight one is asked for once nothing but the proof is missing. Also return the relative gap as the best value
+    estimates it.
     """
     atoms = problem.lmo(residual, oracle, precision=max(estimate, tol))
-    if _estimated_gap(problem, network, residual, atoms) <= tol:
+    estimate = _estimated_gap(problem, network, residual, atoms)
+    if estimate <= tol:
         atoms = problem.lmo(residual, oracle, precision=_LOOSENESS * tol)
-    return atoms
+        estimate = _estimated_gap(problem, network, residual, atoms)
+    return atoms, estimate
 
 
 def _estimated_gap(problem: Any, network: Any, residual: Any, atoms: Any) -> float:

@@ -67,11 +67,19 @@ class FISTA(Solver):
             momentum = (t - 1.0) / t_new
             z, z_image = x_new, image_new
             if momentum > 0:
-                z, z_image = z + momentum * (x_new - x), z_image + momentum * (image_new - image)
+                z, z_image = _extrapolated(x_new, x, momentum), _extrapolated(image_new, image, momentum)
             x, image, fun, t = x_new, image_new, fun_new, t_new
             monitor(x, fun=fun, gap=fun - lower)
             if not certified and levelled_off(fun):
                 monitor.stop(Status.CONVERGED)
+
+
+def _extrapolated(new: np.ndarray, old: np.ndarray, momentum: float) -> np.ndarray:
+    """Return new + momentum (new - old), with one array allocated: images are large."""
+    z = new - old
+    z *= momentum
+    z += new
+    return z
 
 
 def _proximal_step(
