@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from mopn.solvers.driver import Monitor
 
-__all__ = ["Composite", "Evaluation", "Measure", "Problem", "Smooth", "Solver"]
+__all__ = ["Atomic", "Composite", "Dual", "Evaluation", "Measure", "Problem", "Smooth", "Solver"]
 
 
 class Evaluation(NamedTuple):
@@ -90,6 +90,46 @@ class Composite(Problem, Protocol):
 
     def prox(self, x: np.ndarray, step: float) -> np.ndarray:
         """Minimise ``regulariser(u) + ||u - x||^2 / (2 step)`` over u."""
+        ...
+
+
+class Dual(Problem, Protocol):
+    """The oracle "dual": a proven lower bound of the minimum from an evaluation at any point."""
+
+    def dual_bound(self, at: Evaluation) -> float:
+        """Proven lower bound of the minimum."""
+        ...
+
+
+class Atomic(Problem, Protocol):
+    """The oracle "lmo": a convex problem over infinitely many units, whose points are networks.
+
+    A network has ``n_units``, ``basis``, ``weights``, ``with_units``, ``with_weights`` and ``drop_zero_units``; atoms
+    have ``basis``, ``values`` and a proven ``bound`` on all units.
+    """
+
+    def residual(self, network: Any) -> Any:
+        """Objective (``fun``) of a network, and the loss gradient at its outputs."""
+        ...
+
+    def lmo(self, residual: Any, oracle: Any, precision: float | None) -> Any:
+        """Return atoms: the best units for a gradient, and a bound on all of them."""
+        ...
+
+    def gap(self, network: Any, residual: Any, bound: float) -> float:
+        """Upper bound of the distance to the minimum, given a bound of the dual norm; proven if that is."""
+        ...
+
+    def output_layer(self, network: Any) -> Any:
+        """Return the convex problem in the weights, the units fixed."""
+        ...
+
+    def joint(self, network: Any, oracle: str) -> Any:
+        """Return the non-convex problem in units and weights, in the form that offers an oracle."""
+        ...
+
+    def line(self, network: Any, residual: Any, units: np.ndarray, least: float) -> Any:
+        """Return the segment of a plain conditional gradient step."""
         ...
 
 
