@@ -19,6 +19,7 @@ from mopn.solvers.result import Status
 __all__ = ["GECO", "ConditionalGradient"]
 
 REFITS = ("none", "output", "full")
+STEPS = ("open-loop", "line-search", "short")
 # Refits between rounds stop at this fraction of the outer gap: nothing is gained by solving them more exactly.
 _LOOSENESS = 0.1
 # The last refit may take so many times the iterations of those before it.
@@ -28,7 +29,6 @@ _FINAL_PRECISION = 1e-2
 # A joint refit ends when ten iterations gain less than this, times the square of the relative gap that is left: it may
 # be loose while the gap is wide, and must outrun the creeping end of L-BFGS when it is not.
 _JOINT_TOL = 1e-3
-STEPS = ("open-loop", "line-search", "short")
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,10 @@ class ConditionalGradient(_UnitByUnit):
     oracle : str or oracle, default "auto"
         How units are selected: a method of :func:`mopn.oracles.basis_oracle`, or an oracle that it returned.
     refit_tol : float, default 1e-3
-        The last refit stops at this relative duality gap (output layer) or relative decrease (full; the appendix D
-        of the paper). Those between rounds stop at a tenth of the gap that is left, estimated by the oracle's value.
+        The last refit stops at this relative duality gap (output layer) or relative decrease (full; appendix D of
+        the paper). Those of the output layer between rounds stop at a tenth of the gap that is left, estimated by the
+        oracle's value; those of both layers by L-BFGS at a fraction of its square. The last refit takes place when
+        ``max_units`` ends the run.
     refit_iter : int, default 100
         Largest number of iterations of a refit between rounds; the last one may take five times as many. Each starts
         where the one before ended, so that they converge together.
@@ -123,6 +125,11 @@ class ConditionalGradient(_UnitByUnit):
             self._record(problem, network, residual, atoms, estimate, monitor)
         monitor.stop(Status.MAX_UNITS)
 
+    @property
+    def _smooth_refit(self) -> bool:
+        """Whether both layers are refitted in the smooth form, which needs no output-layer refit before."""
+        return self.refit == "full" and "gradient" in self.joint_solver.needs
+
     def _record(self, problem: Any, network: Any, residual: Any, atoms: Any, estimate: float, monitor: Monitor) -> None:
         """Report the round; stop if only a proof is missing that the oracle cannot give."""
         gap = problem.gap(network, residual, atoms.bound)
@@ -136,7 +143,7 @@ class ConditionalGradient(_UnitByUnit):
         tol = _LOOSENESS * max(estimate, monitor.tol) if math.isfinite(estimate) else self.refit_tol
         room = math.inf if self.max_units is None else self.max_units - network.n_units
         units = problem.useful_units(atoms, min(self.atoms_per_round, room))
-        if self.refit == "full" and "gradient" in self.joint_solver.needs:
+        if self._smooth_refit:
             line = problem.line(network, residual, units, residual.fun)
             network = line.point(_line_search(line))
             return self._refit_joint(
@@ -146,7 +153,7 @@ class ConditionalGradient(_UnitByUnit):
 
     def _polish(self, problem: Any, network: Any, monitor: Monitor) -> Any:
         """Refit to ``refit_tol``, once all rounds are done."""
-        if self.refit == "full" and "gradient" in self.joint_solver.needs:
+        if self._smooth_refit:
             return self._refit_joint(
                 problem, network, monitor, _joint_tol(self.refit_tol, 0.0), _POLISH * self.refit_iter
             )

@@ -295,5 +295,8 @@ def _vertex_size(regularizer: Ball | Penalty, least: float, value: float) -> tup
     if value <= regularizer.strength:
         return 0.0, regularizer.strength
     if regularizer.strength == 0:
-        raise ValueError("plain steps need a bounded set: give a radius or a positive strength")
+        raise ValueError(
+            "with strength=0 nothing bounds a step: give a radius or a positive strength, or use refit='output' or "
+            "joint_solver=FISTA()"
+        )
     return least / regularizer.strength, regularizer.strength
