@@ -43,9 +43,9 @@ class Network:
         """Outputs on the training data (n, m), without offset."""
         return self.features @ self.weights
 
-    def with_units(self, basis: np.ndarray) -> Network:
-        """Return the network with more units, whose weights are zero."""
-        features = np.asfortranarray(self._feature_map(basis))
+    def with_units(self, basis: np.ndarray, features: np.ndarray | None = None) -> Network:
+        """Return the network with more units, whose weights are zero; their features (n, q) if they are known."""
+        features = np.asfortranarray(self._feature_map(basis) if features is None else features)
         return Network(
             self._feature_map,
             np.vstack([self.basis, basis]),

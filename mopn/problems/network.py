@@ -243,7 +243,7 @@ class NetworkProblem:
     def strength_max(self, oracle: str | BasisOracle = "auto") -> float:
         """Proven upper bound of the smallest strength whose solution is zero: the dual norm of the gradient at 0.
 
-        Exact (up to rounding) where the oracle is: l1 with d <= 500, l1/linf by ``"enumerate"``.
+        Exact (up to rounding) where the oracle is: l1 with d <= 500, l1/linf by ``"enumerate"`` or ``"exact"``.
         """
         return self.lmo(self.residual(self.start()), oracle).bound
 
@@ -260,8 +260,8 @@ class Line:
     def __init__(
         self, problem: NetworkProblem, network: Network, residual: Residual, units: np.ndarray, least: float
     ) -> None:
-        self.problem, self.network, self.units = problem, network, units
         features = problem.features(units)
+        self.problem, self.network = problem, network.with_units(units, features)
         G = residual.gradient
         q = features.T @ G
         directions = -dual_vectors(q, problem.norm.exponent) / len(units)
@@ -283,9 +283,9 @@ class Line:
 
     def point(self, gamma: float) -> Network:
         """Return the network U(gamma)."""
-        network = self.network.with_units(self.units)
-        weights = np.vstack([(1.0 - gamma) * self.network.weights, gamma * self.weights])
-        return network.with_weights(weights)
+        weights = (1.0 - gamma) * self.network.weights
+        weights[len(weights) - len(self.weights) :] = gamma * self.weights
+        return self.network.with_weights(weights)
 
 
 def _vertex_size(regularizer: Ball | Penalty, least: float, value: float) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from scipy.optimize import minimize_scalar
 if TYPE_CHECKING:
     from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["upper_bound"]
+__all__ = ["combination_error", "eigen_error", "moduli_error", "upper_bound"]
 
 _EPS = float(np.finfo(float).eps)
 _EIGEN = 4.0
@@ -40,6 +40,20 @@ def upper_bound(stack: DenseStack, p: float) -> float:
 def eigen_error(matrix: np.ndarray) -> float:
     """Bound of the error of any computed eigenvalue of a symmetric matrix."""
     return _EIGEN * len(matrix) * _EPS * float(np.linalg.norm(matrix))
+
+
+def combination_error(stack: DenseStack) -> float:
+    """Bound of the error of an eigenvalue of any sum_c +-Gamma_c: decomposition, sums of m terms, forming of Gamma."""
+    m, _ = stack.shape
+    size = sum(float(np.linalg.norm(matrix)) for matrix in stack.matrices)
+    return sum(eigen_error(matrix) for matrix in stack.matrices) + m * _EPS * size + float(np.sum(stack.error))
+
+
+def moduli_error(stack: DenseStack) -> float:
+    """Bound of the error of h' (sum_c |Gamma_c|) h: decompositions, and products whose terms add up to sum |lambda|."""
+    m, d = stack.shape
+    values, _ = stack.eigen
+    return sum(eigen_error(matrix) for matrix in stack.matrices) + 2.0 * (d + m) * _EPS * float(np.abs(values).sum())
 
 
 def _largest_eigenvalue(stack: DenseStack) -> float:
@@ -103,10 +117,6 @@ def _family(stack: DenseStack) -> float:
 
 def _sum_of_moduli(stack: DenseStack) -> float:
     """For p = 1: sum_c |h' Gamma_c h| <= h' (sum_c |Gamma_c|) h with the matrix absolute value."""
-    values, vectors = stack.eigen
-    moduli = np.sum((vectors * np.abs(values)[:, None, :]) @ vectors.transpose(0, 2, 1), axis=0)
+    moduli = np.sum(stack.moduli, axis=0)
     moduli = 0.5 * (moduli + moduli.T)
-    # For each |Gamma_c| its decomposition and the product formed of it: sums of d terms, at most d sum |lambda| in all.
-    error = eigen_error(moduli) + sum(eigen_error(matrix) for matrix in stack.matrices)
-    error += 2.0 * (stack.shape[1] + stack.shape[0]) * _EPS * float(np.abs(values).sum())
-    return max(float(np.linalg.eigvalsh(moduli)[-1]), 0.0) + error
+    return max(float(np.linalg.eigvalsh(moduli)[-1]), 0.0) + eigen_error(moduli) + moduli_error(stack)

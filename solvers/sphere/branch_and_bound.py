@@ -15,13 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mopn.solvers.sphere.bounds import eigen_error
+from mopn.solvers.sphere.bounds import combination_error, moduli_error
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
 
 __all__ = ["branch_and_bound"]
 
-_EPS = float(np.finfo(float).eps)
 _BATCH = 32
 
 
@@ -67,7 +66,7 @@ def branch_and_bound(
     began = time.perf_counter()
     order, moduli = _order(stack)
     ordered = DenseStack(stack.matrices[order], stack.error[order])
-    slack = _slack(stack)
+    slack = 2.0 * combination_error(stack) + moduli_error(stack)
     h, best = _best_of(stack, *refine(stack, H, 1))
     root = np.zeros(len(order), dtype=np.int8)
     heap: list[tuple[float, int, bytes]] = [(-math.inf, 0, root.tobytes())]
@@ -92,10 +91,8 @@ def branch_and_bound(
 
 def _order(stack: DenseStack) -> tuple[np.ndarray, np.ndarray]:
     """Return the outputs by decreasing size of |Gamma_c|, and the sums of the |Gamma_c| from each place on."""
-    values, vectors = stack.eigen
-    moduli = (vectors * np.abs(values)[:, None, :]) @ vectors.transpose(0, 2, 1)
-    order = np.argsort(-np.abs(values).sum(axis=1), kind="stable")
-    sums = np.cumsum(moduli[order][::-1], axis=0)[::-1]
+    order = np.argsort(-np.abs(stack.eigen[0]).sum(axis=1), kind="stable")
+    sums = np.cumsum(stack.moduli[order][::-1], axis=0)[::-1]
     return order, np.concatenate([sums, np.zeros((1, *sums.shape[1:]))])
 
 
@@ -121,12 +118,3 @@ def _improve(stack: DenseStack, children: _Children, h: np.ndarray, best: float)
 def _best_of(stack: DenseStack, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, float]:
     top = int(np.argmax(values))
     return H[top], float(values[top])
-
-
-def _slack(stack: DenseStack) -> float:
-    """Bound what rounding may take from a node's bound: decompositions, the |Gamma_c|, sums of 2 m terms, forming."""
-    size = sum(float(np.linalg.norm(matrix)) for matrix in stack.matrices)
-    errors = 3.0 * sum(eigen_error(matrix) for matrix in stack.matrices)
-    # Forming the |Gamma_c|: sums of d terms, in all at most d sum |lambda|.
-    forming = 2.0 * stack.shape[1] * _EPS * float(np.abs(stack.eigen[0]).sum())
-    return errors + forming + 2 * stack.shape[0] * _EPS * size + float(np.sum(stack.error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mopn.solvers.sphere.bounds import eigen_error
+from mopn.solvers.sphere.bounds import combination_error
 from mopn.solvers.sphere.stack import DenseStack
 
 __all__ = ["MAX_ENUMERATED", "enumerate_signs"]
@@ -12,7 +12,6 @@ __all__ = ["MAX_ENUMERATED", "enumerate_signs"]
 MAX_ENUMERATED = 20
 # Entries of the matrices that are decomposed together.
 _CHUNK = 1 << 21
-_EPS = float(np.finfo(float).eps)
 
 
 def enumerate_signs(stack: DenseStack) -> tuple[np.ndarray, float]:
@@ -47,7 +46,4 @@ def enumerate_signs(stack: DenseStack) -> tuple[np.ndarray, float]:
             best, best_signs = float(radius[top]), signs[top]
     values, vectors = np.linalg.eigh(stack.combine(best_signs[None])[0])
     h = vectors[:, -1] if values[-1] >= -values[0] else vectors[:, 0]
-    # The eigen-solver's error on matrices of norm at most sum_c ||Gamma_c||_F, and that of summing m terms.
-    size = sum(float(np.linalg.norm(matrix)) for matrix in stack.matrices)
-    slack = sum(eigen_error(matrix) for matrix in stack.matrices) + m * _EPS * size + float(np.sum(stack.error))
-    return h, best + 2.0 * slack
+    return h, best + 2.0 * combination_error(stack)

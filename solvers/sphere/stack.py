@@ -57,6 +57,12 @@ class DenseStack:
         values, vectors = np.linalg.eigh(self.matrices)
         return values, vectors
 
+    @cached_property
+    def moduli(self) -> np.ndarray:
+        """The matrix absolute values |Gamma_c| (m, d, d), for which |h' Gamma_c h| <= h' |Gamma_c| h."""
+        values, vectors = self.eigen
+        return (vectors * np.abs(values)[:, None, :]) @ vectors.transpose(0, 2, 1)
+
     def combine(self, W: np.ndarray) -> np.ndarray:
         """Return the matrices sum_c W_rc Gamma_c, shape (k, d, d), for the rows of W (k, m)."""
         m, d = self.shape

@@ -84,11 +84,8 @@ class _Search:
     def symmetrised(self, M: np.ndarray) -> np.ndarray:
         """Return the full symmetrisation: the mean over the three pairings of the four indices."""
         entries = (M / self.index.scales).ravel()
-        return (
-            (entries[self.index.first] + entries[self.index.second] + entries[self.index.third])
-            / 3
-            * (self.index.scales)
-        )
+        mean = (entries[self.index.first] + entries[self.index.second] + entries[self.index.third]) / 3.0
+        return mean * self.index.scales
 
     def project(self, M: np.ndarray) -> np.ndarray:
         """Return the nearest matrix whose symmetrisation is zero."""
@@ -96,6 +93,8 @@ class _Search:
 
     def look(self, N: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Decompose T + N, and keep N if its proven bound is the best so far."""
+        # eigh reads one triangle: what is charged below must be of the same matrix.
+        N = 0.5 * (N + N.T)
         form = self.T + N
         values, vectors = np.linalg.eigh(form)
         # What rounding leaves of the symmetrisation is not zero, and is charged.
