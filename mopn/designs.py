@@ -45,10 +45,24 @@ class Design(ABC):
     def gram(self, g: np.ndarray) -> np.ndarray:
         """Return X' diag(g) X (d, d) for g (n,)."""
 
+    @abstractmethod
+    def inner_products(self, power: int) -> np.ndarray:
+        """Return <x_i, x_j> (n, n), of the rows of X for power 1, of X * X for 2."""
+
     @property
     @abstractmethod
     def absolute(self) -> Design:
         """The design of the absolute values."""
+
+    @cached_property
+    def row_products(self) -> np.ndarray:
+        """<x_i, x_j> (n, n), kept: for few samples only."""
+        return self.inner_products(1)
+
+    @cached_property
+    def squared_row_products(self) -> np.ndarray:
+        """<x_i * x_i, x_j * x_j> (n, n), kept: for few samples only."""
+        return self.inner_products(2)
 
     @cached_property
     def squared_norms(self) -> np.ndarray:
@@ -85,6 +99,10 @@ class DenseDesign(Design):
     def gram(self, g: np.ndarray) -> np.ndarray:
         return _summed((X * g[rows, None]).T @ X for rows, X in self._blocks())
 
+    def inner_products(self, power: int) -> np.ndarray:
+        powers = self.X.astype(np.float64) ** power
+        return powers @ powers.T
+
     @cached_property
     def absolute(self) -> DenseDesign:
         return DenseDesign(np.abs(self.X))
@@ -118,6 +136,10 @@ class SparseDesign(Design):
     def gram(self, g: np.ndarray) -> np.ndarray:
         return (self.X.T @ (sparse.diags_array(g) @ self.X)).toarray()
 
+    def inner_products(self, power: int) -> np.ndarray:
+        powers = self._squares if power == 2 else self.X.astype(np.float64)
+        return (powers @ powers.T).toarray()
+
     @cached_property
     def absolute(self) -> SparseDesign:
         return SparseDesign(abs(self.X))
@@ -150,6 +172,9 @@ class AugmentedDesign(Design):
         matrix[q:, :q] = matrix[:q, q:].T
         matrix[q:, q:] = self.base.gram(g)
         return matrix
+
+    def inner_products(self, power: int) -> np.ndarray:
+        return self.base.inner_products(power) + self.ones
 
     @cached_property
     def absolute(self) -> AugmentedDesign:

@@ -14,11 +14,16 @@ import numpy as np
 
 from mopn.designs import Design
 from mopn.solvers.sphere import DenseStack, power_of_two
+from mopn.solvers.sphere.bounds import eigen_error
 
 __all__ = ["KERNELS", "GradientForms", "Kernel", "get_kernel"]
 
 _EPS = float(np.finfo(float).eps)
 _COLLATZ_STEPS = 20
+# Up to this many samples their n x n products are formed, once a design, for the Gram matrix of a stack.
+_GRAM_SAMPLES = 3000
+# Random vectors that estimate it beyond.
+_GRAM_PROBES = 4
 
 
 class Kernel(ABC):
@@ -44,6 +49,10 @@ class Kernel(ABC):
         """Return the stack Gamma (m, d, d) for G (n, m)."""
 
     @abstractmethod
+    def inner_products(self, design: Design) -> np.ndarray:
+        """Return (n, n): the inner products of the matrices Gamma that single samples stand for."""
+
+    @abstractmethod
     def products(self, design: Design, R: np.ndarray, H: np.ndarray) -> np.ndarray:
         """Return (k, d), row r the product of h_r with the matrix Gamma of the column r of R (n, k).
 
@@ -62,6 +71,9 @@ class Homogeneous(Kernel):
 
     def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
         return np.stack([design.gram(g) for g in np.ascontiguousarray(G.T)])
+
+    def inner_products(self, design: Design) -> np.ndarray:
+        return design.row_products**2
 
     def products(self, design: Design, R: np.ndarray, H: np.ndarray) -> np.ndarray:
         return design.adjoint(R * design.project(H))
@@ -84,6 +96,9 @@ class Anova(Kernel):
         diagonal = np.arange(design.shape[1])
         stack[:, diagonal, diagonal] = 0.0
         return stack
+
+    def inner_products(self, design: Design) -> np.ndarray:
+        return 0.25 * (design.row_products**2 - design.squared_row_products)
 
     def products(self, design: Design, R: np.ndarray, H: np.ndarray) -> np.ndarray:
         return 0.5 * (design.adjoint(R * design.project(H)) - H * design.adjoint_squares(R))
@@ -126,17 +141,47 @@ class GradientForms:
 
     def dense(self) -> DenseStack:
         """Form the matrices, with a bound of the rounding errors made in doing so."""
+        return DenseStack(self.kernel.gammas(self.design, self.G), self._forming_error(np.abs(self.G)))
+
+    def combination(self, w: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return sum_c w_c Gamma_c (d, d), and a bound of the spectral norm of the error made in forming it."""
+        m = len(w)
+        error = (1 + m) * self._forming_error(np.abs(self.G) @ np.abs(w[:, None]))
+        return self.kernel.gammas(self.design, (self.G @ w)[:, None])[0], float(error[0])
+
+    def _forming_error(self, sizes: np.ndarray) -> np.ndarray:
         # A sum of n products of three factors errs by (n + 3) eps times the sum of moduli, whose spectral norm is at
         # most its trace sum_i |G_ic| ||x_i||^2 (a sum of positive semidefinite matrices in |x_i|).
-        error = (len(self.G) + 3) * _EPS * (self.design.squared_norms @ np.abs(self.G))
-        return DenseStack(self.kernel.gammas(self.design, self.G), error)
+        return (len(self.G) + 3) * _EPS * (self.design.squared_norms @ sizes)
+
+    def gram(self) -> np.ndarray:
+        """Return M (m, m), M_ce = <Gamma_c, Gamma_e>; with many samples an estimate from a few random vectors."""
+        if len(self.G) <= _GRAM_SAMPLES:
+            return self.G.T @ self.kernel.inner_products(self.design) @ self.G
+        m, d = self.shape
+        Z = np.random.default_rng(0).standard_normal((_GRAM_PROBES, d))
+        images = self.products(np.tile(np.eye(m), (_GRAM_PROBES, 1)), np.repeat(Z, m, axis=0))
+        images = images.reshape(_GRAM_PROBES, m, d)
+        return np.einsum("pcd,ped->ce", images, images) / _GRAM_PROBES
 
     def bound(self, p: float) -> float:
-        """Proven upper bound of max ||q(h)||_p over unit h, without forming a matrix.
+        """Proven upper bound of max ||q(h)||_p over unit h, without forming a d x d matrix."""
+        return min(self.collatz_bound(p), self.gram_bound(p) if len(self.G) <= _GRAM_SAMPLES else math.inf)
+
+    def gram_bound(self, p: float) -> float:
+        """||q(h)||_2^2 <= lambda_max(M), and |q_c(h)|^2 <= M_cc, as hh' has Frobenius norm 1."""
+        n, m = self.G.shape
+        M = self.gram()
+        sizes = self.design.squared_norms @ np.abs(self.G)
+        error = (2 * n + 2 * self.shape[1] + 6) * _EPS * float(sizes @ sizes) + eigen_error(M)
+        square = float(np.diag(M).max() if p == math.inf else np.linalg.eigvalsh(M)[-1])
+        return math.sqrt((max(square, 0.0) + error) * (m if p == 1 else 1)) * (1 + 4 * _EPS)
+
+    def collatz_bound(self, p: float) -> float:
+        """Bound by moduli: loose, as it ignores that terms of different samples cancel.
 
         q(h) = sum_i K(h, x_i) G_i, so ||q(h)||_p <= |h|' A |h| with the nonnegative matrix A of weights ||G_i||_p and
-        the data |x_i|, and lambda_max(A) <= max_j (A u)_j / u_j for every positive u (Collatz and Wielandt). It ignores
-        that terms of different samples cancel, so it is loose.
+        the data |x_i|, and lambda_max(A) <= max_j (A u)_j / u_j for every positive u (Collatz and Wielandt).
         """
         weights = np.linalg.norm(self.G, p, axis=1)[:, None]
         absolute = self.design.absolute

@@ -10,24 +10,35 @@ import numpy as np
 
 from mopn.kernels import GradientForms
 from mopn.norms import Norm, get_norm
-from mopn.solvers.sphere import DenseStack, enumerate_signs, lanczos, refine
+from mopn.solvers.sphere import DenseStack, enumerate_signs, refine
 from mopn.solvers.sphere.branch_and_bound import branch_and_bound
-from mopn.solvers.sphere.extremes import lanczos_start
-from mopn.solvers.sphere.sum_of_squares import relax
+from mopn.solvers.sphere.cholesky import proven_bound
+from mopn.solvers.sphere.splitting import split_and_bound
+from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
 
 __all__ = ["METHODS", "Atoms", "BasisOracle", "basis_oracle"]
 
 METHODS = ("auto", "power", "eigh", "refine", "enumerate", "exact")
 
-# Dense matrices d x d are formed up to this d; beyond it, and for method "power", oracles are matrix-free.
+# Stacks of d x d matrices are formed up to this d; beyond it, and for method "power", oracles are matrix-free.
 DENSE_LIMIT = 500
-# Sums of squares work on matrices of dimension d (d + 1) / 2.
+# Single d x d matrices are formed, and factorised for a proof, up to this d.
+CHOLESKY_LIMIT = 3000
+# Sums of squares work on matrices of dimension D = d (d + 1) / 2.
 SUM_OF_SQUARES_LIMIT = 65
+# One step decomposes such a matrix; the steps of a call are bounded by D^3 and an overhead, whatever the machine's
+# speed.
+_WORK, _OVERHEAD = 1e11, 1e6
 # method "auto" proves what it finds up to this d.
 _AUTO_EXACT = 26
 # Value and bound meet when they agree to this, relative; it leaves room for the rounding errors in the bound.
 _MEET = 1e-6
 _SAME_DIRECTION = 0.98
+_MIN_LOOKS = 10
+# Sums of squares come near their limit slowly; a call that does not say otherwise is content with this.
+_DEFAULT_FOR_TWO = 1e-4
+# Many starts end in the same few maxima: all are refined to the rough tolerance, so many of them to the oracle's own.
+_ROUGH, _REFINED = 1e-3, 8
 
 
 @dataclass(frozen=True)
@@ -44,12 +55,15 @@ class Atoms:
         Proven upper bound of the dual norm max_h ``||q(h)||_p``, rounding errors included; possibly loose.
     certified : bool
         Whether the best value and the bound meet (to 1e-6, relative): the unit is proven optimal.
+    work : int
+        What the proof took: nodes of branch and bound, or decompositions of the sums of squares; 0 for other bounds.
     """
 
     basis: np.ndarray
     values: np.ndarray
     bound: float
     certified: bool
+    work: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,96 +73,128 @@ class BasisOracle:
     norm: Norm
     method: str
     tol: float
-    max_nodes: int = 20_000
+    max_nodes: int
+    max_time: float
     # The sum-of-squares proof of the last call starts the next one: gradients change little from round to round.
     _warm: dict[str, np.ndarray] = field(default_factory=dict, compare=False, repr=False)
 
-    def __call__(self, gammas: np.ndarray | DenseStack | GradientForms, precision: float | None = None) -> Atoms:
+    def __call__(
+        self, gammas: np.ndarray | DenseStack | GradientForms, precision: float | None = None, share: float = 1.0
+    ) -> Atoms:
         """Select units for symmetric matrices Gamma (m, d, d), or for the forms of a gradient.
 
         Parameters
         ----------
         gammas : ndarray of shape (m, d, d), DenseStack or GradientForms
         precision : float, optional
-            How far the bound may exceed the best value, relative, before more is spent on it; default ``tol``.
+            How far the bound may exceed the best value, relative, before more is spent on it; default ``tol``, for
+            l1/l2 1e-4.
+        share : float, default 1
+            Share of the limits on a proof that may be spent. Below 1, no matrices are factorised for large d.
         """
         stack, scale = self._prepare(gammas).scaled()
-        precision = max(self.tol, 0.0 if precision is None else min(precision, 1.0))
-        H, values, bound = self._maximise(stack, self._resolve(stack), precision)
+        default = _DEFAULT_FOR_TWO if self.norm.exponent == 2 else 0.0
+        precision = max(self.tol, default if precision is None else min(precision, 1.0))
+        H, values, bound, work = self._maximise(stack, self._resolve(stack), precision, share)
         H, values = _distinct(H, values)
-        return Atoms(H, values * scale, bound * scale, bool(bound <= values[0] * (1.0 + _MEET)))
+        return Atoms(H, values * scale, bound * scale, bool(bound <= values[0] * (1.0 + _MEET)), work)
 
-    def _maximise(self, stack: Any, method: str, precision: float) -> tuple[np.ndarray, np.ndarray, float]:
-        """Return unit vectors, their values and a proven bound."""
-        p = self.norm.exponent
+    def _maximise(
+        self, stack: Any, method: str, precision: float, share: float
+    ) -> tuple[np.ndarray, np.ndarray, float, int]:
+        """Return unit vectors, their values, a proven bound, and the work of its proof."""
+        p, work = self.norm.exponent, 0
         if method == "enumerate":
             h, bound = enumerate_signs(stack)
-            return h[None], np.linalg.norm(stack.forms(h[None]), p, axis=1), bound
+            return h[None], np.linalg.norm(stack.forms(h[None]), p, axis=1), bound, work
         bound = stack.bound(p)
-        H, values = self._starts(stack, method)
+        H = self._starts(stack, method)
+        values = np.linalg.norm(stack.forms(H), p, axis=1)
         if method in ("refine", "exact") and not (p == math.inf or stack.shape[0] == 1):
-            H, values = refine(stack, H, p, tol=self.tol)
+            H, values = self._refine(stack, H)
         if method == "exact" and bound > values.max() * (1.0 + precision):
-            H, values, tight = self._tighten(stack, H, values, precision)
+            new, tight, work = self._tighten(stack, H, values, precision, share)
+            H = np.vstack([H, new])
+            values = np.linalg.norm(stack.forms(H), p, axis=1)
             bound = min(bound, tight)
-        return H, values, bound
+        return H, values, bound, work
+
+    def _refine(self, stack: Any, H: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Refine all starts roughly, and the best distinct ones to the end."""
+        H, values = _distinct(*refine(stack, H, self.norm.exponent, tol=max(_ROUGH, self.tol)))
+        best, best_values = refine(stack, H[:_REFINED], self.norm.exponent, tol=self.tol)
+        return np.vstack([best, H[_REFINED:]]), np.concatenate([best_values, values[_REFINED:]])
 
     def _tighten(
-        self, stack: DenseStack, H: np.ndarray, values: np.ndarray, precision: float
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Close the gap between value and bound: branch and bound for p = 1, sums of squares for p = 2."""
-        if self.norm.exponent == 1:
-            h, bound = branch_and_bound(stack, H[[np.argmax(values)]], tol=precision, max_nodes=self.max_nodes)
-            new = h[None]
-        else:
-            if stack.shape[1] > SUM_OF_SQUARES_LIMIT:
-                return H, values, math.inf
-            relaxation = relax(stack, self._warm.get("N"), target=float(values.max()) * (1.0 + precision))
-            self._warm["N"] = relaxation.N
-            new, bound = refine(stack, relaxation.starts, 2, tol=self.tol)[0], relaxation.bound
-        H = np.vstack([H, new])
-        return H, np.linalg.norm(stack.forms(H), self.norm.exponent, axis=1), bound
+        self, stack: Any, H: np.ndarray, values: np.ndarray, precision: float, share: float
+    ) -> tuple[np.ndarray, float, int]:
+        """Close the gap between value and bound; return new unit vectors, a bound and the work."""
+        p, (_, d) = self.norm.exponent, stack.shape
+        if not isinstance(stack, DenseStack):
+            new, bound = proven_bound(stack, p, precision) if share >= 1.0 else (H[:0], math.inf)
+            return new, bound, 0
+        if p == 1:
+            h, bound, nodes = branch_and_bound(
+                stack,
+                H[[np.argmax(values)]],
+                tol=precision,
+                max_nodes=math.ceil(share * self.max_nodes),
+                max_time=self.max_time,
+            )
+            return h[None], bound, nodes
+        if p == math.inf or d > SUM_OF_SQUARES_LIMIT:
+            return H[:0], math.inf, 0
+        looks = int(share * _WORK / ((d * (d + 1) / 2) ** 3 + _OVERHEAD))
+        split = split_and_bound(
+            stack, H, precision, self._warm.get("N"), max_looks=max(looks, _MIN_LOOKS), max_time=self.max_time
+        )
+        self._warm["N"] = split.N
+        return split.H, split.bound, split.looks
 
     def _prepare(self, gammas: Any) -> Any:
         if isinstance(gammas, DenseStack):
             return gammas
-        if isinstance(gammas, GradientForms):
-            small = gammas.shape[1] <= DENSE_LIMIT
-            if self.method in ("eigh", "enumerate", "exact") and not small:
-                raise ValueError(
-                    f"method={self.method!r} forms d x d matrices and is meant for d <= {DENSE_LIMIT}, "
-                    f"got d = {gammas.shape[1]}; use method='power' (l1) or 'refine'"
-                )
-            return gammas.dense() if small and self.method != "power" else gammas
-        return DenseStack(check_stack(gammas))
+        if not isinstance(gammas, GradientForms):
+            return DenseStack(check_stack(gammas))
+        d = gammas.shape[1]
+        limit = CHOLESKY_LIMIT if self.method == "exact" else DENSE_LIMIT
+        if self.method in ("eigh", "enumerate", "exact") and d > limit:
+            raise ValueError(
+                f"method={self.method!r} forms d x d matrices and is meant for d <= {limit}, got d = {d}; use "
+                "method='power' (l1) or 'refine'"
+            )
+        return gammas.dense() if d <= DENSE_LIMIT and self.method != "power" else gammas
 
     def _resolve(self, stack: Any) -> str:
         """Turn "auto" into the method for this stack."""
         if self.method != "auto":
             return self.method
+        (m, d), single = stack.shape, self.norm.exponent == math.inf or stack.shape[0] == 1
         if not isinstance(stack, DenseStack):
-            return "power" if self.norm.exponent == math.inf else "refine"
-        m, d = stack.shape
-        if self.norm.exponent == math.inf or m == 1:
+            return "exact" if d <= CHOLESKY_LIMIT and (single or m == 2) else "power" if single else "refine"
+        if single:
             return "eigh"
         return "exact" if d <= _AUTO_EXACT else "refine"
 
-    def _starts(self, stack: Any, method: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return the l1 start: a dominant eigenvector of every Gamma_c, and the values under this norm."""
-        m, d = stack.shape
-        start = lanczos_start(m, d)
-        if method == "power" or not isinstance(stack, DenseStack):
-            H = lanczos(stack, np.eye(m), start, tol=self.tol)
-        elif method == "exact":
-            values, vectors = stack.eigen
-            H = np.concatenate([vectors[:, :, -1], vectors[:, :, 0]])
-        else:
-            values, vectors = stack.eigen
-            H = vectors[np.arange(m), :, np.abs(values).argmax(axis=1)]
-        return H, np.linalg.norm(stack.forms(H), self.norm.exponent, axis=1)
+    def _starts(self, stack: Any, method: str) -> np.ndarray:
+        """Return start vectors (k, d): the dominant eigenvectors of the Gamma_c, and more where they are refined."""
+        p = self.norm.exponent
+        if p == math.inf or stack.shape[0] == 1 or method in ("power", "eigh"):
+            return dominant_starts(stack, self.tol)
+        if isinstance(stack, DenseStack):
+            starts = [extreme_starts(stack), gram_starts(stack, p)]
+            # For p = 2 those are nearly always enough; the maxima of sum_c |q_c| are many and sharp.
+            return np.vstack([*starts, random_starts(stack)] if p == 1 else starts)
+        return np.vstack([dominant_starts(stack, self.tol), gram_starts(stack, p)])
 
 
-def basis_oracle(norm: str | Norm, method: str = "auto", tol: float = 1e-6) -> BasisOracle:
+def basis_oracle(
+    norm: str | Norm,
+    method: str = "auto",
+    tol: float = 1e-6,
+    max_nodes: int = 1_500_000,
+    max_time: float = math.inf,
+) -> BasisOracle:
     """Return an oracle for max over unit h of ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p``.
 
     Parameters
@@ -157,13 +203,19 @@ def basis_oracle(norm: str | Norm, method: str = "auto", tol: float = 1e-6) -> B
         The norm of the weights; p is inf, 2 and 1, respectively.
     method : {"auto", "power", "eigh", "refine", "enumerate", "exact"}
         ``"power"`` and ``"eigh"`` return the dominant eigenvector of every Gamma_c, by Lanczos (matrix-free, a
-        lower bound) or by a dense eigen-solver: optimal for l1. ``"refine"`` improves them by block ascent.
-        ``"enumerate"`` is exact for l1/linf, in 2^(m-1) eigenvalue problems, up to m = 20. ``"exact"`` refines from
-        both extreme eigenvectors of every Gamma_c and proves the optimum: by branch and bound for l1/linf, by sums of
-        squares for l1/l2 (nearly always tight, up to d = 65). ``"auto"`` is ``"exact"`` up to d = 26, ``"refine"``
-        beyond; for l1 it is ``"eigh"``, and ``"power"`` for d > 500.
+        lower bound) or by a dense eigen-solver: optimal for l1. ``"refine"`` improves many starts by block ascent and
+        proves little. ``"enumerate"`` is exact for l1/linf, in 2^(m-1) eigenvalue problems, up to m = 20.
+        ``"exact"`` proves what ``"refine"`` finds, and finds more: by branch and bound for l1/linf (d <= 500), by
+        sums of squares on parts of the sphere for l1/l2 (d <= 65; beyond, by eigenvalues alone). For d up to 3000
+        Cholesky factors prove l1, l1/linf with at most 6 outputs, and l1/l2 with two classes.
+        ``"auto"`` is ``"exact"`` up to d = 26 and for l1 and two outputs up to d = 3000, else ``"refine"``.
     tol : float, default 1e-6
         The tolerance epsilon of power and refinement iterations, relative.
+    max_nodes : int, default 1_500_000
+        Limit on the nodes of branch and bound in one call; at a limit the best open bound is returned.
+    max_time : float, default no limit
+        Limit on the seconds of branch and bound and of sums of squares in one call. The latter are also limited by
+        a fixed amount of work, so that results repeat.
 
     Returns
     -------
@@ -173,7 +225,8 @@ def basis_oracle(norm: str | Norm, method: str = "auto", tol: float = 1e-6) -> B
     Raises
     ------
     ValueError
-        For an unknown norm or method, ``"enumerate"`` with another norm than l1/linf, or ``tol`` not in (0, 1).
+        For an unknown norm or method, ``"enumerate"`` with another norm than l1/linf, ``tol`` not in (0, 1),
+        or limits that are not positive.
 
     Examples
     --------
@@ -190,7 +243,11 @@ def basis_oracle(norm: str | Norm, method: str = "auto", tol: float = 1e-6) -> B
         raise ValueError(f"method='enumerate' is for the norm 'l1/linf' only, got norm={norm.name!r}")
     if not 0 < tol < 1:
         raise ValueError(f"tol must lie in (0, 1), got {tol!r}")
-    return BasisOracle(norm, method, tol)
+    if not max_nodes >= 1:
+        raise ValueError(f"max_nodes must be >= 1, got {max_nodes!r}")
+    if not max_time > 0:
+        raise ValueError(f"max_time must be > 0 seconds, got {max_time!r}")
+    return BasisOracle(norm, method, tol, max_nodes, max_time)
 
 
 def check_stack(gammas: Any) -> np.ndarray:

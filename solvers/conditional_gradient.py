@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from scipy.optimize import minimize_scalar
 
@@ -26,7 +26,15 @@ _LOOSENESS = 0.1
 _POLISH = 5
 # The last measurement need not be tighter than what the run has proven already.
 _FINAL_PRECISION = 1e-2
-# A joint refit ends when ten iterations gain less than this, times the square of the relative gap that is left: it may
+# While the gap is wide, a proof may cost this share of the oracle's limits; all of them once only the proof is missing.
+_SHARE = 0.03
+# Units added a round, by default, when their number is free.
+_ATOMS = 5
+# Every refit aims at a gap that is smaller by this, at least, than the last one aimed at.
+_FALL = 0.7
+# How tight the bound of that proof may have to be, relative to the gap that is asked for.
+_LOOSEST, _TIGHTEST = 8.0, 0.01
+# A joint refit ends when ten iterations gain less than this, times the square of the relative gap aimed at: it may
 # be loose while the gap is wide, and must outrun the creeping end of L-BFGS when it is not.
 _JOINT_TOL = 1e-3
 
@@ -51,7 +59,7 @@ class _UnitByUnit(Solver):
 
     def measure(self, problem: Any, point: Any) -> Measure:
         """Objective and proven gap, by this solver's own oracle; tighter bounds of the run itself stay valid."""
-        return problem.measure(point, self.oracle, _FINAL_PRECISION)
+        return problem.measure(point, self.oracle, _FINAL_PRECISION, _SHARE)
 
     def _is_full(self, network: Any, monitor: Monitor) -> bool:
         return self.max_units is not None and max(network.n_units, monitor.nit) >= self.max_units
@@ -85,15 +93,16 @@ class ConditionalGradient(_UnitByUnit):
         The solver of the output-layer refit.
     joint_solver : Solver, default LBFGS()
         The solver of the refit of both layers: L-BFGS on its smooth form, or FISTA on the paper's.
-    atoms_per_round : int, default 1
-        Units added a round, the oracle's best distinct ones.
+    atoms_per_round : int, optional
+        Units added a round, the oracle's best distinct ones. Default 1 where ``max_units`` makes every unit count, else
+        5; plain steps add one.
     """
 
     refit: str = "output"
     step: str = "line-search"
     output_solver: Solver = field(default_factory=FISTA)
     joint_solver: Solver = field(default_factory=LBFGS)
-    atoms_per_round: int = 1
+    atoms_per_round: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -101,28 +110,30 @@ class ConditionalGradient(_UnitByUnit):
             raise ValueError(f"refit must be one of {', '.join(map(repr, REFITS))}, got {self.refit!r}")
         if self.step not in STEPS:
             raise ValueError(f"step must be one of {', '.join(map(repr, STEPS))}, got {self.step!r}")
-        if not self.atoms_per_round >= 1:
-            raise ValueError(f"atoms_per_round must be >= 1, got {self.atoms_per_round!r}")
+        if self.atoms_per_round is not None and not self.atoms_per_round >= 1:
+            raise ValueError(f"atoms_per_round must be >= 1 or None, got {self.atoms_per_round!r}")
 
     def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
         """Select units, record the gap, refit or step; until the monitor ends the run."""
         problem.check_certificate(monitor.tol)
-        network, oracle, estimate = start, problem.oracle(self.oracle), math.inf
+        network, oracle, estimate, aim = start, problem.oracle(self.oracle), math.inf, math.inf
         improve = self._plain_step() if self.refit == "none" else self._refit
         while True:
             residual = problem.residual(network)  # G = dF/dO
             monitor.check_finite(residual.fun)
             # New units, and a proven bound on all units.
-            atoms, estimate = _select(problem, network, residual, oracle, estimate, monitor.tol)
-            self._record(problem, network, residual, atoms, estimate, monitor)
+            selection = _select(problem, network, residual, oracle, estimate, monitor.tol)
+            self._record(problem, network, residual, selection, monitor)
+            # The next refit aims at the gap that is left, and lower where the last one did not make it fall.
+            estimate, aim = selection.estimate, max(min(selection.estimate, _FALL * aim), monitor.tol)
             if self._is_full(network, monitor):
                 break
-            network = improve(problem, network, residual, atoms, monitor, estimate).drop_zero_units()
+            network = improve(problem, network, residual, selection.atoms, monitor, aim).drop_zero_units()
         if self.refit != "none":
             network = self._polish(problem, network, monitor)
             residual = problem.residual(network)
-            atoms, estimate = _select(problem, network, residual, oracle, estimate, monitor.tol)
-            self._record(problem, network, residual, atoms, estimate, monitor)
+            selection = _select(problem, network, residual, oracle, estimate, monitor.tol)
+            self._record(problem, network, residual, selection, monitor)
         monitor.stop(Status.MAX_UNITS)
 
     @property
@@ -130,33 +141,34 @@ class ConditionalGradient(_UnitByUnit):
         """Whether both layers are refitted in the smooth form, which needs no output-layer refit before."""
         return self.refit == "full" and "gradient" in self.joint_solver.needs
 
-    def _record(self, problem: Any, network: Any, residual: Any, atoms: Any, estimate: float, monitor: Monitor) -> None:
+    @property
+    def _per_round(self) -> int:
+        return self.atoms_per_round or (_ATOMS if self.max_units is None else 1)
+
+    def _record(self, problem: Any, network: Any, residual: Any, selection: _Selection, monitor: Monitor) -> None:
         """Report the round; stop if only a proof is missing that the oracle cannot give."""
+        atoms = selection.atoms
         gap = problem.gap(network, residual, atoms.bound)
         monitor(network, fun=residual.fun, gap=gap, n_units=network.n_units, value=atoms.values[0], bound=atoms.bound)
-        if estimate <= monitor.tol and not atoms.certified:
+        if selection.final:
             monitor.stop(Status.ESTIMATED)
 
-    def _refit(self, problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor, estimate: float) -> Any:
-        """Add units and refit, as loosely as the estimated relative gap allows."""
+    def _refit(self, problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor, aim: float) -> Any:
+        """Add units and refit, as loosely as the relative gap aimed at allows."""
         # Without a regulariser there is no gap.
-        tol = _LOOSENESS * max(estimate, monitor.tol) if math.isfinite(estimate) else self.refit_tol
+        tol = _LOOSENESS * aim if math.isfinite(aim) else self.refit_tol
         room = math.inf if self.max_units is None else self.max_units - network.n_units
-        units = problem.useful_units(atoms, min(self.atoms_per_round, room))
+        units = problem.useful_units(atoms, min(self._per_round, room))
         if self._smooth_refit:
             line = problem.line(network, residual, units, residual.fun)
             network = line.point(_line_search(line))
-            return self._refit_joint(
-                problem, network, monitor, _joint_tol(estimate, monitor.tol), _POLISH * self.refit_iter
-            )
+            return self._refit_joint(problem, network, monitor, _joint_tol(aim), _POLISH * self.refit_iter)
         return self._refit_layers(problem, network.with_units(units), monitor, tol, self.refit_iter)
 
     def _polish(self, problem: Any, network: Any, monitor: Monitor) -> Any:
         """Refit to ``refit_tol``, once all rounds are done."""
         if self._smooth_refit:
-            return self._refit_joint(
-                problem, network, monitor, _joint_tol(self.refit_tol, 0.0), _POLISH * self.refit_iter
-            )
+            return self._refit_joint(problem, network, monitor, _joint_tol(self.refit_tol), _POLISH * self.refit_iter)
         return self._refit_layers(problem, network, monitor, self.refit_tol, _POLISH * self.refit_iter)
 
     def _refit_layers(self, problem: Any, network: Any, monitor: Monitor, tol: float, max_iter: int) -> Any:
@@ -196,7 +208,7 @@ class ConditionalGradient(_UnitByUnit):
         """
         t, curvature, least = 0, math.nan, math.inf
 
-        def step(problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor, estimate: float) -> Any:
+        def step(problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor, aim: float) -> Any:
             nonlocal t, curvature, least
             least = min(least, residual.fun)
             line = problem.line(network, residual, atoms.basis[:1], least)
@@ -247,28 +259,50 @@ class GECO(_UnitByUnit):
             network = network.with_weights(layer.weights).drop_zero_units()
 
 
-def _select(problem: Any, network: Any, residual: Any, oracle: Any, estimate: float, tol: float) -> tuple[Any, float]:
+class _Selection(NamedTuple):
+    """Atoms, the relative gap as their best value estimates it, and whether all was spent to prove it."""
+
+    atoms: Any
+    estimate: float
+    final: bool
+
+
+def _select(problem: Any, network: Any, residual: Any, oracle: Any, estimate: float, tol: float) -> _Selection:
     """Select units with a bound no tighter than the gap of the round before makes worth while.
 
-    A tight one is asked for once nothing but the proof is missing. Also return the relative gap as the best value
-    estimates it.
+    All of the oracle's limits may be spent on the proof once nothing else is missing: the estimate is well below
+    ``tol``, or below it and no longer falling fast.
     """
-    atoms = problem.lmo(residual, oracle, precision=max(estimate, tol))
-    estimate = _estimated_gap(problem, network, residual, atoms)
-    if estimate <= tol:
-        atoms = problem.lmo(residual, oracle, precision=_LOOSENESS * tol)
-        estimate = _estimated_gap(problem, network, residual, atoms)
-    return atoms, estimate
+    before = estimate
+    atoms = problem.lmo(residual, oracle, precision=max(estimate, tol), share=_SHARE)
+    estimate = _relative_gap(problem, network, residual, atoms.values[0])
+    ready = estimate <= 0.5 * tol or 0.5 * before < estimate <= tol
+    if not ready or _relative_gap(problem, network, residual, atoms.bound) <= tol:
+        return _Selection(atoms, estimate, False)
+    precision = _deciding_precision(problem, network, residual, atoms, tol)
+    atoms = problem.lmo(residual, oracle, precision=precision, share=1.0)
+    estimate = _relative_gap(problem, network, residual, atoms.values[0])
+    return _Selection(atoms, estimate, estimate <= tol)
 
 
-def _estimated_gap(problem: Any, network: Any, residual: Any, atoms: Any) -> float:
-    """Return the relative gap, if no unit were better than the best one found."""
-    return problem.gap(network, residual, atoms.values[0]) / max(abs(residual.fun), math.ulp(0.0))
+def _deciding_precision(problem: Any, network: Any, residual: Any, atoms: Any, tol: float) -> float:
+    """Return how tight a bound proves the gap ``tol``: a power of 2 times it."""
+    precision = _LOOSEST * tol
+    while precision > _TIGHTEST * tol:
+        if _relative_gap(problem, network, residual, atoms.values[0] * (1.0 + precision)) <= tol:
+            break
+        precision *= 0.5
+    return precision
 
 
-def _joint_tol(estimate: float, tol: float) -> float:
+def _relative_gap(problem: Any, network: Any, residual: Any, bound: float) -> float:
+    """Return the gap over the objective, for a bound on all units, or for a value as if it were one."""
+    return problem.gap(network, residual, bound) / max(abs(residual.fun), math.ulp(0.0))
+
+
+def _joint_tol(aim: float) -> float:
     """Return the relative decrease over ten iterations at which a joint refit ends."""
-    return _JOINT_TOL * max(min(estimate, 1.0), tol) ** 2
+    return _JOINT_TOL * min(aim, 1.0) ** 2
 
 
 def _line_search(line: Any) -> float:

@@ -112,8 +112,12 @@ class Atomic(Problem, Protocol):
         """Objective (``fun``) of a network, and the loss gradient at its outputs."""
         ...
 
-    def lmo(self, residual: Any, oracle: Any, precision: float | None) -> Any:
-        """Return atoms: the best units for a gradient, and a bound on all of them."""
+    def lmo(self, residual: Any, oracle: Any, precision: float | None, share: float) -> Any:
+        """Return atoms: the best units for a gradient, and a bound on all of them.
+
+        The bound should exceed the best value by ``precision`` at most, relative; ``share`` is how much of the
+        oracle's limits it may cost.
+        """
         ...
 
     def gap(self, network: Any, residual: Any, bound: float) -> float:

@@ -7,13 +7,17 @@ import itertools
 import numpy as np
 import pytest
 from reference import matrix_optimum
+from scipy import sparse
 
 import mopn
+from mopn.kernels import GradientForms
 from mopn.oracles import basis_oracle
-from mopn.solvers import FISTA, LBFGS, ConditionalGradient
+from mopn.solvers import FISTA, LBFGS, ConditionalGradient, Status
 from mopn.solvers.sphere import DenseStack, refine
 from mopn.solvers.sphere.branch_and_bound import branch_and_bound
-from mopn.solvers.sphere.sum_of_squares import relax
+from mopn.solvers.sphere.cholesky import norm_bound
+from mopn.solvers.sphere.splitting import split_and_bound
+from mopn.solvers.sphere.sum_of_squares import Budget, Quartic, relax
 
 NORMS = ("l1", "l1/l2", "l1/linf")
 RNG = np.random.default_rng
@@ -64,7 +68,7 @@ def test_branch_and_bound_is_enumeration(kind):
         A = stacks(kind, rng)
         d = A.shape[1]
         optimum = enumerated(A)
-        h, bound = branch_and_bound(DenseStack(A), np.eye(d)[:1])
+        h, bound, _ = branch_and_bound(DenseStack(A), np.eye(d)[:1])
         value = np.abs(np.einsum("i,cij,j->c", h, A, h)).sum()
         assert np.linalg.norm(h) == pytest.approx(1.0, rel=1e-12)
         assert bound >= optimum
@@ -77,7 +81,7 @@ def test_branch_and_bound_is_a_proof_at_any_limit(max_nodes):
     rng = RNG(2)
     for _ in range(30):
         A = stacks("gaussian", rng)
-        h, bound = branch_and_bound(DenseStack(A), np.eye(A.shape[1])[:1], max_nodes=max_nodes)
+        h, bound, _ = branch_and_bound(DenseStack(A), np.eye(A.shape[1])[:1], max_nodes=max_nodes)
         optimum = enumerated(A)
         assert bound >= optimum
         assert np.abs(np.einsum("i,cij,j->c", h, A, h)).sum() <= optimum * (1 + 1e-9)
@@ -88,23 +92,27 @@ def test_branch_and_bound_keeps_its_pruning_tolerance(tol):
     rng = RNG(3)
     for _ in range(30):
         A = stacks("sum to zero", rng)
-        h, bound = branch_and_bound(DenseStack(A), np.eye(A.shape[1])[:1], tol=tol)
+        h, bound, _ = branch_and_bound(DenseStack(A), np.eye(A.shape[1])[:1], tol=tol)
         value = np.abs(np.einsum("i,cij,j->c", h, A, h)).sum()
         assert enumerated(A) <= bound <= value * (1 + tol) * (1 + 1e-9)
+
+
+def relaxed(A, looks=5000):
+    """The bound of sums of squares on the whole sphere, and what proves it."""
+    quartic = Quartic(DenseStack(A))
+    return relax(quartic, quartic.whole(), 0.0, Budget(looks))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_sum_of_squares_bounds_every_value(kind):
     rng = RNG(4)
     for _ in range(15):
-        A = stacks(kind, rng)
-        stack, scale = DenseStack(A).scaled()
-        relaxation = relax(stack)
+        stack, _ = DenseStack(stacks(kind, rng)).scaled()
         value = best_of_many(stack.matrices, 2, rng, starts=50)
-        assert relaxation.bound >= value
+        bound = np.sqrt(relaxed(stack.matrices).bound)
+        assert bound >= value
         # Tight but for rounding, on forms as small as these.
-        assert relaxation.bound <= value * (1 + 1e-3) + 1e-7
-        assert scale > 0
+        assert bound <= value * (1 + 1e-3) + 1e-7
 
 
 def test_sum_of_squares_proof_can_be_checked():
@@ -113,7 +121,7 @@ def test_sum_of_squares_proof_can_be_checked():
     A = stacks("gaussian", rng)
     A = A / np.abs(A).max()
     d = A.shape[1]
-    relaxation = relax(DenseStack(A))
+    relaxation = relaxed(A)
     i, j = np.triu_indices(d)
     scale = np.where(i == j, 1.0, np.sqrt(2.0))
     H = rng.standard_normal((100, d))
@@ -122,17 +130,80 @@ def test_sum_of_squares_proof_can_be_checked():
     assert np.abs(np.einsum("ra,ab,rb->r", lifted, relaxation.N, lifted)).max() < 1e-12
     vectors = A[:, i, j] * scale
     top = np.linalg.eigvalsh(vectors.T @ vectors + relaxation.N)[-1]
-    assert relaxation.bound == pytest.approx(np.sqrt(top), rel=1e-9)
+    assert relaxation.bound == pytest.approx(top, rel=1e-9)
 
 
-def test_a_form_whose_relaxation_is_not_tight_stays_bounded():
-    """Motzkin-like: sum of squares need not reach the maximum of a quartic; the bound must still hold."""
-    rng = RNG(6)
-    for _ in range(20):
-        A = rng.standard_normal((2, 5, 5))
+def test_sum_of_squares_on_part_of_the_sphere():
+    """With a cut, the bound holds where the cut is positive, and is below that of the whole sphere for some cut."""
+    rng = RNG(13)
+    lower = 0
+    for _ in range(10):
+        A = rng.standard_normal((3, 3, 3))
         A = A + A.transpose(0, 2, 1)
-        A[1] = -A[0] + 1e-3 * A[1]
-        assert relax(DenseStack(A)).bound >= best_of_many(A, 2, rng)
+        B = rng.standard_normal((3, 3))
+        B = B + B.T
+        quartic = Quartic(DenseStack(A))
+        whole = relax(quartic, quartic.whole(), 0.0, Budget(3000))
+        part = whole.cut(quartic.lift.vectors(B[None])[0], quartic, whole.bound)
+        part = relax(quartic, part, 0.0, Budget(3000))
+        H = rng.standard_normal((20_000, 3))
+        H /= np.linalg.norm(H, axis=1, keepdims=True)
+        inside = np.einsum("ki,ij,kj->k", H, B, H) >= 0
+        values = (np.einsum("ki,cij,kj->kc", H, A, H) ** 2).sum(axis=1)
+        assert part.bound >= values[inside].max(initial=0.0)
+        assert part.bound <= whole.bound
+        lower += part.bound < 0.99 * whole.bound
+    assert lower >= 2
+
+
+def choi_lam_stack():
+    """A stack with sum_c q_c^2 = 2 |h|^4 - F for Choi and Lam's form F = w^4 + x^2 y^2 + y^2 z^2 + z^2 x^2 - 4wxyz.
+
+    F is nonnegative, zero at (1, 1, 1, 1), and no sum of squares: the maximum is 2, and the relaxation is not tight.
+    """
+    i, j = np.triu_indices(4)
+    place = {(a, b): r for r, (a, b) in enumerate(zip(i, j, strict=True))}
+    F = np.zeros((10, 10))
+    F[0, 0] = 1.0
+    for pair in ((1, 2), (2, 3), (1, 3)):
+        F[place[pair], place[pair]] = 0.5
+    for a, b in (((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2))):
+        F[place[a], place[b]] = F[place[b], place[a]] = -1.0 / 3.0
+    values, vectors = np.linalg.eigh(2.0 * np.eye(10) - F)
+    A = np.zeros((10, 4, 4))
+    A[:, i, j] = A[:, j, i] = (vectors * np.sqrt(values)).T / np.where(i == j, 1.0, np.sqrt(2.0))
+    return A
+
+
+def test_splitting_proves_what_one_relaxation_cannot():
+    A, optimum = choi_lam_stack(), np.sqrt(2.0)
+    h = np.full(4, 0.5)
+    assert np.linalg.norm(np.einsum("i,cij,j->c", h, A, h)) == pytest.approx(optimum, rel=1e-12)
+    assert np.sqrt(relaxed(A, 20_000).bound) >= optimum * (1 + 1e-3)
+    split = split_and_bound(DenseStack(A), np.eye(4), tol=1e-5, max_looks=100_000)
+    assert optimum <= split.bound <= optimum * (1 + 1.01e-5)
+
+
+@pytest.mark.parametrize("max_looks", [1, 10, 100, 1000])
+def test_splitting_is_a_proof_at_any_limit(max_looks):
+    rng = RNG(14)
+    for kind in KINDS:
+        stack, _ = DenseStack(stacks(kind, rng)).scaled()
+        start = np.eye(stack.shape[1])
+        split = split_and_bound(stack, start, tol=1e-6, max_looks=max_looks)
+        assert split.bound >= best_of_many(stack.matrices, 2, rng)
+        assert split.looks <= max_looks
+    assert split_and_bound(stack, start, tol=1e-6, max_time=1e-9).bound >= best_of_many(stack.matrices, 2, rng)
+
+
+def test_splitting_starts_from_the_last_proof():
+    A = stacks("gaussian", RNG(15))
+    stack, _ = DenseStack(A).scaled()
+    start = np.eye(stack.shape[1])
+    cold = split_and_bound(stack, start, tol=1e-4)
+    warm = split_and_bound(stack, start, tol=1e-4, N=cold.N)
+    assert warm.looks < 0.5 * cold.looks
+    assert warm.bound == pytest.approx(cold.bound, rel=2e-4)
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -158,6 +229,131 @@ def test_precision_trades_work_for_tightness(norm):
         assert atoms.values[0] <= best_of_many(A, p, RNG(0)) * (1 + 1e-9)
         assert atoms.bound >= best_of_many(A, p, RNG(0))
         assert atoms.bound <= atoms.values[0] * (1 + precision) * (1 + 1e-6)
+
+
+# -- many cases: nothing is ever above what is called a bound ----------------------------------------------------------
+
+
+def real_stacks():
+    """Stacks of loss gradients along fits, of both kernels."""
+    for kernel in ("homogeneous", "anova"):
+        for norm in NORMS:
+            problem = problem_of(norm, "strength", 0.5, kernel=kernel, n=40, d=3)
+            for k in range(6):
+                network = random_network(problem, seed=k, k=k + 1)
+                yield GradientForms(problem.kernel, problem.design, problem.residual(network).gradient).dense()
+
+
+def test_no_bound_is_ever_violated():
+    """10,000 cases: random stacks of every kind and scale, and gradients; each bound against the enumerated optimum."""
+    rng = RNG(16)
+    cases = 0
+    real = list(real_stacks())
+    while cases < 10_000:
+        kind = KINDS[cases % len(KINDS)]
+        stack = DenseStack(stacks(kind, rng)) if cases % 50 else real[(cases // 50) % len(real)]
+        stack, _ = stack.scaled()
+        A = stack.matrices
+        optimum = enumerated(A) if len(A) <= 5 else np.abs(np.einsum("ki,cij,kj->kc", *two_sided(A, rng))).sum(1).max()
+        spectral = np.abs(np.linalg.eigvalsh(A)).max()
+        h, bound, _ = branch_and_bound(stack, np.eye(A.shape[1])[:1], max_nodes=int(rng.integers(0, 40)))
+        values = refine(stack, np.vstack([np.eye(A.shape[1]), h]), 2, max_iter=3)[1]
+        assert bound >= optimum * (1 - 1e-15)
+        assert stack.bound(1) >= optimum * (1 - 1e-15)
+        assert stack.bound(2) >= values.max() * (1 - 1e-15)
+        assert stack.bound(np.inf) >= spectral * (1 - 1e-15)
+        cases += 4
+
+
+def two_sided(A, rng):
+    """Refined unit vectors around the stack, for einsum: for many outputs a lower bound takes enumeration's place."""
+    H = rng.standard_normal((10, A.shape[1]))
+    H, _ = refine(DenseStack(A), H / np.linalg.norm(H, axis=1, keepdims=True), 1)
+    return H, A, H
+
+
+# -- many features: nothing of shape (m, d, d) -------------------------------------------------------------------------
+
+
+def wide_problem(norm="l1", m=2, n=60, d=600, sparse_data=True, kernel="anova", **form):
+    rng = RNG(0)
+    X = sparse.random_array((n, d), density=0.05, rng=rng, format="csr") if sparse_data else rng.uniform(-1, 1, (n, d))
+    return mopn.NetworkProblem(
+        X, np.arange(n) % m, norm=norm, kernel=kernel, augment=True, **(form or {"strength": 1.0})
+    )
+
+
+def wide_forms(problem, seed=None):
+    network = problem.start() if seed is None else random_network(problem, seed)
+    return GradientForms(problem.kernel, problem.design, problem.residual(network).gradient)
+
+
+@pytest.mark.parametrize("kernel", ["homogeneous", "anova"])
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("m", [2, 4])
+def test_cholesky_proves_what_lanczos_finds(norm, m, kernel):
+    problem = wide_problem(norm, m, kernel=kernel)
+    forms = wide_forms(problem, seed=1)
+    atoms = basis_oracle(norm, method="exact")(forms, precision=1e-6)
+    p = problem.norm.exponent
+    dense = forms.dense()
+    if p == np.inf:
+        optimum = np.abs(dense.eigen[0]).max()
+    elif p == 1:
+        optimum = enumerated(dense.matrices)
+    else:
+        optimum = best_of_many(dense.matrices, 2, RNG(0), starts=1)
+    assert atoms.bound >= optimum * (1 - 1e-12)
+    if p != 2 or m == 2:
+        assert atoms.certified
+        assert atoms.bound == pytest.approx(optimum, rel=2e-6)
+        assert atoms.values[0] == pytest.approx(optimum, rel=2e-6)
+    else:
+        assert atoms.bound <= 2.0 * optimum
+
+
+def test_cholesky_bound_grows_when_the_value_is_too_low():
+    rng = RNG(1)
+    for d in (1, 2, 30):
+        A = rng.standard_normal((d, d))
+        A = A + A.T
+        exact = np.abs(np.linalg.eigvalsh(A)).max()
+        for fraction in (1.0, 0.999, 0.5, 1e-3):
+            bound = norm_bound(A, fraction * exact, 1e-8)
+            assert exact <= bound <= np.linalg.norm(A) * (1 + 1e-10)
+            if fraction == 1.0:
+                assert bound <= exact * (1 + 1e-7)
+        assert norm_bound(np.zeros((d, d)), 0.0, 1e-8) == 0.0
+
+
+def test_gram_of_a_stack():
+    """The Gram matrix of the matrix-free stack is that of the dense one; beyond some samples it is estimated."""
+    for kernel in ("homogeneous", "anova"):
+        for sparse_data in (True, False):
+            forms = wide_forms(wide_problem(m=3, kernel=kernel, sparse_data=sparse_data, d=50), seed=2)
+            dense = forms.dense()
+            assert forms.gram() == pytest.approx(dense.gram(), rel=1e-9, abs=1e-9)
+            for p in (1, 2, np.inf):
+                assert forms.bound(p) >= best_of_many(dense.matrices, p, RNG(3), starts=20)
+    many = wide_forms(wide_problem(m=3, n=3200, d=40), seed=2)
+    assert many.gram() == pytest.approx(many.dense().gram(), rel=1.0)
+
+
+@pytest.mark.parametrize("form", ["strength", "radius"])
+@pytest.mark.parametrize("norm", NORMS)
+def test_wide_fits_are_proven(norm, form):
+    problem = wide_problem(norm, m=2, **{form: 0.2})
+    result = mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-4, max_iter=60)
+    assert result.success, result
+    assert result.certified
+
+
+def test_what_is_not_proven_is_called_estimated():
+    problem = wide_problem("l1/l2", m=4, strength=0.2)
+    result = mopn.minimize(problem, ConditionalGradient(refit="full", oracle="refine"), tol=1e-3, max_iter=60)
+    assert result.status == Status.ESTIMATED
+    assert not result.success
+    assert result.gap > 1e-3 * result.fun
 
 
 # -- the joint refit ---------------------------------------------------------------------------------------------------

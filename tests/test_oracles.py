@@ -472,8 +472,9 @@ def test_matrix_free_bound_is_at_most_its_first_step(kernel, data, p):
     for seed in range(5):
         forms, X, G = draw_forms(kernel, data, seed)
         A = majorant(kernel, X, G, p)
-        assert spectral(A) * (1 - 1e-14) <= forms.bound(p)
-        assert forms.bound(p) <= A.sum(axis=1).max() + 1e-11 * np.sum(norms(G, p)[:, None] * X**2)
+        assert spectral(A) * (1 - 1e-14) <= forms.collatz_bound(p)
+        assert forms.bound(p) <= forms.collatz_bound(p)
+        assert forms.collatz_bound(p) <= A.sum(axis=1).max() + 1e-11 * np.sum(norms(G, p)[:, None] * X**2)
 
 
 @every_kernel
@@ -482,7 +483,7 @@ def test_matrix_free_bound_is_at_most_its_first_step(kernel, data, p):
 def test_matrix_free_bound_is_close_to_the_perron_value(kernel, data, p):
     for seed in range(5):
         forms, X, G = draw_forms(kernel, data, seed, n=30, d=8)
-        np.testing.assert_allclose(forms.bound(p), spectral(majorant(kernel, X, G, p)), rtol=1e-3)
+        np.testing.assert_allclose(forms.collatz_bound(p), spectral(majorant(kernel, X, G, p)), rtol=1e-3)
 
 
 def majorant(kernel, X, G, p):
@@ -567,18 +568,22 @@ def test_refined_values_are_never_below_their_starts(norm, kind, seed, shape):
 
 @pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
 @pytest.mark.parametrize("kind", ["gaussian", "sum to zero"])
-def test_refined_values_are_those_of_a_plain_ascent_from_every_output(norm, kind):
-    p, gained = NORMS[norm].exponent, []
+def test_refined_values_reach_a_plain_ascent_from_every_output(norm, kind):
+    p, gained, ahead = NORMS[norm].exponent, [], []
     for seed in range(10):
         _, stack = draw(kind, seed, (5, 8))
         starts = [np.linalg.eigh(matrix) for matrix in stack]
         starts = [vectors[:, np.argmax(np.abs(values))] for values, vectors in starts]
         ends = np.vstack([climb(stack, h, p, steps=300)[-1] for h in starts])
         best = attained(stack, ends, p).max()
-        np.testing.assert_allclose(basis_oracle(norm, "refine", tol=1e-12)(stack).values[0], float(best), rtol=1e-7)
+        found = basis_oracle(norm, "refine", tol=1e-12)(stack).values[0]
+        assert found >= best * (1 - 1e-7)
+        ahead.append(found / best)
         gained.append(best / attained(stack, np.array(starts), p).max())
     # And it was worth the while: the starts themselves are clearly worse.
     assert np.median(gained) > 1.02
+    # More starts find more, where the maxima are many.
+    assert max(ahead) > 1.01 or p == 2
 
 
 @every_choice
@@ -592,7 +597,9 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
     p, oracle = NORMS[norm].exponent, basis_oracle(norm, method)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(oracles, "DENSE_LIMIT", dense_limit)
-        if dense_limit == 0 and method in ("eigh", "enumerate", "exact"):
+        too_large = dense_limit == 0 and (method in ("eigh", "enumerate") or (method == "exact" and seed % 2 == 1))
+        if too_large:
+            patch.setattr(oracles, "CHOLESKY_LIMIT", 4)
             with pytest.raises(
                 ValueError, match=rf"method='{method}' forms d x d matrices .* got d = 5; use method='power'"
             ):

@@ -174,12 +174,19 @@ class NetworkProblem:
             )
         return oracle
 
-    def lmo(self, residual: Residual, oracle: str | BasisOracle = "auto", precision: float | None = None) -> Atoms:
+    def lmo(
+        self,
+        residual: Residual,
+        oracle: str | BasisOracle = "auto",
+        precision: float | None = None,
+        share: float = 1.0,
+    ) -> Atoms:
         """Select units for a gradient, with a proven bound on every unit.
 
-        ``precision`` says how far, relative, the bound may exceed what is found; tight bounds cost more.
+        ``precision`` says how far, relative, the bound may exceed what is found; tight bounds cost more. ``share`` is
+        how much of its limits the oracle may spend on the proof.
         """
-        return self.oracle(oracle)(GradientForms(self.kernel, self.design, residual.gradient), precision)
+        return self.oracle(oracle)(GradientForms(self.kernel, self.design, residual.gradient), precision, share)
 
     def useful_units(self, atoms: Atoms, most: int) -> np.ndarray:
         """Return the best atoms, at most so many, that are worth their penalty; at least the best one."""
@@ -200,11 +207,17 @@ class NetworkProblem:
         outputs = (k + 2 * d + 4) * _EPS * float(self.design.squared_norms @ sizes)
         return max(residual.fun - lower, 0.0) + self.fit.rounding(residual.fun, lower, residual.gradient) + outputs
 
-    def measure(self, network: Network, oracle: str | BasisOracle = "auto", precision: float | None = None) -> Measure:
+    def measure(
+        self,
+        network: Network,
+        oracle: str | BasisOracle = "auto",
+        precision: float | None = None,
+        share: float = 1.0,
+    ) -> Measure:
         """Objective and proven gap, from scratch."""
         fresh = self.network(network.basis, network.weights)
         residual = self.residual(fresh)
-        return Measure(residual.fun, self.gap(fresh, residual, self.lmo(residual, oracle, precision).bound))
+        return Measure(residual.fun, self.gap(fresh, residual, self.lmo(residual, oracle, precision, share).bound))
 
     def check_certificate(self, tol: float) -> None:
         """Raise if a run is to stop on a gap and none can be known."""

@@ -65,17 +65,28 @@ def _largest_eigenvalue(stack: DenseStack) -> float:
 
 def _least_for_two(stack: DenseStack) -> float:
     d = stack.shape[1]
-    cheap = min(_gram(stack), _sum_of_squares(stack))
+    cheap = min(_gram(stack), _sum_of_squares(stack), _rotated(stack))
     return min(cheap, _family(stack)) if d * (d + 1) // 2 <= _FAMILY_LIMIT else cheap
 
 
 def _gram(stack: DenseStack) -> float:
     """For p = 2: ||q(h)||_2 <= sqrt(lambda_max(M)), M_ce = <Gamma_c, Gamma_e>, as hh' has Frobenius norm 1."""
-    m, d = stack.shape
-    flat = stack.matrices.reshape(m, d * d)
-    gram = flat @ flat.T
-    error = eigen_error(gram) + d * d * _EPS * float(np.sum(flat**2))
+    gram = stack.gram()
+    error = eigen_error(gram) + stack.shape[1] ** 2 * _EPS * float(np.sum(stack.matrices**2))
     return math.sqrt(max(float(np.linalg.eigvalsh(gram)[-1]), 0.0) + error)
+
+
+def _rotated(stack: DenseStack) -> float:
+    """For p = 2: an orthogonal U changes no ||q||_2, so it is at most sqrt(sum_r ||sum_c U_rc Gamma_c||_2^2).
+
+    U are the eigenvectors of M: with two classes Gamma_2 = -Gamma_1, one rotated form is zero, and this is exact.
+    """
+    m, _ = stack.shape
+    forms = stack.combine(np.linalg.eigh(stack.gram())[1].T)
+    errors = [eigen_error(form) for form in forms]
+    # Computed eigenvectors are orthogonal, and combinations exact, up to m eps or so.
+    rounding = 10 * m * _EPS * math.sqrt(float(np.sum(stack.matrices**2)))
+    return float(np.linalg.norm(np.abs(np.linalg.eigvalsh(forms)).max(axis=1) + errors)) + rounding
 
 
 def _sum_of_squares(stack: DenseStack) -> float:

@@ -1,8 +1,8 @@
 """The exact maximum for p = 1, for any number of outputs, by branch and bound on the signs of the forms.
 
 max_h sum_c |h' Gamma_c h| = max over signs s of lambda_max(sum_c s_c Gamma_c). A node fixes the signs of the first j
-matrices; as |h' Gamma h| <= h' |Gamma| h with the matrix absolute value, lambda_max of the fixed part plus the sum of
-the free |Gamma_c| bounds all of its leaves. Nodes are opened best first, a batch at a time, so that their eigenvalue
+matrices; as |h' Gamma_c h| <= h' M_c h with a majorant M_c, lambda_max of the fixed part plus the sum of the free M_c
+bounds all of its leaves. Nodes are opened best first, a batch at a time, so that their eigenvalue
 problems are solved together. A node is its signs alone: memory is m bytes a node.
 """
 
@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mopn.solvers.sphere.bounds import combination_error, moduli_error
+from mopn.solvers.sphere.bounds import combination_error
+from mopn.solvers.sphere.majorants import majorants
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
 
@@ -39,7 +40,7 @@ def branch_and_bound(
     max_nodes: int = 100_000,
     max_time: float = math.inf,
     target: float = 0.0,
-) -> tuple[np.ndarray, float]:
+) -> tuple[np.ndarray, float, int]:
     """Maximise sum_c |h' Gamma_c h| over unit h.
 
     Parameters
@@ -62,11 +63,13 @@ def branch_and_bound(
         The best unit vector found.
     bound : float
         Proven upper bound of the maximum, rounding errors included.
+    nodes : int
+        Nodes whose bound was computed.
     """
     began = time.perf_counter()
-    order, moduli = _order(stack)
+    order, tails, lacking = _order(stack)
     ordered = DenseStack(stack.matrices[order], stack.error[order])
-    slack = 2.0 * combination_error(stack) + moduli_error(stack)
+    slack = 2.0 * combination_error(stack) + lacking
     h, best = _best_of(stack, *refine(stack, H, 1))
     root = np.zeros(len(order), dtype=np.int8)
     heap: list[tuple[float, int, bytes]] = [(-math.inf, 0, root.tobytes())]
@@ -77,7 +80,7 @@ def branch_and_bound(
         if nodes >= max_nodes or time.perf_counter() - began >= max_time or top + slack <= target:
             break
         batch = [heapq.heappop(heap) for _ in range(min(_BATCH, len(heap)))]
-        children = _branch(ordered, moduli, np.array([np.frombuffer(signs, np.int8) for _, _, signs in batch]))
+        children = _branch(ordered, tails, np.array([np.frombuffer(signs, np.int8) for _, _, signs in batch]))
         nodes += len(children.bounds)
         h, best = _improve(stack, children, h, best)
         for signs, bound in zip(children.signs, children.bounds, strict=True):
@@ -86,23 +89,24 @@ def branch_and_bound(
             else:
                 heapq.heappush(heap, (-float(bound), nodes, signs.tobytes()))
     opened = -heap[0][0] if heap else 0.0
-    return h, max(opened, min(closed, best * (1.0 + tol)), best) + slack
+    return h, max(opened, min(closed, best * (1.0 + tol)), best) + slack, nodes
 
 
-def _order(stack: DenseStack) -> tuple[np.ndarray, np.ndarray]:
-    """Return the outputs by decreasing size of |Gamma_c|, and the sums of the |Gamma_c| from each place on."""
+def _order(stack: DenseStack) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the outputs by decreasing size, the sums of the majorants from each place on, and what those lack."""
     order = np.argsort(-np.abs(stack.eigen[0]).sum(axis=1), kind="stable")
-    sums = np.cumsum(stack.moduli[order][::-1], axis=0)[::-1]
-    return order, np.concatenate([sums, np.zeros((1, *sums.shape[1:]))])
+    M, lacking = majorants(stack)
+    sums = np.cumsum(M[order][::-1], axis=0)[::-1]
+    return order, np.concatenate([sums, np.zeros((1, *sums.shape[1:]))]), lacking
 
 
-def _branch(ordered: DenseStack, moduli: np.ndarray, signs: np.ndarray) -> _Children:
+def _branch(ordered: DenseStack, tails: np.ndarray, signs: np.ndarray) -> _Children:
     """Fix the next sign of every node both ways."""
     depth = np.count_nonzero(signs, axis=1)
     signs = np.repeat(signs, 2, axis=0)
     rows, depth = np.arange(len(signs)), np.repeat(depth, 2)
     signs[rows, depth] = np.where(rows % 2 == 0, 1, -1)
-    matrices = ordered.combine(signs.astype(float)) + moduli[depth + 1]
+    matrices = ordered.combine(signs.astype(float)) + tails[depth + 1]
     values, vectors = np.linalg.eigh(matrices)
     return _Children(signs, values[:, -1], vectors[:, :, -1])
 

@@ -32,7 +32,7 @@ def refine(
     p : {1, 2, inf}
         The norm.
     tol : float
-        Stop when no value grows by more than this, relative.
+        A vector is done when its value grows by no more than this, relative.
     max_iter : int
         Largest number of ascents.
 
@@ -43,18 +43,19 @@ def refine(
     values : ndarray of shape (k,)
         ``||q(h_r)||_p``, none below its start.
     """
-    forms = stack.forms(H)
+    H, forms = H.copy(), stack.forms(H)
     values = np.linalg.norm(forms, p, axis=1)
+    growing = np.arange(len(H))
     for _ in range(max_iter):
-        H_new = dominant_eigenvectors(stack, dual_vectors(forms, p), H, max_steps=_LANCZOS_STEPS)
+        H_new = dominant_eigenvectors(stack, dual_vectors(forms[growing], p), H[growing], max_steps=_LANCZOS_STEPS)
         forms_new = stack.forms(H_new)
         values_new = np.linalg.norm(forms_new, p, axis=1)
-        better = values_new > values
-        growing = bool(np.any(values_new > values * (1.0 + tol)))
-        H = np.where(better[:, None], H_new, H)
-        forms = np.where(better[:, None], forms_new, forms)
-        values = np.maximum(values, values_new)
-        if not growing:
+        better = values_new > values[growing]
+        still = values_new > values[growing] * (1.0 + tol)
+        rows = growing[better]
+        H[rows], forms[rows], values[rows] = H_new[better], forms_new[better], values_new[better]
+        growing = growing[still]
+        if not len(growing):
             break
     return H, values
 

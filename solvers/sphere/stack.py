@@ -10,7 +10,7 @@ import numpy as np
 
 from mopn.solvers.sphere import bounds
 
-__all__ = ["DenseStack", "Stack", "power_of_two"]
+__all__ = ["DenseStack", "MatrixFreeStack", "Stack", "power_of_two"]
 
 
 class Stack(Protocol):
@@ -26,12 +26,24 @@ class Stack(Protocol):
         """Return (k, d), whose row r is (sum_c W_rc Gamma_c) h_r."""
         ...
 
+    def gram(self) -> np.ndarray:
+        """Return M (m, m), M_ce = <Gamma_c, Gamma_e>; an estimate where the matrices are not at hand."""
+        ...
+
     def bound(self, p: float) -> float:
         """Proven upper bound of max ||q(h)||_p over unit vectors h, rounding errors included."""
         ...
 
     def scaled(self) -> tuple[Stack, float]:
         """Return the stack over a power of two, and that power: exact, and squares neither under- nor overflow."""
+        ...
+
+
+class MatrixFreeStack(Stack, Protocol):
+    """A stack that forms a combination of its matrices only when asked."""
+
+    def combination(self, w: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return sum_c w_c Gamma_c (d, d), and a bound of the spectral norm of the error made in forming it."""
         ...
 
 
@@ -75,6 +87,11 @@ class DenseStack:
     def products(self, W: np.ndarray, H: np.ndarray) -> np.ndarray:
         """Return (k, d), whose row r is (sum_c W_rc Gamma_c) h_r."""
         return np.einsum("kc,cdk->kd", W, self.matrices @ H.T)
+
+    def gram(self) -> np.ndarray:
+        """Return M (m, m), M_ce = <Gamma_c, Gamma_e>."""
+        flat = self.matrices.reshape(len(self.matrices), -1)
+        return flat @ flat.T
 
     def bound(self, p: float) -> float:
         """Proven upper bound of max ||q(h)||_p over unit vectors h, rounding errors included."""

@@ -1,165 +1,213 @@
-"""A tight bound for p = 2 by sums of squares: the quartic sum_c (h' Gamma_c h)^2 on the unit sphere.
+"""Bounds for p = 2 by sums of squares: the quartic sum_c (h' Gamma_c h)^2 on the unit sphere, or on a part of it.
 
-On Sym^2(R^d), of dimension D = d (d + 1) / 2, let T = sum_c svec(Gamma_c) svec(Gamma_c)'. Every symmetric N whose full
-symmetrisation is zero has (hh')' N (hh') = 0, so lambda_max(T + N) bounds the quartic: any such N is a proof. The
-least of these bounds is a convex problem; its smoothed form, temperature * log sum exp(lambda / temperature), is
-minimised by L-BFGS with a temperature that shrinks.
+On Sym^2(R^d) let T = sum_c svec(Gamma_c) svec(Gamma_c)'. Every symmetric N whose full symmetrisation is zero has
+(hh')' N (hh') = 0, so lambda_max(T + N) bounds the quartic. Where h' B h >= 0 is known, the term
+sym(svec(B) svec(LL')'), whose value at hh' is (h' B h) ||L'h||^2 >= 0, may be added as well. Any such N and L are a
+proof. The least of these bounds is a smooth problem once lambda_max is smoothed to
+temperature * log sum exp(lambda / temperature); L-BFGS solves it with a temperature that shrinks.
 """
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
 from mopn.solvers.sphere.bounds import eigen_error
+from mopn.solvers.sphere.lifting import Lifting, lifting
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["Relaxation", "relax"]
+__all__ = ["Budget", "Quartic", "Region", "relax"]
 
 _EPS = float(np.finfo(float).eps)
-# Temperatures relative to the largest eigenvalue; the smallest still resolves units that tie.
-_TEMPERATURES = (0.05, 0.01, 2e-3, 4e-4, 1e-4, 2e-5)
-_STEPS = 500
-# One step decomposes a D x D matrix; so many D^3 bound the steps of a call, whatever the machine's speed.
-_WORK = 3e10
+# (temperature relative to the quartic's size, iterations of L-BFGS). Where the relaxation is not tight, colder than
+# _COLDEST gains nothing.
+_COLDEST = 2e-5
+_COOLING = ((0.05, 500), (0.01, 500), (2e-3, 500), (4e-4, 500), (1e-4, 500), (_COLDEST, 500), (4e-6, 500), (1e-6, 500))
+# A part starts from the multipliers of the region it was cut from, which are nearly right.
+_COOLING_OF_PARTS = ((1e-3, 150), (1e-4, 150), (_COLDEST, 150))
+# The multiplier LL' of a new cut starts at this times the identity, relative to the quartic's size: L = 0 would be
+# stationary.
+_FIRST_MULTIPLIER = 3e-3
 
 
-class Relaxation(NamedTuple):
-    """The best bound found, the N (D, D) that proves it, and unit vectors (q, d) that its eigenvectors suggest."""
+class Quartic:
+    """The quartic of a stack as a quadratic form T on Sym^2(R^d), for a stack scaled to about 1."""
 
-    bound: float
-    N: np.ndarray
-    starts: np.ndarray
-
-
-class _Done(Exception):
-    """The bound is at most the target, or the work is spent."""
-
-
-def relax(stack: DenseStack, N: np.ndarray | None = None, target: float = 0.0) -> Relaxation:
-    """Bound max over unit h of sqrt(sum_c (h' Gamma_c h)^2).
-
-    Parameters
-    ----------
-    stack : DenseStack
-        Matrices Gamma (m, d, d); the work is O(d^6) a step, so d is small.
-    N : ndarray of shape (D, D), optional
-        Where to start: the N of a similar stack; one of another size is ignored.
-    target : float
-        Stop as soon as the bound is at most this (a value that is attained, say, a little enlarged).
-
-    Returns
-    -------
-    Relaxation
-    """
-    search = _Search(stack, target)
-    N = np.zeros_like(search.T) if N is None or N.shape != search.T.shape else search.project(N)
-    try:
-        search.look(N)
-        for temperature in _TEMPERATURES:
-            search.descend(search.best_N, temperature * max(search.best, math.ulp(0.0)))
-    except _Done:
-        pass
-    return Relaxation(math.sqrt(search.best) + float(np.linalg.norm(stack.error)), search.best_N, search.starts())
-
-
-class _Search:
-    """The best N so far, and the smoothed problem around it."""
-
-    def __init__(self, stack: DenseStack, target: float) -> None:
+    def __init__(self, stack: DenseStack) -> None:
         m, d = stack.shape
-        self.index = _pairings(d)
-        vectors = stack.matrices[:, self.index.i, self.index.j] * self.index.scale
-        self.T = vectors.T @ vectors
-        self.forming = (m + 3) * _EPS * float(np.sum(vectors**2))
-        allowed = max(target - float(np.linalg.norm(stack.error)), 0.0)
-        self.target = allowed * allowed
-        self.best, self.best_N = math.inf, np.zeros_like(self.T)
-        self.looks_left = max(int(_WORK / len(self.T) ** 3), 10)
+        self.lift: Lifting = lifting(d)
+        self.vectors = self.lift.vectors(stack.matrices)
+        self.T = self.vectors.T @ self.vectors
+        # Rounding of T; and what forming the matrices may have lost, in the root of the quartic.
+        self.rounding = (m + 3) * _EPS * float(np.sum(self.vectors**2))
+        self.forming = float(np.linalg.norm(stack.error))
 
-    def symmetrised(self, M: np.ndarray) -> np.ndarray:
-        """Return the full symmetrisation: the mean over the three pairings of the four indices."""
-        entries = (M / self.index.scales).ravel()
-        mean = (entries[self.index.first] + entries[self.index.second] + entries[self.index.third]) / 3.0
-        return mean * self.index.scales
+    @property
+    def dimension(self) -> int:
+        """D = d (d + 1) / 2."""
+        return self.lift.dimension
 
-    def project(self, M: np.ndarray) -> np.ndarray:
-        """Return the nearest matrix whose symmetrisation is zero."""
-        return M - self.symmetrised(M)
+    @property
+    def identity(self) -> np.ndarray:
+        """The identity as a vector."""
+        return np.where(self.lift.i == self.lift.j, 1.0, 0.0)
 
-    def look(self, N: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Decompose T + N, and keep N if its proven bound is the best so far."""
-        # eigh reads one triangle: what is charged below must be of the same matrix.
-        N = 0.5 * (N + N.T)
-        form = self.T + N
-        values, vectors = np.linalg.eigh(form)
-        # What rounding leaves of the symmetrisation is not zero, and is charged.
-        error = eigen_error(form) + self.forming + float(np.linalg.norm(self.symmetrised(N)))
-        error += 8 * _EPS * float(np.linalg.norm(N))
-        bound = max(float(values[-1]), 0.0) + error
-        if bound < self.best:
-            self.best, self.best_N, self.top = bound, N, vectors[:, -3:]
-        self.looks_left -= 1
-        if self.best <= self.target or self.looks_left <= 0:
-            raise _Done
-        return values, vectors
+    def whole(self, N: np.ndarray | None = None) -> Region:
+        """Return the whole sphere, with the multiplier N of a similar quartic (one of another size is ignored)."""
+        D = self.dimension
+        N = np.zeros((D, D)) if N is None or N.shape != (D, D) else self.lift.project(N)
+        d = int(self.lift.j[-1]) + 1
+        return Region(np.zeros((0, D)), N, np.zeros((0, d, d)))
 
-    def descend(self, N: np.ndarray, temperature: float) -> None:
-        """Minimise the smoothed bound from N; the gradient stays in the subspace, and so do the iterates."""
-        D = len(self.T)
 
-        def smoothed(x: np.ndarray) -> tuple[float, np.ndarray]:
-            values, vectors = self.look(x.reshape(D, D))
-            weights = np.exp((values - values[-1]) / temperature)
-            total = float(weights.sum())
-            kept = weights > 1e-12
-            gradient = (vectors[:, kept] * (weights[kept] / total)) @ vectors[:, kept].T
-            value = float(values[-1]) + temperature * math.log(total)
-            return value / temperature, self.project(gradient).ravel() / temperature
+class Region(NamedTuple):
+    """The h with h' B_k h >= 0 for all cuts k, and the best proof of a bound on it.
 
-        options = {"maxiter": _STEPS, "maxcor": 15, "ftol": 1e-9}
-        minimize(smoothed, N.ravel(), jac=True, method="L-BFGS-B", options=options)
+    Attributes
+    ----------
+    cuts : ndarray of shape (q, D)
+        svec(B_k), of length 1.
+    N : ndarray of shape (D, D)
+        Multiplier of the forms that vanish on every hh'.
+    L : ndarray of shape (q, d, d)
+        Multipliers L_k L_k' of the cuts.
+    bound : float
+        Proven upper bound of the quartic, rounding errors included (but for those of forming the matrices).
+    values, vectors : ndarray of shape (D,), (D, D)
+        The eigenvalues, ascending, and the eigenvectors of the form that proves it.
+    """
 
-    def starts(self) -> np.ndarray:
-        """Return the dominant eigenvectors (q, d) of the matrices that the top eigenvectors of T + N stand for."""
-        d = int(self.index.i[-1]) + 1
-        matrices = np.zeros((self.top.shape[1], d, d))
-        matrices[:, self.index.i, self.index.j] = self.top.T / self.index.scale
-        matrices[:, self.index.j, self.index.i] = self.top.T / self.index.scale
-        values, vectors = np.linalg.eigh(matrices)
+    cuts: np.ndarray
+    N: np.ndarray
+    L: np.ndarray
+    bound: float = math.inf
+    values: np.ndarray = np.zeros(0)
+    vectors: np.ndarray = np.zeros((0, 0))
+
+    def cut(self, vector: np.ndarray, quartic: Quartic, size: float) -> Region:
+        """Return the part where <vector, svec(hh')> >= 0, with the multipliers of the whole."""
+        vector = vector / np.linalg.norm(vector)
+        L = math.sqrt(_FIRST_MULTIPLIER * size) * np.eye(self.L.shape[1])
+        return self._replace(cuts=np.vstack([self.cuts, vector]), L=np.concatenate([self.L, L[None]]))
+
+    def density(self) -> np.ndarray:
+        """Return a mean of (hh') (hh')' over the distribution of h that the relaxation imagines."""
+        return _density(self.values, self.vectors, _COLDEST * max(self.bound, math.ulp(0.0)))
+
+    def starts(self, lift: Lifting) -> np.ndarray:
+        """Return the dominant eigenvectors (3, d) of the matrices that the three top eigenvectors stand for."""
+        values, vectors = np.linalg.eigh(lift.matrices(self.vectors[:, -3:].T))
         return vectors[np.arange(len(values)), :, np.abs(values).argmax(axis=1)]
 
 
-class _Pairings(NamedTuple):
-    i: np.ndarray
-    j: np.ndarray
-    scale: np.ndarray
-    scales: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    third: np.ndarray
+@dataclass
+class Budget:
+    """Decompositions of D x D matrices that are left."""
+
+    looks: int
+    spent: int = field(default=0, init=False)
+
+    def spend(self) -> bool:
+        """Count one; say whether any are left."""
+        self.spent += 1
+        return self.spent < self.looks
 
 
-@lru_cache(maxsize=4)
-def _pairings(d: int) -> _Pairings:
-    """Index sym4 on svec: entry (ij, kl) is the mean of those at (ij, kl), (ik, jl) and (il, jk)."""
-    i, j = np.triu_indices(d)
-    D = len(i)
-    place = np.zeros((d, d), dtype=np.intp)
-    place[i, j] = place[j, i] = np.arange(D)
-    scale = np.where(i == j, 1.0, math.sqrt(2.0))
-    a, b = np.arange(D)[:, None], np.arange(D)[None, :]
-    i1, j1, k1, l1 = i[:, None], j[:, None], i[None, :], j[None, :]
-    return _Pairings(
-        i,
-        j,
-        scale,
-        np.outer(scale, scale),
-        a * D + b,
-        place[i1, k1] * D + place[j1, l1],
-        place[i1, l1] * D + place[j1, k1],
-    )
+class _Done(Exception):
+    """The bound is at most the target, or the budget is spent."""
+
+
+def relax(quartic: Quartic, region: Region, target: float, budget: Budget) -> Region:
+    """Tighten the bound of a region, until it is at most ``target`` or nothing is gained.
+
+    Parameters
+    ----------
+    quartic : Quartic
+    region : Region
+        Where to start.
+    target : float
+        A bound of the quartic that is tight enough.
+    budget : Budget
+        Counted down; at its end the best proof so far is returned.
+
+    Returns
+    -------
+    Region
+        The same region; its bound is at most what it was.
+    """
+    if budget.spent >= budget.looks:
+        return region
+    search = _Search(quartic, region, target, budget)
+    cooling = _COOLING_OF_PARTS if len(region.cuts) else _COOLING
+    try:
+        search.look(region.N, region.L)
+        for temperature, steps in cooling:
+            search.descend(temperature * max(search.best.bound, math.ulp(0.0)), steps)
+    except _Done:
+        pass
+    return search.best._replace(bound=min(search.best.bound, region.bound))
+
+
+class _Search:
+    """The best multipliers so far, and the smoothed problem around them."""
+
+    def __init__(self, quartic: Quartic, region: Region, target: float, budget: Budget) -> None:
+        self.quartic, self.target, self.budget = quartic, target, budget
+        self.best = region._replace(bound=math.inf)
+
+    def look(self, N: np.ndarray, L: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Decompose the form of the multipliers, and keep them if their proven bound is the best so far."""
+        # eigh reads one triangle: what is charged below must be of the same matrix.
+        N = 0.5 * (N + N.T)
+        form, error = self._form(N, L)
+        values, vectors = np.linalg.eigh(form)
+        bound = max(float(values[-1]), 0.0) * (1 + 8 * _EPS) + error
+        if bound < self.best.bound:
+            self.best = self.best._replace(N=N, L=L.copy(), bound=bound, values=values, vectors=vectors)
+        if not self.budget.spend() or self.best.bound <= self.target:
+            raise _Done
+        return values, vectors
+
+    def _form(self, N: np.ndarray, L: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return T + N + sum_k sym(svec(B_k) svec(L_k L_k')'), and a bound of all rounding errors about it."""
+        lift = self.quartic.lift
+        form = self.quartic.T + N
+        # What rounding leaves of the symmetrisation is not zero, and is charged.
+        error = self.quartic.rounding + float(np.linalg.norm(lift.symmetrised(N))) + 8 * _EPS * float(np.linalg.norm(N))
+        if len(L):
+            products = lift.vectors(L @ L.transpose(0, 2, 1))
+            terms = self.best.cuts.T @ products
+            form += 0.5 * (terms + terms.T)
+            sizes = np.einsum("kij,kij->k", L, L)
+            error += (L.shape[1] + len(L) + 8) * _EPS * float(np.sum(sizes))
+        return form, error + eigen_error(form)
+
+    def descend(self, temperature: float, steps: int) -> None:
+        """Minimise the smoothed bound from the best multipliers; the gradient in N, and so N, stays in its subspace."""
+        lift, D, cuts = self.quartic.lift, self.quartic.dimension, self.best.cuts
+
+        def smoothed(x: np.ndarray) -> tuple[float, np.ndarray]:
+            L = x[D * D :].reshape(self.best.L.shape)
+            values, vectors = self.look(x[: D * D].reshape(D, D), L)
+            total = float(np.exp((values - values[-1]) / temperature).sum())
+            density = _density(values, vectors, temperature)
+            gradient = [lift.project(density).ravel()]
+            if len(L):
+                gradient.append((2.0 * lift.matrices(cuts @ density) @ L).ravel())
+            value = float(values[-1]) + temperature * math.log(total)
+            return value / temperature, np.concatenate(gradient) / temperature
+
+        start = np.concatenate([self.best.N.ravel(), self.best.L.ravel()])
+        options = {"maxiter": steps, "maxcor": 15, "ftol": 1e-9}
+        minimize(smoothed, start, jac=True, method="L-BFGS-B", options=options)
+
+
+def _density(values: np.ndarray, vectors: np.ndarray, temperature: float) -> np.ndarray:
+    """Return the gradient of temperature * log sum exp(lambda / temperature): a matrix of trace 1."""
+    weights = np.exp((values - values[-1]) / temperature)
+    kept = weights > 1e-12
+    return (vectors[:, kept] * (weights[kept] / weights.sum())) @ vectors[:, kept].T

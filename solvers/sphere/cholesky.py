@@ -1,0 +1,95 @@
+"""Proofs for a stack whose matrices are formed one combination at a time: ||A||_2 <= theta by two Cholesky factors.
+
+Lanczos bounds ||A||_2 from below, however small its residual. If theta I - A and theta I + A both have a computed
+Cholesky factor, they are positive semidefinite but for rounding (Rump, 2006), and theta bounds it from above.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf
+
+from mopn.solvers.sphere.extremes import lanczos, lanczos_start
+from mopn.solvers.sphere.stack import MatrixFreeStack
+
+__all__ = ["MAX_SIGNED", "norm_bound", "proven_bound"]
+
+_EPS = float(np.finfo(float).eps)
+# Up to this many outputs p = 1 is proven by all sign vectors, 2^(m-1) of them.
+MAX_SIGNED = 6
+_LANCZOS_STEPS = 150
+
+
+def proven_bound(stack: MatrixFreeStack, p: float, tol: float) -> tuple[np.ndarray, float]:
+    """Find and bound max ||q(h)||_p over unit h: to about ``tol`` for p = inf, and for p = 1 with few outputs.
+
+    For p = inf every Gamma_c is bounded, for p = 1 every signed sum of them. For p = 2 the outputs are rotated, which
+    changes no ||q||_2, to the eigenvectors of the Gram matrix, and the bounds are added up in squares: exact where
+    one rotated form is all there is, as for two classes.
+
+    Parameters
+    ----------
+    stack : MatrixFreeStack
+    p : {1, 2, inf}
+    tol : float
+        Tolerance of the spectral norms, relative; half of it is aimed at, to leave room for rounding.
+
+    Returns
+    -------
+    H : ndarray of shape (k, d)
+        Dominant eigenvectors of the combinations that were bounded; the maximisers for p = inf and p = 1.
+    bound : float
+        ``inf`` for p = 1 with more than ``MAX_SIGNED`` outputs.
+    """
+    m, d = stack.shape
+    if p == 1 and m > MAX_SIGNED:
+        return np.zeros((0, d)), math.inf
+    W, tol = _combinations(stack, p), 0.5 * tol
+    H = lanczos(stack, W, lanczos_start(len(W), d), tol=0.2 * tol, max_steps=_LANCZOS_STEPS)
+    values = np.abs(np.einsum("kd,kd->k", stack.products(W, H), H))
+    if p == 2:
+        bounds = [_combination_bound(stack, w, value, tol) for w, value in zip(W, values, strict=True)]
+        # Computed eigenvectors are orthogonal up to m eps or so.
+        return H, float(np.linalg.norm(bounds)) * (1.0 + 10 * m * _EPS)
+    return H, max(_combination_bound(stack, w, float(values.max()), tol) for w in W)
+
+
+def _combinations(stack: MatrixFreeStack, p: float) -> np.ndarray:
+    m, _ = stack.shape
+    if p == math.inf:
+        return np.eye(m)
+    if p == 1:
+        return np.array([(1.0, *signs) for signs in itertools.product((1.0, -1.0), repeat=m - 1)])
+    return np.linalg.eigh(stack.gram())[1].T
+
+
+def _combination_bound(stack: MatrixFreeStack, w: np.ndarray, value: float, tol: float) -> float:
+    matrix, error = stack.combination(w)
+    return norm_bound(matrix, value, tol) + error
+
+
+def norm_bound(matrix: np.ndarray, value: float, tol: float) -> float:
+    """Return a proven upper bound of ||A||_2 for a symmetric matrix (d, d), given a lower bound of it.
+
+    The bound is ``value * (1 + tol)`` if that is one, and grows by steps if not.
+    """
+    d = len(matrix)
+    trivial = float(np.linalg.norm(matrix)) * (1 + d * d * _EPS)
+    excess = tol
+    while 0 < value * (1.0 + excess) < trivial:
+        theta = value * (1.0 + excess)
+        if _is_positive(theta, matrix, -1.0) and _is_positive(theta, matrix, 1.0):
+            # The trace of what was factorised, times (d + 2) eps, and the rounding of its diagonal.
+            return theta + (d + 4) * _EPS * (d * theta + float(np.abs(np.diag(matrix)).sum()))
+        excess *= 4.0
+    return trivial
+
+
+def _is_positive(theta: float, matrix: np.ndarray, sign: float) -> bool:
+    """Whether theta I + sign A has a computed Cholesky factor."""
+    shifted = np.array(matrix if sign > 0 else -matrix, order="F")
+    shifted[np.diag_indices(len(matrix))] += theta
+    return bool(dpotrf(shifted, lower=1, overwrite_a=1, clean=0)[1] == 0)

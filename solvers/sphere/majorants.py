@@ -1,0 +1,57 @@
+"""Majorants M_c of a stack: |h' Gamma_c h| <= h' M_c h for every h, with lambda_max(sum_c M_c) small.
+
+The matrix absolute values |Gamma_c| are majorants. In another metric, so are M_c = P^-1 |P Gamma_c P| P^-1 for every
+positive definite P. The largest eigenvalue of their sum is least where X = P^2 maximises the concave function
+sum_c ||P Gamma_c P||_* (nuclear norms) over X of trace 1: the gradient there is sum_c M_c, and X <- P (sum_c M_c) P is
+the multiplicative step towards a point where sum_c M_c has one eigenvalue on the range of X.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mopn.solvers.sphere.bounds import combination_error
+from mopn.solvers.sphere.stack import DenseStack
+
+__all__ = ["majorants"]
+
+# More steps gain little at the root, and lose below it.
+_STEPS = 4
+# A step decomposes m matrices: fewer steps where they are large.
+_WORK = 1e9
+# Part of the identity in X, so that P stays well conditioned.
+_FLOOR = 1e-6
+
+
+def majorants(stack: DenseStack) -> tuple[np.ndarray, float]:
+    """Return majorants (m, d, d), the best of the steps, and what rounding may lack to sum_c |h' Gamma_c h|."""
+    m, d = stack.shape
+    M, best, P = stack.moduli, _largest(stack.moduli), np.eye(d)
+    for _ in range(min(_STEPS, int(_WORK / (m * d**3)))):
+        R = np.sum(_moduli(P @ stack.matrices @ P), axis=0)
+        if not np.trace(R) > 0:
+            break
+        P, inverse = _roots(R / np.trace(R) + _FLOOR * np.eye(d))
+        candidates = inverse @ _moduli(P @ stack.matrices @ P) @ inverse
+        if _largest(candidates) < best:
+            M, best = candidates, _largest(candidates)
+    M = 0.5 * (M + M.transpose(0, 2, 1))
+    # Whatever they were computed from, M_c +- Gamma_c must be positive semidefinite: what lacks is charged.
+    lacks = [-np.linalg.eigvalsh(M + sign * stack.matrices)[:, 0] for sign in (1.0, -1.0)]
+    return M, float(np.sum(np.maximum(np.max(lacks, axis=0), 0.0))) + 2.0 * combination_error(DenseStack(M))
+
+
+def _largest(M: np.ndarray) -> float:
+    return float(np.linalg.eigvalsh(np.sum(M, axis=0))[-1])
+
+
+def _moduli(matrices: np.ndarray) -> np.ndarray:
+    values, vectors = np.linalg.eigh(matrices)
+    return (vectors * np.abs(values)[:, None, :]) @ vectors.transpose(0, 2, 1)
+
+
+def _roots(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the symmetric square root of a positive definite matrix, and its inverse."""
+    values, vectors = np.linalg.eigh(X)
+    roots = np.sqrt(np.maximum(values, np.finfo(float).tiny))
+    return (vectors * roots) @ vectors.T, (vectors / roots) @ vectors.T

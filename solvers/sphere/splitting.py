@@ -1,0 +1,113 @@
+"""The maximum for p = 2, proven to any precision: sums of squares, on parts of the sphere where one is not tight.
+
+A region whose bound is not tight is split by the sign of a quadratic h' B h with B = Gamma_c - t I, where t is the mean
+of q_c over the distribution that the relaxation imagines: were it a distribution of true units, the split would part
+them. Each part gains the term of its cut. The region of the largest bound goes first; at any limit the largest bound
+is a proof.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from mopn.solvers.sphere.refinement import refine
+from mopn.solvers.sphere.stack import DenseStack
+from mopn.solvers.sphere.sum_of_squares import Budget, Quartic, Region, relax
+
+__all__ = ["Split", "split_and_bound"]
+
+
+class Split(NamedTuple):
+    """Unit vectors (k, d) found, a proven bound, the root's multiplier N (D, D), and the decompositions spent."""
+
+    H: np.ndarray
+    bound: float
+    N: np.ndarray
+    looks: int
+
+
+def split_and_bound(
+    stack: DenseStack,
+    H: np.ndarray,
+    tol: float = 1e-4,
+    N: np.ndarray | None = None,
+    max_looks: int = 10_000,
+    max_time: float = math.inf,
+) -> Split:
+    """Maximise sqrt(sum_c (h' Gamma_c h)^2) over unit h.
+
+    Parameters
+    ----------
+    stack : DenseStack
+        Matrices Gamma (m, d, d), scaled to about 1; the work is O(d^6) a decomposition, so d is small.
+    H : ndarray of shape (k, d)
+        Unit vectors to start from; the best of them decides what is worth splitting.
+    tol : float
+        The bound may exceed the best value by this, relative.
+    N : ndarray of shape (D, D), optional
+        The multiplier of a similar stack, to start from.
+    max_looks, max_time : float
+        Limits on the decompositions and (between regions) the seconds.
+
+    Returns
+    -------
+    Split
+    """
+    began = time.perf_counter()
+    quartic, budget = Quartic(stack), Budget(max_looks)
+    H, values = refine(stack, H, 2)
+    best = float(values.max())
+
+    def solve(region: Region) -> Region:
+        nonlocal H, best
+        region = relax(quartic, region, _target(best, tol, quartic), budget)
+        new, values = refine(stack, region.starts(quartic.lift), 2)
+        H, best = np.vstack([H, new]), max(best, float(values.max()))
+        return region
+
+    root = solve(quartic.whole(N))
+    order = itertools.count()
+    heap: list[tuple[float, int, Region]] = [(-root.bound, next(order), root)]
+    while -heap[0][0] > _target(best, tol, quartic) and budget.spent < max_looks:
+        if time.perf_counter() - began >= max_time:
+            break
+        region = heap[0][2]
+        cut = _best_cut(quartic, region)
+        if cut is None:
+            break
+        heapq.heappop(heap)
+        for sign in (1.0, -1.0):
+            part = solve(region.cut(sign * cut, quartic, root.bound))
+            heapq.heappush(heap, (-part.bound, next(order), part))
+    return Split(H, math.sqrt(-heap[0][0]) + quartic.forming, root.N, budget.spent)
+
+
+def _target(best: float, tol: float, quartic: Quartic) -> float:
+    """Return the bound of the quartic at which nothing more is asked."""
+    return max(best * (1.0 + tol) - quartic.forming, 0.0) ** 2
+
+
+def _best_cut(quartic: Quartic, region: Region) -> np.ndarray | None:
+    """Return svec(Gamma_c - t I) for the output c whose split takes most of the density away from both parts.
+
+    A part on which h' B h >= 0 charges the negative part of the mean of (h' B h) hh'.
+    """
+    density = region.density()
+    means = quartic.vectors @ density  # svec of the mean of q_c hh'
+    centre = density @ quartic.identity  # svec of the mean of hh'
+    t = means @ quartic.identity
+    cuts = quartic.vectors - t[:, None] * quartic.identity
+    sizes = np.linalg.norm(cuts, axis=1)
+    alive = sizes > 1e-9 * np.linalg.norm(quartic.vectors)
+    if not alive.any():
+        return None
+    moments = quartic.lift.matrices((means - t[:, None] * centre)[alive] / sizes[alive, None])
+    values = np.linalg.eigvalsh(moments)
+    scores = np.minimum(np.where(values > 0, values, 0.0).sum(axis=1), -np.where(values < 0, values, 0.0).sum(axis=1))
+    return cuts[alive][int(np.argmax(scores))]

@@ -1,0 +1,72 @@
+"""Start vectors for refinement: many at once, spread over the sphere.
+
+The dominant eigenvectors of single Gamma_c (the l1 start of Blondel et al., NIPS 2017) serve one output each. The Gram
+starts serve all of them: their weights w make ||sum_c w_c Gamma_c||_F large, hence also its spectral norm, which is no
+less than 1 / sqrt(d) of it. Random starts find what both miss late in a fit.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mopn.solvers.sphere.extremes import dominant_eigenvectors, lanczos, lanczos_start
+from mopn.solvers.sphere.refinement import dual_vectors
+from mopn.solvers.sphere.stack import DenseStack, Stack
+
+__all__ = ["dominant_starts", "extreme_starts", "gram_starts", "random_starts"]
+
+_GRAM_STARTS = 5
+# Random starts take about so many operations, and are at most so many.
+_RANDOM_WORK, _RANDOM_STARTS = 1.5e6, 500
+
+
+def dominant_starts(stack: Stack, tol: float) -> np.ndarray:
+    """Return a dominant eigenvector of every Gamma_c (m, d): by Lanczos, or by ``eigh`` where the stack is dense."""
+    m, d = stack.shape
+    if not isinstance(stack, DenseStack):
+        return lanczos(stack, np.eye(m), lanczos_start(m, d), tol=tol)
+    values, vectors = stack.eigen
+    return vectors[np.arange(m), :, np.abs(values).argmax(axis=1)]
+
+
+def extreme_starts(stack: DenseStack) -> np.ndarray:
+    """Return the eigenvectors of the largest and of the smallest eigenvalue of every Gamma_c (2m, d)."""
+    _, vectors = stack.eigen
+    return np.concatenate([vectors[:, :, -1], vectors[:, :, 0]])
+
+
+def gram_starts(stack: Stack, p: float) -> np.ndarray:
+    """Return dominant eigenvectors (k, d) of combinations sum_c w_c Gamma_c of large Frobenius norm w'Mw.
+
+    M_ce = <Gamma_c, Gamma_e>. For p = 2 the w are the top eigenvectors of M; for p = 1 they are sign vectors, from
+    the signs of those by single flips while w'Mw grows.
+    """
+    M = stack.gram()
+    _, vectors = np.linalg.eigh(M)
+    W = vectors[:, -_GRAM_STARTS:].T
+    if p == 1:
+        W = _flipped(M, dual_vectors(W, 1))
+    start = lanczos_start(len(W), stack.shape[1])
+    return dominant_eigenvectors(stack, W / math.sqrt(len(M)), start)
+
+
+def random_starts(stack: DenseStack) -> np.ndarray:
+    """Return fixed pseudo-random unit vectors (k, d), the same in every run: many where d is small, few elsewhere."""
+    _, d = stack.shape
+    H = lanczos_start(min(int(_RANDOM_WORK / d**3), _RANDOM_STARTS), d)
+    return H / np.linalg.norm(H, axis=1, keepdims=True)
+
+
+def _flipped(M: np.ndarray, S: np.ndarray) -> np.ndarray:
+    """Flip signs (k, m) one by one, the best flip of every row first, while s'Ms grows; distinct rows are returned."""
+    for _ in range(4 * len(M)):
+        # Flipping s_c changes s'Ms by 4 (M_cc - s_c (M s)_c).
+        gains = np.diag(M) - S * (S @ M)
+        best = gains.argmax(axis=1)
+        rows = np.flatnonzero(gains[np.arange(len(S)), best] > 1e-12 * np.trace(M))
+        if not len(rows):
+            break
+        S[rows, best[rows]] *= -1.0
+    return np.unique(S * S[:, :1], axis=0)
