@@ -23,7 +23,7 @@ from mopn.norms import NORMS
 from mopn.plotting import plot_convergence
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Print a row a fit, and write the plot."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="../shared/data", help="folder with the data sets (default ../shared/data)")
@@ -32,28 +32,35 @@ def main() -> None:
     parser.add_argument("--tol", type=float, default=1e-4, help="relative gap to reach (default 1e-4)")
     parser.add_argument("--max-time", type=float, default=120.0, help="seconds a fit (default 120)")
     parser.add_argument("--out", type=Path, default=Path("results/certificates"))
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     args.out.mkdir(parents=True, exist_ok=True)
     print("set       norm     fraction  certified gap      time  rounds  units  status")
-    fig, axes = plt.subplots(1, len(args.sets), figsize=(4 * len(args.sets), 3.6), layout="constrained", squeeze=False)
-    for name, ax in zip(args.sets, axes[0], strict=True):
-        X, y = load(name, args.data)
-        runs = {}
-        for norm in NORMS:
-            for fraction in args.fractions:
-                runs[f"{norm}, {fraction:g}"] = result = prove(
-                    *_training_half(X, y), norm, fraction, args.tol, args.max_time
-                )
-                print(
-                    f"{name:9s} {norm:8s} {fraction:8g} {result.gap / result.fun:14.2e} {result.time:7.2f} s "
-                    f"{result.nit:7d} {len(result.basis):6d}  {result.status.name}",
-                    flush=True,
-                )
-        plot_convergence(runs, x="time", y="relative_gap", ax=ax)
-        ax.set_xscale("log")
-        ax.set_title(name)
+    fig, axes = plt.subplots(
+        len(args.fractions), len(args.sets), figsize=(3.6 * len(args.sets), 3.2 * len(args.fractions)),
+        layout="constrained", squeeze=False,
+    )  # fmt: skip
+    for column, name in enumerate(args.sets):
+        data = split(*load(name, args.data), 0)
+        for row, fraction in enumerate(args.fractions):
+            runs = {}
+            for norm in NORMS:
+                result = prove(data.X_train, data.y_train, norm, fraction, args.tol, args.max_time)
+                print_row(name, norm, fraction, result)
+                runs[norm] = result
+            ax = plot_convergence(runs, x="time", y="relative_gap", ax=axes[row, column])
+            ax.set_xscale("log")
+            ax.set_title(f"{name}, {fraction:g} strength_max")
     fig.savefig(args.out / "certificates.png", dpi=120)
     print(f"\nwritten: {args.out / 'certificates.png'}")
+
+
+def print_row(name: str, norm: str, fraction: float, result: mopn.Result) -> None:
+    """Print what was proven, and in what time."""
+    print(
+        f"{name:9s} {norm:8s} {fraction:8g} {result.gap / result.fun:14.2e} {result.time:7.2f} s "
+        f"{result.nit:7d} {len(result.basis):6d}  {result.status.name}",
+        flush=True,
+    )
 
 
 def prove(X, y, norm: str, fraction: float, tol: float, max_time: float) -> mopn.Result:
@@ -62,11 +69,6 @@ def prove(X, y, norm: str, fraction: float, tol: float, max_time: float) -> mopn
     problem = mopn.NetworkProblem(X, y, norm=norm, strength=fraction * limit, augment=True)
     solver = mopn.solvers.ConditionalGradient(refit="full", oracle="exact")
     return mopn.minimize(problem, solver, tol=tol, max_time=max_time)
-
-
-def _training_half(X, y):
-    data = split(X, y, 0)
-    return data.X_train, data.y_train
 
 
 if __name__ == "__main__":

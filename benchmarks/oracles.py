@@ -41,7 +41,7 @@ class Recording(NamedTuple):
     rows: np.ndarray
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Print both tables, and write the figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="../shared/data", help="folder with the data sets (default ../shared/data)")
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10, help="gradients a fit, evenly spread (default 10)")
     parser.add_argument("--max-time", type=float, default=20.0, help="seconds a fit (default 20)")
     parser.add_argument("--out", type=Path, default=Path("results/oracles"))
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     args.out.mkdir(parents=True, exist_ok=True)
     ratios: dict[tuple[str, str], np.ndarray] = {}
     print("set       norm     round      value  bound/value - 1     work     time")

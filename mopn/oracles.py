@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,9 +28,11 @@ CHOLESKY_LIMIT = 3000
 SUM_OF_SQUARES_LIMIT = 65
 # One step decomposes such a matrix; the steps of a call are bounded by D^3 and an overhead, whatever the machine's
 # speed.
-_WORK, _OVERHEAD = 1e11, 1e6
-# method "auto" proves what it finds up to this d.
-_AUTO_EXACT = 26
+_WORK, _OVERHEAD = 4e11, 1e7
+# What a proof may cost while the gap is wide: this work, and this part of the nodes of branch and bound.
+_ROUND_WORK, _ROUND_NODES = 2e8, 0.03
+# method "auto" proves what it finds up to this d, and under l1/linf where all sign vectors are as little work as this.
+_AUTO_EXACT, _AUTO_WORK = 26, 1e8
 # Value and bound meet when they agree to this, relative; it leaves room for the rounding errors in the bound.
 _MEET = 1e-6
 _SAME_DIRECTION = 0.98
@@ -66,6 +68,14 @@ class Atoms:
     work: int = 0
 
 
+class _Proof(NamedTuple):
+    """Unit vectors (k, d) found on the way, the bound, and the work."""
+
+    H: np.ndarray
+    bound: float
+    work: int = 0
+
+
 @dataclass(frozen=True)
 class BasisOracle:
     """Oracle made by :func:`basis_oracle`; call it on a stack Gamma (m, d, d)."""
@@ -79,7 +89,10 @@ class BasisOracle:
     _warm: dict[str, np.ndarray] = field(default_factory=dict, compare=False, repr=False)
 
     def __call__(
-        self, gammas: np.ndarray | DenseStack | GradientForms, precision: float | None = None, share: float = 1.0
+        self,
+        gammas: np.ndarray | DenseStack | GradientForms,
+        precision: float | None = None,
+        patience: float = math.inf,
     ) -> Atoms:
         """Select units for symmetric matrices Gamma (m, d, d), or for the forms of a gradient.
 
@@ -89,35 +102,35 @@ class BasisOracle:
         precision : float, optional
             How far the bound may exceed the best value, relative, before more is spent on it; default ``tol``, for
             l1/l2 1e-4.
-        share : float, default 1
-            Share of the limits on a proof that may be spent. Below 1, no matrices are factorised for large d.
+        patience : float, default inf
+            Seconds that a proof may take, within the oracle's own limits; 0 for as little, in steps and nodes, as a
+            round of a fit is worth.
         """
         stack, scale = self._prepare(gammas).scaled()
         default = _DEFAULT_FOR_TWO if self.norm.exponent == 2 else 0.0
         precision = max(self.tol, default if precision is None else min(precision, 1.0))
-        H, values, bound, work = self._maximise(stack, self._resolve(stack), precision, share)
+        H, values, bound, work = self._maximise(stack, self._resolve(stack), precision, patience)
         H, values = _distinct(H, values)
         return Atoms(H, values * scale, bound * scale, bool(bound <= values[0] * (1.0 + _MEET)), work)
 
     def _maximise(
-        self, stack: Any, method: str, precision: float, share: float
+        self, stack: Any, method: str, precision: float, patience: float
     ) -> tuple[np.ndarray, np.ndarray, float, int]:
         """Return unit vectors, their values, a proven bound, and the work of its proof."""
-        p, work = self.norm.exponent, 0
+        p = self.norm.exponent
         if method == "enumerate":
             h, bound = enumerate_signs(stack)
-            return h[None], np.linalg.norm(stack.forms(h[None]), p, axis=1), bound, work
+            return h[None], np.linalg.norm(stack.forms(h[None]), p, axis=1), bound, 0
         bound = stack.bound(p)
         H = self._starts(stack, method)
         values = np.linalg.norm(stack.forms(H), p, axis=1)
         if method in ("refine", "exact") and not (p == math.inf or stack.shape[0] == 1):
             H, values = self._refine(stack, H)
-        if method == "exact" and bound > values.max() * (1.0 + precision):
-            new, tight, work = self._tighten(stack, H, values, precision, share)
-            H = np.vstack([H, new])
-            values = np.linalg.norm(stack.forms(H), p, axis=1)
-            bound = min(bound, tight)
-        return H, values, bound, work
+        if method != "exact" or bound <= values.max() * (1.0 + precision):
+            return H, values, bound, 0
+        proof = self._prove(stack, H, values, precision, patience)
+        H = np.vstack([H, proof.H])
+        return H, np.linalg.norm(stack.forms(H), p, axis=1), min(bound, proof.bound), proof.work
 
     def _refine(self, stack: Any, H: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Refine all starts roughly, and the best distinct ones to the end."""
@@ -125,31 +138,23 @@ class BasisOracle:
         best, best_values = refine(stack, H[:_REFINED], self.norm.exponent, tol=self.tol)
         return np.vstack([best, H[_REFINED:]]), np.concatenate([best_values, values[_REFINED:]])
 
-    def _tighten(
-        self, stack: Any, H: np.ndarray, values: np.ndarray, precision: float, share: float
-    ) -> tuple[np.ndarray, float, int]:
-        """Close the gap between value and bound; return new unit vectors, a bound and the work."""
+    def _prove(self, stack: Any, H: np.ndarray, values: np.ndarray, precision: float, patience: float) -> _Proof:
+        """Close the gap between value and bound, as far as the limits allow."""
         p, (_, d) = self.norm.exponent, stack.shape
+        final, seconds = patience > 0, min(self.max_time, patience or math.inf)
         if not isinstance(stack, DenseStack):
-            new, bound = proven_bound(stack, p, precision) if share >= 1.0 else (H[:0], math.inf)
-            return new, bound, 0
+            return _Proof(*proven_bound(stack, p, precision)) if final else _Proof(H[:0], math.inf)
         if p == 1:
-            h, bound, nodes = branch_and_bound(
-                stack,
-                H[[np.argmax(values)]],
-                tol=precision,
-                max_nodes=math.ceil(share * self.max_nodes),
-                max_time=self.max_time,
-            )
-            return h[None], bound, nodes
-        if p == math.inf or d > SUM_OF_SQUARES_LIMIT:
-            return H[:0], math.inf, 0
-        looks = int(share * _WORK / ((d * (d + 1) / 2) ** 3 + _OVERHEAD))
-        split = split_and_bound(
-            stack, H, precision, self._warm.get("N"), max_looks=max(looks, _MIN_LOOKS), max_time=self.max_time
-        )
+            nodes = self.max_nodes if final else math.ceil(_ROUND_NODES * self.max_nodes)
+            best = H[[np.argmax(values)]]
+            h, bound, nodes = branch_and_bound(stack, best, precision, max_nodes=nodes, max_time=seconds)
+            return _Proof(h[None], bound, nodes)
+        looks = int((_WORK if final else _ROUND_WORK) / ((d * (d + 1) / 2) ** 3 + _OVERHEAD))
+        if p == math.inf or d > SUM_OF_SQUARES_LIMIT or looks < _MIN_LOOKS:
+            return _Proof(H[:0], math.inf)
+        split = split_and_bound(stack, H, precision, self._warm.get("N"), max_looks=looks, max_time=seconds)
         self._warm["N"] = split.N
-        return split.H, split.bound, split.looks
+        return _Proof(split.H, split.bound, split.looks)
 
     def _prepare(self, gammas: Any) -> Any:
         if isinstance(gammas, DenseStack):
@@ -174,7 +179,8 @@ class BasisOracle:
             return "exact" if d <= CHOLESKY_LIMIT and (single or m == 2) else "power" if single else "refine"
         if single:
             return "eigh"
-        return "exact" if d <= _AUTO_EXACT else "refine"
+        few_signs = self.norm.exponent == 1 and 2.0**m * d**3 <= _AUTO_WORK
+        return "exact" if d <= _AUTO_EXACT or few_signs else "refine"
 
     def _starts(self, stack: Any, method: str) -> np.ndarray:
         """Return start vectors (k, d): the dominant eigenvectors of the Gamma_c, and more where they are refined."""
@@ -208,7 +214,8 @@ def basis_oracle(
         ``"exact"`` proves what ``"refine"`` finds, and finds more: by branch and bound for l1/linf (d <= 500), by
         sums of squares on parts of the sphere for l1/l2 (d <= 65; beyond, by eigenvalues alone). For d up to 3000
         Cholesky factors prove l1, l1/linf with at most 6 outputs, and l1/l2 with two classes.
-        ``"auto"`` is ``"exact"`` up to d = 26 and for l1 and two outputs up to d = 3000, else ``"refine"``.
+        ``"auto"`` is ``"exact"`` up to d = 26, for l1 and for two outputs up to d = 3000, and for l1/linf with few
+        outputs; else ``"refine"``.
     tol : float, default 1e-6
         The tolerance epsilon of power and refinement iterations, relative.
     max_nodes : int, default 1_500_000

@@ -26,8 +26,6 @@ _LOOSENESS = 0.1
 _POLISH = 5
 # The last measurement need not be tighter than what the run has proven already.
 _FINAL_PRECISION = 1e-2
-# While the gap is wide, a proof may cost this share of the oracle's limits; all of them once only the proof is missing.
-_SHARE = 0.03
 # Units added a round, by default, when their number is free.
 _ATOMS = 5
 # Every refit aims at a gap that is smaller by this, at least, than the last one aimed at.
@@ -59,7 +57,7 @@ class _UnitByUnit(Solver):
 
     def measure(self, problem: Any, point: Any) -> Measure:
         """Objective and proven gap, by this solver's own oracle; tighter bounds of the run itself stay valid."""
-        return problem.measure(point, self.oracle, _FINAL_PRECISION, _SHARE)
+        return problem.measure(point, self.oracle, _FINAL_PRECISION, patience=0.0)
 
     def _is_full(self, network: Any, monitor: Monitor) -> bool:
         return self.max_units is not None and max(network.n_units, monitor.nit) >= self.max_units
@@ -122,7 +120,7 @@ class ConditionalGradient(_UnitByUnit):
             residual = problem.residual(network)  # G = dF/dO
             monitor.check_finite(residual.fun)
             # New units, and a proven bound on all units.
-            selection = _select(problem, network, residual, oracle, estimate, monitor.tol)
+            selection = _select(problem, network, residual, oracle, estimate, monitor)
             self._record(problem, network, residual, selection, monitor)
             # The next refit aims at the gap that is left, and lower where the last one did not make it fall.
             estimate, aim = selection.estimate, max(min(selection.estimate, _FALL * aim), monitor.tol)
@@ -132,7 +130,7 @@ class ConditionalGradient(_UnitByUnit):
         if self.refit != "none":
             network = self._polish(problem, network, monitor)
             residual = problem.residual(network)
-            selection = _select(problem, network, residual, oracle, estimate, monitor.tol)
+            selection = _select(problem, network, residual, oracle, estimate, monitor)
             self._record(problem, network, residual, selection, monitor)
         monitor.stop(Status.MAX_UNITS)
 
@@ -267,20 +265,20 @@ class _Selection(NamedTuple):
     final: bool
 
 
-def _select(problem: Any, network: Any, residual: Any, oracle: Any, estimate: float, tol: float) -> _Selection:
+def _select(problem: Any, network: Any, residual: Any, oracle: Any, estimate: float, monitor: Monitor) -> _Selection:
     """Select units with a bound no tighter than the gap of the round before makes worth while.
 
     All of the oracle's limits may be spent on the proof once nothing else is missing: the estimate is well below
     ``tol``, or below it and no longer falling fast.
     """
-    before = estimate
-    atoms = problem.lmo(residual, oracle, precision=max(estimate, tol), share=_SHARE)
+    before, tol = estimate, monitor.tol
+    atoms = problem.lmo(residual, oracle, precision=max(estimate, tol), patience=0.0)
     estimate = _relative_gap(problem, network, residual, atoms.values[0])
     ready = estimate <= 0.5 * tol or 0.5 * before < estimate <= tol
     if not ready or _relative_gap(problem, network, residual, atoms.bound) <= tol:
         return _Selection(atoms, estimate, False)
     precision = _deciding_precision(problem, network, residual, atoms, tol)
-    atoms = problem.lmo(residual, oracle, precision=precision, share=1.0)
+    atoms = problem.lmo(residual, oracle, precision=precision, patience=monitor.left)
     estimate = _relative_gap(problem, network, residual, atoms.values[0])
     return _Selection(atoms, estimate, estimate <= tol)
 

@@ -150,6 +150,11 @@ class Monitor:
         """Seconds since the start, without callbacks and printing."""
         return time.perf_counter() - self._began - self._paused
 
+    @property
+    def left(self) -> float:
+        """Seconds until the time limit."""
+        return max(self.max_time - self.elapsed, 0.0)
+
     def __call__(self, point: Any, fun: float, gap: float = math.inf, **columns: float) -> None:
         """Record one iteration; raises ``StopIteration`` when the run is over."""
         now = self.elapsed
@@ -210,8 +215,7 @@ class Monitor:
 
     def solve(self, problem: Any, solver: Solver, *, start: Any, tol: float, max_iter: int) -> Result:
         """Run a solver on a subproblem within this run's time; a Ctrl-C in it ends this run at its next iteration."""
-        left = max(self.max_time - self.elapsed, 0.0)
-        result = minimize(problem, solver, start=start, tol=tol, max_iter=max_iter, max_time=left)
+        result = minimize(problem, solver, start=start, tol=tol, max_iter=max_iter, max_time=self.left)
         if result.status in (Status.INTERRUPTED, Status.FAILED):
             self._pending, self.error = result.status, result.error
         return result

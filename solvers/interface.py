@@ -112,11 +112,11 @@ class Atomic(Problem, Protocol):
         """Objective (``fun``) of a network, and the loss gradient at its outputs."""
         ...
 
-    def lmo(self, residual: Any, oracle: Any, precision: float | None, share: float) -> Any:
+    def lmo(self, residual: Any, oracle: Any, precision: float | None, patience: float) -> Any:
         """Return atoms: the best units for a gradient, and a bound on all of them.
 
-        The bound should exceed the best value by ``precision`` at most, relative; ``share`` is how much of the
-        oracle's limits it may cost.
+        The bound should exceed the best value by ``precision`` at most, relative; ``patience`` is the
+        seconds that it may cost, 0 for as little as a round is worth.
         """
         ...
 

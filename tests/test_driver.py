@@ -165,12 +165,12 @@ def test_a_failing_routine_keeps_the_best_point(monkeypatch):
     lmo = problem.lmo
     calls = 0
 
-    def failing(residual, oracle, precision=None, share=1.0):
+    def failing(residual, oracle, precision=None, patience=np.inf):
         nonlocal calls
         calls += 1
         if calls == 3:
             raise np.linalg.LinAlgError("no convergence")
-        return lmo(residual, oracle, precision, share)
+        return lmo(residual, oracle, precision, patience)
 
     monkeypatch.setattr(problem, "lmo", failing)
     result = mopn.minimize(problem, ConditionalGradient(), tol=0, max_iter=50)

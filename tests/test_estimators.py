@@ -429,7 +429,8 @@ def test_large_data_are_not_merged_but_the_objective_is_the_same(monkeypatch, cl
     twice = np.tile(np.arange(60), 2)
     merged = few(cls, max_units=3).fit(X[twice], y[twice])
     monkeypatch.setattr(targets, "MERGE_LIMIT", 10)
-    assert few(cls, max_units=3).fit(X[twice], y[twice]).objective_ == pytest.approx(merged.objective_, rel=1e-6)
+    # Sums in another order move every unit by the oracle's tolerance, 1e-6.
+    assert few(cls, max_units=3).fit(X[twice], y[twice]).objective_ == pytest.approx(merged.objective_, rel=1e-5)
 
 
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array, sparse.csc_array])

@@ -179,14 +179,14 @@ class NetworkProblem:
         residual: Residual,
         oracle: str | BasisOracle = "auto",
         precision: float | None = None,
-        share: float = 1.0,
+        patience: float = math.inf,
     ) -> Atoms:
         """Select units for a gradient, with a proven bound on every unit.
 
-        ``precision`` says how far, relative, the bound may exceed what is found; tight bounds cost more. ``share`` is
-        how much of its limits the oracle may spend on the proof.
+        ``precision`` says how far, relative, the bound may exceed what is found; tight bounds cost more.
+        ``patience`` is how many seconds the proof may take; 0 for as little as a round of a fit is worth.
         """
-        return self.oracle(oracle)(GradientForms(self.kernel, self.design, residual.gradient), precision, share)
+        return self.oracle(oracle)(GradientForms(self.kernel, self.design, residual.gradient), precision, patience)
 
     def useful_units(self, atoms: Atoms, most: int) -> np.ndarray:
         """Return the best atoms, at most so many, that are worth their penalty; at least the best one."""
@@ -212,12 +212,12 @@ class NetworkProblem:
         network: Network,
         oracle: str | BasisOracle = "auto",
         precision: float | None = None,
-        share: float = 1.0,
+        patience: float = math.inf,
     ) -> Measure:
         """Objective and proven gap, from scratch."""
         fresh = self.network(network.basis, network.weights)
         residual = self.residual(fresh)
-        return Measure(residual.fun, self.gap(fresh, residual, self.lmo(residual, oracle, precision, share).bound))
+        return Measure(residual.fun, self.gap(fresh, residual, self.lmo(residual, oracle, precision, patience).bound))
 
     def check_certificate(self, tol: float) -> None:
         """Raise if a run is to stop on a gap and none can be known."""
@@ -256,7 +256,8 @@ class NetworkProblem:
     def strength_max(self, oracle: str | BasisOracle = "auto") -> float:
         """Proven upper bound of the smallest strength whose solution is zero: the dual norm of the gradient at 0.
 
-        Exact (up to rounding) where the oracle is: l1 with d <= 500, l1/linf by ``"enumerate"`` or ``"exact"``.
+        Exact (up to rounding) where the oracle is: l1 with d <= 3000, l1/linf by ``"enumerate"`` or ``"exact"``; within
+        1e-4 for l1/l2 by ``"exact"``.
         """
         return self.lmo(self.residual(self.start()), oracle).bound
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-import time
 from typing import NamedTuple
 
 import numpy as np
@@ -53,14 +52,13 @@ def split_and_bound(
     N : ndarray of shape (D, D), optional
         The multiplier of a similar stack, to start from.
     max_looks, max_time : float
-        Limits on the decompositions and (between regions) the seconds.
+        Limits on the decompositions and the seconds.
 
     Returns
     -------
     Split
     """
-    began = time.perf_counter()
-    quartic, budget = Quartic(stack), Budget(max_looks)
+    quartic, budget = Quartic(stack), Budget(max_looks, max_time)
     H, values = refine(stack, H, 2)
     best = float(values.max())
 
@@ -74,9 +72,7 @@ def split_and_bound(
     root = solve(quartic.whole(N))
     order = itertools.count()
     heap: list[tuple[float, int, Region]] = [(-root.bound, next(order), root)]
-    while -heap[0][0] > _target(best, tol, quartic) and budget.spent < max_looks:
-        if time.perf_counter() - began >= max_time:
-            break
+    while -heap[0][0] > _target(best, tol, quartic) and not budget.exhausted:
         region = heap[0][2]
         cut = _best_cut(quartic, region)
         if cut is None:

@@ -10,6 +10,7 @@ temperature * log sum exp(lambda / temperature); L-BFGS solves it with a tempera
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -106,15 +107,17 @@ class Region(NamedTuple):
 
 @dataclass
 class Budget:
-    """Decompositions of D x D matrices that are left."""
+    """Limits on the decompositions of D x D matrices and on the seconds."""
 
     looks: int
+    seconds: float = math.inf
     spent: int = field(default=0, init=False)
+    began: float = field(default_factory=time.perf_counter, init=False)
 
-    def spend(self) -> bool:
-        """Count one; say whether any are left."""
-        self.spent += 1
-        return self.spent < self.looks
+    @property
+    def exhausted(self) -> bool:
+        """Whether one of the limits is met."""
+        return self.spent >= self.looks or time.perf_counter() - self.began >= self.seconds
 
 
 class _Done(Exception):
@@ -139,13 +142,17 @@ def relax(quartic: Quartic, region: Region, target: float, budget: Budget) -> Re
     Region
         The same region; its bound is at most what it was.
     """
-    if budget.spent >= budget.looks:
+    if budget.exhausted and len(region.values):
         return region
     search = _Search(quartic, region, target, budget)
     cooling = _COOLING_OF_PARTS if len(region.cuts) else _COOLING
     try:
         search.look(region.N, region.L)
+        # Multipliers that are nearly right would be lost at a temperature above what their bound has in excess.
+        excess = search.best.bound / max(target, math.ulp(0.0)) - 1.0
         for temperature, steps in cooling:
+            if temperature > max(excess, _COLDEST):
+                continue
             search.descend(temperature * max(search.best.bound, math.ulp(0.0)), steps)
     except _Done:
         pass
@@ -168,7 +175,8 @@ class _Search:
         bound = max(float(values[-1]), 0.0) * (1 + 8 * _EPS) + error
         if bound < self.best.bound:
             self.best = self.best._replace(N=N, L=L.copy(), bound=bound, values=values, vectors=vectors)
-        if not self.budget.spend() or self.best.bound <= self.target:
+        self.budget.spent += 1
+        if self.budget.exhausted or self.best.bound <= self.target:
             raise _Done
         return values, vectors
 
