@@ -2,8 +2,8 @@
 
 max_h sum_c |h' Gamma_c h| = max over signs s of lambda_max(sum_c s_c Gamma_c). A node fixes the signs of the first j
 matrices; as |h' Gamma_c h| <= h' M_c h with a majorant M_c, lambda_max of the fixed part plus the sum of the free M_c
-bounds all of its leaves. Nodes are opened best first, a batch at a time, so that their eigenvalue
-problems are solved together. A node is its signs alone: memory is m bytes a node.
+bounds all of its leaves. Nodes are opened best first, a batch at a time, so that their eigenvalue problems are solved
+together. A node is its signs alone: memory is m bytes a node, and a little.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _BATCH = 32
 
 
 class _Children(NamedTuple):
-    """The two children of every node of a batch: signs (q, m), 0 where free, bounds (q,) and eigenvectors (q, d)."""
+    """The two children of every node of a batch: signs (q, m), 0 where free, matrices (q, d, d) and bounds (q,)."""
 
     signs: np.ndarray
+    matrices: np.ndarray
     bounds: np.ndarray
-    vectors: np.ndarray
 
 
 def branch_and_bound(
@@ -39,7 +39,6 @@ def branch_and_bound(
     tol: float = 1e-9,
     max_nodes: int = 100_000,
     max_time: float = math.inf,
-    target: float = 0.0,
 ) -> tuple[np.ndarray, float, int]:
     """Maximise sum_c |h' Gamma_c h| over unit h.
 
@@ -54,8 +53,6 @@ def branch_and_bound(
         covers them.
     max_nodes, max_time : float
         Limits on the nodes and the seconds. At a limit the best open bound is returned, which is still a proof.
-    target : float
-        Stop as soon as the bound is at most this.
 
     Returns
     -------
@@ -75,14 +72,13 @@ def branch_and_bound(
     heap: list[tuple[float, int, bytes]] = [(-math.inf, 0, root.tobytes())]
     closed = 0.0  # the largest bound among nodes that were pruned and among leaves
     nodes = 0
-    while heap:
-        top = max(-heap[0][0], closed, best)
-        if nodes >= max_nodes or time.perf_counter() - began >= max_time or top + slack <= target:
+    while heap and -heap[0][0] > best * (1.0 + tol):
+        if nodes >= max_nodes or time.perf_counter() - began >= max_time:
             break
         batch = [heapq.heappop(heap) for _ in range(min(_BATCH, len(heap)))]
         children = _branch(ordered, tails, np.array([np.frombuffer(signs, np.int8) for _, _, signs in batch]))
         nodes += len(children.bounds)
-        h, best = _improve(stack, children, h, best)
+        h, best = _improve(stack, children, h, best, tol)
         for signs, bound in zip(children.signs, children.bounds, strict=True):
             if bound <= best * (1.0 + tol) or signs[-1] != 0:
                 closed = max(closed, bound)
@@ -107,16 +103,18 @@ def _branch(ordered: DenseStack, tails: np.ndarray, signs: np.ndarray) -> _Child
     rows, depth = np.arange(len(signs)), np.repeat(depth, 2)
     signs[rows, depth] = np.where(rows % 2 == 0, 1, -1)
     matrices = ordered.combine(signs.astype(float)) + tails[depth + 1]
-    values, vectors = np.linalg.eigh(matrices)
-    return _Children(signs, values[:, -1], vectors[:, :, -1])
+    return _Children(signs, matrices, np.linalg.eigvalsh(matrices)[:, -1])
 
 
-def _improve(stack: DenseStack, children: _Children, h: np.ndarray, best: float) -> tuple[np.ndarray, float]:
-    """Refine the most promising eigenvector of a batch; every one of them is a candidate."""
-    values = np.abs(stack.forms(children.vectors)).sum(axis=1)
-    top = int(np.argmax(values))
-    refined, (value,) = refine(stack, children.vectors[top : top + 1], 1)
-    return (refined[0], float(value)) if value > best else (h, best)
+def _improve(
+    stack: DenseStack, children: _Children, h: np.ndarray, best: float, tol: float
+) -> tuple[np.ndarray, float]:
+    """Try top eigenvectors: that of the largest bound, refined, and that of every leaf, whose bound is attained."""
+    tried = (children.signs[:, -1] != 0) & (children.bounds > best * (1.0 + tol))
+    tried[np.argmax(children.bounds)] = True
+    H = np.linalg.eigh(children.matrices[tried])[1][:, :, -1]
+    refined, value = _best_of(stack, *refine(stack, H, 1))
+    return (refined, value) if value > best else (h, best)
 
 
 def _best_of(stack: DenseStack, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, float]:
