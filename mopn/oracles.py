@@ -153,7 +153,9 @@ class BasisOracle:
         if p == math.inf or d > SUM_OF_SQUARES_LIMIT or looks < _MIN_LOOKS:
             return _Proof(H[:0], math.inf)
         split = split_and_bound(stack, H, precision, self._warm.get("N"), max_looks=looks, max_time=seconds)
-        self._warm["N"] = split.N
+        if not final or math.isinf(patience):
+            # What a clock may have cut short must not change later answers.
+            self._warm["N"] = split.N
         return _Proof(split.H, split.bound, split.looks)
 
     def _prepare(self, gammas: Any) -> Any:

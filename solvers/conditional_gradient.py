@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
@@ -32,6 +33,9 @@ _ATOMS = 5
 _FALL = 0.7
 # How tight the bound of that proof may have to be, relative to the gap that is asked for.
 _LOOSEST, _TIGHTEST = 8.0, 0.01
+# A tight bound is overdue when the estimated gap is this part of that at the last one; such bounds may take this share
+# of the time.
+_OVERDUE, _OVERHEAD = 0.3, 0.2
 # A joint refit ends when ten iterations gain less than this, times the square of the relative gap aimed at: it may
 # be loose while the gap is wide, and must outrun the creeping end of L-BFGS when it is not.
 _JOINT_TOL = 1e-3
@@ -114,23 +118,24 @@ class ConditionalGradient(_UnitByUnit):
     def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
         """Select units, record the gap, refit or step; until the monitor ends the run."""
         problem.check_certificate(monitor.tol)
-        network, oracle, estimate, aim = start, problem.oracle(self.oracle), math.inf, math.inf
+        network, aim = start, math.inf
+        select = _Selector(problem, problem.oracle(self.oracle), monitor)
         improve = self._plain_step() if self.refit == "none" else self._refit
         while True:
             residual = problem.residual(network)  # G = dF/dO
             monitor.check_finite(residual.fun)
             # New units, and a proven bound on all units.
-            selection = _select(problem, network, residual, oracle, estimate, monitor)
+            selection = select(network, residual)
             self._record(problem, network, residual, selection, monitor)
             # The next refit aims at the gap that is left, and lower where the last one did not make it fall.
-            estimate, aim = selection.estimate, max(min(selection.estimate, _FALL * aim), monitor.tol)
+            aim = max(min(selection.estimate, _FALL * aim), monitor.tol)
             if self._is_full(network, monitor):
                 break
             network = improve(problem, network, residual, selection.atoms, monitor, aim).drop_zero_units()
         if self.refit != "none":
             network = self._polish(problem, network, monitor)
             residual = problem.residual(network)
-            selection = _select(problem, network, residual, oracle, estimate, monitor)
+            selection = select(network, residual)
             self._record(problem, network, residual, selection, monitor)
         monitor.stop(Status.MAX_UNITS)
 
@@ -265,30 +270,52 @@ class _Selection(NamedTuple):
     final: bool
 
 
-def _select(problem: Any, network: Any, residual: Any, oracle: Any, estimate: float, monitor: Monitor) -> _Selection:
-    """Select units with a bound no tighter than the gap of the round before makes worth while.
+class _Selector:
+    """Selects units, and decides what to pay for the bound on all units.
 
-    All of the oracle's limits may be spent on the proof once nothing else is missing: the estimate is well below
-    ``tol``, or below it and no longer falling fast.
+    While the gap is wide a bound costs little, and little more than the gap of the round before makes worth while. Once
+    the estimated gap has fallen well below that of the last tight bound, another is paid for, within a share of the
+    time of the run. All of the oracle's limits may be spent once nothing but the proof is missing: the estimate is well
+    below ``tol``, or below it and no longer falling fast.
     """
-    before, tol = estimate, monitor.tol
-    atoms = problem.lmo(residual, oracle, precision=max(estimate, tol), patience=0.0)
-    estimate = _relative_gap(problem, network, residual, atoms.values[0])
-    ready = estimate <= 0.5 * tol or 0.5 * before < estimate <= tol
-    if not ready or _relative_gap(problem, network, residual, atoms.bound) <= tol:
-        return _Selection(atoms, estimate, False)
-    precision = _deciding_precision(problem, network, residual, atoms, tol)
-    atoms = problem.lmo(residual, oracle, precision=precision, patience=monitor.left)
-    estimate = _relative_gap(problem, network, residual, atoms.values[0])
-    return _Selection(atoms, estimate, estimate <= tol)
+
+    def __init__(self, problem: Any, oracle: Any, monitor: Monitor) -> None:
+        self.problem, self.oracle, self.monitor = problem, oracle, monitor
+        self.estimate, self.tight, self.spent = math.inf, 1.0, 0.0
+
+    def __call__(self, network: Any, residual: Any) -> _Selection:
+        """Return the best units for a gradient."""
+        tol, before = self.monitor.tol, self.estimate
+        gap = partial(_relative_gap, self.problem, network, residual)
+        atoms = self.problem.lmo(residual, self.oracle, precision=max(before, tol), patience=0.0)
+        self.estimate = gap(atoms.values[0])
+        if gap(atoms.bound) <= tol:
+            return _Selection(atoms, self.estimate, False)
+        if self.estimate <= 0.5 * tol or 0.5 * before < self.estimate <= tol:
+            precision = _deciding_precision(gap, atoms.values[0], tol)
+            atoms = self.problem.lmo(residual, self.oracle, precision=precision, patience=self.monitor.left)
+            self.estimate = gap(atoms.values[0])
+            return _Selection(atoms, self.estimate, self.estimate <= tol)
+        if self.estimate <= _OVERDUE * self.tight and gap(atoms.bound) > 2.0 * self.estimate:
+            atoms = self._tightened(residual, atoms)
+        return _Selection(atoms, self.estimate, False)
+
+    def _tightened(self, residual: Any, atoms: Any) -> Any:
+        """Return the same atoms with a tighter bound: what depends on the clock must not change the run."""
+        patience = min(_OVERHEAD * self.monitor.elapsed - self.spent, self.monitor.left)
+        if patience <= 0:
+            return atoms
+        began = self.monitor.elapsed
+        bound = self.problem.lmo(residual, self.oracle, precision=self.estimate, patience=patience).bound
+        self.spent += self.monitor.elapsed - began
+        self.tight = self.estimate
+        return replace(atoms, bound=min(bound, atoms.bound))
 
 
-def _deciding_precision(problem: Any, network: Any, residual: Any, atoms: Any, tol: float) -> float:
+def _deciding_precision(gap: Callable[[float], float], value: float, tol: float) -> float:
     """Return how tight a bound proves the gap ``tol``: a power of 2 times it."""
     precision = _LOOSEST * tol
-    while precision > _TIGHTEST * tol:
-        if _relative_gap(problem, network, residual, atoms.values[0] * (1.0 + precision)) <= tol:
-            break
+    while precision > _TIGHTEST * tol and gap(value * (1.0 + precision)) > tol:
         precision *= 0.5
     return precision
 
