@@ -633,8 +633,16 @@ def test_the_best_network_is_kept_when_a_callback_fails(cls, validation_fraction
     assert np.isfinite(raw(model)).all()
 
 
+@pytest.fixture
+def sigint():
+    """Python's own handler, which a test run started in the background lacks."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("act", [lambda: signal.raise_signal(signal.SIGINT), lambda: fail(KeyboardInterrupt())])
-def test_the_best_network_is_kept_on_ctrl_c(act):
+def test_the_best_network_is_kept_on_ctrl_c(act, sigint):
     model = MultiOutputPNClassifier(callback=after(3, act))
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y_LABELS)
