@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from mopn.hessians import Hessian, Weighted
 from mopn.losses import Loss, get_loss
 from mopn.regularizers import Regularizer
 from mopn.validation import check_offset, check_sample_weight, check_targets
@@ -62,6 +63,11 @@ class DataFit:
         """F(O) and G = dF/dO (n, m)."""
         values, G = self.loss.value_gradient(self.y, self._shifted(O))
         return self._sum(values), G if self.weights is None else G * self.weights[:, None]
+
+    def hessian(self, O: np.ndarray) -> Hessian:  # noqa: E741
+        """Second derivative of F at O."""
+        hessian = self.loss.hessian(self.y, self._shifted(O))
+        return hessian if self.weights is None else Weighted(hessian, self.weights)
 
     def conjugate(self, G: np.ndarray) -> float:
         """F*(G); G in the domain up to rounding."""

@@ -14,11 +14,15 @@ from abc import ABC, abstractmethod
 import numpy as np
 from scipy.special import expit, xlogy
 
+from mopn.hessians import Diagonal, Hessian, Margins, Softmax
+
 __all__ = ["LOSSES", "Loss", "get_loss"]
 
 
 class Loss(ABC):
     """A loss; ``value`` (n,), ``value_gradient`` (n,) and (n, m), ``conjugate`` (n,), ``max_scale`` a number.
+
+    Outputs may be of either memory order; sums over the outputs are fastest where each output is contiguous.
 
     Attributes
     ----------
@@ -44,6 +48,18 @@ class Loss(ABC):
     @abstractmethod
     def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
         """Loss of every row (n,) and its gradient with respect to the outputs (n, m)."""
+
+    def hessian(self, y: np.ndarray, O: np.ndarray) -> Hessian:  # noqa: E741
+        """Second derivative with respect to the outputs, one of its generalised ones where it jumps.
+
+        Optional: Newton's methods need it, first-order ones do not.
+        """
+        raise NotImplementedError(f"the loss {self.name!r} has no hessian; use a first-order solver, FISTA for instance")
+
+    @property
+    def has_hessian(self) -> bool:
+        """Whether ``hessian`` is there."""
+        return type(self).hessian is not Loss.hessian
 
     @abstractmethod
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
@@ -72,35 +88,37 @@ class Logistic(Loss):
         return 0.5
 
     def value(self, y: np.ndarray, O: np.ndarray) -> np.ndarray:  # noqa: E741
-        _, _, largest, rest = self._exponentials(y, O)
-        return largest + np.log1p(rest)
+        _, excess, largest = self._exponentials(y, O)
+        return largest + np.log1p(excess)
 
     def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-        rows = np.arange(len(y))
-        P, top, largest, rest = self._exponentials(y, O)
-        P[rows, top] = 1.0
-        P /= (1.0 + rest)[:, None]
-        P[rows, y] = 0.0
-        P[rows, y] = -P.sum(axis=1)
-        return largest + np.log1p(rest), P
+        P, excess, largest = self._exponentials(y, O)
+        P /= (1.0 + excess)[:, None]
+        P[np.arange(len(y)), y] = -P.sum(axis=1)
+        return largest + np.log1p(excess), P
 
-    def _exponentials(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, ...]:  # noqa: E741
-        """Return E = exp(z - max z) of the margins z_c = cost + o_c - o_y (z_y = 0) without its largest term, 1.
+    def hessian(self, y: np.ndarray, O: np.ndarray) -> Softmax:  # noqa: E741
+        P, excess, largest = self._exponentials(y, O)
+        P[np.arange(len(y)), y] = np.exp(-largest)
+        P /= (1.0 + excess)[:, None]
+        return Softmax(P)
 
-        Also the largest term's column, max z, and the row sums of E. The term left out keeps, by log1p, the digits of
-        small losses.
+    def _exponentials(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # noqa: E741
+        """Return E = exp(z - max z) of the margins z_c = cost + o_c - o_y, with 0 in place of that of z_y = 0.
+
+        Also the sum of all exponentials minus 1, and max z >= 0. Where y has the largest margin, E holds the small
+        terms alone, which keeps the digits of small losses.
         """
         rows = np.arange(len(y))
         E = O - O[rows, y][:, None]
         if self.cost:
             E += self.cost
             E[rows, y] = 0.0
-        top = np.argmax(E, axis=1)
-        largest = E[rows, top]
+        largest = E.max(axis=1)
         E -= largest[:, None]
         np.exp(E, out=E)
-        E[rows, top] = 0.0
-        return E, top, largest, E.sum(axis=1)
+        E[rows, y] = 0.0
+        return E, E.sum(axis=1) + np.expm1(-largest), largest
 
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         rows = np.arange(len(y))
@@ -145,6 +163,12 @@ class SquaredHinge(Loss):
         Z[rows, y] = -Z.sum(axis=1)
         return value, Z
 
+    def hessian(self, y: np.ndarray, O: np.ndarray) -> Margins:  # noqa: E741
+        rows = np.arange(len(y))
+        H = np.where(1.0 + (O - O[rows, y][:, None]) > 0.0, 2.0, 0.0)
+        H[rows, y] = 0.0
+        return Margins(H, y)
+
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         rows = np.arange(len(y))
         terms = G * (0.25 * G - 1.0)
@@ -163,6 +187,9 @@ class Squared(Loss):
         R = O - y
         return 0.5 * np.einsum("ic,ic->i", R, R), R
 
+    def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
+        return Diagonal(np.ones_like(O))
+
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         return np.sum(G * (0.5 * G + y), axis=1)
 
@@ -178,6 +205,10 @@ class BinaryLogistic(Loss):
     def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
         margins = y * O
         return np.logaddexp(0.0, -margins).sum(axis=1), -y * expit(-margins)
+
+    def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
+        P = expit(O)
+        return Diagonal(P * (1.0 - P))
 
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         a = np.clip(-y * G, 0.0, 1.0)
@@ -201,6 +232,9 @@ class BinarySquaredHinge(Loss):
     def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
         Z = np.maximum(1.0 - y * O, 0.0)
         return np.einsum("ic,ic->i", Z, Z), -2.0 * y * Z
+
+    def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
+        return Diagonal(np.where(y * O < 1.0, 2.0, 0.0))
 
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         a = -y * G

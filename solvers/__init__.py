@@ -7,6 +7,7 @@ from mopn.solvers.conditional_gradient import GECO, ConditionalGradient
 from mopn.solvers.driver import Monitor, minimize
 from mopn.solvers.fista import FISTA
 from mopn.solvers.interface import Solver
+from mopn.solvers.interior_point import InteriorPoint
 from mopn.solvers.lbfgs import LBFGS
 from mopn.solvers.result import Result, Status, Trace
 
@@ -15,6 +16,7 @@ __all__ = [
     "GECO",
     "LBFGS",
     "ConditionalGradient",
+    "InteriorPoint",
     "Monitor",
     "Result",
     "Solver",

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from mopn.barriers import Barrier, make_barrier
 from mopn.datafit import DataFit
+from mopn.hessians import Hessian
 from mopn.losses import Loss
 from mopn.regularizers import Regularizer, SquaredL2, make_regularizer
 from mopn.solvers.interface import Evaluation, Measure
@@ -39,9 +41,9 @@ class OutputLayerProblem:
 
     Notes
     -----
-    The point is V flat, in C order. Oracles: ``composite``; ``dual`` unless the strength is 0, which admits no
-    certificate; ``gradient`` where R is smooth (``"squared-l2"``, or a strength of 0). Gaps take the outputs Phi V as
-    they were computed.
+    The point is V flat, in C order. Oracles: ``composite``; ``dual`` and ``barrier`` unless the strength is 0, which
+    admits no certificate; ``gradient`` where R is smooth (``"squared-l2"``, or a strength of 0). Gaps take the outputs
+    Phi V as they were computed.
     """
 
     def __init__(
@@ -78,8 +80,10 @@ class OutputLayerProblem:
     @property
     def oracles(self) -> frozenset[str]:
         """Names of the oracles offered."""
-        smooth = isinstance(self.regularizer, SquaredL2) or not self.regularizer.active
-        offered = {"composite": True, "dual": self.regularizer.active, "gradient": smooth}
+        active = self.regularizer.active
+        smooth = isinstance(self.regularizer, SquaredL2) or not active
+        barrier = active and self.fit.loss.has_hessian
+        offered = {"composite": True, "dual": active, "gradient": smooth, "barrier": barrier}
         return frozenset(name for name, there in offered.items() if there)
 
     @cached_property
@@ -113,7 +117,7 @@ class OutputLayerProblem:
 
     def image(self, x: np.ndarray) -> np.ndarray:
         """Return the outputs Phi V (n, m), without offset."""
-        return self.features @ x.reshape(self.shape)
+        return _outputs(self.features, x.reshape(self.shape))
 
     def smooth_value(self, image: np.ndarray) -> float:
         """F at the outputs."""
@@ -131,6 +135,14 @@ class OutputLayerProblem:
     def prox(self, x: np.ndarray, step: float) -> np.ndarray:
         """Prox of R (projection onto the ball)."""
         return self.regularizer.prox(x.reshape(self.shape), step).ravel()
+
+    def hessian(self, image: np.ndarray) -> LayerHessian:
+        """Second derivative of F with respect to V, at outputs."""
+        return LayerHessian(self.features, self.fit.hessian(image))
+
+    def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
+        """Return an interior-point state of R near V whose gap is about ``mu``; ``gradient`` is that of F at V."""
+        return make_barrier(self.regularizer, V, mu, gradient)
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective, where R is smooth."""
@@ -161,3 +173,25 @@ class OutputLayerProblem:
         error = (n + 3) * _EPS * math.sqrt(rows) * float(self._row_maxima @ np.abs(G).sum(axis=1))
         lower = self.fit.dual_value(G, self.regularizer.dual(pulled) + error, self.regularizer, search=search)
         return lower - self.fit.rounding(lower, lower, G)
+
+
+class LayerHessian:
+    """Phi' H Phi for the Hessian H of the losses at fixed outputs."""
+
+    def __init__(self, features: np.ndarray, hessian: Hessian) -> None:
+        self.features, self.hessian = features, hessian
+
+    def product(self, D: np.ndarray) -> np.ndarray:
+        """Return the product with a direction D (k, m)."""
+        return self.features.T @ self.hessian.product(_outputs(self.features, D))
+
+    def blocks(self) -> np.ndarray:
+        """Return Phi' diag(h_c) Phi for every output c, (m, k, k), where h_c holds the losses' own curvatures."""
+        transposed, weights = self.features.T, self.hessian.diagonal
+        weighted = np.empty_like(transposed)
+        return np.stack([np.multiply(transposed, h, out=weighted) @ self.features for h in weights.T])
+
+
+def _outputs(features: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """Return Phi V (n, m), each output contiguous: losses add up over the outputs, which is then fast."""
+    return (V.T @ features.T).T

@@ -1,0 +1,130 @@
+"""A primal-dual interior-point method with truncated Newton steps, for smooth losses with a norm as regulariser."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mopn.solvers.driver import Monitor
+from mopn.solvers.interface import Solver
+from mopn.solvers.linear_systems import BlockPreconditioner, conjugate_gradient
+from mopn.solvers.result import Status
+
+__all__ = ["InteriorPoint"]
+
+# The first level is this part of the gap at the start; levels then fall by this factor, where full steps are possible.
+_FIRST, _SHRINK = 0.1, 0.1
+# Sufficient decrease, and rounding errors of two values that are being compared, relative.
+_ARMIJO, _NOISE = 1e-4, 1e-13
+_MIN_STEP = 1e-8
+# The run has stalled when so many steps in a row were too short.
+_PATIENCE = 3
+
+
+@dataclass(frozen=True)
+class InteriorPoint(Solver):
+    """Primal-dual interior-point method, for refits to high accuracy on nearly collinear features.
+
+    Every step solves a Newton system by conjugate gradients (truncated Newton interior point, as Koh, Kim and Boyd,
+    2007, do for l1), preconditioned by the loss's curvature output by output. Neither the number of steps nor that of
+    conjugate gradient iterations depends much on how collinear the features are.
+
+    Parameters
+    ----------
+    cg_tol : float, default 0.02
+        A Newton system is solved to this residual, relative.
+    cg_iter : int, default 200
+        Largest number of iterations for one system.
+    """
+
+    cg_tol: float = 0.02
+    cg_iter: int = 200
+    needs: ClassVar[frozenset[str]] = frozenset({"barrier", "composite", "dual"})
+
+    def __post_init__(self) -> None:
+        if not 0 < self.cg_tol < 1:
+            raise ValueError(f"cg_tol must lie in (0, 1), got {self.cg_tol!r}")
+        if not self.cg_iter >= 1:
+            raise ValueError(f"cg_iter must be >= 1, got {self.cg_iter!r}")
+
+    def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
+        """Take Newton steps until the monitor ends the run."""
+        image = problem.image(start)
+        at = problem.smooth(image)
+        fun = at.value + problem.regularizer_value(start)
+        gap = fun - problem.dual_bound(at)
+        monitor(start, fun=fun, gap=gap, mu=math.nan, step=0.0, inner=0)
+        shape = problem.shape
+        mu = _FIRST * max(gap, abs(fun) * _NOISE) if math.isfinite(gap) else _FIRST * abs(fun)
+        barrier = problem.barrier(start.reshape(shape), mu, at.gradient.reshape(shape))
+        newton = _NewtonSystem(problem, self.cg_tol, self.cg_iter)
+        if not np.array_equal(barrier.V, start.reshape(shape)):
+            image = problem.image(barrier.V.ravel())
+            at = problem.smooth(image)
+        mu, short = mu / max(barrier.degree, 1), 0
+        while True:
+            quadratic, gradient = barrier.linearize(mu)
+            gradient = gradient + at.gradient.reshape(shape)
+            D = newton.solve(image, quadratic, -gradient)
+            step_image = problem.image(D.ravel())
+            slope = float(np.vdot(gradient, D))
+            step = _line_search(problem, image, step_image, at.value, barrier, D, slope)
+            short = short + 1 if step < _MIN_STEP else 0
+            both = barrier.advance(D, step)
+            image = image + step * step_image
+            at = problem.smooth(image)
+            x, fun = _rounded(problem, barrier, at.value)
+            monitor(x, fun=fun, gap=fun - problem.dual_bound(at), mu=mu, step=both, inner=newton.iterations)
+            if short == _PATIENCE:
+                monitor.stop(Status.STALLED)
+            mu = max(_SHRINK, (1.0 - both) ** 2) * barrier.complementarity
+
+
+def _line_search(
+    problem: Any, image: np.ndarray, step_image: np.ndarray, value: float, barrier: Any, D: np.ndarray, slope: float
+) -> float:
+    """Halve the step until the smooth part with the barrier decreases sufficiently."""
+    start, step = value + barrier.value(barrier.V), 1.0
+    while step >= _MIN_STEP:
+        new = problem.smooth_value(image + step * step_image) + barrier.value(barrier.V + step * D)
+        if new <= start + _ARMIJO * step * slope + _NOISE * abs(start):
+            break
+        step *= 0.5
+    return step
+
+
+def _rounded(problem: Any, barrier: Any, value: float) -> tuple[np.ndarray, float]:
+    """Return the point to report, with exact zeros if they do no harm, and its objective."""
+    inside, zeros = barrier.V.ravel(), barrier.rounded().ravel()
+    fun = value + problem.regularizer_value(inside)
+    fun_zeros = problem.smooth_value(problem.image(zeros)) + problem.regularizer_value(zeros)
+    return (zeros, fun_zeros) if fun_zeros <= fun else (inside, fun)
+
+
+class _NewtonSystem:
+    """Solves Newton systems; the blocks of the preconditioner are renewed when conjugate gradients slow down."""
+
+    def __init__(self, problem: Any, tol: float, max_iter: int) -> None:
+        self.problem, self.tol, self.max_iter = problem, tol, max_iter
+        self.blocks: np.ndarray | None = None
+        self.iterations, self.fresh, self.excess = 0, 0, 0
+
+    def solve(self, image: np.ndarray, quadratic: Any, force: np.ndarray) -> np.ndarray:
+        """Solve (hessian + quadratic) D = force."""
+        hessian = self.problem.hessian(image)
+        renewed = self.blocks is None or self.excess > self.problem.shape[0] / 2
+        if renewed:
+            self.blocks = hessian.blocks()
+        preconditioner = BlockPreconditioner(self.blocks, *quadratic)
+        D, self.iterations = conjugate_gradient(
+            lambda X: hessian.product(X) + quadratic.product(X), force, preconditioner, self.tol, self.max_iter
+        )
+        # Blocks cost as much as k / 2 iterations: that many more than with fresh ones are worth new ones.
+        if renewed:
+            self.fresh, self.excess = self.iterations, 0
+        else:
+            self.excess += max(self.iterations - self.fresh, 0)
+        return D

@@ -1,0 +1,92 @@
+"""Positive definite systems of Newton's method: conjugate gradients, and their preconditioner in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+__all__ = ["BlockPreconditioner", "conjugate_gradient"]
+
+# Added to the diagonal, relative: the blocks may be singular.
+_RIDGE = 1e-10
+
+
+def conjugate_gradient(
+    product: Callable[[np.ndarray], np.ndarray],
+    b: np.ndarray,
+    precondition: Callable[[np.ndarray], np.ndarray],
+    tol: float,
+    max_iter: int,
+) -> tuple[np.ndarray, int]:
+    """Solve A x = b for a positive semidefinite A, from x = 0; return x and the number of iterations.
+
+    The run ends when the residual is ``tol`` times b in the norm of the preconditioner, the one norm here that does
+    not depend on how the unknowns are scaled. Every iterate is a descent direction of x'Ax/2 - b'x.
+    """
+    x, r = np.zeros_like(b), b.copy()
+    z = precondition(r)
+    p, rho = z, float(np.vdot(r, z))
+    target = tol**2 * rho
+    for iteration in range(max_iter):
+        if not rho > target:
+            return x, iteration
+        q = product(p)
+        curvature = float(np.vdot(p, q))
+        if not curvature > 0:
+            return x, iteration
+        step = rho / curvature
+        x += step * p
+        r -= step * q
+        z = precondition(r)
+        rho, previous = float(np.vdot(r, z)), rho
+        p = z + (rho / previous) * p
+    return x, max_iter
+
+
+class BlockPreconditioner:
+    """Solves (B + diag(D) - sum_r e_r e_r' + z z') X = R for unknowns X (k, m), where B couples each column alone.
+
+    Parameters
+    ----------
+    blocks : ndarray of shape (m, k, k)
+        B, a symmetric matrix a column.
+    diagonal : ndarray of shape (k, m)
+        D > 0.
+    rows : ndarray of shape (k, m), optional
+        The vectors e_r, one within each row of X; together they must leave the matrix positive definite.
+    common : ndarray of shape (k, m), optional
+        The vector z.
+    """
+
+    def __init__(
+        self, blocks: np.ndarray, diagonal: np.ndarray, rows: np.ndarray | None, common: np.ndarray | None
+    ) -> None:
+        m, k, _ = blocks.shape
+        matrices = blocks.copy()
+        entries = np.arange(k)
+        matrices[:, entries, entries] *= 1.0 + _RIDGE
+        matrices[:, entries, entries] += diagonal.T
+        self.inverses = np.linalg.inv(matrices)
+        self.rows = self.capacitance = self.common = None
+        if rows is not None:
+            # Woodbury: the k vectors e_r meet in one k x k matrix.
+            S = np.eye(k) * (1.0 + _RIDGE) - np.einsum("rc,crq,qc->rq", rows, self.inverses, rows, optimize=True)
+            self.rows, self.capacitance = rows, np.linalg.inv(0.5 * (S + S.T))
+        if common is not None:
+            image = self(common)
+            self.common = image, 1.0 + float(np.vdot(common, image))
+
+    def __call__(self, R: np.ndarray) -> np.ndarray:
+        """Return X."""
+        X = self._solve_columns(R)
+        if self.rows is not None:
+            assert self.capacitance is not None
+            X += self._solve_columns(self.rows * (self.capacitance @ np.sum(self.rows * X, axis=1))[:, None])
+        if self.common is not None:
+            image, size = self.common
+            X -= image * (float(np.vdot(image, R)) / size)
+        return X
+
+    def _solve_columns(self, R: np.ndarray) -> np.ndarray:
+        return np.matmul(self.inverses, np.ascontiguousarray(R.T)[:, :, None])[:, :, 0].T.copy()
