@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,14 @@ class DataFit:
         self.y, self.n_outputs, self.classes = check_targets(y, n, self.loss)
         self.weights = check_sample_weight(sample_weight, n)
         self.offset = check_offset(offset, n, self.n_outputs)
+
+    def rows(self, rows: slice) -> DataFit:
+        """Return the sum over some samples."""
+        part = copy(self)
+        part.y = self.y[rows]
+        part.weights = None if self.weights is None else self.weights[rows]
+        part.offset = None if self.offset is None else self.offset[rows]
+        return part
 
     @property
     def smoothness(self) -> float:

@@ -54,6 +54,17 @@ class Design(ABC):
     def absolute(self) -> Design:
         """The design of the absolute values."""
 
+    @abstractmethod
+    def rows(self, rows: slice) -> Design:
+        """Return the design of some rows, dense ones without a copy."""
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Design]]:
+        """Cut the design into blocks of ``size`` rows."""
+        n = self.shape[0]
+        for first in range(0, n, size):
+            rows = slice(first, min(first + size, n))
+            yield rows, self if size >= n else self.rows(rows)
+
     @cached_property
     def row_products(self) -> np.ndarray:
         """<x_i, x_j> (n, n), kept: for few samples only."""
@@ -107,6 +118,9 @@ class DenseDesign(Design):
     def absolute(self) -> DenseDesign:
         return DenseDesign(np.abs(self.X))
 
+    def rows(self, rows: slice) -> DenseDesign:
+        return DenseDesign(self.X[rows])
+
 
 class SparseDesign(Design):
     """CSR or CSC data without duplicate entries; only the stored entries are ever touched."""
@@ -144,6 +158,13 @@ class SparseDesign(Design):
     def absolute(self) -> SparseDesign:
         return SparseDesign(abs(self.X))
 
+    @cached_property
+    def _by_rows(self) -> Any:
+        return self.X.tocsr()
+
+    def rows(self, rows: slice) -> SparseDesign:
+        return SparseDesign(self._by_rows[rows])
+
 
 class AugmentedDesign(Design):
     """[1, ..., 1, X] with ``ones`` leading 1-features, which are never stored."""
@@ -179,6 +200,9 @@ class AugmentedDesign(Design):
     @cached_property
     def absolute(self) -> AugmentedDesign:
         return AugmentedDesign(self.base.absolute, self.ones)
+
+    def rows(self, rows: slice) -> AugmentedDesign:
+        return AugmentedDesign(self.base.rows(rows), self.ones)
 
 
 def make_design(X: Any, ones: int = 0) -> Design:

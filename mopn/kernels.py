@@ -40,9 +40,27 @@ class Kernel(ABC):
     name: str
     ones: int
 
-    @abstractmethod
     def features(self, design: Design, H: np.ndarray) -> np.ndarray:
         """Return K(h_r, x_i), shape (n, k), for H (k, d)."""
+        P = design.project(H)
+        return self.features_of(design, H, P, out=P)
+
+    def products(self, design: Design, R: np.ndarray, H: np.ndarray) -> np.ndarray:
+        """Return (k, d), row r the product of h_r with the matrix Gamma of the column r of R (n, k).
+
+        Twice that is the gradient of sum_i R_ir K(h_r, x_i) with respect to h_r.
+        """
+        return self.products_of(design, R, H, design.project(H))
+
+    @abstractmethod
+    def features_of(
+        self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return ``features`` given the projections P = X H' (n, k)."""
+
+    @abstractmethod
+    def products_of(self, design: Design, R: np.ndarray, H: np.ndarray, P: np.ndarray) -> np.ndarray:
+        """Return ``products`` given the projections P, which are overwritten."""
 
     @abstractmethod
     def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
@@ -52,22 +70,16 @@ class Kernel(ABC):
     def inner_products(self, design: Design) -> np.ndarray:
         """Return (n, n): the inner products of the matrices Gamma that single samples stand for."""
 
-    @abstractmethod
-    def products(self, design: Design, R: np.ndarray, H: np.ndarray) -> np.ndarray:
-        """Return (k, d), row r the product of h_r with the matrix Gamma of the column r of R (n, k).
-
-        Twice that is the gradient of sum_i R_ir K(h_r, x_i) with respect to h_r.
-        """
-
 
 class Homogeneous(Kernel):
     """K(h, x) = <h, x>^2."""
 
     name, ones = "homogeneous", 1
 
-    def features(self, design: Design, H: np.ndarray) -> np.ndarray:
-        P = design.project(H)
-        return np.multiply(P, P, out=P)
+    def features_of(
+        self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        return np.multiply(P, P, out=out)
 
     def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
         return np.stack([design.gram(g) for g in np.ascontiguousarray(G.T)])
@@ -75,8 +87,8 @@ class Homogeneous(Kernel):
     def inner_products(self, design: Design) -> np.ndarray:
         return design.row_products**2
 
-    def products(self, design: Design, R: np.ndarray, H: np.ndarray) -> np.ndarray:
-        return design.adjoint(R * design.project(H))
+    def products_of(self, design: Design, R: np.ndarray, H: np.ndarray, P: np.ndarray) -> np.ndarray:
+        return design.adjoint(np.multiply(R, P, out=P))
 
 
 class Anova(Kernel):
@@ -84,12 +96,13 @@ class Anova(Kernel):
 
     name, ones = "anova", 2
 
-    def features(self, design: Design, H: np.ndarray) -> np.ndarray:
-        P = design.project(H)
-        np.multiply(P, P, out=P)
-        P -= design.project_squares(H * H)
-        P *= 0.5
-        return P
+    def features_of(
+        self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        features = np.multiply(P, P, out=out)
+        features -= design.project_squares(H * H)
+        features *= 0.5
+        return features
 
     def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
         stack = 0.5 * np.stack([design.gram(g) for g in np.ascontiguousarray(G.T)])
@@ -100,8 +113,8 @@ class Anova(Kernel):
     def inner_products(self, design: Design) -> np.ndarray:
         return 0.25 * (design.row_products**2 - design.squared_row_products)
 
-    def products(self, design: Design, R: np.ndarray, H: np.ndarray) -> np.ndarray:
-        return 0.5 * (design.adjoint(R * design.project(H)) - H * design.adjoint_squares(R))
+    def products_of(self, design: Design, R: np.ndarray, H: np.ndarray, P: np.ndarray) -> np.ndarray:
+        return 0.5 * (design.adjoint(np.multiply(R, P, out=P)) - H * design.adjoint_squares(R))
 
 
 KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (Homogeneous(), Anova())}

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from mopn.designs import AugmentedDesign, DenseDesign, Design, SparseDesign, make_design
+from mopn.designs import make_design
 from mopn.kernels import get_kernel
 from mopn.losses import get_loss
 
@@ -150,14 +148,13 @@ class Model:
             If X has another number of columns than in training, or NaN or infinity.
         """
         kernel = get_kernel(self.kernel)
-        design = make_design(X)
+        ones = kernel.ones if self.augment else 0
+        design = make_design(X, ones)
         n, d = design.shape
-        if d != self.n_features:
-            raise ValueError(f"X has {d} features, but the model was trained with {self.n_features}")
+        if d != self.basis.shape[1]:
+            raise ValueError(f"X has {d - ones} features, but the model was trained with {self.n_features}")
         out = np.empty((n, self.weights.shape[1]))
-        for rows, block in _blocks(design):
-            if self.augment:
-                block = AugmentedDesign(block, kernel.ones)
+        for rows, block in design.blocks(_BLOCK_ROWS):
             np.matmul(kernel.features(block, self.basis), self.weights, out=out[rows])
         out += self.offset
         return out
@@ -228,20 +225,6 @@ class Model:
                 classes=classes,
                 target=str(self.target),
             )
-
-
-def _blocks(design: Design) -> Iterator[tuple[slice, Design]]:
-    """Cut a design that ``make_design`` checked into blocks of rows."""
-    n = design.shape[0]
-    if n <= _BLOCK_ROWS:
-        yield slice(n), design
-        return
-    X = design.X  # type: ignore[attr-defined]
-    X = X.tocsr() if sparse.issparse(X) else X
-    wrap = SparseDesign if sparse.issparse(X) else DenseDesign
-    for first in range(0, n, _BLOCK_ROWS):
-        rows = slice(first, min(first + _BLOCK_ROWS, n))
-        yield rows, wrap(X[rows])
 
 
 def load(path: str | os.PathLike[str]) -> Model:

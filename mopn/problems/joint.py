@@ -21,6 +21,7 @@ from mopn.designs import Design
 from mopn.kernels import Kernel
 from mopn.network import Network
 from mopn.norms import Norm
+from mopn.problems.two_layers import TwoLayers
 from mopn.regularizers import Ball, Penalty
 from mopn.solvers.interface import Evaluation, Measure
 
@@ -43,8 +44,9 @@ class JointProblem:
     def __init__(
         self, design: Design, kernel: Kernel, fit: DataFit, regularizer: Ball | Penalty, network: Network
     ) -> None:
-        self.design, self.kernel, self.fit, self.regularizer = design, kernel, fit, regularizer
+        self.regularizer = regularizer
         self.directions = _make_directions(regularizer.norm, network.weights)
+        self.layers = TwoLayers(design, kernel, fit, self.directions.n_units)
         self._start = np.concatenate([self._lengths(network).ravel(), self.directions.start.ravel()])
         self._size = self.directions.n_units * design.shape[1]
 
@@ -53,12 +55,13 @@ class JointProblem:
         return network.basis[rows] * np.sqrt(sizes)[:, None]
 
     @property
-    def bounds(self) -> list[tuple[float | None, float | None]] | None:
-        """Bounds on the flat point, or None."""
-        box = self.directions.box
-        if box is None:
+    def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Lower and upper bounds on the flat point, or None."""
+        if self.directions.box is None:
             return None
-        return [(None, None)] * self._size + [(-box, box)] * self.directions.start.size
+        upper = np.full(self._start.size, np.inf)
+        upper[self._size :] = self.directions.box
+        return -upper, upper
 
     def start(self, start: Any = None) -> np.ndarray:
         """Return the point of the network that the problem was made around, or a flat point as it is."""
@@ -86,9 +89,7 @@ class JointProblem:
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective."""
         A, E = self.split(x)
-        features = self.kernel.features(self.design, A)
-        value, G = self.fit.value_gradient(features @ E)
-        gradient_A = 2.0 * self.kernel.products(self.design, G @ E.T, A)
+        value, gradient_A, gradient_E = self.layers.value_gradient(A, E)
         if isinstance(self.regularizer, Penalty):
             value += self.regularizer.strength * float(np.vdot(A, A))
             gradient_A += 2.0 * self.regularizer.strength * A
@@ -96,7 +97,7 @@ class JointProblem:
             # A = sqrt(radius) B / ||B||: the part of the gradient along A goes, the rest is scaled.
             along = float(np.vdot(gradient_A, A)) / max(self.regularizer.radius, np.finfo(float).tiny)
             gradient_A = (gradient_A - along * A) * self._scale(x[: self._size])
-        gradient_Z = self.directions.pull(x[self._size :], features.T @ G)
+        gradient_Z = self.directions.pull(x[self._size :], gradient_E)
         return Evaluation(value, np.concatenate([gradient_A.ravel(), gradient_Z.ravel()]))
 
     def measure(self, x: np.ndarray) -> Measure:

@@ -12,6 +12,7 @@ from mopn.barriers import Barrier, make_barrier
 from mopn.datafit import DataFit
 from mopn.hessians import Hessian
 from mopn.losses import Loss
+from mopn.network import layer_outputs
 from mopn.regularizers import Regularizer, SquaredL2, make_regularizer
 from mopn.solvers.interface import Evaluation, Measure
 
@@ -117,7 +118,7 @@ class OutputLayerProblem:
 
     def image(self, x: np.ndarray) -> np.ndarray:
         """Return the outputs Phi V (n, m), without offset."""
-        return _outputs(self.features, x.reshape(self.shape))
+        return layer_outputs(self.features, x.reshape(self.shape))
 
     def smooth_value(self, image: np.ndarray) -> float:
         """F at the outputs."""
@@ -183,15 +184,10 @@ class LayerHessian:
 
     def product(self, D: np.ndarray) -> np.ndarray:
         """Return the product with a direction D (k, m)."""
-        return self.features.T @ self.hessian.product(_outputs(self.features, D))
+        return self.features.T @ self.hessian.product(layer_outputs(self.features, D))
 
     def blocks(self) -> np.ndarray:
         """Return Phi' diag(h_c) Phi for every output c, (m, k, k), where h_c holds the losses' own curvatures."""
         transposed, weights = self.features.T, self.hessian.diagonal
         weighted = np.empty_like(transposed)
         return np.stack([np.multiply(transposed, h, out=weighted) @ self.features for h in weights.T])
-
-
-def _outputs(features: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """Return Phi V (n, m), each output contiguous: losses add up over the outputs, which is then fast."""
-    return (V.T @ features.T).T

@@ -10,6 +10,7 @@ from mopn.datafit import DataFit
 from mopn.designs import Design
 from mopn.kernels import Kernel
 from mopn.network import Network
+from mopn.problems.two_layers import TwoLayers
 from mopn.regularizers import Regularizer
 from mopn.solvers.interface import Evaluation, Measure
 
@@ -29,15 +30,16 @@ class UnitBallProblem:
     def __init__(
         self, design: Design, kernel: Kernel, fit: DataFit, regularizer: Regularizer, network: Network
     ) -> None:
-        self.design, self.kernel, self.fit, self.regularizer = design, kernel, fit, regularizer
-        self.n_units = len(network.basis)
+        self.regularizer = regularizer
+        self.n_units, self.n_inputs = network.basis.shape
+        self.layers = TwoLayers(design, kernel, fit, self.n_units)
         self._start = np.concatenate([network.basis.ravel(), network.weights.ravel()])
         # A guess; backtracking corrects it.
         self.curvature = fit.smoothness * fit.squared_length(design.squared_norms[:, None])
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return views H (k, d) and V (k, m) of a flat point."""
-        size = self.n_units * self.design.shape[1]
+        size = self.n_units * self.n_inputs
         return x[:size].reshape(self.n_units, -1), x[size:].reshape(self.n_units, -1)
 
     def start(self, start: Any = None) -> np.ndarray:
@@ -61,16 +63,12 @@ class UnitBallProblem:
 
     def smooth_value(self, image: np.ndarray) -> float:
         """F at (H, V)."""
-        H, V = self.split(image)
-        return self.fit.value(self.kernel.features(self.design, H) @ V)
+        return self.layers.value(*self.split(image))
 
     def smooth(self, image: np.ndarray) -> Evaluation:
         """F and its gradient at (H, V)."""
-        H, V = self.split(image)
-        features = self.kernel.features(self.design, H)
-        value, G = self.fit.value_gradient(features @ V)
-        gradient_H = 2.0 * self.kernel.products(self.design, G @ V.T, H)
-        return Evaluation(value, np.concatenate([gradient_H.ravel(), (features.T @ G).ravel()]))
+        value, gradient_H, gradient_V = self.layers.value_gradient(*self.split(image))
+        return Evaluation(value, np.concatenate([gradient_H.ravel(), gradient_V.ravel()]))
 
     def regularizer_value(self, x: np.ndarray) -> float:
         """R at a feasible V."""
