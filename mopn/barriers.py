@@ -22,14 +22,16 @@ __all__ = ["Barrier", "Quadratic", "make_barrier"]
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 # Multipliers go at most this part of the way to the edge of their cones.
 _TO_THE_EDGE = 0.99
+# Lengths of multipliers stay this part of the central path's distance away from 1.
+_NEAREST = 0.5
 # Weights whose bounds exceed them by more, relative, count as zero: those that stay press on theirs as mu goes to 0.
 _SLACK = 0.05
 # Newton's steps to the best bound of a row, and how near its distance from the weights must come.
-_ROOT_STEPS, _ROOT_TOL = 50, 1e-10
+_ROOT_STEPS, _ROOT_TOL = 50, 1e-12
 
 
 class Quadratic(NamedTuple):
-    """diag(D) - sum_r e_r e_r' + z z' over weights (k, m): the barrier's part of the Newton matrix, see ``linearize``."""
+    """The barrier's part of the Newton matrix over weights (k, m): diag(D) - sum_r e_r e_r' + z z'."""
 
     diagonal: np.ndarray
     rows: np.ndarray | None
@@ -55,10 +57,10 @@ class Scaling(NamedTuple):
 
 
 class Cones(ABC):
-    """Weights V (k, m), how far their bounds exceed them, (k, m) or (k, 1), and multipliers, strictly inside the cones.
+    """Weights V (k, m), how far their bounds exceed them, (k, m) or (k, 1), and multipliers; strictly inside.
 
-    ``degree`` is the number of products <s, z>. The excess is the best one for V at a level mu and a price of sum(t). It
-    is kept in place of t, which near the edge would lose its digits.
+    ``degree`` is the number of products <s, z>. The excess is the best one for V at a level mu and a price of sum(t).
+    It is kept in place of t, which near the edge would lose its digits.
     """
 
     degree: int
@@ -124,7 +126,8 @@ class Boxes(Cones):
         if not self.by_row:
             return excess
         for _ in range(_ROOT_STEPS):
-            # Newton's method on 1 / f - 1 / price for f = sum_c 2 mu t / (t^2 - v_c^2): concave, so it grows to the root.
+            # Newton's method on 1 / f - 1 / price for f = sum_c 2 mu t / (t^2 - v_c^2), which is concave: it grows to
+            # the root.
             near, far = self._distances(V, excess)
             f = mu * np.sum(1.0 / near + 1.0 / far, axis=1, keepdims=True)
             slope = mu * np.sum(1.0 / near**2 + 1.0 / far**2, axis=1, keepdims=True)
@@ -163,7 +166,7 @@ class Boxes(Cones):
     def advance_multipliers(self, dT: np.ndarray, dV: np.ndarray, mu: float) -> float:
         d_upper = (mu - self.upper * (dT - dV)) / self.above - self.upper
         d_lower = (mu - self.lower * (dT + dV)) / self.below - self.lower
-        fastest = max((-d_upper / self.upper).max(), (-d_lower / self.lower).max(), _TINY)
+        fastest = max((-d_upper / self.upper).max(initial=_TINY), (-d_lower / self.lower).max(initial=_TINY))
         step = min(1.0, _TO_THE_EDGE / float(fastest))
         self.upper = self.upper + step * d_upper
         self.lower = self.lower + step * d_lower
@@ -207,21 +210,28 @@ class SecondOrder(Cones):
         determinant = self.T * (mu / self.price)
         omega = mu * (self.T**2 + self.sizes(self.V) ** 2) / determinant**2
         coupling = -2.0 * mu * self.T * self.V / determinant**2
-        return Scaling(omega, coupling, np.broadcast_to(weight, self.V.shape), np.sqrt(weight) * self.P)
+        # Exact on the central path, where P = V / T and dT / d(size) = size / (T - mu / (2 price)).
+        size, length = self.sizes(self.V), self.sizes(self.P)
+        slant = size / (np.maximum(length, _TINY) * (self.T - 0.5 * mu / self.price))
+        return Scaling(omega, coupling, np.broadcast_to(weight, self.V.shape), np.sqrt(weight * slant) * self.P)
 
     def advance_multipliers(self, dT: np.ndarray, dV: np.ndarray, mu: float) -> float:
-        # t p = v, linearised, with t a function of v.
-        growth = self.total(self.V * dV) / (self.T - 0.5 * mu / self.price)
-        dP = (dV - self.P * growth + self.V) / self.T - self.P
+        # t p = v, linearised.
+        dP = (dV - self.P * dT + self.V) / self.T - self.P
         a, b = self.total(dP * dP), self.total(self.P * dP)
         c = np.maximum(1.0 - self.total(self.P * self.P), _EPS)
         steps = np.minimum(1.0, _TO_THE_EDGE * c / np.maximum(b + np.sqrt(b * b + a * c), _TINY))
         self.P = self.P + steps * dP
-        return float(steps.min())
+        # Too near the edge they would be stuck there; on the central path 1 - ||p||^2 is mu / (price t).
+        largest = np.sqrt(np.maximum(1.0 - _NEAREST * mu / (self.price * self.T), 0.0))
+        self.P = self.P * np.minimum(1.0, largest / np.maximum(self.sizes(self.P), _TINY))
+        return float(steps.min(initial=1.0))
 
     @property
     def product(self) -> float:
-        return self.price * float((self.T - self.total(self.P * self.V)).sum())
+        # t - p'v without cancellation.
+        slack = np.maximum(self.sizes(self.V) - self.total(self.P * self.V), 0.0)
+        return self.price * float((self.excess + slack).sum())
 
 
 class Barrier(ABC):
@@ -270,10 +280,8 @@ class ConicBarrier(Barrier):
 
     def _best(self, V: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the best excess for V, and the price of sum(t): in a ball that of the slack mu / price."""
-        if isinstance(self.regularizer, Penalty):
-            price = self.regularizer.strength
-        else:
-            price = self._price(V, self.regularizer)
+        regularizer = self.regularizer
+        price = regularizer.strength if isinstance(regularizer, Penalty) else self._price(V, regularizer)
         return self.cones.best_excess(V, price, self.mu), price
 
     def _price(self, V: np.ndarray, ball: Ball) -> float:
@@ -283,7 +291,7 @@ class ConicBarrier(Barrier):
             return float(self.cones.best_excess(V, price, self.mu).sum()) + self.mu / price - room
 
         # Bounds exceed the weights by mu / price times the degree at most: there nothing is overdrawn.
-        return brentq(overdrawn, self.mu / (2.0 * room), (self.degree + 1) * self.mu / room, rtol=_ROOT_TOL)
+        return brentq(overdrawn, self.mu / (2.0 * room), (self.degree + 1) * self.mu / room, xtol=_TINY, rtol=_ROOT_TOL)
 
     def value(self, V: np.ndarray) -> float:
         if isinstance(self.regularizer, Ball) and not self.regularizer.norm.value(V) < self.regularizer.radius:
@@ -315,8 +323,10 @@ class ConicBarrier(Barrier):
         return min(step, dual_step)
 
     def rounded(self) -> np.ndarray:
-        sizes = self.cones.sizes(self.V)
-        return np.where(self.cones.excess > _SLACK * sizes, 0.0, self.V)
+        sizes, excess = self.cones.sizes(self.V), self.cones.excess
+        # With mu, sizes of zeros fall as their excess does, and those of other weights do not.
+        zero = (excess > _SLACK * sizes) | (excess * sizes.max(initial=0.0) > sizes**2)
+        return np.where(zero, 0.0, self.V)
 
 
 class QuadraticBarrier(Barrier):

@@ -78,6 +78,12 @@ class DataFit:
         hessian = self.loss.hessian(self.y, self._shifted(O))
         return hessian if self.weights is None else Weighted(hessian, self.weights)
 
+    def dual_point(self, G: np.ndarray) -> np.ndarray:
+        """Return a point near G (n, m) where F* is finite: G itself if it is a gradient."""
+        if self.weights is None:
+            return self.loss.dual_point(self.y, G)
+        return self.loss.dual_point(self.y, self._unweighted(G)) * self.weights[:, None]
+
     def conjugate(self, G: np.ndarray) -> float:
         """F*(G); G in the domain up to rounding."""
         if self.weights is None:

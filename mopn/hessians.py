@@ -13,9 +13,13 @@ __all__ = ["Diagonal", "Hessian", "Margins", "Softmax", "Weighted"]
 
 
 class Hessian(ABC):
-    """A positive semidefinite second derivative at fixed outputs."""
+    """A positive semidefinite second derivative at fixed outputs.
+
+    ``invariant`` says that the loss does not feel all outputs of a sample move together.
+    """
 
     diagonal: np.ndarray
+    invariant: bool = False
 
     @abstractmethod
     def product(self, Z: np.ndarray) -> np.ndarray:
@@ -35,6 +39,8 @@ class Diagonal(Hessian):
 class Softmax(Hessian):
     """diag(p_i) - p_i p_i' for probabilities P (n, m)."""
 
+    invariant = True
+
     def __init__(self, P: np.ndarray) -> None:
         self.P = P
 
@@ -50,6 +56,8 @@ class Softmax(Hessian):
 
 class Margins(Hessian):
     """sum_c h_ic (z_ic - z_iy)^2 / 2 for H (n, m) with h_iy = 0: losses that add up over the margins o_c - o_y."""
+
+    invariant = True
 
     def __init__(self, H: np.ndarray, y: np.ndarray) -> None:
         self.H, self.rows, self.y = H, np.arange(len(y)), y
@@ -71,7 +79,7 @@ class Weighted(Hessian):
     """A Hessian whose samples have weights (n,)."""
 
     def __init__(self, hessian: Hessian, weights: np.ndarray) -> None:
-        self.hessian, self.weights = hessian, weights[:, None]
+        self.hessian, self.weights, self.invariant = hessian, weights[:, None], hessian.invariant
 
     @property
     def diagonal(self) -> np.ndarray:  # type: ignore[override]

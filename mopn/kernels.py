@@ -53,9 +53,7 @@ class Kernel(ABC):
         return self.products_of(design, R, H, design.project(H))
 
     @abstractmethod
-    def features_of(
-        self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None
-    ) -> np.ndarray:
+    def features_of(self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return ``features`` given the projections P = X H' (n, k)."""
 
     @abstractmethod
@@ -76,9 +74,7 @@ class Homogeneous(Kernel):
 
     name, ones = "homogeneous", 1
 
-    def features_of(
-        self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None
-    ) -> np.ndarray:
+    def features_of(self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return np.multiply(P, P, out=out)
 
     def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
@@ -96,9 +92,7 @@ class Anova(Kernel):
 
     name, ones = "anova", 2
 
-    def features_of(
-        self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None
-    ) -> np.ndarray:
+    def features_of(self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         features = np.multiply(P, P, out=out)
         features -= design.project_squares(H * H)
         features *= 0.5

@@ -54,7 +54,7 @@ class Loss(ABC):
 
         Optional: Newton's methods need it, first-order ones do not.
         """
-        raise NotImplementedError(f"the loss {self.name!r} has no hessian; use a first-order solver, FISTA for instance")
+        raise NotImplementedError(f"the loss {self.name!r} has no hessian; use a first-order solver, such as FISTA")
 
     @property
     def has_hessian(self) -> bool:
@@ -68,6 +68,10 @@ class Loss(ABC):
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         """Largest s with the conjugate finite at s * G, for a gradient G; inf where there is no limit."""
         return math.inf
+
+    def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """Return a point near G (n, m) where the conjugate is finite: G itself if it is a gradient."""
+        return G
 
     def probabilities(self, O: np.ndarray) -> np.ndarray:  # noqa: E741
         """Probabilities (n, m) of the classes, or of each output being positive."""
@@ -129,6 +133,16 @@ class Logistic(Loss):
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         return _reciprocal(-G[np.arange(len(y)), y])
 
+    def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        rows = np.arange(len(y))
+        Q = np.maximum(G, 0.0)
+        Q[rows, y] = 0.0
+        # The other probabilities add up to 1 at most.
+        others = Q.sum(axis=1)
+        Q /= np.maximum(others, 1.0)[:, None]
+        Q[rows, y] = -np.minimum(others, 1.0)
+        return Q
+
     def probabilities(self, O: np.ndarray) -> np.ndarray:  # noqa: E741
         P = np.exp(O - O.max(axis=1, keepdims=True))
         return P / P.sum(axis=1, keepdims=True)
@@ -174,6 +188,13 @@ class SquaredHinge(Loss):
         terms = G * (0.25 * G - 1.0)
         return terms.sum(axis=1) - terms[rows, y]
 
+    def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        rows = np.arange(len(y))
+        positive = np.maximum(G, 0.0)
+        positive[rows, y] = 0.0
+        positive[rows, y] = -positive.sum(axis=1)
+        return positive
+
 
 class Squared(Loss):
     """Squared loss per output: (o - y)^2 / 2."""
@@ -207,8 +228,7 @@ class BinaryLogistic(Loss):
         return np.logaddexp(0.0, -margins).sum(axis=1), -y * expit(-margins)
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
-        P = expit(O)
-        return Diagonal(P * (1.0 - P))
+        return Diagonal(expit(O) * expit(-O))
 
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         a = np.clip(-y * G, 0.0, 1.0)
@@ -216,6 +236,9 @@ class BinaryLogistic(Loss):
 
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         return _reciprocal(np.abs(G))
+
+    def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        return -y * np.clip(-y * G, 0.0, 1.0)
 
     def probabilities(self, O: np.ndarray) -> np.ndarray:  # noqa: E741
         return expit(O)
@@ -239,6 +262,9 @@ class BinarySquaredHinge(Loss):
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         a = -y * G
         return np.sum(a * (0.25 * a - 1.0), axis=1)
+
+    def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        return -y * np.maximum(-y * G, 0.0)
 
 
 def _reciprocal(a: np.ndarray) -> float:

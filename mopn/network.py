@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mopn.solvers.sphere.leaders import leaders
+
 __all__ = ["Network", "layer_outputs"]
 
 
@@ -76,11 +78,7 @@ class Network:
         Their weights add up, so no norm of the weights grows; outputs change by what the directions differ.
         """
         order = np.argsort(-np.linalg.norm(self.weights, axis=1), kind="stable")
-        close = np.abs(self.basis @ self.basis.T) >= cosine
-        keeper = np.full(self.n_units, -1)
-        for r in order:
-            if keeper[r] < 0:
-                keeper[close[r] & (keeper < 0)] = r
+        keeper = leaders(self.basis, order, cosine)
         kept = np.flatnonzero(keeper == np.arange(self.n_units))
         if len(kept) == self.n_units:
             return self

@@ -13,6 +13,7 @@ from mopn.norms import Norm, get_norm
 from mopn.solvers.sphere import DenseStack, enumerate_signs, refine
 from mopn.solvers.sphere.branch_and_bound import branch_and_bound
 from mopn.solvers.sphere.cholesky import proven_bound
+from mopn.solvers.sphere.leaders import leaders
 from mopn.solvers.sphere.splitting import split_and_bound
 from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
 
@@ -125,18 +126,22 @@ class BasisOracle:
         H = self._starts(stack, method)
         values = np.linalg.norm(stack.forms(H), p, axis=1)
         if method in ("refine", "exact") and not (p == math.inf or stack.shape[0] == 1):
-            H, values = self._refine(stack, H)
+            H, values = self._refine(stack, H, values)
         if method != "exact" or bound <= values.max() * (1.0 + precision):
             return H, values, bound, 0
         proof = self._prove(stack, H, values, precision, patience)
         H = np.vstack([H, proof.H])
         return H, np.linalg.norm(stack.forms(H), p, axis=1), min(bound, proof.bound), proof.work
 
-    def _refine(self, stack: Any, H: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Refine all starts roughly, and the best distinct ones to the end."""
-        H, values = _distinct(*refine(stack, H, self.norm.exponent, tol=max(_ROUGH, self.tol)))
-        best, best_values = refine(stack, H[:_REFINED], self.norm.exponent, tol=self.tol)
-        return np.vstack([best, H[_REFINED:]]), np.concatenate([best_values, values[_REFINED:]])
+    def _refine(self, stack: Any, starts: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Refine all starts roughly, and the best distinct ones to the end; keep the starts.
+
+        Many starts may end in the same few maxima, and what a fit adds beside those should differ.
+        """
+        p = self.norm.exponent
+        H, rough = _distinct(*refine(stack, starts, p, tol=max(_ROUGH, self.tol)))
+        best, best_values = refine(stack, H[:_REFINED], p, tol=self.tol)
+        return np.vstack([best, H[_REFINED:], starts]), np.concatenate([best_values, rough[_REFINED:], values])
 
     def _prove(self, stack: Any, H: np.ndarray, values: np.ndarray, precision: float, patience: float) -> _Proof:
         """Close the gap between value and bound, as far as the limits allow."""
@@ -274,8 +279,5 @@ def check_stack(gammas: Any) -> np.ndarray:
 def _distinct(H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sort by value and drop what points (up to sign) nearly where a better one does."""
     order = np.argsort(-values, kind="stable")
-    kept: list[int] = []
-    for r in order:
-        if not kept or np.max(np.abs(H[kept] @ H[r])) < _SAME_DIRECTION:
-            kept.append(int(r))
+    kept = order[leaders(H, order, _SAME_DIRECTION)[order] == order]
     return H[kept], values[kept]

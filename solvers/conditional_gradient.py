@@ -14,6 +14,7 @@ from scipy.optimize import minimize_scalar
 from mopn.solvers.driver import Monitor
 from mopn.solvers.fista import FISTA
 from mopn.solvers.interface import Measure, Solver
+from mopn.solvers.interior_point import InteriorPoint
 from mopn.solvers.lbfgs import LBFGS
 from mopn.solvers.result import Status
 
@@ -27,8 +28,10 @@ _LOOSENESS = 0.1
 _POLISH = 5
 # The last measurement need not be tighter than what the run has proven already.
 _FINAL_PRECISION = 1e-2
-# Units added a round, by default, when their number is free.
-_ATOMS = 5
+# Units added a round, by default: this many where their number is free, and this part of those that are there.
+_ATOMS, _GROWTH = 5, 0.1
+# A run may try so many times max_units units in all.
+_TRIED = 2
 # Every refit aims at a gap that is smaller by this, at least, than the last one aimed at.
 _FALL = 0.7
 # How tight the bound of that proof may have to be, relative to the gap that is asked for.
@@ -63,8 +66,8 @@ class _UnitByUnit(Solver):
         """Objective and proven gap, by this solver's own oracle; tighter bounds of the run itself stay valid."""
         return problem.measure(point, self.oracle, _FINAL_PRECISION, patience=0.0)
 
-    def _is_full(self, network: Any, monitor: Monitor) -> bool:
-        return self.max_units is not None and max(network.n_units, monitor.nit) >= self.max_units
+    def _is_full(self, network: Any, tried: int) -> bool:
+        return self.max_units is not None and (network.n_units >= self.max_units or tried >= _TRIED * self.max_units)
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class ConditionalGradient(_UnitByUnit):
     Parameters
     ----------
     max_units : int, optional
-        Largest number of units k, and of rounds, as in Algorithm 1; default no limit.
+        Largest number of units k; the run also ends when twice as many have been tried. Default no limit.
     oracle : str or oracle, default "auto"
         How units are selected: a method of :func:`mopn.oracles.basis_oracle`, or an oracle that it returned.
     refit_tol : float, default 1e-3
@@ -91,18 +94,21 @@ class ConditionalGradient(_UnitByUnit):
     step : {"line-search", "open-loop", "short"}, default "line-search"
         Plain steps only: exact line search, 2 / (t + 2), or the short step with an adaptive smoothness constant
         (Pedregosa et al., 2020). The open loop forgets where it starts: its first step goes all the way.
-    output_solver : Solver, default FISTA()
-        The solver of the output-layer refit.
+    output_solver : Solver, optional
+        The solver of the output-layer refit; default ``InteriorPoint()``, or ``FISTA()`` where the problem has no
+        barrier to offer (a strength of 0, say) or the matrices of Newton's method outgrow the data.
     joint_solver : Solver, default LBFGS()
         The solver of the refit of both layers: L-BFGS on its smooth form, or FISTA on the paper's.
     atoms_per_round : int, optional
-        Units added a round, the oracle's best distinct ones. Default 1 where ``max_units`` makes every unit count, else
-        5; plain steps add one.
+        Units added a round, the oracle's best distinct ones. The default depends on whether they can still move. With
+        refits of both layers a round adds as many as there are already, at least 5; all at once, random ones among
+        them, where ``max_units`` limits them. With those of the output layer it adds a tenth, at least 5, or at least
+        1 where ``max_units`` makes every unit count. Plain steps add one.
     """
 
     refit: str = "output"
     step: str = "line-search"
-    output_solver: Solver = field(default_factory=FISTA)
+    output_solver: Solver | None = None
     joint_solver: Solver = field(default_factory=LBFGS)
     atoms_per_round: int | None = None
 
@@ -118,7 +124,7 @@ class ConditionalGradient(_UnitByUnit):
     def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
         """Select units, record the gap, refit or step; until the monitor ends the run."""
         problem.check_certificate(monitor.tol)
-        network, aim = start, math.inf
+        network, aim, tried = start, math.inf, 0
         select = _Selector(problem, problem.oracle(self.oracle), monitor)
         improve = self._plain_step() if self.refit == "none" else self._refit
         while True:
@@ -129,9 +135,11 @@ class ConditionalGradient(_UnitByUnit):
             self._record(problem, network, residual, selection, monitor)
             # The next refit aims at the gap that is left, and lower where the last one did not make it fall.
             aim = max(min(selection.estimate, _FALL * aim), monitor.tol)
-            if self._is_full(network, monitor):
+            if self._is_full(network, tried):
                 break
-            network = improve(problem, network, residual, selection.atoms, monitor, aim).drop_zero_units()
+            units = problem.useful_units(residual, selection.atoms, **self._wanted(network))
+            tried += len(units)
+            network = improve(problem, network, residual, units, monitor, aim).drop_zero_units()
         if self.refit != "none":
             network = self._polish(problem, network, monitor)
             residual = problem.residual(network)
@@ -144,9 +152,17 @@ class ConditionalGradient(_UnitByUnit):
         """Whether both layers are refitted in the smooth form, which needs no output-layer refit before."""
         return self.refit == "full" and "gradient" in self.joint_solver.needs
 
-    @property
-    def _per_round(self) -> int:
-        return self.atoms_per_round or (_ATOMS if self.max_units is None else 1)
+    def _wanted(self, network: Any) -> dict[str, Any]:
+        """Return how many units to add, and whether random ones may be among them."""
+        k = network.n_units
+        room = math.inf if self.max_units is None else self.max_units - k
+        if self.refit == "none":
+            return {"most": 1}
+        if self.atoms_per_round is not None:
+            return {"most": min(self.atoms_per_round, room)}
+        if self._smooth_refit:
+            return {"most": max(_ATOMS, k)} if self.max_units is None else {"most": room, "fill": True}
+        return {"most": min(max(_ATOMS if self.max_units is None else 1, int(_GROWTH * k)), room)}
 
     def _record(self, problem: Any, network: Any, residual: Any, selection: _Selection, monitor: Monitor) -> None:
         """Report the round; stop if only a proof is missing that the oracle cannot give."""
@@ -156,29 +172,30 @@ class ConditionalGradient(_UnitByUnit):
         if selection.final:
             monitor.stop(Status.ESTIMATED)
 
-    def _refit(self, problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor, aim: float) -> Any:
+    def _refit(self, problem: Any, network: Any, residual: Any, units: Any, monitor: Monitor, aim: float) -> Any:
         """Add units and refit, as loosely as the relative gap aimed at allows."""
         # Without a regulariser there is no gap.
         tol = _LOOSENESS * aim if math.isfinite(aim) else self.refit_tol
-        room = math.inf if self.max_units is None else self.max_units - network.n_units
-        units = problem.useful_units(atoms, min(self._per_round, room))
         if self._smooth_refit:
             line = problem.line(network, residual, units, residual.fun)
             network = line.point(_line_search(line))
             return self._refit_joint(problem, network, monitor, _joint_tol(aim), _POLISH * self.refit_iter)
-        return self._refit_layers(problem, network.with_units(units), monitor, tol, self.refit_iter)
+        return self._refit_layers(problem, network.with_units(units), monitor, tol, self.refit_iter, prove=False)
 
     def _polish(self, problem: Any, network: Any, monitor: Monitor) -> Any:
         """Refit to ``refit_tol``, once all rounds are done."""
+        max_iter = _POLISH * self.refit_iter
         if self._smooth_refit:
-            return self._refit_joint(problem, network, monitor, _joint_tol(self.refit_tol), _POLISH * self.refit_iter)
-        return self._refit_layers(problem, network, monitor, self.refit_tol, _POLISH * self.refit_iter)
+            return self._refit_joint(problem, network, monitor, _joint_tol(self.refit_tol), max_iter)
+        return self._refit_layers(problem, network, monitor, self.refit_tol, max_iter, prove=True)
 
-    def _refit_layers(self, problem: Any, network: Any, monitor: Monitor, tol: float, max_iter: int) -> Any:
+    def _refit_layers(
+        self, problem: Any, network: Any, monitor: Monitor, tol: float, max_iter: int, *, prove: bool
+    ) -> Any:
         """Refit the output layer and, if asked, both layers."""
-        layer = monitor.solve(
-            problem.output_layer(network), self.output_solver, start=network.weights, tol=tol, max_iter=max_iter
-        )
+        layer_problem = problem.output_layer(network)
+        solver = self.output_solver or _output_solver(layer_problem, prove=prove)
+        layer = monitor.solve(layer_problem, solver, start=network.weights, tol=tol, max_iter=max_iter)
         network = network.with_weights(layer.weights).drop_zero_units()
         if self.refit == "full":
             return self._refit_joint(problem, network, monitor, self.refit_tol, max_iter)
@@ -211,10 +228,10 @@ class ConditionalGradient(_UnitByUnit):
         """
         t, curvature, least = 0, math.nan, math.inf
 
-        def step(problem: Any, network: Any, residual: Any, atoms: Any, monitor: Monitor, aim: float) -> Any:
+        def step(problem: Any, network: Any, residual: Any, units: Any, monitor: Monitor, aim: float) -> Any:
             nonlocal t, curvature, least
             least = min(least, residual.fun)
-            line = problem.line(network, residual, atoms.basis[:1], least)
+            line = problem.line(network, residual, units, least)
             if self.step == "open-loop":
                 gamma = 2.0 / (t + 2.0)
             elif self.step == "line-search":
@@ -249,7 +266,7 @@ class GECO(_UnitByUnit):
             residual = problem.residual(network)
             atoms = problem.lmo(residual, self.oracle)
             monitor(network, fun=residual.fun, n_units=network.n_units, value=atoms.values[0], bound=atoms.bound)
-            if self._is_full(network, monitor):
+            if self._is_full(network, monitor.nit):
                 monitor.stop(Status.MAX_UNITS)
             network = network.with_units(atoms.basis[:1])
             layer = monitor.solve(
@@ -323,6 +340,13 @@ def _deciding_precision(gap: Callable[[float], float], value: float, tol: float)
 def _relative_gap(problem: Any, network: Any, residual: Any, bound: float) -> float:
     """Return the gap over the objective, for a bound on all units, or for a value as if it were one."""
     return problem.gap(network, residual, bound) / max(abs(residual.fun), math.ulp(0.0))
+
+
+def _output_solver(problem: Any, *, prove: bool) -> Solver:
+    """Return the default solver of the output layer."""
+    if InteriorPoint.needs <= problem.oracles and problem.newton_size <= 1.0:
+        return InteriorPoint(prove=prove)
+    return FISTA()
 
 
 def _joint_tol(aim: float) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from mopn.solvers.driver import Monitor
 
-__all__ = ["Atomic", "Composite", "Dual", "Evaluation", "Measure", "Problem", "Smooth", "Solver"]
+__all__ = ["Atomic", "Barred", "Composite", "Dual", "Evaluation", "Measure", "Problem", "Smooth", "Solver"]
 
 
 class Evaluation(NamedTuple):
@@ -37,7 +37,7 @@ class Problem(Protocol):
 
     @property
     def oracles(self) -> frozenset[str]:
-        """Names of the oracles offered, of "gradient", "composite", "lmo", "dual"."""
+        """Names of the oracles offered, of "gradient", "composite", "lmo", "dual", "barrier"."""
         ...
 
     def start(self, start: Any = None) -> Any:
@@ -98,6 +98,29 @@ class Dual(Problem, Protocol):
 
     def dual_bound(self, at: Evaluation) -> float:
         """Proven lower bound of the minimum."""
+        ...
+
+
+class Barred(Composite, Dual, Protocol):
+    """The oracle "barrier": second derivatives, and the regulariser as a barrier function with multipliers.
+
+    The matrices of Newton's method are those of the loss plus those of the barrier; see
+    :class:`mopn.solvers.InteriorPoint`. Points have a ``shape`` (k, m).
+    """
+
+    shape: tuple[int, int]
+    newton_size: float
+
+    def hessian(self, image: np.ndarray) -> Any:
+        """Return the second derivative of the smooth part: products, blocks column by column, ``invariant``."""
+        ...
+
+    def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Any:
+        """Return a state of the regulariser near V whose gap is about ``mu``."""
+        ...
+
+    def predicted_bound(self, at: Evaluation, hessian: Any, step: np.ndarray) -> float:
+        """Proven lower bound of the minimum from the loss gradient predicted for a step of the image."""
         ...
 
 

@@ -8,8 +8,12 @@ import numpy as np
 
 __all__ = ["BlockPreconditioner", "conjugate_gradient"]
 
-# Added to the diagonal, relative: the blocks may be singular.
+# Added to the diagonal of the blocks, relative: they may be singular.
 _RIDGE = 1e-10
+# Eigenvalues of the blocks count as this, relative to the largest, where rounding made them smaller.
+_LEAST_EIGENVALUE = 1e-14
+# Added to what the rows leave of the identity: with stiff rows that is 1 / stiffness, which counts.
+_ROUNDING = float(np.finfo(float).eps)
 
 
 def conjugate_gradient(
@@ -24,7 +28,7 @@ def conjugate_gradient(
     The run ends when the residual is ``tol`` times b in the norm of the preconditioner, the one norm here that does
     not depend on how the unknowns are scaled. Every iterate is a descent direction of x'Ax/2 - b'x.
     """
-    x, r = np.zeros_like(b), b.copy()
+    x, r = np.zeros_like(b), b
     z = precondition(r)
     p, rho = z, float(np.vdot(r, z))
     target = tol**2 * rho
@@ -37,7 +41,7 @@ def conjugate_gradient(
             return x, iteration
         step = rho / curvature
         x += step * p
-        r -= step * q
+        r = r - step * q
         z = precondition(r)
         rho, previous = float(np.vdot(r, z)), rho
         p = z + (rho / previous) * p
@@ -57,21 +61,33 @@ class BlockPreconditioner:
         The vectors e_r, one within each row of X; together they must leave the matrix positive definite.
     common : ndarray of shape (k, m), optional
         The vector z.
+    invariant : bool, default False
+        Whether what B stands for does not feel that a row of X moves as a whole. B itself does; the solution on those k
+        directions, where D and e_r are all there is, is then added (a coarse space).
     """
 
     def __init__(
-        self, blocks: np.ndarray, diagonal: np.ndarray, rows: np.ndarray | None, common: np.ndarray | None
+        self,
+        blocks: np.ndarray,
+        diagonal: np.ndarray,
+        rows: np.ndarray | None,
+        common: np.ndarray | None,
+        *,
+        invariant: bool = False,
     ) -> None:
-        m, k, _ = blocks.shape
+        _, k, _ = blocks.shape
         matrices = blocks.copy()
         entries = np.arange(k)
         matrices[:, entries, entries] *= 1.0 + _RIDGE
         matrices[:, entries, entries] += diagonal.T
-        self.inverses = np.linalg.inv(matrices)
-        self.rows = self.capacitance = self.common = None
+        self.inverses = _inverses(matrices)
+        self.rows = self.capacitance = self.common = self.coarse = None
+        if invariant:
+            moved = diagonal.sum(axis=1) - (0.0 if rows is None else rows.sum(axis=1) ** 2)
+            self.coarse = 1.0 / np.maximum(moved, _ROUNDING * diagonal.sum(axis=1))[:, None]
         if rows is not None:
             # Woodbury: the k vectors e_r meet in one k x k matrix.
-            S = np.eye(k) * (1.0 + _RIDGE) - np.einsum("rc,crq,qc->rq", rows, self.inverses, rows, optimize=True)
+            S = np.eye(k) * (1.0 + _ROUNDING) - np.einsum("rc,crq,qc->rq", rows, self.inverses, rows, optimize=True)
             self.rows, self.capacitance = rows, np.linalg.inv(0.5 * (S + S.T))
         if common is not None:
             image = self(common)
@@ -83,6 +99,8 @@ class BlockPreconditioner:
         if self.rows is not None:
             assert self.capacitance is not None
             X += self._solve_columns(self.rows * (self.capacitance @ np.sum(self.rows * X, axis=1))[:, None])
+        if self.coarse is not None:
+            X += self.coarse * R.sum(axis=1, keepdims=True)
         if self.common is not None:
             image, size = self.common
             X -= image * (float(np.vdot(image, R)) / size)
@@ -90,3 +108,14 @@ class BlockPreconditioner:
 
     def _solve_columns(self, R: np.ndarray) -> np.ndarray:
         return np.matmul(self.inverses, np.ascontiguousarray(R.T)[:, :, None])[:, :, 0].T.copy()
+
+
+def _inverses(matrices: np.ndarray) -> np.ndarray:
+    """Return inverses that are positive definite, as conjugate gradients ask, rounding errors included."""
+    try:
+        roots = np.linalg.inv(np.linalg.cholesky(matrices))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(matrices)
+        values = np.maximum(values, _LEAST_EIGENVALUE * values.max(axis=1, initial=0.0, keepdims=True))
+        roots = vectors.transpose(0, 2, 1) / np.sqrt(values)[:, :, None]
+    return roots.transpose(0, 2, 1) @ roots

@@ -40,9 +40,9 @@ _MESSAGES = {
     Status.STALLED: "No step decreases the objective any more at this floating-point precision.",
     Status.NONFINITE: "The objective became infinite or NaN; the best point before that is returned. "
     "Scale the features (to [-1, 1], say).",
-    Status.MAX_UNITS: "max_units units or rounds are reached; raise max_units to go on.",
-    Status.ESTIMATED: "The oracle finds no unit that would improve the objective by more than tol, "
-    "but its bound does not prove that there is none; a tighter oracle may.",
+    Status.MAX_UNITS: "max_units units are reached, or twice as many were tried; raise max_units to go on.",
+    Status.ESTIMATED: "The gap is estimated to be below tol, but the bound at hand does not prove it; "
+    "a tighter oracle may.",
     Status.INTERRUPTED: "Interrupted (Ctrl-C); the best point so far is returned.",
     Status.CALLBACK_FAILED: "The callback raised an exception (see `error`); the best point so far is returned.",
     Status.FAILED: "A numerical routine failed (see `error`); the best point so far is returned.",

@@ -132,7 +132,6 @@ def test_no_curvature_ends_the_run_at_the_last_iterate():
 @pytest.mark.parametrize("precondition", [lambda r: r, lambda r: r.copy()], ids=["itself", "copy"])
 def test_the_right_side_is_not_overwritten_whatever_the_preconditioner_returns(precondition):
     """A preconditioner that does nothing may return its argument."""
-    # BUG: with "itself", the first direction p shares its memory with the residual, which is then updated in place.
     A = np.diag([1.0, 2.0, 3.0])
     b = np.ones(3)
     b.setflags(write=False)
@@ -145,7 +144,7 @@ def test_the_right_side_is_not_overwritten_whatever_the_preconditioner_returns(p
 
 
 def pieces(rng, k, m, rank=None, size=1.0):
-    """Blocks of a rank, a diagonal of a size, rows that leave diag(D) - sum e_r e_r' positive definite, and a vector."""
+    """Blocks of a rank, a diagonal of a size, rows within it (diag(D) - sum e_r e_r' stays positive), and a vector."""
     factors = rng.standard_normal((m, rank or k, k))
     diagonal = size * rng.uniform(0.5, 2.0, (k, m))
     rows = rng.standard_normal((k, m))
@@ -207,7 +206,6 @@ def test_preconditioner_of_rows_whose_weights_move_together(stiffness):
     Conjugate gradients measure residuals in the norm of the preconditioner: it must not take a soft direction for a
     stiff one, or they end before they have begun.
     """
-    # BUG: from 1e9 on it does, as the ridge of 1e-10 exceeds what is left of the k x k matrix, 1 / stiffness.
     k, m = 4, 2
     blocks, diagonal = np.stack([np.eye(k)] * m), np.full((k, m), stiffness)
     soft = np.ones((k, m))

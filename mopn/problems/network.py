@@ -188,10 +188,21 @@ class NetworkProblem:
         """
         return self.oracle(oracle)(GradientForms(self.kernel, self.design, residual.gradient), precision, patience)
 
-    def useful_units(self, atoms: Atoms, most: int) -> np.ndarray:
-        """Return the best atoms, at most so many, that are worth their penalty; at least the best one."""
+    def useful_units(self, residual: Residual, atoms: Atoms, most: int, *, fill: bool = False) -> np.ndarray:
+        """Return units that are worth their penalty, at most so many; at least the best atom.
+
+        They are the best of the atoms and, to ``fill`` up the rest, random ones.
+        """
         strength = self.regularizer.strength if isinstance(self.regularizer, Penalty) else 0.0
-        return atoms.basis[: max(1, min(most, int(np.sum(atoms.values > strength))))]
+        units = atoms.basis[: max(1, min(most, int(np.sum(atoms.values > strength))))]
+        if not fill or len(units) >= most:
+            return units
+        H = np.random.default_rng(0).standard_normal((most - len(units), units.shape[1]))
+        H /= np.linalg.norm(H, axis=1, keepdims=True)
+        values = np.linalg.norm(
+            GradientForms(self.kernel, self.design, residual.gradient).forms(H), self.norm.exponent, axis=1
+        )
+        return np.vstack([units, H[values > strength]])
 
     def gap(self, network: Network, residual: Residual, bound: float) -> float:
         """Upper bound of ``residual.fun`` minus the minimum, given a bound of the dual norm; proven if the bound is.

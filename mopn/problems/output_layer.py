@@ -13,7 +13,7 @@ from mopn.datafit import DataFit
 from mopn.hessians import Hessian
 from mopn.losses import Loss
 from mopn.network import layer_outputs
-from mopn.regularizers import Regularizer, SquaredL2, make_regularizer
+from mopn.regularizers import Ball, Regularizer, SquaredL2, make_regularizer
 from mopn.solvers.interface import Evaluation, Measure
 
 __all__ = ["OutputLayerProblem"]
@@ -81,11 +81,18 @@ class OutputLayerProblem:
     @property
     def oracles(self) -> frozenset[str]:
         """Names of the oracles offered."""
-        active = self.regularizer.active
-        smooth = isinstance(self.regularizer, SquaredL2) or not active
-        barrier = active and self.fit.loss.has_hessian
+        active, regularizer = self.regularizer.active, self.regularizer
+        smooth = isinstance(regularizer, SquaredL2) or not active
+        inside = not isinstance(regularizer, Ball) or regularizer.radius > 0
+        barrier = active and inside and self.fit.loss.has_hessian
         offered = {"composite": True, "dual": active, "gradient": smooth, "barrier": barrier}
         return frozenset(name for name, there in offered.items() if there)
+
+    @property
+    def newton_size(self) -> float:
+        """Size of the matrices of Newton's method, m times (k, k), over that of the features."""
+        k, m = self.shape
+        return k * m / len(self.features)
 
     @cached_property
     def curvature(self) -> float:
@@ -159,6 +166,12 @@ class OutputLayerProblem:
             raise ValueError("the evaluation carries no loss gradient")
         return self._dual_bound(at.residual, search=False)
 
+    def predicted_bound(self, at: Evaluation, hessian: LayerHessian, step: np.ndarray) -> float:
+        """Proven lower bound of the minimum from the loss gradient predicted for a step of the image."""
+        assert at.residual is not None
+        G = self.fit.dual_point(at.residual + hessian.hessian.product(step))
+        return self._dual_bound(G, search=False)
+
     def measure(self, x: np.ndarray) -> Measure:
         """Objective and proven gap at V, from scratch."""
         at = self.smooth(self.image(x))
@@ -180,7 +193,7 @@ class LayerHessian:
     """Phi' H Phi for the Hessian H of the losses at fixed outputs."""
 
     def __init__(self, features: np.ndarray, hessian: Hessian) -> None:
-        self.features, self.hessian = features, hessian
+        self.features, self.hessian, self.invariant = features, hessian, hessian.invariant
 
     def product(self, D: np.ndarray) -> np.ndarray:
         """Return the product with a direction D (k, m)."""

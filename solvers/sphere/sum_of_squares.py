@@ -9,14 +9,16 @@ temperature * log sum exp(lambda / temperature); L-BFGS solves it with a tempera
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
+from mopn.solvers.interface import Evaluation
+from mopn.solvers.quasi_newton import quasi_newton
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.lifting import Lifting, lifting
 from mopn.solvers.sphere.stack import DenseStack
@@ -30,6 +32,8 @@ _COLDEST = 2e-5
 _COOLING = ((0.05, 500), (0.01, 500), (2e-3, 500), (4e-4, 500), (1e-4, 500), (_COLDEST, 500), (4e-6, 500), (1e-6, 500))
 # A part starts from the multipliers of the region it was cut from, which are nearly right.
 _COOLING_OF_PARTS = ((1e-3, 150), (1e-4, 150), (_COLDEST, 150))
+# A descent ends when a step gains less than this, relative.
+_LEVEL = 1e-9
 # The multiplier LL' of a new cut starts at this times the identity, relative to the quartic's size: L = 0 would be
 # stationary.
 _FIRST_MULTIPLIER = 3e-3
@@ -198,7 +202,7 @@ class _Search:
         """Minimise the smoothed bound from the best multipliers; the gradient in N, and so N, stays in its subspace."""
         lift, D, cuts = self.quartic.lift, self.quartic.dimension, self.best.cuts
 
-        def smoothed(x: np.ndarray) -> tuple[float, np.ndarray]:
+        def smoothed(x: np.ndarray) -> Evaluation:
             L = x[D * D :].reshape(self.best.L.shape)
             values, vectors = self.look(x[: D * D].reshape(D, D), L)
             total = float(np.exp((values - values[-1]) / temperature).sum())
@@ -207,11 +211,14 @@ class _Search:
             if len(L):
                 gradient.append((2.0 * lift.matrices(cuts @ density) @ L).ravel())
             value = float(values[-1]) + temperature * math.log(total)
-            return value / temperature, np.concatenate(gradient) / temperature
+            return Evaluation(value / temperature, np.concatenate(gradient) / temperature)
 
         start = np.concatenate([self.best.N.ravel(), self.best.L.ravel()])
-        options = {"maxiter": steps, "maxcor": 15, "ftol": 1e-9}
-        minimize(smoothed, start, jac=True, method="L-BFGS-B", options=options)
+        before = math.inf
+        for _, at, _ in itertools.islice(quasi_newton(smoothed, start, memory=15), steps):
+            if before - at.value <= _LEVEL * abs(at.value):
+                break
+            before = at.value
 
 
 def _density(values: np.ndarray, vectors: np.ndarray, temperature: float) -> np.ndarray:
