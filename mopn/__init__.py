@@ -4,6 +4,7 @@ from mopn import oracles, solvers
 from mopn.certificate import certify
 from mopn.model import Model, load
 from mopn.problems import JointProblem, NetworkProblem, OutputLayerProblem, UnitBallProblem
+from mopn.regularization_path import Path, path
 from mopn.solvers import Result, Status, Trace, minimize
 
 __version__ = "0.1.0"
@@ -13,6 +14,7 @@ __all__ = [
     "Model",
     "NetworkProblem",
     "OutputLayerProblem",
+    "Path",
     "Result",
     "Status",
     "Trace",
@@ -21,5 +23,6 @@ __all__ = [
     "load",
     "minimize",
     "oracles",
+    "path",
     "solvers",
 ]

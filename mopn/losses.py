@@ -58,8 +58,9 @@ class Loss(ABC):
 
     @property
     def has_hessian(self) -> bool:
-        """Whether ``hessian`` is there."""
-        return type(self).hessian is not Loss.hessian
+        """Whether ``hessian`` is there; a class with a gradient of its own needs its own."""
+        owners = [next(c for c in type(self).__mro__ if name in vars(c)) for name in ("hessian", "value_gradient")]
+        return owners[0] is not Loss and issubclass(*owners)
 
     @abstractmethod
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:

@@ -10,12 +10,13 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
 from mopn.norms import Norm, get_norm
 
-__all__ = ["SQUARED_L2", "Ball", "Penalty", "Regularizer", "SquaredL2", "make_regularizer"]
+__all__ = ["SQUARED_L2", "Ball", "Penalty", "Regularizer", "SquaredL2", "check_amount", "make_regularizer"]
 
 SQUARED_L2 = "squared-l2"
 
@@ -138,12 +139,16 @@ def make_regularizer(norm: str | Norm, strength: float | None, radius: float | N
             f"got strength={strength!r} and radius={radius!r}"
         )
     name, number = ("strength", strength) if radius is None else ("radius", radius)
-    if isinstance(number, bool) or not isinstance(number, Real) or not 0 <= number < math.inf:
-        raise ValueError(f"{name} must be a finite number >= 0, got {number!r}")
+    number = check_amount(name, number)
     if isinstance(norm, str) and norm == SQUARED_L2:
         if radius is not None:
             raise ValueError(f"norm={SQUARED_L2!r} has no ball form here; give strength instead of radius")
-        return SquaredL2(float(strength))
-    if radius is not None:
-        return Ball(get_norm(norm), float(radius))
-    return Penalty(get_norm(norm), float(strength))
+        return SquaredL2(number)
+    return Penalty(get_norm(norm), number) if radius is None else Ball(get_norm(norm), number)
+
+
+def check_amount(name: str, number: Any) -> float:
+    """Return a strength or a radius as a float, or say what is wrong with it."""
+    if isinstance(number, bool) or not isinstance(number, Real) or not 0 <= number < math.inf:
+        raise ValueError(f"{name} must be a finite number >= 0, got {number!r}")
+    return float(number)

@@ -23,15 +23,15 @@ __all__ = ["GECO", "ConditionalGradient"]
 REFITS = ("none", "output", "full")
 STEPS = ("open-loop", "line-search", "short")
 # Refits between rounds stop at this fraction of the outer gap: nothing is gained by solving them more exactly.
-_LOOSENESS = 0.1
-# The last refit may take so many times the iterations of those before it.
-_POLISH = 5
+_LOOSENESS = 0.01
 # The last measurement need not be tighter than what the run has proven already.
 _FINAL_PRECISION = 1e-2
 # Units added a round, by default: this many where their number is free, and this part of those that are there.
 _ATOMS, _GROWTH = 5, 0.1
-# A run may try so many times max_units units in all.
-_TRIED = 2
+# A run may try so many times max_units units in all; it goes on after a polish that leaves this part of them at most.
+_TRIED, _ROOM = 2, 0.9
+# Refits of the output layer prove their gaps once this times the tolerance is aimed at.
+_NEAR = 10.0
 # Every refit aims at a gap that is smaller by this, at least, than the last one aimed at.
 _FALL = 0.7
 # How tight the bound of that proof may have to be, relative to the gap that is asked for.
@@ -66,9 +66,6 @@ class _UnitByUnit(Solver):
         """Objective and proven gap, by this solver's own oracle; tighter bounds of the run itself stay valid."""
         return problem.measure(point, self.oracle, _FINAL_PRECISION, patience=0.0)
 
-    def _is_full(self, network: Any, tried: int) -> bool:
-        return self.max_units is not None and (network.n_units >= self.max_units or tried >= _TRIED * self.max_units)
-
 
 @dataclass(frozen=True)
 class ConditionalGradient(_UnitByUnit):
@@ -86,8 +83,10 @@ class ConditionalGradient(_UnitByUnit):
         oracle's value; those of both layers by L-BFGS at a fraction of its square. The last refit takes place when
         ``max_units`` ends the run.
     refit_iter : int, default 100
-        Largest number of iterations of a refit between rounds; the last one may take five times as many. Each starts
-        where the one before ended, so that they converge together.
+        Largest number of iterations of a refit between rounds. Each starts where the one before ended, so that they
+        converge together.
+    polish_iter : int, default 500
+        Largest number of iterations of the last refit; also of those of both layers if ``max_units`` is None.
     refit : {"output", "full", "none"}, default "output"
         After each new unit, solve the convex problem in the output layer; or also the non-convex one in both
         layers; or take a plain conditional gradient step.
@@ -111,6 +110,7 @@ class ConditionalGradient(_UnitByUnit):
     output_solver: Solver | None = None
     joint_solver: Solver = field(default_factory=LBFGS)
     atoms_per_round: int | None = None
+    polish_iter: int = 500
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -120,12 +120,14 @@ class ConditionalGradient(_UnitByUnit):
             raise ValueError(f"step must be one of {', '.join(map(repr, STEPS))}, got {self.step!r}")
         if self.atoms_per_round is not None and not self.atoms_per_round >= 1:
             raise ValueError(f"atoms_per_round must be >= 1 or None, got {self.atoms_per_round!r}")
+        if not self.polish_iter >= 1:
+            raise ValueError(f"polish_iter must be >= 1, got {self.polish_iter!r}")
 
     def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
         """Select units, record the gap, refit or step; until the monitor ends the run."""
         problem.check_certificate(monitor.tol)
-        network, aim, tried = start, math.inf, 0
-        select = _Selector(problem, problem.oracle(self.oracle), monitor)
+        network, aim, tried, polished = start, math.inf, 0, False
+        select = _Selector(problem, problem.oracle(self.oracle), monitor, limited=self.max_units is not None)
         improve = self._plain_step() if self.refit == "none" else self._refit
         while True:
             residual = problem.residual(network)  # G = dF/dO
@@ -135,17 +137,20 @@ class ConditionalGradient(_UnitByUnit):
             self._record(problem, network, residual, selection, monitor)
             # The next refit aims at the gap that is left, and lower where the last one did not make it fall.
             aim = max(min(selection.estimate, _FALL * aim), monitor.tol)
-            if self._is_full(network, tried):
-                break
-            units = problem.useful_units(residual, selection.atoms, **self._wanted(network))
-            tried += len(units)
+            if self._is_full(network, tried, polished):
+                if polished or self.refit == "none":
+                    monitor.stop(Status.MAX_UNITS)
+                network, polished = self._polish(problem, network, monitor), True
+                continue
+            units = problem.useful_units(network, residual, selection.atoms, **self._wanted(network))
             network = improve(problem, network, residual, units, monitor, aim).drop_zero_units()
-        if self.refit != "none":
-            network = self._polish(problem, network, monitor)
-            residual = problem.residual(network)
-            selection = select(network, residual)
-            self._record(problem, network, residual, selection, monitor)
-        monitor.stop(Status.MAX_UNITS)
+            tried, polished = tried + len(units), False
+
+    def _is_full(self, network: Any, tried: int, polished: bool) -> bool:
+        """Whether no more units may be added; a polish that drops many makes room."""
+        if self.max_units is None:
+            return False
+        return network.n_units >= (_ROOM if polished else 1.0) * self.max_units or tried >= _TRIED * self.max_units
 
     @property
     def _smooth_refit(self) -> bool:
@@ -179,15 +184,18 @@ class ConditionalGradient(_UnitByUnit):
         if self._smooth_refit:
             line = problem.line(network, residual, units, residual.fun)
             network = line.point(_line_search(line))
-            return self._refit_joint(problem, network, monitor, _joint_tol(aim), _POLISH * self.refit_iter)
-        return self._refit_layers(problem, network.with_units(units), monitor, tol, self.refit_iter, prove=False)
+            # Where units are limited the polish follows soon.
+            max_iter = self.refit_iter if self.max_units is not None else self.polish_iter
+            return self._refit_joint(problem, network, monitor, _joint_tol(aim), max_iter)
+        # Near the end it is the refit's own proof that the gap over all units waits for.
+        prove = aim <= _NEAR * monitor.tol
+        return self._refit_layers(problem, network.with_units(units), monitor, tol, self.refit_iter, prove=prove)
 
     def _polish(self, problem: Any, network: Any, monitor: Monitor) -> Any:
         """Refit to ``refit_tol``, once all rounds are done."""
-        max_iter = _POLISH * self.refit_iter
         if self._smooth_refit:
-            return self._refit_joint(problem, network, monitor, _joint_tol(self.refit_tol), max_iter)
-        return self._refit_layers(problem, network, monitor, self.refit_tol, max_iter, prove=True)
+            return self._refit_joint(problem, network, monitor, _joint_tol(self.refit_tol), self.polish_iter)
+        return self._refit_layers(problem, network, monitor, self.refit_tol, self.polish_iter, prove=True)
 
     def _refit_layers(
         self, problem: Any, network: Any, monitor: Monitor, tol: float, max_iter: int, *, prove: bool
@@ -266,7 +274,7 @@ class GECO(_UnitByUnit):
             residual = problem.residual(network)
             atoms = problem.lmo(residual, self.oracle)
             monitor(network, fun=residual.fun, n_units=network.n_units, value=atoms.values[0], bound=atoms.bound)
-            if self._is_full(network, monitor.nit):
+            if self.max_units is not None and monitor.nit >= self.max_units:
                 monitor.stop(Status.MAX_UNITS)
             network = network.with_units(atoms.basis[:1])
             layer = monitor.solve(
@@ -293,11 +301,12 @@ class _Selector:
     While the gap is wide a bound costs little, and little more than the gap of the round before makes worth while. Once
     the estimated gap has fallen well below that of the last tight bound, another is paid for, within a share of the
     time of the run. All of the oracle's limits may be spent once nothing but the proof is missing: the estimate is well
-    below ``tol``, or below it and no longer falling fast.
+    below ``tol``, or below it and no longer falling fast. Where units are ``limited``, a run is after a model: then the
+    proof may cost what the model did.
     """
 
-    def __init__(self, problem: Any, oracle: Any, monitor: Monitor) -> None:
-        self.problem, self.oracle, self.monitor = problem, oracle, monitor
+    def __init__(self, problem: Any, oracle: Any, monitor: Monitor, *, limited: bool) -> None:
+        self.problem, self.oracle, self.monitor, self.limited = problem, oracle, monitor, limited
         self.estimate, self.tight, self.spent = math.inf, 1.0, 0.0
 
     def __call__(self, network: Any, residual: Any) -> _Selection:
@@ -310,7 +319,10 @@ class _Selector:
             return _Selection(atoms, self.estimate, False)
         if self.estimate <= 0.5 * tol or 0.5 * before < self.estimate <= tol:
             precision = _deciding_precision(gap, atoms.values[0], tol)
-            atoms = self.problem.lmo(residual, self.oracle, precision=precision, patience=self.monitor.left)
+            patience = min(self.monitor.left, self.monitor.elapsed) if self.limited else self.monitor.left
+            proof = self.problem.lmo(residual, self.oracle, precision=precision, patience=patience)
+            # What a clock may have cut short must not change the model.
+            atoms = replace(atoms, bound=min(atoms.bound, proof.bound)) if self.limited else proof
             self.estimate = gap(atoms.values[0])
             return _Selection(atoms, self.estimate, self.estimate <= tol)
         if self.estimate <= _OVERDUE * self.tight and gap(atoms.bound) > 2.0 * self.estimate:

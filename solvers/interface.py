@@ -143,6 +143,10 @@ class Atomic(Problem, Protocol):
         """
         ...
 
+    def useful_units(self, network: Any, residual: Any, atoms: Any, most: int, *, fill: bool = False) -> np.ndarray:
+        """Return the atoms that are worth their cost, at most so many; ``fill`` up with others if there are fewer."""
+        ...
+
     def gap(self, network: Any, residual: Any, bound: float) -> float:
         """Upper bound of the distance to the minimum, given a bound of the dual norm; proven if that is."""
         ...

@@ -85,7 +85,7 @@ class InteriorPoint(Solver):
             step_image = problem.image(D.ravel())
             slope = float(np.vdot(gradient, D))
             step = _line_search(problem, image, step_image, at.value, barrier, D, slope)
-            short = 0 if step else short + 1
+            short = 0 if step and newton.iterations else short + 1
             both = barrier.advance(D, step)
             predicted = problem.predicted_bound(at, newton.hessian, step_image)
             image = image + step * step_image
@@ -145,10 +145,14 @@ class _NewtonSystem:
         renewed = self.blocks is None or self.excess > self.problem.shape[0] / 2
         if renewed:
             self.blocks = hessian.blocks()
-        preconditioner = BlockPreconditioner(self.blocks, *quadratic, invariant=hessian.invariant)
-        D, self.iterations = conjugate_gradient(
-            lambda X: hessian.product(X) + quadratic.product(X), force, preconditioner, self.tol, self.max_iter
-        )
+        for careful in (False, True):
+            preconditioner = BlockPreconditioner(self.blocks, *quadratic, invariant=hessian.invariant, careful=careful)
+            D, self.iterations = conjugate_gradient(
+                lambda X: hessian.product(X) + quadratic.product(X), force, preconditioner, self.tol, self.max_iter
+            )
+            # Nothing done: rounding has made the preconditioner indefinite.
+            if self.iterations:
+                break
         # Blocks cost as much as k / 2 iterations at most: that many more than with fresh ones are worth new ones.
         if renewed:
             self.fresh, self.excess = self.iterations, 0

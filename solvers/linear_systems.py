@@ -64,6 +64,8 @@ class BlockPreconditioner:
     invariant : bool, default False
         Whether what B stands for does not feel that a row of X moves as a whole. B itself does; the solution on those k
         directions, where D and e_r are all there is, is then added (a coarse space).
+    careful : bool, default False
+        Decompose the blocks by eigenvalues: for those that are singular but for rounding, where it is slower.
     """
 
     def __init__(
@@ -74,13 +76,14 @@ class BlockPreconditioner:
         common: np.ndarray | None,
         *,
         invariant: bool = False,
+        careful: bool = False,
     ) -> None:
         _, k, _ = blocks.shape
         matrices = blocks.copy()
         entries = np.arange(k)
         matrices[:, entries, entries] *= 1.0 + _RIDGE
         matrices[:, entries, entries] += diagonal.T
-        self.inverses = _inverses(matrices)
+        self.inverses = _inverses(matrices, careful=careful)
         self.rows = self.capacitance = self.common = self.coarse = None
         if invariant:
             moved = diagonal.sum(axis=1) - (0.0 if rows is None else rows.sum(axis=1) ** 2)
@@ -110,12 +113,14 @@ class BlockPreconditioner:
         return np.matmul(self.inverses, np.ascontiguousarray(R.T)[:, :, None])[:, :, 0].T.copy()
 
 
-def _inverses(matrices: np.ndarray) -> np.ndarray:
+def _inverses(matrices: np.ndarray, *, careful: bool) -> np.ndarray:
     """Return inverses that are positive definite, as conjugate gradients ask, rounding errors included."""
     try:
-        roots = np.linalg.inv(np.linalg.cholesky(matrices))
+        if not careful:
+            roots = np.linalg.inv(np.linalg.cholesky(matrices))
+            return roots.transpose(0, 2, 1) @ roots
     except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(matrices)
-        values = np.maximum(values, _LEAST_EIGENVALUE * values.max(axis=1, initial=0.0, keepdims=True))
-        roots = vectors.transpose(0, 2, 1) / np.sqrt(values)[:, :, None]
-    return roots.transpose(0, 2, 1) @ roots
+        pass
+    values, vectors = np.linalg.eigh(matrices)
+    values = np.maximum(values, _LEAST_EIGENVALUE * values.max(axis=1, initial=0.0, keepdims=True))
+    return (vectors / values[:, None, :]) @ vectors.transpose(0, 2, 1)

@@ -55,7 +55,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         strength: float | None = 1.0,
         radius: float | None = None,
         max_units: int | None = 50,
-        refit: str = "output",
+        refit: str = "full",
         augment: bool = True,
         tol: float = 1e-3,
         max_iter: int | None = 1000,

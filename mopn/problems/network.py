@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from mopn.oracles import Atoms, BasisOracle, basis_oracle
 from mopn.problems.joint import JointProblem
 from mopn.problems.output_layer import OutputLayerProblem
 from mopn.problems.unit_ball import UnitBallProblem
-from mopn.regularizers import Ball, Penalty, make_regularizer
+from mopn.regularizers import Ball, Penalty, check_amount, make_regularizer
 from mopn.solvers.interface import Measure
 from mopn.solvers.sphere.refinement import dual_vectors
 
@@ -114,6 +115,12 @@ class NetworkProblem:
         """Sorted distinct labels, for the multi-class losses."""
         return self.fit.classes
 
+    def with_strength(self, strength: float) -> NetworkProblem:
+        """Return the same problem with another strength (in place of a radius, too); the data are shared."""
+        other = copy(self)
+        other.regularizer = Penalty(self.norm, check_amount("strength", strength))
+        return other
+
     def features(self, H: np.ndarray) -> np.ndarray:
         """K(X, H), shape (n, k)."""
         return self.kernel.features(self.design, H)
@@ -188,21 +195,28 @@ class NetworkProblem:
         """
         return self.oracle(oracle)(GradientForms(self.kernel, self.design, residual.gradient), precision, patience)
 
-    def useful_units(self, residual: Residual, atoms: Atoms, most: int, *, fill: bool = False) -> np.ndarray:
-        """Return units that are worth their penalty, at most so many; at least the best atom.
+    def useful_units(
+        self, network: Network, residual: Residual, atoms: Atoms, most: int, *, fill: bool = False
+    ) -> np.ndarray:
+        """Return units that are worth what they cost, at most so many; at least the best atom.
 
-        They are the best of the atoms and, to ``fill`` up the rest, random ones.
+        They are the best of the atoms and, to ``fill`` up the rest, random ones; but not under l1, where a unit
+        serves one output and had better be made for it. Weight costs the strength or, in a ball, what the weights
+        there are earn.
         """
-        strength = self.regularizer.strength if isinstance(self.regularizer, Penalty) else 0.0
-        units = atoms.basis[: max(1, min(most, int(np.sum(atoms.values > strength))))]
-        if not fill or len(units) >= most:
+        if isinstance(self.regularizer, Penalty):
+            cost = self.regularizer.strength
+        else:
+            cost = -float(np.vdot(residual.gradient, network.outputs)) / max(self.regularizer.radius, math.ulp(0.0))
+        units = atoms.basis[: max(1, min(most, int(np.sum(atoms.values > cost))))]
+        if not fill or len(units) >= most or self.norm.exponent == math.inf:
             return units
         H = np.random.default_rng(0).standard_normal((most - len(units), units.shape[1]))
         H /= np.linalg.norm(H, axis=1, keepdims=True)
         values = np.linalg.norm(
             GradientForms(self.kernel, self.design, residual.gradient).forms(H), self.norm.exponent, axis=1
         )
-        return np.vstack([units, H[values > strength]])
+        return np.vstack([units, H[values > cost]])
 
     def gap(self, network: Network, residual: Residual, bound: float) -> float:
         """Upper bound of ``residual.fun`` minus the minimum, given a bound of the dual norm; proven if the bound is.

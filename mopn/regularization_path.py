@@ -1,0 +1,194 @@
+"""The regularisation path: a problem solved for a series of strengths, each from the solution of the one before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from mopn.model import Model
+from mopn.problems import NetworkProblem
+from mopn.regularizers import Penalty
+from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
+
+__all__ = ["Path", "path"]
+
+# Iterations a strength: all strengths together refine the same units.
+_REFIT_ITER = 100
+_UNITS = 50
+
+
+@dataclass(frozen=True)
+class Path:
+    """The solutions along a path.
+
+    Attributes
+    ----------
+    strengths : ndarray of shape (q,)
+        Descending; those that were solved.
+    results : list of Result
+        One a strength.
+    scores : ndarray of shape (q,) or None
+        The validation scores, if a score was asked for.
+    """
+
+    strengths: np.ndarray
+    results: list[Result]
+    scores: np.ndarray | None
+
+    @property
+    def best(self) -> int:
+        """Index of the best score, of equal ones the largest strength's; without scores, of the last strength."""
+        return len(self.results) - 1 if self.scores is None else int(np.argmax(self.scores))
+
+    @property
+    def n_units(self) -> np.ndarray:
+        """Number of units at every strength."""
+        return np.array([len(result.basis) for result in self.results])
+
+    def column(self, name: str) -> np.ndarray:
+        """Return a field of all results, ``"fun"``, ``"gap"`` or ``"time"`` for instance."""
+        return np.array([getattr(result, name) for result in self.results])
+
+
+def path(
+    problem: NetworkProblem,
+    strengths: int | Any = 20,
+    solver: Solver | None = None,
+    *,
+    ratio: float = 1e-3,
+    rounds: int | None = 1,
+    score: Callable[[Model], float] | None = None,
+    patience: int | None = None,
+    tol: float = 1e-3,
+    max_time: float | None = None,
+    callback: Callable[..., Any] | None = None,
+    verbose: int = 0,
+) -> Path:
+    """Solve a problem for descending strengths, each from the solution of the one before.
+
+    Parameters
+    ----------
+    problem : NetworkProblem
+        Its own strength does not matter.
+    strengths : int or array-like of shape (q,), default 20
+        How many strengths, in geometric series from ``problem.strength_max()``, where the solution is zero, down to
+        ``ratio`` times it; or the positive strengths themselves, in any order.
+    solver : Solver, optional
+        Default :func:`path_solver` for 50 units.
+    rounds : int or None, default 1
+        Largest number of rounds a strength; None to go on until the gap is at most ``tol``, or the solver's limits.
+    ratio : float, default 1e-3
+        The smallest strength over the largest, if ``strengths`` is a number.
+    score : callable, optional
+        Called with the :class:`mopn.Model` of every strength; returns its score on validation data, the larger the
+        better.
+    patience : int, optional
+        With ``score``: stop after so many strengths without a better score, before units are added that do not help.
+    tol, max_time, callback, verbose
+        As for :func:`mopn.minimize`, for every strength; ``max_time`` is for all of them together.
+
+    Returns
+    -------
+    Path
+        A run that is interrupted or out of time ends the path, and is its last entry.
+
+    Raises
+    ------
+    TypeError
+        If the problem is not a ``NetworkProblem``.
+    ValueError
+        If the problem has a radius, or an option is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (300, 5))
+    >>> y = np.sign(X[:, 0] * X[:, 1]).astype(int)
+    >>> problem = mopn.NetworkProblem(X[:200], y[:200], strength=1.0, augment=True)
+    >>> found = mopn.path(problem, 10, score=lambda model: np.mean(model.predict(X[200:]) == y[200:]))
+    >>> len(found.strengths), len(found.results[0].basis), bool(found.scores[found.best] > 0.9)
+    (10, 0, True)
+    """
+    if not isinstance(problem, NetworkProblem):
+        raise TypeError(f"path is for a NetworkProblem, got {type(problem).__name__}")
+    if not isinstance(problem.regularizer, Penalty):
+        raise ValueError("path follows strengths, but the problem has a radius; make it with a strength instead")
+    if patience is not None and not (isinstance(patience, Integral) and patience >= 1):
+        raise ValueError(f"patience must be an integer >= 1 or None, got {patience!r}")
+    if patience is not None and score is None:
+        raise ValueError("patience waits for a better score: give score too")
+    series = check_strengths(problem, strengths, ratio)
+    solver = path_solver(len(series)) if solver is None else solver
+    left = math.inf if max_time is None else max_time
+    results: list[Result] = []
+    scores: list[float] = []
+    for strength in series:
+        part = problem.with_strength(float(strength))
+        result = minimize(
+            part,
+            solver,
+            start=results[-1] if results else None,
+            tol=tol,
+            max_iter=rounds,
+            max_time=None if math.isinf(left) else max(left, 0.0),
+            callback=callback,
+            verbose=verbose,
+        )
+        results.append(result)
+        left -= result.time
+        if score is not None:
+            scores.append(float(score(Model.from_result(part, result))))
+        if result.status in (
+            Status.MAX_TIME,
+            Status.INTERRUPTED,
+            Status.CALLBACK_FAILED,
+            Status.FAILED,
+            Status.STOPPED,
+        ):
+            break
+        if patience is not None and len(scores) - 1 - int(np.argmax(scores)) >= patience:
+            break
+    return Path(series[: len(results)], results, None if score is None else np.array(scores))
+
+
+def path_solver(n_strengths: int, max_units: int = _UNITS, refit: str = "full") -> ConditionalGradient:
+    """Return a solver for paths: few units a strength, short refits, and bounds that cost little.
+
+    Parameters
+    ----------
+    n_strengths : int
+        Length of the path; ``max_units`` may be reached half-way.
+    max_units : int, default 50
+    refit : {"full", "output"}, default "full"
+    """
+    return ConditionalGradient(
+        max_units=max_units,
+        oracle="refine",
+        refit=refit,
+        refit_iter=_REFIT_ITER,
+        polish_iter=_REFIT_ITER,
+        atoms_per_round=math.ceil(2 * max_units / n_strengths),
+    )
+
+
+def check_strengths(problem: NetworkProblem, strengths: Any, ratio: float = 1e-3) -> np.ndarray:
+    """Return the strengths in descending order, or those of a series of so many."""
+    if isinstance(strengths, Integral) and not isinstance(strengths, bool):
+        if not strengths >= 2:
+            raise ValueError(f"strengths must be a number >= 2 or an array of strengths, got {strengths!r}")
+        if not 0 < ratio < 1:
+            raise ValueError(f"ratio must lie in (0, 1), got {ratio!r}")
+        largest = problem.strength_max()
+        if not largest > 0:
+            raise ValueError("the gradient at zero is zero, so that every strength has the solution zero")
+        return np.geomspace(largest, ratio * largest, int(strengths))
+    series = np.asarray(strengths, dtype=np.float64)
+    if series.ndim != 1 or not len(series) or not (np.isfinite(series).all() and (series > 0).all()):
+        raise ValueError(f"strengths must be finite numbers > 0 in one dimension, got {strengths!r}")
+    return np.unique(series)[::-1]
