@@ -181,7 +181,7 @@ class ConditionalGradient(_UnitByUnit):
         """Add units and refit, as loosely as the relative gap aimed at allows."""
         # Without a regulariser there is no gap.
         tol = _LOOSENESS * aim if math.isfinite(aim) else self.refit_tol
-        if self._smooth_refit:
+        if self._smooth_refit and problem.restrained:
             line = problem.line(network, residual, units, residual.fun)
             network = line.point(_line_search(line))
             # Where units are limited the polish follows soon.
@@ -206,7 +206,8 @@ class ConditionalGradient(_UnitByUnit):
         layer = monitor.solve(layer_problem, solver, start=network.weights, tol=tol, max_iter=max_iter)
         network = network.with_weights(layer.weights).drop_zero_units()
         if self.refit == "full":
-            return self._refit_joint(problem, network, monitor, self.refit_tol, max_iter)
+            joint_tol = _joint_tol(self.refit_tol) if self._smooth_refit else self.refit_tol
+            return self._refit_joint(problem, network, monitor, joint_tol, max_iter)
         return network
 
     def _refit_joint(self, problem: Any, network: Any, monitor: Monitor, tol: float, max_iter: int) -> Any:

@@ -128,8 +128,11 @@ class Atomic(Problem, Protocol):
     """The oracle "lmo": a convex problem over infinitely many units, whose points are networks.
 
     A network has ``n_units``, ``basis``, ``weights``, ``with_units``, ``with_weights`` and ``drop_zero_units``; atoms
-    have ``basis``, ``values`` and a proven ``bound`` on all units.
+    have ``basis``, ``values`` and a proven ``bound`` on all units. ``restrained`` says whether a regulariser restrains
+    the weights.
     """
+
+    restrained: bool
 
     def residual(self, network: Any) -> Any:
         """Objective (``fun``) of a network, and the loss gradient at its outputs."""

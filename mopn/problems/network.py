@@ -111,6 +111,11 @@ class NetworkProblem:
         return self.regularizer.norm
 
     @property
+    def restrained(self) -> bool:
+        """Whether the weights are restrained at all: not with a strength of 0."""
+        return self.regularizer.active
+
+    @property
     def classes(self) -> np.ndarray | None:
         """Sorted distinct labels, for the multi-class losses."""
         return self.fit.classes
@@ -246,7 +251,7 @@ class NetworkProblem:
 
     def check_certificate(self, tol: float) -> None:
         """Raise if a run is to stop on a gap and none can be known."""
-        if tol > 0 and not self.regularizer.active:
+        if tol > 0 and not self.restrained:
             raise ValueError(
                 f"with strength=0 no certificate exists, so tol={tol} can never be reached; "
                 "give a positive strength or a radius, or tol=0 and limits (max_iter, max_units, max_time)"
@@ -254,7 +259,7 @@ class NetworkProblem:
 
     def check_unregularized(self) -> None:
         """Raise unless nothing restrains the weights."""
-        if self.regularizer.active:
+        if self.restrained:
             raise ValueError("GECO minimises the loss alone: give strength=0, or use ConditionalGradient")
 
     # -- refits and steps -------------------------------------------------------------------------------------------
