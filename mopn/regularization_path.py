@@ -157,15 +157,16 @@ def path(
     return Path(series[: len(results)], results, None if score is None else np.array(scores))
 
 
-def path_solver(n_strengths: int, max_units: int = _UNITS, refit: str = "full") -> ConditionalGradient:
+def path_solver(n_strengths: int, max_units: int | None = _UNITS, refit: str = "full") -> ConditionalGradient:
     """Return a solver for paths: few units a strength, short refits, and bounds that cost little.
 
     Parameters
     ----------
     n_strengths : int
         Length of the path; ``max_units`` may be reached half-way.
-    max_units : int, default 50
-    refit : {"full", "output"}, default "full"
+    max_units : int or None, default 50
+        None for no limit.
+    refit : {"full", "output", "none"}, default "full"
     """
     return ConditionalGradient(
         max_units=max_units,
@@ -173,7 +174,7 @@ def path_solver(n_strengths: int, max_units: int = _UNITS, refit: str = "full") 
         refit=refit,
         refit_iter=_REFIT_ITER,
         polish_iter=_REFIT_ITER,
-        atoms_per_round=math.ceil(2 * max_units / n_strengths),
+        atoms_per_round=None if max_units is None else math.ceil(2 * max_units / n_strengths),
     )
 
 

@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils import get_tags
@@ -24,8 +24,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import mopn
 from mopn.estimators import (
     MultiOutputFMClassifier,
+    MultiOutputFMClassifierCV,
     MultiOutputFMRegressor,
     MultiOutputPNClassifier,
+    MultiOutputPNClassifierCV,
     MultiOutputPNRegressor,
     base,
     classifiers,
@@ -77,6 +79,8 @@ CHECKED = [
     few(MultiOutputPNRegressor, norm="l1/linf", tol=1e-2),
     few(MultiOutputPNRegressor, refit="none", strength=None, radius=20.0, max_units=30),
     few(MultiOutputFMRegressor, norm="l1", refit="full"),
+    few(MultiOutputPNClassifierCV, max_units=3, strengths=3, cv=2),
+    few(MultiOutputFMClassifierCV, max_units=8, strengths=[0.1, 1.0], cv=3, refit="output"),
 ]
 
 
@@ -983,3 +987,44 @@ def test_the_documentation_covers_every_parameter_and_attribute(cls):
     for name in [*cls().get_params(), *attributes]:
         assert f"\n    {name} : " in cls.__doc__ or f"{name} : float" in cls.__doc__ or f"{name}, " in cls.__doc__, name
     assert "{" not in cls.__doc__.replace("{i<j}", "").replace('{"', "")
+
+
+# -- cross-validation -------------------------------------------------------------------------------------------------
+
+
+def cross_validated(**options):
+    return MultiOutputPNClassifierCV(**({"strengths": [0.03, 0.3, 3.0, 300.0], "cv": 3, "max_units": 5} | options))
+
+
+def test_the_best_strength_is_fitted_to_all_samples():
+    model = cross_validated().fit(X, Y_LABELS)
+    assert model.strengths_.tolist() == [300.0, 3.0, 0.3, 0.03]
+    assert model.scores_.shape == (3, 4)
+    assert model.strength_ == model.strengths_[np.argmax(model.scores_.mean(axis=0))]
+    alone = MultiOutputPNClassifier(strength=model.strength_, max_units=5).fit(X, Y_LABELS)
+    assert_array_equal(raw(model), raw(alone))
+    assert model.gap_ == alone.gap_
+    assert_array_equal(model.predict_proba(X), alone.predict_proba(X))
+
+
+def test_scores_are_those_of_paths_on_the_folds():
+    model = cross_validated(n_jobs=2).fit(X, Y_LABELS)
+    for scores, (train, test) in zip(model.scores_, StratifiedKFold(3).split(X, Y_LABELS), strict=True):
+        # A strength of 300 leaves nothing, so that all outputs are equal and the first class is predicted.
+        assert scores[0] == np.mean(Y_LABELS[test] == "a")
+        alone = MultiOutputPNClassifier(strength=0.3, max_units=5).fit(X[train], Y_LABELS[train])
+        assert abs(scores[2] - alone.score(X[test], Y_LABELS[test])) <= 0.25
+    assert_array_equal(model.scores_, cross_validated().fit(X, Y_LABELS).scores_)
+
+
+@pytest.mark.parametrize("y", [Y_TWO, Y_INDICATOR])
+def test_cross_validation_of_every_kind_of_target(y):
+    model = cross_validated(loss="binary-logistic", cv=KFold(3), class_weight=None).fit(X, y)
+    assert model.predict(X).shape == y.shape
+    assert model.score(X, y) > 0.4
+
+
+def test_folds_without_a_class_are_refused():
+    rare = np.where(np.arange(60) < 20, "rare", Y_LABELS)
+    with pytest.raises(ValueError, match=r"a fold has no sample of the classes \['rare'\] to train on"):
+        cross_validated(cv=KFold(3)).fit(X, rare)

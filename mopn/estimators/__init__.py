@@ -11,11 +11,14 @@ except ImportError as error:
     raise ImportError("mopn.estimators needs scikit-learn >= 1.6: pip install mopn[sklearn]") from error
 
 from mopn.estimators.classifiers import MultiOutputFMClassifier, MultiOutputPNClassifier
+from mopn.estimators.cross_validation import MultiOutputFMClassifierCV, MultiOutputPNClassifierCV
 from mopn.estimators.regressors import MultiOutputFMRegressor, MultiOutputPNRegressor
 
 __all__ = [
     "MultiOutputFMClassifier",
+    "MultiOutputFMClassifierCV",
     "MultiOutputFMRegressor",
     "MultiOutputPNClassifier",
+    "MultiOutputPNClassifierCV",
     "MultiOutputPNRegressor",
 ]

@@ -23,15 +23,17 @@ from mopn.problems import NetworkProblem
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
 from mopn.validation import check_sample_weight
 
-__all__ = ["Callback", "NetworkEstimator"]
+__all__ = ["X_FORMAT", "Callback", "NetworkEstimator", "network_model"]
 
 Callback = Callable[..., Any]
 
-_X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
+X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
 # The other reasons to stop are success, or a limit that the user gave.
 _WORTH_A_WARNING = (Status.MAX_ITER, Status.NONFINITE, Status.FAILED)
 # The output layer is refitted to this relative gap, or to tol where that is smaller.
 _REFIT_TOL = 1e-3
+# Units a round where validation chooses how many.
+_CHOSEN = 5
 
 
 class NetworkEstimator(ABC, BaseEstimator):
@@ -108,7 +110,7 @@ class NetworkEstimator(ABC, BaseEstimator):
         """
         self._check_parameters()
         continued = self.warm_start and hasattr(self, "model_")
-        checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": 2}
+        checks = X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": 2}
         X, y = validate_data(self, X, y, reset=not continued, **checks)
         y = y.toarray() if hasattr(y, "toarray") else y
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
@@ -124,6 +126,8 @@ class NetworkEstimator(ABC, BaseEstimator):
             max_units=self.max_units,
             refit=self.refit,
             refit_tol=min(self.tol, _REFIT_TOL) if self.tol > 0 else _REFIT_TOL,
+            # The number of units is chosen between rounds.
+            atoms_per_round=_CHOSEN if self.validation_fraction and self.refit == "full" else None,
         )
         result = minimize(
             problem,
@@ -199,7 +203,7 @@ class NetworkEstimator(ABC, BaseEstimator):
     def _checked(self, X: Any) -> Any:
         """Check X for a prediction."""
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, **_X_FORMAT)
+        return validate_data(self, X, reset=False, **X_FORMAT)
 
     def _split(self, X: Any, targets: Targets) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
         """Return the samples to train on, and those held out if any are asked for."""
@@ -257,7 +261,7 @@ class NetworkEstimator(ABC, BaseEstimator):
 
     def _validation(self, problem: NetworkProblem, X: Any, targets: Targets) -> Validation:
         def score(result: Result) -> float:
-            return self._score(targets, _model(problem, targets, result).predict(X))
+            return self._score(targets, network_model(problem, targets, result).predict(X))
 
         return Validation(score, self.n_iter_no_change, self.callback)
 
@@ -278,7 +282,7 @@ class NetworkEstimator(ABC, BaseEstimator):
             gap = min(gap, max(fun - (result.fun - result.gap), 0.0))
         if targets.classes is not None:
             self.classes_ = targets.classes
-        self.model_ = _model(problem, targets, network)
+        self.model_ = network_model(problem, targets, network)
         self.basis_ = self.model_.basis
         self.weights_ = self.model_.weights
         self.objective_, self.gap_, self.certified_ = float(fun), float(gap), math.isfinite(gap)
@@ -309,6 +313,7 @@ class Validation:
             raise StopIteration
 
 
-def _model(problem: NetworkProblem, targets: Targets, result: Result) -> Model:
+def network_model(problem: NetworkProblem, targets: Targets, result: Result) -> Model:
+    """Return the model of a fit, which predicts what the targets are."""
     classes = targets.classes if targets.form == "labels" else None
     return Model.from_result(problem, result, classes=classes, target=targets.form)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -17,10 +18,11 @@ _PARAMETERS = """loss : {losses}
     radius : float, optional
         The constraint ``Omega <= radius``, the paper's form, in place of the penalty.
     max_units : int or None, default 50
-        Largest number of rounds that add a unit; a warm start adds to the units that it starts from.
-    refit : {{"output", "full", "none"}}, default "output"
-        What follows each new unit: the convex refit of the output weights; that of the units as well, which is not
-        convex (smaller networks, slower); or a plain conditional gradient step.
+        Largest number of units; the fit also ends when twice as many have been tried. None leaves it to ``tol``.
+    refit : {{"full", "output", "none"}}, default "full"
+        What follows new units. "full" refits units and output weights together, which is not convex, but gives smaller
+        and better networks sooner: a round adds all units that there is room for. "output" refits the output weights,
+        a convex problem, and adds about a tenth of the units a round. "none" takes a plain conditional gradient step.
     augment : bool, default True
         Put 1-features in front of X (one for PN, two for FM), which give the model linear and constant terms.
     tol : float, default 1e-3
@@ -31,7 +33,8 @@ _PARAMETERS = """loss : {losses}
         Largest number of seconds for the solver.
     validation_fraction : float, default 0.0
         Fraction of the samples to hold out (stratified for labels). The network is scored on them as by ``score``
-        after every round, and the best one is kept: this chooses the number of units.
+        after every round, and the best one is kept: this chooses the number of units, of which a round then adds 5 at
+        most.
     n_iter_no_change : int, default 10
         With ``validation_fraction``: stop after so many rounds without a better score.
     {class_weight}warm_start : bool, default False
@@ -92,16 +95,43 @@ _KINDS = {
     },
 }
 
+# What the classifiers with cross-validation lack, and what they have instead.
+_WITHOUT = (
+    *("strength", "radius", "max_time", "validation_fraction", "n_iter_no_change", "warm_start", "callback"),
+    *("random_state", "validation_scores_"),
+)
+_CV_PARAMETERS = """strengths : int or array-like of shape (q,), default 20
+        How many strengths, in geometric series from the smallest whose solution is zero down to ``ratio`` times it; or
+        the strengths themselves. The losses are added up over the samples, so a fold's training part, which is smaller
+        than all samples, feels a strength more.
+    ratio : float, default 1e-3
+        The smallest strength over the largest, if ``strengths`` is a number.
+    cv : int, splitter or iterable, default 5
+        Folds, as for ``sklearn.model_selection.cross_val_score``; stratified for labels.
+    n_jobs : int or None, default None
+        Folds at a time, each in a process of its own (joblib); joblib then shares the threads of the linear algebra
+        between them.
+    """
+_CV_ATTRIBUTES = """strength_ : float
+        The strength of the best mean score; of equal ones the largest.
+    strengths_ : ndarray of shape (q,)
+        All strengths, descending.
+    scores_ : ndarray of shape (folds, q)
+        Accuracy on the held-out part of every fold; samples and classes weigh what they weigh in the objective.
+    """
 _Class = TypeVar("_Class", bound=type)
 
 
-def documented(kind: str) -> Callable[[_Class], _Class]:
+def documented(kind: str, *, cross_validated: bool = False) -> Callable[[_Class], _Class]:
     """Return a class decorator that fills ``{parameters}``, ``{attributes}`` and ``{reference}`` in."""
     parts = {
         "parameters": _PARAMETERS.format(**_KINDS[kind]),
         "attributes": _ATTRIBUTES.format(**_KINDS[kind]),
         "reference": _REFERENCE,
     }
+    if cross_validated:
+        parts["parameters"] = _CV_PARAMETERS + _without(parts["parameters"])
+        parts["attributes"] = _CV_ATTRIBUTES + _without(parts["attributes"])
 
     def fill(cls: _Class) -> _Class:
         for name, text in parts.items():
@@ -109,3 +139,9 @@ def documented(kind: str) -> Callable[[_Class], _Class]:
         return cls
 
     return fill
+
+
+def _without(section: str) -> str:
+    """Drop the entries that the classifiers with cross-validation lack."""
+    entries = re.split(r"\n    (?=\w)", section)
+    return "\n    ".join(entry for entry in entries if entry.split(" : ")[0] not in _WITHOUT)

@@ -1,0 +1,198 @@
+"""Classifiers that choose their strength by cross-validation over regularisation paths."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.model_selection import check_cv
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import validate_data
+
+from mopn.estimators.base import X_FORMAT, network_model
+from mopn.estimators.classifiers import Classifier, MultiOutputFMClassifier, MultiOutputPNClassifier
+from mopn.estimators.docs import documented
+from mopn.estimators.targets import Targets, merge_equal_samples
+from mopn.losses import Loss
+from mopn.regularization_path import check_strengths, path, path_solver
+from mopn.solvers import Status
+from mopn.validation import check_sample_weight
+
+__all__ = ["MultiOutputFMClassifierCV", "MultiOutputPNClassifierCV"]
+
+
+class ClassifierCV(Classifier):
+    """Base of the classifiers with cross-validation; ``_single`` is the classifier that is validated."""
+
+    _single: ClassVar[type[Classifier]]
+
+    def __init__(
+        self,
+        *,
+        strengths: Any = 20,
+        ratio: float = 1e-3,
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        loss: str | Loss = "logistic",
+        norm: str = "l1/l2",
+        max_units: int | None = 50,
+        refit: str = "full",
+        augment: bool = True,
+        tol: float = 1e-3,
+        max_iter: int | None = 1000,
+        class_weight: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.strengths = strengths
+        self.ratio = ratio
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.loss = loss
+        self.norm = norm
+        self.max_units = max_units
+        self.refit = refit
+        self.augment = augment
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Score all strengths on every fold, and fit the network of the best mean score on all samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Training data, scaled to [-1, 1], say.
+        y : array-like of shape (n,) or (n, m)
+            Labels, or an indicator matrix of 0 and 1.
+        sample_weight : array-like of shape (n,), optional
+            A weight of 2 equals a repeated sample within its fold; weights count in the scores too.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X, y, the weights or a parameter are not what they should be, or if a class is missing in the training
+            part of a fold.
+        """
+        names = set(self.get_params()) - {"strengths", "ratio", "cv", "n_jobs"}
+        single = self._single(**{name: getattr(self, name) for name in names})
+        X, y = validate_data(self, X, y, **X_FORMAT, multi_output=True, ensure_min_samples=2)
+        y = y.toarray() if hasattr(y, "toarray") else y
+        sample_weight = check_sample_weight(sample_weight, X.shape[0])
+        targets = single._encode(y, sample_weight)
+        strengths = check_strengths(single._problem(*merge_equal_samples(X, targets)), self.strengths, self.ratio)
+        folds = list(check_cv(self.cv, y, classifier=True).split(X, y))
+        self.scores_ = np.array(
+            Parallel(n_jobs=self.n_jobs)(
+                delayed(_fold_scores)(single, X, targets, train, test, strengths) for train, test in folds
+            )
+        )
+        self.strengths_ = strengths
+        self.strength_ = float(strengths[np.argmax(self.scores_.mean(axis=0))])
+        best = single.set_params(strength=self.strength_).fit(X, y, sample_weight)
+        self.__dict__.update({name: value for name, value in vars(best).items() if name.endswith("_")} | vars(self))
+        return self
+
+
+def _fold_scores(
+    single: Classifier, X: Any, targets: Targets, train: np.ndarray, test: np.ndarray, strengths: np.ndarray
+) -> np.ndarray:
+    """Return the scores of a path on the test part of a fold."""
+    training, held_out = targets.rows(train), targets.rows(test)
+    # What the objective weighs, the score weighs.
+    held_out = replace(held_out, sample_weight=held_out.weights, class_factor=None)
+    if training.form == "labels" and len(np.unique(training.y)) < len(training.classes):
+        missing = np.setdiff1d(training.classes, training.y)
+        raise ValueError(f"a fold has no sample of the classes {missing} to train on; give fewer folds (cv)")
+    merged, merged_targets = merge_equal_samples(X[train], training)
+    problem = single._problem(merged, merged_targets)
+    found = path(problem, strengths, path_solver(len(strengths), single.max_units, single.refit), tol=single.tol)
+    last = found.results[-1]
+    if last.status == Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    if last.error is not None:
+        raise last.error
+    models = [network_model(problem, targets, result) for result in found.results]
+    return np.array([single._score(held_out, model.predict(X[test])) for model in models])
+
+
+@documented("classifier", cross_validated=True)
+class MultiOutputPNClassifierCV(ClassifierCV):
+    """:class:`MultiOutputPNClassifier` with the strength of the best cross-validated accuracy.
+
+    Every fold follows one path of warm-started fits from the largest strength down; then a network for the best
+    strength is fitted to all samples.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    MultiOutputPNClassifier : For a given strength.
+
+    References
+    ----------
+    {reference}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mopn.estimators import MultiOutputPNClassifierCV
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 3))
+    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> classifier = MultiOutputPNClassifierCV(strengths=5, cv=3, max_units=5).fit(X, y)
+    >>> classifier.scores_.shape, bool(classifier.strength_ < classifier.strengths_[0])
+    ((3, 5), True)
+    """
+
+    _kernel = "homogeneous"
+    _single = MultiOutputPNClassifier
+
+
+@documented("classifier", cross_validated=True)
+class MultiOutputFMClassifierCV(ClassifierCV):
+    """:class:`MultiOutputFMClassifier` with the strength of the best cross-validated accuracy.
+
+    Every fold follows one path of warm-started fits from the largest strength down; then a network for the best
+    strength is fitted to all samples.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    MultiOutputFMClassifier : For a given strength.
+
+    References
+    ----------
+    {reference}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mopn.estimators import MultiOutputFMClassifierCV
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 3))
+    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> MultiOutputFMClassifierCV(strengths=[0.1, 1.0, 10.0], cv=3, max_units=5).fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    _kernel = "anova"
+    _single = MultiOutputFMClassifier
