@@ -58,6 +58,10 @@ class Design(ABC):
     def rows(self, rows: slice) -> Design:
         """Return the design of some rows, dense ones without a copy."""
 
+    @abstractmethod
+    def single(self) -> Design:
+        """Return the design in float32: products with float32 arrays are then computed in it."""
+
     def blocks(self, size: int) -> Iterator[tuple[slice, Design]]:
         """Cut the design into blocks of ``size`` rows."""
         n = self.shape[0]
@@ -82,18 +86,21 @@ class Design(ABC):
 
 
 class DenseDesign(Design):
-    """Row-major dense data; float32 is kept, and converted block by block so that sums are in float64."""
+    """Row-major dense data; float32 is kept, and converted block by block so that sums are in float64.
 
-    def __init__(self, X: np.ndarray) -> None:
-        self.X = X
+    Unless ``dtype`` says that they are in float32 too.
+    """
+
+    def __init__(self, X: np.ndarray, dtype: type = np.float64) -> None:
+        self.X, self.dtype = X, dtype
         self.shape = X.shape
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         n, d = self.shape
-        step = n if self.X.dtype == np.float64 else max(1, _BLOCK // d)
+        step = n if self.X.dtype == self.dtype else max(1, _BLOCK // d)
         for first in range(0, n, step):
             rows = slice(first, min(first + step, n))
-            yield rows, self.X[rows].astype(np.float64, copy=False)
+            yield rows, self.X[rows].astype(self.dtype, copy=False)
 
     def project(self, H: np.ndarray) -> np.ndarray:
         return _stacked([X @ H.T for _, X in self._blocks()])
@@ -119,7 +126,10 @@ class DenseDesign(Design):
         return DenseDesign(np.abs(self.X))
 
     def rows(self, rows: slice) -> DenseDesign:
-        return DenseDesign(self.X[rows])
+        return DenseDesign(self.X[rows], self.dtype)
+
+    def single(self) -> DenseDesign:
+        return DenseDesign(self.X.astype(np.float32, copy=False), np.float32)
 
 
 class SparseDesign(Design):
@@ -165,6 +175,9 @@ class SparseDesign(Design):
     def rows(self, rows: slice) -> SparseDesign:
         return SparseDesign(self._by_rows[rows])
 
+    def single(self) -> SparseDesign:
+        return SparseDesign(self.X.astype(np.float32, copy=False))
+
 
 class AugmentedDesign(Design):
     """[1, ..., 1, X] with ``ones`` leading 1-features, which are never stored."""
@@ -203,6 +216,9 @@ class AugmentedDesign(Design):
 
     def rows(self, rows: slice) -> AugmentedDesign:
         return AugmentedDesign(self.base.rows(rows), self.ones)
+
+    def single(self) -> AugmentedDesign:
+        return AugmentedDesign(self.base.single(), self.ones)
 
 
 def make_design(X: Any, ones: int = 0) -> Design:

@@ -12,13 +12,15 @@ import numpy as np
 from mopn.designs import make_design
 from mopn.kernels import get_kernel
 from mopn.losses import get_loss
+from mopn.solvers.memory import keep_freed_memory
 
 __all__ = ["Model", "load"]
 
 _FORMAT = 1
 _TARGETS = ("outputs", "vector", "labels", "indicator")
-# Predictions work through the rows in blocks, so that no (n, k) array is ever formed beyond a block.
-_BLOCK_ROWS = 8192
+# Predictions work through the rows in blocks of so many entries of (rows, k + m), which stay in the cache: no (n, k)
+# array is ever formed beyond a block.
+_BLOCK_ENTRIES = 1 << 18
 # Outputs below this have probabilities proportional to exp(output), and some digits to spare before underflow.
 _DEEP = -500.0
 
@@ -153,8 +155,9 @@ class Model:
         n, d = design.shape
         if d != self.basis.shape[1]:
             raise ValueError(f"X has {d - ones} features, but the model was trained with {self.n_features}")
+        keep_freed_memory()
         out = np.empty((n, self.weights.shape[1]))
-        for rows, block in design.blocks(_BLOCK_ROWS):
+        for rows, block in design.blocks(max(1, _BLOCK_ENTRIES // sum(self.weights.shape))):
             np.matmul(kernel.features(block, self.basis), self.weights, out=out[rows])
         out += self.offset
         return out

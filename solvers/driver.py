@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mopn.solvers.interface import Measure, Solver
+from mopn.solvers.memory import keep_freed_memory
 from mopn.solvers.result import Result, Status, Trace
 
 __all__ = ["Monitor", "minimize"]
@@ -19,8 +20,6 @@ __all__ = ["Monitor", "minimize"]
 Callback = Callable[..., Any]
 
 _EPS = float(np.finfo(float).eps)
-# Just below glibc's largest threshold, in bytes.
-_THRESHOLD = 31 << 20
 # What ends a run without losing its best point. Anything else is a bug and is passed on.
 _SURVIVED = (KeyboardInterrupt, np.linalg.LinAlgError, FloatingPointError, MemoryError)
 # Reasons to stop that the final measurement may still turn into success.
@@ -75,7 +74,7 @@ def minimize(
         finite at the start.
     """
     _check_options(tol, max_iter, max_time)
-    _keep_freed_memory()
+    keep_freed_memory()
     check_oracles(problem, solver)
     point = problem.start(start)
     monitor = Monitor(
@@ -94,15 +93,6 @@ def minimize(
             "the objective is not finite at the start; scale X and y (to [-1, 1], say), or start elsewhere"
         )
     return monitor.result()
-
-
-def _keep_freed_memory() -> None:
-    """Allocate and free a block, untouched, so that the C library keeps the temporary arrays of the iterations.
-
-    glibc maps large arrays afresh, page by page, until it has seen one of their size freed (its dynamic threshold, up
-    to 32 MiB); a fresh array of a few MiB costs several times the arithmetic that fills it.
-    """
-    np.empty(_THRESHOLD, dtype=np.uint8)
 
 
 def check_oracles(problem: Any, solver: Solver) -> None:

@@ -158,7 +158,7 @@ class Atomic(Problem, Protocol):
         """Return the convex problem in the weights, the units fixed."""
         ...
 
-    def joint(self, network: Any, oracle: str) -> Any:
+    def joint(self, network: Any, oracle: str, *, single: bool = False) -> Any:
         """Return the non-convex problem in units and weights, in the form that offers an oracle."""
         ...
 

@@ -60,7 +60,7 @@ def test_float32_data_are_computed_in_float64():
 def test_blocks_of_rows_do_not_show(monkeypatch, storage):
     model = network(kernel="anova", augment=True)
     whole = model.outputs(X)
-    monkeypatch.setattr(model_module, "_BLOCK_ROWS", 7)
+    monkeypatch.setattr(model_module, "_BLOCK_ENTRIES", 7 * sum(model.weights.shape))
     assert_allclose(model.outputs(storage(X)), whole, rtol=1e-13, atol=1e-13)
 
 

@@ -42,11 +42,18 @@ class JointProblem:
     oracles = frozenset({"gradient"})
 
     def __init__(
-        self, design: Design, kernel: Kernel, fit: DataFit, regularizer: Ball | Penalty, network: Network
+        self,
+        design: Design,
+        kernel: Kernel,
+        fit: DataFit,
+        regularizer: Ball | Penalty,
+        network: Network,
+        *,
+        single: bool = False,
     ) -> None:
         self.regularizer = regularizer
         self.directions = _make_directions(regularizer.norm, network.weights)
-        self.layers = TwoLayers(design, kernel, fit, self.directions.n_units)
+        self.layers = TwoLayers(design, kernel, fit, self.directions.n_units, single=single)
         self._start = np.concatenate([self._lengths(network).ravel(), self.directions.start.ravel()])
         self._size = self.directions.n_units * design.shape[1]
 

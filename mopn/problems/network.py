@@ -268,13 +268,16 @@ class NetworkProblem:
         """Return the convex refit of the weights with the units fixed."""
         return OutputLayerProblem.from_parts(network.features, self.fit, self.regularizer)
 
-    def joint(self, network: Network, oracle: str = "gradient") -> JointProblem | UnitBallProblem:
+    def joint(
+        self, network: Network, oracle: str = "gradient", *, single: bool = False
+    ) -> JointProblem | UnitBallProblem:
         """Return the non-convex refit of units and weights, in the form that offers an oracle.
 
-        "gradient": the smooth form, for L-BFGS. "composite": the paper's, for FISTA.
+        "gradient": the smooth form, for L-BFGS, with features in ``single`` precision if asked for. "composite": the
+        paper's, for FISTA.
         """
         if oracle == "gradient":
-            return JointProblem(self.design, self.kernel, self.fit, self.regularizer, network)
+            return JointProblem(self.design, self.kernel, self.fit, self.regularizer, network, single=single)
         return UnitBallProblem(self.design, self.kernel, self.fit, self.regularizer, network)
 
     def line(self, network: Network, residual: Residual, units: np.ndarray, least: float) -> Line:

@@ -1,0 +1,111 @@
+"""Values and gradients of both layers, block by block, against the definition; and the shared pieces of the refits."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mopn
+from mopn.datafit import DataFit
+from mopn.designs import make_design
+from mopn.kernels import KERNELS
+from mopn.problems import two_layers
+from mopn.problems.two_layers import TwoLayers
+from mopn.solvers import ConditionalGradient
+from mopn.solvers.sphere.leaders import leaders
+
+RNG = np.random.default_rng(0)
+N, D, K, M = 40, 5, 6, 3
+X = RNG.uniform(-1, 1, (N, D))
+LABELS = RNG.integers(0, M, N)
+LABELS[:M] = range(M)
+WEIGHTS = RNG.uniform(0.5, 2.0, N)
+OFFSET = RNG.standard_normal((N, M))
+H, V = RNG.standard_normal((K, D)), RNG.standard_normal((K, M))
+
+
+def layers(kernel, storage=np.array, single=False):
+    fit = DataFit("logistic", LABELS, N, WEIGHTS, OFFSET)
+    return TwoLayers(make_design(storage(X)), KERNELS[kernel], fit, K, single=single)
+
+
+def features(kernel, H):
+    squares = (X @ H.T) ** 2
+    return squares if kernel == "homogeneous" else 0.5 * (squares - (X**2) @ (H**2).T)
+
+
+def value(kernel, H, V):
+    outputs = features(kernel, H) @ V + OFFSET
+    exponentials = np.exp(outputs - outputs[np.arange(N), LABELS][:, None])
+    return float(WEIGHTS @ np.log(exponentials.sum(axis=1)))
+
+
+def differences(function, A):
+    """Central differences of a function of an array."""
+    gradient, step = np.zeros_like(A), 1e-6
+    for index in np.ndindex(A.shape):
+        shift = np.zeros_like(A)
+        shift[index] = step
+        gradient[index] = (function(A + shift) - function(A - shift)) / (2 * step)
+    return gradient
+
+
+@pytest.mark.parametrize("storage", [np.array, sparse.csr_array, sparse.csc_array])
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("rows", [1, 7, 40, 1000])
+def test_value_and_gradients(monkeypatch, rows, kernel, storage):
+    monkeypatch.setattr(two_layers, "_BLOCK_ENTRIES", rows * (K + M))
+    monkeypatch.setattr(two_layers, "_ROWS_PER_INPUT", 0)
+    both = layers(kernel, storage)
+    assert len(both.blocks) == -(-N // rows)
+    found, gradient_H, gradient_V = both.value_gradient(H, V)
+    assert found == pytest.approx(value(kernel, H, V), rel=1e-12)
+    assert both.value(H, V) == pytest.approx(found, rel=1e-13)
+    np.testing.assert_allclose(gradient_H, differences(lambda A: value(kernel, A, V), H), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(gradient_V, differences(lambda A: value(kernel, H, A), V), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_single_precision_errs_by_its_rounding_alone(kernel, storage):
+    exact = layers(kernel, storage).value_gradient(H, V)
+    rounded = layers(kernel, storage, single=True).value_gradient(H, V)
+    assert rounded[0] != exact[0]
+    assert rounded[0] == pytest.approx(exact[0], rel=1e-6)
+    for single, double in zip(rounded[1:], exact[1:], strict=True):
+        assert single.dtype == np.float64
+        np.testing.assert_allclose(single, double, rtol=0, atol=1e-5 * np.abs(double).max())
+
+
+def test_nothing_of_the_caller_is_overwritten():
+    for single in (False, True):
+        before = H.copy(), V.copy(), X.copy()
+        layers("homogeneous", single=single).value_gradient(H, V)
+        for array, copy in zip((H, V, X), before, strict=True):
+            np.testing.assert_array_equal(array, copy)
+
+
+def test_a_fit_in_single_precision_is_as_good():
+    y = (X[:, 0] * X[:, 1] > 0).astype(int) + (X[:, 2] > 0)
+    problem = mopn.NetworkProblem(X, y, strength=0.5, augment=True)
+    double, single = (
+        mopn.minimize(problem, ConditionalGradient(refit="full", max_units=5, joint_precision=precision), tol=1e-2)
+        for precision in ("double", "single")
+    )
+    assert single.fun == pytest.approx(double.fun, rel=1e-3)
+    # The gap is measured in double precision, whatever found the network.
+    again = mopn.certify(problem, single.basis, single.weights)
+    assert again.fun == pytest.approx(single.fun, rel=1e-12)
+    with pytest.raises(ValueError, match="joint_precision must be one of 'double', 'single', got 'half'"):
+        ConditionalGradient(joint_precision="half")
+
+
+def test_leaders_are_taken_in_order():
+    """Rows within the cosine of a leader belong to it, up to sign, and to the first that claims them."""
+    angles = np.deg2rad([0.0, 8.0, 16.0, 180.0, 90.0])
+    rows = np.column_stack([np.cos(angles), np.sin(angles)])
+    cosine = np.cos(np.deg2rad(10.0))
+    assert leaders(rows, np.arange(5), cosine).tolist() == [0, 0, 2, 0, 4]
+    assert leaders(rows, np.array([1, 0, 2, 3, 4]), cosine).tolist() == [1, 1, 1, 3, 4]
+    assert leaders(np.zeros((0, 2)), np.arange(0), cosine).tolist() == []
+    # Not quite of length one: a leader leads itself all the same.
+    assert leaders(0.5 * rows, np.arange(5), cosine).tolist() == [0, 1, 2, 3, 4]
