@@ -518,3 +518,31 @@ def test_barrier_is_offered_where_it_can_be():
         assert "barrier" in layer("logistic", norm, form).oracles
         if form == "strength":
             assert "barrier" not in layer("logistic", norm, form, 0.0).oracles
+
+
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+@pytest.mark.parametrize("form", ["strength", "radius"])
+def test_bounds_from_predicted_gradients_are_bounds(loss, form):
+    """Whatever the step and however far the prediction is off, no bound exceeds the minimum."""
+    problem = layer(loss, "l1/l2", form)
+    best = solve(problem, tol=1e-8)
+    rng = np.random.default_rng(0)
+    for scale in (0.0, 1e-2, 1.0, 30.0):
+        V = problem.start(best.weights + 0.3 * rng.standard_normal(best.weights.shape))
+        image = problem.image(V)
+        at = problem.smooth(image)
+        step = scale * rng.standard_normal(image.shape)
+        bound = problem.predicted_bound(at, problem.hessian(image), step)
+        assert bound <= best.fun
+        if scale == 0.0:
+            assert bound == pytest.approx(problem.dual_bound(at), rel=1e-9)
+
+
+def test_an_estimate_ends_the_run_sooner_than_a_proof():
+    problem = layer("logistic", "l1/linf", "strength")
+    proven = mopn.minimize(problem, InteriorPoint(), tol=1e-6)
+    estimated = mopn.minimize(problem, InteriorPoint(prove=False), tol=1e-6)
+    assert proven.success
+    assert estimated.status in (Status.ESTIMATED, Status.CONVERGED)
+    assert estimated.nit <= proven.nit
+    assert estimated.fun <= proven.fun * (1 + 2e-6)

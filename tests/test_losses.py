@@ -273,6 +273,26 @@ def test_smoothness_is_attained(name, m):
     assert 0.99 * loss.smoothness(m) <= best <= loss.smoothness(m) * (1 + 1e-6)
 
 
+@every_loss
+@every_size
+@varied
+@given(seed=seeds)
+def test_dual_points_lie_in_the_domain_and_near(name, m, seed):
+    """Anywhere the answer obeys Fenchel and Young's inequality; in the domain it is the question itself."""
+    loss, rng = LOSSES[name], np.random.default_rng(seed)
+    y = targets(loss, rng, 30, m)
+    G = dual_points(loss, rng, y, m)
+    np.testing.assert_allclose(loss.dual_point(y, G), G, rtol=1e-14, atol=1e-14)
+    shift = 0.1 * rng.standard_normal(G.shape)
+    inside = loss.dual_point(y, G + shift)
+    np.testing.assert_allclose(loss.dual_point(y, inside), inside, rtol=1e-14, atol=1e-14)
+    assert np.abs(inside - G).max() <= 2 * m * np.abs(shift).max()
+    for _ in range(5):
+        out = 3.0 * rng.standard_normal((30, m))
+        sizes = 1.0 + np.abs(inside * out).sum(axis=1)
+        assert np.all(loss.value(y, out) + loss.conjugate(y, inside) >= np.sum(inside * out, axis=1) - 1e-12 * sizes)
+
+
 @pytest.mark.parametrize("name", BOUNDED)
 @pytest.mark.parametrize("m", [2, 5])
 @varied
