@@ -50,7 +50,7 @@ def test_least_squares_within_bounds(seed, memory, condition):
 @pytest.mark.parametrize("memory", [3, 10, 30])
 def test_a_curved_valley(memory):
     iterates = run(rosenbrock, np.full(10, -1.0), memory, steps=2000)
-    x, at, slope = iterates[-1]
+    _, at, slope = iterates[-1]
     # Either of the function's two minima in ten dimensions is stationary; the last iterate is one, to rounding.
     assert slope <= 1e-5
     assert at.value < 4.0
@@ -70,7 +70,7 @@ def test_steps_fulfil_the_weak_wolfe_conditions():
 def test_the_slope_is_that_of_the_projected_gradient():
     A, b = np.eye(2), np.array([2.0, 0.5])
     bounds = np.zeros(2), np.ones(2)
-    x, at, slope = run(least_squares(A, b), np.array([1.0, 0.0]), bounds=bounds)[0]
+    _, _, slope = run(least_squares(A, b), np.array([1.0, 0.0]), bounds=bounds)[0]
     # The first variable presses on its bound; the second may go on by 0.5.
     assert slope == 0.5
     assert run(least_squares(A, b), np.array([1.0, 0.0]), bounds=bounds)[-1][0] == pytest.approx([1.0, 0.5])

@@ -32,8 +32,8 @@ _COLDEST = 2e-5
 _COOLING = ((0.05, 500), (0.01, 500), (2e-3, 500), (4e-4, 500), (1e-4, 500), (_COLDEST, 500), (4e-6, 500), (1e-6, 500))
 # A part starts from the multipliers of the region it was cut from, which are nearly right.
 _COOLING_OF_PARTS = ((1e-3, 150), (1e-4, 150), (_COLDEST, 150))
-# A descent ends when a step gains less than this, relative.
-_LEVEL = 1e-9
+# A descent ends where the gradient is this small, or a step gains less than this, relative.
+_FLAT, _LEVEL = 1e-5, 1e-9
 # The multiplier LL' of a new cut starts at this times the identity, relative to the quartic's size: L = 0 would be
 # stationary.
 _FIRST_MULTIPLIER = 3e-3
@@ -215,8 +215,8 @@ class _Search:
 
         start = np.concatenate([self.best.N.ravel(), self.best.L.ravel()])
         before = math.inf
-        for _, at, _ in itertools.islice(quasi_newton(smoothed, start, memory=15), steps):
-            if before - at.value <= _LEVEL * abs(at.value):
+        for _, at, slope in itertools.islice(quasi_newton(smoothed, start, memory=15), steps):
+            if slope <= _FLAT or before - at.value <= _LEVEL * abs(at.value):
                 break
             before = at.value
 
