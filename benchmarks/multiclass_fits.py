@@ -99,7 +99,7 @@ COLUMNS = [
 
 
 def run_task(task: Task, folder: str) -> dict[str, Any]:
-    """Fit and return a row; ``k`` is the number of units allowed at the best validation accuracy, ``units`` its number of units."""
+    """Fit and return a row; ``k`` units were allowed at the best validation accuracy, and ``units`` were used."""
     data = split(*load(task.set, folder), task.split)
     fit = METHODS[task.method](task, data)
     curve, best = fit.curve, fit.curve.best()

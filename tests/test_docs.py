@@ -32,8 +32,8 @@ def test_readme_block(number, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out
 
 
-def test_the_readme_has_its_three_scripts():
-    assert len(BLOCKS) == 3
+def test_the_readme_has_its_four_scripts():
+    assert len(BLOCKS) == 4
 
 
 @pytest.mark.parametrize("name", MODULES)
