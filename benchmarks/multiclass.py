@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="a small selection, two minutes on two cores")
     parser.add_argument("--report", action="store_true", help="fit nothing, report what is there")
     parser.add_argument(
-        "--sets", nargs="+", choices=SETS, help=f"default {' '.join(plan.sets)}; letter takes one to two hours a split"
+        "--sets", nargs="+", choices=SETS, help=f"default {' '.join(plan.sets)}; letter takes an hour a split"
     )
     parser.add_argument("--methods", nargs="+", choices=METHODS)
     parser.add_argument("--norms", nargs="+", choices=NORMS)

@@ -127,7 +127,7 @@ def _problem(task: Task, data: Split, y: np.ndarray) -> mopn.NetworkProblem:
 
 
 def _solve(task: Task, problem: mopn.NetworkProblem) -> tuple[mopn.Result, list[mopn.Model]]:
-    """Run conditional gradient; return its result and the model of every round."""
+    """Run conditional gradient with output-layer refits; return its result and the model of every number of units."""
     models: dict[int, mopn.Model] = {}
 
     def keep(intermediate_result: mopn.Result) -> None:
@@ -135,7 +135,7 @@ def _solve(task: Task, problem: mopn.NetworkProblem) -> tuple[mopn.Result, list[
 
     # Algorithm 1 as it stands adds a unit a round, so that every number of units can be judged.
     step = _UNITS_A_ROUND.get(task.set, 1)
-    solver = ConditionalGradient(refit=task.refit, oracle="refine", max_units=task.max_units, atoms_per_round=step)
+    solver = ConditionalGradient(oracle="refine", max_units=task.max_units, atoms_per_round=step)
     result = mopn.minimize(problem, solver, tol=_TOL, max_iter=task.max_units // step, callback=keep)
     if result.error is not None:
         raise result.error
@@ -144,8 +144,14 @@ def _solve(task: Task, problem: mopn.NetworkProblem) -> tuple[mopn.Result, list[
 
 
 def conditional_gradient(task: Task, data: Split) -> Fit:
-    """Algorithm 1 of the paper, judged after every round."""
-    result, models = _solve(task, _problem(task, data, data.y_train))
+    """Algorithm 1 of the paper, judged after every round; with full refits the default policy, judged at its end."""
+    problem = _problem(task, data, data.y_train)
+    if task.refit == "full":
+        solver = ConditionalGradient(refit="full", oracle="refine", max_units=task.max_units)
+        result = mopn.minimize(problem, solver, tol=_TOL)
+        models = [mopn.Model.from_result(problem, result)]
+    else:
+        result, models = _solve(task, problem)
     scores = [(len(model.basis), *_accuracies(model.predict, data)) for model in models]
     return Fit(_curve(scores), result.time, result.fun, result.gap)
 

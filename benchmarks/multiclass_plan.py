@@ -51,8 +51,10 @@ class SetPlan:
     ----------
     splits : int
         Number of random splits.
-    max_units, max_units_full : int
-        Rounds of conditional gradient with output-layer refits, and with full ones, which need fewer units.
+    max_units : int
+        Units of conditional gradient with output-layer refits.
+    full_units : tuple of int
+        The same with full refits, which need fewer units; each number is a fit of its own.
     random_units : int
         Units of projected gradient.
     rest_units : int
@@ -63,7 +65,7 @@ class SetPlan:
 
     splits: int
     max_units: int = 50
-    max_units_full: int = 30
+    full_units: tuple[int, ...] = (10, 20, 30)
     random_units: int = 50
     rest_units: int = 20
     landmarks: tuple[int, ...] = (5, 10, 15, 20, 30, 40, 50)
@@ -73,7 +75,7 @@ SETS = {
     "segment": SetPlan(10),
     "vowel": SetPlan(10),
     "satimage": SetPlan(5),
-    "letter": SetPlan(1, 150, 150, 150, 20, (25, 50, 75, 100, 125, 150)),
+    "letter": SetPlan(1, 150, (50, 100, 150), 150, 20, (25, 50, 75, 100, 125, 150)),
 }
 
 
@@ -97,7 +99,7 @@ class Plan:
 
 
 def default_plan() -> Plan:
-    """Return the plan of a run without options; letter takes an hour or two a split and must be asked for."""
+    """Return the plan of a run without options; letter takes an hour a split and must be asked for."""
     return Plan()
 
 
@@ -149,18 +151,19 @@ def _cells(plan: Plan) -> Iterator[Cell]:
 
 
 def _sizes(plan: Plan, name: str, cell: Cell) -> Sequence[int]:
-    """Numbers of units to fit; a network is judged at every number up to it, Nyström at each on its own."""
+    """Numbers of units to fit; output-layer refits are judged at every number up to it as well."""
     sizes = SETS[name]
-    if cell.method == "nystrom":
-        return sizes.landmarks if plan.max_units is None else [k for k in sizes.landmarks if k <= plan.max_units]
-    full = {
-        "linear": 0,
-        "svm": 0,
-        "one-vs-rest": sizes.rest_units,
-        "projected-gradient": sizes.random_units,
-        "conditional-gradient": sizes.max_units_full if cell.refit == "full" else sizes.max_units,
+    planned: Sequence[int] = {
+        "linear": (0,),
+        "svm": (0,),
+        "nystrom": sizes.landmarks,
+        "one-vs-rest": (sizes.rest_units,),
+        "projected-gradient": (sizes.random_units,),
+        "conditional-gradient": sizes.full_units if cell.refit == "full" else (sizes.max_units,),
     }[cell.method]
-    return [full if plan.max_units is None else min(full, plan.max_units)]
+    if plan.max_units is None:
+        return planned
+    return sorted({min(count, plan.max_units) for count in planned})
 
 
 def _grid(plan: Plan, name: str, cell: Cell) -> Sequence[float]:

@@ -1,6 +1,8 @@
 """The benchmarks' own code, on small synthetic data: no data folder is needed."""
 
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 pytest.importorskip("joblib")
 
-from benchmarks import certificates, multiclass, multiclass_figure, multiclass_report, oracles
+from benchmarks import certificates, multiclass, multiclass_figure, multiclass_report, oracles, refits, scaling, speed
 from benchmarks.datasets import DATA_SETS, MissingDataError, check_data, load, scale, split
 from benchmarks.multiclass_fits import COLUMNS, KEY, METHODS, Curve, Task, run_task
 from benchmarks.multiclass_plan import SETS, Plan, default_plan, quick_plan, tasks
@@ -337,3 +339,68 @@ def test_choices_of_units_are_compared_with_the_optimum(folder, tmp_path, capsys
     assert least["ours"] >= max(least["extremes + refine"], least["Gram + refine"])
     assert "median" in printed
     assert (tmp_path / "oracles.png").stat().st_size > 10_000
+
+
+# -- speed, refits and scaling -----------------------------------------------------------------------------------------
+
+
+def test_ratios_are_printed_beside_gaps_and_accuracies(folder, capsys, monkeypatch):
+    monkeypatch.setattr(speed, "STRENGTHS", (10.0,))
+    monkeypatch.setattr(speed, "PEERS", (*speed.PEERS[:1], replace(speed.PEERS[1], module="no_such_module")))
+    speed.main(["--data", str(folder), "--sets", "vowel", "--cap", "5", "--splits", "2"])
+    printed = capsys.readouterr().out
+    refits_, peers, fits = printed.split("\n\n", 1)[1].split("\n\n", 1)[0], *printed.split("Peers on")[1].split("Fits ")
+    rows = [line.split() for line in refits_.splitlines() if line.startswith("vowel")]
+    assert [row[1] for row in rows] == ["l1", "l1/l2", "l1/linf"]
+    assert all(float(row[5]) <= 1e-6 and float(row[8]) <= 1e-6 for row in rows)
+    excesses = [float(line.split()[-1]) for line in peers.splitlines() if line.startswith("vowel")]
+    assert [excess <= target for excess, target in zip(excesses, speed.TARGETS, strict=True)] == [True, True]
+    assert "lightning, CD: not installed" in peers
+    accuracies = {line.split()[1]: line.split()[2] for line in fits.splitlines() if line.startswith("vowel")}
+    assert float(accuracies["mopn"]) > 60
+
+
+def test_the_median_of_ratios_says_whether_it_is_a_bound():
+    ratios = [speed.Ratio(1.0), speed.Ratio(3.0), speed.Ratio(5.0, True)]
+    assert str(speed.median(ratios)) == "3"
+    assert str(speed.median([speed.Ratio(2.0, True), *ratios[1:]])) == "> 3"
+
+
+@pytest.mark.parametrize(("needed", "target"), [(1, 1e-3), (7, 1e-3), (8, 1e-4), (13, 1e-4)])
+def test_the_least_effort_is_found(needed, target):
+    search = speed._Search(lambda effort: np.array(float(effort)), lambda V: float(needed > V), cap=5.0)
+    assert search(target)[1] == 0.0
+    assert min(effort for effort, (_, excess) in search.tried.items() if excess == 0.0) == needed
+
+
+def test_an_effort_beyond_the_cap_ends_the_search():
+    search = speed._Search(lambda effort: time.sleep(0.02) or np.zeros(1), lambda V: 1.0, cap=0.03)
+    seconds, excess = search(1e-3)
+    assert (seconds >= 0.02, excess, list(search.tried)) == (True, 1.0, [0])
+
+
+def test_refits_of_both_layers_are_better_with_few_units(folder, tmp_path, capsys):
+    refits.main(["--data", str(folder), "--out", str(tmp_path), "--sets", "vowel", "--max-units", "5"])
+    row = capsys.readouterr().out.split("time s\n")[-1].splitlines()[3].split()
+    assert (row[1], row[6]) == ("5", "5")
+    assert float(row[7]) < float(row[2])
+    assert (tmp_path / "refits.png").stat().st_size > 10_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
+def test_scaling_is_measured_in_processes_and_plotted(tmp_path, capsys):
+    scaling.main(["--quick", "--out", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert printed.count("exponents: time") == 2
+    assert (tmp_path / "scaling.png").stat().st_size > 10_000
+
+
+def test_exponents_are_slopes_of_the_largest_values():
+    rows = [{"n": n, "seconds": 1e-3 * max(n, 100) ** 1.5} for n in (1, 100, 1000, 10_000)]
+    assert scaling.exponent(rows, "n", "seconds") == pytest.approx(1.5)
+
+
+def test_synthetic_data_have_all_classes_and_do_not_depend_on_the_number_of_rows():
+    X, y = scaling.data(2500, 4, 5)
+    np.testing.assert_array_equal(scaling.data(1000, 4, 5)[0], X[:1000])
+    assert set(y) == set(range(5))
