@@ -122,7 +122,7 @@ class Boxes(Cones):
     def best_excess(self, V: np.ndarray, price: float, mu: float) -> np.ndarray:
         # 2 mu t / (t^2 - v^2) = price, of one entry or of the largest of a row, which lacks the others' part.
         size, half = self.sizes(V), mu / price
-        excess = half + half**2 / (np.sqrt(half**2 + size**2) + size)
+        excess = half + half * (half / (np.hypot(half, size) + size))
         if not self.by_row:
             return excess
         for _ in range(_ROOT_STEPS):
@@ -194,7 +194,7 @@ class SecondOrder(Cones):
     def best_excess(self, V: np.ndarray, price: float, mu: float) -> np.ndarray:
         # t^2 - ||v||^2 = t mu / price.
         size, half = self.sizes(V), 0.5 * mu / price
-        return half + half**2 / (np.sqrt(half**2 + size**2) + size)
+        return half + half * (half / (np.hypot(half, size) + size))
 
     def value(self, V: np.ndarray, excess: np.ndarray, mu: float) -> float:
         return -0.5 * mu * float(np.log(excess * (excess + 2.0 * self.sizes(V))).sum())
@@ -212,7 +212,7 @@ class SecondOrder(Cones):
         coupling = -2.0 * mu * self.T * self.V / determinant**2
         # Exact on the central path, where P = V / T and dT / d(size) = size / (T - mu / (2 price)).
         size, length = self.sizes(self.V), self.sizes(self.P)
-        slant = size / (np.maximum(length, _TINY) * (self.T - 0.5 * mu / self.price))
+        slant = (size / np.maximum(length, _TINY)) / (self.T - 0.5 * mu / self.price)
         return Scaling(omega, coupling, np.broadcast_to(weight, self.V.shape), np.sqrt(weight * slant) * self.P)
 
     def advance_multipliers(self, dT: np.ndarray, dV: np.ndarray, mu: float) -> float:

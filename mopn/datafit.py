@@ -20,6 +20,8 @@ __all__ = ["DataFit"]
 _EPS = float(np.finfo(float).eps)
 # Scales of the dual point beyond this are not tried; ``rounding`` counts on it.
 _MAX_SCALE = 4.0
+# Conjugates are added up over chunks of so many entries, which need no arrays as large as G.
+_CHUNK = 1 << 16
 # Scales closer than this, relative, are not told apart.
 _NEARBY = 1e-3
 
@@ -84,8 +86,15 @@ class DataFit:
             return self.loss.dual_point(self.y, G)
         return self.loss.dual_point(self.y, self._unweighted(G)) * self.weights[:, None]
 
-    def conjugate(self, G: np.ndarray) -> float:
-        """F*(G); G in the domain up to rounding."""
+    def conjugate(self, G: np.ndarray, scale: float = 1.0) -> float:
+        """F*(scale * G); scale * G in the domain up to rounding."""
+        total, size = 0.0, max(1, _CHUNK // self.n_outputs)
+        for first in range(0, len(G), size):
+            rows = slice(first, first + size)
+            total += self.rows(rows)._conjugate(scale * G[rows])
+        return total
+
+    def _conjugate(self, G: np.ndarray) -> float:
         if self.weights is None:
             total = float(self.loss.conjugate(self.y, G).sum())
         else:
@@ -111,7 +120,7 @@ class DataFit:
         limit = min(self.loss.max_scale(self.y, self._unweighted(G)), regularizer.max_scale(dual))
 
         def loss_of_bound(s: float) -> float:
-            return self.conjugate(s * G) + regularizer.conjugate(s * dual)
+            return self.conjugate(G, s) + regularizer.conjugate(s * dual)
 
         s = min(1.0, limit)
         best = loss_of_bound(s)
@@ -130,13 +139,13 @@ class DataFit:
         Each of F and F* sums n m terms. Those of F* are at most 1 + |y| + |offset| times |g|, apart from terms of one
         sign; they may be far larger than their sum.
         """
-        sizes = np.ones_like(G)
+        total = float(np.abs(G).sum())
         if not self.loss.multiclass:
-            sizes += np.abs(self.y)
+            total += float(np.vdot(np.abs(G), np.abs(self.y)))
         if self.offset is not None:
-            sizes += np.abs(self.offset)
+            total += float(np.vdot(np.abs(G), np.abs(self.offset)))
         terms = len(self.y) * self.n_outputs + 16
-        return terms * _EPS * (abs(fun) + abs(dual_value) + _MAX_SCALE * float(np.vdot(np.abs(G), sizes)))
+        return terms * _EPS * (abs(fun) + abs(dual_value) + _MAX_SCALE * total)
 
     def _shifted(self, O: np.ndarray) -> np.ndarray:  # noqa: E741
         return O if self.offset is None else O + self.offset

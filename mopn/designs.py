@@ -16,8 +16,8 @@ from scipy import sparse
 
 __all__ = ["AugmentedDesign", "DenseDesign", "Design", "SparseDesign", "make_design"]
 
-# Rows of float32 data are converted to float64 in blocks of so many entries.
-_BLOCK = 1 << 20
+# Rows are converted to float64, squared or weighted in blocks of so many entries.
+_BLOCK = 1 << 18
 
 
 class Design(ABC):
@@ -95,9 +95,10 @@ class DenseDesign(Design):
         self.X, self.dtype = X, dtype
         self.shape = X.shape
 
-    def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+    def _blocks(self, *, temporary: bool = False) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield blocks of rows in the dtype of products; all rows at once if nothing as large as they is to be made."""
         n, d = self.shape
-        step = n if self.X.dtype == self.dtype else max(1, _BLOCK // d)
+        step = n if self.X.dtype == self.dtype and not temporary else max(1, _BLOCK // d)
         for first in range(0, n, step):
             rows = slice(first, min(first + step, n))
             yield rows, self.X[rows].astype(self.dtype, copy=False)
@@ -106,16 +107,16 @@ class DenseDesign(Design):
         return _stacked([X @ H.T for _, X in self._blocks()])
 
     def project_squares(self, H: np.ndarray) -> np.ndarray:
-        return _stacked([(X * X) @ H.T for _, X in self._blocks()])
+        return _stacked([(X * X) @ H.T for _, X in self._blocks(temporary=True)])
 
     def adjoint(self, R: np.ndarray) -> np.ndarray:
         return _summed(R[rows].T @ X for rows, X in self._blocks())
 
     def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
-        return _summed(R[rows].T @ (X * X) for rows, X in self._blocks())
+        return _summed(R[rows].T @ (X * X) for rows, X in self._blocks(temporary=True))
 
     def gram(self, g: np.ndarray) -> np.ndarray:
-        return _summed((X * g[rows, None]).T @ X for rows, X in self._blocks())
+        return _summed((X * g[rows, None]).T @ X for rows, X in self._blocks(temporary=True))
 
     def inner_products(self, power: int) -> np.ndarray:
         powers = self.X.astype(np.float64) ** power

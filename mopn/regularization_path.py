@@ -88,7 +88,8 @@ def path(
         Called with the :class:`mopn.Model` of every strength; returns its score on validation data, the larger the
         better.
     patience : int, optional
-        With ``score``: stop after so many strengths without a better score, before units are added that do not help.
+        With ``score``: stop after so many strengths without a better score, before units are added that do not help;
+        counted from the first network that is not empty.
     tol, max_time, callback, verbose
         As for :func:`mopn.minimize`, for every strength; ``max_time`` is for all of them together.
 
@@ -152,7 +153,13 @@ def path(
             Status.STOPPED,
         ):
             break
-        if patience is not None and len(scores) - 1 - int(np.argmax(scores)) >= patience:
+        # Empty networks do not count: they are as good as each other.
+        grown = next((i for i, found in enumerate(results) if len(found.basis)), len(results))
+        if (
+            patience is not None
+            and len(scores) > grown
+            and len(scores) - 1 - grown - np.argmax(scores[grown:]) >= patience
+        ):
             break
     return Path(series[: len(results)], results, None if score is None else np.array(scores))
 

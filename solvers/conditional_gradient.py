@@ -75,17 +75,18 @@ class ConditionalGradient(_UnitByUnit):
     Parameters
     ----------
     max_units : int, optional
-        Largest number of units k; the run also ends when twice as many have been tried. Default no limit.
+        Largest number of units k, unless the start has more; the run also ends when twice as many have been tried.
+        Default no limit.
     oracle : str or oracle, default "auto"
         How units are selected: a method of :func:`mopn.oracles.basis_oracle`, or an oracle that it returned.
     refit_tol : float, default 1e-3
-        The last refit stops at this relative duality gap (output layer) or relative decrease (full; appendix D of
-        the paper). Those of the output layer between rounds stop at a tenth of the gap that is left, estimated by the
-        oracle's value; those of both layers by L-BFGS at a fraction of its square. The last refit takes place when
-        ``max_units`` ends the run.
+        The last refit, when ``max_units`` ends the run, stops at this relative duality gap (output layer), or where
+        ten iterations gain less than a thousandth of it (both layers, by L-BFGS; by FISTA, less than all of it, as in
+        appendix D of the paper). Between rounds, refits of the output layer stop at a hundredth of the gap that is
+        left, which the oracle's value estimates; those of both layers at a fraction of its square.
     refit_iter : int, default 100
-        Largest number of iterations of a refit between rounds. Each starts where the one before ended, so that they
-        converge together.
+        Largest number of iterations of a refit between rounds, and of the one after units were merged. Each starts
+        where the one before ended, so that they converge together.
     polish_iter : int, default 500
         Largest number of iterations of the last refit; also of those of both layers if ``max_units`` is None.
     joint_precision : {"double", "single"}, default "double"
@@ -104,9 +105,10 @@ class ConditionalGradient(_UnitByUnit):
         The solver of the refit of both layers: L-BFGS on its smooth form, or FISTA on the paper's.
     atoms_per_round : int, optional
         Units added a round, the oracle's best distinct ones. The default depends on whether they can still move. With
-        refits of both layers a round adds as many as there are already, at least 5; all at once, random ones among
-        them, where ``max_units`` limits them. With those of the output layer it adds a tenth, at least 5, or at least
-        1 where ``max_units`` makes every unit count. Plain steps add one.
+        refits of both layers by L-BFGS a round adds as many as there are already, at least 5. Where ``max_units``
+        limits them it adds all at once, random ones among them; a quarter where weights cannot turn (l1, or one or
+        two outputs). With other refits it adds a tenth, at least 5, or at least 1 where ``max_units`` makes every unit
+        count. Plain steps add one.
     """
 
     refit: str = "output"
@@ -151,7 +153,7 @@ class ConditionalGradient(_UnitByUnit):
                     monitor.stop(Status.MAX_UNITS)
                 network, polished = self._polish(problem, network, monitor), True
                 continue
-            units = problem.useful_units(network, residual, selection.atoms, **self._wanted(network))
+            units = problem.useful_units(network, residual, selection.atoms, **self._wanted(problem, network))
             network = improve(problem, network, residual, units, monitor, aim).drop_zero_units()
             tried, polished = tried + len(units), False
 
@@ -166,7 +168,7 @@ class ConditionalGradient(_UnitByUnit):
         """Whether both layers are refitted in the smooth form, which needs no output-layer refit before."""
         return self.refit == "full" and "gradient" in self.joint_solver.needs
 
-    def _wanted(self, network: Any) -> dict[str, Any]:
+    def _wanted(self, problem: Any, network: Any) -> dict[str, Any]:
         """Return how many units to add, and whether random ones may be among them."""
         k = network.n_units
         room = math.inf if self.max_units is None else self.max_units - k
@@ -174,8 +176,13 @@ class ConditionalGradient(_UnitByUnit):
             return {"most": 1}
         if self.atoms_per_round is not None:
             return {"most": min(self.atoms_per_round, room)}
+        if self._smooth_refit and self.max_units is None:
+            return {"most": max(_ATOMS, k)}
         if self._smooth_refit:
-            return {"most": max(_ATOMS, k)} if self.max_units is None else {"most": room, "fill": True}
+            # Directions that cannot turn must be chosen as the fit goes on.
+            return (
+                {"most": room, "fill": True} if problem.turns else {"most": min(math.ceil(0.25 * self.max_units), room)}
+            )
         return {"most": min(max(_ATOMS if self.max_units is None else 1, int(_GROWTH * k)), room)}
 
     def _record(self, problem: Any, network: Any, residual: Any, selection: _Selection, monitor: Monitor) -> None:
@@ -220,7 +227,7 @@ class ConditionalGradient(_UnitByUnit):
         return network
 
     def _refit_joint(self, problem: Any, network: Any, monitor: Monitor, tol: float, max_iter: int) -> Any:
-        """Refit both layers, merge the units that came to lie together and refit again; never worse than before."""
+        """Refit both layers, merge the units that came to lie together and refit again."""
         network, fun = self._solve_joint(problem, network.drop_zero_units(), monitor, tol, max_iter)
         merged = network.merge_parallel_units()
         if merged.n_units < network.n_units:
@@ -379,8 +386,15 @@ def _joint_tol(aim: float) -> float:
 
 def _line_search(line: Any) -> float:
     """Exact line search on [0, 1]; never worse than not moving."""
-    found = minimize_scalar(line.value, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-10})
-    return min((0.0, float(found.x), 1.0), key=line.value)
+    # The best step may be tiny, if the vertex is far: the interval grows from what the smoothness promises.
+    upper = min(1.0, 10.0 * line.gap / max(line.curvature * line.squared_length, math.ulp(0.0)))
+    if not upper > 0:
+        return 0.0
+    while True:
+        found = minimize_scalar(line.value, bounds=(0.0, upper), method="bounded", options={"xatol": 1e-10 * upper})
+        if upper == 1.0 or found.x < 0.9 * upper:
+            return min((0.0, float(found.x), upper), key=line.value)
+        upper = min(1.0, 10.0 * upper)
 
 
 def _short_step(line: Any, curvature: float) -> tuple[float, float]:

@@ -21,9 +21,13 @@ Callback = Callable[..., Any]
 
 _EPS = float(np.finfo(float).eps)
 # What ends a run without losing its best point. Anything else is a bug and is passed on.
-_SURVIVED = (KeyboardInterrupt, np.linalg.LinAlgError, FloatingPointError, MemoryError)
+_SURVIVED = (KeyboardInterrupt, np.linalg.LinAlgError, ArithmeticError, MemoryError)
 # Reasons to stop that the final measurement may still turn into success.
 _OPEN = (Status.MAX_ITER, Status.MAX_TIME, Status.MAX_UNITS, Status.ESTIMATED, Status.STALLED)
+
+
+class NotFiniteError(ValueError):
+    """There is no best point, as the objective is not finite at the start."""
 
 
 def minimize(
@@ -89,7 +93,7 @@ def minimize(
             raise
         monitor.note(error)
     if monitor.best is None:
-        raise ValueError(
+        raise NotFiniteError(
             "the objective is not finite at the start; scale X and y (to [-1, 1], say), or start elsewhere"
         )
     return monitor.result()
@@ -154,8 +158,8 @@ class Monitor:
 
     @property
     def left(self) -> float:
-        """Seconds until the time limit."""
-        return max(self.max_time - self.elapsed, 0.0)
+        """Seconds until the time limit; none once the run is to end."""
+        return max(self.max_time - self.elapsed, 0.0) if self._pending is None else 0.0
 
     def __call__(self, point: Any, fun: float, gap: float = math.inf, **columns: float) -> None:
         """Record one iteration; raises ``StopIteration`` when the run is over."""
@@ -217,7 +221,10 @@ class Monitor:
 
     def solve(self, problem: Any, solver: Solver, *, start: Any, tol: float, max_iter: int) -> Result:
         """Run a solver on a subproblem within this run's time; a Ctrl-C in it ends this run at its next iteration."""
-        result = minimize(problem, solver, start=start, tol=tol, max_iter=max_iter, max_time=self.left)
+        try:
+            result = minimize(problem, solver, start=start, tol=tol, max_iter=max_iter, max_time=self.left)
+        except NotFiniteError:
+            self.stop(Status.NONFINITE)
         if result.status in (Status.INTERRUPTED, Status.FAILED):
             self._pending, self.error = result.status, result.error
         return result

@@ -129,10 +129,11 @@ class Atomic(Problem, Protocol):
 
     A network has ``n_units``, ``basis``, ``weights``, ``with_units``, ``with_weights`` and ``drop_zero_units``; atoms
     have ``basis``, ``values`` and a proven ``bound`` on all units. ``restrained`` says whether a regulariser restrains
-    the weights.
+    the weights, ``turns`` whether refits of both layers can turn those of a unit in any direction.
     """
 
     restrained: bool
+    turns: bool
 
     def residual(self, network: Any) -> Any:
         """Objective (``fun``) of a network, and the loss gradient at its outputs."""

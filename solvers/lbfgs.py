@@ -28,8 +28,8 @@ class LBFGS(Solver):
     memory : int, default 20
         Number of correction pairs kept.
     gtol : float, default 1e-8
-        The run also ends when the largest entry of the projected gradient is at most ``gtol`` times
-        ``max(1, abs(fun))``, with fun at the start. Without a certificate that is convergence, and so are ten
+        The run also ends when the largest entry of the projected gradient is at most ``gtol`` times ``abs(fun)``,
+        with fun at the start. Without a certificate that is convergence, and so are ten
         iterations that together decrease the objective by less than ``tol``, relative.
     """
 
@@ -50,7 +50,7 @@ class LBFGS(Solver):
         gtol = math.nan
         for x, at, slope in quasi_newton(problem.value_gradient, start, self.memory, problem.bounds):
             if math.isnan(gtol):
-                gtol = self.gtol * max(1.0, abs(at.value))
+                gtol = self.gtol * abs(at.value)
             monitor(x, fun=at.value, gap=at.value - problem.dual_bound(at) if certified else math.inf)
             if not certified and monitor.tol > 0 and levelled_off(at.value):
                 monitor.stop(Status.CONVERGED)

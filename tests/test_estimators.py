@@ -402,8 +402,8 @@ def test_shapes_of_targets(cls):
 @pytest.mark.parametrize("cls", REGRESSORS)
 def test_a_constant_added_to_y_is_added_to_the_predictions(cls):
     shift = np.array([1.0, -50.0, 8.0])
-    model = few(cls, max_units=3).fit(X, Y_NUMBERS)
-    shifted = few(cls, max_units=3).fit(X, Y_NUMBERS + shift)
+    model = few(cls, max_units=3, refit="output").fit(X, Y_NUMBERS)
+    shifted = few(cls, max_units=3, refit="output").fit(X, Y_NUMBERS + shift)
     assert_allclose(shifted.predict(X), model.predict(X) + shift, atol=1e-5)
 
 
@@ -1028,3 +1028,68 @@ def test_folds_without_a_class_are_refused():
     rare = np.where(np.arange(60) < 20, "rare", Y_LABELS)
     with pytest.raises(ValueError, match=r"a fold has no sample of the classes \['rare'\] to train on"):
         cross_validated(cv=KFold(3)).fit(X, rare)
+
+
+def test_a_second_fit_forgets_the_first():
+    model = cross_validated().fit(X, Y_TWO)
+    model.fit(X[:, :3], Y_LABELS)
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert model.n_features_in_ == 3
+    assert model.basis_.shape[1] == 4
+
+
+@pytest.mark.parametrize("cv", [3, KFold(3), "indices"])
+def test_cross_validation_leaves_out_samples_without_weight(cv):
+    weights = np.where(np.arange(60) % 5 == 0, 0.0, 1.0)
+    folds = list(KFold(3).split(X)) if cv == "indices" else cv
+    model = cross_validated(cv=folds, class_weight="balanced").fit(X, np.where(weights == 0, "none", Y_LABELS), weights)
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    if cv == "indices":
+        kept = weights > 0
+        inner = [(train[kept[train]], test[kept[test]]) for train, test in KFold(3).split(X)]
+        place = np.cumsum(kept) - 1
+        alone = cross_validated(cv=[(place[a], place[b]) for a, b in inner], class_weight="balanced")
+        assert_array_equal(model.scores_, alone.fit(X[kept], Y_LABELS[kept]).scores_)
+
+
+# -- fits that once failed --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("max_units", [4, 15, 50])
+@pytest.mark.parametrize("rare", [0.05, 0.15])
+def test_a_rare_class_is_found(rare, max_units):
+    """With one sign a unit the first ones all point to the frequent class; the others must still have room."""
+    data = np.random.default_rng(0).uniform(-1, 1, (400, 6))
+    signal = data[:, 0] * data[:, 1] + data[:, 2] ** 2
+    y = signal > np.quantile(signal, 1.0 - rare)
+    full, output = (
+        MultiOutputPNClassifier(strength=0.05, max_units=max_units, refit=refit).fit(data, y)
+        for refit in ("full", "output")
+    )
+    assert full.score(data, y) > 0.99
+    assert full.objective_ <= 1.01 * output.objective_
+
+
+@pytest.mark.parametrize("radius", [1.0, 1e3, 1e9])
+def test_a_ball_that_restrains_nothing_does_no_harm(radius):
+    signal = X[:, 0] * X[:, 1] + X[:, 2] ** 2
+    full, output = (
+        MultiOutputPNRegressor(strength=None, radius=radius, max_units=8, refit=refit).fit(X, signal)
+        for refit in ("full", "output")
+    )
+    assert full.objective_ <= output.objective_ * (1 + 1e-3)
+    assert naive_norm("l1/l2", full.weights_) <= radius * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("strength", [1e-6, 1e-12])
+def test_tiny_strengths_fit(strength):
+    signal = X[:, 0] * X[:, 1] + X[:, 2] ** 2
+    assert MultiOutputPNRegressor(strength=strength, max_units=8).fit(X, signal).score(X, signal) > 0.999
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-4, 1e4])
+def test_the_unit_of_the_targets_does_not_matter(scale):
+    signal = X[:, 0] * X[:, 1] + X[:, 2] ** 2
+    plain = MultiOutputPNRegressor(strength=0.01, max_units=8).fit(X, signal)
+    scaled = MultiOutputPNRegressor(strength=0.01 * scale, max_units=8).fit(X, scale * signal)
+    assert scaled.objective_ == pytest.approx(scale**2 * plain.objective_, rel=2e-3)

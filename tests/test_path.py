@@ -77,6 +77,14 @@ def test_scores_choose_and_patience_ends_the_path():
     assert scored.scores.max() > scored.scores[0] + 0.2
 
 
+def test_patience_waits_for_the_first_units():
+    largest = problem().strength_max()
+    found = mopn.path(problem(), np.geomspace(100 * largest, 0.1 * largest, 9), score=lambda model: 0.0, patience=2)
+    grown = np.flatnonzero(found.n_units)
+    assert grown[0] > 2
+    assert len(found.results) == grown[0] + 3
+
+
 def test_a_path_ends_with_its_time_and_with_its_callback():
     found = mopn.path(problem(), 8, max_time=0.0)
     assert found.results[-1].status == Status.MAX_TIME

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -86,9 +87,14 @@ class ClassifierCV(Classifier):
         X, y = validate_data(self, X, y, **X_FORMAT, multi_output=True, ensure_min_samples=2)
         y = y.toarray() if hasattr(y, "toarray") else y
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
+        cv = self.cv
+        if sample_weight is not None and not sample_weight.all():
+            cv = _without_missing(cv, sample_weight)
+            present = np.flatnonzero(sample_weight)
+            X, y, sample_weight = X[present], y[present], sample_weight[present]
         targets = single._encode(y, sample_weight)
         strengths = check_strengths(single._problem(*merge_equal_samples(X, targets)), self.strengths, self.ratio)
-        folds = list(check_cv(self.cv, y, classifier=True).split(X, y))
+        folds = list(check_cv(cv, y, classifier=True).split(X, y))
         self.scores_ = np.array(
             Parallel(n_jobs=self.n_jobs)(
                 delayed(_fold_scores)(single, X, targets, train, test, strengths) for train, test in folds
@@ -97,8 +103,17 @@ class ClassifierCV(Classifier):
         self.strengths_ = strengths
         self.strength_ = float(strengths[np.argmax(self.scores_.mean(axis=0))])
         best = single.set_params(strength=self.strength_).fit(X, y, sample_weight)
-        self.__dict__.update({name: value for name, value in vars(best).items() if name.endswith("_")} | vars(self))
+        own = ("n_features_in_", "feature_names_in_")
+        self.__dict__.update({name: v for name, v in vars(best).items() if name.endswith("_") and name not in own})
         return self
+
+
+def _without_missing(cv: Any, sample_weight: np.ndarray) -> Any:
+    """Return the folds without the samples of weight 0, if they are given as indices."""
+    if cv is None or isinstance(cv, Integral) or hasattr(cv, "split"):
+        return cv
+    place = np.cumsum(sample_weight > 0) - 1
+    return [tuple(place[part[sample_weight[part] > 0]] for part in map(np.asarray, fold)) for fold in cv]
 
 
 def _fold_scores(

@@ -4,9 +4,10 @@ K(a, x) = ||a||^2 K(h, x) for a = ||a|| h, so the length of a unit can carry the
 
     outputs  o = sum_r K(a_r, x) e_r,   norm(V) <= ||A||_F^2,   directions e_r in the unit ball of a row's norm.
 
-The penalty is then strength * ||A||_F^2, which is smooth; in a ball, A = sqrt(radius) B / ||B||_F. The directions are
-e = z / ||z|| for l1/l2, the box -1 <= z <= 1 for l1/linf, and fixed signed unit vectors for l1, where every unit has
-one output. Each point maps back to unit vectors and weights with the same outputs and no larger an objective.
+The penalty is then strength * ||A||_F^2, which is smooth; in a ball, A is B cut back to ||A||_F^2 <= radius. The
+directions are e = z / ||z|| for l1/l2, the box -1 <= z <= 1 for l1/linf, and fixed signed unit vectors for l1, where
+every unit has one output. Each point maps back to unit vectors and weights with the same outputs and no larger an
+objective.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ __all__ = ["JointProblem"]
 
 # Weights below this, relative to the largest, are rounding.
 _ZERO = 1e-12
+# Squared norms this near the radius, relative, are on the sphere.
+_ON_THE_SPHERE = 1e-12
 
 
 class JointProblem:
@@ -82,7 +85,7 @@ class JointProblem:
     def _scale(self, B: np.ndarray) -> float:
         if isinstance(self.regularizer, Penalty):
             return 1.0
-        return float(np.sqrt(self.regularizer.radius) / max(np.linalg.norm(B), np.finfo(float).tiny))
+        return min(1.0, float(np.sqrt(self.regularizer.radius) / max(np.linalg.norm(B), np.finfo(float).tiny)))
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of the point: unit vectors ``basis`` and ``weights``."""
@@ -101,11 +104,20 @@ class JointProblem:
             value += self.regularizer.strength * float(np.vdot(A, A))
             gradient_A += 2.0 * self.regularizer.strength * A
         else:
-            # A = sqrt(radius) B / ||B||: the part of the gradient along A goes, the rest is scaled.
-            along = float(np.vdot(gradient_A, A)) / max(self.regularizer.radius, np.finfo(float).tiny)
-            gradient_A = (gradient_A - along * A) * self._scale(x[: self._size])
+            gradient_A = self._within_ball(gradient_A, A, x[: self._size])
         gradient_Z = self.directions.pull(x[self._size :], gradient_E)
         return Evaluation(value, np.concatenate([gradient_A.ravel(), gradient_Z.ravel()]))
+
+    def _within_ball(self, gradient: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """Return the gradient with respect to B: outside of the ball the part along A goes, and the rest is scaled.
+
+        On the sphere it is the gradient of the side that the objective falls to.
+        """
+        along = float(np.vdot(gradient, A)) / max(float(np.vdot(A, A)), np.finfo(float).tiny)
+        outside = np.vdot(B, B) / max(self.regularizer.radius, np.finfo(float).tiny) - 1.0
+        if outside < -_ON_THE_SPHERE or (outside <= _ON_THE_SPHERE and along > 0):
+            return gradient
+        return (gradient - along * A) * self._scale(B)
 
     def measure(self, x: np.ndarray) -> Measure:
         """Objective; no gap is known."""

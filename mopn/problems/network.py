@@ -116,6 +116,14 @@ class NetworkProblem:
         return self.regularizer.active
 
     @property
+    def turns(self) -> bool:
+        """Whether a joint refit can turn a unit's weights: not under l1, nor, but for a sign, with one or two outputs.
+
+        The rows of a loss gradient of two classes are multiples of (1, -1).
+        """
+        return self.norm.exponent != math.inf and self.fit.n_outputs > 2
+
+    @property
     def classes(self) -> np.ndarray | None:
         """Sorted distinct labels, for the multi-class losses."""
         return self.fit.classes
@@ -205,16 +213,15 @@ class NetworkProblem:
     ) -> np.ndarray:
         """Return units that are worth what they cost, at most so many; at least the best atom.
 
-        They are the best of the atoms and, to ``fill`` up the rest, random ones; but not under l1, where a unit
-        serves one output and had better be made for it. Weight costs the strength or, in a ball, what the weights
-        there are earn.
+        They are the best of the atoms and, to ``fill`` up the rest, random ones. Weight costs the strength or, in a
+        ball, what the weights there are earn.
         """
         if isinstance(self.regularizer, Penalty):
             cost = self.regularizer.strength
         else:
             cost = -float(np.vdot(residual.gradient, network.outputs)) / max(self.regularizer.radius, math.ulp(0.0))
         units = atoms.basis[: max(1, min(most, int(np.sum(atoms.values > cost))))]
-        if not fill or len(units) >= most or self.norm.exponent == math.inf:
+        if not fill or len(units) >= most:
             return units
         H = np.random.default_rng(0).standard_normal((most - len(units), units.shape[1]))
         H /= np.linalg.norm(H, axis=1, keepdims=True)

@@ -169,7 +169,9 @@ class OutputLayerProblem:
     def predicted_bound(self, at: Evaluation, hessian: LayerHessian, step: np.ndarray) -> float:
         """Proven lower bound of the minimum from the loss gradient predicted for a step of the image."""
         assert at.residual is not None
-        G = self.fit.dual_point(at.residual + hessian.hessian.product(step))
+        G = hessian.hessian.product(step)
+        G += at.residual
+        G = self.fit.dual_point(G)
         return self._dual_bound(G, search=False)
 
     def measure(self, x: np.ndarray) -> Measure:
