@@ -30,11 +30,13 @@ _FINAL_PRECISION = 1e-2
 # Units added a round, by default: this many where their number is free, and this part of those that are there.
 _ATOMS, _GROWTH = 5, 0.1
 # A run may try so many times max_units units in all; it goes on after a polish that leaves this part of them at most.
-_TRIED, _ROOM = 2, 0.9
+_TRIED, _ROOM = 2, 0.5
 # Refits of the output layer prove their gaps once this times the tolerance is aimed at.
 _NEAR = 10.0
 # Every refit aims at a gap that is smaller by this, at least, than the last one aimed at.
 _FALL = 0.7
+# Nothing smaller is aimed at if no gap is asked for.
+_SMALLEST = 1e-6
 # How tight the bound of that proof may have to be, relative to the gap that is asked for.
 _LOOSEST, _TIGHTEST = 8.0, 0.01
 # A tight bound is overdue when the estimated gap is this part of that at the last one; such bounds may take this share
@@ -147,7 +149,7 @@ class ConditionalGradient(_UnitByUnit):
             selection = select(network, residual)
             self._record(problem, network, residual, selection, monitor)
             # The next refit aims at the gap that is left, and lower where the last one did not make it fall.
-            aim = max(min(selection.estimate, _FALL * aim), monitor.tol)
+            aim = max(min(selection.estimate, _FALL * aim), monitor.tol or _SMALLEST)
             if self._is_full(network, tried, polished):
                 if polished or self.refit == "none":
                     monitor.stop(Status.MAX_UNITS)
