@@ -29,6 +29,8 @@ _LOOSENESS = 0.01
 _FINAL_PRECISION = 1e-2
 # Units added a round, by default: this many where their number is free, and this part of those that are there.
 _ATOMS, _GROWTH = 5, 0.1
+# Refits of both layers make this many turn where they are wanted; more would slow them down.
+_MOST = 50
 # A run may try so many times max_units units in all; it goes on after a polish that leaves this part of them at most.
 _TRIED, _ROOM = 2, 0.5
 # Refits of the output layer prove their gaps once this times the tolerance is aimed at.
@@ -107,7 +109,7 @@ class ConditionalGradient(_UnitByUnit):
         The solver of the refit of both layers: L-BFGS on its smooth form, or FISTA on the paper's.
     atoms_per_round : int, optional
         Units added a round, the oracle's best distinct ones. The default depends on whether they can still move. With
-        refits of both layers by L-BFGS a round adds as many as there are already, at least 5. Where ``max_units``
+        refits of both layers by L-BFGS a round adds as many as there are already, 5 to 50. Where ``max_units``
         limits them it adds all at once, random ones among them; a quarter where weights cannot turn (l1, or one or
         two outputs). With other refits it adds a tenth, at least 5, or at least 1 where ``max_units`` makes every unit
         count. Plain steps add one.
@@ -179,7 +181,7 @@ class ConditionalGradient(_UnitByUnit):
         if self.atoms_per_round is not None:
             return {"most": min(self.atoms_per_round, room)}
         if self._smooth_refit and self.max_units is None:
-            return {"most": max(_ATOMS, k)}
+            return {"most": min(max(_ATOMS, k), _MOST)}
         if self._smooth_refit:
             # Directions that cannot turn must be chosen as the fit goes on.
             return (
@@ -197,17 +199,17 @@ class ConditionalGradient(_UnitByUnit):
 
     def _refit(self, problem: Any, network: Any, residual: Any, units: Any, monitor: Monitor, aim: float) -> Any:
         """Add units and refit, as loosely as the relative gap aimed at allows."""
-        # Without a regulariser there is no gap.
-        tol = _LOOSENESS * aim if math.isfinite(aim) else self.refit_tol
-        if self._smooth_refit and problem.restrained:
+        # Near the end it is the refit's own proof that the gap over all units waits for.
+        near = aim <= _NEAR * monitor.tol
+        # Where units are limited the polish follows soon.
+        max_iter = self.polish_iter if self._smooth_refit and self.max_units is None else self.refit_iter
+        if self._smooth_refit and problem.restrained and not near:
             line = problem.line(network, residual, units, residual.fun)
             network = line.point(_line_search(line))
-            # Where units are limited the polish follows soon.
-            max_iter = self.refit_iter if self.max_units is not None else self.polish_iter
             return self._refit_joint(problem, network, monitor, _joint_tol(aim), max_iter)
-        # Near the end it is the refit's own proof that the gap over all units waits for.
-        prove = aim <= _NEAR * monitor.tol
-        return self._refit_layers(problem, network.with_units(units), monitor, tol, self.refit_iter, prove=prove)
+        # Without a regulariser there is no gap.
+        tol = _LOOSENESS * aim if math.isfinite(aim) else self.refit_tol
+        return self._refit_layers(problem, network.with_units(units), monitor, tol, max_iter, prove=near)
 
     def _polish(self, problem: Any, network: Any, monitor: Monitor) -> Any:
         """Refit to ``refit_tol``, once all rounds are done."""
@@ -224,7 +226,7 @@ class ConditionalGradient(_UnitByUnit):
         layer = monitor.solve(layer_problem, solver, start=network.weights, tol=tol, max_iter=max_iter)
         network = network.with_weights(layer.weights).drop_zero_units()
         if self.refit == "full":
-            joint_tol = _joint_tol(self.refit_tol) if self._smooth_refit else self.refit_tol
+            joint_tol = _joint_tol(tol / _LOOSENESS) if self._smooth_refit else self.refit_tol
             return self._refit_joint(problem, network, monitor, joint_tol, max_iter)
         return network
 
@@ -233,7 +235,8 @@ class ConditionalGradient(_UnitByUnit):
         network, fun = self._solve_joint(problem, network.drop_zero_units(), monitor, tol, max_iter)
         merged = network.merge_parallel_units()
         if merged.n_units < network.n_units:
-            merged, merged_fun = self._solve_joint(problem, merged, monitor, tol, self.refit_iter)
+            again = self.polish_iter if self.max_units is None else self.refit_iter
+            merged, merged_fun = self._solve_joint(problem, merged, monitor, tol, again)
             # Merging changes the outputs a little: it is kept if the refit mends that.
             if merged_fun <= fun + tol * abs(fun):
                 return merged
