@@ -188,7 +188,7 @@ def path_solver(n_strengths: int, max_units: int | None = _UNITS, refit: str = "
 def check_strengths(problem: NetworkProblem, strengths: Any, ratio: float = 1e-3) -> np.ndarray:
     """Return the strengths in descending order, or those of a series of so many."""
     if isinstance(strengths, Integral) and not isinstance(strengths, bool):
-        if not strengths >= 2:
+        if not int(strengths) >= 2:
             raise ValueError(f"strengths must be a number >= 2 or an array of strengths, got {strengths!r}")
         if not 0 < ratio < 1:
             raise ValueError(f"ratio must lie in (0, 1), got {ratio!r}")

@@ -149,6 +149,6 @@ def make_regularizer(norm: str | Norm, strength: float | None, radius: float | N
 
 def check_amount(name: str, number: Any) -> float:
     """Return a strength or a radius as a float, or say what is wrong with it."""
-    if isinstance(number, bool) or not isinstance(number, Real) or not 0 <= number < math.inf:
+    if isinstance(number, bool) or not isinstance(number, Real) or not 0 <= float(number) < math.inf:
         raise ValueError(f"{name} must be a finite number >= 0, got {number!r}")
     return float(number)

@@ -29,6 +29,8 @@ _LOOSENESS = 0.01
 _FINAL_PRECISION = 1e-2
 # Units added a round, by default: this many where their number is free, and this part of those that are there.
 _ATOMS, _GROWTH = 5, 0.1
+# Where weights cannot turn, this part of max_units.
+_CHOSEN = 0.25
 # Refits of both layers make this many turn where they are wanted; more would slow them down.
 _MOST = 50
 # A run may try so many times max_units units in all; it goes on after a polish that leaves this part of them at most.
@@ -175,19 +177,19 @@ class ConditionalGradient(_UnitByUnit):
     def _wanted(self, problem: Any, network: Any) -> dict[str, Any]:
         """Return how many units to add, and whether random ones may be among them."""
         k = network.n_units
-        room = math.inf if self.max_units is None else self.max_units - k
         if self.refit == "none":
             return {"most": 1}
+        if self.max_units is None:
+            default = min(max(_ATOMS, k), _MOST) if self._smooth_refit else max(_ATOMS, int(_GROWTH * k))
+            return {"most": self.atoms_per_round or default}
+        room = self.max_units - k
         if self.atoms_per_round is not None:
             return {"most": min(self.atoms_per_round, room)}
-        if self._smooth_refit and self.max_units is None:
-            return {"most": min(max(_ATOMS, k), _MOST)}
-        if self._smooth_refit:
-            # Directions that cannot turn must be chosen as the fit goes on.
-            return (
-                {"most": room, "fill": True} if problem.turns else {"most": min(math.ceil(0.25 * self.max_units), room)}
-            )
-        return {"most": min(max(_ATOMS if self.max_units is None else 1, int(_GROWTH * k)), room)}
+        if self._smooth_refit and problem.turns:
+            return {"most": room, "fill": True}
+        # Directions that cannot turn must be chosen as the fit goes on.
+        default = math.ceil(_CHOSEN * self.max_units) if self._smooth_refit else max(1, int(_GROWTH * k))
+        return {"most": min(default, room)}
 
     def _record(self, problem: Any, network: Any, residual: Any, selection: _Selection, monitor: Monitor) -> None:
         """Report the round; stop if only a proof is missing that the oracle cannot give."""

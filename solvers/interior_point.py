@@ -142,11 +142,12 @@ class _NewtonSystem:
     def solve(self, image: np.ndarray, quadratic: Any, force: np.ndarray) -> np.ndarray:
         """Solve (hessian + quadratic) D = force."""
         hessian = self.hessian = self.problem.hessian(image)
-        renewed = self.blocks is None or self.excess > self.problem.shape[0] / 2
-        if renewed:
-            self.blocks = hessian.blocks()
+        blocks = self.blocks
+        renewed = blocks is None or self.excess > self.problem.shape[0] / 2
+        if blocks is None or renewed:
+            blocks = self.blocks = hessian.blocks()
         for careful in (False, True):
-            preconditioner = BlockPreconditioner(self.blocks, *quadratic, invariant=hessian.invariant, careful=careful)
+            preconditioner = BlockPreconditioner(blocks, *quadratic, invariant=hessian.invariant, careful=careful)
             D, self.iterations = conjugate_gradient(
                 lambda X: hessian.product(X) + quadratic.product(X), force, preconditioner, self.tol, self.max_iter
             )

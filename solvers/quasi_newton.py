@@ -92,12 +92,11 @@ class _Pairs:
 
     def direction(self, gradient: np.ndarray, free: np.ndarray | None) -> np.ndarray:
         """Return minus the inverse Hessian times the gradient, of the free variables: the two-loop recursion."""
-        d, pairs = -gradient, list(self.kept)
+        d, kept = -gradient, list(self.kept)
         if free is not None:
             d = d * free
-            pairs = [(s * free, y * free) for s, y in pairs]
-        pairs = [(s, y, float(np.vdot(s, y))) for s, y in pairs]
-        pairs = [(s, y, sy) for s, y, sy in pairs if sy > 0]
+            kept = [(s * free, y * free) for s, y in kept]
+        pairs = [(s, y, sy) for s, y in kept if (sy := float(np.vdot(s, y))) > 0]
         if not pairs:
             # A first step of length one at most.
             return d / max(1.0, float(np.linalg.norm(d)))

@@ -123,8 +123,8 @@ def _fold_scores(
     training, held_out = targets.rows(train), targets.rows(test)
     # What the objective weighs, the score weighs.
     held_out = replace(held_out, sample_weight=held_out.weights, class_factor=None)
-    if training.form == "labels" and len(np.unique(training.y)) < len(training.classes):
-        missing = np.setdiff1d(training.classes, training.y)
+    missing = np.setdiff1d(targets.y, training.y) if training.form == "labels" else np.zeros(0)
+    if len(missing):
         raise ValueError(f"a fold has no sample of the classes {missing} to train on; give fewer folds (cv)")
     merged, merged_targets = merge_equal_samples(X[train], training)
     problem = single._problem(merged, merged_targets)

@@ -104,17 +104,17 @@ class JointProblem:
             value += self.regularizer.strength * float(np.vdot(A, A))
             gradient_A += 2.0 * self.regularizer.strength * A
         else:
-            gradient_A = self._within_ball(gradient_A, A, x[: self._size])
+            gradient_A = self._within_ball(gradient_A, A, x[: self._size], self.regularizer.radius)
         gradient_Z = self.directions.pull(x[self._size :], gradient_E)
         return Evaluation(value, np.concatenate([gradient_A.ravel(), gradient_Z.ravel()]))
 
-    def _within_ball(self, gradient: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    def _within_ball(self, gradient: np.ndarray, A: np.ndarray, B: np.ndarray, radius: float) -> np.ndarray:
         """Return the gradient with respect to B: outside of the ball the part along A goes, and the rest is scaled.
 
         On the sphere it is the gradient of the side that the objective falls to.
         """
         along = float(np.vdot(gradient, A)) / max(float(np.vdot(A, A)), np.finfo(float).tiny)
-        outside = np.vdot(B, B) / max(self.regularizer.radius, np.finfo(float).tiny) - 1.0
+        outside = float(np.vdot(B, B)) / max(radius, np.finfo(float).tiny) - 1.0
         if outside < -_ON_THE_SPHERE or (outside <= _ON_THE_SPHERE and along > 0):
             return gradient
         return (gradient - along * A) * self._scale(B)
