@@ -7,6 +7,7 @@
   function and compared with our proven lower bound. Our time is until 1e-3 or 1e-4 is proven; a peer's is that of its
   least effort that gets there, found by trying many and not counting the tries.
 * ``fits``: whole fits of both layers with default settings, beside a quadratic-kernel SVM.
+* ``paths``: a path of 20 strengths, beside one cold fit at the smallest.
 
 A ratio is the other's time over ours. After ``>``, the other had not arrived when it stalled or its ``--cap`` seconds
 were over; it is 0 where ours had not. Times far below a second are the best of up to three runs. Threads are as the
@@ -44,6 +45,7 @@ from benchmarks.alternatives import METHODS
 from benchmarks.datasets import DATA_SETS, Split, load, split
 from mopn.norms import NORMS
 from mopn.problems.output_layer import OutputLayerProblem
+from mopn.regularization_path import path_solver
 from mopn.solvers import FISTA, ConditionalGradient, InteriorPoint
 
 STRENGTHS = (0.1, 1.0, 10.0)
@@ -371,7 +373,31 @@ def _fitted(predict: Callable[[np.ndarray], np.ndarray], seconds: float, size: i
     return Fitted(float(np.mean(labels == data.y_test)), seconds, min(predictions), size)
 
 
-PARTS = {"refits": refits, "peers": peers, "fits": fits}
+# -- paths -------------------------------------------------------------------------------------------------------------
+
+
+def paths(args: argparse.Namespace) -> None:
+    """Print the time of a path of 20 strengths beside that of one cold fit at its smallest strength."""
+    print("\nPaths of 20 strengths and a cold fit at the last one, l1/l2, both layers, split 0")
+    print("set            path      cold fit  path / cold   objective: path      cold fit")
+    for name in args.sets:
+        data, units = split(*load(name, args.data), 0), _FIT_UNITS.get(name, _DEFAULT_UNITS)
+        problem = mopn.NetworkProblem(data.X_train, data.y_train, norm="l1/l2", strength=1.0, augment=True)
+        began = time.perf_counter()
+        found = mopn.path(problem, 20, path_solver(20, units))
+        seconds = time.perf_counter() - began
+        last = problem.with_strength(float(found.strengths[-1]))
+        began = time.perf_counter()
+        cold = mopn.minimize(last, ConditionalGradient(refit="full", max_units=units))
+        alone = time.perf_counter() - began
+        print(
+            f"{name:9s} {seconds:8.2f} s {alone:11.2f} s {seconds / alone:12.2f} {found.results[-1].fun:17.2f} "
+            f"{cold.fun:13.2f}",
+            flush=True,
+        )
+
+
+PARTS = {"refits": refits, "peers": peers, "fits": fits, "paths": paths}
 
 if __name__ == "__main__":
     main()
