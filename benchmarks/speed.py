@@ -52,7 +52,7 @@ STRENGTHS = (0.1, 1.0, 10.0)
 TARGETS = (1e-3, 1e-4)
 _REFIT_TOL = 1e-6
 # Units of the features that are refitted, and what the fits ask for.
-_UNITS, _FIT_UNITS = {"letter": 100}, {"letter": 150}
+_UNITS, _FIT_UNITS = {"letter": 100}, {"letter": 140}
 _DEFAULT_UNITS = 50
 _FIT_STRENGTHS = {"vowel": 0.3, "segment": 0.3, "satimage": 1.0, "letter": 0.3}
 # Runs are repeated while they took less than so many seconds in all.
