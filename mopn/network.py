@@ -26,7 +26,7 @@ class Network:
     weights : ndarray of shape (k, m)
         V.
     features : ndarray of shape (n, k)
-        K(X, H), column-major; a new unit costs one new column.
+        K(X, H), column-major; formed when first asked for. A new unit costs one new column.
     """
 
     def __init__(
@@ -38,7 +38,18 @@ class Network:
     ) -> None:
         self._feature_map = feature_map
         self.basis, self.weights = basis, weights
-        self.features = np.asfortranarray(feature_map(basis)) if features is None else features
+        self._features = features
+
+    @property
+    def features(self) -> np.ndarray:
+        """K(X, H)."""
+        if self._features is None:
+            self._features = np.asfortranarray(self._feature_map(self.basis))
+        return self._features
+
+    def without_features(self) -> Network:
+        """Return the network alone, as something to keep."""
+        return Network(self._feature_map, self.basis, self.weights)
 
     @property
     def n_units(self) -> int:
@@ -62,15 +73,14 @@ class Network:
 
     def with_weights(self, weights: np.ndarray) -> Network:
         """Return the network with other weights."""
-        return Network(self._feature_map, self.basis, weights, self.features)
+        return Network(self._feature_map, self.basis, weights, self._features)
 
     def drop_zero_units(self) -> Network:
         """Return the network without the units whose weights are all zero."""
         alive = self.weights.any(axis=1)
         if alive.all():
             return self
-        features = self.features.T[alive].T
-        return Network(self._feature_map, self.basis[alive], self.weights[alive], features)
+        return Network(self._feature_map, self.basis[alive], self.weights[alive], self._columns(alive))
 
     def merge_parallel_units(self, cosine: float = 0.999) -> Network:
         """Return the network with units that point nearly the same way, up to sign, made one; the heavier one stays.
@@ -84,4 +94,8 @@ class Network:
             return self
         weights = np.zeros_like(self.weights)
         np.add.at(weights, keeper, self.weights)
-        return Network(self._feature_map, self.basis[kept], weights[kept], self.features.T[kept].T)
+        return Network(self._feature_map, self.basis[kept], weights[kept], self._columns(kept))
+
+    def _columns(self, kept: np.ndarray) -> np.ndarray | None:
+        """Return the features of some units, if they are there."""
+        return None if self._features is None else self._features.T[kept].T

@@ -195,7 +195,8 @@ class ConditionalGradient(_UnitByUnit):
         """Report the round; stop if only a proof is missing that the oracle cannot give."""
         atoms = selection.atoms
         gap = problem.gap(network, residual, atoms.bound)
-        monitor(network, fun=residual.fun, gap=gap, n_units=network.n_units, value=atoms.values[0], bound=atoms.bound)
+        values = {"n_units": network.n_units, "value": atoms.values[0], "bound": atoms.bound}
+        monitor(network.without_features(), fun=residual.fun, gap=gap, **values)
         if selection.final:
             monitor.stop(Status.ESTIMATED)
 

@@ -127,9 +127,10 @@ class Barred(Composite, Dual, Protocol):
 class Atomic(Problem, Protocol):
     """The oracle "lmo": a convex problem over infinitely many units, whose points are networks.
 
-    A network has ``n_units``, ``basis``, ``weights``, ``with_units``, ``with_weights`` and ``drop_zero_units``; atoms
-    have ``basis``, ``values`` and a proven ``bound`` on all units. ``restrained`` says whether a regulariser restrains
-    the weights, ``turns`` whether refits of both layers can turn those of a unit in any direction.
+    A network has ``n_units``, ``basis``, ``weights``, ``with_units``, ``with_weights``, ``drop_zero_units`` and
+    ``without_features``; atoms have ``basis``, ``values`` and a proven ``bound`` on all units. ``restrained`` says
+    whether a regulariser restrains the weights, ``turns`` whether refits of both layers can turn those of a unit in any
+    direction.
     """
 
     restrained: bool
