@@ -77,7 +77,7 @@ class Network:
 
     def drop_zero_units(self) -> Network:
         """Return the network without the units whose weights are all zero."""
-        alive = self.weights.any(axis=1)
+        alive = np.any(self.weights, axis=1)
         if alive.all():
             return self
         return Network(self._feature_map, self.basis[alive], self.weights[alive], self._columns(alive))
