@@ -135,4 +135,5 @@ def _legend(figure: Any, axes: Sequence[Any]) -> None:
     for ax in axes:
         handles, labels = ax.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
-    figure.legend(entries.values(), entries, loc="outside lower center", ncols=len(entries), frameon=False, fontsize=9)
+    columns = min(len(entries), 3 * len(axes))
+    figure.legend(entries.values(), entries, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)

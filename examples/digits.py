@@ -40,7 +40,7 @@ def main() -> None:
     problem = mopn.NetworkProblem(X_train, y_train, norm="l1", strength=args.strength, augment=True)
     print(f"digits: {len(X_train)} training rows, {X.shape[1]} features, 10 classes; l1 norm, logistic loss")
     solver = mopn.solvers.ConditionalGradient(max_units=args.units, refit="full")
-    result = mopn.minimize(problem, solver, tol=1e-2, verbose=5)
+    result = mopn.minimize(problem, solver, tol=1e-2, verbose=1)
     model = mopn.Model.from_result(problem, result)
     model.save(args.out / "digits.npz")
 

@@ -10,16 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from mopn.early_stopping import EarlyStopping
 from mopn.model import Model
 from mopn.problems import NetworkProblem
 from mopn.regularizers import Penalty
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
 
-__all__ = ["Path", "path"]
+__all__ = ["Path", "check_strengths", "path", "path_solver"]
 
 # Iterations a strength: all strengths together refine the same units.
 _REFIT_ITER = 100
 _UNITS = 50
+# What ends a run ends its path.
+_ENDS = (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.STOPPED)
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ def path(
         How many strengths, in geometric series from ``problem.strength_max()``, where the solution is zero, down to
         ``ratio`` times it; or the positive strengths themselves, in any order.
     solver : Solver, optional
-        Default :func:`path_solver` for 50 units.
+        Default ``mopn.regularization_path.path_solver(q)``, for 50 units.
     rounds : int or None, default 1
         Largest number of rounds a strength; None to go on until the gap is at most ``tol``, or the solver's limits.
     ratio : float, default 1e-3
@@ -128,7 +131,7 @@ def path(
     solver = path_solver(len(series)) if solver is None else solver
     left = math.inf if max_time is None else max_time
     results: list[Result] = []
-    scores: list[float] = []
+    watch = EarlyStopping(patience)
     for strength in series:
         part = problem.with_strength(float(strength))
         result = minimize(
@@ -144,24 +147,10 @@ def path(
         results.append(result)
         left -= result.time
         if score is not None:
-            scores.append(float(score(Model.from_result(part, result))))
-        if result.status in (
-            Status.MAX_TIME,
-            Status.INTERRUPTED,
-            Status.CALLBACK_FAILED,
-            Status.FAILED,
-            Status.STOPPED,
-        ):
+            watch.add(result, float(score(Model.from_result(part, result))))
+        if result.status in _ENDS or watch.is_over:
             break
-        # Empty networks do not count: they are as good as each other.
-        grown = next((i for i, found in enumerate(results) if len(found.basis)), len(results))
-        if (
-            patience is not None
-            and len(scores) > grown
-            and len(scores) - 1 - grown - np.argmax(scores[grown:]) >= patience
-        ):
-            break
-    return Path(series[: len(results)], results, None if score is None else np.array(scores))
+    return Path(series[: len(results)], results, None if score is None else np.array(watch.scores))
 
 
 def path_solver(n_strengths: int, max_units: int | None = _UNITS, refit: str = "full") -> ConditionalGradient:

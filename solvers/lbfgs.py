@@ -19,9 +19,7 @@ __all__ = ["LBFGS"]
 class LBFGS(Solver):
     """Limited-memory BFGS (Nocedal, 1980), with weak Wolfe steps; within bounds by projection (Bertsekas, 1982).
 
-    Variables that their bounds hold back are left out of the quasi-Newton step, and steps are cut off at the bounds.
-    It is our own because SciPy's calls another BLAS library than NumPy's: with several threads, theirs wait for each
-    other, many times longer than the method computes.
+    The iterates are those of :func:`mopn.solvers.quasi_newton.quasi_newton`.
 
     Parameters
     ----------

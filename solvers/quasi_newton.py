@@ -29,7 +29,9 @@ def quasi_newton(
     """Yield the iterates of limited-memory BFGS (Nocedal, 1980), until no step decreases the function.
 
     Steps fulfil the weak Wolfe conditions. Within bounds, variables that theirs hold back are left out of the
-    quasi-Newton step, and steps are cut off at the bounds (Bertsekas, 1982).
+    quasi-Newton step, and steps are cut off at the bounds (Bertsekas, 1982). SciPy's L-BFGS-B calls another BLAS
+    library than NumPy's, hence our own: with several threads, theirs wait for each other, many times longer than the
+    method computes.
 
     Parameters
     ----------

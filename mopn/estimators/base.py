@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mopn.early_stopping import EarlyStopping
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.losses import Loss
 from mopn.model import Model
@@ -23,11 +24,11 @@ from mopn.problems import NetworkProblem
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
 from mopn.validation import check_sample_weight
 
-__all__ = ["X_FORMAT", "Callback", "NetworkEstimator", "network_model"]
+__all__ = ["Callback", "NetworkEstimator", "network_model"]
 
 Callback = Callable[..., Any]
 
-X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
+_X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
 # The other reasons to stop are success, or a limit that the user gave.
 _WORTH_A_WARNING = (Status.MAX_ITER, Status.NONFINITE, Status.FAILED)
 # The output layer is refitted to this relative gap, or to tol where that is smaller.
@@ -110,13 +111,7 @@ class NetworkEstimator(ABC, BaseEstimator):
         """
         self._check_parameters()
         continued = self.warm_start and hasattr(self, "model_")
-        checks = X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": 2}
-        X, y = validate_data(self, X, y, reset=not continued, **checks)
-        y = y.toarray() if hasattr(y, "toarray") else y
-        sample_weight = check_sample_weight(sample_weight, X.shape[0])
-        if sample_weight is not None and not sample_weight.all():
-            present = np.flatnonzero(sample_weight)
-            X, y, sample_weight = X[present], y[present], sample_weight[present]
+        X, y, sample_weight, _ = self._samples(X, y, sample_weight, reset=not continued)
         training, held_out = self._split(X, self._encode(y, sample_weight))
         X, targets = merge_equal_samples(*training)
 
@@ -200,10 +195,23 @@ class NetworkEstimator(ABC, BaseEstimator):
         if not (isinstance(self.n_iter_no_change, Integral) and self.n_iter_no_change >= 1):
             raise ValueError(f"n_iter_no_change must be an integer >= 1, got {self.n_iter_no_change!r}")
 
+    def _samples(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
+    ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
+        """Check the samples to fit; return those whose weight is not 0, and the indices of those."""
+        checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": 2}
+        X, y = validate_data(self, X, y, reset=reset, **checks)
+        y = y.toarray() if hasattr(y, "toarray") else y
+        sample_weight = check_sample_weight(sample_weight, X.shape[0])
+        if sample_weight is None or sample_weight.all():
+            return X, y, sample_weight, np.arange(X.shape[0])
+        present = np.flatnonzero(sample_weight)
+        return X[present], y[present], sample_weight[present], present
+
     def _checked(self, X: Any) -> Any:
         """Check X for a prediction."""
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, **X_FORMAT)
+        return validate_data(self, X, reset=False, **_X_FORMAT)
 
     def _split(self, X: Any, targets: Targets) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
         """Return the samples to train on, and those held out if any are asked for."""
@@ -290,26 +298,22 @@ class NetworkEstimator(ABC, BaseEstimator):
         self.validation_scores_ = None if validation is None else np.array(validation.scores)
 
 
-class Validation:
+class Validation(EarlyStopping):
     """A callback that scores the network of every round on held-out samples and keeps the best one.
 
-    An empty network is kept only as long as there is no other. After ``patience`` rounds without a better score the
-    fit is stopped: the inner loop of the model validation of the paper, section 6.1.
+    After ``patience`` rounds without a better score the fit is stopped: the inner loop of the model validation of the
+    paper, section 6.1.
     """
 
     def __init__(self, score: Callable[[Result], float], patience: int, callback: Callback | None) -> None:
-        self.score, self.patience, self.callback = score, patience, callback
-        self.scores: list[float] = []
-        self.best: Result | None = None
-        self.best_round = 0
+        super().__init__(patience)
+        self.score, self.callback = score, callback
 
     def __call__(self, intermediate_result: Result) -> None:
-        self.scores.append(self.score(intermediate_result))
-        if self.best is None or len(self.best.basis) == 0 or self.scores[-1] > self.scores[self.best_round]:
-            self.best, self.best_round = intermediate_result, len(self.scores) - 1
+        self.add(intermediate_result, self.score(intermediate_result))
         if self.callback is not None:
             self.callback(intermediate_result=intermediate_result)
-        if len(self.scores) - 1 - self.best_round >= self.patience:
+        if self.is_over:
             raise StopIteration
 
 

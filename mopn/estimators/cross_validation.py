@@ -9,16 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import validate_data
 
-from mopn.estimators.base import X_FORMAT, network_model
+from mopn.estimators.base import network_model
 from mopn.estimators.classifiers import Classifier, MultiOutputFMClassifier, MultiOutputPNClassifier
 from mopn.estimators.docs import documented
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.losses import Loss
 from mopn.regularization_path import check_strengths, path, path_solver
 from mopn.solvers import Status
-from mopn.validation import check_sample_weight
 
 __all__ = ["MultiOutputFMClassifierCV", "MultiOutputPNClassifierCV"]
 
@@ -84,17 +82,10 @@ class ClassifierCV(Classifier):
         """
         names = set(self.get_params()) - {"strengths", "ratio", "cv", "n_jobs"}
         single = self._single(**{name: getattr(self, name) for name in names})
-        X, y = validate_data(self, X, y, **X_FORMAT, multi_output=True, ensure_min_samples=2)
-        y = y.toarray() if hasattr(y, "toarray") else y
-        sample_weight = check_sample_weight(sample_weight, X.shape[0])
-        cv = self.cv
-        if sample_weight is not None and not sample_weight.all():
-            cv = _without_missing(cv, sample_weight)
-            present = np.flatnonzero(sample_weight)
-            X, y, sample_weight = X[present], y[present], sample_weight[present]
+        X, y, sample_weight, present = self._samples(X, y, sample_weight)
         targets = single._encode(y, sample_weight)
         strengths = check_strengths(single._problem(*merge_equal_samples(X, targets)), self.strengths, self.ratio)
-        folds = list(check_cv(cv, y, classifier=True).split(X, y))
+        folds = list(check_cv(_among(self.cv, present), y, classifier=True).split(X, y))
         self.scores_ = np.array(
             Parallel(n_jobs=self.n_jobs)(
                 delayed(_fold_scores)(single, X, targets, train, test, strengths) for train, test in folds
@@ -108,12 +99,18 @@ class ClassifierCV(Classifier):
         return self
 
 
-def _without_missing(cv: Any, sample_weight: np.ndarray) -> Any:
-    """Return the folds without the samples of weight 0, if they are given as indices."""
+def _among(cv: Any, present: np.ndarray) -> Any:
+    """Turn folds that are given as indices of samples into indices of those present."""
     if cv is None or isinstance(cv, Integral) or hasattr(cv, "split"):
         return cv
-    place = np.cumsum(sample_weight > 0) - 1
-    return [tuple(place[part[sample_weight[part] > 0]] for part in map(np.asarray, fold)) for fold in cv]
+    return [
+        tuple(np.searchsorted(present, part[np.isin(part, present)]) for part in map(_indices, fold)) for fold in cv
+    ]
+
+
+def _indices(part: Any) -> np.ndarray:
+    part = np.asarray(part)
+    return np.flatnonzero(part) if part.dtype == bool else part
 
 
 def _fold_scores(
