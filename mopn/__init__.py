@@ -1,5 +1,7 @@
 """Multi-output polynomial networks and factorization machines by convex optimization, with a proven optimality gap."""
 
+from typing import Any
+
 from mopn import oracles, solvers
 from mopn.certificate import certify
 from mopn.model import Model, load
@@ -10,7 +12,9 @@ from mopn.solvers import Result, Status, Trace, minimize
 __version__ = "0.1.0"
 
 __all__ = [
+    "FactorizationProblem",
     "JointProblem",
+    "LiftedProblem",
     "Model",
     "NetworkProblem",
     "OutputLayerProblem",
@@ -26,3 +30,14 @@ __all__ = [
     "path",
     "solvers",
 ]
+
+# Imported when they are used: they import numba.
+_LATER = {"FactorizationProblem": "mopn.problems.factorization", "LiftedProblem": "mopn.problems.lifted"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'mopn' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LATER[name]), name)

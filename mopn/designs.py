@@ -9,10 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
+
+if TYPE_CHECKING:
+    from mopn.compiled.lines import Lines
 
 __all__ = ["AugmentedDesign", "DenseDesign", "Design", "SparseDesign", "make_design"]
 
@@ -59,6 +62,10 @@ class Design(ABC):
         """Return the design of some rows, dense ones without a copy."""
 
     @abstractmethod
+    def matrix(self) -> Any:
+        """Return X (n, d) itself, dense or sparse, 1-features included; not to be written to."""
+
+    @abstractmethod
     def single(self) -> Design:
         """Return the design in float32: products with float32 arrays are then computed in it."""
 
@@ -78,6 +85,20 @@ class Design(ABC):
     def squared_row_products(self) -> np.ndarray:
         """<x_i * x_i, x_j * x_j> (n, n), kept: for few samples only."""
         return self.inner_products(2)
+
+    @cached_property
+    def row_lines(self) -> Lines:
+        """The rows as compiled functions see them, in float64, kept."""
+        from mopn.compiled.lines import row_lines
+
+        return row_lines(self.matrix())
+
+    @cached_property
+    def column_lines(self) -> Lines:
+        """The columns as compiled functions see them, in float64, kept."""
+        from mopn.compiled.lines import column_lines
+
+        return column_lines(self.matrix())
 
     @cached_property
     def squared_norms(self) -> np.ndarray:
@@ -126,6 +147,9 @@ class DenseDesign(Design):
     def absolute(self) -> DenseDesign:
         return DenseDesign(np.abs(self.X))
 
+    def matrix(self) -> np.ndarray:
+        return self.X
+
     def rows(self, rows: slice) -> DenseDesign:
         return DenseDesign(self.X[rows], self.dtype)
 
@@ -168,6 +192,9 @@ class SparseDesign(Design):
     @cached_property
     def absolute(self) -> SparseDesign:
         return SparseDesign(abs(self.X))
+
+    def matrix(self) -> Any:
+        return self.X
 
     @cached_property
     def _by_rows(self) -> Any:
@@ -214,6 +241,10 @@ class AugmentedDesign(Design):
     @cached_property
     def absolute(self) -> AugmentedDesign:
         return AugmentedDesign(self.base.absolute, self.ones)
+
+    def matrix(self) -> Any:
+        ones, X = np.ones((self.shape[0], self.ones)), self.base.matrix()
+        return sparse.hstack([ones, X], format="csr") if sparse.issparse(X) else np.hstack([ones, X])
 
     def rows(self, rows: slice) -> AugmentedDesign:
         return AugmentedDesign(self.base.rows(rows), self.ones)

@@ -4,6 +4,7 @@ Nothing here knows a polynomial, a class label or a data set, and nothing import
 """
 
 from mopn.solvers.conditional_gradient import GECO, ConditionalGradient
+from mopn.solvers.coordinate_descent import CoordinateDescent
 from mopn.solvers.driver import Monitor, minimize
 from mopn.solvers.fista import FISTA
 from mopn.solvers.interface import Solver
@@ -16,6 +17,7 @@ __all__ = [
     "GECO",
     "LBFGS",
     "ConditionalGradient",
+    "CoordinateDescent",
     "InteriorPoint",
     "Monitor",
     "Result",

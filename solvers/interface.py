@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from mopn.solvers.driver import Monitor
 
-__all__ = ["Atomic", "Barred", "Composite", "Dual", "Evaluation", "Measure", "Problem", "Smooth", "Solver"]
+__all__ = ["Atomic", "Barred", "Blockwise", "Composite", "Dual", "Evaluation", "Measure", "Problem", "Smooth", "Solver"]
 
 
 class Evaluation(NamedTuple):
@@ -37,7 +37,7 @@ class Problem(Protocol):
 
     @property
     def oracles(self) -> frozenset[str]:
-        """Names of the oracles offered, of "gradient", "composite", "lmo", "dual", "barrier"."""
+        """Names of the oracles offered: "gradient", "composite", "lmo", "dual", "barrier", "blocks", "batch_gradient"."""
         ...
 
     def start(self, start: Any = None) -> Any:
@@ -60,6 +60,18 @@ class Smooth(Problem, Protocol):
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective."""
+        ...
+
+
+class Blockwise(Problem, Protocol):
+    """The oracle "blocks": the objective can be minimised, or an upper bound of it, along each coordinate."""
+
+    def blocks(self, x: np.ndarray, n_threads: int) -> Any:
+        """Return coordinate descent from a point: its ``updates``, ``value()`` and ``point()``.
+
+        Each update minimises along the coordinates of one block in turn; it never increases the objective, and
+        returns the largest modulus of the derivatives that it found.
+        """
         ...
 
 

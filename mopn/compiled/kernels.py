@@ -1,0 +1,339 @@
+"""The polynomial kernels K(p, x) of any degree, their values and gradients, for dense and sparse rows.
+
+ANOVA A^m by dynamic programming in O(m) an entry and its gradient in reverse mode (Algorithms 1 and 2 of Blondel et
+al., Higher-Order Factorization Machines, NIPS 2016), inhomogeneous ANOVA A^{1..m}(.; theta) = sum_t theta_t A^t (their
+equation 13), all-subsets S (section 5.2) and polynomial kernels P^m_gamma = (gamma + <p, x>)^m (section 3 of Blondel
+et al., Polynomial Networks and Factorization Machines, ICML 2016). At the end, for comparison, their other way to
+A^m: power sums.
+
+Eight kernels p_1, ..., p_8 are computed at a time, as the processor does it: ``panels`` holds P (k, d) in panels of
+eight, (panels, d, 8), filled up with zeros.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+from mopn.compiled.lines import Lines, place, span, value
+
+__all__ = [
+    "ANOVA",
+    "POLYNOMIAL",
+    "SUBSETS",
+    "WIDTH",
+    "add_anova",
+    "add_gradient",
+    "add_outputs",
+    "anova_degrees",
+    "anova_derivative_from_power_sums",
+    "anova_from_power_sums",
+    "anova_gradient_from_power_sums",
+    "pack",
+    "parallel_anova_degrees",
+    "power_sums",
+    "row_gradient",
+    "row_values",
+    "set_features",
+    "theta_of_dummies",
+    "unpack",
+    "workspace",
+]
+
+# The kinds of kernels. ANOVA has coefficients theta_1, ..., theta_m; POLYNOMIAL has theta = (gamma, m).
+ANOVA, SUBSETS, POLYNOMIAL = 0, 1, 2
+WIDTH = 8
+
+
+def pack(P: np.ndarray) -> np.ndarray:
+    """Return P (k, d) in panels of eight, (panels, d, 8)."""
+    k, d = P.shape
+    panels = np.zeros((math.ceil(k / WIDTH), WIDTH, d))
+    panels.reshape(-1, d)[:k] = P
+    return np.ascontiguousarray(panels.transpose(0, 2, 1))
+
+
+def unpack(panels: np.ndarray, k: int) -> np.ndarray:
+    """Return P (k, d) from its panels."""
+    return np.ascontiguousarray(panels.transpose(0, 2, 1)).reshape(-1, panels.shape[1])[:k]
+
+
+def theta_of_dummies(gamma: np.ndarray) -> np.ndarray:
+    """Unroll the parameters gamma (k, m - 1) of 1-features into theta (k, m).
+
+    ``A^m([gamma, p], [1, ..., 1, x]) = sum_t theta_t A^t(p, x)``: theta_t is the elementary symmetric polynomial of
+    degree m - t in gamma (equation 15 of the ICML paper, again and again).
+    """
+    gamma = np.atleast_2d(np.asarray(gamma, dtype=np.float64))
+    k, dummies = gamma.shape
+    theta = np.zeros((k, dummies + 1))
+    theta[:, -1] = 1.0
+    for column in gamma.T:
+        theta[:, :-1] += column[:, None] * theta[:, 1:]
+    return theta
+
+
+FAST = {"contract", "reassoc", "nsz"}
+
+
+@njit(cache=True)
+def workspace(kind, theta, longest):  # type: ignore[no-untyped-def]
+    """Return room for the dynamic programme of a row of at most ``longest`` entries, and for its adjoints."""
+    degrees = len(theta) + 1 if kind == ANOVA else 1
+    return np.zeros((longest + 1, degrees, WIDTH)), np.zeros((degrees + 1, WIDTH))
+
+
+@njit(cache=True, fastmath=FAST)
+def row_values(kind, theta, lines, row, panels, c, table, out):  # type: ignore[no-untyped-def]
+    """Set out (8,) to the kernels of a row and panel c, and ``table`` to what ``row_gradient`` wants.
+
+    For ANOVA that is the table of Algorithm 1: table[j, t] is A^t of the first j entries.
+    """
+    first, end = span(lines.starts, row, lines.length)
+    if kind == ANOVA:
+        degree = len(theta)
+        for s in range(WIDTH):
+            table[0, 0, s] = 1.0
+        for t in range(1, degree + 1):
+            for s in range(WIDTH):
+                table[0, t, s] = 0.0
+        for entry in range(first, end):
+            j, x, feature = np.int64(entry - first), value(lines.values, entry), place(lines.indices, entry, first)
+            for s in range(WIDTH):
+                table[j + 1, 0, s] = 1.0
+            for t in range(1, degree + 1):
+                for s in range(WIDTH):
+                    table[j + 1, t, s] = table[j, t, s] + x * panels[c, feature, s] * table[j, t - 1, s]
+        for s in range(WIDTH):
+            out[s] = 0.0
+        for t in range(degree):
+            for s in range(WIDTH):
+                out[s] += theta[t] * table[np.int64(end - first), t + 1, s]
+    elif kind == SUBSETS:
+        for s in range(WIDTH):
+            table[0, 0, s] = 1.0
+        for entry in range(first, end):
+            j, x, feature = np.int64(entry - first), value(lines.values, entry), place(lines.indices, entry, first)
+            for s in range(WIDTH):
+                table[j + 1, 0, s] = table[j, 0, s] * (1.0 + x * panels[c, feature, s])
+        for s in range(WIDTH):
+            out[s] = table[np.int64(end - first), 0, s]
+    else:
+        for s in range(WIDTH):
+            table[0, 0, s] = theta[0]
+        for entry in range(first, end):
+            x, feature = value(lines.values, entry), place(lines.indices, entry, first)
+            for s in range(WIDTH):
+                table[0, 0, s] += x * panels[c, feature, s]
+        for s in range(WIDTH):
+            out[s] = table[0, 0, s] ** int(theta[1])
+
+
+@njit(cache=True, fastmath=FAST)
+def row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gradient):  # type: ignore[no-untyped-def]
+    """Add scale (8,) times the gradients of the kernels of a row to ``gradient`` (panels, d, 8), after ``row_values``.
+
+    For ANOVA that is Algorithm 2: adjoints[t] is the derivative with respect to A^t of the first j entries. The
+    gradient of the all-subsets kernel comes from products before and after an entry: no division by 1 + p x.
+    """
+    first, end = span(lines.starts, row, lines.length)
+    if kind == ANOVA:
+        degree = len(theta)
+        for t in range(degree):
+            for s in range(WIDTH):
+                adjoints[t + 1, s] = theta[t] * scale[s]
+        for s in range(WIDTH):
+            adjoints[degree + 1, s] = 0.0
+        for entry in range(end - 1, first - 1, -1):
+            j, x, feature = np.int64(entry - first), value(lines.values, entry), place(lines.indices, entry, first)
+            for t in range(1, degree + 1):
+                for s in range(WIDTH):
+                    gradient[c, feature, s] += x * adjoints[t, s] * table[j, t - 1, s]
+                    adjoints[t, s] += x * panels[c, feature, s] * adjoints[t + 1, s]
+    elif kind == SUBSETS:
+        for s in range(WIDTH):
+            adjoints[0, s] = scale[s]
+        for entry in range(end - 1, first - 1, -1):
+            j, x, feature = np.int64(entry - first), value(lines.values, entry), place(lines.indices, entry, first)
+            for s in range(WIDTH):
+                gradient[c, feature, s] += x * adjoints[0, s] * table[j, 0, s]
+                adjoints[0, s] *= 1.0 + x * panels[c, feature, s]
+    else:
+        for s in range(WIDTH):
+            adjoints[0, s] = scale[s] * theta[1] * table[0, 0, s] ** int(theta[1] - 1.0)
+        for entry in range(first, end):
+            x, feature = value(lines.values, entry), place(lines.indices, entry, first)
+            for s in range(WIDTH):
+                gradient[c, feature, s] += x * adjoints[0, s]
+
+
+@njit(cache=True)
+def longest_line(lines):  # type: ignore[no-untyped-def]
+    """Return the largest number of entries of a line."""
+    longest = 0
+    for line in range(lines.count):
+        first, end = span(lines.starts, line, lines.length)
+        longest = max(longest, np.int64(end - first))
+    return longest
+
+
+@njit(cache=True, fastmath=FAST)
+def set_features(kind, theta, lines, panels, out):  # type: ignore[no-untyped-def]
+    """Set out (n, panels, 8) to K(p_s, x_i)."""
+    table, _ = workspace(kind, theta, longest_line(lines))
+    for c in range(len(panels)):
+        for row in range(lines.count):
+            row_values(kind, theta, lines, row, panels, c, table, out[row, c])
+
+
+@njit(cache=True, fastmath=FAST)
+def add_outputs(kind, theta, lines, panels, weights, out):  # type: ignore[no-untyped-def]
+    """Add sum_s weights_s K(p_s, x_i) to out (n,); weights (panels, 8)."""
+    table, _ = workspace(kind, theta, longest_line(lines))
+    values = np.zeros(WIDTH)
+    for c in range(len(panels)):
+        for row in range(lines.count):
+            row_values(kind, theta, lines, row, panels, c, table, values)
+            for s in range(WIDTH):
+                out[row] += weights[c, s] * values[s]
+
+
+@njit(cache=True, fastmath=FAST)
+def add_anova(theta, lines, panels, weights, out):  # type: ignore[no-untyped-def]
+    """Do the same for ANOVA with coefficients ``theta``, faster: for predictions.
+
+    ``theta`` is a tuple, so that its length is known to the compiler, and the kernels of a row stay in registers.
+    """
+    A = np.zeros((len(theta) + 1, WIDTH))
+    A[0] = 1.0
+    for c in range(len(panels)):
+        for row in range(lines.count):
+            first, end = span(lines.starts, row, lines.length)
+            for t in range(1, len(theta) + 1):
+                for s in range(WIDTH):
+                    A[t, s] = 0.0
+            for entry in range(first, end):
+                x, feature = value(lines.values, entry), place(lines.indices, entry, first)
+                for t in range(len(theta), 0, -1):
+                    for s in range(WIDTH):
+                        A[t, s] += x * panels[c, feature, s] * A[t - 1, s]
+            total = 0.0
+            for t in range(len(theta)):
+                for s in range(WIDTH):
+                    total += theta[t] * weights[c, s] * A[t + 1, s]
+            out[row] += total
+
+
+@njit(cache=True, fastmath=FAST)
+def anova_degrees(theta, lines, panels, c, out, begin, stop):  # type: ignore[no-untyped-def]
+    """Set out[s, t - 1, i] (8, m - 1, n) to A^t(p_s, x_i) for t = 1, ..., m - 1 and the kernels of panel c.
+
+    ``theta`` is a tuple of length m; the rows are those from ``begin`` to ``stop - 1``.
+    """
+    A = np.zeros((len(theta), WIDTH))
+    A[0] = 1.0
+    for row in range(begin, stop):
+        first, end = span(lines.starts, row, lines.length)
+        for t in range(1, len(theta)):
+            for s in range(WIDTH):
+                A[t, s] = 0.0
+        for entry in range(first, end):
+            x, feature = value(lines.values, entry), place(lines.indices, entry, first)
+            for t in range(len(theta) - 1, 0, -1):
+                for s in range(WIDTH):
+                    A[t, s] += x * panels[c, feature, s] * A[t - 1, s]
+        for t in range(1, len(theta)):
+            for s in range(WIDTH):
+                out[s, t - 1, row] = A[t, s]
+
+
+@njit(cache=True, parallel=True)
+def parallel_anova_degrees(theta, lines, panels, c, out, threads):  # type: ignore[no-untyped-def]
+    """Do the same for all rows, with threads."""
+    # Parallel loops take arrays, not tuples of them.
+    starts, indices, values, n, d = lines.starts, lines.indices, lines.values, lines.count, lines.length
+    for thread in prange(threads):
+        rows = Lines(starts, indices, values, n, d)
+        anova_degrees(theta, rows, panels, c, out, thread * n // threads, (thread + 1) * n // threads)
+
+
+@njit(cache=True, fastmath=FAST)
+def add_gradient(kind, theta, lines, panels, weights, slopes, gradient):  # type: ignore[no-untyped-def]
+    """Add sum_i slopes_i weights_s times the gradient of K(p_s, x_i) to ``gradient`` (panels, d, 8)."""
+    table, adjoints = workspace(kind, theta, longest_line(lines))
+    scale, values = np.zeros(WIDTH), np.zeros(WIDTH)
+    for c in range(len(panels)):
+        for row in range(lines.count):
+            row_values(kind, theta, lines, row, panels, c, table, values)
+            for s in range(WIDTH):
+                scale[s] = slopes[row] * weights[c, s]
+            row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gradient)
+
+
+# -- the other way: power sums D^t = sum_j (p_j x_j)^t ------------------------------------------------------------------
+
+
+@njit(cache=True)
+def power_sums(p, x, degree):  # type: ignore[no-untyped-def]
+    """Return D^0, ..., D^m (m + 1,) of dense p and x (d,); D^0 = d."""
+    D = np.zeros(degree + 1)
+    for j in range(len(p)):
+        power = 1.0
+        for t in range(degree + 1):
+            D[t] += power
+            power *= p[j] * x[j]
+    return D
+
+
+@njit(cache=True)
+def anova_from_power_sums(D):  # type: ignore[no-untyped-def]
+    """Return A^0, ..., A^m from D^0, ..., D^m: equation 11 of the NIPS paper.
+
+    For m = 2 and 3 these are the closed forms of the ICML paper, Lemma 3. They cancel: errors are relative to sums of
+    moduli far larger than A^m.
+    """
+    A = np.zeros(len(D))
+    A[0] = 1.0
+    for m in range(1, len(D)):
+        sign = 1.0
+        for t in range(1, m + 1):
+            A[m] += sign * A[m - t] * D[t] / m
+            sign = -sign
+    return A
+
+
+@njit(cache=True)
+def anova_derivative_from_power_sums(D, p, x):  # type: ignore[no-untyped-def]
+    """Return the derivatives of A^0, ..., A^m with respect to one p, whose feature is x: equation 12."""
+    A = anova_from_power_sums(D)
+    dA = np.zeros(len(D))
+    for m in range(1, len(D)):
+        sign, power = 1.0, x
+        for t in range(1, m + 1):
+            dA[m] += sign * (dA[m - t] * D[t] + A[m - t] * t * power) / m
+            sign, power = -sign, power * p * x
+    return dA
+
+
+@njit(cache=True)
+def anova_gradient_from_power_sums(D, p, x):  # type: ignore[no-untyped-def]
+    """Return the gradient of A^m (d,) by reverse mode on equation 11: appendix C of the NIPS paper."""
+    m = len(D) - 1
+    A = anova_from_power_sums(D)
+    of_A, of_D = np.zeros(m + 1), np.zeros(m + 1)
+    of_A[m] = 1.0
+    for t in range(m - 1, 0, -1):
+        for s in range(t + 1, m + 1):
+            of_A[t] += (-1.0) ** (s - t + 1) * of_A[s] * D[s - t] / s
+    for t in range(1, m + 1):
+        for s in range(t, m + 1):
+            of_D[t] += (-1.0) ** (t + 1) * of_A[s] * A[s - t] / s
+    gradient = np.zeros(len(p))
+    for j in range(len(p)):
+        power = x[j]
+        for t in range(1, m + 1):
+            gradient[j] += of_D[t] * t * power
+            power *= p[j] * x[j]
+    return gradient

@@ -1,0 +1,82 @@
+"""How compiled functions see a design: its rows, or its columns, one after the other, whatever the storage."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from scipy import sparse
+
+__all__ = ["Lines", "column_lines", "place", "row_lines", "span", "value"]
+
+# Entries are counted in 32 bits.
+_MOST = 1 << 32
+
+
+class Lines(NamedTuple):
+    """The rows or the columns of a matrix, laid out one after the other.
+
+    Attributes
+    ----------
+    starts : ndarray of uint32 or None
+        Where each line starts, and where the last one ends; None if all lines are full.
+    indices : ndarray of uint32 or None
+        The place of each entry in its line; None if all lines are full. Unsigned, as compiled code then need not look
+        for negative indices.
+    values : ndarray of float64 or None
+        The entries; None if all are 1, which compiled code then does not multiply with.
+    count, length : int
+        Number of lines, and of places in each.
+    """
+
+    starts: np.ndarray | None
+    indices: np.ndarray | None
+    values: np.ndarray | None
+    count: int
+    length: int
+
+
+def row_lines(X: Any) -> Lines:
+    """Return the rows of a dense or sparse X (n, d)."""
+    return _lines(X.tocsr() if sparse.issparse(X) else X)
+
+
+def column_lines(X: Any) -> Lines:
+    """Return the columns of a dense or sparse X (n, d)."""
+    return _lines(X.tocsc().T if sparse.issparse(X) else X.T)
+
+
+def _lines(X: Any) -> Lines:
+    count, length = X.shape
+    entries = X.nnz if sparse.issparse(X) else X.size
+    if entries >= _MOST:
+        raise ValueError(f"X has {entries} entries; compiled solvers take fewer than {_MOST}")
+    if not sparse.issparse(X):
+        return Lines(None, None, np.ascontiguousarray(X, dtype=np.float64).reshape(-1), count, length)
+    values = None if np.all(X.data == 1.0) else X.data.astype(np.float64, copy=False)
+    return Lines(X.indptr.astype(np.uint32), X.indices.astype(np.uint32), values, count, length)
+
+
+@njit(cache=True)
+def span(starts, line, length):  # type: ignore[no-untyped-def]
+    """Return the first entry of a line and the one after its last."""
+    if starts is None:
+        return np.uint32(line * length), np.uint32((line + 1) * length)
+    return starts[line], starts[line + 1]
+
+
+@njit(cache=True)
+def place(indices, entry, first):  # type: ignore[no-untyped-def]
+    """Return the place of an entry in its line, which starts at ``first``."""
+    if indices is None:
+        return entry - first
+    return indices[entry]
+
+
+@njit(cache=True)
+def value(values, entry):  # type: ignore[no-untyped-def]
+    """Return an entry."""
+    if values is None:
+        return 1.0
+    return values[entry]

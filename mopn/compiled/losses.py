@@ -1,0 +1,33 @@
+"""The losses per output, compiled: their derivative with respect to the output, by an integer code."""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+__all__ = ["CODES", "SQUARED", "derivative", "value"]
+
+SQUARED, LOGISTIC, SQUARED_HINGE = 0, 1, 2
+CODES = {"squared": SQUARED, "binary-logistic": LOGISTIC, "binary-squared-hinge": SQUARED_HINGE}
+
+
+@njit(cache=True)
+def derivative(loss, y, output):  # type: ignore[no-untyped-def]
+    """Return the derivative of the loss of a code."""
+    if loss == SQUARED:
+        return output - y
+    if loss == LOGISTIC:
+        return -y / (1.0 + math.exp(y * output))
+    return -2.0 * y * max(1.0 - y * output, 0.0)
+
+
+@njit(cache=True)
+def value(loss, y, output):  # type: ignore[no-untyped-def]
+    """Return the loss of a code."""
+    if loss == SQUARED:
+        return 0.5 * (output - y) ** 2
+    if loss == LOGISTIC:
+        margin = y * output
+        return max(-margin, 0.0) + math.log1p(math.exp(-abs(margin)))
+    return max(1.0 - y * output, 0.0) ** 2

@@ -1,0 +1,207 @@
+"""The term sum_s lambda_s K(p_s, x): the direct approach of Blondel et al. (ICML 2016), section 4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mopn.compiled import kernels as compiled
+from mopn.designs import Design
+from mopn.factor_kernels import Anova, FactorKernel
+from mopn.terms.base import Parameters, Term, Update
+
+if TYPE_CHECKING:
+    from mopn.descent import Descent
+
+__all__ = ["FittedKernelTerm", "KernelTerm", "SharedKernelTerm"]
+
+# Rounds of the inner problems in lambda and theta, and the relative change that ends them.
+_INNER_ROUNDS, _INNER_TOL = 100, 1e-6
+
+
+class KernelTerm(Term):
+    """sum_s lambda_s K(p_s, x) with fixed lambda and the penalty ``sum_s ridge_s / 2 * ||p_s||^2``.
+
+    Parameters
+    ----------
+    design : Design
+    kernel : FactorKernel
+    lams : ndarray of shape (k,)
+    ridge : ndarray of shape (k,)
+    scale : float
+        Standard deviation of the random start.
+    name : str
+        Name of the parameter P (k, d).
+    """
+
+    def __init__(
+        self, design: Design, kernel: FactorKernel, lams: np.ndarray, ridge: np.ndarray, scale: float, name: str = "P"
+    ) -> None:
+        super().__init__({name: (len(lams), design.shape[1])})
+        self.design, self.kernel, self.scale, self.name = design, kernel, scale, name
+        self.lams, self.ridge = lams, ridge
+        self.multiconvex = kernel.multilinear
+
+    def start(self, rng: np.random.Generator) -> Parameters:
+        return {self.name: self.scale * rng.standard_normal(self.shapes[self.name])}
+
+    def weights(self, at: Parameters) -> tuple[np.ndarray, np.ndarray]:
+        """Return lambda and the ridge of every unit."""
+        return self.lams, self.ridge
+
+    def kernel_at(self, at: Parameters) -> FactorKernel:
+        """Return the kernel."""
+        return self.kernel
+
+    def outputs(self, at: Parameters) -> np.ndarray:
+        return self.kernel_at(at).outputs(self.design, at[self.name], self.weights(at)[0])
+
+    def penalty(self, at: Parameters) -> float:
+        return 0.5 * float(self.weights(at)[1] @ _squared_norms(at[self.name]))
+
+    def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
+        P, (lams, ridge) = at[self.name], self.weights(at)
+        return {self.name: self.kernel_at(at).gradient(self.design, P, lams, slopes) + ridge[:, None] * P}
+
+    def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
+        """Yield an update for every eight units."""
+        sweep = descent.sweeper(self.design)
+        anova = isinstance(self.kernel, Anova)
+        P, columns = at[self.name], len(self.kernel.theta) if anova else 2
+        values = descent.room((compiled.WIDTH, columns - 1, self.design.shape[0]))
+
+        def update(first: int) -> float:
+            some = slice(first, first + compiled.WIDTH)
+            lams, ridge = self.weights(at)
+            theta = tuple(self.kernel_at(at).theta.tolist()) if anova else None
+            if theta is None:
+                values[: len(P[some]), 0] = self.kernel.features(self.design, P[some]).T
+            else:
+                sweep.degrees(theta, P[some], values)
+            return sweep(theta, None, values, P[some], lams[some], ridge[some])
+
+        for first in range(0, len(P), compiled.WIDTH):
+            yield lambda first=first: update(first)
+
+
+class FittedKernelTerm(KernelTerm):
+    """The same with lambda fitted under the penalty ``beta sum_s |lambda_s| ||p_s||^2``: equation 13 of the paper.
+
+    lambda is the difference of two nonnegative parts, whose sum stands for its modulus: so the objective is smooth.
+    """
+
+    def __init__(self, design: Design, kernel: FactorKernel, k: int, beta: float, scale: float) -> None:
+        super().__init__(design, kernel, np.ones(k), np.full(k, 2.0 * beta), scale)
+        self.beta = beta
+        self.shapes |= {"lams_plus": (k,), "lams_minus": (k,)}
+        self.lower = {"lams_plus": 0.0, "lams_minus": 0.0}
+
+    def start(self, rng: np.random.Generator) -> Parameters:
+        return super().start(rng) | self._parts(np.ones(len(self.lams)))
+
+    def weights(self, at: Parameters) -> tuple[np.ndarray, np.ndarray]:
+        plus, minus = at["lams_plus"], at["lams_minus"]
+        return plus - minus, 2.0 * self.beta * (plus + minus)
+
+    def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
+        of_lams = self.kernel.features(self.design, at["P"]).T @ slopes
+        penalty = self.beta * _squared_norms(at["P"])
+        parts = {"lams_plus": of_lams + penalty, "lams_minus": penalty - of_lams}
+        return super().gradient(at, slopes) | parts
+
+    def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
+        """Yield the convex problem in lambda, then those in P."""
+        yield lambda: self._fit_lams(at, descent)
+        yield from super().updates(at, descent)
+
+    def _fit_lams(self, at: Parameters, descent: Descent) -> float:
+        """Minimise over lambda, a weighted l1 problem, by coordinate descent; return the largest violation at first."""
+        features = np.asfortranarray(self.kernel.features(self.design, at["P"]))
+        thresholds = self.beta * _squared_norms(at["P"])
+        curvatures = descent.smoothness * descent.weighted_squares(features)
+        lams = at["lams_plus"] - at["lams_minus"]
+        largest = None
+        for _ in range(_INNER_ROUNDS):
+            violation, moved = 0.0, 0.0
+            for s in np.flatnonzero(curvatures):
+                slope = float(features[:, s] @ descent.slopes)
+                new = _shrunk(lams[s] - slope / curvatures[s], thresholds[s] / curvatures[s])
+                step = new - lams[s]
+                if step:
+                    lams[s] = new
+                    descent.move(step * features[:, s])
+                violation = max(violation, abs(step) * curvatures[s])
+                moved = max(moved, abs(step))
+            largest = violation if largest is None else largest
+            if moved <= _INNER_TOL * np.abs(lams).max(initial=0.0):
+                break
+        at["lams_plus"][:], at["lams_minus"][:] = self._parts(lams).values()
+        return float(largest or 0.0)
+
+    def present(self, at: Parameters) -> dict[str, Any]:
+        return {"P": at["P"], "lams": self.weights(at)[0]}
+
+    def absorb(self, given: dict[str, Any]) -> Parameters:
+        parts = self._parts(np.asarray(given["lams"], dtype=np.float64)) if "lams" in given else {}
+        return super().absorb(given) | parts
+
+    @staticmethod
+    def _parts(lams: np.ndarray) -> Parameters:
+        return {"lams_plus": np.maximum(lams, 0.0), "lams_minus": np.maximum(-lams, 0.0)}
+
+
+class SharedKernelTerm(KernelTerm):
+    """sum_s lambda_s A^{1..m}(p_s, x; theta) with theta on the simplex: HOFM-shared-simplex of the NIPS paper."""
+
+    smooth = False
+
+    def __init__(
+        self, design: Design, degree: int, lams: np.ndarray, ridge: np.ndarray, scale: float, name: str = "P"
+    ) -> None:
+        super().__init__(design, Anova(np.full(degree, 1.0 / degree)), lams, ridge, scale, name)
+        self.shapes |= {"theta": (degree,)}
+
+    def start(self, rng: np.random.Generator) -> Parameters:
+        return super().start(rng) | {"theta": self.kernel.theta.copy()}
+
+    def kernel_at(self, at: Parameters) -> FactorKernel:
+        return Anova(at["theta"])
+
+    def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
+        """Yield those in P, then the convex problem in theta."""
+        yield from super().updates(at, descent)
+        yield lambda: self._fit_theta(at, descent)
+
+    def _fit_theta(self, at: Parameters, descent: Descent) -> float:
+        """Minimise over theta by projected gradients; return the largest change of the first, times the curvature."""
+        degree = len(at["theta"])
+        degrees = [Anova(np.eye(degree)[t]).outputs(self.design, at[self.name], self.lams) for t in range(degree)]
+        features = np.array(degrees).T
+        curvature = descent.smoothness * np.linalg.norm(descent.weighted(features), 2) ** 2
+        theta, largest = at["theta"], None
+        for _ in range(_INNER_ROUNDS if curvature > 0 else 0):
+            new = _on_simplex(theta - (features.T @ descent.slopes) / curvature)
+            step = new - theta
+            theta[:] = new
+            descent.move(features @ step)
+            largest = curvature * float(np.abs(step).max()) if largest is None else largest
+            if np.abs(step).max() <= _INNER_TOL:
+                break
+        return largest or 0.0
+
+
+def _squared_norms(P: np.ndarray) -> np.ndarray:
+    return np.einsum("sj,sj->s", P, P)
+
+
+def _shrunk(value: float, threshold: float) -> float:
+    return float(np.sign(value) * max(abs(value) - threshold, 0.0))
+
+
+def _on_simplex(v: np.ndarray) -> np.ndarray:
+    """Project onto {theta >= 0, sum theta = 1}."""
+    u = np.sort(v)[::-1]
+    shifts = (np.cumsum(u) - 1.0) / np.arange(1, len(u) + 1)
+    return np.maximum(v - shifts[np.flatnonzero(u > shifts)[-1]], 0.0)

@@ -1,0 +1,84 @@
+"""The intercept b and the linear term <w, x>."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mopn.designs import Design
+from mopn.terms.base import Parameters, Term, Update
+
+if TYPE_CHECKING:
+    from mopn.descent import Descent
+
+__all__ = ["Intercept", "Linear"]
+
+
+class Intercept(Term):
+    """A constant, without a penalty."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__({"intercept": (1,)})
+        self.n = n
+
+    def start(self, rng: np.random.Generator) -> Parameters:
+        return {"intercept": np.zeros(1)}
+
+    def outputs(self, at: Parameters) -> np.ndarray:
+        return np.full(self.n, at["intercept"][0])
+
+    def penalty(self, at: Parameters) -> float:
+        return 0.0
+
+    def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
+        return {"intercept": np.array([slopes.sum()])}
+
+    def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
+        def update() -> float:
+            slope = float(descent.slopes.sum())
+            step = slope / (descent.smoothness * descent.total_weight)
+            at["intercept"] -= step
+            descent.move(np.full(self.n, -step))
+            return abs(slope)
+
+        yield update
+
+
+class Linear(Term):
+    """<w, x> with the penalty ``alpha / 2 * ||w||^2``.
+
+    The design may begin with ``dummies`` 1-features, which have no weight.
+    """
+
+    def __init__(self, design: Design, dummies: int, alpha: float) -> None:
+        super().__init__({"w": (design.shape[1] - dummies,)})
+        self.design, self.dummies, self.alpha = design, dummies, alpha
+
+    def start(self, rng: np.random.Generator) -> Parameters:
+        return {"w": np.zeros(self.shapes["w"])}
+
+    def outputs(self, at: Parameters) -> np.ndarray:
+        return self.design.project(self._padded(at["w"])[None])[:, 0]
+
+    def penalty(self, at: Parameters) -> float:
+        return 0.5 * self.alpha * float(at["w"] @ at["w"])
+
+    def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
+        return {"w": self.design.adjoint(slopes[:, None])[0, self.dummies :] + self.alpha * at["w"]}
+
+    def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
+        sweep = descent.sweeper(self.design, begin=self.dummies)
+        nothing, scale, ridge = np.empty((1, 0, self.design.shape[0])), np.ones(1), np.array([self.alpha])
+
+        def update() -> float:
+            w = self._padded(at["w"])
+            slope = sweep((1.0,), None, nothing, w[None], scale, ridge)
+            at["w"][:] = w[self.dummies :]
+            return slope
+
+        yield update
+
+    def _padded(self, w: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.zeros(self.dummies), w])
