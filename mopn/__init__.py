@@ -12,6 +12,7 @@ from mopn.solvers import Result, Status, Trace, minimize
 __version__ = "0.1.0"
 
 __all__ = [
+    "FactorizationModel",
     "FactorizationProblem",
     "JointProblem",
     "LiftedProblem",
@@ -24,15 +25,23 @@ __all__ = [
     "Trace",
     "UnitBallProblem",
     "certify",
+    "interaction_weights",
     "load",
     "minimize",
     "oracles",
     "path",
     "solvers",
+    "strongest_interactions",
 ]
 
 # Imported when they are used: they import numba.
-_LATER = {"FactorizationProblem": "mopn.problems.factorization", "LiftedProblem": "mopn.problems.lifted"}
+_LATER = {
+    "FactorizationModel": "mopn.factorization_model",
+    "FactorizationProblem": "mopn.problems.factorization",
+    "LiftedProblem": "mopn.problems.lifted",
+    "interaction_weights": "mopn.interactions",
+    "strongest_interactions": "mopn.interactions",
+}
 
 
 def __getattr__(name: str) -> Any:

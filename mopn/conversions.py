@@ -85,7 +85,7 @@ def network_to_direct(basis: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]
         If the network has several outputs.
     """
     basis, weights = np.asarray(basis, dtype=np.float64), np.asarray(weights, dtype=np.float64)
-    if weights.ndim != 2 or weights.shape[1] != 1:  # noqa: PLR2004
+    if weights.ndim != 2 or weights.shape[1] != 1:
         raise ValueError(f"weights must have shape (k, 1), one output, got {weights.shape}")
     lams = weights[:, 0]
     return np.where(lams < 0, -1.0, 1.0), np.sqrt(np.abs(lams))[:, None] * basis

@@ -5,7 +5,7 @@ ANOVA A^m and its weighted sums over the degrees, all-subsets S, homogeneous H^m
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from numbers import Integral
 from typing import Any
 

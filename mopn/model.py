@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import zipfile
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from mopn.kernels import get_kernel
 from mopn.losses import get_loss
 from mopn.solvers.memory import keep_freed_memory
 
-__all__ = ["Model", "load"]
+__all__ = ["Model", "Predictor", "load", "write_fields"]
 
 _FORMAT = 1
 _TARGETS = ("outputs", "vector", "labels", "indicator")
@@ -25,8 +26,79 @@ _BLOCK_ENTRIES = 1 << 18
 _DEEP = -500.0
 
 
+class Predictor(ABC):
+    """What turns outputs into predictions.
+
+    Attributes
+    ----------
+    loss : str
+    classes : ndarray or None
+    target : str
+    """
+
+    loss: str
+    classes: np.ndarray | None
+    target: str | None
+
+    @abstractmethod
+    def outputs(self, X: Any) -> np.ndarray:
+        """Return the outputs, shape (n, m)."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return labels (n,), outputs (n, m) or (n,), or an indicator matrix (n, m), as ``target`` says.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        """
+        outputs = self.outputs(X)
+        if self.target == "labels":
+            assert self.classes is not None
+            codes = np.argmax(outputs, axis=1) if outputs.shape[1] > 1 else (outputs[:, 0] > 0).astype(np.intp)
+            return self.classes[codes]
+        if self.target == "indicator":
+            return (outputs > 0).astype(np.int64)
+        return outputs[:, 0] if self.target == "vector" else outputs
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return probabilities, of the classes (n, c) or of each output being positive (n, m).
+
+        Outputs that were trained each for one class against the rest are normalised to add up to 1.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Raises
+        ------
+        TypeError
+            If the loss is not a probability model.
+        """
+        loss, outputs = get_loss(self.loss), self.outputs(X)
+        if self.target != "labels" or loss.multiclass:
+            return loss.probabilities(outputs)
+        if outputs.shape[1] == 1:
+            return loss.probabilities(np.hstack([-outputs, outputs]))
+        outputs += np.maximum(_DEEP - outputs.max(axis=1, keepdims=True), 0.0)
+        P = loss.probabilities(outputs)
+        return P / P.sum(axis=1, keepdims=True)
+
+    def _check_target(self, m: int) -> None:
+        """Check classes and target against the number of outputs."""
+        if self.target is None:
+            object.__setattr__(self, "target", "outputs" if self.classes is None else "labels")
+        if self.target not in _TARGETS:
+            raise ValueError(f"target must be one of {', '.join(map(repr, _TARGETS))}, got {self.target!r}")
+        if self.target == "vector" and m != 1:
+            raise ValueError(f"target='vector' is for a single output, got {m} outputs")
+        count = 2 if m == 1 else m
+        if self.target == "labels" and (self.classes is None or self.classes.shape != (count,)):
+            got = None if self.classes is None else self.classes.shape
+            raise ValueError(f"labels from {m} outputs need classes of shape ({count},), got {got}")
+
+
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(Predictor):
     """A multi-output polynomial network or factorization machine.
 
     Attributes
@@ -72,10 +144,6 @@ class Model:
     target: str | None = None
 
     def __post_init__(self) -> None:
-        if self.target is None:
-            object.__setattr__(self, "target", "outputs" if self.classes is None else "labels")
-        if self.target not in _TARGETS:
-            raise ValueError(f"target must be one of {', '.join(map(repr, _TARGETS))}, got {self.target!r}")
         if self.basis.ndim != 2 or self.weights.ndim != 2 or len(self.basis) != len(self.weights):
             raise ValueError(
                 f"basis must be (k, d) and weights (k, m), got shapes {self.basis.shape} and {self.weights.shape}"
@@ -86,12 +154,7 @@ class Model:
         m = self.weights.shape[1]
         if np.shape(self.offset) not in ((), (m,)):
             raise ValueError(f"offset must be a number or of shape ({m},), got shape {np.shape(self.offset)}")
-        if self.target == "vector" and m != 1:
-            raise ValueError(f"target='vector' is for a single output, got {m} outputs")
-        count = 2 if m == 1 else m
-        if self.target == "labels" and (self.classes is None or self.classes.shape != (count,)):
-            got = None if self.classes is None else self.classes.shape
-            raise ValueError(f"labels from {m} outputs need classes of shape ({count},), got {got}")
+        self._check_target(m)
 
     @classmethod
     def from_result(cls, problem: Any, result: Any, *, classes: Any = None, target: str | None = None) -> Model:
@@ -162,45 +225,6 @@ class Model:
         out += self.offset
         return out
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return labels (n,), outputs (n, m) or (n,), or an indicator matrix (n, m), as ``target`` says.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        """
-        outputs = self.outputs(X)
-        if self.target == "labels":
-            assert self.classes is not None
-            codes = np.argmax(outputs, axis=1) if outputs.shape[1] > 1 else (outputs[:, 0] > 0).astype(np.intp)
-            return self.classes[codes]
-        if self.target == "indicator":
-            return (outputs > 0).astype(np.int64)
-        return outputs[:, 0] if self.target == "vector" else outputs
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return probabilities, of the classes (n, c) or of each output being positive (n, m).
-
-        Outputs that were trained each for one class against the rest are normalised to add up to 1.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-
-        Raises
-        ------
-        TypeError
-            If the loss is not a probability model.
-        """
-        loss, outputs = get_loss(self.loss), self.outputs(X)
-        if self.target != "labels" or loss.multiclass:
-            return loss.probabilities(outputs)
-        if outputs.shape[1] == 1:
-            return loss.probabilities(np.hstack([-outputs, outputs]))
-        outputs += np.maximum(_DEEP - outputs.max(axis=1, keepdims=True), 0.0)
-        P = loss.probabilities(outputs)
-        return P / P.sum(axis=1, keepdims=True)
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a plain ``.npz`` file, which :func:`mopn.load` reads without pickle.
 
@@ -214,23 +238,10 @@ class Model:
         TypeError
             If the classes are of mixed or of other types than strings and numbers.
         """
-        classes = _plain(self.classes)
-        with open(path, "wb") as file:
-            np.savez(
-                file,
-                format=_FORMAT,
-                basis=self.basis,
-                weights=self.weights,
-                kernel=self.kernel,
-                loss=self.loss,
-                augment=self.augment,
-                offset=self.offset,
-                classes=classes,
-                target=str(self.target),
-            )
+        write_fields(path, self)
 
 
-def load(path: str | os.PathLike[str]) -> Model:
+def load(path: str | os.PathLike[str]) -> Any:
     """Read a model that ``save`` wrote; neither pickle nor scikit-learn is needed.
 
     Parameters
@@ -239,7 +250,7 @@ def load(path: str | os.PathLike[str]) -> Model:
 
     Returns
     -------
-    Model
+    Model or FactorizationModel
 
     Raises
     ------
@@ -254,27 +265,37 @@ def load(path: str | os.PathLike[str]) -> Model:
             file = np.load(stream, allow_pickle=False)
         except (ValueError, EOFError, zipfile.BadZipFile):
             file = None
-        if not isinstance(file, np.lib.npyio.NpzFile) or "format" not in file or "basis" not in file:
+        if not isinstance(file, np.lib.npyio.NpzFile) or "format" not in file:
             raise ValueError(f"{name!r} is not a mopn model")
         if int(file["format"]) > _FORMAT:
             raise ValueError(f"{name!r} was written by a newer mopn (format {int(file['format'])}); update mopn")
-        classes = file["classes"]
-        return Model(
-            basis=file["basis"],
-            weights=file["weights"],
-            kernel=str(file["kernel"]),
-            loss=str(file["loss"]),
-            augment=bool(file["augment"]),
-            offset=file["offset"],
-            classes=classes if classes.size else None,
-            target=str(file["target"]),
-        )
+        fields = {key: _field(file[key]) for key in file if key != "format"}
+    if "basis" in fields:
+        return Model(**fields)
+    if "factors" in fields:
+        from mopn.factorization_model import FactorizationModel
+
+        return FactorizationModel(**fields)
+    raise ValueError(f"{name!r} is not a mopn model")
 
 
-def _plain(classes: np.ndarray | None) -> np.ndarray:
-    """Return labels as an array that needs no pickle; an empty one for None."""
+def write_fields(path: str | os.PathLike[str], model: Any) -> None:
+    """Write the fields of a model to a plain ``.npz`` file."""
+    fields_ = {field.name: getattr(model, field.name) for field in fields(model)}
+    fields_["classes"] = _plain(fields_["classes"])
+    with open(path, "wb") as file:
+        np.savez(file, format=_FORMAT, **{name: value for name, value in fields_.items() if value is not None})
+
+
+def _field(value: np.ndarray) -> Any:
+    """Return a field as it was before it was saved."""
+    return value.item() if value.ndim == 0 and value.dtype.kind in "Ubi" else value
+
+
+def _plain(classes: np.ndarray | None) -> np.ndarray | None:
+    """Return labels as an array that needs no pickle."""
     if classes is None:
-        return np.zeros(0)
+        return None
     if classes.dtype == object and len({type(label) for label in classes}) == 1:
         classes = np.array(classes.tolist())
     if classes.dtype == object:

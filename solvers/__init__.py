@@ -11,11 +11,14 @@ from mopn.solvers.interface import Solver
 from mopn.solvers.interior_point import InteriorPoint
 from mopn.solvers.lbfgs import LBFGS
 from mopn.solvers.result import Result, Status, Trace
+from mopn.solvers.stochastic import SGD, AdaGrad
 
 __all__ = [
     "FISTA",
     "GECO",
     "LBFGS",
+    "SGD",
+    "AdaGrad",
     "ConditionalGradient",
     "CoordinateDescent",
     "InteriorPoint",

@@ -14,7 +14,19 @@ import numpy as np
 if TYPE_CHECKING:
     from mopn.solvers.driver import Monitor
 
-__all__ = ["Atomic", "Barred", "Blockwise", "Composite", "Dual", "Evaluation", "Measure", "Problem", "Smooth", "Solver"]
+__all__ = [
+    "Atomic",
+    "Barred",
+    "Blockwise",
+    "Composite",
+    "Dual",
+    "Evaluation",
+    "Measure",
+    "Problem",
+    "Sampled",
+    "Smooth",
+    "Solver",
+]
 
 
 class Evaluation(NamedTuple):
@@ -37,7 +49,10 @@ class Problem(Protocol):
 
     @property
     def oracles(self) -> frozenset[str]:
-        """Names of the oracles offered: "gradient", "composite", "lmo", "dual", "barrier", "blocks", "batch_gradient"."""
+        """Names of the oracles offered.
+
+        They are "gradient", "composite", "lmo", "dual", "barrier", "blocks" and "batch_gradient".
+        """
         ...
 
     def start(self, start: Any = None) -> Any:
@@ -71,6 +86,17 @@ class Blockwise(Problem, Protocol):
 
         Each update minimises along the coordinates of one block in turn; it never increases the objective, and
         returns the largest modulus of the derivatives that it found.
+        """
+        ...
+
+
+class Sampled(Problem, Protocol):
+    """The oracle "batch_gradient": steps along stochastic gradients, which are sparse."""
+
+    def stochastic(self, x: np.ndarray, sums: np.ndarray | None = None) -> Any:
+        """Return passes over ``n`` samples from a point: ``run(order, batch, step, adaptive=)``, and ``point()``.
+
+        ``sums`` are sums of squared gradients to go on from, flat like the point; ``sums()`` returns them.
         """
         ...
 

@@ -272,7 +272,7 @@ def add_gradient(kind, theta, lines, panels, weights, slopes, gradient):  # type
             row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gradient)
 
 
-# -- the other way: power sums D^t = sum_j (p_j x_j)^t ------------------------------------------------------------------
+# -- the other way: power sums D^t = sum_j (p_j x_j)^t -----------------------------------------------------------------
 
 
 @njit(cache=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mopn.compiled.losses import CODES
 from mopn.conversions import direct_to_network
 from mopn.datafit import DataFit
 from mopn.designs import make_design
@@ -18,6 +19,7 @@ from mopn.problems.single_output import (
     check_strength,
     present_rows,
 )
+from mopn.stochastic import StochasticPasses
 from mopn.terms import Intercept, KernelTerm, Linear, Term
 from mopn.terms.kernels import FittedKernelTerm, SharedKernelTerm
 
@@ -29,8 +31,9 @@ _SECOND_DEGREE = 2
 class FactorizationProblem(SingleOutputProblem):
     """Minimise sum_i w_i l(y_i, o_i + offset_i) + alpha / 2 ||w||^2 + penalty(P).
 
-    The outputs are o_i = b + <w, x_i> + sum_s lambda_s K(p_s, x_i). Sums over samples, not means. Sources: equations 4 and 13 of Blondel et al., Polynomial Networks and Factorization
-    Machines (ICML 2016); equations 4 and 10 of Blondel et al., Higher-Order Factorization Machines (NIPS 2016).
+    The outputs are o_i = b + <w, x_i> + sum_s lambda_s K(p_s, x_i). Sums over samples, not means. Sources: equations 4
+    and 13 of Blondel et al., Polynomial Networks and Factorization Machines (ICML 2016); equations 4 and 10 of Blondel
+    et al., Higher-Order Factorization Machines (NIPS 2016).
 
     Parameters
     ----------
@@ -121,7 +124,7 @@ class FactorizationProblem(SingleOutputProblem):
         self.n_components = check_count(n_components, "n_components")
         self.alpha, self.beta = check_strength(alpha, "alpha"), check_strength(beta, "beta")
         self.fit_lower, self.fitted_lams = fit_lower, isinstance(lams, str) and lams == "fit"
-        self.kernel_name = kernel
+        self.kernel_name, self.theta = kernel, theta
         self._check_options(kernel, penalty, fit_lower, theta)
         (X,), y, sample_weight, offset = present_rows((X,), y, sample_weight, offset)
         self.dummies = self.degree - (2 if fit_linear else 1) if fit_lower == "augment" else 0
@@ -130,13 +133,14 @@ class FactorizationProblem(SingleOutputProblem):
         fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
         self.lams = self._make_lams(lams, random_state)
         ridge = 2.0 * self.beta * np.abs(self.lams) if penalty == "weighted" else np.full(len(self.lams), self.beta)
+        self.fit_linear, self.fit_intercept = bool(fit_linear), bool(fit_intercept)
         terms: list[Term] = []
         if fit_intercept:
             terms.append(Intercept(self.design.shape[0]))
         if fit_linear:
             terms.append(Linear(self.design, self.dummies, self.alpha))
-        terms += self._kernel_terms(kernel, theta, ridge, check_strength(init_scale, "init_scale"))
-        super().__init__(fit, terms, random_state)
+        self.kernel_terms = self._make_kernel_terms(kernel, theta, ridge, check_strength(init_scale, "init_scale"))
+        super().__init__(fit, terms + self.kernel_terms, random_state)
 
     def _check_options(self, kernel: str, penalty: str, fit_lower: str | None, theta: Any) -> None:
         if penalty not in ("weighted", "frobenius"):
@@ -176,18 +180,28 @@ class FactorizationProblem(SingleOutputProblem):
             raise ValueError(f"lams must be 'ones', 'signs', 'fit' or {k} finite numbers, got {lams!r}")
         return lams
 
-    def _kernel_terms(self, kernel: str, theta: Any, ridge: np.ndarray, scale: float) -> list[Term]:
+    def _make_kernel_terms(self, kernel: str, theta: Any, ridge: np.ndarray, scale: float) -> list[KernelTerm]:
         if self.fit_lower == "shared":
             return [SharedKernelTerm(self.design, self.degree, self.lams, ridge, scale)]
         main = make_factor_kernel(kernel, self.degree, theta)
         if self.fitted_lams:
             return [FittedKernelTerm(self.design, main, self.n_components, self.beta, scale)]
-        terms: list[Term] = [KernelTerm(self.design, main, self.lams, ridge, scale)]
+        terms = [KernelTerm(self.design, main, self.lams, ridge, scale)]
         if self.fit_lower == "explicit":
             for degree in range(self.degree - 1, 1, -1):
                 lower = make_factor_kernel(kernel, degree)
                 terms.append(KernelTerm(self.design, lower, self.lams, ridge, scale, name=f"P{degree}"))
         return terms
+
+    @property
+    def oracles(self) -> frozenset[str]:
+        """Names of the oracles offered: ``batch_gradient`` too, if lambda and theta are fixed."""
+        stochastic = self.fit.loss.name in CODES and not self.fitted_lams and self.fit_lower != "shared"
+        return super().oracles | ({"batch_gradient"} if stochastic else frozenset())
+
+    def stochastic(self, x: np.ndarray, sums: np.ndarray | None = None) -> StochasticPasses:
+        """Return the passes of stochastic gradient methods from a point, which is left as it is."""
+        return StochasticPasses(self, x, sums)
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of a point; see the class."""
@@ -199,8 +213,8 @@ class FactorizationProblem(SingleOutputProblem):
         """Return a point; see :meth:`SingleOutputProblem.start`. ``P`` has the shape that results have."""
         if isinstance(start, dict) and "P" in start:
             P = np.asarray(start["P"], dtype=np.float64)
-            names = [name for term in self.terms for name in term.shapes if name[0] == "P"]
-            if P.ndim != 3 or len(P) != len(names):  # noqa: PLR2004
+            names = [term.name for term in self.kernel_terms]
+            if P.ndim != 3 or len(P) != len(names):
                 raise ValueError(
                     f"start: P must have shape {(len(names), *self.terms[-1].shapes[names[-1]])}, got {P.shape}"
                 )

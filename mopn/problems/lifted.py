@@ -8,7 +8,6 @@ import numpy as np
 
 from mopn.conversions import direct_to_network, lifted_to_direct
 from mopn.datafit import DataFit
-
 from mopn.designs import make_design
 from mopn.losses import Loss, get_loss
 from mopn.problems.single_output import (

@@ -40,7 +40,7 @@ class SingleOutputProblem:
         self.fit, self.terms, self.random_state = fit, list(terms), random_state
         if fit.n_outputs != 1:
             raise ValueError(
-                f"y has {fit.n_outputs} outputs, and this problem is for a single one; mopn.NetworkProblem takes several"
+                f"y has {fit.n_outputs} outputs, but this problem has a single one; mopn.NetworkProblem takes several"
             )
         self._places: list[tuple[Term, str, slice, tuple[int, ...]]] = []
         size = 0
@@ -85,9 +85,9 @@ class SingleOutputProblem:
         rng = np.random.default_rng(int(seed))
         given = start if isinstance(start, dict) else {}
         x = np.empty(self.size)
-        views = self._views(x)
+        views = self.views(x)
         for term, at in zip(self.terms, views, strict=True):
-            for name, value in (term.start(rng) | self._absorbed(term, given)).items():
+            for name, value in (term.start(rng) | term.absorb(given)).items():
                 value = np.asarray(value, dtype=np.float64)
                 if value.shape != at[name].shape:
                     raise ValueError(f"start: {name} must have shape {at[name].shape}, got {value.shape}")
@@ -96,10 +96,7 @@ class SingleOutputProblem:
                 at[name][:] = value
         return x
 
-    def _absorbed(self, term: Term, given: dict[str, Any]) -> Parameters:
-        return term.absorb(given)
-
-    def _views(self, x: np.ndarray) -> list[Parameters]:
+    def views(self, x: np.ndarray) -> list[Parameters]:
         """Return the parameters of each term, as views of a point."""
         views: dict[int, Parameters] = {id(term): {} for term in self.terms}
         for term, name, place, shape in self._places:
@@ -109,24 +106,24 @@ class SingleOutputProblem:
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of a point."""
         parts: dict[str, Any] = {"x": x}
-        for term, at in zip(self.terms, self._views(x), strict=True):
+        for term, at in zip(self.terms, self.views(x), strict=True):
             parts |= term.present(at)
         return parts
 
     def outputs(self, x: np.ndarray) -> np.ndarray:
         """Return the outputs (n,), without the offset."""
-        return sum((t.outputs(at) for t, at in zip(self.terms, self._views(x), strict=True)), np.zeros(len(self.fit.y)))
+        return sum((t.outputs(at) for t, at in zip(self.terms, self.views(x), strict=True)), np.zeros(len(self.fit.y)))
 
     def penalty(self, x: np.ndarray) -> float:
         """Return the sum of the penalties."""
-        return sum(term.penalty(at) for term, at in zip(self.terms, self._views(x), strict=True))
+        return sum(term.penalty(at) for term, at in zip(self.terms, self.views(x), strict=True))
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective."""
         value, G = self.fit.value_gradient(self.outputs(x)[:, None])
         gradient = np.empty(self.size)
         slopes = np.ascontiguousarray(G[:, 0])
-        for term, at, parts in zip(self.terms, self._views(x), self._views(gradient), strict=True):
+        for term, at, parts in zip(self.terms, self.views(x), self.views(gradient), strict=True):
             for name, part in term.gradient(at, slopes).items():
                 parts[name][:] = part
         return Evaluation(value + self.penalty(x), gradient)
@@ -154,7 +151,7 @@ class CoordinateBlocks:
         self._problem, self._x = problem, x
         self._descent = Descent(problem.fit, problem.outputs(x), n_threads)
         self.updates: list[Callable[[], float]] = []
-        for term, at in zip(problem.terms, problem._views(x), strict=True):
+        for term, at in zip(problem.terms, problem.views(x), strict=True):
             self.updates.extend(term.updates(at, self._descent))
 
     def value(self) -> float:

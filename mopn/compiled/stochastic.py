@@ -1,0 +1,127 @@
+"""Passes of stochastic gradient descent and AdaGrad over the rows, one mini-batch after the other.
+
+The gradient of a sample touches its own features only, the penalty's too: each sample that has feature j carries one
+part in ``counts_j`` of the penalty of p_j. So the mean over all samples is the gradient of the whole objective over n,
+and a step costs what the samples' entries cost.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from mopn.compiled.kernels import WIDTH, longest_line, row_gradient, row_values, workspace
+from mopn.compiled.lines import place, span, value
+from mopn.compiled.losses import derivative
+
+__all__ = ["count_entries", "stochastic_pass"]
+
+# Keeps AdaGrad's first steps finite.
+_TINY = 1e-12
+
+
+@njit(cache=True)
+def count_entries(lines):  # type: ignore[no-untyped-def]
+    """Return how many rows have each feature (d,)."""
+    counts = np.zeros(lines.length)
+    for row in range(lines.count):
+        first, end = span(lines.starts, row, lines.length)
+        for entry in range(first, end):
+            if value(lines.values, entry) != 0.0:
+                counts[place(lines.indices, entry, first)] += 1.0
+    return counts
+
+
+@njit(cache=True)
+def _step(parameter, sums, gradient, step, adaptive):  # type: ignore[no-untyped-def]
+    """Return a parameter after a step, and the sum of its squared gradients: Duchi, Hazan and Singer (2011)."""
+    if adaptive:
+        sums += gradient * gradient
+        return parameter - step * gradient / (math.sqrt(sums) + _TINY), sums
+    return parameter - step * gradient, sums
+
+
+@njit(cache=True)
+def stochastic_pass(  # type: ignore[no-untyped-def]
+    kind, thetas, lines, loss, y, offset, weights, order, batch, step, adaptive, counts,
+    panels, panel_sums, lams, ridges, w, w_sums, linear, alpha, dummies, intercept, fit_intercept,
+):  # fmt: skip
+    """Take one step for every ``batch`` of the rows in ``order``.
+
+    Parameters
+    ----------
+    kind : int
+    thetas : ndarray of shape (c, m)
+        Coefficients of the kernels of each panel.
+    lines : Lines
+        The rows of X, with ``dummies`` leading 1-features.
+    loss : int
+    y, offset, weights : ndarray of shape (n,)
+    order : ndarray of ints
+    batch : int
+    step : float
+    adaptive : bool
+        Whether to divide steps by the roots of the sums of squared gradients: AdaGrad.
+    counts : ndarray of shape (d,)
+        How many rows have each feature.
+    panels, panel_sums : ndarray of shape (c, d, 8)
+    lams, ridges : ndarray of shape (c, 8)
+    w, w_sums : ndarray of shape (d,)
+    linear : bool
+        Whether w is fitted, with the strength ``alpha``.
+    intercept : ndarray of shape (2,)
+        The intercept, and its sum of squared gradients.
+    fit_intercept : bool
+    """
+    longest = longest_line(lines)
+    tables = [workspace(kind, thetas[c], longest)[0] for c in range(len(panels))]
+    adjoints = workspace(kind, thetas[0], 1)[1]
+    values, scale = np.zeros(WIDTH), np.zeros(WIDTH)
+    gradient, w_gradient = np.zeros_like(panels), np.zeros_like(w)
+    met, features = np.zeros(len(w)), np.empty(len(w), dtype=np.int64)
+    for start in range(0, len(order), batch):
+        rows = order[start : start + batch]
+        share, n_features, of_intercept = 1.0 / len(rows), 0, 0.0
+        for row in rows:
+            first, end = span(lines.starts, row, lines.length)
+            output = offset[row] + intercept[0]
+            for c in range(len(panels)):
+                row_values(kind, thetas[c], lines, row, panels, c, tables[c], values)
+                for s in range(WIDTH):
+                    output += lams[c, s] * values[s]
+            if linear:
+                for entry in range(first, end):
+                    output += value(lines.values, entry) * w[place(lines.indices, entry, first)]
+            slope = share * weights[row] * derivative(loss, y[row], output)
+            of_intercept += slope
+            for c in range(len(panels)):
+                for s in range(WIDTH):
+                    scale[s] = slope * lams[c, s]
+                row_gradient(kind, thetas[c], lines, row, panels, c, tables[c], adjoints, scale, gradient)
+            for entry in range(first, end):
+                x, feature = value(lines.values, entry), place(lines.indices, entry, first)
+                if x == 0.0:
+                    continue
+                w_gradient[feature] += slope * x
+                if met[feature] == 0.0:
+                    features[n_features] = feature
+                    n_features += 1
+                met[feature] += share
+        for feature in features[:n_features]:
+            part = met[feature] / counts[feature]
+            met[feature] = 0.0
+            for c in range(len(panels)):
+                for s in range(WIDTH):
+                    g = gradient[c, feature, s] + part * ridges[c, s] * panels[c, feature, s]
+                    gradient[c, feature, s] = 0.0
+                    panels[c, feature, s], panel_sums[c, feature, s] = _step(
+                        panels[c, feature, s], panel_sums[c, feature, s], g, step, adaptive
+                    )
+            if linear and feature >= dummies:
+                g = w_gradient[feature] + part * alpha * w[feature]
+                w[feature], w_sums[feature] = _step(w[feature], w_sums[feature], g, step, adaptive)
+            w_gradient[feature] = 0.0
+        if fit_intercept:
+            intercept[0], intercept[1] = _step(intercept[0], intercept[1], of_intercept, step, adaptive)
