@@ -27,9 +27,13 @@ class StochasticPasses:
         The flat point to start from; it is left as it is.
     sums : ndarray or None
         Sums of squared gradients of earlier passes, flat like the point.
+    part : bool
+        Whether the samples are a part of all: else features that none has are set to zero, as their penalty asks for.
     """
 
-    def __init__(self, problem: FactorizationProblem, x: np.ndarray, sums: np.ndarray | None = None) -> None:
+    def __init__(
+        self, problem: FactorizationProblem, x: np.ndarray, sums: np.ndarray | None = None, *, part: bool = False
+    ) -> None:
         self._problem, self._x = problem, x.copy()
         self._kernels: list[KernelTerm] = problem.kernel_terms
         self.n = problem.design.shape[0]
@@ -40,7 +44,8 @@ class StochasticPasses:
         self._counts = count_entries(problem.design.row_lines)
         self._panels, self._w, self._intercept = self._packed(self._x)
         self._sums = self._packed(np.zeros_like(x) if sums is None else sums)
-        self._drop_absent_features()
+        if not part:
+            self._drop_absent_features()
         lams, ridges = problem.kernel_terms[0].weights({})
         chunks = len(self._panels) // len(self._kernels)
         self._lams = np.tile(pack(lams[:, None])[:, 0], (len(self._kernels), 1))
@@ -112,7 +117,7 @@ class StochasticPasses:
         return x
 
     def _drop_absent_features(self) -> None:
-        """Set what no sample tells anything about to zero, as its penalty asks for: no step touches it."""
+        """Set what no step touches to zero, if there is a penalty."""
         absent = self._counts == 0
         if self._problem.beta > 0:
             self._panels[:, absent] = 0.0

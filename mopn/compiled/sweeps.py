@@ -20,7 +20,7 @@ from mopn.compiled.losses import SQUARED, derivative
 
 __all__ = ["disjoint_groups", "parallel_sweep_units", "sweep", "sweep_units"]
 
-_FAST = {"contract", "reassoc", "nsz"}
+_FAST = {"contract", "nsz"}
 # A column whose sums lose this factor to cancellation is computed anew from its rows.
 _CANCELLATION = 1e3
 # Likewise a factor of the all-subsets kernel smaller than this.

@@ -12,13 +12,23 @@ except ImportError as error:
 
 from mopn.estimators.classifiers import MultiOutputFMClassifier, MultiOutputPNClassifier
 from mopn.estimators.cross_validation import MultiOutputFMClassifierCV, MultiOutputPNClassifierCV
+from mopn.estimators.factorization import (
+    FactorizationMachineClassifier,
+    FactorizationMachineRegressor,
+    PolynomialNetworkClassifier,
+    PolynomialNetworkRegressor,
+)
 from mopn.estimators.regressors import MultiOutputFMRegressor, MultiOutputPNRegressor
 
 __all__ = [
+    "FactorizationMachineClassifier",
+    "FactorizationMachineRegressor",
     "MultiOutputFMClassifier",
     "MultiOutputFMClassifierCV",
     "MultiOutputFMRegressor",
     "MultiOutputPNClassifier",
     "MultiOutputPNClassifierCV",
     "MultiOutputPNRegressor",
+    "PolynomialNetworkClassifier",
+    "PolynomialNetworkRegressor",
 ]

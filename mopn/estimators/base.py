@@ -19,12 +19,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mopn.early_stopping import EarlyStopping
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.losses import Loss
-from mopn.model import Model
+from mopn.model import Model, Predictor
 from mopn.problems import NetworkProblem
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
 from mopn.validation import check_sample_weight
 
-__all__ = ["Callback", "NetworkEstimator", "network_model"]
+__all__ = ["Callback", "ModelEstimator", "NetworkEstimator", "network_model"]
 
 Callback = Callable[..., Any]
 
@@ -37,11 +37,78 @@ _REFIT_TOL = 1e-3
 _CHOSEN = 5
 
 
-class NetworkEstimator(ABC, BaseEstimator):
-    """Base of the estimators; subclasses say what y means, and name the kernel."""
+class ModelEstimator(ABC, BaseEstimator):
+    """What all estimators share: checked samples, a model that predicts, and how a fit ends."""
+
+    _numeric_y: ClassVar[bool]
+    model_: Predictor
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict y.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, m)
+            Like the y of ``fit``.
+        """
+        X = self._checked(X)
+        return self.model_.predict(X)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a plain ``.npz`` file for :func:`mopn.load`, which needs no scikit-learn.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file; it is used as it is, and an existing file is overwritten.
+        """
+        check_is_fitted(self)
+        self.model_.save(path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _samples(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
+    ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
+        """Check the samples to fit; return those whose weight is not 0, and the indices of those."""
+        checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": 2}
+        X, y = validate_data(self, X, y, reset=reset, **checks)
+        y = y.toarray() if hasattr(y, "toarray") else y
+        sample_weight = check_sample_weight(sample_weight, X.shape[0])
+        if sample_weight is None or sample_weight.all():
+            return X, y, sample_weight, np.arange(X.shape[0])
+        present = np.flatnonzero(sample_weight)
+        return X[present], y[present], sample_weight[present], present
+
+    def _checked(self, X: Any) -> Any:
+        """Check X for a prediction."""
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, **_X_FORMAT)
+
+    def _finish(self, result: Result) -> None:
+        """Pass on what ended the fit, or warn of it."""
+        if result.status == Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if result.status == Status.CALLBACK_FAILED:
+            raise result.error
+        if result.status in _WORTH_A_WARNING:
+            reason = "" if result.error is None else f" ({result.error!r})"
+            gap = f", the gap {result.gap:.3g}" if math.isfinite(result.gap) else ""
+            text = f"{result.message}{reason} The objective is {result.fun:.6g}{gap}."
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+
+
+class NetworkEstimator(ModelEstimator):
+    """Base of the convex estimators; subclasses say what y means, and name the kernel."""
 
     _kernel: ClassVar[str]
-    _numeric_y: ClassVar[bool]
 
     def __init__(
         self,
@@ -135,46 +202,8 @@ class NetworkEstimator(ABC, BaseEstimator):
             verbose=self.verbose,
         )
         self._keep(problem, solver, targets, result, validation)
-        if result.status == Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        if result.status == Status.CALLBACK_FAILED:
-            raise result.error
-        if result.status in _WORTH_A_WARNING:
-            reason = "" if result.error is None else f" ({result.error!r})"
-            text = f"{result.message}{reason} The objective is {result.fun:.6g}, the gap {result.gap:.3g}."
-            warnings.warn(text, ConvergenceWarning, stacklevel=2)
+        self._finish(result)
         return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict y.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, m)
-            Like the y of ``fit``.
-        """
-        X = self._checked(X)
-        return self.model_.predict(X)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a plain ``.npz`` file for :func:`mopn.load`, which needs no scikit-learn.
-
-        Parameters
-        ----------
-        path : str or path
-            Name of the file; it is used as it is, and an existing file is overwritten.
-        """
-        check_is_fitted(self)
-        self.model_.save(path)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     # -- what y means -----------------------------------------------------------------------------------------------
 
@@ -194,24 +223,6 @@ class NetworkEstimator(ABC, BaseEstimator):
             raise ValueError(f"validation_fraction must lie in [0, 1), got {self.validation_fraction!r}")
         if not (isinstance(self.n_iter_no_change, Integral) and self.n_iter_no_change >= 1):
             raise ValueError(f"n_iter_no_change must be an integer >= 1, got {self.n_iter_no_change!r}")
-
-    def _samples(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
-    ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
-        """Check the samples to fit; return those whose weight is not 0, and the indices of those."""
-        checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": 2}
-        X, y = validate_data(self, X, y, reset=reset, **checks)
-        y = y.toarray() if hasattr(y, "toarray") else y
-        sample_weight = check_sample_weight(sample_weight, X.shape[0])
-        if sample_weight is None or sample_weight.all():
-            return X, y, sample_weight, np.arange(X.shape[0])
-        present = np.flatnonzero(sample_weight)
-        return X[present], y[present], sample_weight[present], present
-
-    def _checked(self, X: Any) -> Any:
-        """Check X for a prediction."""
-        check_is_fitted(self)
-        return validate_data(self, X, reset=False, **_X_FORMAT)
 
     def _split(self, X: Any, targets: Targets) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
         """Return the samples to train on, and those held out if any are asked for."""

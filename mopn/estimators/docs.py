@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["documented"]
+__all__ = ["documented", "filled"]
 
 _PARAMETERS = """loss : {losses}
     norm : {{"l1", "l1/l2", "l1/linf"}}, default "l1/l2"
@@ -132,6 +132,12 @@ def documented(kind: str, *, cross_validated: bool = False) -> Callable[[_Class]
     if cross_validated:
         parts["parameters"] = _CV_PARAMETERS + _without(parts["parameters"])
         parts["attributes"] = _CV_ATTRIBUTES + _without(parts["attributes"])
+
+    return filled(**parts)
+
+
+def filled(**parts: str) -> Callable[[_Class], _Class]:
+    """Return a class decorator that fills sections into the docstring."""
 
     def fill(cls: _Class) -> _Class:
         for name, text in parts.items():

@@ -9,6 +9,7 @@ import numpy as np
 from mopn.compiled.losses import CODES
 from mopn.conversions import direct_to_network
 from mopn.datafit import DataFit
+from mopn.descent import Descent
 from mopn.designs import make_design
 from mopn.factor_kernels import make_factor_kernel
 from mopn.losses import Loss, get_loss
@@ -57,7 +58,8 @@ class FactorizationProblem(SingleOutputProblem):
         ``beta * sum_s |lambda_s| ||p_s||^2`` (equation 13), or ``beta / 2 * ||P||^2``.
     fit_lower : {None, "explicit", "augment", "shared"}, default None
         What there is of degrees 2 to m - 1. None: nothing. "explicit": units of their own (HOFM). "augment": m - 1
-        1-features in front of X, or m - 2 with ``fit_linear`` (HOFM-shared-augmented). "shared": the same units with
+        1-features in front of X, or m - 2 with ``fit_linear`` (HOFM-shared-augmented); one for the homogeneous kernel.
+        "shared": the same units with
         weights theta on the simplex for the degrees 1 to m (HOFM-shared-simplex).
     fit_linear : bool, default False
     fit_intercept : bool, default False
@@ -127,7 +129,7 @@ class FactorizationProblem(SingleOutputProblem):
         self.kernel_name, self.theta = kernel, theta
         self._check_options(kernel, penalty, fit_lower, theta)
         (X,), y, sample_weight, offset = present_rows((X,), y, sample_weight, offset)
-        self.dummies = self.degree - (2 if fit_linear else 1) if fit_lower == "augment" else 0
+        self.dummies = self._count_dummies(kernel, fit_linear)
         self.design = make_design(X, self.dummies)
         self._check_degree(kernel)
         fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
@@ -159,12 +161,19 @@ class FactorizationProblem(SingleOutputProblem):
                 "(fit_lower None or 'augment')"
             )
 
+    def _count_dummies(self, kernel: str, fit_linear: bool) -> int:
+        if self.fit_lower != "augment":
+            return 0
+        if kernel == "homogeneous":
+            return 1
+        return self.degree - (2 if fit_linear else 1)
+
     def _check_degree(self, kernel: str) -> None:
         d = self.design.shape[1]
         if kernel == "anova" and self.degree > d:
             raise ValueError(
-                f"degree={self.degree} takes products of as many distinct features, but X has {d - self.dummies}; "
-                "lower the degree"
+                f"degree={self.degree} takes products of as many distinct features, but X has n_features="
+                f"{d - self.dummies}; lower the degree"
             )
 
     def _make_lams(self, lams: Any, random_state: int) -> np.ndarray:
@@ -220,12 +229,10 @@ class FactorizationProblem(SingleOutputProblem):
                 )
             start = {**start, **dict(zip(names, P, strict=True))}
         x = super().start(start)
-        fits = self.fitted_lams and "blocks" in self.oracles and not isinstance(start, np.ndarray)
+        fits = self.fitted_lams and self.fit.loss.name in CODES and not isinstance(start, np.ndarray)
         if fits and not (isinstance(start, dict) and "lams" in start):
             # Section 9.1 of the ICML paper: with lambda fitted before P, its own start does not matter.
-            blocks = self.blocks(x)
-            blocks.updates[len(self.terms) - 1]()
-            x = blocks.point()
+            self.kernel_terms[0].fit_lams(self.views(x)[-1], Descent(self.fit, self.outputs(x)))
         return x
 
     def network(self, at: Any) -> tuple[np.ndarray, np.ndarray]:

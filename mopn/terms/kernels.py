@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["FittedKernelTerm", "KernelTerm", "SharedKernelTerm"]
 
 # Rounds of the inner problems in lambda and theta, and the relative change that ends them.
-_INNER_ROUNDS, _INNER_TOL = 100, 1e-6
+_INNER_ROUNDS, _INNER_TOL = 200, 1e-6
 
 
 class KernelTerm(Term):
@@ -113,10 +113,10 @@ class FittedKernelTerm(KernelTerm):
 
     def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
         """Yield the convex problem in lambda, then those in P."""
-        yield lambda: self._fit_lams(at, descent)
+        yield lambda: self.fit_lams(at, descent)
         yield from super().updates(at, descent)
 
-    def _fit_lams(self, at: Parameters, descent: Descent) -> float:
+    def fit_lams(self, at: Parameters, descent: Descent) -> float:
         """Minimise over lambda, a weighted l1 problem, by coordinate descent; return the largest violation at first."""
         features = np.asfortranarray(self.kernel.features(self.design, at["P"]))
         thresholds = self.beta * _squared_norms(at["P"])

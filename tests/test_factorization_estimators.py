@@ -1,0 +1,271 @@
+"""The estimators of one output, with polylearn's names."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import mopn
+from mopn.estimators import (
+    FactorizationMachineClassifier,
+    FactorizationMachineRegressor,
+    PolynomialNetworkClassifier,
+    PolynomialNetworkRegressor,
+)
+
+REGRESSORS = [FactorizationMachineRegressor, PolynomialNetworkRegressor]
+CLASSIFIERS = [FactorizationMachineClassifier, PolynomialNetworkClassifier]
+
+
+# Data around 100, which some checks use, are what coordinate descent is slow on; it says so.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    [kind(random_state=0, max_iter=300) for kind in REGRESSORS + CLASSIFIERS]
+    + [
+        FactorizationMachineRegressor(solver="lbfgs", random_state=0),
+        FactorizationMachineClassifier(loss="logistic", init_lambdas="fit", random_state=0, max_iter=20),
+    ]
+)
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+def regression(n=200, d=5):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (n, d))
+    return X, X[:, 0] * X[:, 1] * X[:, 2] - X[:, 3] + 2.0
+
+
+def classification(n=200):
+    X, y = regression(n)
+    return X, np.where(y > 2.0, "high", "low")
+
+
+SETTINGS = [
+    {"degree": 3},
+    {"degree": 3, "fit_lower": "augment", "fit_linear": False},
+    {"degree": 3, "fit_lower": "shared"},
+    {"degree": 3, "fit_lower": None},
+    {"kernel": "all-subsets"},
+    {"degree": 2, "init_lambdas": "fit"},
+    {"degree": 3, "init_lambdas": "random_signs"},
+    {"degree": 3, "solver": "lbfgs"},
+    {"degree": 3, "solver": "adagrad", "max_iter": 300},
+    {"degree": 3, "solver": "sgd", "max_iter": 300},
+    {"degree": 3, "solver": mopn.solvers.CoordinateDescent(shuffle=True)},
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("options", SETTINGS, ids=str)
+def test_factorization_machines_fit_products(options):
+    X, y = regression()
+    regressor = FactorizationMachineRegressor(**({"alpha": 1e-2, "beta": 1e-2, "random_state": 0} | options))
+    regressor.fit(X, y)
+    assert regressor.score(X, y) > (0.9 if regressor.degree == 2 or regressor.solver == "sgd" else 0.97)
+    np.testing.assert_allclose(regressor.predict(sparse.csr_matrix(X)), regressor.predict(X), rtol=1e-10)
+    orders = 2 if regressor.fit_lower == "explicit" and regressor.degree == 3 and regressor.kernel == "anova" else 1
+    dummies = 2 if regressor.fit_lower == "augment" else 0
+    assert regressor.P_.shape == (orders, 10, 5 + dummies)
+    assert regressor.lams_.shape == (10,)
+    assert hasattr(regressor, "w_") == regressor.fit_linear
+    assert hasattr(regressor, "theta_") == (regressor.fit_lower == "shared")
+
+
+@pytest.mark.parametrize(
+    "options", [{"degree": 3}, {"degree": 3, "solver": "lbfgs"}, {"degree": 3, "fit_lower": None}], ids=str
+)
+def test_polynomial_networks_fit_products(options):
+    X, y = regression()
+    y = y + X[:, 4] ** 3 if options.get("fit_lower") != None else X[:, 4] ** 3  # noqa: E711
+    regressor = PolynomialNetworkRegressor(beta=1e-3, random_state=0, **options).fit(X, y)
+    assert regressor.score(X, y) > 0.97
+    assert regressor.U_.shape == (3, 10, 5 + (regressor.fit_lower == "augment"))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "squared", None])
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_classifiers(kind, loss):
+    X, y = classification()
+    classifier = kind(degree=3, loss=loss, beta=0.01, random_state=0).fit(X, y)
+    assert classifier.score(X, y) > 0.95
+    decision = classifier.decision_function(X)
+    np.testing.assert_array_equal(classifier.classes_, ["high", "low"])
+    np.testing.assert_array_equal(classifier.predict(X) == "low", decision > 0)
+    if loss == "logistic":
+        probabilities = classifier.predict_proba(X)
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+        np.testing.assert_allclose(probabilities[:, 1], 1 / (1 + np.exp(-decision)))
+    else:
+        assert not hasattr(classifier, "predict_proba")
+
+
+def test_the_objective_is_polylearns():
+    """alpha/2 ||w||^2 + beta ||P||^2, half squared errors, sums: at the same parameters the same number."""
+    X, y = regression()
+    options = {"degree": 3, "beta": 0.3, "fit_intercept": False, "random_state": 0, "max_iter": 5, "tol": 0}
+    fm = FactorizationMachineRegressor(alpha=0.7, **options)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        fm.fit(X, y)
+    expected = 0.5 * np.sum((fm.predict(X) - y) ** 2) + 0.35 * fm.w_ @ fm.w_ + 0.3 * np.sum(fm.P_**2)
+    assert fm.objective_ == pytest.approx(expected, rel=1e-10)
+    pn = PolynomialNetworkRegressor(**options)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        pn.fit(X, y)
+    assert pn.objective_ == pytest.approx(0.5 * np.sum((pn.predict(X) - y) ** 2) + 0.15 * np.sum(pn.U_**2), rel=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_fitted_attributes_are_a_start():
+    X, y = regression()
+    rng = np.random.default_rng(0)
+    P, w, lams = 0.1 * rng.standard_normal((1, 4, 5)), rng.standard_normal(5), np.array([1.0, -1.0, 1.0, 1.0])
+    estimator = FactorizationMachineRegressor(n_components=4, warm_start=True, fit_intercept=False, tol=0, max_iter=3)
+    estimator.P_, estimator.w_, estimator.lams_ = P.copy(), w.copy(), lams
+    estimator.fit(X, y)
+    problem = mopn.FactorizationProblem(X, y, n_components=4, lams=lams, fit_linear=True)
+    result = mopn.minimize(problem, mopn.solvers.CoordinateDescent(), start={"P": P, "w": w}, tol=0, max_iter=3)
+    np.testing.assert_array_equal(estimator.P_, result.P)
+    np.testing.assert_array_equal(estimator.w_, result.w)
+    np.testing.assert_array_equal(estimator.lams_, lams)
+
+    whole = PolynomialNetworkRegressor(n_components=4, random_state=0, tol=0, max_iter=6).fit(X, y)
+    half = PolynomialNetworkRegressor(n_components=4, random_state=0, tol=0, max_iter=3, warm_start=True).fit(X, y)
+    half.fit(X, y)
+    np.testing.assert_allclose(half.U_, whole.U_, rtol=1e-8, atol=1e-10)
+
+
+def test_a_start_of_another_shape_is_refused():
+    X, y = regression()
+    estimator = FactorizationMachineRegressor(n_components=4, warm_start=True, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="P must have shape"):
+        estimator.set_params(n_components=5, init_lambdas="fit").fit(X, y)
+
+
+@pytest.mark.parametrize("solver", ["adagrad", "sgd"])
+def test_partial_fit(solver):
+    X, y = regression(400)
+    regressor = FactorizationMachineRegressor(degree=2, solver=solver, alpha=1e-4, beta=1e-4, random_state=0)
+    for _ in range(100):
+        for part in np.array_split(np.arange(400), 4):
+            regressor.partial_fit(X[part], y[part])
+    assert regressor.score(X, y) > 0.8
+    assert regressor.n_iter_ == 400
+
+
+def test_partial_fit_of_a_classifier():
+    X, y = classification(400)
+    classifier = FactorizationMachineClassifier(solver="adagrad", alpha=1e-4, beta=1e-4, random_state=0)
+    classifier.partial_fit(X[:3], np.array(["low"] * 3), classes=["high", "low"])
+    for _ in range(30):
+        classifier.partial_fit(X, y)
+    assert classifier.score(X, y) > 0.85
+    with pytest.raises(ValueError, match="not among the classes"):
+        classifier.partial_fit(X[:2], ["low", "middle"])
+    with pytest.raises(ValueError, match="one class only"):
+        FactorizationMachineClassifier(solver="sgd").partial_fit(X[:3], ["low"] * 3)
+    assert not hasattr(FactorizationMachineClassifier(), "partial_fit")
+
+
+def test_a_step_of_partial_fit_that_overflows_is_not_taken():
+    X, y = regression()
+    regressor = FactorizationMachineRegressor(solver=mopn.solvers.SGD(step=1e300), random_state=0)
+    with pytest.warns(ConvergenceWarning, match="was not taken"):
+        regressor.partial_fit(X, y)
+    assert np.isfinite(regressor.predict(X)).all()
+
+
+def test_too_large_steps_leave_no_nan_in_the_model():
+    X, y = regression()
+    regressor = FactorizationMachineRegressor(solver=mopn.solvers.SGD(step=100.0), random_state=0)
+    with pytest.warns(ConvergenceWarning, match="infinite or NaN"):
+        regressor.fit(X, y)
+    assert regressor.status_ == mopn.Status.NONFINITE
+    assert np.isfinite(regressor.P_).all()
+    assert np.isfinite(regressor.predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"degree": 6}, "lower the degree"),
+        ({"degree": 1}, "degree must be an integer >= 2"),
+        ({"solver": "newton"}, "solver must be one of"),
+        ({"loss": "hinge"}, "loss must be one of"),
+        ({"init_lambdas": "zeros"}, "init_lambdas must be one of"),
+        ({"fit_lower": "some", "degree": 3}, "fit_lower must be"),
+        ({"beta": -1.0}, "beta must be"),
+        ({"tol": -1.0}, "tol must be"),
+    ],
+)
+def test_bad_parameters(options, message):
+    X, y = regression()
+    with pytest.raises(ValueError, match=message):
+        FactorizationMachineRegressor(**options).fit(X, y)
+
+
+def test_bad_parameters_of_polynomial_networks():
+    X, y = regression()
+    with pytest.raises(ValueError, match="fit_lower must be"):
+        PolynomialNetworkRegressor(fit_lower="explicit").fit(X, y)
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_classes_that_are_not_two(kind):
+    X, _ = regression(30)
+    with pytest.raises(ValueError, match="MultiOutput"):
+        kind().fit(X, np.arange(30) % 3)
+    with pytest.raises(ValueError, match="one class only"):
+        kind().fit(X, np.zeros(30))
+
+
+def test_real_data_in_pipelines():
+    X, y = load_diabetes(return_X_y=True)
+    regressor = make_pipeline(StandardScaler(), FactorizationMachineRegressor(alpha=10.0, beta=100.0, random_state=0))
+    assert cross_val_score(regressor, X, y, cv=3).mean() > 0.4
+    X, y = load_breast_cancer(return_X_y=True)
+    classifier = FactorizationMachineClassifier(alpha=1.0, loss="logistic", random_state=0, tol=1e-3)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), classifier), {"factorizationmachineclassifier__beta": [1.0, 10.0]}, cv=3
+    )
+    assert search.fit(X, y).best_score_ > 0.95
+    assert search.best_estimator_[-1].trace_["fun"][0] > search.best_estimator_[-1].objective_
+
+
+def test_saved_models_predict_the_same(tmp_path):
+    X, y = classification()
+    for kind in CLASSIFIERS:
+        classifier = kind(random_state=0).fit(X, y)
+        classifier.save(tmp_path / "model.npz")
+        np.testing.assert_array_equal(mopn.load(tmp_path / "model.npz").predict(X), classifier.predict(X))
+
+
+def test_interrupted_fits_are_fitted():
+    X, y = regression()
+
+    def interrupt(intermediate_result):
+        if intermediate_result.nit == 3:
+            raise KeyboardInterrupt
+
+    regressor = FactorizationMachineRegressor(callback=interrupt, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        regressor.fit(X, y)
+    assert regressor.status_ == mopn.Status.INTERRUPTED
+    assert np.isfinite(regressor.predict(X)).all()
+
+
+def test_same_seed_same_model():
+    X, y = regression()
+    fits = [FactorizationMachineRegressor(random_state=seed).fit(X, y).P_ for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(fits[0], fits[1])
+    assert not np.array_equal(fits[0], fits[2])
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    clone(FactorizationMachineRegressor()).fit(X, y)
+    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
