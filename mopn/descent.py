@@ -102,7 +102,7 @@ class Sweeper:
     def degrees(self, theta: tuple[float, ...], P: np.ndarray, out: np.ndarray) -> None:
         """Set out (8, m - 1, n) to A^1, ..., A^{m-1} for at most eight units P."""
         if self._parts is None:
-            anova_degrees(theta, self.rows, pack(P), 0, out, 0, self.rows.count)
+            anova_degrees(theta, self.rows, pack(P), 0, out, 0, self.rows.size)
         else:
             parallel_anova_degrees(theta, self.rows, pack(P), 0, out, self.n_threads)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from mopn.designs import Design, make_design
 from mopn.factor_kernels import make_factor_kernel
 from mopn.losses import get_loss
-from mopn.model import Predictor, write_fields
+from mopn.model import Predictor
 from mopn.solvers.memory import keep_freed_memory
 
 __all__ = ["FactorizationModel"]
@@ -183,18 +182,3 @@ class FactorizationModel(Predictor):
 
     def _degrees(self) -> Iterator[int]:
         return iter(range(self.degree, self.degree - len(self.factors), -1))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a plain ``.npz`` file, which :func:`mopn.load` reads without pickle.
-
-        Parameters
-        ----------
-        path : str or path
-            Name of the file; it is used as it is, and an existing file is overwritten.
-
-        Raises
-        ------
-        TypeError
-            If the classes are of mixed or of other types than strings and numbers.
-        """
-        write_fields(path, self)

@@ -15,7 +15,7 @@ from mopn.kernels import get_kernel
 from mopn.losses import get_loss
 from mopn.solvers.memory import keep_freed_memory
 
-__all__ = ["Model", "Predictor", "load", "write_fields"]
+__all__ = ["Model", "Predictor", "load"]
 
 _FORMAT = 1
 _TARGETS = ("outputs", "vector", "labels", "indicator")
@@ -27,7 +27,7 @@ _DEEP = -500.0
 
 
 class Predictor(ABC):
-    """What turns outputs into predictions.
+    """A dataclass that turns outputs into predictions.
 
     Attributes
     ----------
@@ -82,6 +82,24 @@ class Predictor(ABC):
         outputs += np.maximum(_DEEP - outputs.max(axis=1, keepdims=True), 0.0)
         P = loss.probabilities(outputs)
         return P / P.sum(axis=1, keepdims=True)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a plain ``.npz`` file, which :func:`mopn.load` reads without pickle.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file; it is used as it is, and an existing file is overwritten.
+
+        Raises
+        ------
+        TypeError
+            If the classes are of mixed or of other types than strings and numbers.
+        """
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        values["classes"] = _plain(self.classes)
+        with open(path, "wb") as file:
+            np.savez(file, format=_FORMAT, **{name: value for name, value in values.items() if value is not None})
 
     def _check_target(self, m: int) -> None:
         """Check classes and target against the number of outputs."""
@@ -225,21 +243,6 @@ class Model(Predictor):
         out += self.offset
         return out
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a plain ``.npz`` file, which :func:`mopn.load` reads without pickle.
-
-        Parameters
-        ----------
-        path : str or path
-            Name of the file; it is used as it is, and an existing file is overwritten.
-
-        Raises
-        ------
-        TypeError
-            If the classes are of mixed or of other types than strings and numbers.
-        """
-        write_fields(path, self)
-
 
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a model that ``save`` wrote; neither pickle nor scikit-learn is needed.
@@ -269,22 +272,14 @@ def load(path: str | os.PathLike[str]) -> Any:
             raise ValueError(f"{name!r} is not a mopn model")
         if int(file["format"]) > _FORMAT:
             raise ValueError(f"{name!r} was written by a newer mopn (format {int(file['format'])}); update mopn")
-        fields = {key: _field(file[key]) for key in file if key != "format"}
-    if "basis" in fields:
-        return Model(**fields)
-    if "factors" in fields:
+        values = {key: _field(file[key]) for key in file if key != "format"}
+    if "basis" in values:
+        return Model(**values)
+    if "factors" in values:
         from mopn.factorization_model import FactorizationModel
 
-        return FactorizationModel(**fields)
+        return FactorizationModel(**values)
     raise ValueError(f"{name!r} is not a mopn model")
-
-
-def write_fields(path: str | os.PathLike[str], model: Any) -> None:
-    """Write the fields of a model to a plain ``.npz`` file."""
-    fields_ = {field.name: getattr(model, field.name) for field in fields(model)}
-    fields_["classes"] = _plain(fields_["classes"])
-    with open(path, "wb") as file:
-        np.savez(file, format=_FORMAT, **{name: value for name, value in fields_.items() if value is not None})
 
 
 def _field(value: np.ndarray) -> Any:

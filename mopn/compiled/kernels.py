@@ -173,7 +173,7 @@ def row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gra
 def longest_line(lines):  # type: ignore[no-untyped-def]
     """Return the largest number of entries of a line."""
     longest = 0
-    for line in range(lines.count):
+    for line in range(lines.size):
         first, end = span(lines.starts, line, lines.length)
         longest = max(longest, np.int64(end - first))
     return longest
@@ -184,7 +184,7 @@ def set_features(kind, theta, lines, panels, out):  # type: ignore[no-untyped-de
     """Set out (n, panels, 8) to K(p_s, x_i)."""
     table, _ = workspace(kind, theta, longest_line(lines))
     for c in range(len(panels)):
-        for row in range(lines.count):
+        for row in range(lines.size):
             row_values(kind, theta, lines, row, panels, c, table, out[row, c])
 
 
@@ -194,7 +194,7 @@ def add_outputs(kind, theta, lines, panels, weights, out):  # type: ignore[no-un
     table, _ = workspace(kind, theta, longest_line(lines))
     values = np.zeros(WIDTH)
     for c in range(len(panels)):
-        for row in range(lines.count):
+        for row in range(lines.size):
             row_values(kind, theta, lines, row, panels, c, table, values)
             for s in range(WIDTH):
                 out[row] += weights[c, s] * values[s]
@@ -209,7 +209,7 @@ def add_anova(theta, lines, panels, weights, out):  # type: ignore[no-untyped-de
     A = np.zeros((len(theta) + 1, WIDTH))
     A[0] = 1.0
     for c in range(len(panels)):
-        for row in range(lines.count):
+        for row in range(lines.size):
             first, end = span(lines.starts, row, lines.length)
             for t in range(1, len(theta) + 1):
                 for s in range(WIDTH):
@@ -253,7 +253,7 @@ def anova_degrees(theta, lines, panels, c, out, begin, stop):  # type: ignore[no
 def parallel_anova_degrees(theta, lines, panels, c, out, threads):  # type: ignore[no-untyped-def]
     """Do the same for all rows, with threads."""
     # Parallel loops take arrays, not tuples of them.
-    starts, indices, values, n, d = lines.starts, lines.indices, lines.values, lines.count, lines.length
+    starts, indices, values, n, d = lines.starts, lines.indices, lines.values, lines.size, lines.length
     for thread in prange(threads):
         rows = Lines(starts, indices, values, n, d)
         anova_degrees(theta, rows, panels, c, out, thread * n // threads, (thread + 1) * n // threads)
@@ -265,7 +265,7 @@ def add_gradient(kind, theta, lines, panels, weights, slopes, gradient):  # type
     table, adjoints = workspace(kind, theta, longest_line(lines))
     scale, values = np.zeros(WIDTH), np.zeros(WIDTH)
     for c in range(len(panels)):
-        for row in range(lines.count):
+        for row in range(lines.size):
             row_values(kind, theta, lines, row, panels, c, table, values)
             for s in range(WIDTH):
                 scale[s] = slopes[row] * weights[c, s]

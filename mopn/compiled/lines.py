@@ -26,14 +26,14 @@ class Lines(NamedTuple):
         for negative indices.
     values : ndarray of float64 or None
         The entries; None if all are 1, which compiled code then does not multiply with.
-    count, length : int
+    size, length : int
         Number of lines, and of places in each.
     """
 
     starts: np.ndarray | None
     indices: np.ndarray | None
     values: np.ndarray | None
-    count: int
+    size: int
     length: int
 
 

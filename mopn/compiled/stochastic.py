@@ -26,7 +26,7 @@ _TINY = 1e-12
 def count_entries(lines):  # type: ignore[no-untyped-def]
     """Return how many rows have each feature (d,)."""
     counts = np.zeros(lines.length)
-    for row in range(lines.count):
+    for row in range(lines.size):
         first, end = span(lines.starts, row, lines.length)
         for entry in range(first, end):
             if value(lines.values, entry) != 0.0:

@@ -218,7 +218,7 @@ def sweep_units(  # type: ignore[no-untyped-def]
         for t in range(values.shape[1]):
             for i in range(len(state)):
                 state[i, t + 1] = values[s, t, i]
-        data = (loss, smoothness, y, outputs, weights, state, P[s], scales[s], ridges[s], begin, columns.count)
+        data = (loss, smoothness, y, outputs, weights, state, P[s], scales[s], ridges[s], begin, columns.size)
         # The branch that is not taken is no part of the machine code.
         if omegas is None:
             slope = sweep(theta, None, columns, rows, *data)
@@ -238,7 +238,7 @@ def parallel_sweep_units(  # type: ignore[no-untyped-def]
     into one run of columns a thread.
     """
     # Parallel loops take arrays, not tuples of them.
-    c_starts, c_indices, c_values, d, n = columns.starts, columns.indices, columns.values, columns.count, columns.length
+    c_starts, c_indices, c_values, d, n = columns.starts, columns.indices, columns.values, columns.size, columns.length
     r_starts, r_indices, r_values = rows.starts, rows.indices, rows.values
     groups, threads = parts.shape[0], parts.shape[1] - 1
     largest = np.zeros((groups, threads))
@@ -268,7 +268,7 @@ def disjoint_groups(columns):  # type: ignore[no-untyped-def]
     """Return where runs of consecutive columns without a common row start; the number of columns comes last."""
     group_of_row = np.full(columns.length, 0)
     starts = [0]
-    for j in range(columns.count):
+    for j in range(columns.size):
         first, end = span(columns.starts, j, columns.length)
         for entry in range(first, end):
             if group_of_row[place(columns.indices, entry, first)] == len(starts):
@@ -276,5 +276,5 @@ def disjoint_groups(columns):  # type: ignore[no-untyped-def]
                 break
         for entry in range(first, end):
             group_of_row[place(columns.indices, entry, first)] = len(starts)
-    starts.append(columns.count)
+    starts.append(columns.size)
     return np.array(starts)

@@ -158,6 +158,8 @@ class SingleOutputEstimator(ModelEstimator):
     verbose: int
     callback: Callback | None
     random_state: Any
+    # AdaGrad's sums of squared gradients, between passes over parts of the samples.
+    _sums: np.ndarray | None = None
     # The fitted parameters, and what the problem calls them.
     _fitted: ClassVar[dict[str, str]] = {f"{name}_": name for name in ("w", "intercept", "lams", "theta", "P", "U")}
 
@@ -190,7 +192,7 @@ class SingleOutputEstimator(ModelEstimator):
         ConvergenceWarning
             If ``max_iter`` iterations of "cd" or "lbfgs" were not enough, or a number overflowed.
         """
-        solver = self._solver()
+        solver, self._sums = self._solver(), None
         X, y, sample_weight, _ = self._samples(X, y, sample_weight)
         problem = self._problem(X, self._encode(column_or_1d(y, warn=True)), sample_weight, self._seed())
         result = minimize(
@@ -206,7 +208,6 @@ class SingleOutputEstimator(ModelEstimator):
         self._keep(problem, result)
         self.objective_, self.status_, self.trace_ = float(result.fun), result.status, result.trace
         self.n_iter_ = max(int(result.nit), 1)
-        self._sums = None
         # Stochastic methods are meant to do all passes.
         if not (isinstance(solver, SGD) and result.status == Status.MAX_ITER):
             self._finish(result)
@@ -407,7 +408,7 @@ class SingleOutputRegressor(RegressorMixin):
     """What the regressors of one output share."""
 
     _numeric_y = True
-    _losses = ("squared",)
+    _losses: ClassVar[tuple[str, ...]] = ("squared",)
 
     def _encode(self, y: np.ndarray) -> np.ndarray:
         return y.astype(np.float64, copy=False)
@@ -423,8 +424,8 @@ class BinaryClassifier(ClassifierMixin):
     """What the classifiers of one output share: two classes."""
 
     _numeric_y = False
-    _losses = ("squared_hinge", "logistic", "squared")
-    model_: FactorizationModel
+    _losses: ClassVar[tuple[str, ...]] = ("squared_hinge", "logistic", "squared")
+    model_: Any
     classes_: np.ndarray
     # Those that a pass over a part of the samples must know.
     _classes: np.ndarray | None = None
@@ -436,7 +437,7 @@ class BinaryClassifier(ClassifierMixin):
         ----------
         X : array-like or sparse matrix of shape (n, d)
         """
-        X = self._checked(X)  # type: ignore[attr-defined]
+        X = self._checked(X)
         return self.model_.outputs(X)[:, 0]
 
     @available_if(_is_logistic)
@@ -447,11 +448,11 @@ class BinaryClassifier(ClassifierMixin):
         ----------
         X : array-like or sparse matrix of shape (n, d)
         """
-        X = self._checked(X)  # type: ignore[attr-defined]
+        X = self._checked(X)
         return self.model_.predict_proba(X)
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
@@ -508,7 +509,7 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
     >>> from mopn.estimators import FactorizationMachineRegressor
     >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 4))
     >>> y = X[:, 0] * X[:, 1] * X[:, 2] - X[:, 3]
-    >>> regressor = FactorizationMachineRegressor(degree=3, alpha=1e-3, beta=1e-3, random_state=0).fit(X, y)
+    >>> regressor = FactorizationMachineRegressor(degree=3, alpha=0.01, beta=0.01, random_state=0).fit(X, y)
     >>> regressor.P_.shape, regressor.score(X, y) > 0.95
     ((2, 10, 4), True)
     """
@@ -633,7 +634,7 @@ class PolynomialNetworkRegressor(SingleOutputRegressor, PolynomialNetwork):
     >>> from mopn.estimators import PolynomialNetworkRegressor
     >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 4))
     >>> y = X[:, 0] ** 2 * X[:, 1] - X[:, 3]
-    >>> regressor = PolynomialNetworkRegressor(degree=3, beta=1e-3, random_state=0).fit(X, y)
+    >>> regressor = PolynomialNetworkRegressor(degree=3, beta=0.1, random_state=0).fit(X, y)
     >>> regressor.U_.shape, regressor.score(X, y) > 0.95
     ((3, 10, 5), True)
     """
@@ -667,6 +668,6 @@ class PolynomialNetworkClassifier(BinaryClassifier, PolynomialNetwork):
     >>> from mopn.estimators import PolynomialNetworkClassifier
     >>> X = np.random.default_rng(0).uniform(-1, 1, (100, 2))
     >>> y = (X**2).sum(axis=1) > 0.6
-    >>> PolynomialNetworkClassifier(beta=0.01, random_state=0).fit(X, y).score(X, y) > 0.95
+    >>> PolynomialNetworkClassifier(beta=0.1, random_state=0).fit(X, y).score(X, y) > 0.95
     True
     """

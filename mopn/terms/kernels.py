@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,7 +84,7 @@ class KernelTerm(Term):
             return sweep(theta, None, values, P[some], lams[some], ridge[some])
 
         for first in range(0, len(P), compiled.WIDTH):
-            yield lambda first=first: update(first)
+            yield partial(update, first)
 
 
 class FittedKernelTerm(KernelTerm):
@@ -113,7 +114,7 @@ class FittedKernelTerm(KernelTerm):
 
     def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
         """Yield the convex problem in lambda, then those in P."""
-        yield lambda: self.fit_lams(at, descent)
+        yield partial(self.fit_lams, at, descent)
         yield from super().updates(at, descent)
 
     def fit_lams(self, at: Parameters, descent: Descent) -> float:
@@ -172,7 +173,7 @@ class SharedKernelTerm(KernelTerm):
     def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
         """Yield those in P, then the convex problem in theta."""
         yield from super().updates(at, descent)
-        yield lambda: self._fit_theta(at, descent)
+        yield partial(self._fit_theta, at, descent)
 
     def _fit_theta(self, at: Parameters, descent: Descent) -> float:
         """Minimise over theta by projected gradients; return the largest change of the first, times the curvature."""

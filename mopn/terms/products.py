@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -86,7 +87,7 @@ class ProductTerm(Term):
 
         for t in range(len(self.designs)):
             for first in range(0, len(at[self.names[t]]), compiled.WIDTH):
-                yield lambda t=t, first=first: update(t, slice(first, first + compiled.WIDTH))
+                yield partial(update, t, slice(first, first + compiled.WIDTH))
 
     def _projections(self, at: Parameters) -> list[np.ndarray]:
         return [design.project(at[name]) for name, design in zip(self.names, self.designs, strict=True)]
