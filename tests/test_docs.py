@@ -18,22 +18,26 @@ import mopn
 mpl.use("Agg")
 
 ROOT = Path(__file__).parents[1]
-BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+BLOCKS = [
+    block
+    for name in ("README.md", "docs/migration.md")
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), flags=re.DOTALL)
+]
 MODULES = [
     name for _, name, _ in pkgutil.walk_packages(mopn.__path__, "mopn.") if not name.startswith("mopn.solvers")
 ] + [name for _, name, _ in pkgutil.walk_packages(mopn.solvers.__path__, "mopn.solvers.")]
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
-def test_readme_block(number, tmp_path, monkeypatch, capsys):
+def test_a_script_of_the_documents(number, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__main__"}
-    exec(compile(BLOCKS[number], f"README block {number}", "exec"), namespace)
+    exec(compile(BLOCKS[number], f"script {number}", "exec"), namespace)
     assert capsys.readouterr().out
 
 
-def test_the_readme_has_its_four_scripts():
-    assert len(BLOCKS) == 4
+def test_the_scripts_are_found():
+    assert len(BLOCKS) == 8
 
 
 @pytest.mark.parametrize("name", MODULES)
