@@ -44,6 +44,10 @@ _LATER = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'mopn' has no attribute {name!r}")

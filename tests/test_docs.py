@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -60,6 +61,13 @@ def test_every_public_name_has_a_docstring():
         assert module.__doc__
         for name in module.__all__:
             assert getattr(module, name).__doc__, f"{module.__name__}.{name}"
+
+
+def test_importing_mopn_does_not_import_numba():
+    code = (
+        "import sys, mopn; assert 'numba' not in sys.modules; mopn.FactorizationProblem; assert 'numba' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("extra", ["sklearn", "matplotlib"])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from mopn.compiled import kernels as compiled
+from mopn.compiled.sweeps import sweep
 from mopn.designs import make_design
 from mopn.factor_kernels import AllSubsets, Anova, Homogeneous, make_factor_kernel
 
@@ -194,3 +195,24 @@ def test_panels_are_unpacked_as_they_were_packed():
 def test_bad_kernels(arguments, message):
     with pytest.raises(ValueError, match=message):
         make_factor_kernel(*arguments)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([2, 3, 4, 6, 10]), st.sampled_from([1.0, 1e4, 1e-4, 0.0]))
+def test_the_derivatives_of_coordinate_descent_keep_their_digits(seed, degree, large):
+    """In O(m) from A^1, ..., A^{m-1}, or from the row where that cancels: against the derivative of the moduli."""
+    rng = np.random.default_rng(seed)
+    x, p = rng.uniform(-1, 1, 12), rng.uniform(-1, 1, 12)
+    x[0], p[0], x[5] = 1.0, large, 0.0
+    theta = tuple(np.eye(degree)[-1].tolist())
+    design = make_design(x[None])
+    columns, rows = design.column_lines, design.row_lines
+    degrees = np.zeros((compiled.WIDTH, degree - 1, 1))
+    compiled.anova_degrees(theta, rows, compiled.pack(p[None]), 0, degrees, 0, 1)
+    for j in range(len(x)):
+        state = np.concatenate([[1.0], degrees[0, :, 0]])[None]
+        # The slope of the loss is 1, and there is no penalty: what is returned is the derivative.
+        losses = (0, 1.0, np.zeros(1), np.zeros(1), None)
+        found = sweep(theta, None, columns, rows, *losses, state, p.copy(), 1.0, 0.0, j, j + 1)
+        exact, scale = (derivative("anova", f(p), f(x), degree, np.eye(degree)[-1], j) for f in (np.array, np.abs))
+        assert abs(Fraction(found) - abs(exact)) <= Fraction(RTOL) * scale

@@ -12,16 +12,17 @@ from mopn.datafit import DataFit
 from mopn.descent import Descent
 from mopn.designs import make_design
 from mopn.factor_kernels import make_factor_kernel
-from mopn.losses import Loss, get_loss
+from mopn.losses import Loss
 from mopn.problems.single_output import (
     SingleOutputProblem,
+    affine_terms,
     check_count,
     check_single_output_loss,
     check_strength,
     present_rows,
 )
 from mopn.stochastic import StochasticPasses
-from mopn.terms import Intercept, KernelTerm, Linear, Term
+from mopn.terms import KernelTerm
 from mopn.terms.kernels import FittedKernelTerm, SharedKernelTerm
 
 __all__ = ["FactorizationProblem"]
@@ -120,8 +121,7 @@ class FactorizationProblem(SingleOutputProblem):
         init_scale: float = 0.1,
         random_state: int = 0,
     ) -> None:
-        loss = get_loss(loss)
-        check_single_output_loss(loss)
+        loss = check_single_output_loss(loss)
         self.degree = check_count(degree, "degree", _SECOND_DEGREE if kernel != "all-subsets" else 1)
         self.n_components = check_count(n_components, "n_components")
         self.alpha, self.beta = check_strength(alpha, "alpha"), check_strength(beta, "beta")
@@ -136,11 +136,7 @@ class FactorizationProblem(SingleOutputProblem):
         self.lams = self._make_lams(lams, random_state)
         ridge = 2.0 * self.beta * np.abs(self.lams) if penalty == "weighted" else np.full(len(self.lams), self.beta)
         self.fit_linear, self.fit_intercept = bool(fit_linear), bool(fit_intercept)
-        terms: list[Term] = []
-        if fit_intercept:
-            terms.append(Intercept(self.design.shape[0]))
-        if fit_linear:
-            terms.append(Linear(self.design, self.dummies, self.alpha))
+        terms = affine_terms(self.design, self.dummies, self.alpha, linear=fit_linear, intercept=fit_intercept)
         self.kernel_terms = self._make_kernel_terms(kernel, theta, ridge, check_strength(init_scale, "init_scale"))
         super().__init__(fit, [*terms, *self.kernel_terms], random_state)
 

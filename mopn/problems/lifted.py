@@ -9,15 +9,16 @@ import numpy as np
 from mopn.conversions import direct_to_network, lifted_to_direct
 from mopn.datafit import DataFit
 from mopn.designs import make_design
-from mopn.losses import Loss, get_loss
+from mopn.losses import Loss
 from mopn.problems.single_output import (
     SingleOutputProblem,
+    affine_terms,
     check_count,
     check_single_output_loss,
     check_strength,
     present_rows,
 )
-from mopn.terms import Intercept, Linear, ProductTerm, Term
+from mopn.terms import ProductTerm
 
 __all__ = ["LiftedProblem"]
 
@@ -99,8 +100,7 @@ class LiftedProblem(SingleOutputProblem):
         init_scale: float = 0.1,
         random_state: int = 0,
     ) -> None:
-        loss = get_loss(loss)
-        check_single_output_loss(loss)
+        loss = check_single_output_loss(loss)
         self.degree, self.rank = check_count(degree, "degree", _SECOND_DEGREE), check_count(rank, "rank")
         self.alpha, self.beta = check_strength(alpha, "alpha"), check_strength(beta, "beta")
         self.kernel_name, self.several, self.dummies = kernel, isinstance(X, tuple), int(augment)
@@ -112,11 +112,7 @@ class LiftedProblem(SingleOutputProblem):
             raise ValueError(f"all parts of X must have the same number of rows, got {[z.shape for z in designs]}")
         self.design = designs[0]
         fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
-        terms: list[Term] = []
-        if fit_intercept:
-            terms.append(Intercept(self.design.shape[0]))
-        if fit_linear:
-            terms.append(Linear(self.design, self.dummies, self.alpha))
+        terms = affine_terms(self.design, self.dummies, self.alpha, linear=fit_linear, intercept=fit_intercept)
         factors = designs if self.several else designs * self.degree
         scale = check_strength(init_scale, "init_scale")
         terms.append(ProductTerm(factors, self.rank, self.beta, kernel == "anova", scale))

@@ -13,14 +13,16 @@ import numpy as np
 from mopn.compiled.losses import CODES
 from mopn.datafit import DataFit
 from mopn.descent import Descent
-from mopn.losses import Loss
+from mopn.designs import Design
+from mopn.losses import Loss, get_loss
 from mopn.solvers.interface import Evaluation, Measure
-from mopn.terms import Term
+from mopn.terms import Intercept, Linear, Term
 from mopn.terms.base import Parameters
 
 __all__ = [
     "CoordinateBlocks",
     "SingleOutputProblem",
+    "affine_terms",
     "check_count",
     "check_single_output_loss",
     "check_strength",
@@ -177,13 +179,21 @@ def check_count(value: Any, name: str, least: int = 1) -> int:
     return int(value)
 
 
-def check_single_output_loss(loss: Loss) -> None:
-    """Refuse the multi-class losses."""
+def check_single_output_loss(loss: str | Loss) -> Loss:
+    """Return the loss of a name; refuse the multi-class ones."""
+    loss = get_loss(loss)
     if loss.multiclass:
         raise ValueError(
             f"loss={loss.name!r} is for several classes; a single output takes 'squared', 'binary-logistic' or "
             "'binary-squared-hinge' (targets -1 and +1), and several classes mopn.NetworkProblem"
         )
+    return loss
+
+
+def affine_terms(design: Design, dummies: int, alpha: float, *, linear: bool, intercept: bool) -> list[Term]:
+    """Return the terms b and <w, x>, where they are fitted."""
+    terms: list[Term] = [Intercept(design.shape[0])] if intercept else []
+    return [*terms, Linear(design, dummies, alpha)] if linear else terms
 
 
 def present_rows(parts: Sequence[Any], y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
