@@ -73,7 +73,9 @@ class Descent:
 
     def room(self, shape: tuple[int, ...], copy: int = 0) -> np.ndarray:
         """Return an array to work in, the same one whenever the same shape is asked for."""
-        return self._rooms.setdefault((shape, copy), np.zeros(shape))
+        if (shape, copy) not in self._rooms:
+            self._rooms[shape, copy] = np.zeros(shape)
+        return self._rooms[shape, copy]
 
 
 class Sweeper:

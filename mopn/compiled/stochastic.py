@@ -34,7 +34,7 @@ def count_entries(lines):  # type: ignore[no-untyped-def]
     return counts
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _step(parameter, sums, gradient, step, adaptive):  # type: ignore[no-untyped-def]
     """Return a parameter after a step, and the sum of its squared gradients: Duchi, Hazan and Singer (2011)."""
     if adaptive:
@@ -43,7 +43,7 @@ def _step(parameter, sums, gradient, step, adaptive):  # type: ignore[no-untyped
     return parameter - step * gradient, sums
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def stochastic_pass(  # type: ignore[no-untyped-def]
     kind, thetas, lines, loss, y, offset, weights, order, batch, step, adaptive, counts,
     panels, panel_sums, lams, ridges, w, w_sums, linear, alpha, dummies, intercept, fit_intercept,
@@ -76,8 +76,8 @@ def stochastic_pass(  # type: ignore[no-untyped-def]
     fit_intercept : bool
     """
     longest = longest_line(lines)
-    tables = [workspace(kind, thetas[c], longest)[0] for c in range(len(panels))]
-    adjoints = workspace(kind, thetas[0], 1)[1]
+    table, adjoints = workspace(kind, thetas[0], longest)
+    tables = np.zeros((len(panels), *table.shape))
     values, scale = np.zeros(WIDTH), np.zeros(WIDTH)
     gradient, w_gradient = np.zeros_like(panels), np.zeros_like(w)
     met, features = np.zeros(len(w)), np.empty(len(w), dtype=np.int64)
@@ -113,12 +113,17 @@ def stochastic_pass(  # type: ignore[no-untyped-def]
             part = met[feature] / counts[feature]
             met[feature] = 0.0
             for c in range(len(panels)):
+                if adaptive:
+                    for s in range(WIDTH):
+                        g = gradient[c, feature, s] + part * ridges[c, s] * panels[c, feature, s]
+                        panel_sums[c, feature, s] += g * g
+                        panels[c, feature, s] -= step * g / (math.sqrt(panel_sums[c, feature, s]) + _TINY)
+                else:
+                    for s in range(WIDTH):
+                        g = gradient[c, feature, s] + part * ridges[c, s] * panels[c, feature, s]
+                        panels[c, feature, s] -= step * g
                 for s in range(WIDTH):
-                    g = gradient[c, feature, s] + part * ridges[c, s] * panels[c, feature, s]
                     gradient[c, feature, s] = 0.0
-                    panels[c, feature, s], panel_sums[c, feature, s] = _step(
-                        panels[c, feature, s], panel_sums[c, feature, s], g, step, adaptive
-                    )
             if linear and feature >= dummies:
                 g = w_gradient[feature] + part * alpha * w[feature]
                 w[feature], w_sums[feature] = _step(w[feature], w_sums[feature], g, step, adaptive)
