@@ -62,11 +62,6 @@ class Descent:
         """Return the rows times the square roots of the sample weights."""
         return features if self.fit.weights is None else features * np.sqrt(self.fit.weights)[:, None]
 
-    def weighted_squares(self, features: np.ndarray) -> np.ndarray:
-        """Return sum_i w_i phi_is^2 (k,)."""
-        weighted = self.weighted(features)
-        return np.einsum("is,is->s", weighted, weighted)
-
     def sweeper(self, design: Design, begin: int = 0) -> Sweeper:
         """Return the sweeps over the columns of a design from ``begin`` on."""
         return Sweeper(self, design, begin)

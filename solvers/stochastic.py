@@ -23,6 +23,7 @@ class SGD(Solver):
     carries its loss, and its share of the penalty of the features that it has. The objective is computed after every
     pass, and the best point is returned; one that becomes infinite ends the run with ``Status.NONFINITE``: take a
     smaller step. Ten passes that together decrease the objective by less than ``tol``, relative, end the run too.
+    Features that no sample has start from zero, as no step would touch them.
 
     Parameters
     ----------

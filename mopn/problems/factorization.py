@@ -28,6 +28,7 @@ from mopn.terms.kernels import FittedKernelTerm, SharedKernelTerm
 __all__ = ["FactorizationProblem"]
 
 _SECOND_DEGREE = 2
+_STARTING_ROUNDS = 20
 
 
 class FactorizationProblem(SingleOutputProblem):
@@ -228,8 +229,13 @@ class FactorizationProblem(SingleOutputProblem):
         term = self.kernel_terms[0]
         given = isinstance(start, np.ndarray) or (isinstance(start, dict) and "lams" in start)
         if isinstance(term, FittedKernelTerm) and self.fit.loss.name in CODES and not given:
-            # Section 9.1 of the ICML paper: with lambda fitted before P, its own start does not matter.
-            term.fit_lams(self.views(x)[-1], Descent(self.fit, self.outputs(x)))
+            # Section 9.1 of the ICML paper: with lambda fitted before P, its own start does not matter. Units that get
+            # none are turned until they do.
+            at, descent = self.views(x)[-1], Descent(self.fit, self.outputs(x))
+            for _ in range(_STARTING_ROUNDS):
+                term.fit_lams(at, descent)
+                if np.all(at["lams_plus"] != at["lams_minus"]):
+                    break
         return x
 
     def network(self, at: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mopn.compiled import kernels as compiled
+from mopn.compiled.lasso import minimize_l1
+from mopn.compiled.losses import SQUARED
 from mopn.designs import Design
 from mopn.factor_kernels import Anova, FactorKernel
 from mopn.terms.base import Parameters, Term, Update
@@ -118,28 +120,37 @@ class FittedKernelTerm(KernelTerm):
         yield from super().updates(at, descent)
 
     def fit_lams(self, at: Parameters, descent: Descent) -> float:
-        """Minimise over lambda, a weighted l1 problem, by coordinate descent; return the largest violation at first."""
-        features = np.asfortranarray(self.kernel.features(self.design, at["P"]))
-        thresholds = self.beta * _squared_norms(at["P"])
-        curvatures = descent.smoothness * descent.weighted_squares(features)
+        """Minimise over lambda, a weighted l1 problem; return the largest violation of its optimality before."""
         lams = at["lams_plus"] - at["lams_minus"]
-        largest = None
-        for _ in range(_INNER_ROUNDS):
-            violation, moved = 0.0, 0.0
-            for s in np.flatnonzero(curvatures):
-                slope = float(features[:, s] @ descent.slopes)
-                new = _shrunk(lams[s] - slope / curvatures[s], thresholds[s] / curvatures[s])
-                step = new - lams[s]
-                if step:
-                    lams[s] = new
-                    descent.move(step * features[:, s])
-                violation = max(violation, abs(step) * curvatures[s])
-                moved = max(moved, abs(step))
-            largest = violation if largest is None else largest
-            if moved <= _INNER_TOL * np.abs(lams).max(initial=0.0):
+        self._turn(at["P"], lams == 0.0, descent)
+        features = self.kernel.features(self.design, at["P"])
+        thresholds = self.beta * _squared_norms(at["P"])
+        weighted = descent.weighted(features)
+        # The loss bounded by a quadratic: the loss itself if it is squared, which one round then minimises.
+        K = descent.smoothness * (weighted.T @ weighted)
+        slopes = features.T @ descent.slopes
+        largest = float(_violations(slopes, lams, thresholds).max())
+        for _ in range(1 if descent.loss == SQUARED else _INNER_ROUNDS):
+            old = lams.copy()
+            minimize_l1(K, slopes, thresholds, lams, _INNER_ROUNDS, _INNER_TOL)
+            descent.move(features @ (lams - old))
+            slopes = features.T @ descent.slopes
+            if np.abs(lams - old).max() <= _INNER_TOL * np.abs(lams).max():
                 break
         at["lams_plus"][:], at["lams_minus"][:] = self._parts(lams).values()
-        return float(largest or 0.0)
+        return largest
+
+    def _turn(self, P: np.ndarray, idle: np.ndarray, descent: Descent) -> None:
+        """Turn the units whose lambda is 0 to where the losses decrease, by a step of the power method.
+
+        The objective does not depend on them, so it stays as it is; where they are, it tells them nothing.
+        """
+        if idle.any():
+            gradient = self.kernel.gradient(self.design, P[idle], np.ones(idle.sum()), descent.slopes)
+            lengths = np.sqrt(_squared_norms(gradient))
+            alive = lengths > 0
+            scale = np.sqrt(_squared_norms(P[idle][alive])) / lengths[alive]
+            P[np.flatnonzero(idle)[alive]] = gradient[alive] * scale[:, None]
 
     def present(self, at: Parameters) -> dict[str, Any]:
         return {"P": at["P"], "lams": self.weights(at)[0]}
@@ -197,8 +208,10 @@ def _squared_norms(P: np.ndarray) -> np.ndarray:
     return np.einsum("sj,sj->s", P, P)
 
 
-def _shrunk(value: float, threshold: float) -> float:
-    return float(np.sign(value) * max(abs(value) - threshold, 0.0))
+def _violations(slopes: np.ndarray, lams: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Return how far each lambda is from the optimality of its l1 problem."""
+    idle = np.maximum(np.abs(slopes) - thresholds, 0.0)
+    return np.where(lams == 0.0, idle, np.abs(slopes + np.sign(lams) * thresholds))
 
 
 def _on_simplex(v: np.ndarray) -> np.ndarray:
