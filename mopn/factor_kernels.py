@@ -17,6 +17,9 @@ from mopn.designs import Design
 __all__ = ["AllSubsets", "Anova", "FactorKernel", "Homogeneous", "make_factor_kernel"]
 
 
+_UNROLLED = 10
+
+
 class FactorKernel(ABC):
     """A kernel of some degree.
 
@@ -64,10 +67,14 @@ class Anova(FactorKernel):
     def __init__(self, theta: np.ndarray) -> None:
         self.theta = np.asarray(theta, dtype=np.float64)
 
+    @property
+    def coefficients(self) -> Any:
+        """The coefficients for compiled loops: short ones as a tuple, whose loops the compiler then unrolls."""
+        return tuple(self.theta.tolist()) if len(self.theta) <= _UNROLLED else self.theta
+
     def outputs(self, design: Design, P: np.ndarray, lams: np.ndarray) -> np.ndarray:
         out = np.zeros(design.shape[0])
-        theta = tuple(self.theta.tolist())
-        compiled.add_anova(theta, design.row_lines, compiled.pack(P), _packed_weights(lams), out)
+        compiled.add_anova(self.coefficients, design.row_lines, compiled.pack(P), _packed_weights(lams), out)
         return out
 
 

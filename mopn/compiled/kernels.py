@@ -204,7 +204,7 @@ def add_outputs(kind, theta, lines, panels, weights, out):  # type: ignore[no-un
 def add_anova(theta, lines, panels, weights, out):  # type: ignore[no-untyped-def]
     """Do the same for ANOVA with coefficients ``theta``, faster: for predictions.
 
-    ``theta`` is a tuple, so that its length is known to the compiler, and the kernels of a row stay in registers.
+    If ``theta`` is a tuple, its length is known to the compiler, and the kernels of a row stay in registers.
     """
     A = np.zeros((len(theta) + 1, WIDTH))
     A[0] = 1.0
@@ -230,7 +230,7 @@ def add_anova(theta, lines, panels, weights, out):  # type: ignore[no-untyped-de
 def anova_degrees(theta, lines, panels, c, out, begin, stop):  # type: ignore[no-untyped-def]
     """Set out[s, t - 1, i] (8, m - 1, n) to A^t(p_s, x_i) for t = 1, ..., m - 1 and the kernels of panel c.
 
-    ``theta`` is a tuple of length m; the rows are those from ``begin`` to ``stop - 1``.
+    ``theta``, a tuple or an array, has length m; the rows are those from ``begin`` to ``stop - 1``.
     """
     A = np.zeros((len(theta), WIDTH))
     A[0] = 1.0

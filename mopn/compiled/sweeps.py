@@ -81,13 +81,13 @@ def sweep(  # type: ignore[no-untyped-def]
 ):
     """Minimise along the coordinates p_begin, ..., p_{stop-1} in turn; return the largest modulus of their derivatives.
 
-    The kernel is ANOVA with coefficients ``theta``, a tuple; or a factor of a product, K_i = sum_j p_j x_ij (xi_i -
+    The kernel is ANOVA with coefficients ``theta``; or a factor of a product, K_i = sum_j p_j x_ij (xi_i -
     omega_j x_ij), if theta is None; or all-subsets, if omega is None too. Each kind becomes machine code of its own.
 
     Parameters
     ----------
-    theta : tuple of m floats, or None
-        (1.0,) for the linear kernel.
+    theta : tuple or ndarray of m floats, or None
+        (1.0,) for the linear kernel. The loops over a tuple are unrolled.
     omega : ndarray of shape (d,) or None
     columns, rows : Lines
         Both of X.

@@ -78,7 +78,8 @@ class KernelTerm(Term):
         def update(first: int) -> float:
             some = slice(first, first + compiled.WIDTH)
             lams, ridge = self.weights(at)
-            theta = tuple(self.kernel_at(at).theta.tolist()) if anova else None
+            kernel = self.kernel_at(at)
+            theta = kernel.coefficients if isinstance(kernel, Anova) else None
             if theta is None:
                 values[: len(P[some]), 0] = self.kernel.features(self.design, P[some]).T
             else:
