@@ -4,8 +4,9 @@ Equation 10 of the paper, sum_s A^m(p_s, x) with m - 1 dummies under the squared
 prediction study learns from: the objective against the time for m = 2, 3, 4 by coordinate descent, L-BFGS and AdaGrad
 from the same start, and the time of an epoch for m = 2, ..., 10. An epoch of coordinate descent minimises along every
 coordinate once, one of AdaGrad takes a step for every sample, and one of L-BFGS is an evaluation of the objective with
-its gradient. Exponents are slopes of log(time) against log(m). AdaGrad has the step size that is best after a few
-epochs; the others are printed.
+its gradient. Exponents are slopes of log(time) against log(m); those "an entry" are of the time divided by the number
+of entries of all samples, as with m - 1 dummies short rows grow with m themselves. AdaGrad has the step size that is
+best after a few epochs; the others are printed.
 
 ``curves.csv`` and ``epochs.csv`` in ``--out`` hold what is done, and the next run skips it; the plot is
 ``higher_order.png``::
@@ -58,7 +59,7 @@ SOLVERS = {"cd": ("coordinate descent", "#1b6ca8"), "lbfgs": ("L-BFGS", "#d95f02
 _CURVE_KEY = ["set", "degree", "solver", "step", "k", "share", "beta", "seconds"]
 _CURVE_COLUMNS = [*_CURVE_KEY, "pairs", "times", "funs"]
 _EPOCH_KEY = ["set", "degree", "solver", "k", "share"]
-_EPOCH_COLUMNS = [*_EPOCH_KEY, "epoch"]
+_EPOCH_COLUMNS = [*_EPOCH_KEY, "entries", "epoch"]
 Row = dict[str, Any]
 
 
@@ -112,6 +113,7 @@ def _fill(name: str, options: argparse.Namespace, curves: Store, epochs: Store) 
         wanted: list[Row] = [base | {"degree": degree, "solver": solver} for solver in SOLVERS]
         for row in _missing(epochs, wanted):
             problem = _make_problem(options.data, name, degree, k, share)
+            row["entries"] = problem.design.row_lines.starts[-1]
             epochs.append(row | {"epoch": f"{measure_epoch(problem, row['solver']):.4g}"})
     for degree in DEGREES:
         wanted = [of_curves | {"degree": degree, "solver": "adagrad", "step": f"{step:g}"} for step in STEPS]
@@ -215,7 +217,9 @@ def _of_set(name: str, curves: Sequence[Row], epochs: Sequence[Row]) -> list[str
     if by_solver:
         degrees = sorted(set.union(*(set(times) for times in by_solver.values())))
         lines = [f"{name}: seconds of an epoch by degree"]
-        lines.append(f"{'':20}" + "".join(f"{degree:>9}" for degree in degrees) + f"  exponent   m >= {_HIGH}")
+        lines.append(
+            f"{'':20}" + "".join(f"{degree:>9}" for degree in degrees) + f"  exponent   m >= {_HIGH}   an entry"
+        )
         lines += [_epoch_line(solver, times) for solver, times in by_solver.items()]
         texts.append("\n".join(lines))
     return texts
@@ -261,21 +265,25 @@ def _trial_lines(curves: Sequence[Row], name: str, degree: int) -> list[str]:
     return [f"    AdaGrad after {_TRIAL_EPOCHS} epochs, by step size: " + ", ".join(words)]
 
 
-def _epochs_of(epochs: Sequence[Row], name: str, solver: str) -> dict[int, float]:
+# By degree: the seconds of an epoch, and the number of entries.
+Epochs = dict[int, tuple[float, int]]
+
+
+def _epochs_of(epochs: Sequence[Row], name: str, solver: str) -> Epochs:
     rows = [row for row in epochs if row["set"] == name and row["solver"] == solver]
-    return {int(row["degree"]): float(row["epoch"]) for row in rows}
+    return {int(row["degree"]): (float(row["epoch"]), int(row["entries"])) for row in rows}
 
 
-def _epoch_line(solver: str, times: dict[int, float]) -> str:
+def _epoch_line(solver: str, times: Epochs) -> str:
     degrees = sorted(times)
-    seconds = [times[degree] for degree in degrees]
     high = [degree for degree in degrees if degree >= _HIGH]
-    of_high = f"{exponent(high, [times[degree] for degree in high]):9.2f}" if len(high) > 1 else ""
-    return (
-        f"{SOLVERS[solver][0]:20}"
-        + "".join(f"{value:9.2g}" for value in seconds)
-        + f"{exponent(degrees, seconds):10.2f}{of_high}"
-    )
+    exponents = [
+        exponent(degrees, [times[degree][0] for degree in degrees]),
+        exponent(high, [times[degree][0] for degree in high]) if len(high) > 1 else np.nan,
+        exponent(degrees, [times[degree][0] / times[degree][1] for degree in degrees]),
+    ]
+    seconds = "".join(f"{times[degree][0]:>9.2g}" for degree in degrees)
+    return f"{SOLVERS[solver][0]:20}{seconds}" + "".join(f"{value:>10.2f}" for value in exponents)
 
 
 def draw(curves: Sequence[Row], epochs: Sequence[Row], path: Path) -> None:
@@ -317,10 +325,10 @@ def _draw_curves(ax: Any, found: dict[str, Curve]) -> None:
     _tidy(ax)
 
 
-def _draw_epochs(ax: Any, by_solver: dict[str, dict[int, float]]) -> None:
+def _draw_epochs(ax: Any, by_solver: dict[str, Epochs]) -> None:
     for solver, times in by_solver.items():
         degrees = sorted(times)
-        ax.plot(degrees, [times[m] for m in degrees], "o-", color=SOLVERS[solver][1], linewidth=1.7, markersize=3.5)
+        ax.plot(degrees, [times[m][0] for m in degrees], "o-", color=SOLVERS[solver][1], linewidth=1.7, markersize=3.5)
     ax.set_ylim(bottom=0)
     _tidy(ax)
 
