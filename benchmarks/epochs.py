@@ -129,7 +129,7 @@ def compare(folder: str, cases: Sequence[tuple[str, str, int]], beside: list[lis
 
 def threads(folder: str, repeats: int) -> Iterator[str]:
     """Yield the seconds an epoch with one and two threads on one-hot fields, and whether the results are equal."""
-    runs = [[ours(folder, "recsys", "fm2", 20, count) for count in (1, 2)] for _ in range(repeats)]
+    runs = [[ours(folder, "recsys", "fm2", 200, count) for count in (1, 2)] for _ in range(repeats)]
     single, double = (_median([pair[i] for pair in runs]) for i in (0, 1))
     equal = all(a["objective"] == b["objective"] for a, b in runs)
     ratio = f"{single / double:.2f}x"

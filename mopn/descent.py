@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from mopn.compiled.kernels import anova_degrees, pack, parallel_anova_degrees
+from mopn.compiled.lines import Lines
 from mopn.compiled.losses import CODES, SQUARED
-from mopn.compiled.sweeps import disjoint_groups, parallel_sweep_units, sweep_units
+from mopn.compiled.sweeps import parallel_sweep_units, sweep_units
 from mopn.datafit import DataFit
 from mopn.designs import Design
+from mopn.threads import arranged_lines, arrangement, column_parts
 
 __all__ = ["Descent"]
-
-# A group of disjoint columns with fewer entries than this a thread is not worth waking threads for.
-_ENTRIES_A_THREAD = 10_000
 
 
 class Descent:
     """Outputs o, and slopes w_i l'(y_i, o_i), of a problem with one output.
 
-    For the squared loss sweeps maintain the slopes alone, which tell the outputs.
+    For the squared loss sweeps maintain the slopes alone, which tell the outputs. Sweeps may have the samples in an
+    order of their own, ``order``, if there are threads; whatever is given or returned has them as they come.
 
     Parameters
     ----------
@@ -27,40 +29,58 @@ class Descent:
         Its weights are positive.
     outputs : ndarray of shape (n,)
         Without the offset.
+    designs : iterable of Design
+        Those that are going to be swept over.
     n_threads : int
     """
 
-    def __init__(self, fit: DataFit, outputs: np.ndarray, n_threads: int = 1) -> None:
+    def __init__(self, fit: DataFit, outputs: np.ndarray, designs: Iterable[Design] = (), n_threads: int = 1) -> None:
         self.fit, self.n_threads = fit, n_threads
+        self.order = arrangement([design.column_lines for design in designs], n_threads)
         self.loss, self.smoothness = CODES[fit.loss.name], fit.loss.smoothness(1)
-        self.y = np.ascontiguousarray(fit.y[:, 0], dtype=np.float64)
-        self.offset = np.zeros(1) if fit.offset is None else np.ascontiguousarray(fit.offset[:, 0])
-        self._outputs = outputs + self.offset
-        self.slopes = fit.value_gradient(outputs[:, None])[1][:, 0].copy()
+        self._offset = 0.0 if fit.offset is None else fit.offset[:, 0]
+        self._arranged_y = self._arrange(np.ascontiguousarray(fit.y[:, 0], dtype=np.float64))
+        self._arranged_weights = None if fit.weights is None else self._arrange(fit.weights)
+        self._arranged_outputs = self._arrange(outputs + self._offset)
+        self._arranged_slopes = self._arrange(self._slopes_at(outputs)).copy()
+        self._lines: dict[int, tuple[Lines, Lines]] = {}
         self._rooms: dict[tuple[tuple[int, ...], int], np.ndarray] = {}
 
     @property
     def total_weight(self) -> float:
         """Sum of the sample weights."""
-        return float(len(self.y) if self.fit.weights is None else self.fit.weights.sum())
+        return float(len(self.fit.y) if self.fit.weights is None else self.fit.weights.sum())
+
+    @property
+    def slopes(self) -> np.ndarray:
+        """The slopes (n,)."""
+        return self._as_they_come(self._arranged_slopes)
 
     def value(self) -> float:
         """Return the sum of the losses."""
         if self.loss == SQUARED:
-            self._outputs[:] = self.y + (self.slopes if self.fit.weights is None else self.slopes / self.fit.weights)
-        return self.fit.value((self._outputs - self.offset)[:, None])
+            residuals = self.slopes if self.fit.weights is None else self.slopes / self.fit.weights
+            # Not by BLAS: its threads and those of the sweeps, which still wait for work, would hinder each other.
+            return 0.5 * float(np.einsum("i,i->", self.slopes, residuals))
+        return self.fit.value(self._outputs()[:, None])
 
     def move(self, change: np.ndarray) -> None:
         """Add a change (n,) to the outputs."""
         if self.loss == SQUARED:
-            self.slopes += change if self.fit.weights is None else self.fit.weights * change
+            self._arranged_slopes += self._arrange(change if self.fit.weights is None else self.fit.weights * change)
         else:
-            self._outputs += change
-            self.slopes[:] = self.fit.value_gradient((self._outputs - self.offset)[:, None])[1][:, 0]
+            self._arranged_outputs += self._arrange(change)
+            self._arranged_slopes[:] = self._arrange(self._slopes_at(self._outputs()))
 
     def weighted(self, features: np.ndarray) -> np.ndarray:
         """Return the rows times the square roots of the sample weights."""
         return features if self.fit.weights is None else features * np.sqrt(self.fit.weights)[:, None]
+
+    def lines(self, design: Design) -> tuple[Lines, Lines]:
+        """Return the columns and the rows of a design, in the order of the sweeps."""
+        if id(design) not in self._lines:
+            self._lines[id(design)] = arranged_lines(design, self.order)
+        return self._lines[id(design)]
 
     def sweeper(self, design: Design, begin: int = 0) -> Sweeper:
         """Return the sweeps over the columns of a design from ``begin`` on."""
@@ -72,29 +92,55 @@ class Descent:
             self._rooms[shape, copy] = np.zeros(shape)
         return self._rooms[shape, copy]
 
+    def _outputs(self) -> np.ndarray:
+        return self._as_they_come(self._arranged_outputs) - self._offset
+
+    def _slopes_at(self, outputs: np.ndarray) -> np.ndarray:
+        return self.fit.value_gradient(outputs[:, None])[1][:, 0]
+
+    def _arrange(self, values: np.ndarray) -> np.ndarray:
+        return values if self.order is None else values[self.order]
+
+    def _as_they_come(self, arranged: np.ndarray) -> np.ndarray:
+        if self.order is None:
+            return arranged
+        values = np.empty_like(arranged)
+        values[self.order] = arranged
+        return values
+
 
 class Sweeper:
     """Sweeps of a descent over the columns of a design, with threads where that pays."""
 
     def __init__(self, descent: Descent, design: Design, begin: int) -> None:
-        self.columns, self.rows, self.begin = design.column_lines, design.row_lines, begin
-        self.n_threads = descent.n_threads
-        self._parts = self._make_parts()
-        self._losses = (descent.loss, descent.smoothness, descent.y, descent._outputs, descent.fit.weights)
-        self._room = descent.room
-        self.slopes = descent.slopes
+        self.columns, self.rows = descent.lines(design)
+        self.begin, self.n_threads = begin, descent.n_threads
+        self._parts = column_parts(self.columns, begin, self.n_threads)
+        self._losses = (
+            descent.loss,
+            descent.smoothness,
+            descent._arranged_y,
+            descent._arranged_outputs,
+            descent._arranged_weights,
+        )
+        self._room, self._arrange = descent.room, descent._arrange
+        self._slopes = descent._arranged_slopes
 
     def __call__(self, theta, omegas, values, P, scales, ridges) -> float:  # type: ignore[no-untyped-def]
         """Sweep over the units P, at most as many as ``values`` (8, q, n) holds: see ``sweep_units``."""
         state = self._room((values.shape[2], values.shape[1] + 1))
-        state[:, 0] = self.slopes
+        state[:, 0] = self._slopes
         arguments = (theta, omegas, self.columns, self.rows, *self._losses, state, values, P, scales, ridges)
         if self._parts is None:
             slope = sweep_units(*arguments, self.begin)
         else:
             slope = parallel_sweep_units(*arguments, self._parts)
-        self.slopes[:] = state[:, 0]
+        self._slopes[:] = state[:, 0]
         return slope
+
+    def features(self, features: np.ndarray, out: np.ndarray) -> None:
+        """Set out (8, 1, n) to the features (n, k <= 8) of some units."""
+        out[: features.shape[1], 0] = self._arrange(features).T
 
     def degrees(self, theta: tuple[float, ...], P: np.ndarray, out: np.ndarray) -> None:
         """Set out (8, m - 1, n) to A^1, ..., A^{m-1} for at most eight units P."""
@@ -102,18 +148,3 @@ class Sweeper:
             anova_degrees(theta, self.rows, pack(P), 0, out, 0, self.rows.size)
         else:
             parallel_anova_degrees(theta, self.rows, pack(P), 0, out, self.n_threads)
-
-    def _make_parts(self) -> np.ndarray | None:
-        """Cut the columns for the threads, each group into parts of about equally many entries; None for one thread."""
-        if self.n_threads == 1 or self.columns.starts is None:
-            return None
-        groups = disjoint_groups(self.columns)
-        groups = np.unique(np.maximum(groups, self.begin))
-        entries = self.columns.starts.astype(np.int64)
-        sizes = np.diff(entries[groups])
-        if sizes.sum() < _ENTRIES_A_THREAD * self.n_threads * len(sizes):
-            return None
-        targets = entries[groups[:-1], None] + np.arange(self.n_threads + 1) / self.n_threads * sizes[:, None]
-        parts = np.searchsorted(entries, targets)
-        parts[:, 0], parts[:, -1] = groups[:-1], groups[1:]
-        return parts

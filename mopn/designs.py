@@ -58,8 +58,8 @@ class Design(ABC):
         """The design of the absolute values."""
 
     @abstractmethod
-    def rows(self, rows: slice) -> Design:
-        """Return the design of some rows, dense ones without a copy."""
+    def rows(self, rows: slice | np.ndarray) -> Design:
+        """Return the design of some rows, those of a slice without a copy if dense."""
 
     @abstractmethod
     def matrix(self) -> Any:
@@ -150,7 +150,7 @@ class DenseDesign(Design):
     def matrix(self) -> np.ndarray:
         return self.X
 
-    def rows(self, rows: slice) -> DenseDesign:
+    def rows(self, rows: slice | np.ndarray) -> DenseDesign:
         return DenseDesign(self.X[rows], self.dtype)
 
     def single(self) -> DenseDesign:
@@ -200,7 +200,7 @@ class SparseDesign(Design):
     def _by_rows(self) -> Any:
         return self.X.tocsr()
 
-    def rows(self, rows: slice) -> SparseDesign:
+    def rows(self, rows: slice | np.ndarray) -> SparseDesign:
         return SparseDesign(self._by_rows[rows])
 
     def single(self) -> SparseDesign:
@@ -246,7 +246,7 @@ class AugmentedDesign(Design):
         ones, X = np.ones((self.shape[0], self.ones)), self.base.matrix()
         return sparse.hstack([ones, X], format="csr") if sparse.issparse(X) else np.hstack([ones, X])
 
-    def rows(self, rows: slice) -> AugmentedDesign:
+    def rows(self, rows: slice | np.ndarray) -> AugmentedDesign:
         return AugmentedDesign(self.base.rows(rows), self.ones)
 
     def single(self) -> AugmentedDesign:

@@ -8,6 +8,7 @@ from scipy import sparse
 
 import mopn
 from mopn.conversions import direct_to_lifted, direct_to_network, lifted_to_direct, network_to_direct, reduced
+from mopn.designs import make_design
 from mopn.losses import Squared
 from mopn.problems.factorization import FactorizationProblem
 from mopn.problems.lifted import LiftedProblem
@@ -257,21 +258,46 @@ def one_hot(n=20_000, fields=(40, 60), seed=0):
     return sparse.hstack(parts, format="csr"), rng.standard_normal(n)
 
 
-@pytest.mark.parametrize(("kind", "options"), [("second", {"fit_linear": True}), ("lifted", {"fit_intercept": True})])
-def test_threads_do_not_change_the_iterates(kind, options):
+def threaded_problem(kind):
     X, y = one_hot()
+    rng = np.random.default_rng(1)
     if kind == "second":
-        problem = FactorizationProblem(X, y, degree=2, n_components=9, **options)
-    else:
-        problem = LiftedProblem(X, y, degree=2, rank=3, **options)
+        return FactorizationProblem(X, y, degree=2, n_components=9, fit_linear=True)
+    if kind == "all-subsets":
+        weights = rng.uniform(0.5, 2.0, len(y))
+        options = {"loss": "binary-logistic", "sample_weight": weights, "offset": 0.1 * y, "fit_intercept": True}
+        return FactorizationProblem(X, np.sign(y), kernel="all-subsets", n_components=3, **options)
+    if kind == "lifted":
+        return LiftedProblem(X, y, degree=2, rank=3, fit_intercept=True)
+    return LiftedProblem((X, rng.standard_normal((len(y), 3))), y, rank=3)
+
+
+@pytest.mark.parametrize("kind", ["second", "all-subsets", "lifted", "bilinear"])
+def test_threads_do_not_change_the_iterates(kind):
+    problem = threaded_problem(kind)
     runs = [mopn.minimize(problem, CoordinateDescent(n_threads=t), tol=0, max_iter=3) for t in (1, 2, 3)]
     for run in runs[1:]:
         np.testing.assert_array_equal(run.x, runs[0].x)
+        assert run.fun == runs[0].fun
+
+
+def test_samples_of_one_thread_lie_together():
+    from mopn.threads import arranged_lines, arrangement, column_parts
+
+    X, _ = one_hot()
+    design = make_design(X)
+    order = arrangement([design.column_lines], 2)
+    columns, rows = arranged_lines(design, order)
+    np.testing.assert_array_equal(rows.indices.reshape(len(order), -1), X[order].indices.reshape(len(order), -1))
+    parts = column_parts(columns, 0, 2)
+    for group, cuts in enumerate(parts):
+        of_second = np.unique(columns.indices[columns.starts[cuts[1]] : columns.starts[cuts[2]]])
+        changes = np.count_nonzero(np.diff(np.isin(np.arange(len(order)), of_second)))
+        assert changes == 2 ** (group + 1) - 1
 
 
 def test_fields_are_found():
-    from mopn.compiled.sweeps import disjoint_groups
-    from mopn.designs import make_design
+    from mopn.compiled.disjoint import disjoint_groups
 
     X, _ = one_hot(100, (4, 6))
     np.testing.assert_array_equal(disjoint_groups(make_design(X).column_lines), [0, 4, 10])

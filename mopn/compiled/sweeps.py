@@ -18,7 +18,7 @@ from numba import njit, prange
 from mopn.compiled.lines import Lines, place, span, value
 from mopn.compiled.losses import SQUARED, derivative
 
-__all__ = ["disjoint_groups", "parallel_sweep_units", "sweep", "sweep_units"]
+__all__ = ["parallel_sweep_units", "sweep", "sweep_units"]
 
 _FAST = {"contract", "nsz"}
 # A column whose sums lose this factor to cancellation is computed anew from its rows.
@@ -261,20 +261,3 @@ def parallel_sweep_units(  # type: ignore[no-untyped-def]
                     slope = sweep(theta, omegas[s], columns_, rows_, *data)
                 largest[group, thread] = max(largest[group, thread], slope)
     return largest.max()
-
-
-@njit(cache=True)
-def disjoint_groups(columns):  # type: ignore[no-untyped-def]
-    """Return where runs of consecutive columns without a common row start; the number of columns comes last."""
-    group_of_row = np.full(columns.length, 0)
-    starts = [0]
-    for j in range(columns.size):
-        first, end = span(columns.starts, j, columns.length)
-        for entry in range(first, end):
-            if group_of_row[place(columns.indices, entry, first)] == len(starts):
-                starts.append(j)
-                break
-        for entry in range(first, end):
-            group_of_row[place(columns.indices, entry, first)] = len(starts)
-    starts.append(columns.size)
-    return np.array(starts)

@@ -151,7 +151,8 @@ class CoordinateBlocks:
 
     def __init__(self, problem: SingleOutputProblem, x: np.ndarray, n_threads: int) -> None:
         self._problem, self._x = problem, x
-        self._descent = Descent(problem.fit, problem.outputs(x), n_threads)
+        designs = {id(design): design for term in problem.terms for design in term.designs}
+        self._descent = Descent(problem.fit, problem.outputs(x), designs.values(), n_threads)
         self.updates: list[Callable[[], float]] = []
         for term, at in zip(problem.terms, problem.views(x), strict=True):
             self.updates.extend(term.updates(at, self._descent))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from mopn.designs import Design
 
 if TYPE_CHECKING:
     from mopn.descent import Descent
@@ -31,15 +33,22 @@ class Term(ABC):
         Whether its gradient says all: no parameter is restrained but by bounds.
     multiconvex : bool
         Whether it has updates for coordinate descent.
+    designs : tuple of Design
+        The data that it is a function of.
     """
 
     shapes: dict[str, tuple[int, ...]]
     lower: dict[str, float]
     smooth = True
     multiconvex = True
+    designs: tuple[Design, ...]
 
-    def __init__(self, shapes: dict[str, tuple[int, ...]], lower: dict[str, float] | None = None) -> None:
-        self.shapes, self.lower = shapes, lower or {}
+    def __init__(
+        self,
+        shapes: dict[str, tuple[int, ...]],
+        designs: Sequence[Design] = (),
+    ) -> None:
+        self.shapes, self.designs, self.lower = shapes, tuple(designs), {}
 
     @abstractmethod
     def start(self, rng: np.random.Generator) -> Parameters:

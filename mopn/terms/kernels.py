@@ -42,7 +42,7 @@ class KernelTerm(Term):
     def __init__(
         self, design: Design, kernel: FactorKernel, lams: np.ndarray, ridge: np.ndarray, scale: float, name: str = "P"
     ) -> None:
-        super().__init__({name: (len(lams), design.shape[1])})
+        super().__init__({name: (len(lams), design.shape[1])}, (design,))
         self.design, self.kernel, self.scale, self.name = design, kernel, scale, name
         self.lams, self.ridge = lams, ridge
         self.multiconvex = kernel.multilinear
@@ -81,7 +81,7 @@ class KernelTerm(Term):
             kernel = self.kernel_at(at)
             theta = kernel.coefficients if isinstance(kernel, Anova) else None
             if theta is None:
-                values[: len(P[some]), 0] = self.kernel.features(self.design, P[some]).T
+                sweep.features(self.kernel.features(self.design, P[some]), values)
             else:
                 sweep.degrees(theta, P[some], values)
             return sweep(theta, None, values, P[some], lams[some], ridge[some])

@@ -53,7 +53,7 @@ class Linear(Term):
     """
 
     def __init__(self, design: Design, dummies: int, alpha: float) -> None:
-        super().__init__({"w": (design.shape[1] - dummies,)})
+        super().__init__({"w": (design.shape[1] - dummies,)}, (design,))
         self.design, self.dummies, self.alpha = design, dummies, alpha
 
     def start(self, rng: np.random.Generator) -> Parameters:
@@ -63,7 +63,7 @@ class Linear(Term):
         return self.design.project(self._padded(at["w"])[None])[:, 0]
 
     def penalty(self, at: Parameters) -> float:
-        return 0.5 * self.alpha * float(at["w"] @ at["w"])
+        return 0.5 * self.alpha * float(np.einsum("j,j->", at["w"], at["w"]))
 
     def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
         return {"w": self.design.adjoint(slopes[:, None])[0, self.dummies :] + self.alpha * at["w"]}

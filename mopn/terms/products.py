@@ -39,9 +39,9 @@ class ProductTerm(Term):
     """
 
     def __init__(self, designs: Sequence[Design], rank: int, beta: float, distinct: bool, scale: float) -> None:
-        self.designs, self.beta, self.distinct, self.scale = tuple(designs), beta, distinct, scale
+        self.beta, self.distinct, self.scale = beta, distinct, scale
         self.names = [f"U{t}" for t in range(len(designs))]
-        super().__init__({name: (rank, z.shape[1]) for name, z in zip(self.names, designs, strict=True)})
+        super().__init__({name: (rank, z.shape[1]) for name, z in zip(self.names, designs, strict=True)}, designs)
 
     def start(self, rng: np.random.Generator) -> Parameters:
         return {name: self.scale * rng.standard_normal(shape) for name, shape in self.shapes.items()}

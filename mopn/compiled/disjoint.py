@@ -1,0 +1,39 @@
+"""Columns that have no row in common, which threads may sweep over at the same time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mopn.compiled.lines import place, span
+
+__all__ = ["disjoint_groups", "owners"]
+
+
+@njit(cache=True)
+def disjoint_groups(columns):  # type: ignore[no-untyped-def]
+    """Return where runs of consecutive columns without a common row start; the number of columns comes last."""
+    group_of_row = np.full(columns.length, 0)
+    starts = [0]
+    for j in range(columns.size):
+        first, end = span(columns.starts, j, columns.length)
+        for entry in range(first, end):
+            if group_of_row[place(columns.indices, entry, first)] == len(starts):
+                starts.append(j)
+                break
+        for entry in range(first, end):
+            group_of_row[place(columns.indices, entry, first)] = len(starts)
+    starts.append(columns.size)
+    return np.array(starts)
+
+
+@njit(cache=True)
+def owners(columns, cuts):  # type: ignore[no-untyped-def]
+    """Return which run of columns, cuts_t, ..., cuts_{t+1} - 1, has an entry of a row (n,); 0 if none has."""
+    owner = np.zeros(columns.length, np.int64)
+    for t in range(len(cuts) - 1):
+        for j in range(cuts[t], cuts[t + 1]):
+            first, end = span(columns.starts, j, columns.length)
+            for entry in range(first, end):
+                owner[place(columns.indices, entry, first)] = t
+    return owner
