@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from mopn.compiled.kernels import anova_degrees, pack, parallel_anova_degrees
+from mopn.compiled.kernels import anova_degrees, anova_degrees_of_columns, pack, parallel_anova_degrees
 from mopn.compiled.lines import Lines
 from mopn.compiled.losses import CODES, SQUARED
 from mopn.compiled.sweeps import parallel_sweep_units, sweep_units
@@ -128,7 +128,9 @@ class Sweeper:
 
     def __call__(self, theta, omegas, values, P, scales, ridges) -> float:  # type: ignore[no-untyped-def]
         """Sweep over the units P, at most as many as ``values`` (8, q, n) holds: see ``sweep_units``."""
-        state = self._room((values.shape[2], values.shape[1] + 1))
+        # Sparse columns gather samples, whose entries then lie side by side; full ones go through all in turn.
+        shape = values.shape[2], values.shape[1] + 1
+        state = self._room(shape[::-1]).T if self.columns.indices is None else self._room(shape)
         state[:, 0] = self._slopes
         arguments = (theta, omegas, self.columns, self.rows, *self._losses, state, values, P, scales, ridges)
         if self._parts is None:
@@ -144,7 +146,9 @@ class Sweeper:
 
     def degrees(self, theta: tuple[float, ...], P: np.ndarray, out: np.ndarray) -> None:
         """Set out (8, m - 1, n) to A^1, ..., A^{m-1} for at most eight units P."""
-        if self._parts is None:
+        if self.columns.indices is None:
+            anova_degrees_of_columns(theta, self.columns, P, out)
+        elif self._parts is None:
             anova_degrees(theta, self.rows, pack(P), 0, out, 0, self.rows.size)
         else:
             parallel_anova_degrees(theta, self.rows, pack(P), 0, out, self.n_threads)

@@ -197,6 +197,23 @@ def test_bad_kernels(arguments, message):
         make_factor_kernel(*arguments)
 
 
+@pytest.mark.parametrize("n", [1, 1023, 1025, 2500])
+@pytest.mark.parametrize("degree", [2, 3, 5, 12])
+def test_degrees_from_columns_and_from_rows(n, degree):
+    """Against the features of each degree; 1,024 rows are a block, and degree 12 has more coefficients than a tuple."""
+    rng = np.random.default_rng(n)
+    design, P = make_design(rng.uniform(-1, 1, (n, 14))), rng.standard_normal((3, 14))
+    theta = Anova(np.eye(degree)[-1]).coefficients
+    out = np.full((2, compiled.WIDTH, degree - 1, n), np.nan)
+    compiled.anova_degrees_of_columns(theta, design.column_lines, P, out[0])
+    compiled.anova_degrees(theta, design.row_lines, compiled.pack(P), 0, out[1], 0, n)
+    for t in range(1, degree):
+        exact = make_factor_kernel("anova", t).features(design, P)
+        scale = make_factor_kernel("anova", t).features(design.absolute, np.abs(P))
+        for found in out:
+            assert np.all(np.abs(found[:3, t - 1].T - exact) <= RTOL * scale)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([2, 3, 4, 6, 10]), st.sampled_from([1.0, 1e4, 1e-4, 0.0]))
 def test_the_derivatives_of_coordinate_descent_keep_their_digits(seed, degree, large):

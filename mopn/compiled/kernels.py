@@ -28,6 +28,7 @@ __all__ = [
     "add_gradient",
     "add_outputs",
     "anova_degrees",
+    "anova_degrees_of_columns",
     "anova_derivative_from_power_sums",
     "anova_from_power_sums",
     "anova_gradient_from_power_sums",
@@ -45,6 +46,8 @@ __all__ = [
 # The kinds of kernels. ANOVA has coefficients theta_1, ..., theta_m; POLYNOMIAL has theta = (gamma, m).
 ANOVA, SUBSETS, POLYNOMIAL = 0, 1, 2
 WIDTH = 8
+# Rows whose kernels of one unit stay in the cache.
+_BLOCK = 1024
 
 
 def pack(P: np.ndarray) -> np.ndarray:
@@ -257,6 +260,24 @@ def parallel_anova_degrees(theta, lines, panels, c, out, threads):  # type: igno
     for thread in prange(threads):
         rows = Lines(starts, indices, values, n, d)
         anova_degrees(theta, rows, panels, c, out, thread * n // threads, (thread + 1) * n // threads)
+
+
+@njit(cache=True, fastmath=FAST)
+def anova_degrees_of_columns(theta, columns, P, out):  # type: ignore[no-untyped-def]
+    """Do the same from full columns, for units P (k, d): vectors of rows, in blocks that stay in the cache."""
+    for s in range(len(P)):
+        out[s] = 0.0
+        for begin in range(0, columns.length, _BLOCK):
+            stop = min(begin + _BLOCK, columns.length)
+            for j in range(columns.size):
+                p, x = P[s, j], columns.values[j * columns.length + begin : j * columns.length + stop]
+                for t in range(len(theta) - 2, 0, -1):
+                    A, lower = out[s, t][begin:stop], out[s, t - 1][begin:stop]
+                    for i in range(len(x)):
+                        A[i] += p * x[i] * lower[i]
+                A = out[s, 0][begin:stop]
+                for i in range(len(x)):
+                    A[i] += p * x[i]
 
 
 @njit(cache=True, fastmath=FAST)

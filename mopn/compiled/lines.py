@@ -62,7 +62,7 @@ def _lines(X: Any) -> Lines:
 def span(starts, line, length):  # type: ignore[no-untyped-def]
     """Return the first entry of a line and the one after its last."""
     if starts is None:
-        return np.uint32(line * length), np.uint32((line + 1) * length)
+        return np.uint64(line * length), np.uint64((line + 1) * length)
     return starts[line], starts[line + 1]
 
 

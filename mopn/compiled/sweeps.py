@@ -75,6 +75,25 @@ def _move(theta, omega, state, i, x, p, j, step):  # type: ignore[no-untyped-def
     return -step * x * h
 
 
+def _sums(theta, omega, columns, state, weights, p, j):  # type: ignore[no-untyped-def]
+    """Return sum_i slope_i h_i, sum_i w_i h_i^2 and the sum of the squared sizes behind h, along coordinate j."""
+    first, end = span(columns.starts, j, columns.length)
+    g, c, sizes = 0.0, 0.0, 0.0
+    for entry in range(first, end):
+        i, x = place(columns.indices, entry, first), value(columns.values, entry)
+        h, size = _derivative(theta, omega, state, i, x, p, j)
+        g += state[i, 0] * h
+        c += _weight(weights, i) * h * h
+        sizes += size * size
+    return g, c, sizes
+
+
+# In sums over full columns the compiler may change the order, and use vector instructions. Threads share sparse ones,
+# which must add up to the same bits in either loop.
+_sparse_sums = njit(cache=True, fastmath=_FAST)(_sums)
+_full_sums = njit(cache=True, fastmath=_FAST | {"reassoc"})(_sums)
+
+
 @njit(cache=True, fastmath=_FAST)
 def sweep(  # type: ignore[no-untyped-def]
     theta, omega, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, begin, stop
@@ -110,13 +129,10 @@ def sweep(  # type: ignore[no-untyped-def]
     for j in range(begin, stop):
         first, end = span(columns.starts, j, columns.length)
         old = p[j]
-        g, c, sizes = 0.0, 0.0, 0.0
-        for entry in range(first, end):
-            i, x = place(columns.indices, entry, first), value(columns.values, entry)
-            h, size = _derivative(theta, omega, state, i, x, old, j)
-            g += state[i, 0] * h
-            c += _weight(weights, i) * h * h
-            sizes += size * size
+        if columns.indices is None:
+            g, c, sizes = _full_sums(theta, omega, columns, state, weights, old, j)
+        else:
+            g, c, sizes = _sparse_sums(theta, omega, columns, state, weights, old, j)
         if sizes > _CANCELLATION * _CANCELLATION * c:
             slope = _coordinate_from_rows(
                 theta, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, j
