@@ -226,7 +226,14 @@ class BinaryLogistic(Loss):
 
     def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
         margins = y * O
-        return np.logaddexp(0.0, -margins).sum(axis=1), -y * expit(-margins)
+        # log(1 + exp(-z)) = max(-z, 0) + log(1 + e) with e = exp(-|z|), which the gradient takes too.
+        e = np.exp(-np.abs(margins))
+        values = np.log1p(e) - np.minimum(margins, 0.0)
+        G = np.where(margins > 0.0, e, 1.0)
+        e += 1.0
+        G /= e
+        G *= -y
+        return values.sum(axis=1), G
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
         return Diagonal(expit(O) * expit(-O))
