@@ -93,6 +93,11 @@ class Design(ABC):
 
         return row_lines(self.matrix())
 
+    @property
+    def sparse_rows(self) -> tuple[Lines, int] | None:
+        """The stored rows, and the number of 1-features in front of them; None for dense data."""
+        return None
+
     @cached_property
     def column_lines(self) -> Lines:
         """The columns as compiled functions see them, in float64, kept."""
@@ -200,6 +205,10 @@ class SparseDesign(Design):
     def _by_rows(self) -> Any:
         return self.X.tocsr()
 
+    @property
+    def sparse_rows(self) -> tuple[Lines, int]:
+        return self.row_lines, 0
+
     def rows(self, rows: slice | np.ndarray) -> SparseDesign:
         return SparseDesign(self._by_rows[rows])
 
@@ -245,6 +254,11 @@ class AugmentedDesign(Design):
     def matrix(self) -> Any:
         ones, X = np.ones((self.shape[0], self.ones)), self.base.matrix()
         return sparse.hstack([ones, X], format="csr") if sparse.issparse(X) else np.hstack([ones, X])
+
+    @property
+    def sparse_rows(self) -> tuple[Lines, int] | None:
+        stored = self.base.sparse_rows
+        return None if stored is None else (stored[0], stored[1] + self.ones)
 
     def rows(self, rows: slice | np.ndarray) -> AugmentedDesign:
         return AugmentedDesign(self.base.rows(rows), self.ones)

@@ -9,7 +9,7 @@ from mopn.datafit import DataFit
 from mopn.designs import make_design
 from mopn.kernels import KERNELS
 from mopn.problems import two_layers
-from mopn.problems.two_layers import TwoLayers
+from mopn.problems.two_layers import SparseLayers
 from mopn.solvers import ConditionalGradient
 from mopn.solvers.sphere.leaders import leaders
 
@@ -25,7 +25,7 @@ H, V = RNG.standard_normal((K, D)), RNG.standard_normal((K, M))
 
 def layers(kernel, storage=np.array, single=False):
     fit = DataFit("logistic", LABELS, N, WEIGHTS, OFFSET)
-    return TwoLayers(make_design(storage(X)), KERNELS[kernel], fit, K, single=single)
+    return two_layers.two_layers(make_design(storage(X)), KERNELS[kernel], fit, K, single=single)
 
 
 def features(kernel, H):
@@ -55,13 +55,49 @@ def differences(function, A):
 def test_value_and_gradients(monkeypatch, rows, kernel, storage):
     monkeypatch.setattr(two_layers, "_BLOCK_ENTRIES", rows * (K + M))
     monkeypatch.setattr(two_layers, "_ROWS_PER_INPUT", 0)
+    monkeypatch.setattr(two_layers, "_SPARSE_BLOCK", rows)
+    monkeypatch.setattr(two_layers, "_SLICE", 2 * rows)
     both = layers(kernel, storage)
-    assert len(both.blocks) == -(-N // rows)
+    if isinstance(both, SparseLayers):
+        assert len(both.slices) == min(max(1, N // (2 * rows)), 8)
+        assert [stop for blocks in both.slices for _, stop, _ in blocks][-1] == N
+    else:
+        assert len(both.blocks) == -(-N // rows)
     found, gradient_H, gradient_V = both.value_gradient(H, V)
     assert found == pytest.approx(value(kernel, H, V), rel=1e-12)
     assert both.value(H, V) == pytest.approx(found, rel=1e-13)
     np.testing.assert_allclose(gradient_H, differences(lambda A: value(kernel, A, V), H), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(gradient_V, differences(lambda A: value(kernel, H, A), V), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("ones", [0, 1, 2])
+@pytest.mark.parametrize("binary", [False, True])
+def test_sparse_and_dense_rows(kernel, ones, binary):
+    """With zeros, empty rows, features that never occur, and 1-features, against the dense layers."""
+    rng = np.random.default_rng(ones)
+    A = rng.uniform(-1, 1, (N, D)) * (rng.uniform(size=(N, D)) < 0.4)
+    A = np.sign(np.abs(A)) if binary else A
+    A[3], A[:, 2] = 0.0, 0.0
+    H = rng.standard_normal((K, ones + D))
+    fit = DataFit("logistic", LABELS, N, WEIGHTS, OFFSET)
+    sides = [
+        two_layers.two_layers(make_design(storage(A), ones), KERNELS[kernel], fit, K).value_gradient(H, V)
+        for storage in (np.array, sparse.csr_array)
+    ]
+    for dense, of_sparse in zip(*sides, strict=True):
+        np.testing.assert_allclose(of_sparse, dense, rtol=1e-12, atol=1e-12)
+
+
+def test_threads_do_not_change_sparse_gradients(monkeypatch):
+    monkeypatch.setattr(two_layers, "_SLICE", 5)
+    monkeypatch.setattr(two_layers, "_ROWS_PER_INPUT", 0)
+    found = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        found.append(layers("anova", sparse.csr_array).value_gradient(H, V))
+    for one, several in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, several)
 
 
 @pytest.mark.parametrize("storage", [np.array, sparse.csr_array])

@@ -22,7 +22,7 @@ from mopn.designs import Design
 from mopn.kernels import Kernel
 from mopn.network import Network
 from mopn.norms import Norm
-from mopn.problems.two_layers import TwoLayers
+from mopn.problems.two_layers import two_layers
 from mopn.regularizers import Ball, Penalty
 from mopn.solvers.interface import Evaluation, Measure
 
@@ -56,7 +56,7 @@ class JointProblem:
     ) -> None:
         self.regularizer = regularizer
         self.directions = _make_directions(regularizer.norm, network.weights)
-        self.layers = TwoLayers(design, kernel, fit, self.directions.n_units, single=single)
+        self.layers = two_layers(design, kernel, fit, self.directions.n_units, single=single)
         self._start = np.concatenate([self._lengths(network).ravel(), self.directions.start.ravel()])
         self._size = self.directions.n_units * design.shape[1]
 

@@ -10,7 +10,7 @@ from mopn.datafit import DataFit
 from mopn.designs import Design
 from mopn.kernels import Kernel
 from mopn.network import Network
-from mopn.problems.two_layers import TwoLayers
+from mopn.problems.two_layers import two_layers
 from mopn.regularizers import Regularizer
 from mopn.solvers.interface import Evaluation, Measure
 
@@ -32,7 +32,7 @@ class UnitBallProblem:
     ) -> None:
         self.regularizer = regularizer
         self.n_units, self.n_inputs = network.basis.shape
-        self.layers = TwoLayers(design, kernel, fit, self.n_units)
+        self.layers = two_layers(design, kernel, fit, self.n_units)
         self._start = np.concatenate([network.basis.ravel(), network.weights.ravel()])
         # A guess; backtracking corrects it.
         self.curvature = fit.smoothness * fit.squared_length(design.squared_norms[:, None])
