@@ -84,7 +84,7 @@ class _Layers(NamedTuple):
     @classmethod
     def of(cls, H: np.ndarray, V: np.ndarray, n_ones: int, dtype: type) -> _Layers:
         """Lay them out, filled up with zeros."""
-        from mopn.compiled.two_layers import WIDTH
+        from mopn.compiled.degree_two import WIDTH
 
         (k, d), m = H.shape, V.shape[1]
         padded = -(-k // WIDTH) * WIDTH
@@ -132,7 +132,7 @@ class SparseLayers(TwoLayers):
 
     def _value_gradient(self, layers: _Layers, blocks: list[_Block]) -> tuple[float, Any, Any, Any]:
         """Return the losses of a slice, and their gradients with respect to the three parts of the layers."""
-        from mopn.compiled.two_layers import add_gradients
+        from mopn.compiled.degree_two import add_gradients
 
         value, of_units = 0.0, np.zeros_like(layers.units)
         of_constants, of_weights = np.zeros((2, layers.units.shape[1])), np.zeros(layers.weights.shape)
@@ -153,7 +153,7 @@ class SparseLayers(TwoLayers):
 
     def _outputs(self, layers: _Layers, blocks: list[_Block]) -> Iterator[tuple[DataFit, Any, Any, Any, Any]]:
         """Yield the fit, the outputs (m, b), the features and the limits of every block."""
-        from mopn.compiled.two_layers import set_outputs
+        from mopn.compiled.degree_two import set_outputs
 
         k = layers.units.shape[1]
         first, second = np.empty((2, _SPARSE_BLOCK, k), self.dtype)

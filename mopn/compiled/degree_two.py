@@ -1,0 +1,140 @@
+"""Units of degree 2 on sparse rows: features, outputs and forms, and what the gradients of both layers take.
+
+The units are the columns of ``units`` (d, k), so that those of a feature lie side by side, filled up with zeros to a
+multiple of ``WIDTH``. K(h, x) is the elementary symmetric polynomial A^2 of the h_j x_j for distinct features, and
+<h, x>^2 otherwise. Leading 1-features come as the constants that a row starts from: their A^1 and A^2, (2, k).
+
+Slopes G (m, n) of the losses and weights V (m, k) give the pull of a row on every unit, sum_c G_ci V_cs: the derivative
+of the losses with respect to K(h_s, x_i).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mopn.compiled.lines import place, span, value
+
+__all__ = ["WIDTH", "add_forms", "add_gradients", "add_products", "set_outputs"]
+
+WIDTH = 8
+_FAST = {"contract", "reassoc", "nsz"}
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _set_row(distinct, rows, i, constants, units, A1, A2):  # type: ignore[no-untyped-def]
+    """Set A1 and A2 (k,) to <h, x_i> and K(h, x_i)."""
+    k = units.shape[1]
+    for s in range(k):
+        A1[s], A2[s] = constants[0, s], constants[1, s]
+    first, end = span(rows.starts, i, rows.length)
+    for entry in range(first, end):
+        x, h = units.dtype.type(value(rows.values, entry)), units[place(rows.indices, entry, first)]
+        for s in range(k):
+            if distinct:
+                A2[s] += h[s] * x * A1[s]
+            A1[s] += h[s] * x
+    if not distinct:
+        for s in range(k):
+            A2[s] = A1[s] * A1[s]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _set_pull(slopes, i, weights, pull):  # type: ignore[no-untyped-def]
+    """Set pull (k,) to that of a row."""
+    pull[:] = 0
+    for c in range(len(weights)):
+        g, v = slopes[c, i], weights[c]
+        for s in range(len(pull)):
+            pull[s] += g * v[s]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _add_row(distinct, rows, i, units, A1, pull, of_constants, of_units):  # type: ignore[no-untyped-def]
+    """Add pull times the derivative of K(h, x_i) to that of the units; see ``add_gradients`` for the constants."""
+    k = units.shape[1]
+    for s in range(k):
+        of_constants[0, s] += pull[s] * A1[s]
+        of_constants[1, s] += pull[s]
+    first, end = span(rows.starts, i, rows.length)
+    for entry in range(first, end):
+        x, j = units.dtype.type(value(rows.values, entry)), place(rows.indices, entry, first)
+        h, of_h = units[j], of_units[j]
+        if distinct:
+            for s in range(k):
+                of_h[s] += pull[s] * x * (A1[s] - h[s] * x)
+        else:
+            for s in range(k):
+                of_h[s] += pull[s] * x * (2 * A1[s])
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def set_outputs(distinct, rows, begin, stop, constants, units, weights, first, second, outputs):  # type: ignore[no-untyped-def]
+    """Set the features and the outputs of the rows ``begin`` to ``stop - 1``.
+
+    Parameters
+    ----------
+    distinct : bool
+        Whether products are of distinct features only.
+    rows : Lines
+    begin, stop : int
+    constants : ndarray of shape (2, k)
+    units : ndarray of shape (d, k)
+    weights : ndarray of shape (m, k)
+    first, second : ndarray of shape (b, k)
+        Set to <h, x> and to K(h, x).
+    outputs : ndarray of shape (m, b)
+        Set to the sums of K(h, x) times the weights.
+    """
+    for i in range(begin, stop):
+        A2 = second[i - begin]
+        _set_row(distinct, rows, i, constants, units, first[i - begin], A2)
+        for c in range(len(weights)):
+            total, v = A2[0] * 0, weights[c]
+            for s in range(len(A2)):
+                total += A2[s] * v[s]
+            outputs[c, i - begin] = total
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def add_gradients(  # type: ignore[no-untyped-def]
+    distinct, rows, begin, stop, units, weights, first, second, slopes, of_constants, of_units, of_weights
+):
+    """Add the gradients of a loss whose slopes are ``slopes`` (m, b), after ``set_outputs``.
+
+    ``of_units`` (d, k) and ``of_weights`` (m, k) are added to, and ``of_constants`` (2, k): the sums over the rows of
+    pull * <h, x>, and of pull.
+    """
+    pull = np.empty(units.shape[1], units.dtype)
+    for i in range(begin, stop):
+        _set_pull(slopes, i - begin, weights, pull)
+        _add_row(distinct, rows, i, units, first[i - begin], pull, of_constants, of_units)
+        A2 = second[i - begin]
+        for c in range(len(weights)):
+            g, of_v = slopes[c, i - begin], of_weights[c]
+            for s in range(len(A2)):
+                of_v[s] += g * A2[s]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def add_products(distinct, rows, begin, stop, constants, units, weights, slopes, of_constants, of_units):  # type: ignore[no-untyped-def]
+    """Do the part of the units alone, from the slopes (m, n) of all rows: nothing of the rows is kept."""
+    room = np.empty((3, units.shape[1]), units.dtype)
+    A1, A2, pull = room[0], room[1], room[2]
+    for i in range(begin, stop):
+        _set_row(distinct, rows, i, constants, units, A1, A2)
+        _set_pull(slopes, i, weights, pull)
+        _add_row(distinct, rows, i, units, A1, pull, of_constants, of_units)
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def add_forms(distinct, rows, begin, stop, constants, units, slopes, of_weights):  # type: ignore[no-untyped-def]
+    """Do the part of the weights alone: add sum_i G_ci K(h_s, x_i)."""
+    room = np.empty((2, units.shape[1]), units.dtype)
+    A1, A2 = room[0], room[1]
+    for i in range(begin, stop):
+        _set_row(distinct, rows, i, constants, units, A1, A2)
+        for c in range(len(slopes)):
+            g, of_v = slopes[c, i], of_weights[c]
+            for s in range(len(A2)):
+                of_v[s] += g * A2[s]
