@@ -82,9 +82,9 @@ class Descent:
             self._lines[id(design)] = arranged_lines(design, self.order)
         return self._lines[id(design)]
 
-    def sweeper(self, design: Design, begin: int = 0) -> Sweeper:
-        """Return the sweeps over the columns of a design from ``begin`` on."""
-        return Sweeper(self, design, begin)
+    def sweeper(self, design: Design) -> Sweeper:
+        """Return the sweeps over the columns of a design."""
+        return Sweeper(self, design)
 
     def room(self, shape: tuple[int, ...], copy: int = 0) -> np.ndarray:
         """Return an array to work in, the same one whenever the same shape is asked for."""
@@ -112,10 +112,10 @@ class Descent:
 class Sweeper:
     """Sweeps of a descent over the columns of a design, with threads where that pays."""
 
-    def __init__(self, descent: Descent, design: Design, begin: int) -> None:
+    def __init__(self, descent: Descent, design: Design) -> None:
         self.columns, self.rows = descent.lines(design)
-        self.begin, self.n_threads = begin, descent.n_threads
-        self._parts = column_parts(self.columns, begin, self.n_threads)
+        self.n_threads = descent.n_threads
+        self._parts = column_parts(self.columns, self.n_threads)
         self._losses = (
             descent.loss,
             descent.smoothness,
@@ -127,16 +127,17 @@ class Sweeper:
         self._slopes = descent._arranged_slopes
 
     def __call__(self, theta, omegas, values, P, scales, ridges) -> float:  # type: ignore[no-untyped-def]
-        """Sweep over the units P, at most as many as ``values`` (8, q, n) holds: see ``sweep_units``."""
+        """Sweep over the units P, at most as many as ``values`` (8, q, n) holds: see ``sweep_units``.
+
+        What P has more columns than the design belongs to 1-features.
+        """
         # Sparse columns gather samples, whose entries then lie side by side; full ones go through all in turn.
         shape = values.shape[2], values.shape[1] + 1
         state = self._room(shape[::-1]).T if self.columns.indices is None else self._room(shape)
         state[:, 0] = self._slopes
-        arguments = (theta, omegas, self.columns, self.rows, *self._losses, state, values, P, scales, ridges)
-        if self._parts is None:
-            slope = sweep_units(*arguments, self.begin)
-        else:
-            slope = parallel_sweep_units(*arguments, self._parts)
+        ones = P.shape[1] - self.columns.size
+        arguments = (theta, omegas, self.columns, self.rows, *self._losses, state, values, P, scales, ridges, ones)
+        slope = sweep_units(*arguments) if self._parts is None else parallel_sweep_units(*arguments, self._parts)
         self._slopes[:] = state[:, 0]
         return slope
 
@@ -145,7 +146,8 @@ class Sweeper:
         out[: features.shape[1], 0] = self._arrange(features).T
 
     def degrees(self, theta: tuple[float, ...], P: np.ndarray, out: np.ndarray) -> None:
-        """Set out (8, m - 1, n) to A^1, ..., A^{m-1} for at most eight units P."""
+        """Set out (8, m - 1, n) to A^1, ..., A^{m-1} for at most eight units P, without the part of 1-features."""
+        P = np.ascontiguousarray(P[:, P.shape[1] - self.columns.size :])
         if self.columns.indices is None:
             anova_degrees_of_columns(theta, self.columns, P, out)
         elif self._parts is None:

@@ -94,6 +94,11 @@ class Design(ABC):
         return row_lines(self.matrix())
 
     @property
+    def without_ones(self) -> Design:
+        """The design without the leading 1-features."""
+        return self
+
+    @property
     def sparse_rows(self) -> tuple[Lines, int] | None:
         """The stored rows, and the number of 1-features in front of them; None for dense data."""
         return None
@@ -254,6 +259,10 @@ class AugmentedDesign(Design):
     def matrix(self) -> Any:
         ones, X = np.ones((self.shape[0], self.ones)), self.base.matrix()
         return sparse.hstack([ones, X], format="csr") if sparse.issparse(X) else np.hstack([ones, X])
+
+    @property
+    def without_ones(self) -> Design:
+        return self.base.without_ones
 
     @property
     def sparse_rows(self) -> tuple[Lines, int] | None:

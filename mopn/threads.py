@@ -23,15 +23,15 @@ _ENTRIES_A_THREAD = 10_000
 _SMALLEST_BLOCK = 64
 
 
-def column_parts(columns: Lines, begin: int, n_threads: int) -> np.ndarray | None:
-    """Cut the columns from ``begin`` on into groups that have no row in common, and each into a run a thread.
+def column_parts(columns: Lines, n_threads: int) -> np.ndarray | None:
+    """Cut the columns into groups that have no row in common, and each into a run a thread.
 
     Return the first columns of the runs, and the ends of the groups (groups, n_threads + 1); the runs of a group have
     about equally many entries. Return None if threads do not pay.
     """
     if n_threads == 1 or columns.starts is None:
         return None
-    groups = np.unique(np.maximum(disjoint_groups(columns), begin))
+    groups = disjoint_groups(columns)
     entries = columns.starts.astype(np.int64)
     sizes = np.diff(entries[groups])
     if sizes.sum() < _ENTRIES_A_THREAD * n_threads * len(sizes):
@@ -51,7 +51,7 @@ def arrangement(designs: Iterable[Lines], n_threads: int) -> np.ndarray | None:
     designs = list(designs)
     if any(columns.indices is None for columns in designs):
         return None
-    parts = [(columns, column_parts(columns, 0, n_threads)) for columns in designs]
+    parts = [(columns, column_parts(columns, n_threads)) for columns in designs]
     groups = [(columns, cuts) for columns, all_cuts in parts if all_cuts is not None for cuts in all_cuts]
     if not groups:
         return None

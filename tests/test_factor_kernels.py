@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from mopn.compiled import kernels as compiled
-from mopn.compiled.sweeps import sweep
+from mopn.compiled.sweeps import cancellation_limit, sweep
 from mopn.designs import make_design
 from mopn.factor_kernels import AllSubsets, Anova, Homogeneous, make_factor_kernel
 
@@ -230,6 +230,7 @@ def test_the_derivatives_of_coordinate_descent_keep_their_digits(seed, degree, l
         state = np.concatenate([[1.0], degrees[0, :, 0]])[None]
         # The slope of the loss is 1, and there is no penalty: what is returned is the derivative.
         losses = (0, 1.0, np.zeros(1), np.zeros(1), None)
-        found = sweep(theta, None, columns, rows, *losses, state, p.copy(), 1.0, 0.0, j, j + 1)
+        limit = cancellation_limit(theta, rows, p)
+        found = sweep(theta, None, columns, rows, *losses, state, p.copy(), 1.0, 0.0, limit, j, j + 1)
         exact, scale = (derivative("anova", f(p), f(x), degree, np.eye(degree)[-1], j) for f in (np.array, np.abs))
         assert abs(Fraction(found) - abs(exact)) <= Fraction(RTOL) * scale

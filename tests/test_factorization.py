@@ -289,7 +289,7 @@ def test_samples_of_one_thread_lie_together():
     order = arrangement([design.column_lines], 2)
     columns, rows = arranged_lines(design, order)
     np.testing.assert_array_equal(rows.indices.reshape(len(order), -1), X[order].indices.reshape(len(order), -1))
-    parts = column_parts(columns, 0, 2)
+    parts = column_parts(columns, 2)
     for group, cuts in enumerate(parts):
         of_second = np.unique(columns.indices[columns.starts[cuts[1]] : columns.starts[cuts[2]]])
         changes = np.count_nonzero(np.diff(np.isin(np.arange(len(order)), of_second)))

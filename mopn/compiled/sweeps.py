@@ -13,18 +13,24 @@ w_i l'(y_i, o_i), then what h is made of.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import njit, prange, types
+from numba.extending import overload
+from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from mopn.compiled.lines import Lines, place, span, value
 from mopn.compiled.losses import SQUARED, derivative
 
-__all__ = ["parallel_sweep_units", "sweep", "sweep_units"]
+__all__ = ["cancellation_limit", "parallel_sweep_units", "sweep", "sweep_units"]
 
 _FAST = {"contract", "nsz"}
-# A column whose sums lose this factor to cancellation is computed anew from its rows.
-_CANCELLATION = 1e3
+# A column whose sums lose this factor to cancellation, beyond what the signs of a row's products do anyway, is computed
+# anew from its rows. That of the signs is taken from so many rows.
+_CANCELLATION, _SAMPLED = 1e3, 16
 # Likewise a factor of the all-subsets kernel smaller than this.
 _SMALL_FACTOR = 1e-3
+# A coordinate that matters less than this to the objective becomes 0: units that vanish would become denormal numbers,
+# which take a hundred times as long.
+_NEGLIGIBLE = 1e-60
 
 
 @njit(cache=True)
@@ -32,6 +38,15 @@ def _weight(weights, i):  # type: ignore[no-untyped-def]
     if weights is None:
         return 1.0
     return weights[i]
+
+
+@njit(cache=True)
+def _step(p, slope, curvature):  # type: ignore[no-untyped-def]
+    """Return the step to the minimum of the quadratic bound."""
+    if curvature <= 0.0:
+        return 0.0
+    step = slope / curvature
+    return p if curvature * (p - step) ** 2 <= _NEGLIGIBLE else step
 
 
 @njit(cache=True, fastmath=_FAST)
@@ -96,7 +111,7 @@ _full_sums = njit(cache=True, fastmath=_FAST | {"reassoc"})(_sums)
 
 @njit(cache=True, fastmath=_FAST)
 def sweep(  # type: ignore[no-untyped-def]
-    theta, omega, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, begin, stop
+    theta, omega, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, limit, begin, stop
 ):
     """Minimise along the coordinates p_begin, ..., p_{stop-1} in turn; return the largest modulus of their derivatives.
 
@@ -123,6 +138,8 @@ def sweep(  # type: ignore[no-untyped-def]
         What K is multiplied with in the outputs.
     ridge : float
         The objective's penalty is ``ridge / 2 * p_j^2``.
+    limit : float
+        See ``cancellation_limit``.
     begin, stop : int
     """
     largest = 0.0
@@ -133,7 +150,7 @@ def sweep(  # type: ignore[no-untyped-def]
             g, c, sizes = _full_sums(theta, omega, columns, state, weights, old, j)
         else:
             g, c, sizes = _sparse_sums(theta, omega, columns, state, weights, old, j)
-        if sizes > _CANCELLATION * _CANCELLATION * c:
+        if sizes > limit * limit * c:
             slope = _coordinate_from_rows(
                 theta, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, j
             )
@@ -141,7 +158,7 @@ def sweep(  # type: ignore[no-untyped-def]
             continue
         slope, curvature = scale * g + ridge * old, smoothness * scale * scale * c + ridge
         largest = max(largest, abs(slope))
-        step = slope / curvature if curvature > 0.0 else 0.0
+        step = _step(old, slope, curvature)
         p[j] = old - step
         if loss == SQUARED:
             for entry in range(first, end):
@@ -153,6 +170,34 @@ def sweep(  # type: ignore[no-untyped-def]
                 outputs[i] += scale * _move(theta, omega, state, i, x, old, j, step)
                 state[i, 0] = _weight(weights, i) * derivative(loss, y[i], outputs[i])
     return largest
+
+
+@njit(cache=True)
+def cancellation_limit(theta, rows, p):  # type: ignore[no-untyped-def]
+    """Return the largest ratio of sum_t |theta_t| A^{t-1}, as it is computed, to sum_t theta_t A^{t-1} that may pass.
+
+    Where the products of a row cancel by their signs, A^t itself is known to its rounding errors only, which are
+    relative to A^t(|p|, |x|): nothing is gained by computing it anew. What matters is how much the part that is
+    subtracted exceeds that.
+    """
+    moduli, signed = 0.0, 0.0
+    A, B = np.zeros(len(theta)), np.zeros(len(theta))
+    for row in range(0, rows.size, max(1, rows.size // _SAMPLED)):
+        first, end = span(rows.starts, row, rows.length)
+        A[:], B[:] = 0.0, 0.0
+        A[0], B[0] = 1.0, 1.0
+        for entry in range(first, end):
+            rho = p[place(rows.indices, entry, first)] * value(rows.values, entry)
+            for t in range(len(A) - 1, 0, -1):
+                A[t] += rho * A[t - 1]
+                B[t] += abs(rho) * B[t - 1]
+        a, b = 0.0, 0.0
+        for t in range(len(A)):
+            a += theta[t] * A[t]
+            b += abs(theta[t]) * B[t]
+        signed += a * a
+        moduli += b * b
+    return _CANCELLATION * np.sqrt(moduli / signed) if signed > 0.0 else _CANCELLATION
 
 
 @njit(cache=True)
@@ -200,7 +245,7 @@ def _coordinate_from_rows(  # type: ignore[no-untyped-def]
         g += state[i, 0] * h
         c += _weight(weights, i) * h * h
     slope, curvature = scale * g + ridge * p[j], smoothness * scale * scale * c + ridge
-    step = slope / curvature if curvature > 0.0 else 0.0
+    step = _step(p[j], slope, curvature)
     p[j] -= step
     for entry in range(first, end):
         i, x, e = place(columns.indices, entry, first), value(columns.values, entry), E[np.int64(entry - first)]
@@ -218,14 +263,96 @@ def _coordinate_from_rows(  # type: ignore[no-untyped-def]
     return slope
 
 
+# -- 1-features --------------------------------------------------------------------------------------------------------
+#
+# A^t([gamma, p], [1, x]) = sum_u D^{t-u} A^u(p, x), where D^0, D^1, ... are the elementary symmetric polynomials of the
+# entries gamma of p that belong to 1-features. So these make coefficients of lower degrees; and the derivative with
+# respect to one of them is a sum of the A^u(p, x), with the coefficients that the others make: nothing to subtract.
+
+
+@njit(cache=True)
+def _symmetric(gamma, without):  # type: ignore[no-untyped-def]
+    """Return D^0, D^1, ... of the entries of gamma but for one; of all if ``without`` is -1."""
+    D = np.zeros(len(gamma) + 1)
+    D[0] = 1.0
+    for g in range(len(gamma)):
+        if g != without:
+            for t in range(len(gamma), 0, -1):
+                D[t] += gamma[g] * D[t - 1]
+    return D
+
+
+@njit(cache=True)
+def _lower_degrees(theta, D):  # type: ignore[no-untyped-def]
+    """Return sum_{t >= u} theta_t D^{t-u} for u = 1, ..., m.
+
+    Of all 1-features, that is the coefficient of A^u; of all but one, in the derivative by that one, of A^{u-1}.
+    """
+    coefficients = np.zeros(len(theta))
+    for u in range(1, len(theta) + 1):
+        for t in range(u, min(u + len(D), len(theta) + 1)):
+            coefficients[u - 1] += theta[t - 1] * D[t - u]
+    return coefficients
+
+
+def _alike(theta, coefficients):  # type: ignore[no-untyped-def]
+    """Return the coefficients as a tuple if theta is one, whose loops are unrolled, and None if theta is."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(_alike)
+def _alike_of_types(theta, coefficients):  # type: ignore[no-untyped-def]
+    if isinstance(theta, types.BaseTuple):
+        length = len(theta)
+        return lambda theta, coefficients: to_fixed_tuple(coefficients, length)
+    if isinstance(theta, types.NoneType):
+        return lambda theta, coefficients: None
+    return lambda theta, coefficients: coefficients
+
+
+@njit(cache=True, fastmath=_FAST)
+def _sweep_ones(  # type: ignore[no-untyped-def]
+    theta, loss, smoothness, y, outputs, weights, state, gamma, scale, ridge
+):
+    """Do what ``sweep`` does, with the entries gamma of 1-features."""
+    largest = 0.0
+    for g in range(len(gamma)):
+        kappa = _lower_degrees(theta, _symmetric(gamma, g))
+        slope, curvature = 0.0, 0.0
+        for i in range(len(state)):
+            h = kappa[0]
+            for u in range(1, len(kappa)):
+                h += kappa[u] * state[i, u]
+            slope += state[i, 0] * h
+            curvature += _weight(weights, i) * h * h
+        slope, curvature = scale * slope + ridge * gamma[g], smoothness * scale * scale * curvature + ridge
+        largest = max(largest, abs(slope))
+        step = _step(gamma[g], slope, curvature)
+        gamma[g] -= step
+        for i in range(len(state)):
+            h = kappa[0]
+            for u in range(1, len(kappa)):
+                h += kappa[u] * state[i, u]
+            if loss == SQUARED:
+                state[i, 0] -= _weight(weights, i) * scale * step * h
+            else:
+                outputs[i] -= scale * step * h
+                state[i, 0] = _weight(weights, i) * derivative(loss, y[i], outputs[i])
+    return largest
+
+
+# -- all units ---------------------------------------------------------------------------------------------------------
+
+
 @njit(cache=True)
 def sweep_units(  # type: ignore[no-untyped-def]
-    theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, begin
+    theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, ones
 ):
     """Sweep over one unit after the other; return the largest modulus of the derivatives.
 
-    ``values[s]`` (q, n) is what the state of unit s starts from, beside the slopes. ``P`` (k, d), ``scales`` (k,),
-    ``ridges`` (k,) and ``omegas`` (k, d) or None have a row a unit; the others are as in ``sweep``.
+    ``values[s]`` (q, n) is what the state of unit s starts from, beside the slopes. ``P`` (k, ones + d), ``scales``
+    (k,), ``ridges`` (k,) and ``omegas`` (k, d) or None have a row a unit; P begins with the entries of 1-features,
+    which only ANOVA has and which are no columns. The others are as in ``sweep``.
     """
     largest = 0.0
     for s in range(len(P)):
@@ -234,19 +361,25 @@ def sweep_units(  # type: ignore[no-untyped-def]
         for t in range(values.shape[1]):
             for i in range(len(state)):
                 state[i, t + 1] = values[s, t, i]
-        data = (loss, smoothness, y, outputs, weights, state, P[s], scales[s], ridges[s], begin, columns.size)
-        # The branch that is not taken is no part of the machine code.
-        if omegas is None:
-            slope = sweep(theta, None, columns, rows, *data)
+        losses, gamma, p = (loss, smoothness, y, outputs, weights, state), P[s, :ones], P[s, ones:]
+        last = (0, columns.size)
+        # The branches that are not taken are no part of the machine code.
+        if theta is not None:
+            largest = max(largest, _sweep_ones(theta, *losses, gamma, scales[s], ridges[s]))
+            unrolled = _alike(theta, _lower_degrees(theta, _symmetric(gamma, -1)))
+            limit = cancellation_limit(unrolled, rows, p)
+            slope = sweep(unrolled, None, columns, rows, *losses, p, scales[s], ridges[s], limit, *last)
+        elif omegas is None:
+            slope = sweep(None, None, columns, rows, *losses, p, scales[s], ridges[s], _CANCELLATION, *last)
         else:
-            slope = sweep(theta, omegas[s], columns, rows, *data)
+            slope = sweep(None, omegas[s], columns, rows, *losses, p, scales[s], ridges[s], _CANCELLATION, *last)
         largest = max(largest, slope)
     return largest
 
 
 @njit(cache=True, parallel=True)
 def parallel_sweep_units(  # type: ignore[no-untyped-def]
-    theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, parts
+    theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, ones, parts
 ):
     """Do the same with threads: the iterates are the same to the last bit.
 
@@ -257,7 +390,7 @@ def parallel_sweep_units(  # type: ignore[no-untyped-def]
     c_starts, c_indices, c_values, d, n = columns.starts, columns.indices, columns.values, columns.size, columns.length
     r_starts, r_indices, r_values = rows.starts, rows.indices, rows.values
     groups, threads = parts.shape[0], parts.shape[1] - 1
-    largest = np.zeros((groups, threads))
+    largest, of_ones = np.zeros((groups, threads)), 0.0
     for s in range(len(P)):
         if scales[s] == 0.0:
             continue
@@ -265,15 +398,23 @@ def parallel_sweep_units(  # type: ignore[no-untyped-def]
             for t in range(values.shape[1]):
                 for i in range(thread * n // threads, (thread + 1) * n // threads):
                     state[i, t + 1] = values[s, t, i]
+        coefficients, limit = np.empty(0), _CANCELLATION
+        if theta is not None:
+            losses = (loss, smoothness, y, outputs, weights, state)
+            of_ones = max(of_ones, _sweep_ones(theta, *losses, P[s, :ones], scales[s], ridges[s]))
+            coefficients = _lower_degrees(theta, _symmetric(P[s, :ones], -1))
+            limit = cancellation_limit(coefficients, rows, P[s, ones:])
         for group in range(groups):
             for thread in prange(threads):
                 begin, stop = parts[group, thread], parts[group, thread + 1]
-                data = (loss, smoothness, y, outputs, weights, state, P[s], scales[s], ridges[s], begin, stop)
+                losses = (loss, smoothness, y, outputs, weights, state)
+                data = (*losses, P[s, ones:], scales[s], ridges[s], limit, begin, stop)
+                unrolled = _alike(theta, coefficients)
                 columns_ = Lines(c_starts, c_indices, c_values, d, n)
                 rows_ = Lines(r_starts, r_indices, r_values, n, d)
                 if omegas is None:
-                    slope = sweep(theta, None, columns_, rows_, *data)
+                    part = sweep(unrolled, None, columns_, rows_, *data)
                 else:
-                    slope = sweep(theta, omegas[s], columns_, rows_, *data)
-                largest[group, thread] = max(largest[group, thread], slope)
-    return largest.max()
+                    part = sweep(unrolled, omegas[s], columns_, rows_, *data)
+                largest[group, thread] = max(largest[group, thread], part)
+    return max(largest.max(), of_ones)

@@ -137,7 +137,7 @@ class FactorizationProblem(SingleOutputProblem):
         self.lams = self._make_lams(lams, random_state)
         ridge = 2.0 * self.beta * np.abs(self.lams) if penalty == "weighted" else np.full(len(self.lams), self.beta)
         self.fit_linear, self.fit_intercept = bool(fit_linear), bool(fit_intercept)
-        terms = affine_terms(self.design, self.dummies, self.alpha, linear=fit_linear, intercept=fit_intercept)
+        terms = affine_terms(self.design, self.alpha, linear=fit_linear, intercept=fit_intercept)
         self.kernel_terms = self._make_kernel_terms(kernel, theta, ridge, check_strength(init_scale, "init_scale"))
         super().__init__(fit, [*terms, *self.kernel_terms], random_state)
 

@@ -112,7 +112,7 @@ class LiftedProblem(SingleOutputProblem):
             raise ValueError(f"all parts of X must have the same number of rows, got {[z.shape for z in designs]}")
         self.design = designs[0]
         fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
-        terms = affine_terms(self.design, self.dummies, self.alpha, linear=fit_linear, intercept=fit_intercept)
+        terms = affine_terms(self.design, self.alpha, linear=fit_linear, intercept=fit_intercept)
         factors = designs if self.several else designs * self.degree
         scale = check_strength(init_scale, "init_scale")
         terms.append(ProductTerm(factors, self.rank, self.beta, kernel == "anova", scale))

@@ -191,10 +191,10 @@ def check_single_output_loss(loss: str | Loss) -> Loss:
     return loss
 
 
-def affine_terms(design: Design, dummies: int, alpha: float, *, linear: bool, intercept: bool) -> list[Term]:
+def affine_terms(design: Design, alpha: float, *, linear: bool, intercept: bool) -> list[Term]:
     """Return the terms b and <w, x>, where they are fitted."""
     terms: list[Term] = [Intercept(design.shape[0])] if intercept else []
-    return [*terms, Linear(design, dummies, alpha)] if linear else terms
+    return [*terms, Linear(design, alpha)] if linear else terms
 
 
 def present_rows(parts: Sequence[Any], y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:

@@ -42,7 +42,7 @@ class KernelTerm(Term):
     def __init__(
         self, design: Design, kernel: FactorKernel, lams: np.ndarray, ridge: np.ndarray, scale: float, name: str = "P"
     ) -> None:
-        super().__init__({name: (len(lams), design.shape[1])}, (design,))
+        super().__init__({name: (len(lams), design.shape[1])}, (design.without_ones,))
         self.design, self.kernel, self.scale, self.name = design, kernel, scale, name
         self.lams, self.ridge = lams, ridge
         self.multiconvex = kernel.multilinear
@@ -70,7 +70,8 @@ class KernelTerm(Term):
 
     def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
         """Yield an update for every eight units."""
-        sweep = descent.sweeper(self.design)
+        (design,) = self.designs
+        sweep = descent.sweeper(design)
         anova = isinstance(self.kernel, Anova)
         P, columns = at[self.name], len(self.kernel.theta) if anova else 2
         values = descent.room((compiled.WIDTH, columns - 1, self.design.shape[0]))

@@ -47,38 +47,25 @@ class Intercept(Term):
 
 
 class Linear(Term):
-    """<w, x> with the penalty ``alpha / 2 * ||w||^2``.
+    """<w, x> with the penalty ``alpha / 2 * ||w||^2``; 1-features of the design have no weight."""
 
-    The design may begin with ``dummies`` 1-features, which have no weight.
-    """
-
-    def __init__(self, design: Design, dummies: int, alpha: float) -> None:
-        super().__init__({"w": (design.shape[1] - dummies,)}, (design,))
-        self.design, self.dummies, self.alpha = design, dummies, alpha
+    def __init__(self, design: Design, alpha: float) -> None:
+        self.design, self.alpha = design.without_ones, alpha
+        super().__init__({"w": (self.design.shape[1],)}, (self.design,))
 
     def start(self, rng: np.random.Generator) -> Parameters:
         return {"w": np.zeros(self.shapes["w"])}
 
     def outputs(self, at: Parameters) -> np.ndarray:
-        return self.design.project(self._padded(at["w"])[None])[:, 0]
+        return self.design.project(at["w"][None])[:, 0]
 
     def penalty(self, at: Parameters) -> float:
         return 0.5 * self.alpha * float(np.einsum("j,j->", at["w"], at["w"]))
 
     def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
-        return {"w": self.design.adjoint(slopes[:, None])[0, self.dummies :] + self.alpha * at["w"]}
+        return {"w": self.design.adjoint(slopes[:, None])[0] + self.alpha * at["w"]}
 
     def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
-        sweep = descent.sweeper(self.design, begin=self.dummies)
+        sweep = descent.sweeper(self.design)
         nothing, scale, ridge = np.empty((1, 0, self.design.shape[0])), np.ones(1), np.array([self.alpha])
-
-        def update() -> float:
-            w = self._padded(at["w"])
-            slope = sweep((1.0,), None, nothing, w[None], scale, ridge)
-            at["w"][:] = w[self.dummies :]
-            return slope
-
-        yield update
-
-    def _padded(self, w: np.ndarray) -> np.ndarray:
-        return np.concatenate([np.zeros(self.dummies), w])
+        yield lambda: sweep((1.0,), None, nothing, at["w"][None], scale, ridge)
