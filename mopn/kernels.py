@@ -15,6 +15,7 @@ import numpy as np
 from mopn.designs import Design
 from mopn.solvers.sphere import DenseStack, power_of_two
 from mopn.solvers.sphere.bounds import eigen_error
+from mopn.sparse_rows import SparseRows
 
 __all__ = ["KERNELS", "GradientForms", "Kernel", "get_kernel"]
 
@@ -35,10 +36,13 @@ class Kernel(ABC):
     ones : int
         How many 1-features give the model its linear and constant terms: ``anova`` uses distinct features only, so
         one gives a linear term but no constant.
+    distinct : bool
+        Whether a feature is multiplied with others only.
     """
 
     name: str
     ones: int
+    distinct: bool
 
     def features(self, design: Design, H: np.ndarray) -> np.ndarray:
         """Return K(h_r, x_i), shape (n, k), for H (k, d)."""
@@ -72,7 +76,7 @@ class Kernel(ABC):
 class Homogeneous(Kernel):
     """K(h, x) = <h, x>^2."""
 
-    name, ones = "homogeneous", 1
+    name, ones, distinct = "homogeneous", 1, False
 
     def features_of(self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return np.multiply(P, P, out=out)
@@ -90,7 +94,7 @@ class Homogeneous(Kernel):
 class Anova(Kernel):
     """K(h, x) = sum_{i<j} h_i x_i h_j x_j = (<h, x>^2 - <h * h, x * x>) / 2."""
 
-    name, ones = "anova", 2
+    name, ones, distinct = "anova", 2, True
 
     def features_of(self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         features = np.multiply(P, P, out=out)
@@ -132,13 +136,20 @@ class GradientForms:
     def __init__(self, kernel: Kernel, design: Design, G: np.ndarray) -> None:
         self.kernel, self.design, self.G = kernel, design, G
         self.shape = G.shape[1], design.shape[1]
+        self._rows = None
+        if design.sparse_rows is not None:
+            self._rows, self._by_output = SparseRows(design, distinct=kernel.distinct), np.ascontiguousarray(G.T)
 
     def forms(self, H: np.ndarray) -> np.ndarray:
         """Return q (k, m), the values h_r' Gamma_c h_r for the rows of H (k, d)."""
+        if self._rows is not None:
+            return self._rows.forms(self._by_output, H)
         return self.kernel.features(self.design, H).T @ self.G
 
     def products(self, W: np.ndarray, H: np.ndarray) -> np.ndarray:
         """Return (k, d), whose row r is (sum_c W_rc Gamma_c) h_r."""
+        if self._rows is not None:
+            return self._rows.products(self._by_output, W, H)
         return self.kernel.products(self.design, self.G @ W.T, H)
 
     def scaled(self) -> tuple[GradientForms, float]:

@@ -42,6 +42,8 @@ _MIN_LOOKS = 10
 _DEFAULT_FOR_TWO = 1e-4
 # Many starts end in the same few maxima: all are refined to the rough tolerance, so many of them to the oracle's own.
 _ROUGH, _REFINED = 1e-3, 8
+# Without matrices, values err by this part of what the bound may; and steps that gain little more than that are few.
+_FINER, _STEPS = 0.01, 100
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class Atoms:
         Whether the best value and the bound meet (to 1e-6, relative): the unit is proven optimal.
     work : int
         What the proof took: nodes of branch and bound, or decompositions of the sums of squares; 0 for other bounds.
+    final : bool
+        Whether the method has no tighter bound, whatever precision is asked for.
     """
 
     basis: np.ndarray
@@ -67,6 +71,7 @@ class Atoms:
     bound: float
     certified: bool
     work: int = 0
+    final: bool = False
 
 
 class _Proof(NamedTuple):
@@ -110,9 +115,11 @@ class BasisOracle:
         stack, scale = self._prepare(gammas).scaled()
         default = _DEFAULT_FOR_TWO if self.norm.exponent == 2 else 0.0
         precision = max(self.tol, default if precision is None else min(precision, 1.0))
-        H, values, bound, work = self._maximise(stack, self._resolve(stack), precision, patience)
+        method = self._resolve(stack)
+        H, values, bound, work = self._maximise(stack, method, precision, patience)
         H, values = _distinct(H, values)
-        return Atoms(H, values * scale, bound * scale, bool(bound <= values[0] * (1.0 + _MEET)), work)
+        certified = bool(bound <= values[0] * (1.0 + _MEET))
+        return Atoms(H, values * scale, bound * scale, certified, work, method != "exact")
 
     def _maximise(
         self, stack: Any, method: str, precision: float, patience: float
@@ -123,24 +130,34 @@ class BasisOracle:
             h, bound = enumerate_signs(stack)
             return h[None], np.linalg.norm(stack.forms(h[None]), p, axis=1), bound, 0
         bound = stack.bound(p)
-        H = self._starts(stack, method)
+        tol = self._tolerance(stack, method, precision, patience)
+        H = self._starts(stack, method, tol)
         values = np.linalg.norm(stack.forms(H), p, axis=1)
         if method in ("refine", "exact") and not (p == math.inf or stack.shape[0] == 1):
-            H, values = self._refine(stack, H, values)
+            H, values = self._refine(stack, H, values, tol)
         if method != "exact" or bound <= values.max() * (1.0 + precision):
             return H, values, bound, 0
         proof = self._prove(stack, H, values, precision, patience)
         H = np.vstack([H, proof.H])
         return H, np.linalg.norm(stack.forms(H), p, axis=1), min(bound, proof.bound), proof.work
 
-    def _refine(self, stack: Any, starts: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Refine all starts roughly, and the best distinct ones to the end; keep the starts.
+    def _tolerance(self, stack: Any, method: str, precision: float, patience: float) -> float:
+        """Return how exact values are to be: without matrices, where steps are dear, as little as will do."""
+        if isinstance(stack, DenseStack):
+            return self.tol
+        # Where nothing is proven, rounds of a fit want units alone.
+        precision = precision if method == "exact" or patience > 0 else 1.0
+        return max(self.tol, min(_ROUGH, _FINER * precision))
+
+    def _refine(self, stack: Any, starts: np.ndarray, values: np.ndarray, tol: float) -> tuple[np.ndarray, np.ndarray]:
+        """Refine all starts roughly, and the best distinct ones to ``tol``; keep the starts.
 
         Many starts may end in the same few maxima, and what a fit adds beside those should differ.
         """
         p = self.norm.exponent
-        H, rough = _distinct(*refine(stack, starts, p, tol=max(_ROUGH, self.tol)))
-        best, best_values = refine(stack, H[:_REFINED], p, tol=self.tol)
+        steps = _STEPS if isinstance(stack, DenseStack) else min(_STEPS, int(_FINER / tol))
+        H, rough = _distinct(*refine(stack, starts, p, tol=max(_ROUGH, tol), max_iter=steps))
+        best, best_values = refine(stack, H[:_REFINED], p, tol=tol, max_iter=steps)
         return np.vstack([best, H[_REFINED:], starts]), np.concatenate([best_values, rough[_REFINED:], values])
 
     def _prove(self, stack: Any, H: np.ndarray, values: np.ndarray, precision: float, patience: float) -> _Proof:
@@ -189,16 +206,16 @@ class BasisOracle:
         few_signs = self.norm.exponent == 1 and 2.0**m * d**3 <= _AUTO_WORK
         return "exact" if d <= _AUTO_EXACT or few_signs else "refine"
 
-    def _starts(self, stack: Any, method: str) -> np.ndarray:
+    def _starts(self, stack: Any, method: str, tol: float) -> np.ndarray:
         """Return start vectors (k, d): the dominant eigenvectors of the Gamma_c, and more where they are refined."""
         p = self.norm.exponent
         if p == math.inf or stack.shape[0] == 1 or method in ("power", "eigh"):
-            return dominant_starts(stack, self.tol)
+            return dominant_starts(stack, tol)
         if isinstance(stack, DenseStack):
-            starts = [extreme_starts(stack), gram_starts(stack, p)]
+            starts = [extreme_starts(stack), gram_starts(stack, p, tol)]
             # For p = 2 those are nearly always enough; the maxima of sum_c |q_c| are many and sharp.
             return np.vstack([*starts, random_starts(stack)] if p == 1 else starts)
-        return np.vstack([dominant_starts(stack, self.tol), gram_starts(stack, p)])
+        return np.vstack([dominant_starts(stack, tol), gram_starts(stack, p, tol)])
 
 
 def basis_oracle(

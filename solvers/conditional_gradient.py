@@ -351,7 +351,8 @@ class _Selector:
             atoms = replace(atoms, bound=min(atoms.bound, proof.bound)) if self.limited else proof
             self.estimate = gap(atoms.values[0])
             return _Selection(atoms, self.estimate, self.estimate <= tol)
-        if self.estimate <= _OVERDUE * self.tight and gap(atoms.bound) > 2.0 * self.estimate:
+        wide = gap(atoms.bound) > 2.0 * self.estimate
+        if self.estimate <= _OVERDUE * self.tight and wide and not atoms.final:
             atoms = self._tightened(residual, atoms)
         return _Selection(atoms, self.estimate, False)
 

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import mopn
+from mopn import sparse_rows
 from mopn.datafit import DataFit
 from mopn.designs import make_design
 from mopn.kernels import KERNELS
@@ -56,11 +57,12 @@ def test_value_and_gradients(monkeypatch, rows, kernel, storage):
     monkeypatch.setattr(two_layers, "_BLOCK_ENTRIES", rows * (K + M))
     monkeypatch.setattr(two_layers, "_ROWS_PER_INPUT", 0)
     monkeypatch.setattr(two_layers, "_SPARSE_BLOCK", rows)
-    monkeypatch.setattr(two_layers, "_SLICE", 2 * rows)
+    monkeypatch.setattr(sparse_rows, "_ROWS_PER_INPUT", 0)
+    monkeypatch.setattr(sparse_rows, "_SLICE", 2 * rows)
     both = layers(kernel, storage)
     if isinstance(both, SparseLayers):
-        assert len(both.slices) == min(max(1, N // (2 * rows)), 8)
-        assert [stop for blocks in both.slices for _, stop, _ in blocks][-1] == N
+        assert len(both.rows.slices) == min(max(1, N // (2 * rows)), 8)
+        assert sum(stop - begin for begin, stop in both.fits) == N
     else:
         assert len(both.blocks) == -(-N // rows)
     found, gradient_H, gradient_V = both.value_gradient(H, V)
@@ -90,8 +92,8 @@ def test_sparse_and_dense_rows(kernel, ones, binary):
 
 
 def test_threads_do_not_change_sparse_gradients(monkeypatch):
-    monkeypatch.setattr(two_layers, "_SLICE", 5)
-    monkeypatch.setattr(two_layers, "_ROWS_PER_INPUT", 0)
+    monkeypatch.setattr(sparse_rows, "_SLICE", 5)
+    monkeypatch.setattr(sparse_rows, "_ROWS_PER_INPUT", 0)
     found = []
     for threads in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)

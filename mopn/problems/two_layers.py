@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from mopn.datafit import DataFit
 from mopn.designs import Design
 from mopn.kernels import Kernel
 from mopn.network import layer_outputs
-from mopn.workers import map_in_threads
+from mopn.sparse_rows import SparseRows, Units, padded
 
 __all__ = ["DenseLayers", "SparseLayers", "TwoLayers", "two_layers"]
 
@@ -22,8 +21,8 @@ __all__ = ["DenseLayers", "SparseLayers", "TwoLayers", "two_layers"]
 _BLOCK_ENTRIES = 1 << 18
 # Rows of a block per input: the sums over a block, (k, d), are small beside the block.
 _ROWS_PER_INPUT = 4
-# Sparse rows of a block, and of a slice at least; slices share the threads, and there are at most so many.
-_SPARSE_BLOCK, _SLICE, _SLICES = 2048, 8192, 8
+# Sparse rows of a block.
+_SPARSE_BLOCK = 2048
 
 
 class TwoLayers(ABC):
@@ -74,98 +73,74 @@ class DenseLayers(TwoLayers):
         return layer_outputs(features, V).astype(np.float64, copy=False)
 
 
-class _Layers(NamedTuple):
-    """Both layers as compiled loops take them: units of the 1-features (q, k') and of the others (d, k'), weights."""
-
-    ones: np.ndarray
-    units: np.ndarray
-    weights: np.ndarray
-
-    @classmethod
-    def of(cls, H: np.ndarray, V: np.ndarray, n_ones: int, dtype: type) -> _Layers:
-        """Lay them out, filled up with zeros."""
-        from mopn.compiled.degree_two import WIDTH
-
-        (k, d), m = H.shape, V.shape[1]
-        padded = -(-k // WIDTH) * WIDTH
-        units, weights = np.zeros((d, padded), dtype), np.zeros((m, padded), dtype)
-        units[:, :k], weights[:, :k] = H.T, V.T
-        return cls(units[:n_ones], units[n_ones:], weights)
-
-    @property
-    def constants(self) -> np.ndarray:
-        """A^1 and A^2 of the 1-features, (2, k')."""
-        first = self.ones.sum(axis=0)
-        return np.stack([first, 0.5 * (first**2 - (self.ones**2).sum(axis=0))])
-
-
 class SparseLayers(TwoLayers):
-    """By compiled loops over the stored entries, in slices of the rows that share the threads.
-
-    The slices, and so the results, do not depend on the number of threads.
-    """
+    """By compiled loops over the stored entries, a slice of the rows a thread."""
 
     def __init__(self, design: Design, kernel: Kernel, fit: DataFit, n_units: int, *, single: bool) -> None:
-        assert design.sparse_rows is not None
-        self.rows, self.n_ones = design.sparse_rows
-        self.distinct, self.dtype = kernel.name == "anova", np.float32 if single else np.float64
-        n, d = design.shape
-        count = min(max(1, n // max(_SLICE, _ROWS_PER_INPUT * d)), _SLICES)
-        self.slices = []
-        for start, end in pairwise(n * part // count for part in range(count + 1)):
-            blocks = [(first, min(first + _SPARSE_BLOCK, end)) for first in range(start, end, _SPARSE_BLOCK)]
-            self.slices.append([(*block, fit.rows(slice(*block))) for block in blocks])
+        self.rows, self.dtype = SparseRows(design, distinct=kernel.distinct), np.float32 if single else np.float64
+        self.fits = {
+            (first, min(first + _SPARSE_BLOCK, end)): fit.rows(slice(first, min(first + _SPARSE_BLOCK, end)))
+            for start, end in self.rows.slices
+            for first in range(start, end, _SPARSE_BLOCK)
+        }
 
     def value(self, H: np.ndarray, V: np.ndarray) -> float:
-        layers = _Layers.of(H, V, self.n_ones, self.dtype)
-        return sum(map_in_threads(partial(self._value, layers), self.slices))
+        units, weights = self.rows.units(H, self.dtype), padded(V.T, self.dtype)
+
+        def of_slice(begin: int, stop: int) -> float:
+            return sum(block.fit.value(block.outputs.T) for block in self._blocks(units, weights, begin, stop))
+
+        return sum(self.rows.map(of_slice))
 
     def value_gradient(self, H: np.ndarray, V: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        layers = _Layers.of(H, V, self.n_ones, self.dtype)
-        parts = map_in_threads(partial(self._value_gradient, layers), self.slices)
-        value, of_ones, of_units, of_weights = (sum(part) for part in zip(*parts, strict=True))
-        return value, np.vstack([of_ones, of_units]).T[: len(H)], of_weights.T[: len(H)]
+        units, weights = self.rows.units(H, self.dtype), padded(V.T, self.dtype)
+        parts = self.rows.map(partial(self._value_gradient, units, weights))
+        value, of_constants, of_units, of_weights = (sum(part) for part in zip(*parts, strict=True))
+        return value, self.rows.gradient(units, of_constants, of_units, len(H)), of_weights.T[: len(H)]
 
-    def _value(self, layers: _Layers, blocks: list[_Block]) -> float:
-        """Return the losses of a slice."""
-        return sum(fit.value(outputs.T) for fit, outputs, *_ in self._outputs(layers, blocks))
-
-    def _value_gradient(self, layers: _Layers, blocks: list[_Block]) -> tuple[float, Any, Any, Any]:
-        """Return the losses of a slice, and their gradients with respect to the three parts of the layers."""
+    def _value_gradient(self, at: Units, weights: np.ndarray, begin: int, stop: int) -> tuple[float, Any, Any, Any]:
+        """Return the losses of a slice, and what makes their gradients."""
         from mopn.compiled.degree_two import add_gradients
 
-        value, of_units = 0.0, np.zeros_like(layers.units)
-        of_constants, of_weights = np.zeros((2, layers.units.shape[1])), np.zeros(layers.weights.shape)
-        for fit, outputs, first, second, block in self._outputs(layers, blocks):
-            part, G = fit.value_gradient(outputs.T)
+        value, of_units = 0.0, np.zeros_like(at.units)
+        of_constants, of_weights = np.zeros(at.constants.shape), np.zeros(weights.shape)
+        for block in self._blocks(at, weights, begin, stop):
+            part, G = block.fit.value_gradient(block.outputs.T)
             value += part
-            slopes = np.ascontiguousarray(G.T, dtype=self.dtype)
-            sums = np.zeros_like(layers.constants), np.zeros_like(layers.weights)
+            slopes, rows = np.ascontiguousarray(G.T, dtype=self.dtype), self.rows
+            sums = np.zeros_like(at.constants), of_units, np.zeros_like(weights)
+            features = block.projections, block.features
             add_gradients(
-                self.distinct, self.rows, *block, *layers[1:], first, second, slopes, sums[0], of_units, sums[1]
+                rows.distinct, rows.rows, block.begin, block.stop, at.units, weights, *features, slopes, *sums
             )
             of_constants += sums[0]
-            of_weights += sums[1]
-        # A 1-feature's derivative of K is <h, x>, without its own part if products are of distinct features.
-        pulled, pulls = of_constants
-        of_ones = pulled - layers.ones * pulls if self.distinct else np.broadcast_to(2.0 * pulled, layers.ones.shape)
-        return value, of_ones, of_units.astype(np.float64, copy=False), of_weights
+            of_weights += sums[2]
+        return value, of_constants, of_units.astype(np.float64, copy=False), of_weights
 
-    def _outputs(self, layers: _Layers, blocks: list[_Block]) -> Iterator[tuple[DataFit, Any, Any, Any, Any]]:
-        """Yield the fit, the outputs (m, b), the features and the limits of every block."""
+    def _blocks(self, at: Units, weights: np.ndarray, begin: int, stop: int) -> Iterator[_Block]:
+        """Yield the blocks of a slice; the next one overwrites the features of the last."""
         from mopn.compiled.degree_two import set_outputs
 
-        k = layers.units.shape[1]
-        first, second = np.empty((2, _SPARSE_BLOCK, k), self.dtype)
-        for begin, stop, fit in blocks:
-            size = stop - begin
-            outputs = np.empty((len(layers.weights), size), self.dtype)
-            features = first[:size], second[:size]
-            set_outputs(self.distinct, self.rows, begin, stop, layers.constants, *layers[1:], *features, outputs)
-            yield fit, outputs.astype(np.float64, copy=False), *features, (begin, stop)
+        room = np.empty((2, _SPARSE_BLOCK, at.units.shape[1]), self.dtype)
+        for first in range(begin, stop, _SPARSE_BLOCK):
+            end = min(first + _SPARSE_BLOCK, stop)
+            projections, features = room[:, : end - first]
+            outputs = np.empty((len(weights), end - first), self.dtype)
+            layers, rows = (at.constants, at.units, weights), self.rows
+            set_outputs(rows.distinct, rows.rows, first, end, *layers, projections, features, outputs)
+            outputs = outputs.astype(np.float64, copy=False)
+            yield _Block(first, end, self.fits[first, end], projections, features, outputs)
 
 
-_Block = tuple[int, int, DataFit]
+class _Block(NamedTuple):
+    """Rows from ``begin`` to ``stop - 1``: <h, x> and K(h, x) (b, k'), and the outputs (m, b)."""
+
+    begin: int
+    stop: int
+    fit: DataFit
+    projections: np.ndarray
+    features: np.ndarray
+    outputs: np.ndarray
 
 
 def two_layers(design: Design, kernel: Kernel, fit: DataFit, n_units: int, *, single: bool = False) -> TwoLayers:

@@ -37,7 +37,7 @@ def extreme_starts(stack: DenseStack) -> np.ndarray:
     return np.concatenate([vectors[:, :, -1], vectors[:, :, 0]])
 
 
-def gram_starts(stack: Stack, p: float) -> np.ndarray:
+def gram_starts(stack: Stack, p: float, tol: float) -> np.ndarray:
     """Return dominant eigenvectors (k, d) of combinations sum_c w_c Gamma_c of large Frobenius norm w'Mw.
 
     M_ce = <Gamma_c, Gamma_e>. For p = 2 the w are the top eigenvectors of M; for p = 1 they are sign vectors, from
@@ -49,7 +49,7 @@ def gram_starts(stack: Stack, p: float) -> np.ndarray:
     if p == 1:
         W = _flipped(M, dual_vectors(W, 1))
     start = lanczos_start(len(W), stack.shape[1])
-    return dominant_eigenvectors(stack, W / math.sqrt(len(M)), start)
+    return dominant_eigenvectors(stack, W / math.sqrt(len(M)), start, tol=tol)
 
 
 def random_starts(stack: DenseStack) -> np.ndarray:
