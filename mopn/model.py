@@ -13,12 +13,13 @@ import numpy as np
 from mopn.designs import make_design
 from mopn.kernels import get_kernel
 from mopn.losses import get_loss
+from mopn.ordinal import expected_level, level_probabilities
 from mopn.solvers.memory import keep_freed_memory
 
 __all__ = ["Model", "Predictor", "load"]
 
 _FORMAT = 1
-_TARGETS = ("outputs", "vector", "labels", "indicator")
+_TARGETS = ("outputs", "vector", "labels", "indicator", "ordinal")
 # Predictions work through the rows in blocks of so many entries of (rows, k + m), which stay in the cache: no (n, k)
 # array is ever formed beyond a block.
 _BLOCK_ENTRIES = 1 << 18
@@ -45,7 +46,7 @@ class Predictor(ABC):
         """Return the outputs, shape (n, m)."""
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return labels (n,), outputs (n, m) or (n,), or an indicator matrix (n, m), as ``target`` says.
+        """Return labels or expected levels (n,), outputs (n, m) or (n,), or indicators (n, m), as ``target`` says.
 
         Parameters
         ----------
@@ -56,12 +57,15 @@ class Predictor(ABC):
             assert self.classes is not None
             codes = np.argmax(outputs, axis=1) if outputs.shape[1] > 1 else (outputs[:, 0] > 0).astype(np.intp)
             return self.classes[codes]
+        if self.target == "ordinal":
+            assert self.classes is not None
+            return expected_level(get_loss(self.loss).probabilities(outputs), self.classes)
         if self.target == "indicator":
             return (outputs > 0).astype(np.int64)
         return outputs[:, 0] if self.target == "vector" else outputs
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return probabilities, of the classes (n, c) or of each output being positive (n, m).
+        """Return probabilities, of the classes or levels (n, c) or of each output being positive (n, m).
 
         Outputs that were trained each for one class against the rest are normalised to add up to 1.
 
@@ -75,6 +79,8 @@ class Predictor(ABC):
             If the loss is not a probability model.
         """
         loss, outputs = get_loss(self.loss), self.outputs(X)
+        if self.target == "ordinal":
+            return level_probabilities(loss.probabilities(outputs))
         if self.target != "labels" or loss.multiclass:
             return loss.probabilities(outputs)
         if outputs.shape[1] == 1:
@@ -109,6 +115,9 @@ class Predictor(ABC):
             raise ValueError(f"target must be one of {', '.join(map(repr, _TARGETS))}, got {self.target!r}")
         if self.target == "vector" and m != 1:
             raise ValueError(f"target='vector' is for a single output, got {m} outputs")
+        if self.target == "ordinal" and (self.classes is None or self.classes.shape != (m + 1,)):
+            got = None if self.classes is None else self.classes.shape
+            raise ValueError(f"{m} outputs of ordered levels need classes of shape ({m + 1},), got {got}")
         count = 2 if m == 1 else m
         if self.target == "labels" and (self.classes is None or self.classes.shape != (count,)):
             got = None if self.classes is None else self.classes.shape
@@ -134,10 +143,12 @@ class Model(Predictor):
     offset : ndarray of shape (m,) or float
         Added to the outputs.
     classes : ndarray of shape (m,) or None
-        Labels, if the model predicts labels: one for each output, or two for a single output, whose sign decides.
-    target : {"outputs", "vector", "labels", "indicator"}
-        What ``predict`` returns: the outputs (n, m); a single output as (n,); labels (n,); or whether each output is
-        positive, as 0 and 1 (n, m). By default ``"labels"`` if there are classes, else ``"outputs"``.
+        Labels, if the model predicts labels: one for each output, or two for a single output, whose sign decides. For
+        ordered levels (m + 1,), ascending.
+    target : {"outputs", "vector", "labels", "indicator", "ordinal"}
+        What ``predict`` returns: the outputs (n, m); a single output as (n,); labels (n,); whether each output is
+        positive, as 0 and 1 (n, m); or the expected level (n,), if output c is for a level of at most classes[c]. By
+        default ``"labels"`` if there are classes, else ``"outputs"``.
 
     Raises
     ------

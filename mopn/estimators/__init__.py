@@ -18,6 +18,7 @@ from mopn.estimators.factorization import (
     PolynomialNetworkClassifier,
     PolynomialNetworkRegressor,
 )
+from mopn.estimators.ordinal import OrdinalFMRegressor, OrdinalPNRegressor
 from mopn.estimators.regressors import MultiOutputFMRegressor, MultiOutputPNRegressor
 
 __all__ = [
@@ -29,6 +30,8 @@ __all__ = [
     "MultiOutputPNClassifier",
     "MultiOutputPNClassifierCV",
     "MultiOutputPNRegressor",
+    "OrdinalFMRegressor",
+    "OrdinalPNRegressor",
     "PolynomialNetworkClassifier",
     "PolynomialNetworkRegressor",
 ]

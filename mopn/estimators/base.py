@@ -109,6 +109,8 @@ class NetworkEstimator(ModelEstimator):
     """Base of the convex estimators; subclasses say what y means, and name the kernel."""
 
     _kernel: ClassVar[str]
+    # The fitted attribute that holds what Model.classes does.
+    _classes_name: ClassVar[str] = "classes_"
 
     def __init__(
         self,
@@ -245,10 +247,13 @@ class NetworkEstimator(ModelEstimator):
             )
         return (X[train], targets.rows(train)), (X[held_out], targets.rows(held_out))
 
+    def _offset(self, targets: Targets) -> np.ndarray | None:
+        """Return what the outputs are fitted around (m,)."""
+        if not self._numeric_y:
+            return None
+        return np.atleast_1d(np.average(targets.values, axis=0, weights=targets.weights))
+
     def _problem(self, X: Any, targets: Targets) -> NetworkProblem:
-        offset = None
-        if self._numeric_y:
-            offset = np.atleast_1d(np.average(targets.values, axis=0, weights=targets.weights))
         return NetworkProblem(
             X,
             targets.values,
@@ -258,7 +263,7 @@ class NetworkEstimator(ModelEstimator):
             strength=self.strength,
             radius=self.radius,
             sample_weight=targets.weights,
-            offset=offset,
+            offset=self._offset(targets),
             augment=self.augment,
         )
 
@@ -271,10 +276,11 @@ class NetworkEstimator(ModelEstimator):
                 f"warm_start=True starts from a network of {old[0]} inputs (1-features included) and {old[1]} outputs, "
                 f"but this fit has {new[0]} and {new[1]}; set warm_start=False"
             )
-        if targets.classes is not None and not np.array_equal(self.classes_, targets.classes):
+        if targets.classes is not None and not np.array_equal(getattr(self, self._classes_name), targets.classes):
+            name = self._classes_name.strip("_")
             raise ValueError(
-                f"warm_start=True starts from a network for the classes {self.classes_}, but this fit has "
-                f"{targets.classes}; set warm_start=False"
+                f"warm_start=True starts from a network for the {name} {getattr(self, self._classes_name)}, but this "
+                f"fit has {targets.classes}; set warm_start=False"
             )
         return self.basis_, self.weights_
 
@@ -300,7 +306,7 @@ class NetworkEstimator(ModelEstimator):
             # What was proven of the minimum in any round holds in all.
             gap = min(gap, max(fun - (result.fun - result.gap), 0.0))
         if targets.classes is not None:
-            self.classes_ = targets.classes
+            setattr(self, self._classes_name, targets.classes)
         self.model_ = network_model(problem, targets, network)
         self.basis_ = self.model_.basis
         self.weights_ = self.model_.weights
@@ -330,5 +336,5 @@ class Validation(EarlyStopping):
 
 def network_model(problem: NetworkProblem, targets: Targets, result: Result) -> Model:
     """Return the model of a fit, which predicts what the targets are."""
-    classes = targets.classes if targets.form == "labels" else None
+    classes = targets.classes if targets.form in ("labels", "ordinal") else None
     return Model.from_result(problem, result, classes=classes, target=targets.form)

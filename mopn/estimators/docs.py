@@ -93,6 +93,15 @@ _KINDS = {
         "classes": "",
         "outputs": "columns of y",
     },
+    "ordinal": {
+        "losses": """str or Loss, default "binary-logistic"
+        "binary-logistic", or an object of your own with probabilities.""",
+        "class_weight": "",
+        "classes": """levels_ : ndarray of shape (m + 1,)
+        The sorted distinct values of y.
+    """,
+        "outputs": "levels but one",
+    },
 }
 
 # What the classifiers with cross-validation lack, and what they have instead.

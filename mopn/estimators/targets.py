@@ -69,7 +69,8 @@ def merge_equal_samples(X: Any, targets: Targets) -> tuple[Any, Targets]:
     if entries > MERGE_LIMIT:
         return X, targets
     of_x = _sparse_codes(X) if sparse.issparse(X) else _dense_codes(X)
-    _, of_y = np.unique(targets.values, axis=0, return_inverse=True)
+    # Equal y have equal values, which are dearer to compare.
+    _, of_y = np.unique(targets.values if targets.y.ndim > 1 else targets.y, axis=0, return_inverse=True)
     of_y = of_y.reshape(-1)
     _, first, group = np.unique(of_x * (of_y.max() + 1) + of_y, return_index=True, return_inverse=True)
     weights = np.bincount(group.reshape(-1), weights=targets.sample_weight).astype(np.float64, copy=False)
@@ -90,6 +91,12 @@ def _sparse_codes(X: Any) -> np.ndarray:
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
+    counts = np.diff(X.indptr)
+    if counts[0] > 0 and np.all(counts == counts[0]):
+        table = [X.indices.reshape(len(counts), -1)]
+        if not np.all(X.data == 1.0):
+            table.append(X.data.reshape(len(counts), -1).view(np.int64 if X.data.itemsize == 8 else np.int32))
+        return _dense_codes(np.hstack(table))
     rows = np.empty(X.shape[0], dtype=object)
     for i, (first, last) in enumerate(zip(X.indptr[:-1], X.indptr[1:], strict=True)):
         rows[i] = X.indices[first:last].tobytes() + X.data[first:last].tobytes()

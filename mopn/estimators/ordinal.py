@@ -1,0 +1,196 @@
+"""Regressors of ordered levels, such as ratings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import ClassifierTags
+from sklearn.utils.validation import column_or_1d
+
+from mopn.estimators.base import Callback, NetworkEstimator
+from mopn.estimators.docs import documented
+from mopn.estimators.targets import Targets
+from mopn.losses import Loss, get_loss
+from mopn.ordinal import cumulative_targets, log_odds
+
+__all__ = ["OrdinalFMRegressor", "OrdinalPNRegressor"]
+
+# Each level but one is an output.
+_MOST_LEVELS = 256
+
+
+class OrdinalRegressor(RegressorMixin, NetworkEstimator):
+    """Base of the ordinal regressors: they fit around the frequencies of the levels."""
+
+    _numeric_y = True
+    _classes_name = "levels_"
+
+    def __init__(
+        self,
+        *,
+        loss: str | Loss = "binary-logistic",
+        norm: str = "l1/l2",
+        strength: float | None = 1.0,
+        radius: float | None = None,
+        max_units: int | None = 50,
+        refit: str = "full",
+        augment: bool = True,
+        tol: float = 1e-3,
+        max_iter: int | None = 1000,
+        max_time: float | None = None,
+        validation_fraction: float = 0.0,
+        n_iter_no_change: int = 10,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Callback | None = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            loss=loss,
+            norm=norm,
+            strength=strength,
+            radius=radius,
+            max_units=max_units,
+            refit=refit,
+            augment=augment,
+            tol=tol,
+            max_iter=max_iter,
+            max_time=max_time,
+            validation_fraction=validation_fraction,
+            n_iter_no_change=n_iter_no_change,
+            warm_start=warm_start,
+            verbose=verbose,
+            callback=callback,
+            random_state=random_state,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Of what has predict_proba, scikit-learn asks how many probabilities a row has: one a level.
+        tags.classifier_tags = ClassifierTags(multi_class=True)
+        return tags
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the levels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, len(levels_))
+            Rows add up to 1.
+        """
+        X = self._checked(X)
+        return self.model_.predict_proba(X)
+
+    def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
+        loss = get_loss(self.loss)
+        if loss.multiclass or not loss.probabilistic:
+            raise ValueError(f"loss={loss.name!r} gives no probability of each level; use 'binary-logistic'")
+        y = column_or_1d(y, warn=True)
+        levels, codes = np.unique(y, return_inverse=True)
+        if len(levels) < 2:
+            raise ValueError(f"y has a single level, {levels[0]!r}: there is nothing to learn; give at least two")
+        if len(levels) > _MOST_LEVELS:
+            raise ValueError(
+                f"y has {len(levels)} levels, each of which makes an output; at most {_MOST_LEVELS} are taken: round "
+                "y, or use MultiOutputFMRegressor or MultiOutputPNRegressor"
+            )
+        values = cumulative_targets(codes, len(levels))
+        return Targets(y, values, loss, "ordinal", levels.astype(np.float64), sample_weight)
+
+    def _offset(self, targets: Targets) -> np.ndarray:
+        return log_odds(targets.values, targets.weights)
+
+    def _score(self, targets: Targets, prediction: np.ndarray) -> float:
+        return r2_score(targets.y, prediction, sample_weight=targets.sample_weight)
+
+
+@documented("ordinal")
+class OrdinalFMRegressor(OrdinalRegressor):
+    """Regressor of ordered levels, ratings say: a multi-output factorization machine by ordinal McRank.
+
+    Each level c but the last makes an output, for the probability that y is at most the level: the logistic function
+    of ``offset_c + sum_r v_rc sum_{i<j} h_ri z_i h_rj z_j`` with ``z = [1, 1, x]``. All are trained at once and share
+    their units. Predictions are expectations of y; probabilities that cross are put in order first. Units h_r and
+    weights v_r minimise a convex problem over all networks of any size, and the distance to its minimum is bounded
+    (``gap_``).
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    OrdinalPNRegressor : The features' squares as well.
+
+    References
+    ----------
+    {reference}
+    Section 6.5 is about ordinal regression.
+
+    Examples
+    --------
+    Ratings of users (first three features) for films (the other three), and of a user unknown for the first film:
+
+    >>> import numpy as np
+    >>> from mopn.estimators import OrdinalFMRegressor
+    >>> X = np.vstack([np.r_[np.eye(3)[u], np.eye(3)[f]] for u in range(3) for f in range(3)])
+    >>> y = [5, 1, 3, 4, 1, 3, 5, 2, 4]
+    >>> regressor = OrdinalFMRegressor(strength=0.01).fit(X, y)
+    >>> np.round(regressor.predict(X)).astype(int).tolist()
+    [5, 1, 3, 4, 1, 3, 5, 2, 4]
+    >>> regressor.levels_, regressor.predict_proba([[0, 0, 0, 1, 0, 0]]).shape
+    (array([1., 2., 3., 4., 5.]), (1, 5))
+    """
+
+    _kernel = "anova"
+
+
+@documented("ordinal")
+class OrdinalPNRegressor(OrdinalRegressor):
+    """Regressor of ordered levels: a multi-output polynomial network by ordinal McRank.
+
+    Each level c but the last makes an output, for the probability that y is at most the level: the logistic function of
+    ``offset_c + sum_r v_rc <h_r, z>^2`` with ``z = [1, x]``. All are trained at once and share their units. Predictions
+    are expectations of y; probabilities that cross are put in order first. Units h_r and weights v_r minimise a convex
+    problem over all networks of any size, and the distance to its minimum is bounded (``gap_``).
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    OrdinalFMRegressor : Products of distinct features only, for sparse and categorical data.
+
+    References
+    ----------
+    {reference}
+    Section 6.5 is about ordinal regression.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mopn.estimators import OrdinalPNRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    >>> y = np.digitize(X[:, 0] * X[:, 1], [-0.2, 0.2])
+    >>> regressor = OrdinalPNRegressor(strength=0.1).fit(X, y)
+    >>> float(np.mean(np.round(regressor.predict(X)) == y)) > 0.95
+    True
+    """
+
+    _kernel = "homogeneous"
