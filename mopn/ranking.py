@@ -1,0 +1,100 @@
+"""Ranking metrics by group, of users say: nDCG through scikit-learn's ``ndcg_score``.
+
+Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques (ACM TOIS, 2002). The gain of an item is its
+relevance y, or 2^y - 1 (Burges et al., Learning to rank using gradient descent, ICML 2005); discounts are
+1 / log2(1 + rank); a score of 1 is the best order that there is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["grouped_ndcg"]
+
+_GAINS = {"exponential": lambda y: np.exp2(y) - 1.0, "linear": lambda y: y}
+
+
+def grouped_ndcg(
+    y_true: Any, y_score: Any, groups: Any, k: int | None = None, gain: str = "exponential", short: str = "drop"
+) -> float:
+    """Return the mean over the groups of the normalised discounted cumulative gain.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Relevances, at least 0: ratings say.
+    y_score : array-like of shape (n,)
+        Predictions. Items of equal scores share the mean of their gains, as in scikit-learn: no order is made up.
+    groups : array-like of shape (n,)
+        The user of each item, as a number or a string. All users weigh the same, however many items they have.
+    k : int, optional
+        Only the k items that are ranked first count; default all. Users with fewer items are ranked whole.
+    gain : {"exponential", "linear"}, default "exponential"
+        2^y - 1, or y.
+    short : {"drop", "perfect"}, default "drop"
+        What becomes of users with a single item, for whom every order is the best one: they are left out, or count 1.
+
+    Returns
+    -------
+    float
+        Between 0 and 1. Users all of whose gains are 0 count 0.
+
+    Raises
+    ------
+    ImportError
+        Without scikit-learn.
+    ValueError
+        For arrays of other shapes, NaN or negative relevances, an unknown gain, k < 1, or no group to rank.
+
+    Examples
+    --------
+    >>> grouped_ndcg([5, 3, 1, 4, 2], [0.9, 0.5, 0.1, 0.2, 0.8], ["a", "a", "a", "b", "b"], k=1)
+    0.6
+    """
+    try:
+        from sklearn.metrics import ndcg_score
+    except ImportError as error:
+        raise ImportError("mopn.ranking needs scikit-learn: pip install mopn[sklearn]") from error
+
+    y_true, y_score, groups = _checked(y_true, y_score, groups)
+    if gain not in _GAINS:
+        raise ValueError(f"gain must be 'exponential' or 'linear', got {gain!r}")
+    if short not in ("drop", "perfect"):
+        raise ValueError(f"short must be 'drop' or 'perfect', got {short!r}")
+    if k is not None and not k >= 1:
+        raise ValueError(f"k must be >= 1 or None, got {k!r}")
+    _, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    rows = np.argsort(codes, kind="stable")
+    starts = np.cumsum(sizes) - sizes
+    gains = _GAINS[gain](y_true)
+    total, count = 0.0, 0
+    # scikit-learn ranks tables: users with equally many items make one.
+    for size in np.unique(sizes):
+        of_size = np.flatnonzero(sizes == size)
+        if size == 1:
+            if short == "perfect":
+                total, count = total + len(of_size), count + len(of_size)
+            continue
+        items = rows[starts[of_size][:, None] + np.arange(size)]
+        total += len(of_size) * float(ndcg_score(gains[items], y_score[items], k=k))
+        count += len(of_size)
+    if not count:
+        raise ValueError("every group has a single item, so nothing is ranked; see short='perfect'")
+    return total / count
+
+
+def _checked(y_true: Any, y_score: Any, groups: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    y_true, y_score = (np.asarray(values, dtype=np.float64) for values in (y_true, y_score))
+    groups = np.asarray(groups)
+    if y_true.ndim != 1 or not len(y_true):
+        raise ValueError(f"y_true must have shape (n,) with n >= 1, got {y_true.shape}")
+    for name, values in (("y_score", y_score), ("groups", groups)):
+        if values.shape != y_true.shape:
+            raise ValueError(f"{name} must have the shape {y_true.shape} of y_true, got {values.shape}")
+    if not (np.isfinite(y_true).all() and np.isfinite(y_score).all()):
+        raise ValueError("y_true or y_score contains NaN or infinity")
+    if y_true.min() < 0:
+        raise ValueError(f"relevances must be >= 0, got {y_true.min():g} in y_true; shift them")
+    return y_true, y_score, groups
