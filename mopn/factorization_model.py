@@ -11,7 +11,7 @@ import numpy as np
 from mopn.designs import Design, make_design
 from mopn.factor_kernels import make_factor_kernel
 from mopn.losses import get_loss
-from mopn.model import Predictor
+from mopn.model import Model, Predictor
 from mopn.solvers.memory import keep_freed_memory
 
 __all__ = ["FactorizationModel"]
@@ -134,6 +134,39 @@ class FactorizationModel(Predictor):
             dummies=problem.dummies,
             loss=problem.fit.loss.name,
             classes=None if classes is None else np.asarray(classes),
+        )
+
+    @classmethod
+    def from_outputs(cls, model: Model, combination: Any) -> FactorizationModel:
+        """Return a combination of the outputs of a multi-output model as a model of one output.
+
+        Parameters
+        ----------
+        model : Model
+        combination : array-like of shape (m,)
+            What each output is multiplied with before they are added up.
+
+        Returns
+        -------
+        FactorizationModel
+            Of degree 2, with the units as P and their combined weights as lambda.
+
+        Raises
+        ------
+        ValueError
+            If the combination does not hold one finite number an output.
+        """
+        combination = np.asarray(combination, dtype=np.float64)
+        m = model.weights.shape[1]
+        if combination.shape != (m,) or not np.isfinite(combination).all():
+            raise ValueError(f"combination must hold {m} finite numbers, one an output, got {combination!r}")
+        return cls(
+            factors=model.basis[None],
+            degree=2,
+            kernel=model.kernel,
+            lams=model.weights @ combination,
+            intercept=float(np.broadcast_to(model.offset, (m,)) @ combination),
+            dummies=model.basis.shape[1] - model.n_features,
         )
 
     @property

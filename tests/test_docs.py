@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 
 import mopn
@@ -38,7 +39,7 @@ def test_a_script_of_the_documents(number, tmp_path, monkeypatch, capsys):
 
 
 def test_the_scripts_are_found():
-    assert len(BLOCKS) == 8
+    assert len(BLOCKS) == 9
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -54,6 +55,27 @@ def test_demo(tmp_path, monkeypatch, capsys):
     assert "certificate" in out
     assert (tmp_path / "convergence.png").stat().st_size > 10_000
     assert mopn.load(tmp_path / "digits.npz").n_features == 64
+
+
+def test_recommendations(tmp_path, capsys):
+    """The example on raw files of 8 users and 12 films, of which one is new: as likely to be liked as its genre."""
+    rng = np.random.default_rng(0)
+    users = [f"{u}|{15 + 7 * u}|F|{('artist', 'doctor')[u % 2]}|12345" for u in range(1, 9)]
+    genres = np.eye(19, dtype=int)[[5 if film <= 6 else 8 for film in range(1, 13)]]
+    films = [f"{f}|Film {f}|01-Jan-1995||url|{'|'.join(map(str, flags))}" for f, flags in enumerate(genres, 1)]
+    pairs = [(u, f) for u in range(1, 9) for f in range(1, 12) if rng.uniform() < 0.8]
+    ratings = [f"{u}\t{f}\t{5 if (f <= 6) == (u % 2 == 0) else 1 + (u + f) % 3}\t0" for u, f in pairs]
+    for name, lines in (("u.user", users), ("u.item", films), ("u.data", ratings)):
+        (tmp_path / name).write_text("\n".join(lines) + "\n", "latin-1")
+    example = runpy.run_path(str(ROOT / "examples" / "movielens.py"))
+    example["main"](["--data", str(tmp_path), "--user", "1", "--top", "3", "--units", "4", "--strength", "0.5"])
+    out = capsys.readouterr().out
+    assert float(re.search(r"test RMSE ([0-9.]+)", out)[1]) < 1.0
+    recommended = re.findall(r"^  [0-9.]+ +[0-9]+%  (Film [0-9]+)$", out, re.MULTILINE)
+    rated = {f"Film {f}" for u, f in pairs if u == 1}
+    assert "Film 12" in recommended
+    assert not rated & set(recommended)
+    assert re.search(r"^  [+-][0-9.]+  (doctor|artist|Comedy|Drama|user|Film).* x ", out, re.MULTILINE)
 
 
 def test_every_public_name_has_a_docstring():

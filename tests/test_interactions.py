@@ -203,3 +203,27 @@ def test_the_xor_of_two_features_is_the_strongest_interaction():
     best = mopn.strongest_interactions(model, 1)[0]
     assert best.features == (1, 4)
     assert math.isclose(best.weight, 1.0, abs_tol=0.1)
+
+
+@pytest.mark.parametrize("kernel", ["anova", "homogeneous"])
+@pytest.mark.parametrize("augment", [False, True])
+def test_outputs_of_a_network_as_one(kernel, augment):
+    """A combination of outputs predicts as the outputs do, and has the interactions of their matrices."""
+    rng = np.random.default_rng(0)
+    ones = {"anova": 2, "homogeneous": 1}[kernel] if augment else 0
+    model = mopn.Model(
+        rng.standard_normal((3, ones + 4)),
+        rng.standard_normal((3, 2)),
+        kernel=kernel,
+        augment=augment,
+        offset=rng.standard_normal(2),
+    )
+    combination, X = np.array([2.0, -1.0]), rng.standard_normal((5, 4))
+    single = mopn.FactorizationModel.from_outputs(model, combination)
+    np.testing.assert_allclose(single.predict(X), model.outputs(X) @ combination, rtol=1e-11)
+    W = np.einsum("sj,s,sk->jk", model.basis, model.weights @ combination, model.basis)[ones:, ones:]
+    W *= 1.0 if kernel == "anova" else 2.0
+    pairs = [(0, 1), (3, 1)]
+    np.testing.assert_allclose(mopn.interaction_weights(single, pairs), [W[pair] for pair in pairs], rtol=1e-11)
+    with pytest.raises(ValueError, match="combination must hold 2 finite numbers, one an output"):
+        mopn.FactorizationModel.from_outputs(model, np.ones(3))
