@@ -8,7 +8,7 @@ import mopn
 from mopn import sparse_rows
 from mopn.datafit import DataFit
 from mopn.designs import make_design
-from mopn.kernels import KERNELS
+from mopn.kernels import KERNELS, GradientForms
 from mopn.problems import two_layers
 from mopn.problems.two_layers import SparseLayers
 from mopn.solvers import ConditionalGradient
@@ -147,3 +147,19 @@ def test_leaders_are_taken_in_order():
     assert leaders(np.zeros((0, 2)), np.arange(0), cosine).tolist() == []
     # Not quite of length one: a leader leads itself all the same.
     assert leaders(0.5 * rows, np.arange(5), cosine).tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("ones", [0, 2])
+@pytest.mark.parametrize("units", [1, 9])
+def test_forms_of_sparse_rows(monkeypatch, units, ones, kernel):
+    """Values and products of the matrices of a gradient, in slices, against the matrices themselves."""
+    monkeypatch.setattr(sparse_rows, "_SLICE", 11)
+    monkeypatch.setattr(sparse_rows, "_ROWS_PER_INPUT", 0)
+    rng = np.random.default_rng(units)
+    A = rng.uniform(-1, 1, (N, D)) * (rng.uniform(size=(N, D)) < 0.5)
+    G, W, H = rng.standard_normal((N, M)), rng.standard_normal((units, M)), rng.standard_normal((units, ones + D))
+    found = GradientForms(KERNELS[kernel], make_design(sparse.csr_array(A), ones), G)
+    dense = GradientForms(KERNELS[kernel], make_design(A, ones), G).dense()
+    np.testing.assert_allclose(found.forms(H), dense.forms(H), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(found.products(W, H), dense.products(W, H), rtol=1e-11, atol=1e-12)

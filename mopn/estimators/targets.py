@@ -93,11 +93,21 @@ def _sparse_codes(X: Any) -> np.ndarray:
         X.sum_duplicates()
     counts = np.diff(X.indptr)
     if counts[0] > 0 and np.all(counts == counts[0]):
+        # In the order of the features: then neighbours share them, and so do the loops that go through the rows.
         table = [X.indices.reshape(len(counts), -1)]
         if not np.all(X.data == 1.0):
-            table.append(X.data.reshape(len(counts), -1).view(np.int64 if X.data.itemsize == 8 else np.int32))
-        return _dense_codes(np.hstack(table))
+            table.append(X.data.reshape(len(counts), -1))
+        return _table_codes(np.hstack(table))
     rows = np.empty(X.shape[0], dtype=object)
     for i, (first, last) in enumerate(zip(X.indptr[:-1], X.indptr[1:], strict=True)):
         rows[i] = X.indices[first:last].tobytes() + X.data[first:last].tobytes()
     return np.unique(rows, return_inverse=True)[1].reshape(-1)
+
+
+def _table_codes(table: np.ndarray) -> np.ndarray:
+    """Return a number for each row, equal for equal rows, in the order of their entries."""
+    order = np.lexsort(table.T[::-1])
+    ordered = table[order]
+    codes = np.empty(len(table), dtype=np.intp)
+    codes[order] = np.concatenate([[0], np.cumsum(np.any(ordered[1:] != ordered[:-1], axis=1))])
+    return codes
