@@ -41,12 +41,36 @@ def _set_row(distinct, rows, i, constants, units, A1, A2):  # type: ignore[no-un
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _set_pull(slopes, i, weights, pull):  # type: ignore[no-untyped-def]
-    """Set pull (k,) to that of a row."""
+    """Set pull (k,) to that of a row; four outputs at a time, as to store costs more than to add."""
     pull[:] = 0
-    for c in range(len(weights)):
-        g, v = slopes[c, i], weights[c]
+    fours = len(weights) - len(weights) % 4
+    for c in range(0, fours, 4):
+        a, b, g, h = slopes[c, i], slopes[c + 1, i], slopes[c + 2, i], slopes[c + 3, i]
+        u, v, w, x = weights[c], weights[c + 1], weights[c + 2], weights[c + 3]
         for s in range(len(pull)):
-            pull[s] += g * v[s]
+            pull[s] += (a * u[s] + b * v[s]) + (g * w[s] + h * x[s])
+    for c in range(fours, len(weights)):
+        a, u = slopes[c, i], weights[c]
+        for s in range(len(pull)):
+            pull[s] += a * u[s]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _add_forms(slopes, i, A2, of_weights):  # type: ignore[no-untyped-def]
+    """Add the slopes of a row times K(h, x) to the derivatives of the weights (m, k)."""
+    fours = len(of_weights) - len(of_weights) % 4
+    for c in range(0, fours, 4):
+        a, b, g, h = slopes[c, i], slopes[c + 1, i], slopes[c + 2, i], slopes[c + 3, i]
+        u, v, w, x = of_weights[c], of_weights[c + 1], of_weights[c + 2], of_weights[c + 3]
+        for s in range(len(A2)):
+            u[s] += a * A2[s]
+            v[s] += b * A2[s]
+            w[s] += g * A2[s]
+            x[s] += h * A2[s]
+    for c in range(fours, len(of_weights)):
+        a, u = slopes[c, i], of_weights[c]
+        for s in range(len(A2)):
+            u[s] += a * A2[s]
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -109,11 +133,7 @@ def add_gradients(  # type: ignore[no-untyped-def]
     for i in range(begin, stop):
         _set_pull(slopes, i - begin, weights, pull)
         _add_row(distinct, rows, i, units, first[i - begin], pull, of_constants, of_units)
-        A2 = second[i - begin]
-        for c in range(len(weights)):
-            g, of_v = slopes[c, i - begin], of_weights[c]
-            for s in range(len(A2)):
-                of_v[s] += g * A2[s]
+        _add_forms(slopes, i - begin, second[i - begin], of_weights)
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -134,7 +154,4 @@ def add_forms(distinct, rows, begin, stop, constants, units, slopes, of_weights)
     A1, A2 = room[0], room[1]
     for i in range(begin, stop):
         _set_row(distinct, rows, i, constants, units, A1, A2)
-        for c in range(len(slopes)):
-            g, of_v = slopes[c, i], of_weights[c]
-            for s in range(len(A2)):
-                of_v[s] += g * A2[s]
+        _add_forms(slopes, i, A2, of_weights)
