@@ -344,6 +344,8 @@ class _Selector:
         if gap(atoms.bound) <= tol:
             return _Selection(atoms, self.estimate, False)
         if self.estimate <= 0.5 * tol or 0.5 * before < self.estimate <= tol:
+            if atoms.final:
+                return _Selection(atoms, self.estimate, True)
             precision = _deciding_precision(gap, atoms.values[0], tol)
             patience = min(self.monitor.left, self.monitor.elapsed) if self.limited else self.monitor.left
             proof = self.problem.lmo(residual, self.oracle, precision=precision, patience=patience)

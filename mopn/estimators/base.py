@@ -31,7 +31,7 @@ Callback = Callable[..., Any]
 _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
 # The other reasons to stop are success, or a limit that the user gave.
 _WORTH_A_WARNING = (Status.MAX_ITER, Status.NONFINITE, Status.FAILED)
-# The output layer is refitted to this relative gap, or to tol where that is smaller.
+# What the last refit aims at, if tol does not say.
 _REFIT_TOL = 1e-3
 # Units a round where validation chooses how many.
 _CHOSEN = 5
@@ -189,7 +189,7 @@ class NetworkEstimator(ModelEstimator):
         solver = ConditionalGradient(
             max_units=self.max_units,
             refit=self.refit,
-            refit_tol=min(self.tol, _REFIT_TOL) if self.tol > 0 else _REFIT_TOL,
+            refit_tol=self.tol or _REFIT_TOL,
             # The number of units is chosen between rounds.
             atoms_per_round=_CHOSEN if self.validation_fraction and self.refit == "full" else None,
         )
