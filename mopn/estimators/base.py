@@ -189,7 +189,7 @@ class NetworkEstimator(ModelEstimator):
         solver = ConditionalGradient(
             max_units=self.max_units,
             refit=self.refit,
-            refit_tol=self.tol or _REFIT_TOL,
+            refit_tol=self.tol if self.tol > 0 else _REFIT_TOL,
             # The number of units is chosen between rounds.
             atoms_per_round=_CHOSEN if self.validation_fraction and self.refit == "full" else None,
         )
