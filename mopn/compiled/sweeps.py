@@ -304,7 +304,7 @@ def _alike(theta, coefficients):  # type: ignore[no-untyped-def]
 def _alike_of_types(theta, coefficients):  # type: ignore[no-untyped-def]
     if isinstance(theta, types.BaseTuple):
         length = len(theta)
-        return lambda theta, coefficients: to_fixed_tuple(coefficients, length)
+        return lambda theta, coefficients: to_fixed_tuple(coefficients, length)  # type: ignore[call-arg]
     if isinstance(theta, types.NoneType):
         return lambda theta, coefficients: None
     return lambda theta, coefficients: coefficients
