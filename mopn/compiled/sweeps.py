@@ -28,9 +28,6 @@ _FAST = {"contract", "nsz"}
 _CANCELLATION, _SAMPLED = 1e3, 16
 # Likewise a factor of the all-subsets kernel smaller than this.
 _SMALL_FACTOR = 1e-3
-# A coordinate that matters less than this to the objective becomes 0: units that vanish would become denormal numbers,
-# which take a hundred times as long.
-_NEGLIGIBLE = 1e-60
 
 
 @njit(cache=True)
@@ -41,12 +38,9 @@ def _weight(weights, i):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _step(p, slope, curvature):  # type: ignore[no-untyped-def]
+def _step(slope, curvature):  # type: ignore[no-untyped-def]
     """Return the step to the minimum of the quadratic bound."""
-    if curvature <= 0.0:
-        return 0.0
-    step = slope / curvature
-    return p if curvature * (p - step) ** 2 <= _NEGLIGIBLE else step
+    return slope / curvature if curvature > 0.0 else 0.0
 
 
 @njit(cache=True, fastmath=_FAST)
@@ -158,7 +152,7 @@ def sweep(  # type: ignore[no-untyped-def]
             continue
         slope, curvature = scale * g + ridge * old, smoothness * scale * scale * c + ridge
         largest = max(largest, abs(slope))
-        step = _step(old, slope, curvature)
+        step = _step(slope, curvature)
         p[j] = old - step
         if loss == SQUARED:
             for entry in range(first, end):
@@ -245,7 +239,7 @@ def _coordinate_from_rows(  # type: ignore[no-untyped-def]
         g += state[i, 0] * h
         c += _weight(weights, i) * h * h
     slope, curvature = scale * g + ridge * p[j], smoothness * scale * scale * c + ridge
-    step = _step(p[j], slope, curvature)
+    step = _step(slope, curvature)
     p[j] -= step
     for entry in range(first, end):
         i, x, e = place(columns.indices, entry, first), value(columns.values, entry), E[np.int64(entry - first)]
@@ -327,7 +321,7 @@ def _sweep_ones(  # type: ignore[no-untyped-def]
             curvature += _weight(weights, i) * h * h
         slope, curvature = scale * slope + ridge * gamma[g], smoothness * scale * scale * curvature + ridge
         largest = max(largest, abs(slope))
-        step = _step(gamma[g], slope, curvature)
+        step = _step(slope, curvature)
         gamma[g] -= step
         for i in range(len(state)):
             h = kappa[0]
