@@ -23,6 +23,11 @@ _FLAT = 1e-10
 Function = Callable[[np.ndarray], Evaluation]
 
 
+def dot(a: np.ndarray, b: np.ndarray) -> float:
+    """Return <a, b>, not by BLAS: its threads would go on waiting for more while the function is evaluated."""
+    return float(np.einsum("i,i->", a, b))
+
+
 def quasi_newton(
     function: Function, x: np.ndarray, memory: int, bounds: tuple[np.ndarray, np.ndarray] | None = None
 ) -> Iterator[tuple[np.ndarray, Evaluation, float]]:
@@ -89,7 +94,7 @@ class _Pairs:
         self.kept: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=memory)
 
     def add(self, s: np.ndarray, y: np.ndarray) -> None:
-        if np.vdot(s, y) > _FLAT * np.linalg.norm(s) * np.linalg.norm(y):
+        if dot(s, y) > _FLAT * math.sqrt(dot(s, s) * dot(y, y)):
             self.kept.append((s, y))
 
     def direction(self, gradient: np.ndarray, free: np.ndarray | None) -> np.ndarray:
@@ -98,18 +103,18 @@ class _Pairs:
         if free is not None:
             d = d * free
             kept = [(s * free, y * free) for s, y in kept]
-        pairs = [(s, y, sy) for s, y in kept if (sy := float(np.vdot(s, y))) > 0]
+        pairs = [(s, y, sy) for s, y in kept if (sy := dot(s, y)) > 0]
         if not pairs:
             # A first step of length one at most.
-            return d / max(1.0, float(np.linalg.norm(d)))
+            return d / max(1.0, math.sqrt(dot(d, d)))
         parts = []
         for s, y, sy in reversed(pairs):
-            parts.append(float(np.vdot(s, d)) / sy)
+            parts.append(dot(s, d) / sy)
             d = d - parts[-1] * y
         s, y, sy = pairs[-1]
-        d *= sy / float(np.vdot(y, y))
+        d *= sy / dot(y, y)
         for (s, y, sy), part in zip(pairs, reversed(parts), strict=True):
-            d += (part - float(np.vdot(y, d)) / sy) * s
+            d += (part - dot(y, d) / sy) * s
         return d
 
 
@@ -122,7 +127,7 @@ def _search(
     for _ in range(_TRIALS):
         x_new = box.project(x + step * d)
         change = x_new - x
-        slope = float(np.vdot(at.gradient, change))
+        slope = dot(at.gradient, change)
         if not slope < 0:
             break
         new = function(x_new)
@@ -134,7 +139,7 @@ def _search(
             step = low + (step - low) * min(max(inner, 0.1), 0.5)
             continue
         best = x_new, new
-        if float(np.vdot(new.gradient, change)) >= _WOLFE * slope:
+        if dot(new.gradient, change) >= _WOLFE * slope:
             break
         low, step = step, 2.0 * step if math.isinf(high) else 0.5 * (step + high)
     return best

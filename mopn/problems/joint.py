@@ -101,7 +101,7 @@ class JointProblem:
         A, E = self.split(x)
         value, gradient_A, gradient_E = self.layers.value_gradient(A, E)
         if isinstance(self.regularizer, Penalty):
-            value += self.regularizer.strength * float(np.vdot(A, A))
+            value += self.regularizer.strength * float(np.einsum("rj,rj->", A, A))
             gradient_A += 2.0 * self.regularizer.strength * A
         else:
             gradient_A = self._within_ball(gradient_A, A, x[: self._size], self.regularizer.radius)
