@@ -55,14 +55,19 @@ class Ratings:
 
 
 def _ratings(name: str, table: np.ndarray) -> Ratings:
-    """Number the users and items of a table (n, 3)."""
+    """Return the rows of a table (n, 3), with users and items numbered from 0."""
     users, items = (np.unique(column, return_inverse=True)[1] for column in table[:, :2].T)
     return Ratings(name, users, items, table[:, 2].astype(float))
 
 
 def _movielens_100k(name: str, folder: Path) -> Ratings:
     """Read the rows of u1.base, and those of u1.test after them: together they are all ratings."""
-    return _ratings(name, np.vstack([np.loadtxt(folder / file, dtype=int)[:, :3] for file in ("u1.base", "u1.test")]))
+    return _ratings(
+        name,
+        np.vstack(
+            [np.loadtxt(folder / file, dtype=int, usecols=(0, 1, 2), ndmin=2) for file in ("u1.base", "u1.test")]
+        ),
+    )
 
 
 def _movielens_1m(name: str, folder: Path) -> Ratings:

@@ -92,7 +92,7 @@ def _table(study: str, name: str, drawn: str, block: Block) -> str:
 
 
 def _by_k(block: Block) -> list[str]:
-    """A line a model, a column a number of units; the strengths that were chosen below."""
+    """Return a line a model, with a column a number of units, and the strengths that were chosen."""
     models, ks = list(dict.fromkeys(model for model, _ in block)), sorted({k for _, k in block})
     lines = [f"{'k':<38}" + "".join(f"{k:>9}" for k in ks)]
     for column, digits in (("rmse", 4), ("strength", 0)):
@@ -104,7 +104,7 @@ def _by_k(block: Block) -> list[str]:
 
 
 def _by_measure(block: Block) -> list[str]:
-    """A line a model and number of units, a column a measure."""
+    """Return a line a model and number of units, with a column a measure."""
     lines = [
         f"{'':<38}{'k':>4}{'units':>7}{'strength':>10}{'valid.':>9}"
         + "".join(f"{heading:>{max(9, len(heading) + 2)}}" for heading in _HEADINGS.values())
