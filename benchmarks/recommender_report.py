@@ -12,6 +12,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from benchmarks.rating_data import SETS
 
@@ -138,7 +139,9 @@ def draw(rows: Sequence[Row], out: Path) -> list[Path]:
     blocks = _blocks(rows)
     paths = []
     for study, measures in (("ranking", ("rmse", "ndcg1", "ndcg5")), ("kernels", ("rmse",))):
-        of_sets = {place[1]: block for place, block in blocks.items() if place[0] == study}
+        # A single number of units makes no curve: tables have it.
+        several = {place: block for place, block in blocks.items() if len({k for _, k in block}) > 1}
+        of_sets = {place[1]: block for place, block in several.items() if place[0] == study}
         if of_sets:
             paths.append(_draw(of_sets, measures, out / f"{study}.png"))
     return paths
@@ -171,6 +174,7 @@ def _draw_panel(ax: Axes, block: Block, measure: str) -> None:
         ks = sorted(k for other, k in block if other == model)
         ax.plot(ks, [_mean(block[model, k], measure) for k in ks], **_style(model))
     ax.set_xticks(sorted({k for _, k in block}))
+    ax.yaxis.set_major_locator(MaxNLocator(5))
     ax.grid(color="0.92", linewidth=0.8)
     ax.spines[["top", "right"]].set_visible(False)
 
