@@ -216,7 +216,7 @@ def plans(monkeypatch):
     """Two small studies."""
     small = {
         ("ranking", "ml-100k"): Plan(("A2-linear", "ordinal-l1/l2"), (1, 2)),
-        ("kernels", "ml-100k"): Plan(("H2-augment",), (1,), splits=2),
+        ("kernels", "ml-100k"): Plan(("H2-augment",), (1, 2)),
     }
     monkeypatch.setattr(recommender, "PLANS", small)
 
