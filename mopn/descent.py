@@ -12,6 +12,7 @@ from mopn.compiled.losses import CODES, SQUARED
 from mopn.compiled.sweeps import parallel_sweep_units, sweep_units
 from mopn.datafit import DataFit
 from mopn.designs import Design
+from mopn.solvers.dot import dot
 from mopn.threads import arranged_lines, arrangement, column_parts
 
 __all__ = ["Descent"]
@@ -59,9 +60,8 @@ class Descent:
     def value(self) -> float:
         """Return the sum of the losses."""
         if self.loss == SQUARED:
-            residuals = self.slopes if self.fit.weights is None else self.slopes / self.fit.weights
-            # Not by BLAS: its threads and those of the sweeps, which still wait for work, would hinder each other.
-            return 0.5 * float(np.einsum("i,i->", self.slopes, residuals))
+            slopes = self.slopes
+            return 0.5 * dot(slopes, slopes if self.fit.weights is None else slopes / self.fit.weights)
         return self.fit.value(self._outputs()[:, None])
 
     def move(self, change: np.ndarray) -> None:

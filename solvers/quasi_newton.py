@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from mopn.solvers.dot import dot
 from mopn.solvers.interface import Evaluation
 
 __all__ = ["quasi_newton"]
@@ -21,11 +22,6 @@ _NOISE = 1e-14
 _FLAT = 1e-10
 
 Function = Callable[[np.ndarray], Evaluation]
-
-
-def dot(a: np.ndarray, b: np.ndarray) -> float:
-    """Return <a, b>, not by BLAS: its threads would go on waiting for more while the function is evaluated."""
-    return float(np.einsum("i,i->", a, b))
 
 
 def quasi_newton(
@@ -94,7 +90,7 @@ class _Pairs:
         self.kept: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=memory)
 
     def add(self, s: np.ndarray, y: np.ndarray) -> None:
-        if dot(s, y) > _FLAT * math.sqrt(dot(s, s) * dot(y, y)):
+        if dot(s, y) > _FLAT * math.sqrt(dot(s, s)) * math.sqrt(dot(y, y)):
             self.kept.append((s, y))
 
     def direction(self, gradient: np.ndarray, free: np.ndarray | None) -> np.ndarray:

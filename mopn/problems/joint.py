@@ -24,6 +24,7 @@ from mopn.network import Network
 from mopn.norms import Norm
 from mopn.problems.two_layers import two_layers
 from mopn.regularizers import Ball, Penalty
+from mopn.solvers.dot import dot
 from mopn.solvers.interface import Evaluation, Measure
 
 __all__ = ["JointProblem"]
@@ -101,7 +102,7 @@ class JointProblem:
         A, E = self.split(x)
         value, gradient_A, gradient_E = self.layers.value_gradient(A, E)
         if isinstance(self.regularizer, Penalty):
-            value += self.regularizer.strength * float(np.einsum("rj,rj->", A, A))
+            value += self.regularizer.strength * dot(A.ravel(), A.ravel())
             gradient_A += 2.0 * self.regularizer.strength * A
         else:
             gradient_A = self._within_ball(gradient_A, A, x[: self._size], self.regularizer.radius)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mopn.designs import Design
+from mopn.solvers.dot import dot
 from mopn.terms.base import Parameters, Term, Update
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Linear(Term):
         return self.design.project(at["w"][None])[:, 0]
 
     def penalty(self, at: Parameters) -> float:
-        return 0.5 * self.alpha * float(np.einsum("j,j->", at["w"], at["w"]))
+        return 0.5 * self.alpha * dot(at["w"], at["w"])
 
     def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
         return {"w": self.design.adjoint(slopes[:, None])[0] + self.alpha * at["w"]}
