@@ -7,14 +7,14 @@ are public at the UCI Machine Learning Repository.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
-__all__ = ["DATA_SETS", "DataSet", "MissingDataError", "Split", "check_data", "load", "scale", "split"]
+__all__ = ["DATA_SETS", "DataSet", "MissingDataError", "Split", "check_data", "load", "require_files", "scale", "split"]
 
 _LETTER_ROWS = 15_000
 
@@ -86,6 +86,16 @@ DATA_SETS = {
         _letter,
     ),
 }
+
+
+def require_files(folder: str | os.PathLike[str], files: Mapping[str, str], what: str) -> None:
+    """Raise ``MissingDataError`` unless the folder holds all files: from their paths in it to how a user gets them."""
+    absent = [f"  {path}: {source}" for path, source in files.items() if not (Path(folder) / path).is_file()]
+    if absent:
+        raise MissingDataError(
+            f"the data folder {os.fspath(folder)!r} lacks files; name a folder with --data that holds them, or leave "
+            f"{what} out with --sets:\n" + "\n".join(absent)
+        )
 
 
 def check_data(folder: str | os.PathLike[str], names: list[str]) -> None:

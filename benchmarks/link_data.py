@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from benchmarks.datasets import MissingDataError
+from benchmarks.datasets import require_files
 
 __all__ = ["GRAPHS", "SCALES", "Graph", "LinkSplit", "check_graphs", "hold_out", "load", "scaled", "split"]
 
@@ -203,17 +203,8 @@ GRAPHS = {
 
 def check_graphs(folder: str | os.PathLike[str], names: list[str]) -> None:
     """Raise ``MissingDataError`` unless the files of all these graphs are there."""
-    absent = [
-        f"  {GRAPHS[name].folder}/{file}: {source}"
-        for name in names
-        for file, source in GRAPHS[name].files.items()
-        if not (Path(folder) / GRAPHS[name].folder / file).is_file()
-    ]
-    if absent:
-        raise MissingDataError(
-            f"the data folder {os.fspath(folder)!r} lacks files; name a folder with --data that holds them, or leave "
-            "graphs out with --sets:\n" + "\n".join(absent)
-        )
+    files = {f"{GRAPHS[name].folder}/{file}": source for name in names for file, source in GRAPHS[name].files.items()}
+    require_files(folder, files, "graphs")
 
 
 def load(name: str, folder: str | os.PathLike[str]) -> Graph:

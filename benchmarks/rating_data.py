@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from benchmarks.datasets import MissingDataError
+from benchmarks.datasets import require_files
 
 __all__ = ["SETS", "Parts", "Ratings", "check_sets", "load", "peer_parts", "random_parts"]
 
@@ -138,17 +138,8 @@ SETS = {
 
 def check_sets(folder: str | os.PathLike[str], names: Sequence[str]) -> None:
     """Raise ``MissingDataError`` unless the files of all these sets are there."""
-    absent = {
-        f"  {SETS[name].folder}/{file}: {source}"
-        for name in names
-        for file, source in SETS[name].files.items()
-        if not (Path(folder) / SETS[name].folder / file).is_file()
-    }
-    if absent:
-        raise MissingDataError(
-            f"the data folder {os.fspath(folder)!r} lacks files; name a folder with --data that holds them, or leave "
-            "sets out with --sets:\n" + "\n".join(sorted(absent))
-        )
+    files = {f"{SETS[name].folder}/{file}": source for name in names for file, source in SETS[name].files.items()}
+    require_files(folder, files, "sets")
 
 
 def load(name: str, folder: str | os.PathLike[str]) -> Ratings:
