@@ -122,7 +122,7 @@ def starts(stack: DenseStack, rows: np.ndarray, p: int, seed: int) -> dict[str, 
 
     values, vectors = stack.eigen
     sizes = np.abs(values).max(axis=1)
-    l1 = dominant_starts(stack, 1e-6)[[int(np.argmax(sizes))]]
+    l1 = dominant_starts(stack)[[int(np.argmax(sizes))]]
     random = np.random.default_rng(seed).standard_normal((_DRAWS, vectors.shape[1]))
     random /= np.linalg.norm(random, axis=1, keepdims=True)
     many = [extreme_starts(stack), gram_starts(stack, p, 1e-6)] + [random_starts(stack)] * (p == 1)

@@ -12,7 +12,9 @@ from mopn.solvers.interface import Measure
 __all__ = ["certify"]
 
 
-def certify(problem: NetworkProblem, basis: Any, weights: Any, oracle: str | BasisOracle = "auto") -> Measure:
+def certify(
+    problem: NetworkProblem, basis: Any, weights: Any, oracle: str | BasisOracle = "auto", *, linear: Any = None
+) -> Measure:
     """Measure a network against a convex problem: its objective, and how far that is from the minimum at most.
 
     Parameters
@@ -23,6 +25,8 @@ def certify(problem: NetworkProblem, basis: Any, weights: Any, oracle: str | Bas
     weights : array-like of shape (k, m)
     oracle : str or oracle, default "auto"
         What bounds the dual norm; ``"exact"`` spends the most on it.
+    linear : array-like of shape (m, 1 + d), optional
+        Coefficients of the linear term, constants first, if the problem has one; default zero.
 
     Returns
     -------
@@ -53,4 +57,4 @@ def certify(problem: NetworkProblem, basis: Any, weights: Any, oracle: str | Bas
                 f"the weights have norm {norm:.6g}, outside the ball of radius {radius:.6g}; scale them, or certify "
                 "against a larger radius"
             )
-    return problem.measure(problem.start((basis, weights)), oracle)
+    return problem.measure(problem.start((basis, weights, linear)), oracle)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from mopn.designs import Design
 from mopn.hessians import Hessian, Weighted
 from mopn.losses import Loss, get_loss
 from mopn.regularizers import Regularizer
@@ -66,6 +67,11 @@ class DataFit:
         squares = np.einsum("ic,ic->i", D, D)
         return float(squares.sum() if self.weights is None else self.weights @ squares)
 
+    def squared_columns(self, design: Design) -> np.ndarray:
+        """Return sum_i w_i x_ij^2 for every column j of a design (d,)."""
+        weights = np.ones(len(self.y)) if self.weights is None else self.weights
+        return design.adjoint_squares(weights[:, None])[0]
+
     def value(self, O: np.ndarray) -> float:  # noqa: E741
         """F(O)."""
         return self._sum(self.loss.value(self.y, self._shifted(O)))
@@ -101,7 +107,9 @@ class DataFit:
             total = float(self.weights @ self.loss.conjugate(self.y, self._unweighted(G)))
         return total if self.offset is None else total - float(np.vdot(G, self.offset))
 
-    def dual_value(self, G: np.ndarray, dual: float, regularizer: Regularizer, *, search: bool = True) -> float:
+    def dual_value(
+        self, G: np.ndarray, dual: float, regularizer: Regularizer, ridge: float = 0.0, *, search: bool = True
+    ) -> float:
         """Return a lower bound of the minimum of F + R from a gradient G: the largest -F*(s G) - R*(s G) over s.
 
         Parameters
@@ -112,6 +120,8 @@ class DataFit:
             A proven upper bound of the dual norm of G pulled back to the weights.
         regularizer : Regularizer
             R; without one (strength 0) there is no certificate and the bound is -inf.
+        ridge : float, default 0
+            Upper bound of the conjugate of a ridge at G, which is s^2 times as much at s G.
         search : bool, default True
             Search s in one dimension; without it s is 1, or the largest admissible scale below 1.
         """
@@ -120,7 +130,7 @@ class DataFit:
         limit = min(self.loss.max_scale(self.y, self._unweighted(G)), regularizer.max_scale(dual))
 
         def loss_of_bound(s: float) -> float:
-            return self.conjugate(G, s) + regularizer.conjugate(s * dual)
+            return self.conjugate(G, s) + regularizer.conjugate(s * dual) + s * s * ridge
 
         s = min(1.0, limit)
         best = loss_of_bound(s)

@@ -14,6 +14,7 @@ from mopn.designs import make_design
 from mopn.kernels import get_kernel
 from mopn.losses import get_loss
 from mopn.ordinal import expected_level, level_probabilities
+from mopn.ridge import linear_design
 from mopn.solvers.memory import keep_freed_memory
 
 __all__ = ["Model", "Predictor", "load"]
@@ -145,6 +146,8 @@ class Model(Predictor):
     classes : ndarray of shape (m,) or None
         Labels, if the model predicts labels: one for each output, or two for a single output, whose sign decides. For
         ordered levels (m + 1,), ascending.
+    linear : ndarray of shape (m, 1 + d), optional
+        Coefficients W of a linear term, constants first.
     target : {"outputs", "vector", "labels", "indicator", "ordinal"}
         What ``predict`` returns: the outputs (n, m); a single output as (n,); labels (n,); whether each output is
         positive, as 0 and 1 (n, m); or the expected level (n,), if output c is for a level of at most classes[c]. By
@@ -170,6 +173,7 @@ class Model(Predictor):
     augment: bool = False
     offset: np.ndarray | float = 0.0
     classes: np.ndarray | None = None
+    linear: np.ndarray | None = None
     target: str | None = None
 
     def __post_init__(self) -> None:
@@ -183,6 +187,8 @@ class Model(Predictor):
         m = self.weights.shape[1]
         if np.shape(self.offset) not in ((), (m,)):
             raise ValueError(f"offset must be a number or of shape ({m},), got shape {np.shape(self.offset)}")
+        if self.linear is not None and self.linear.shape != (m, 1 + self.n_features):
+            raise ValueError(f"linear must have shape {(m, 1 + self.n_features)}, got {self.linear.shape}")
         self._check_target(m)
 
     @classmethod
@@ -194,7 +200,7 @@ class Model(Predictor):
         problem : NetworkProblem
             What was solved.
         result : Result, or anything with ``basis`` and ``weights``
-            The network.
+            The network; ``linear`` too, if it has one.
         classes : array-like of shape (m,), optional
             Labels in place of the problem's; two of them for a single output.
         target : str, optional
@@ -213,9 +219,11 @@ class Model(Predictor):
         offset = problem.fit.offset
         if offset is not None and not np.all(offset == offset[0]):
             raise ValueError("the problem's offset differs between samples, so it cannot be part of a model")
+        linear = getattr(result, "linear", None)
         return cls(
             basis=np.array(result.basis),
             weights=np.array(result.weights),
+            linear=None if linear is None or not linear.size else np.array(linear),
             kernel=problem.kernel.name,
             loss=problem.fit.loss.name,
             augment=problem.augment,
@@ -230,7 +238,7 @@ class Model(Predictor):
         return self.basis.shape[1] - (get_kernel(self.kernel).ones if self.augment else 0)
 
     def outputs(self, X: Any) -> np.ndarray:
-        """Return K(X, H) V + offset, shape (n, m).
+        """Return K(X, H) V + [1, X] W' + offset, shape (n, m).
 
         Parameters
         ----------
@@ -251,6 +259,8 @@ class Model(Predictor):
         out = np.empty((n, self.weights.shape[1]))
         for rows, block in design.blocks(max(1, _BLOCK_ENTRIES // sum(self.weights.shape))):
             np.matmul(kernel.features(block, self.basis), self.weights, out=out[rows])
+            if self.linear is not None:
+                out[rows] += linear_design(block).project(self.linear)
         out += self.offset
         return out
 

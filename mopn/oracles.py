@@ -15,7 +15,7 @@ from mopn.solvers.sphere.branch_and_bound import branch_and_bound
 from mopn.solvers.sphere.cholesky import proven_bound
 from mopn.solvers.sphere.leaders import leaders
 from mopn.solvers.sphere.splitting import split_and_bound
-from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
+from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts, ritz_starts
 
 __all__ = ["METHODS", "Atoms", "BasisOracle", "basis_oracle"]
 
@@ -152,11 +152,15 @@ class BasisOracle:
     def _refine(self, stack: Any, starts: np.ndarray, values: np.ndarray, tol: float) -> tuple[np.ndarray, np.ndarray]:
         """Refine all starts roughly, and the best distinct ones to ``tol``; keep the starts.
 
-        Many starts may end in the same few maxima, and what a fit adds beside those should differ.
+        Many starts may end in the same few maxima, and what a fit adds beside those should differ. Without matrices,
+        where steps are dear, the best ones alone are refined.
         """
-        p = self.norm.exponent
-        steps = _STEPS if isinstance(stack, DenseStack) else min(_STEPS, int(_FINER / tol))
-        H, rough = _distinct(*refine(stack, starts, p, tol=max(_ROUGH, tol), max_iter=steps))
+        p, steps, H, rough = self.norm.exponent, _STEPS, starts, values
+        if isinstance(stack, DenseStack):
+            H, rough = refine(stack, starts, p, tol=max(_ROUGH, tol), max_iter=steps)
+        else:
+            steps = min(_STEPS, int(_FINER / tol))
+        H, rough = _distinct(H, rough)
         best, best_values = refine(stack, H[:_REFINED], p, tol=tol, max_iter=steps)
         return np.vstack([best, H[_REFINED:], starts]), np.concatenate([best_values, rough[_REFINED:], values])
 
@@ -209,13 +213,14 @@ class BasisOracle:
     def _starts(self, stack: Any, method: str, tol: float) -> np.ndarray:
         """Return start vectors (k, d): the dominant eigenvectors of the Gamma_c, and more where they are refined."""
         p = self.norm.exponent
-        if p == math.inf or stack.shape[0] == 1 or method in ("power", "eigh"):
-            return dominant_starts(stack, tol)
-        if isinstance(stack, DenseStack):
-            starts = [extreme_starts(stack), gram_starts(stack, p, tol)]
-            # For p = 2 those are nearly always enough; the maxima of sum_c |q_c| are many and sharp.
-            return np.vstack([*starts, random_starts(stack)] if p == 1 else starts)
-        return np.vstack([dominant_starts(stack, tol), gram_starts(stack, p, tol)])
+        alone = p == math.inf or stack.shape[0] == 1 or method in ("power", "eigh")
+        if not isinstance(stack, DenseStack):
+            return ritz_starts(stack, p, tol, combined=not alone)
+        if alone:
+            return dominant_starts(stack)
+        starts = [extreme_starts(stack), gram_starts(stack, p, tol)]
+        # For p = 2 those are nearly always enough; the maxima of sum_c |q_c| are many and sharp.
+        return np.vstack([*starts, random_starts(stack)] if p == 1 else starts)
 
 
 def basis_oracle(

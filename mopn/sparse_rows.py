@@ -23,7 +23,6 @@ class Units(NamedTuple):
     ones: np.ndarray
     units: np.ndarray
 
-    @property
     def constants(self) -> np.ndarray:
         """A^1 and A^2 of the 1-features, (2, k')."""
         first = self.ones.sum(axis=0)
@@ -70,21 +69,26 @@ class SparseRows:
         at = self.units(H)
 
         def of_slice(begin: int, stop: int) -> np.ndarray:
-            total = np.zeros((len(G), at.units.shape[1]))
-            add_forms(self.distinct, self.rows, begin, stop, at.constants, at.units, G, total)
+            total, slopes = np.zeros((len(G), at.units.shape[1])), np.ascontiguousarray(G[:, begin:stop])
+            add_forms(self.distinct, self.rows, begin, stop, at.constants(), at.units, slopes, total)
             return total
 
         return sum(self.map(of_slice)).T[: len(H)]
 
     def products(self, G: np.ndarray, W: np.ndarray, H: np.ndarray) -> np.ndarray:
         """Return half of the gradient of sum_ric W_rc G_ci K(h_r, x_i) with respect to H (k, q + d); W is (k, m)."""
-        from mopn.compiled.degree_two import add_products
+        from mopn.compiled.degree_two import add_gradients
 
         at, weights = self.units(H), padded(W.T)
+        nothing = np.zeros((0, at.units.shape[1])), np.zeros((0, len(G)))
 
         def of_slice(begin: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-            sums = np.zeros_like(at.constants), np.zeros_like(at.units)
-            add_products(self.distinct, self.rows, begin, stop, at.constants, at.units, weights, G, *sums)
+            sums, slopes = (
+                (np.zeros_like(at.constants()), np.zeros_like(at.units)),
+                np.ascontiguousarray(G[:, begin:stop]),
+            )
+            layers = at.constants(), at.units, weights
+            add_gradients(self.distinct, self.rows, begin, stop, *layers, slopes, *sums, *nothing)
             return sums
 
         of_constants, of_units = (sum(part) for part in zip(*self.map(of_slice), strict=True))

@@ -143,7 +143,7 @@ class ConditionalGradient(_UnitByUnit):
     def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
         """Select units, record the gap, refit or step; until the monitor ends the run."""
         problem.check_certificate(monitor.tol)
-        network, aim, tried, polished = start, math.inf, 0, False
+        network, aim, tried, polished = self._with_linear_term(problem, start, monitor), math.inf, 0, False
         select = _Selector(problem, problem.oracle(self.oracle), monitor, limited=self.max_units is not None)
         improve = self._plain_step() if self.refit == "none" else self._refit
         while True:
@@ -162,6 +162,12 @@ class ConditionalGradient(_UnitByUnit):
             units = problem.useful_units(network, residual, selection.atoms, **self._wanted(problem, network))
             network = improve(problem, network, residual, units, monitor, aim).drop_zero_units()
             tried, polished = tried + len(units), False
+
+    def _with_linear_term(self, problem: Any, network: Any, monitor: Monitor) -> Any:
+        """Fit the linear term of an empty network, if the problem has one: units then find what it leaves."""
+        if network.n_units or not network.linear.size:
+            return network
+        return self._solve_joint(problem, network, monitor, _JOINT_TOL * self.refit_tol, self.polish_iter)[0]
 
     def _is_full(self, network: Any, tried: int, polished: bool) -> bool:
         """Whether no more units may be added; a polish that drops many makes room."""
@@ -207,7 +213,7 @@ class ConditionalGradient(_UnitByUnit):
         # Where units are limited the polish follows soon.
         max_iter = self.polish_iter if self._smooth_refit and self.max_units is None else self.refit_iter
         if self._smooth_refit and problem.restrained and not near:
-            line = problem.line(network, residual, units, residual.fun)
+            line = problem.line(network, residual, units, residual.fun, whole=False)
             network = line.point(_line_search(line))
             return self._refit_joint(problem, network, monitor, _joint_tol(aim), max_iter)
         # Without a regulariser there is no gap.
@@ -226,8 +232,8 @@ class ConditionalGradient(_UnitByUnit):
         """Refit the output layer and, if asked, both layers."""
         layer_problem = problem.output_layer(network)
         solver = self.output_solver or _output_solver(layer_problem, prove=prove)
-        layer = monitor.solve(layer_problem, solver, start=network.weights, tol=tol, max_iter=max_iter)
-        network = network.with_weights(layer.weights).drop_zero_units()
+        layer = monitor.solve(layer_problem, solver, start=network, tol=tol, max_iter=max_iter)
+        network = network.with_layer(layer).drop_zero_units()
         if self.refit == "full":
             joint_tol = _joint_tol(tol / _LOOSENESS) if self._smooth_refit else self.refit_tol
             return self._refit_joint(problem, network, monitor, joint_tol, max_iter)
@@ -248,12 +254,12 @@ class ConditionalGradient(_UnitByUnit):
     def _solve_joint(
         self, problem: Any, network: Any, monitor: Monitor, tol: float, max_iter: int
     ) -> tuple[Any, float]:
-        if not network.n_units:
+        if not (network.n_units or network.linear.size):
             return network, math.inf
         (form,) = self.joint_solver.needs
         joint_problem = problem.joint(network, form, single=self.joint_precision == "single")
         joint = monitor.solve(joint_problem, self.joint_solver, start=None, tol=tol, max_iter=max_iter)
-        return problem.network(joint.basis, joint.weights), joint.fun
+        return problem.network(joint.basis, joint.weights, joint.linear), joint.fun
 
     def _plain_step(self) -> Callable[..., Any]:
         """Return U <- (1 - gamma) U + gamma Delta as a function that remembers t and what it estimated.
@@ -306,11 +312,11 @@ class GECO(_UnitByUnit):
             layer = monitor.solve(
                 problem.output_layer(network),
                 LBFGS(gtol=self.refit_tol),
-                start=network.weights,
+                start=network,
                 tol=0.0,
                 max_iter=self.refit_iter,
             )
-            network = network.with_weights(layer.weights).drop_zero_units()
+            network = network.with_layer(layer).drop_zero_units()
 
 
 class _Selection(NamedTuple):

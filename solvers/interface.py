@@ -165,8 +165,8 @@ class Barred(Composite, Dual, Protocol):
 class Atomic(Problem, Protocol):
     """The oracle "lmo": a convex problem over infinitely many units, whose points are networks.
 
-    A network has ``n_units``, ``basis``, ``weights``, ``with_units``, ``with_weights``, ``drop_zero_units`` and
-    ``without_features``; atoms have ``basis``, ``values`` and a proven ``bound`` on all units. ``restrained`` says
+    A network has ``n_units``, ``basis``, ``weights``, ``linear`` (the coefficients of a linear term, of size 0 without
+    one), ``with_units``, ``with_layer``, ``drop_zero_units`` and ``without_features``; atoms have ``basis``, ``values`` and a proven ``bound`` on all units. ``restrained`` says
     whether a regulariser restrains the weights, ``turns`` whether refits of both layers can turn those of a unit in any
     direction.
     """
@@ -202,8 +202,8 @@ class Atomic(Problem, Protocol):
         """Return the non-convex problem in units and weights, in the form that offers an oracle."""
         ...
 
-    def line(self, network: Any, residual: Any, units: np.ndarray, least: float) -> Any:
-        """Return the segment of a plain conditional gradient step."""
+    def line(self, network: Any, residual: Any, units: np.ndarray, least: float, *, whole: bool = True) -> Any:
+        """Return the segment of a plain conditional gradient step, of the ``whole`` point or of the units alone."""
         ...
 
 

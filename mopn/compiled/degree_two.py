@@ -15,7 +15,7 @@ from numba import njit
 
 from mopn.compiled.lines import place, span, value
 
-__all__ = ["WIDTH", "add_forms", "add_gradients", "add_products", "set_outputs"]
+__all__ = ["WIDTH", "add_forms", "add_gradients", "set_outputs"]
 
 WIDTH = 8
 _FAST = {"contract", "reassoc", "nsz"}
@@ -93,8 +93,34 @@ def _add_row(distinct, rows, i, units, A1, pull, of_constants, of_units):  # typ
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def set_outputs(distinct, rows, begin, stop, constants, units, weights, first, second, outputs):  # type: ignore[no-untyped-def]
-    """Set the features and the outputs of the rows ``begin`` to ``stop - 1``.
+def _add_linear_row(rows, i, linear, row, outputs):  # type: ignore[no-untyped-def]
+    """Add to the outputs (m, b) of a row those of a linear term."""
+    m = linear.shape[1]
+    for c in range(m):
+        outputs[c, row] += linear[0, c]
+    first, end = span(rows.starts, i, rows.length)
+    for entry in range(first, end):
+        x, w = linear.dtype.type(value(rows.values, entry)), linear[1 + place(rows.indices, entry, first)]
+        for c in range(m):
+            outputs[c, row] += x * w[c]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _pull_linear_row(rows, i, slopes, row, of_linear):  # type: ignore[no-untyped-def]
+    """Add the slopes of a row to the derivatives of a linear term (1 + d, m)."""
+    m = of_linear.shape[1]
+    for c in range(m):
+        of_linear[0, c] += slopes[c, row]
+    first, end = span(rows.starts, i, rows.length)
+    for entry in range(first, end):
+        x, of_w = value(rows.values, entry), of_linear[1 + place(rows.indices, entry, first)]
+        for c in range(m):
+            of_w[c] += x * slopes[c, row]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def set_outputs(distinct, rows, begin, stop, constants, units, weights, linear, outputs):  # type: ignore[no-untyped-def]
+    """Set the outputs of the rows ``begin`` to ``stop - 1``.
 
     Parameters
     ----------
@@ -105,46 +131,42 @@ def set_outputs(distinct, rows, begin, stop, constants, units, weights, first, s
     constants : ndarray of shape (2, k)
     units : ndarray of shape (d, k)
     weights : ndarray of shape (m, k)
-    first, second : ndarray of shape (b, k)
-        Set to <h, x> and to K(h, x).
+    linear : ndarray of shape (1 + d, m) or (0, m)
+        Coefficients of a linear term, constants first.
     outputs : ndarray of shape (m, b)
-        Set to the sums of K(h, x) times the weights.
+        Set to the sums of K(h, x) times the weights, and the linear term.
     """
+    room = np.empty((2, units.shape[1]), units.dtype)
+    A1, A2 = room[0], room[1]
     for i in range(begin, stop):
-        A2 = second[i - begin]
-        _set_row(distinct, rows, i, constants, units, first[i - begin], A2)
+        _set_row(distinct, rows, i, constants, units, A1, A2)
         for c in range(len(weights)):
-            total, v = A2[0] * 0, weights[c]
+            total, v = weights.dtype.type(0), weights[c]
             for s in range(len(A2)):
                 total += A2[s] * v[s]
             outputs[c, i - begin] = total
+        if len(linear):
+            _add_linear_row(rows, i, linear, i - begin, outputs)
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def add_gradients(  # type: ignore[no-untyped-def]
-    distinct, rows, begin, stop, units, weights, first, second, slopes, of_constants, of_units, of_weights
+    distinct, rows, begin, stop, constants, units, weights, slopes, of_constants, of_units, of_weights, of_linear
 ):
-    """Add the gradients of a loss whose slopes are ``slopes`` (m, b), after ``set_outputs``.
+    """Add the gradients of a loss whose slopes are ``slopes`` (m, b); features are computed again, not kept.
 
-    ``of_units`` (d, k) and ``of_weights`` (m, k) are added to, and ``of_constants`` (2, k): the sums over the rows of
-    pull * <h, x>, and of pull.
+    ``of_units`` (d, k) is added to, and ``of_weights`` (m, k) and ``of_linear`` (1 + d, m), unless of length 0; and
+    ``of_constants`` (2, k): the sums over the rows of pull * <h, x>, and of pull.
     """
-    pull = np.empty(units.shape[1], units.dtype)
-    for i in range(begin, stop):
-        _set_pull(slopes, i - begin, weights, pull)
-        _add_row(distinct, rows, i, units, first[i - begin], pull, of_constants, of_units)
-        _add_forms(slopes, i - begin, second[i - begin], of_weights)
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def add_products(distinct, rows, begin, stop, constants, units, weights, slopes, of_constants, of_units):  # type: ignore[no-untyped-def]
-    """Do the part of the units alone, from the slopes (m, n) of all rows: nothing of the rows is kept."""
     room = np.empty((3, units.shape[1]), units.dtype)
     A1, A2, pull = room[0], room[1], room[2]
     for i in range(begin, stop):
         _set_row(distinct, rows, i, constants, units, A1, A2)
-        _set_pull(slopes, i, weights, pull)
+        _set_pull(slopes, i - begin, weights, pull)
         _add_row(distinct, rows, i, units, A1, pull, of_constants, of_units)
+        _add_forms(slopes, i - begin, A2, of_weights)
+        if len(of_linear):
+            _pull_linear_row(rows, i, slopes, i - begin, of_linear)
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -154,4 +176,4 @@ def add_forms(distinct, rows, begin, stop, constants, units, slopes, of_weights)
     A1, A2 = room[0], room[1]
     for i in range(begin, stop):
         _set_row(distinct, rows, i, constants, units, A1, A2)
-        _add_forms(slopes, i, A2, of_weights)
+        _add_forms(slopes, i - begin, A2, of_weights)

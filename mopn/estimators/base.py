@@ -122,6 +122,7 @@ class NetworkEstimator(ModelEstimator):
         max_units: int | None = 50,
         refit: str = "full",
         augment: bool = True,
+        alpha: float | None = None,
         tol: float = 1e-3,
         max_iter: int | None = 1000,
         max_time: float | None = None,
@@ -139,6 +140,7 @@ class NetworkEstimator(ModelEstimator):
         self.max_units = max_units
         self.refit = refit
         self.augment = augment
+        self.alpha = alpha
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
@@ -265,9 +267,10 @@ class NetworkEstimator(ModelEstimator):
             sample_weight=targets.weights,
             offset=self._offset(targets),
             augment=self.augment,
+            alpha=self.alpha,
         )
 
-    def _previous(self, problem: NetworkProblem, targets: Targets) -> tuple[np.ndarray, np.ndarray]:
+    def _previous(self, problem: NetworkProblem, targets: Targets) -> tuple[Any, ...]:
         """Return the network of the previous fit, if this one can start from it."""
         old = self.basis_.shape[1], self.weights_.shape[1]
         new = problem.design.shape[1], problem.fit.n_outputs
@@ -282,7 +285,7 @@ class NetworkEstimator(ModelEstimator):
                 f"warm_start=True starts from a network for the {name} {getattr(self, self._classes_name)}, but this "
                 f"fit has {targets.classes}; set warm_start=False"
             )
-        return self.basis_, self.weights_
+        return self.basis_, self.weights_, self.linear_ if self.alpha is not None else None
 
     def _validation(self, problem: NetworkProblem, X: Any, targets: Targets) -> Validation:
         def score(result: Result) -> float:
@@ -310,6 +313,7 @@ class NetworkEstimator(ModelEstimator):
         self.model_ = network_model(problem, targets, network)
         self.basis_ = self.model_.basis
         self.weights_ = self.model_.weights
+        self.linear_ = self.model_.linear
         self.objective_, self.gap_, self.certified_ = float(fun), float(gap), math.isfinite(gap)
         self.status_, self.trace_, self.n_iter_ = result.status, result.trace, max(int(result.nit), 1)
         self.validation_scores_ = None if validation is None else np.array(validation.scores)

@@ -38,6 +38,7 @@ class ClassifierCV(Classifier):
         max_units: int | None = 50,
         refit: str = "full",
         augment: bool = True,
+        alpha: float | None = None,
         tol: float = 1e-3,
         max_iter: int | None = 1000,
         class_weight: Any = None,
@@ -52,6 +53,7 @@ class ClassifierCV(Classifier):
         self.max_units = max_units
         self.refit = refit
         self.augment = augment
+        self.alpha = alpha
         self.tol = tol
         self.max_iter = max_iter
         self.class_weight = class_weight

@@ -23,8 +23,11 @@ _PARAMETERS = """loss : {losses}
         What follows new units. "full" refits units and output weights together, which is not convex, but gives smaller
         and better networks sooner: a round adds all units that there is room for. "output" refits the output weights,
         a convex problem, and adds about a tenth of the units a round. "none" takes a plain conditional gradient step.
-    augment : bool, default True
+    augment : bool, default {augment}
         Put 1-features in front of X (one for PN, two for FM), which give the model linear and constant terms.
+    alpha : float or None, default {alpha}
+        Strength of the penalty ``alpha / 2 * ||W||^2`` of a linear term beside the units, which shrinks every
+        coefficient by itself; its constants pay a hundredth. None for no such term.
     tol : float, default 1e-3
         Stop when the gap is at most ``tol`` times the objective; 0 leaves it to the limits.
     max_iter : int or None, default 1000
@@ -52,6 +55,8 @@ _ATTRIBUTES = """{classes}model_ : Model
         Units H, of length 1; the leading columns belong to the 1-features.
     weights_ : ndarray of shape (k, m)
         Output weights V; m counts {outputs}.
+    linear_ : ndarray of shape (m, 1 + d) or None
+        Coefficients W of the linear term, constants first, if ``alpha`` gives one.
     objective_, gap_ : float
         The objective, and an upper bound of its distance to the minimum over all networks of any size.
     certified_ : bool
@@ -84,6 +89,8 @@ _KINDS = {
         "classes": """classes_ : ndarray of shape (m,)
         Sorted labels, or the numbers of the columns of an indicator matrix y.
     """,
+        "alpha": "None",
+        "augment": "True",
         "outputs": "classes or columns of y; it is 1 for two classes with a loss for each class",
     },
     "regressor": {
@@ -91,6 +98,8 @@ _KINDS = {
         "squared", or an object of your own.""",
         "class_weight": "",
         "classes": "",
+        "alpha": "None",
+        "augment": "True",
         "outputs": "columns of y",
     },
     "ordinal": {
@@ -100,6 +109,8 @@ _KINDS = {
         "classes": """levels_ : ndarray of shape (m + 1,)
         The sorted distinct values of y.
     """,
+        "alpha": "5.0",
+        "augment": "False",
         "outputs": "levels but one",
     },
 }

@@ -13,6 +13,7 @@ objective.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,10 @@ from mopn.designs import Design
 from mopn.kernels import Kernel
 from mopn.network import Network
 from mopn.norms import Norm
+from mopn.problems.flat import joined, split
 from mopn.problems.two_layers import two_layers
 from mopn.regularizers import Ball, Penalty
+from mopn.ridge import Ridge
 from mopn.solvers.dot import dot
 from mopn.solvers.interface import Evaluation, Measure
 
@@ -36,9 +39,9 @@ _ON_THE_SPHERE = 1e-12
 
 
 class JointProblem:
-    """Minimise F + R over units and weights together, around a network of k units.
+    """Minimise F + R over units and weights together, and the coefficients of the ridge, around a network of k units.
 
-    Made by ``NetworkProblem.joint``. The point is (A, Z) flat, of a fixed number of units; a unit of length zero is
+    Made by ``NetworkProblem.joint``. The point is (A, Z, W) flat over ``scales``, of a fixed number of units; a unit of length zero is
     stationary, so new units must start with some weight. It is not convex, so there is no certificate here: the
     network problem's own certifies what this one finds. Oracle: ``gradient``.
     """
@@ -51,15 +54,18 @@ class JointProblem:
         kernel: Kernel,
         fit: DataFit,
         regularizer: Ball | Penalty,
+        ridge: Ridge,
         network: Network,
         *,
         single: bool = False,
     ) -> None:
-        self.regularizer = regularizer
+        self.regularizer, self.ridge = regularizer, ridge
         self.directions = _make_directions(regularizer.norm, network.weights)
         self.layers = two_layers(design, kernel, fit, self.directions.n_units, single=single)
-        self._start = np.concatenate([self._lengths(network).ravel(), self.directions.start.ravel()])
-        self._size = self.directions.n_units * design.shape[1]
+        parts = self._lengths(network), self.directions.start.ravel(), network.linear
+        self._shapes = tuple(part.shape for part in parts)
+        self._scales = joined(*_scales(design, fit, ridge, self._shapes))
+        self._start = joined(*parts) / self._scales
 
     def _lengths(self, network: Network) -> np.ndarray:
         rows, sizes = self.directions.rows, self.directions.sizes
@@ -71,17 +77,21 @@ class JointProblem:
         if self.directions.box is None:
             return None
         upper = np.full(self._start.size, np.inf)
-        upper[self._size :] = self.directions.box
+        self._parts(upper)[1][:] = self.directions.box
         return -upper, upper
 
     def start(self, start: Any = None) -> np.ndarray:
         """Return the point of the network that the problem was made around, or a flat point as it is."""
         return self._start.copy() if start is None else np.array(start, dtype=np.float64)
 
-    def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return A (k, d), scaled into the ball where there is one, and directions E (k, m)."""
-        B, Z = x[: self._size].reshape(self.directions.n_units, -1), x[self._size :]
-        return B * self._scale(B), self.directions.map(Z)
+    def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return A (k, d), scaled into the ball where there is one, directions E (k, m), and W."""
+        B, Z, W = self._parts(x * self._scales)
+        return B * self._scale(B), self.directions.map(Z), W
+
+    def _parts(self, x: np.ndarray) -> list[np.ndarray]:
+        """Return views B, Z and W of a flat point."""
+        return split(x, self._shapes)
 
     def _scale(self, B: np.ndarray) -> float:
         if isinstance(self.regularizer, Penalty):
@@ -89,25 +99,27 @@ class JointProblem:
         return min(1.0, float(np.sqrt(self.regularizer.radius) / max(np.linalg.norm(B), np.finfo(float).tiny)))
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
-        """Named views of the point: unit vectors ``basis`` and ``weights``."""
-        A, E = self.split(x)
+        """Named views of the point: unit vectors ``basis``, ``weights`` and ``linear``."""
+        A, E, W = self.split(x)
         sizes = np.einsum("rd,rd->r", A, A)
         alive = sizes > _ZERO * sizes.max(initial=0.0)
         basis = A[alive] / np.sqrt(sizes[alive])[:, None]
         basis, weights = self.directions.merge(basis, sizes[alive][:, None] * E[alive])
-        return {"x": x, "basis": basis, "weights": weights}
+        return {"x": x, "basis": basis, "weights": weights, "linear": W}
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective."""
-        A, E = self.split(x)
-        value, gradient_A, gradient_E = self.layers.value_gradient(A, E)
+        B, Z, _ = self._parts(x * self._scales)
+        A, E, W = self.split(x)
+        value, gradient_A, gradient_E, gradient_W = self.layers.value_gradient(A, E, W)
+        value, gradient_W = value + self.ridge.value(W), gradient_W + self.ridge.slope(W)
         if isinstance(self.regularizer, Penalty):
             value += self.regularizer.strength * dot(A.ravel(), A.ravel())
             gradient_A += 2.0 * self.regularizer.strength * A
         else:
-            gradient_A = self._within_ball(gradient_A, A, x[: self._size], self.regularizer.radius)
-        gradient_Z = self.directions.pull(x[self._size :], gradient_E)
-        return Evaluation(value, np.concatenate([gradient_A.ravel(), gradient_Z.ravel()]))
+            gradient_A = self._within_ball(gradient_A, A, B, self.regularizer.radius)
+        gradient = joined(gradient_A, self.directions.pull(Z, gradient_E), gradient_W)
+        return Evaluation(value, gradient * self._scales)
 
     def _within_ball(self, gradient: np.ndarray, A: np.ndarray, B: np.ndarray, radius: float) -> np.ndarray:
         """Return the gradient with respect to B: outside of the ball the part along A goes, and the rest is scaled.
@@ -123,6 +135,19 @@ class JointProblem:
     def measure(self, x: np.ndarray) -> Measure:
         """Objective; no gap is known."""
         return Measure(self.value_gradient(x).value, float("inf"))
+
+
+def _scales(design: Design, fit: DataFit, ridge: Ridge, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
+    """Return the scales of A, Z and W: those of a feature fall with the losses' curvature in a coefficient of it.
+
+    Popular items are in a thousand times as many samples as others: unscaled, L-BFGS takes several times as many
+    iterations on one-hot rows.
+    """
+    curvatures = fit.smoothness * fit.squared_columns(design)
+    mean = float(curvatures.mean())
+    of_units = np.sqrt(2.0 * mean / (mean + curvatures)) if mean > 0 else np.ones_like(curvatures)
+    of_ridge = ridge.scales(fit)
+    return [np.broadcast_to(of_units, shapes[0]), np.ones(shapes[1]), np.broadcast_to(of_ridge, shapes[2])]
 
 
 class _Directions(ABC):

@@ -1,4 +1,7 @@
-"""The convex problem over infinitely many units: (2) of Blondel et al. (NIPS 2017), as a penalty or in a ball."""
+"""The convex problem over infinitely many units: (2) of Blondel et al. (NIPS 2017), as a penalty or in a ball.
+
+A linear term beside the units has a penalty of its own; the paper has it in units alone, through 1-features.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +18,21 @@ from mopn.losses import Loss
 from mopn.network import Network
 from mopn.norms import Norm
 from mopn.oracles import Atoms, BasisOracle, basis_oracle
+from mopn.problems.flat import joined
 from mopn.problems.joint import JointProblem
 from mopn.problems.output_layer import OutputLayerProblem
 from mopn.problems.unit_ball import UnitBallProblem
 from mopn.regularizers import Ball, Penalty, check_amount, make_regularizer
+from mopn.ridge import Ridge
+from mopn.solvers import LBFGS, minimize
 from mopn.solvers.interface import Measure
 from mopn.solvers.sphere.refinement import dual_vectors
 
 __all__ = ["NetworkProblem"]
 
 _EPS = float(np.finfo(float).eps)
+# Of the linear term, for the largest strength.
+_LINEAR_ITER = 1000
 
 
 class Residual(NamedTuple):
@@ -63,10 +71,15 @@ class NetworkProblem:
     augment : bool, default False
         Put 1-features in front of X (one for ``homogeneous``, two for ``anova``), which give the model its linear and
         constant terms; they are not stored.
+    alpha : float, optional
+        Add a linear term X W' and constants b to the outputs, and alpha / 2 (||W||^2 + ||b||^2 / 100) to the objective:
+        each coefficient is shrunk by itself, where units that stand for a linear term through 1-features are shrunk as
+        a whole. Default none.
 
     Notes
     -----
-    The point is a :class:`mopn.network.Network`; results have ``basis`` (k, d), unit vectors, and ``weights`` (k, m).
+    The point is a :class:`mopn.network.Network`; results have ``basis`` (k, d), unit vectors, ``weights`` (k, m) and
+    ``linear`` (m, 1 + d), the constants first, or (m, 0) without ``alpha``.
     Oracle: ``lmo``, which carries a proven bound over all units and so a certificate.
 
     Examples
@@ -95,6 +108,7 @@ class NetworkProblem:
         sample_weight: Any = None,
         offset: Any = None,
         augment: bool = False,
+        alpha: float | None = None,
     ) -> None:
         self.kernel = get_kernel(kernel)
         regularizer = make_regularizer(norm, strength, radius)
@@ -103,6 +117,7 @@ class NetworkProblem:
         self.regularizer = regularizer
         self.augment = bool(augment)
         self.design = make_design(X, ones=self.kernel.ones if augment else 0)
+        self.ridge = Ridge(self.design, alpha)
         self.fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
 
     @property
@@ -138,22 +153,39 @@ class NetworkProblem:
         """K(X, H), shape (n, k)."""
         return self.kernel.features(self.design, H)
 
-    def network(self, basis: np.ndarray, weights: np.ndarray) -> Network:
-        """Return a point: unit vectors (k, d) and weights (k, m)."""
-        return Network(self.features, basis, weights)
+    def linear_outputs(self, W: np.ndarray) -> np.ndarray:
+        """[1, X] W', shape (n, m)."""
+        return self.ridge.outputs(W)
+
+    def network(self, basis: np.ndarray, weights: np.ndarray, linear: np.ndarray | None = None) -> Network:
+        """Return a point: unit vectors (k, d), weights (k, m) and the coefficients W of the linear term, if any."""
+        linear = np.zeros(self.ridge.shape(self.fit.n_outputs)) if linear is None else linear
+        return Network(self, basis, weights, linear)
 
     def start(self, start: Any = None) -> Network:
-        """Return the empty network, or that of an earlier result or a pair (basis, weights).
+        """Return the empty network, or that of an earlier result, or of (basis, weights) or (basis, weights, linear).
 
         Units are scaled to length 1, with the same outputs, and weights are moved into the ball where there is one.
         """
         if start is None:
             return self.network(np.zeros((0, self.design.shape[1])), np.zeros((0, self.fit.n_outputs)))
-        if not hasattr(start, "basis") and not (isinstance(start, tuple | list) and len(start) == 2):
-            raise TypeError(f"start must be an earlier Result or a pair (basis, weights), got {type(start).__name__}")
-        basis, weights = (start.basis, start.weights) if hasattr(start, "basis") else start
-        basis, weights = self.unit_length(basis, weights)
-        return self.network(basis, self.regularizer.prox(weights, 0.0))
+        if hasattr(start, "basis"):
+            start = start.basis, start.weights, getattr(start, "linear", None)
+        if not (isinstance(start, tuple | list) and 2 <= len(start) <= 3):
+            raise TypeError(f"start must be an earlier Result or (basis, weights), got {type(start).__name__}")
+        basis, weights = self.unit_length(*start[:2])
+        return self.network(basis, self.regularizer.prox(weights, 0.0), self._checked_linear(*start[2:]))
+
+    def _checked_linear(self, linear: Any = None) -> np.ndarray | None:
+        """Check coefficients of the linear term; None stands for zero, and so do those of a problem without it."""
+        if linear is None or np.shape(linear)[1:] == (0,):
+            return None
+        linear, shape = np.array(linear, dtype=np.float64), self.ridge.shape(self.fit.n_outputs)
+        if linear.shape != shape:
+            raise ValueError(f"start must have linear of shape {shape}, got {linear.shape}; alpha makes a linear term")
+        if not np.isfinite(linear).all():
+            raise ValueError("start contains NaN or infinity")
+        return linear
 
     def unit_length(self, basis: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
         """Check units of any length and their weights; return units of length 1 and weights of the same outputs."""
@@ -171,15 +203,15 @@ class NetworkProblem:
 
     def unpack(self, network: Network) -> dict[str, Any]:
         """Named views of the point."""
-        flat = np.concatenate([network.basis.ravel(), network.weights.ravel()])
-        return {"x": flat, "basis": network.basis, "weights": network.weights}
+        parts = network.basis, network.weights, network.linear
+        return {"x": joined(*parts)} | dict(zip(("basis", "weights", "linear"), parts, strict=True))
 
     # -- the oracle "lmo" -------------------------------------------------------------------------------------------
 
     def residual(self, network: Network) -> Residual:
         """Objective of a network, and G = dF/dO (n, m)."""
         loss, G = self.fit.value_gradient(network.outputs)
-        return Residual(loss + self.regularizer.value(network.weights), G)
+        return Residual(loss + self.regularizer.value(network.weights) + self.ridge.value(network.linear), G)
 
     def oracle(self, oracle: str | BasisOracle) -> BasisOracle:
         """Return the oracle of a method's name, for this problem's norm; an oracle is returned as it is."""
@@ -219,7 +251,9 @@ class NetworkProblem:
         if isinstance(self.regularizer, Penalty):
             cost = self.regularizer.strength
         else:
-            cost = -float(np.vdot(residual.gradient, network.outputs)) / max(self.regularizer.radius, math.ulp(0.0))
+            cost = -float(np.vdot(residual.gradient, network.unit_outputs)) / max(
+                self.regularizer.radius, math.ulp(0.0)
+            )
         units = atoms.basis[: max(1, min(most, int(np.sum(atoms.values > cost))))]
         if not fill or len(units) >= most:
             return units
@@ -236,12 +270,13 @@ class NetworkProblem:
         The scaled gradient s G is a dual point; s is searched in one dimension. Rounding errors in the sums, and in
         the outputs at which the objective was evaluated, are added.
         """
-        lower = self.fit.dual_value(residual.gradient, bound, self.regularizer)
+        lower = self.fit.dual_value(residual.gradient, bound, self.regularizer, self.ridge.conjugate(residual.gradient))
         if not math.isfinite(lower):
             return math.inf
         k, d = network.basis.shape
         sizes = np.abs(residual.gradient) @ np.abs(network.weights).sum(axis=0)
         outputs = (k + 2 * d + 4) * _EPS * float(self.design.squared_norms @ sizes)
+        outputs += self.ridge.rounding(network.linear, residual.gradient)
         return max(residual.fun - lower, 0.0) + self.fit.rounding(residual.fun, lower, residual.gradient) + outputs
 
     def measure(
@@ -252,7 +287,7 @@ class NetworkProblem:
         patience: float = math.inf,
     ) -> Measure:
         """Objective and proven gap, from scratch."""
-        fresh = self.network(network.basis, network.weights)
+        fresh = network.without_features()
         residual = self.residual(fresh)
         return Measure(residual.fun, self.gap(fresh, residual, self.lmo(residual, oracle, precision, patience).bound))
 
@@ -273,7 +308,7 @@ class NetworkProblem:
 
     def output_layer(self, network: Network) -> OutputLayerProblem:
         """Return the convex refit of the weights with the units fixed."""
-        return OutputLayerProblem.from_parts(network.features, self.fit, self.regularizer)
+        return OutputLayerProblem.from_parts(network.features, self.fit, self.regularizer, self.ridge)
 
     def joint(
         self, network: Network, oracle: str = "gradient", *, single: bool = False
@@ -284,22 +319,34 @@ class NetworkProblem:
         paper's, for FISTA.
         """
         if oracle == "gradient":
-            return JointProblem(self.design, self.kernel, self.fit, self.regularizer, network, single=single)
-        return UnitBallProblem(self.design, self.kernel, self.fit, self.regularizer, network)
+            return JointProblem(
+                self.design, self.kernel, self.fit, self.regularizer, self.ridge, network, single=single
+            )
+        return UnitBallProblem(self.design, self.kernel, self.fit, self.regularizer, self.ridge, network)
 
-    def line(self, network: Network, residual: Residual, units: np.ndarray, least: float) -> Line:
-        """Return the segment of a plain step towards units (q, d); ``least`` is an objective value already reached."""
-        return Line(self, network, residual, units, least)
+    def line(
+        self, network: Network, residual: Residual, units: np.ndarray, least: float, *, whole: bool = True
+    ) -> Line:
+        """Return the segment of a plain step towards units (q, d); ``least`` is an objective value already reached.
+
+        Unless the point moves as a ``whole``, the linear term stays as it is.
+        """
+        return Line(self, network, residual, units, least, whole)
 
     # -- strengths --------------------------------------------------------------------------------------------------
 
     def strength_max(self, oracle: str | BasisOracle = "auto") -> float:
         """Proven upper bound of the smallest strength whose solution is zero: the dual norm of the gradient at 0.
 
+        With a linear term, at its best coefficients, as L-BFGS finds them.
         Exact (up to rounding) where the oracle is: l1 with d <= 3000, l1/linf by ``"enumerate"`` or ``"exact"``; within
         1e-4 for l1/l2 by ``"exact"``.
         """
-        return self.lmo(self.residual(self.start()), oracle).bound
+        network = self.start()
+        if self.ridge.active:
+            fitted = minimize(self.joint(network), LBFGS(gtol=0.0), tol=_EPS, max_iter=_LINEAR_ITER)
+            network = network.with_linear(fitted.linear)
+        return self.lmo(self.residual(network), oracle).bound
 
 
 class Line:
@@ -309,10 +356,19 @@ class Line:
     {(U, omega): Omega(U) <= omega <= radius} (Harchaoui, Juditsky and Nemirovski, 2015), with the radius
     ``least / strength`` that no minimiser exceeds, as losses are nonnegative; its extreme points are that multiple
     of the atom, if it is worth its penalty, and 0. With several units Delta is the mean of their extreme points.
+
+    The linear term moves towards the minimiser of its linearised objective, (1 - gamma) W - gamma G' [1, X] / alpha, as in
+    the generalised conditional gradient of Bredies, Lorenz and Maass (2009); or it stays.
     """
 
     def __init__(
-        self, problem: NetworkProblem, network: Network, residual: Residual, units: np.ndarray, least: float
+        self,
+        problem: NetworkProblem,
+        network: Network,
+        residual: Residual,
+        units: np.ndarray,
+        least: float,
+        whole: bool,
     ) -> None:
         features = problem.features(units)
         self.problem, self.network = problem, network.with_units(units, features)
@@ -323,23 +379,30 @@ class Line:
         size, price = _vertex_size(regularizer, least, -float(np.vdot(directions, q)))
         self.weights = size * directions
         self.outputs = network.outputs
-        self.step = features @ self.weights - self.outputs
+        self.step = features @ self.weights - network.unit_outputs
+        self.linear, self.ridge = network.linear, problem.ridge
+        self.linear_step = self.ridge.least(G) - self.linear if whole else np.zeros_like(self.linear)
+        if self.linear_step.any():
+            self.step += self.ridge.outputs(self.linear_step)
         self.penalty = regularizer.value(network.weights)
         self.vertex_penalty = price * size
-        self.gap = self.penalty - self.vertex_penalty - float(np.vdot(G, self.step))
+        fall = self.ridge.value(self.linear) - self.ridge.value(self.linear + self.linear_step)
+        self.gap = self.penalty - self.vertex_penalty + fall - float(np.vdot(G, self.step))
         self.curvature = problem.fit.smoothness
         self.squared_length = problem.fit.squared_length(self.step)
 
     def value(self, gamma: float) -> float:
         """Objective at U(gamma), with the penalty's upper bound (1 - gamma) Omega(U) + gamma Omega(Delta)."""
         penalty = (1.0 - gamma) * self.penalty + gamma * self.vertex_penalty
+        penalty += self.ridge.value(self.linear + gamma * self.linear_step)
         return self.problem.fit.value(self.outputs + gamma * self.step) + penalty
 
     def point(self, gamma: float) -> Network:
         """Return the network U(gamma)."""
         weights = (1.0 - gamma) * self.network.weights
         weights[len(weights) - len(self.weights) :] = gamma * self.weights
-        return self.network.with_weights(weights)
+        network = self.network.with_weights(weights)
+        return network.with_linear(self.linear + gamma * self.linear_step) if self.linear_step.any() else network
 
 
 def _vertex_size(regularizer: Ball | Penalty, least: float, value: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""The convex refit: the output layer V for fixed units, min_V F(Phi V) + R(V)."""
+"""The convex refit: the output layer V for fixed units, min_V F(Phi V) + R(V), with a linear term if there is one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from mopn.datafit import DataFit
 from mopn.hessians import Hessian
 from mopn.losses import Loss
 from mopn.network import layer_outputs
+from mopn.problems.flat import joined, split
 from mopn.regularizers import Ball, Regularizer, SquaredL2, make_regularizer
+from mopn.ridge import Ridge
 from mopn.solvers.interface import Evaluation, Measure
 
 __all__ = ["OutputLayerProblem"]
@@ -64,18 +66,21 @@ class OutputLayerProblem:
         if not np.isfinite(features).all():
             raise ValueError("features contains NaN or infinity")
         fit = DataFit(loss, y, len(features), sample_weight, offset)
-        self._assemble(features, fit, make_regularizer(norm, strength, radius))
+        self._assemble(features, fit, make_regularizer(norm, strength, radius), Ridge())
 
     @classmethod
-    def from_parts(cls, features: np.ndarray, fit: DataFit, regularizer: Regularizer) -> OutputLayerProblem:
-        """Make the problem from checked parts."""
+    def from_parts(
+        cls, features: np.ndarray, fit: DataFit, regularizer: Regularizer, ridge: Ridge
+    ) -> OutputLayerProblem:
+        """Make the problem from checked parts; the point is (V, W) flat, with the coefficients W of the ridge."""
         problem = cls.__new__(cls)
-        problem._assemble(features, fit, regularizer)
+        problem._assemble(features, fit, regularizer, ridge)
         return problem
 
-    def _assemble(self, features: np.ndarray, fit: DataFit, regularizer: Regularizer) -> None:
-        self.features, self.fit, self.regularizer = features, fit, regularizer
+    def _assemble(self, features: np.ndarray, fit: DataFit, regularizer: Regularizer, ridge: Ridge) -> None:
+        self.features, self.fit, self.regularizer, self.ridge = features, fit, regularizer, ridge
         self.shape = features.shape[1], fit.n_outputs
+        self._shapes = self.shape, ridge.shape(fit.n_outputs)
         self.bounds = None
 
     @property
@@ -84,7 +89,7 @@ class OutputLayerProblem:
         active, regularizer = self.regularizer.active, self.regularizer
         smooth = isinstance(regularizer, SquaredL2) or not active
         inside = not isinstance(regularizer, Ball) or regularizer.radius > 0
-        barrier = active and inside and self.fit.loss.has_hessian
+        barrier = active and inside and self.fit.loss.has_hessian and not self.ridge.active
         offered = {"composite": True, "dual": active, "gradient": smooth, "barrier": barrier}
         return frozenset(name for name, there in offered.items() if there)
 
@@ -100,49 +105,62 @@ class OutputLayerProblem:
         w = self.fit.weights
         gram = self.features.T @ (self.features if w is None else self.features * w[:, None])
         largest = np.linalg.eigvalsh(gram)[-1] if len(gram) else 0.0
-        return max(self.fit.smoothness * float(largest), float(np.finfo(float).tiny))
+        of_ridge = self.ridge.curvature(self.fit)
+        return max(self.fit.smoothness * float(largest) + of_ridge, float(np.finfo(float).tiny))
 
     @cached_property
     def _row_maxima(self) -> np.ndarray:
         return np.abs(self.features).max(axis=1, initial=0.0)
 
     def start(self, start: Any = None) -> np.ndarray:
-        """Return V flat: zero, or the given weights (k, m), moved into the ball where there is one."""
-        if start is None:
-            return np.zeros(self.shape).ravel()
-        V = np.asarray(getattr(start, "weights", start), dtype=np.float64)
+        """Return the point: zero, or of the given weights (k, m), moved into the ball where there is one.
+
+        A linear term starts from zero, or from the attribute ``linear`` of what was given.
+        """
+        V = np.zeros(self.shape) if start is None else np.asarray(getattr(start, "weights", start), dtype=np.float64)
         if V.shape not in (self.shape, (self.shape[0] * self.shape[1],)):
             raise ValueError(f"start must have shape {self.shape}, got {V.shape}")
         if not np.isfinite(V).all():
             raise ValueError("start contains NaN or infinity")
-        V = V.reshape(self.shape)
+        W = start.linear if self.ridge.active and hasattr(start, "linear") else np.zeros(self._shapes[1])
         # A prox with step 0 moves nothing under a penalty and projects onto a ball.
-        return self.regularizer.prox(V, 0.0).ravel()
+        return joined(self.regularizer.prox(V.reshape(self.shape), 0.0), W)
+
+    def split(self, x: np.ndarray) -> list[np.ndarray]:
+        """Return views V (k, m) and W of a flat point."""
+        return split(x, self._shapes)
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of the point."""
-        return {"x": x, "weights": x.reshape(self.shape)}
+        V, W = self.split(x)
+        return {"x": x, "weights": V} | ({"linear": W} if self.ridge.active else {})
 
     def image(self, x: np.ndarray) -> np.ndarray:
-        """Return the outputs Phi V (n, m), without offset."""
-        return layer_outputs(self.features, x.reshape(self.shape))
+        """Return the outputs Phi V (n, m) and those of the linear term, without offset."""
+        V, W = self.split(x)
+        outputs = layer_outputs(self.features, V)
+        if self.ridge.active:
+            outputs += self.ridge.outputs(W)
+        return outputs
 
     def smooth_value(self, image: np.ndarray) -> float:
         """F at the outputs."""
         return self.fit.value(image)
 
     def smooth(self, image: np.ndarray) -> Evaluation:
-        """F at the outputs, and its gradient with respect to V."""
+        """F at the outputs, and its gradient with respect to the point."""
         value, G = self.fit.value_gradient(image)
-        return Evaluation(value, (self.features.T @ G).ravel(), G)
+        return Evaluation(value, joined(self.features.T @ G, self.ridge.pulled(G)), G)
 
     def regularizer_value(self, x: np.ndarray) -> float:
-        """R at a feasible V."""
-        return self.regularizer.value(x.reshape(self.shape))
+        """R at a feasible V, and the ridge."""
+        V, W = self.split(x)
+        return self.regularizer.value(V) + self.ridge.value(W)
 
     def prox(self, x: np.ndarray, step: float) -> np.ndarray:
-        """Prox of R (projection onto the ball)."""
-        return self.regularizer.prox(x.reshape(self.shape), step).ravel()
+        """Prox of R (projection onto the ball) and of the ridge."""
+        V, W = self.split(x)
+        return joined(self.regularizer.prox(V, step), self.ridge.prox(W, step))
 
     def hessian(self, image: np.ndarray) -> LayerHessian:
         """Second derivative of F with respect to V, at outputs."""
@@ -155,8 +173,9 @@ class OutputLayerProblem:
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective, where R is smooth."""
         value, gradient, G = self.smooth(self.image(x))
-        if isinstance(self.regularizer, SquaredL2):
-            value, gradient = value + self.regularizer_value(x), gradient + self.regularizer.strength * x
+        V, W = self.split(x)
+        strength = self.regularizer.strength if isinstance(self.regularizer, SquaredL2) else 0.0
+        value, gradient = value + self.regularizer_value(x), gradient + joined(strength * V, self.ridge.slope(W))
         # The residual is kept so that ``dual_bound`` can use it; its gradient is that of F alone.
         return Evaluation(value, gradient, G)
 
@@ -187,7 +206,8 @@ class OutputLayerProblem:
         # Each entry of Phi' G is a sum of n products; the dual norm adds up m of them, or all k rows for squared l2.
         rows = self.shape[0] if isinstance(self.regularizer, SquaredL2) else 1
         error = (n + 3) * _EPS * math.sqrt(rows) * float(self._row_maxima @ np.abs(G).sum(axis=1))
-        lower = self.fit.dual_value(G, self.regularizer.dual(pulled) + error, self.regularizer, search=search)
+        dual, ridge = self.regularizer.dual(pulled) + error, self.ridge.conjugate(G)
+        lower = self.fit.dual_value(G, dual, self.regularizer, ridge, search=search)
         return lower - self.fit.rounding(lower, lower, G)
 
 

@@ -10,8 +10,10 @@ from mopn.datafit import DataFit
 from mopn.designs import Design
 from mopn.kernels import Kernel
 from mopn.network import Network
+from mopn.problems.flat import joined, split
 from mopn.problems.two_layers import two_layers
 from mopn.regularizers import Regularizer
+from mopn.ridge import Ridge
 from mopn.solvers.interface import Evaluation, Measure
 
 __all__ = ["UnitBallProblem"]
@@ -21,26 +23,25 @@ class UnitBallProblem:
     """Minimise sum_i w_i l(y_i, (K(X, H) V)_i + offset_i) + R(V) over H (k, d), ||h_r|| <= 1, and V (k, m).
 
     The second line of the refit in Algorithm 1 of Blondel et al. (NIPS 2017); made by ``NetworkProblem.joint``. The
-    point is (H, V) flat. It is not convex, so there is no certificate here: the network problem's own certifies what
+    point is (H, V, W) flat, with the coefficients W of the ridge if there is one. It is not convex, so there is no certificate here: the network problem's own certifies what
     this one finds. Oracle: ``composite``.
     """
 
     oracles = frozenset({"composite"})
 
     def __init__(
-        self, design: Design, kernel: Kernel, fit: DataFit, regularizer: Regularizer, network: Network
+        self, design: Design, kernel: Kernel, fit: DataFit, regularizer: Regularizer, ridge: Ridge, network: Network
     ) -> None:
-        self.regularizer = regularizer
-        self.n_units, self.n_inputs = network.basis.shape
-        self.layers = two_layers(design, kernel, fit, self.n_units)
-        self._start = np.concatenate([network.basis.ravel(), network.weights.ravel()])
+        self.regularizer, self.ridge = regularizer, ridge
+        self.shapes = network.basis.shape, network.weights.shape, network.linear.shape
+        self.layers = two_layers(design, kernel, fit, network.n_units)
+        self._start = joined(network.basis, network.weights, network.linear)
         # A guess; backtracking corrects it.
         self.curvature = fit.smoothness * fit.squared_length(design.squared_norms[:, None])
 
-    def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return views H (k, d) and V (k, m) of a flat point."""
-        size = self.n_units * self.n_inputs
-        return x[:size].reshape(self.n_units, -1), x[size:].reshape(self.n_units, -1)
+    def split(self, x: np.ndarray) -> list[np.ndarray]:
+        """Return views H (k, d), V (k, m) and W of a flat point."""
+        return split(x, self.shapes)
 
     def start(self, start: Any = None) -> np.ndarray:
         """Return the point of the network that the problem was made around, or a flat point made feasible."""
@@ -51,35 +52,36 @@ class UnitBallProblem:
 
         K(h / c, x) = K(h, x) / c^2, so a unit of length c <= 1 hands c^2 to its weights.
         """
-        H, V = self.split(x)
+        H, V, W = self.split(x)
         lengths = np.linalg.norm(H, axis=1, keepdims=True)
         safe = np.where(lengths > 0, lengths, 1.0)
         unit = np.where(lengths > 0, H / safe, np.eye(1, H.shape[1]))
-        return {"x": x, "basis": unit, "weights": V * lengths**2}
+        return {"x": x, "basis": unit, "weights": V * lengths**2, "linear": W}
 
     def image(self, x: np.ndarray) -> np.ndarray:
-        """Return the point itself: F is not a function of anything linear in (H, V) that is smaller."""
+        """Return the point itself: F is not a function of anything linear in it that is smaller."""
         return x
 
     def smooth_value(self, image: np.ndarray) -> float:
-        """F at (H, V)."""
+        """F at (H, V, W)."""
         return self.layers.value(*self.split(image))
 
     def smooth(self, image: np.ndarray) -> Evaluation:
-        """F and its gradient at (H, V)."""
-        value, gradient_H, gradient_V = self.layers.value_gradient(*self.split(image))
-        return Evaluation(value, np.concatenate([gradient_H.ravel(), gradient_V.ravel()]))
+        """F and its gradient at (H, V, W)."""
+        value, *gradients = self.layers.value_gradient(*self.split(image))
+        return Evaluation(value, joined(*gradients))
 
     def regularizer_value(self, x: np.ndarray) -> float:
-        """R at a feasible V."""
-        return self.regularizer.value(self.split(x)[1])
+        """R at a feasible V, and the ridge."""
+        _, V, W = self.split(x)
+        return self.regularizer.value(V) + self.ridge.value(W)
 
     def prox(self, x: np.ndarray, step: float) -> np.ndarray:
-        """Prox of R for V, projection of the rows of H onto the unit ball."""
-        H, V = self.split(x)
+        """Prox of R for V and of the ridge, projection of the rows of H onto the unit ball."""
+        H, V, W = self.split(x)
         H = H / np.maximum(np.linalg.norm(H, axis=1, keepdims=True), 1.0)
-        return np.concatenate([H.ravel(), self.regularizer.prox(V, step).ravel()])
+        return joined(H, self.regularizer.prox(V, step), self.ridge.prox(W, step))
 
     def measure(self, x: np.ndarray) -> Measure:
-        """Objective at (H, V); no gap is known."""
+        """Objective; no gap is known."""
         return Measure(self.smooth_value(x) + self.regularizer_value(x), float("inf"))

@@ -36,7 +36,9 @@ def lanczos_start(m: int, d: int) -> np.ndarray:
     return np.random.default_rng(0).standard_normal((m, d))
 
 
-def lanczos(stack: Stack, W: np.ndarray, start: np.ndarray, tol: float = 1e-6, max_steps: int = 50) -> np.ndarray:
+def lanczos(
+    stack: Stack, W: np.ndarray, start: np.ndarray, tol: float = 1e-6, max_steps: int = 50, count: int = 1
+) -> np.ndarray:
     """Run Lanczos with full reorthogonalisation, k runs in lockstep so that every step is one block product.
 
     Parameters
@@ -48,14 +50,17 @@ def lanczos(stack: Stack, W: np.ndarray, start: np.ndarray, tol: float = 1e-6, m
     start : ndarray of shape (k, d)
         Start vectors, not zero.
     tol : float
-        Stop when every residual ||A_r h_r - theta_r h_r|| is at most ``tol * |theta_r|``.
+        Stop when every residual ||A_r h_r - theta_r h_r|| is at most ``tol * |theta_r|``, of the first vectors.
     max_steps : int
         Largest dimension of the Krylov spaces; the best vectors in them are returned in any case.
+    count : int, default 1
+        How many vectors of each run to return; later ones are less exact.
 
     Returns
     -------
-    ndarray of shape (k, d)
-        Unit Ritz vectors of the Ritz values of largest modulus.
+    ndarray of shape (count * k, d)
+        Unit Ritz vectors of the Ritz values of largest modulus, those of all runs, then the second ones, and so on;
+        fewer if the Krylov spaces are smaller.
     """
     k, d = start.shape
     steps = min(max_steps, d, max(_CHECK_EVERY, _MEMORY // (k * d)))
@@ -70,20 +75,26 @@ def lanczos(stack: Stack, W: np.ndarray, start: np.ndarray, tol: float = 1e-6, m
         beta = np.linalg.norm(w, axis=1)
         done = j + 1 == steps
         if done or (j + 1) % _CHECK_EVERY == 0 or not beta.any():
-            theta, s = _dominant_ritz(T[:, : j + 1, : j + 1])
-            if done or np.all(beta * np.abs(s[:, -1]) <= tol * np.abs(theta)):
+            theta, s = _dominant_ritz(T[:, : j + 1, : j + 1], count)
+            if done or np.all(beta * np.abs(s[0, :, -1]) <= tol * np.abs(theta)):
                 break
         # A Krylov space that is exhausted (beta = 0 up to rounding) goes on with zero vectors, which add nothing.
         alive = beta > 1e-14 * np.abs(T[:, : j + 1, : j + 1]).max(axis=(1, 2))
         T[:, j, j + 1] = T[:, j + 1, j] = np.where(alive, beta, 0.0)
         Q[j + 1] = w * np.where(alive, 1.0 / np.where(alive, beta, 1.0), 0.0)[:, None]
-    H = np.einsum("kj,jkd->kd", s, Q[: s.shape[1]])
-    return H / np.linalg.norm(H, axis=1, keepdims=True)
+    H = np.einsum("ckj,jkd->ckd", s, Q[: s.shape[2]]).reshape(-1, d)
+    lengths = np.linalg.norm(H, axis=1, keepdims=True)
+    # Beyond an exhausted space there is nothing.
+    found = lengths[:, 0] > 0
+    return H[found] / lengths[found]
 
 
-def _dominant_ritz(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the eigenvalue of largest modulus of every tridiagonal matrix (k, j, j) and its eigenvector (k, j)."""
+def _dominant_ritz(T: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the eigenvalue of largest modulus of every tridiagonal matrix (k, j, j), and ``count`` eigenvectors.
+
+    Those are (count, k, j), by modulus of their eigenvalues.
+    """
     values, vectors = np.linalg.eigh(T)
-    rows = np.arange(len(T))
-    best = np.argmax(np.abs(values), axis=1)
-    return values[rows, best], vectors[rows, :, best]
+    order = np.argsort(-np.abs(values), axis=1, kind="stable")[:, :count]
+    chosen = np.take_along_axis(vectors, order[:, None, :], axis=2)
+    return values[np.arange(len(T)), order[:, 0]], chosen.transpose(2, 0, 1)

@@ -2,7 +2,8 @@
 
 The dominant eigenvectors of single Gamma_c (the l1 start of Blondel et al., NIPS 2017) serve one output each. The Gram
 starts serve all of them: their weights w make ||sum_c w_c Gamma_c||_F large, hence also its spectral norm, which is no
-less than 1 / sqrt(d) of it. Random starts find what both miss late in a fit.
+less than 1 / sqrt(d) of it. Random starts find what both miss late in a fit. Without matrices several eigenvectors of
+each combination take their place: they cost no more products than one.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from mopn.solvers.sphere.extremes import dominant_eigenvectors, lanczos, lanczos
 from mopn.solvers.sphere.refinement import dual_vectors
 from mopn.solvers.sphere.stack import DenseStack, Stack
 
-__all__ = ["dominant_starts", "extreme_starts", "gram_starts", "random_starts"]
+__all__ = ["dominant_starts", "extreme_starts", "gram_starts", "random_starts", "ritz_starts"]
 
 _GRAM_STARTS = 5
+# Eigenvectors of a combination.
+_RITZ_STARTS = 6
 # Random starts take about so many operations, and are at most so many.
 _RANDOM_WORK, _RANDOM_STARTS = 1.5e6, 500
 
 
-def dominant_starts(stack: Stack, tol: float) -> np.ndarray:
-    """Return a dominant eigenvector of every Gamma_c (m, d): by Lanczos, or by ``eigh`` where the stack is dense."""
-    m, d = stack.shape
-    if not isinstance(stack, DenseStack):
-        return lanczos(stack, np.eye(m), lanczos_start(m, d), tol=tol)
+def dominant_starts(stack: DenseStack) -> np.ndarray:
+    """Return a dominant eigenvector of every Gamma_c (m, d)."""
+    m, _ = stack.shape
     values, vectors = stack.eigen
     return vectors[np.arange(m), :, np.abs(values).argmax(axis=1)]
 
@@ -37,8 +38,21 @@ def extreme_starts(stack: DenseStack) -> np.ndarray:
     return np.concatenate([vectors[:, :, -1], vectors[:, :, 0]])
 
 
+def ritz_starts(stack: Stack, p: float, tol: float, *, combined: bool) -> np.ndarray:
+    """Return eigenvectors (k, d) of every Gamma_c and, if ``combined``, of those combinations, by Lanczos."""
+    m, d = stack.shape
+    W = np.vstack([np.eye(m), _gram_weights(stack, p)]) if combined else np.eye(m)
+    return lanczos(stack, W, lanczos_start(len(W), d), tol=tol, count=_RITZ_STARTS)
+
+
 def gram_starts(stack: Stack, p: float, tol: float) -> np.ndarray:
-    """Return dominant eigenvectors (k, d) of combinations sum_c w_c Gamma_c of large Frobenius norm w'Mw.
+    """Return dominant eigenvectors (k, d) of combinations sum_c w_c Gamma_c of large Frobenius norm w'Mw."""
+    W = _gram_weights(stack, p)
+    return dominant_eigenvectors(stack, W, lanczos_start(len(W), stack.shape[1]), tol=tol)
+
+
+def _gram_weights(stack: Stack, p: float) -> np.ndarray:
+    """Return the weights w (k, m) of such combinations.
 
     M_ce = <Gamma_c, Gamma_e>. For p = 2 the w are the top eigenvectors of M; for p = 1 they are sign vectors, from
     the signs of those by single flips while w'Mw grows.
@@ -48,8 +62,7 @@ def gram_starts(stack: Stack, p: float, tol: float) -> np.ndarray:
     W = vectors[:, -_GRAM_STARTS:].T
     if p == 1:
         W = _flipped(M, dual_vectors(W, 1))
-    start = lanczos_start(len(W), stack.shape[1])
-    return dominant_eigenvectors(stack, W / math.sqrt(len(M)), start, tol=tol)
+    return W / math.sqrt(len(M))
 
 
 def random_starts(stack: DenseStack) -> np.ndarray:
