@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from mopn.designs import Design
 from mopn.hessians import Hessian, Weighted
 from mopn.losses import Loss, get_loss
 from mopn.regularizers import Regularizer
@@ -67,10 +66,10 @@ class DataFit:
         squares = np.einsum("ic,ic->i", D, D)
         return float(squares.sum() if self.weights is None else self.weights @ squares)
 
-    def squared_columns(self, design: Design) -> np.ndarray:
-        """Return sum_i w_i x_ij^2 for every column j of a design (d,)."""
-        weights = np.ones(len(self.y)) if self.weights is None else self.weights
-        return design.adjoint_squares(weights[:, None])[0]
+    @property
+    def sample_weights(self) -> np.ndarray:
+        """The weights (n,), 1 where none were given."""
+        return np.ones(len(self.y)) if self.weights is None else self.weights
 
     def value(self, O: np.ndarray) -> float:  # noqa: E741
         """F(O)."""

@@ -49,6 +49,10 @@ class Design(ABC):
         """Return X' diag(g) X (d, d) for g (n,)."""
 
     @abstractmethod
+    def occurrences(self, weights: np.ndarray) -> np.ndarray:
+        """Return the total weight (d,) of the rows in which a feature has a stored entry."""
+
+    @abstractmethod
     def inner_products(self, power: int) -> np.ndarray:
         """Return <x_i, x_j> (n, n), of the rows of X for power 1, of X * X for 2."""
 
@@ -149,6 +153,9 @@ class DenseDesign(Design):
     def gram(self, g: np.ndarray) -> np.ndarray:
         return _summed((X * g[rows, None]).T @ X for rows, X in self._blocks(temporary=True))
 
+    def occurrences(self, weights: np.ndarray) -> np.ndarray:
+        return np.full(self.shape[1], weights.sum())
+
     def inner_products(self, power: int) -> np.ndarray:
         powers = self.X.astype(np.float64) ** power
         return powers @ powers.T
@@ -194,6 +201,10 @@ class SparseDesign(Design):
 
     def gram(self, g: np.ndarray) -> np.ndarray:
         return (self.X.T @ (sparse.diags_array(g) @ self.X)).toarray()
+
+    def occurrences(self, weights: np.ndarray) -> np.ndarray:
+        stored = type(self.X)((np.ones(self.X.nnz), self.X.indices, self.X.indptr), shape=self.shape)
+        return stored.T @ weights
 
     def inner_products(self, power: int) -> np.ndarray:
         powers = self._squares if power == 2 else self.X.astype(np.float64)
@@ -248,6 +259,9 @@ class AugmentedDesign(Design):
         matrix[q:, :q] = matrix[:q, q:].T
         matrix[q:, q:] = self.base.gram(g)
         return matrix
+
+    def occurrences(self, weights: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.full(self.ones, weights.sum()), self.base.occurrences(weights)])
 
     def inner_products(self, power: int) -> np.ndarray:
         return self.base.inner_products(power) + self.ones

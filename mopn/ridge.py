@@ -25,8 +25,8 @@ def linear_design(design: Design) -> Design:
 class Ridge:
     """Outputs [1, X] W' for coefficients W (m, 1 + d), which cost sum_j alpha_j / 2 ||w_j||^2.
 
-    alpha_j is alpha, and a hundredth of it for the constants w_0. Without ``alpha``, W is (m, 0). A penalty that shrinks each coefficient by itself: a linear term in the units, through 1-features, pays the norm of
-    whole units instead.
+    alpha_j is alpha, and a hundredth of it for the constants w_0. Without ``alpha``, W is (m, 0). The penalty shrinks
+    each coefficient by itself: a linear term in the units, through 1-features, pays the norm of whole units instead.
 
     Parameters
     ----------
@@ -95,14 +95,13 @@ class Ridge:
         """Return (1 + d,): in coefficients divided by these, the objective's curvature is at most 1 in each."""
         if not self.active:
             return self.alphas
-        return 1.0 / np.sqrt(self.alphas + fit.smoothness * fit.squared_columns(self.design))
+        return 1.0 / np.sqrt(self.alphas + fit.smoothness * self.design.adjoint_squares(fit.sample_weights[:, None])[0])
 
     def curvature(self, fit: DataFit) -> float:
         """Return a bound of the Lipschitz constant of the losses' gradient with respect to W."""
         if not self.active:
             return 0.0
-        absolute, n = self.design.absolute, self.design.shape[0]
-        weights = np.ones(n) if fit.weights is None else fit.weights
+        absolute, weights = self.design.absolute, fit.sample_weights
         # ||X' diag(w) X|| is at most its trace, and the product of the largest sums of columns and rows.
         sums = absolute.adjoint(weights[:, None]).max() * absolute.project(np.ones((1, self.design.shape[1]))).max()
         return fit.smoothness * min(float(weights @ self.design.squared_norms), float(sums))

@@ -160,7 +160,9 @@ class ConditionalGradient(_UnitByUnit):
                 network, polished = self._polish(problem, network, monitor), True
                 continue
             units = problem.useful_units(network, residual, selection.atoms, **self._wanted(problem, network))
-            network = improve(problem, network, residual, units, monitor, aim).drop_zero_units()
+            # Near the end the gap over all units waits for the refit's own proof, if the oracle has one.
+            near = aim <= _NEAR * monitor.tol and not selection.atoms.final
+            network = improve(problem, network, residual, units, monitor, aim, near).drop_zero_units()
             tried, polished = tried + len(units), False
 
     def _with_linear_term(self, problem: Any, network: Any, monitor: Monitor) -> Any:
@@ -206,10 +208,10 @@ class ConditionalGradient(_UnitByUnit):
         if selection.final:
             monitor.stop(Status.ESTIMATED)
 
-    def _refit(self, problem: Any, network: Any, residual: Any, units: Any, monitor: Monitor, aim: float) -> Any:
+    def _refit(
+        self, problem: Any, network: Any, residual: Any, units: Any, monitor: Monitor, aim: float, near: bool
+    ) -> Any:
         """Add units and refit, as loosely as the relative gap aimed at allows."""
-        # Near the end it is the refit's own proof that the gap over all units waits for.
-        near = aim <= _NEAR * monitor.tol
         # Where units are limited the polish follows soon.
         max_iter = self.polish_iter if self._smooth_refit and self.max_units is None else self.refit_iter
         if self._smooth_refit and problem.restrained and not near:
@@ -268,7 +270,7 @@ class ConditionalGradient(_UnitByUnit):
         """
         t, curvature, least = 0, math.nan, math.inf
 
-        def step(problem: Any, network: Any, residual: Any, units: Any, monitor: Monitor, aim: float) -> Any:
+        def step(problem: Any, network: Any, residual: Any, units: Any, *_: Any) -> Any:
             nonlocal t, curvature, least
             least = min(least, residual.fun)
             line = problem.line(network, residual, units, least)

@@ -166,9 +166,9 @@ class Atomic(Problem, Protocol):
     """The oracle "lmo": a convex problem over infinitely many units, whose points are networks.
 
     A network has ``n_units``, ``basis``, ``weights``, ``linear`` (the coefficients of a linear term, of size 0 without
-    one), ``with_units``, ``with_layer``, ``drop_zero_units`` and ``without_features``; atoms have ``basis``, ``values`` and a proven ``bound`` on all units. ``restrained`` says
-    whether a regulariser restrains the weights, ``turns`` whether refits of both layers can turn those of a unit in any
-    direction.
+    one), ``with_units``, ``with_layer``, ``drop_zero_units`` and ``without_features``; atoms have ``basis``, ``values``
+    and a proven ``bound`` on all units. ``restrained`` says whether a regulariser restrains the weights, ``turns``
+    whether refits of both layers can turn those of a unit in any direction.
     """
 
     restrained: bool

@@ -28,7 +28,7 @@ _PARAMETERS = """loss : {losses}
     alpha : float or None, default {alpha}
         Strength of the penalty ``alpha / 2 * ||W||^2`` of a linear term beside the units, which shrinks every
         coefficient by itself; its constants pay a hundredth. None for no such term.
-    tol : float, default 1e-3
+    tol : float, default {tol}
         Stop when the gap is at most ``tol`` times the objective; 0 leaves it to the limits.
     max_iter : int or None, default 1000
         Largest number of rounds, if nothing else ends the fit before.
@@ -90,6 +90,7 @@ _KINDS = {
         Sorted labels, or the numbers of the columns of an indicator matrix y.
     """,
         "alpha": "None",
+        "tol": "1e-3",
         "augment": "True",
         "outputs": "classes or columns of y; it is 1 for two classes with a loss for each class",
     },
@@ -99,6 +100,7 @@ _KINDS = {
         "class_weight": "",
         "classes": "",
         "alpha": "None",
+        "tol": "1e-3",
         "augment": "True",
         "outputs": "columns of y",
     },
@@ -109,7 +111,8 @@ _KINDS = {
         "classes": """levels_ : ndarray of shape (m + 1,)
         The sorted distinct values of y.
     """,
-        "alpha": "5.0",
+        "alpha": "0.7",
+        "tol": "1e-2",
         "augment": "False",
         "outputs": "levels but one",
     },

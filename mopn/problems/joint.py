@@ -41,9 +41,9 @@ _ON_THE_SPHERE = 1e-12
 class JointProblem:
     """Minimise F + R over units and weights together, and the coefficients of the ridge, around a network of k units.
 
-    Made by ``NetworkProblem.joint``. The point is (A, Z, W) flat over ``scales``, of a fixed number of units; a unit of length zero is
-    stationary, so new units must start with some weight. It is not convex, so there is no certificate here: the
-    network problem's own certifies what this one finds. Oracle: ``gradient``.
+    Made by ``NetworkProblem.joint``. The point is (A, Z, W) flat, over scales, of a fixed number of units; a
+    unit of length zero is stationary, so new units must start with some weight. It is not convex, so there is no
+    certificate here: the network problem's own certifies what this one finds. Oracle: ``gradient``.
     """
 
     oracles = frozenset({"gradient"})
@@ -138,16 +138,14 @@ class JointProblem:
 
 
 def _scales(design: Design, fit: DataFit, ridge: Ridge, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
-    """Return the scales of A, Z and W: those of a feature fall with the losses' curvature in a coefficient of it.
+    """Return the scales of A, Z and W: the more samples a feature is in, the steeper the losses in its coefficients.
 
     Popular items are in a thousand times as many samples as others: unscaled, L-BFGS takes several times as many
-    iterations on one-hot rows.
+    iterations on one-hot rows. All scales of A are 1 where all features are in all samples.
     """
-    curvatures = fit.smoothness * fit.squared_columns(design)
-    mean = float(curvatures.mean())
-    of_units = np.sqrt(2.0 * mean / (mean + curvatures)) if mean > 0 else np.ones_like(curvatures)
-    of_ridge = ridge.scales(fit)
-    return [np.broadcast_to(of_units, shapes[0]), np.ones(shapes[1]), np.broadcast_to(of_ridge, shapes[2])]
+    counts = design.occurrences(fit.sample_weights)
+    of_units = np.sqrt(2.0 / (1.0 + counts / max(counts.mean(), np.finfo(float).tiny)))
+    return [np.broadcast_to(of_units, shapes[0]), np.ones(shapes[1]), np.broadcast_to(ridge.scales(fit), shapes[2])]
 
 
 class _Directions(ABC):

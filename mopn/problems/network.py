@@ -357,8 +357,8 @@ class Line:
     ``least / strength`` that no minimiser exceeds, as losses are nonnegative; its extreme points are that multiple
     of the atom, if it is worth its penalty, and 0. With several units Delta is the mean of their extreme points.
 
-    The linear term moves towards the minimiser of its linearised objective, (1 - gamma) W - gamma G' [1, X] / alpha, as in
-    the generalised conditional gradient of Bredies, Lorenz and Maass (2009); or it stays.
+    The linear term moves towards the minimiser -G' [1, X] / alpha of its linearised objective, as in the generalised
+    conditional gradient of Bredies, Lorenz and Maass (2009); or it stays.
     """
 
     def __init__(

@@ -23,8 +23,8 @@ class UnitBallProblem:
     """Minimise sum_i w_i l(y_i, (K(X, H) V)_i + offset_i) + R(V) over H (k, d), ||h_r|| <= 1, and V (k, m).
 
     The second line of the refit in Algorithm 1 of Blondel et al. (NIPS 2017); made by ``NetworkProblem.joint``. The
-    point is (H, V, W) flat, with the coefficients W of the ridge if there is one. It is not convex, so there is no certificate here: the network problem's own certifies what
-    this one finds. Oracle: ``composite``.
+    point is (H, V, W) flat, with the coefficients W of the ridge if there is one. It is not convex, so there is no
+    certificate here: the network problem's own certifies what this one finds. Oracle: ``composite``.
     """
 
     oracles = frozenset({"composite"})
