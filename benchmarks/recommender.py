@@ -12,9 +12,9 @@ Ordinal models have a linear term, with the ridge alpha = 0.15 strength.
 ``ranking``: section 6.5 and Figure 4 of Blondel et al., Multi-output Polynomial Networks and Factorization Machines
 (NIPS 2017). Ordinal McRank on multi-output FMs of at most k units, with the norms l1, l1/l2 and l1/linf, against FMs
 and PNs of one output, the models of ``kernels`` with a linear term. Ratings are split at random: 50 % to fit, 25 % to
-choose the strength by, 25 % to test. What was fitted on the first part is tested: every measure at the strength that is best by it on the held
-part (section 6.2 chooses by accuracy, 6.5 does not say). The paper bounds the norm; here it is
-a penalty, strength times the norm, which has the same solutions.
+choose the strength by, 25 % to test. What was fitted on the first part is tested, every measure at the strength that is
+best by it on the held part (section 6.2 chooses by the measure that it reports, 6.5 does not say). The paper bounds the
+norm; here it is a penalty, strength times the norm, which has the same solutions.
 
 ``kernels``: section 9.3 and Figure 3 of Blondel et al., Polynomial Networks and Factorization Machines (ICML 2016), and
 Figure 5 of Blondel et al., Higher-Order Factorization Machines (NIPS 2016). Kernels A^2 and H^2, each with a 1-feature
