@@ -149,7 +149,7 @@ class FactorizationModel(Predictor):
         Returns
         -------
         FactorizationModel
-            Of degree 2, with the units as P and their combined weights as lambda.
+            Of degree 2, with the units as P, their combined weights as lambda, and the combined linear term.
 
         Raises
         ------
@@ -160,12 +160,15 @@ class FactorizationModel(Predictor):
         m = model.weights.shape[1]
         if combination.shape != (m,) or not np.isfinite(combination).all():
             raise ValueError(f"combination must hold {m} finite numbers, one an output, got {combination!r}")
+        linear = None if model.linear is None else combination @ model.linear
+        constant = 0.0 if linear is None else float(linear[0])
         return cls(
             factors=model.basis[None],
             degree=2,
             kernel=model.kernel,
             lams=model.weights @ combination,
-            intercept=float(np.broadcast_to(model.offset, (m,)) @ combination),
+            w=None if linear is None else linear[1:],
+            intercept=float(np.broadcast_to(model.offset, (m,)) @ combination) + constant,
             dummies=model.basis.shape[1] - model.n_features,
         )
 

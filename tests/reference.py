@@ -32,23 +32,33 @@ def sign_patterns(norm: str, m: int) -> np.ndarray:
     return np.array([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=m - 1)])
 
 
-def matrix_optimum(fit, X, norm, strength, kernel="homogeneous", iterations=20000, tol=1e-11):
+def matrix_optimum(fit, X, norm, strength, kernel="homogeneous", alphas=None, iterations=20000, tol=1e-11):
     """Minimum of F + strength * sum_s ||Z_s||_* over symmetric Z_s, by FISTA with eigenvalue thresholding.
 
     The penalty is the norm itself: a unit vector h with weight a along direction s costs |a| and adds a h h' to Z_s.
+    With ``alphas`` (1 + d,) also over coefficients W (m, 1 + d) of a linear term, which cost alphas_j / 2 ||w_j||^2.
     """
-    S = sign_patterns(norm, fit.n_outputs)
-    Z = np.zeros((len(S), X.shape[1], X.shape[1]))
+    S, (n, d), m = sign_patterns(norm, fit.n_outputs), X.shape, fit.n_outputs
+    alphas = np.zeros(0) if alphas is None else alphas
+    ones = np.hstack([np.ones((n, 1)), X])[:, : len(alphas)]
+    Z = np.zeros(len(S) * d * d + m * len(alphas))
     Y, t, L = Z, 1.0, 1.0
 
+    def parts(Z):
+        return Z[: len(S) * d * d].reshape(-1, d, d), Z[len(S) * d * d :].reshape(m, -1)
+
     def smooth(Z):
-        value, G = fit.value_gradient(quadratic_outputs(X, np.tensordot(S.T, Z, 1), kernel))
-        return value, np.tensordot(S, pulled_back(X, G, kernel), 1)
+        Z, W = parts(Z)
+        value, G = fit.value_gradient(quadratic_outputs(X, np.tensordot(S.T, Z, 1), kernel) + ones @ W.T)
+        gradient = np.tensordot(S, pulled_back(X, G, kernel), 1), G.T @ ones + alphas * W
+        return value + 0.5 * np.sum(alphas * W**2), np.concatenate([part.ravel() for part in gradient])
 
     def threshold(Z, step):
+        Z, W = parts(Z)
         values, vectors = np.linalg.eigh(Z)
         values = np.sign(values) * np.maximum(np.abs(values) - step, 0.0)
-        return (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1), float(np.abs(values).sum())
+        new = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)
+        return np.concatenate([new.ravel(), W.ravel()]), float(np.abs(values).sum())
 
     best = smooth(Z)[0]
     quiet = 0

@@ -85,15 +85,15 @@ def test_outputs_are_the_binary_problems():
     regressor = OrdinalFMRegressor(strength=0.5).fit(X, Y)
     targets = np.where(Y[:, None] <= LEVELS[:-1], 1.0, -1.0)
     problem = mopn.NetworkProblem(
-        X, targets, "binary-logistic", "anova", strength=0.5, augment=True, offset=regressor.model_.offset
+        X, targets, "binary-logistic", "anova", strength=0.5, alpha=0.7, offset=regressor.model_.offset
     )
-    assert problem.measure(problem.start((regressor.basis_, regressor.weights_))).fun == pytest.approx(
+    assert mopn.certify(problem, regressor.basis_, regressor.weights_, linear=regressor.linear_).fun == pytest.approx(
         regressor.objective_, rel=1e-10
     )
 
 
 def test_without_units_predictions_are_the_mean_nearly():
-    regressor = OrdinalFMRegressor(strength=1e4).fit(X, Y)
+    regressor = OrdinalFMRegressor(strength=1e4, alpha=None).fit(X, Y)
     assert len(regressor.basis_) == 0
     np.testing.assert_allclose(regressor.predict(X), Y.mean(), atol=0.05)
 

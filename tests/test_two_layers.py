@@ -23,6 +23,9 @@ LABELS[:M] = range(M)
 WEIGHTS = RNG.uniform(0.5, 2.0, N)
 OFFSET = RNG.standard_normal((N, M))
 H, V = RNG.standard_normal((K, D)), RNG.standard_normal((K, M))
+# A linear term, and none.
+LINEAR = {"linear": RNG.standard_normal((M, 1 + D)), "none": np.zeros((M, 0))}
+W = LINEAR["linear"]
 
 
 def layers(kernel, storage=np.array, single=False):
@@ -35,8 +38,8 @@ def features(kernel, H):
     return squares if kernel == "homogeneous" else 0.5 * (squares - (X**2) @ (H**2).T)
 
 
-def value(kernel, H, V):
-    outputs = features(kernel, H) @ V + OFFSET
+def value(kernel, H, V, W):
+    outputs = features(kernel, H) @ V + OFFSET + (np.hstack([np.ones((N, 1)), X]) @ W.T if W.size else 0.0)
     exponentials = np.exp(outputs - outputs[np.arange(N), LABELS][:, None])
     return float(WEIGHTS @ np.log(exponentials.sum(axis=1)))
 
@@ -51,13 +54,13 @@ def differences(function, A):
     return gradient
 
 
+@pytest.mark.parametrize("W", LINEAR.values(), ids=LINEAR)
 @pytest.mark.parametrize("storage", [np.array, sparse.csr_array, sparse.csc_array])
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 @pytest.mark.parametrize("rows", [1, 7, 40, 1000])
-def test_value_and_gradients(monkeypatch, rows, kernel, storage):
+def test_value_and_gradients(monkeypatch, rows, kernel, storage, W):
     monkeypatch.setattr(two_layers, "_BLOCK_ENTRIES", rows * (K + M))
     monkeypatch.setattr(two_layers, "_ROWS_PER_INPUT", 0)
-    monkeypatch.setattr(two_layers, "_SPARSE_BLOCK", rows)
     monkeypatch.setattr(sparse_rows, "_ROWS_PER_INPUT", 0)
     monkeypatch.setattr(sparse_rows, "_SLICE", 2 * rows)
     both = layers(kernel, storage)
@@ -66,11 +69,25 @@ def test_value_and_gradients(monkeypatch, rows, kernel, storage):
         assert sum(stop - begin for begin, stop in both.fits) == N
     else:
         assert len(both.blocks) == -(-N // rows)
-    found, gradient_H, gradient_V = both.value_gradient(H, V)
-    assert found == pytest.approx(value(kernel, H, V), rel=1e-12)
-    assert both.value(H, V) == pytest.approx(found, rel=1e-13)
-    np.testing.assert_allclose(gradient_H, differences(lambda A: value(kernel, A, V), H), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(gradient_V, differences(lambda A: value(kernel, H, A), V), rtol=1e-5, atol=1e-6)
+    point = H, V, W
+    found, *gradients = both.value_gradient(*point)
+    assert found == pytest.approx(value(kernel, *point), rel=1e-12)
+    assert both.value(*point) == pytest.approx(found, rel=1e-13)
+    for place, gradient in enumerate(gradients):
+        moved = differences(lambda A, place=place: value(kernel, *point[:place], A, *point[place + 1 :]), point[place])
+        np.testing.assert_allclose(gradient, moved, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_without_units_there_is_the_linear_term(kernel, storage):
+    found, gradient_H, gradient_V, gradient_W = layers(kernel, storage).value_gradient(H[:0], V[:0], W)
+    assert found == pytest.approx(value(kernel, H[:0], V[:0], W), rel=1e-12)
+    assert gradient_H.shape == (0, D)
+    assert gradient_V.shape == (0, M)
+    np.testing.assert_allclose(
+        gradient_W, differences(lambda A: value(kernel, H[:0], V[:0], A), W), rtol=1e-5, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
@@ -85,7 +102,7 @@ def test_sparse_and_dense_rows(kernel, ones, binary):
     H = rng.standard_normal((K, ones + D))
     fit = DataFit("logistic", LABELS, N, WEIGHTS, OFFSET)
     sides = [
-        two_layers.two_layers(make_design(storage(A), ones), KERNELS[kernel], fit, K).value_gradient(H, V)
+        two_layers.two_layers(make_design(storage(A), ones), KERNELS[kernel], fit, K).value_gradient(H, V, W)
         for storage in (np.array, sparse.csr_array)
     ]
     for dense, of_sparse in zip(*sides, strict=True):
@@ -98,7 +115,7 @@ def test_threads_do_not_change_sparse_gradients(monkeypatch):
     found = []
     for threads in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        found.append(layers("anova", sparse.csr_array).value_gradient(H, V))
+        found.append(layers("anova", sparse.csr_array).value_gradient(H, V, W))
     for one, several in zip(*found, strict=True):
         np.testing.assert_array_equal(one, several)
 
@@ -106,8 +123,8 @@ def test_threads_do_not_change_sparse_gradients(monkeypatch):
 @pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 def test_single_precision_errs_by_its_rounding_alone(kernel, storage):
-    exact = layers(kernel, storage).value_gradient(H, V)
-    rounded = layers(kernel, storage, single=True).value_gradient(H, V)
+    exact = layers(kernel, storage).value_gradient(H, V, W)
+    rounded = layers(kernel, storage, single=True).value_gradient(H, V, W)
     assert rounded[0] != exact[0]
     assert rounded[0] == pytest.approx(exact[0], rel=1e-6)
     for single, double in zip(rounded[1:], exact[1:], strict=True):
@@ -117,9 +134,9 @@ def test_single_precision_errs_by_its_rounding_alone(kernel, storage):
 
 def test_nothing_of_the_caller_is_overwritten():
     for single in (False, True):
-        before = H.copy(), V.copy(), X.copy()
-        layers("homogeneous", single=single).value_gradient(H, V)
-        for array, copy in zip((H, V, X), before, strict=True):
+        before = H.copy(), V.copy(), W.copy(), X.copy()
+        layers("homogeneous", single=single).value_gradient(H, V, W)
+        for array, copy in zip((H, V, W, X), before, strict=True):
             np.testing.assert_array_equal(array, copy)
 
 
