@@ -77,7 +77,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--user", type=int, default=196, help="whom to recommend films (default %(default)s)")
     parser.add_argument("--top", type=int, default=10, help="how many (default %(default)s)")
     parser.add_argument("--units", type=int, default=30, help="largest number of units (default %(default)s)")
-    parser.add_argument("--strength", type=float, default=40.0, help="of the penalty (default %(default)s)")
+    parser.add_argument("--strength", type=float, default=20.0, help="of the penalty (default %(default)s)")
     args = parser.parse_args(arguments)
 
     data = MovieLens(args.data)

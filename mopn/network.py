@@ -21,7 +21,7 @@ class Maps(Protocol):
     """What a network asks of its problem: images of the training data."""
 
     def features(self, H: np.ndarray) -> np.ndarray:
-        """Return K(X, H) (n, k)."""
+        """Return K(X, H) (n, k), column-major."""
         ...
 
     def linear_outputs(self, W: np.ndarray) -> np.ndarray:
@@ -60,7 +60,7 @@ class Network:
     def features(self) -> np.ndarray:
         """K(X, H)."""
         if self._features is None:
-            self._features = np.asfortranarray(self._maps.features(self.basis))
+            self._features = self._maps.features(self.basis)
         return self._features
 
     def without_features(self) -> Network:
@@ -89,7 +89,9 @@ class Network:
 
     def with_units(self, basis: np.ndarray, features: np.ndarray | None = None) -> Network:
         """Return the network with more units, whose weights are zero; their features (n, q) if they are known."""
-        features = np.asfortranarray(self._maps.features(basis) if features is None else features)
+        features = self._maps.features(basis) if features is None else features
+        if not self.n_units:
+            return self._changed(basis, np.zeros((len(basis), self.weights.shape[1])), features)
         weights = np.vstack([self.weights, np.zeros((len(basis), self.weights.shape[1]))])
         return self._changed(np.vstack([self.basis, basis]), weights, np.concatenate([self.features.T, features.T]).T)
 

@@ -215,8 +215,7 @@ class ConditionalGradient(_UnitByUnit):
         # Where units are limited the polish follows soon.
         max_iter = self.polish_iter if self._smooth_refit and self.max_units is None else self.refit_iter
         if self._smooth_refit and problem.restrained and not near:
-            line = problem.line(network, residual, units, residual.fun, whole=False)
-            network = line.point(_line_search(line))
+            network = _entered(problem, network, residual, units)
             return self._refit_joint(problem, network, monitor, _joint_tol(aim), max_iter)
         # Without a regulariser there is no gap.
         tol = _LOOSENESS * aim if math.isfinite(aim) else self.refit_tol
@@ -396,6 +395,15 @@ def _output_solver(problem: Any, *, prove: bool) -> Solver:
     if InteriorPoint.needs <= problem.oracles and problem.newton_size <= 1.0:
         return InteriorPoint(prove=prove)
     return FISTA()
+
+
+def _entered(problem: Any, network: Any, residual: Any, units: Any) -> Any:
+    """Return the network with new units of some weight; without features, which a refit of both layers has no use for.
+
+    They would take the memory that the refit needs.
+    """
+    line = problem.line(network, residual, units, residual.fun, whole=False)
+    return line.point(_line_search(line)).without_features()
 
 
 def _joint_tol(aim: float) -> float:

@@ -31,6 +31,8 @@ from mopn.solvers.sphere.refinement import dual_vectors
 __all__ = ["NetworkProblem"]
 
 _EPS = float(np.finfo(float).eps)
+# Entries of K(X, H) that are computed at once.
+_FEATURES = 1 << 22
 # Of the linear term, for the largest strength.
 _LINEAR_ITER = 1000
 
@@ -150,8 +152,12 @@ class NetworkProblem:
         return other
 
     def features(self, H: np.ndarray) -> np.ndarray:
-        """K(X, H), shape (n, k)."""
-        return self.kernel.features(self.design, H)
+        """K(X, H), shape (n, k), column-major; beyond it, some of its columns are held for a while."""
+        features = np.empty((len(H), self.design.shape[0])).T
+        step = max(1, _FEATURES // len(features))
+        for first in range(0, len(H), step):
+            features[:, first : first + step] = self.kernel.features(self.design, H[first : first + step])
+        return features
 
     def linear_outputs(self, W: np.ndarray) -> np.ndarray:
         """[1, X] W', shape (n, m)."""
