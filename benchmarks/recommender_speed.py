@@ -42,6 +42,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="../shared/data", help="folder with the data (default %(default)s)")
     parser.add_argument("--sets", nargs="+", default=list(_STRENGTHS), choices=_STRENGTHS)
+    parser.add_argument("--norms", nargs="+", default=list(_STRENGTHS["ml-1m"]), choices=_STRENGTHS["ml-1m"])
     parser.add_argument("--units", type=int, default=30)
     args = parser.parse_args(argv)
     warnings.simplefilter("ignore", ConvergenceWarning)
@@ -56,7 +57,8 @@ def main(argv: list[str] | None = None) -> None:
         X, y = ratings.rows(), ratings.y
         print(f"\n{name}: {len(places.fit)} ratings to fit, {X.shape[1]} features")
         print("norm      strength    fit  memory  units  test RMSE   objective  status     exact gap  proof")
-        for norm, strength in _STRENGTHS[name].items():
+        for norm in args.norms:
+            strength = _STRENGTHS[name][norm]
             machine = OrdinalFMRegressor(norm=norm, strength=strength, alpha=_ALPHA * strength, max_units=args.units)
             seconds, memory = measured(partial(machine.fit, X[places.fit], y[places.fit]))
             rmse = np.sqrt(np.mean((machine.predict(X[places.test]) - y[places.test]) ** 2))
