@@ -21,6 +21,7 @@ from benchmarks.datasets import Split, load, split
 from benchmarks.paper_tables import Cell
 from mopn.problems import UnitBallProblem
 from mopn.regularizers import make_regularizer
+from mopn.ridge import Ridge
 from mopn.solvers import FISTA, ConditionalGradient
 
 __all__ = ["COLUMNS", "KEY", "METHODS", "Task", "run_task"]
@@ -180,8 +181,8 @@ def projected_gradient(task: Task, data: Split) -> Fit:
     units = np.random.default_rng([task.split, task.max_units]).standard_normal((task.max_units, d))
     units /= np.linalg.norm(units, axis=1, keepdims=True)
     regularizer = make_regularizer(task.norm, task.strength, None)
-    start = SimpleNamespace(basis=units, weights=np.zeros((task.max_units, m)))
-    joint = UnitBallProblem(problem.design, problem.kernel, problem.fit, regularizer, start)
+    start = SimpleNamespace(basis=units, weights=np.zeros((task.max_units, m)), linear=np.zeros((m, 0)))
+    joint = UnitBallProblem(problem.design, problem.kernel, problem.fit, regularizer, Ridge(), start)
     result = mopn.minimize(joint, FISTA(), tol=_FISTA_TOL, max_iter=_FISTA_ITERATIONS)
     alive = result.weights.any(axis=1)
     network = SimpleNamespace(basis=result.basis[alive], weights=result.weights[alive])

@@ -47,8 +47,8 @@ def interaction_weights(model: FactorizationModel, features: Any, names: Sequenc
     """Return the weights in the output of products of distinct features.
 
     For factorization machines it is the tensor's entry, W_{j1,...,jt} = sum_s lambda_s p_{j1,s} ... p_{jt,s} (section 2
-    of Blondel et al., NIPS 2016); for polynomial networks that times the number of its permutations, as each of them
-    is in the sum. Weights of lower degrees that 1-features give rise to are unrolled.
+    of Blondel et al., NIPS 2016); for polynomial networks that times the number of its permutations, as each of them is
+    in the sum. Weights of lower degrees that 1-features give rise to are unrolled; a linear term ``model.w`` is apart.
 
     Parameters
     ----------

@@ -146,12 +146,12 @@ class Model(Predictor):
     classes : ndarray of shape (m,) or None
         Labels, if the model predicts labels: one for each output, or two for a single output, whose sign decides. For
         ordered levels (m + 1,), ascending.
-    linear : ndarray of shape (m, 1 + d), optional
-        Coefficients W of a linear term, constants first.
     target : {"outputs", "vector", "labels", "indicator", "ordinal"}
         What ``predict`` returns: the outputs (n, m); a single output as (n,); labels (n,); whether each output is
         positive, as 0 and 1 (n, m); or the expected level (n,), if output c is for a level of at most classes[c]. By
         default ``"labels"`` if there are classes, else ``"outputs"``.
+    linear : ndarray of shape (m, 1 + d), optional
+        Coefficients W of a linear term, constants first.
 
     Raises
     ------
@@ -173,8 +173,8 @@ class Model(Predictor):
     augment: bool = False
     offset: np.ndarray | float = 0.0
     classes: np.ndarray | None = None
-    linear: np.ndarray | None = None
     target: str | None = None
+    linear: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if self.basis.ndim != 2 or self.weights.ndim != 2 or len(self.basis) != len(self.weights):

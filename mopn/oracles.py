@@ -40,7 +40,8 @@ _SAME_DIRECTION = 0.98
 _MIN_LOOKS = 10
 # Sums of squares come near their limit slowly; a call that does not say otherwise is content with this.
 _DEFAULT_FOR_TWO = 1e-4
-# Many starts end in the same few maxima: all are refined to the rough tolerance, so many of them to the oracle's own.
+# Many starts end in the same few maxima: all are refined to the rough tolerance (with matrices), so many of them to the
+# oracle's own.
 _ROUGH, _REFINED = 1e-3, 8
 # Without matrices, values err by this part of what the bound may; and steps that gain little more than that are few.
 _FINER, _STEPS = 0.01, 100
@@ -155,12 +156,13 @@ class BasisOracle:
         Many starts may end in the same few maxima, and what a fit adds beside those should differ. Without matrices,
         where steps are dear, the best ones alone are refined.
         """
-        p, steps, H, rough = self.norm.exponent, _STEPS, starts, values
-        if isinstance(stack, DenseStack):
-            H, rough = refine(stack, starts, p, tol=max(_ROUGH, tol), max_iter=steps)
-        else:
-            steps = min(_STEPS, int(_FINER / tol))
-        H, rough = _distinct(H, rough)
+        p = self.norm.exponent
+        if not isinstance(stack, DenseStack):
+            H, _ = _distinct(starts, values)
+            best, best_values = refine(stack, H[:_REFINED], p, tol=tol, max_iter=min(_STEPS, int(_FINER / tol)))
+            return np.vstack([best, starts]), np.concatenate([best_values, values])
+        steps = _STEPS
+        H, rough = _distinct(*refine(stack, starts, p, tol=max(_ROUGH, tol), max_iter=steps))
         best, best_values = refine(stack, H[:_REFINED], p, tol=tol, max_iter=steps)
         return np.vstack([best, H[_REFINED:], starts]), np.concatenate([best_values, rough[_REFINED:], values])
 
@@ -237,10 +239,10 @@ def basis_oracle(
     norm : {"l1", "l1/l2", "l1/linf"}
         The norm of the weights; p is inf, 2 and 1, respectively.
     method : {"auto", "power", "eigh", "refine", "enumerate", "exact"}
-        ``"power"`` and ``"eigh"`` return the dominant eigenvector of every Gamma_c, by Lanczos (matrix-free, a
-        lower bound) or by a dense eigen-solver: optimal for l1. ``"refine"`` improves many starts by block ascent and
-        proves little. ``"enumerate"`` is exact for l1/linf, in 2^(m-1) eigenvalue problems, up to m = 20.
-        ``"exact"`` proves what ``"refine"`` finds, and finds more: by branch and bound for l1/linf (d <= 500), by
+        ``"power"`` and ``"eigh"`` return the dominant eigenvector of every Gamma_c, by Lanczos (matrix-free, a lower
+        bound; further ones as well) or by a dense eigen-solver: optimal for l1. ``"refine"`` improves many starts by
+        block ascent and proves little. ``"enumerate"`` is exact for l1/linf, in 2^(m-1) eigenvalue problems, up to m =
+        20. ``"exact"`` proves what ``"refine"`` finds, and finds more: by branch and bound for l1/linf (d <= 500), by
         sums of squares on parts of the sphere for l1/l2 (d <= 65; beyond, by eigenvalues alone). For d up to 3000
         Cholesky factors prove l1, l1/linf with at most 6 outputs, and l1/l2 with two classes.
         ``"auto"`` is ``"exact"`` up to d = 26, for l1 and for two outputs up to d = 3000, and for l1/linf with few

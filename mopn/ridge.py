@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from mopn.datafit import DataFit
@@ -79,10 +81,17 @@ class Ridge:
         if not self.active:
             return 0.0
         pulled = self.pulled(G)
-        # Each entry is a sum of n products.
-        error = (len(G) + 3) * _EPS * self.design.absolute.adjoint(np.abs(G))
+        # Each entry is a sum of n products, whose moduli add up to the product of two lengths at most.
+        error = (len(G) + 4) * _EPS * np.linalg.norm(G, axis=0)[:, None] * self._lengths
         total = float(np.sum((np.abs(pulled) + error) ** 2 / self.alphas))
         return 0.5 * total * (1.0 + (pulled.size + 4) * _EPS)
+
+    @cached_property
+    def _lengths(self) -> np.ndarray:
+        """Lengths of the columns of [1, X] (1 + d,)."""
+        return np.sqrt(self.design.adjoint_squares(np.ones((self.design.shape[0], 1)))[0]) * (
+            1.0 + self.design.shape[0] * _EPS
+        )
 
     def rounding(self, W: np.ndarray, G: np.ndarray) -> float:
         """Bound what rounding of [1, X] W' may add to the losses, whose slopes are G."""

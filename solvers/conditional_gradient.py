@@ -106,7 +106,7 @@ class ConditionalGradient(_UnitByUnit):
         (Pedregosa et al., 2020). The open loop forgets where it starts: its first step goes all the way.
     output_solver : Solver, optional
         The solver of the output-layer refit; default ``InteriorPoint()``, or ``FISTA()`` where the problem has no
-        barrier to offer (a strength of 0, say) or the matrices of Newton's method outgrow the data.
+        barrier to offer (a strength of 0 or a linear term, say) or the matrices of Newton's method outgrow the data.
     joint_solver : Solver, default LBFGS()
         The solver of the refit of both layers: L-BFGS on its smooth form, or FISTA on the paper's.
     atoms_per_round : int, optional
@@ -160,8 +160,9 @@ class ConditionalGradient(_UnitByUnit):
                 network, polished = self._polish(problem, network, monitor), True
                 continue
             units = problem.useful_units(network, residual, selection.atoms, **self._wanted(problem, network))
-            # Near the end the gap over all units waits for the refit's own proof, if the oracle has one.
-            near = aim <= _NEAR * monitor.tol and not selection.atoms.final
+            # Near the end the gap over all units waits for the refit's own proof: but a refit of both layers has none,
+            # and is not held up by one of the output layer where the oracle's bound cannot become tight either.
+            near = aim <= _NEAR * monitor.tol and not (self._smooth_refit and selection.atoms.final)
             network = improve(problem, network, residual, units, monitor, aim, near).drop_zero_units()
             tried, polished = tried + len(units), False
 

@@ -68,7 +68,7 @@ def test_recommendations(tmp_path, capsys):
     for name, lines in (("u.user", users), ("u.item", films), ("u.data", ratings)):
         (tmp_path / name).write_text("\n".join(lines) + "\n", "latin-1")
     example = runpy.run_path(str(ROOT / "examples" / "movielens.py"))
-    example["main"](["--data", str(tmp_path), "--user", "1", "--top", "3", "--units", "4", "--strength", "0.5"])
+    example["main"](["--data", str(tmp_path), "--user", "1", "--top", "3", "--units", "4", "--strength", "0.1"])
     out = capsys.readouterr().out
     assert float(re.search(r"test RMSE ([0-9.]+)", out)[1]) < 1.0
     recommended = re.findall(r"^  [0-9.]+ +[0-9]+%  (Film [0-9]+)$", out, re.MULTILINE)

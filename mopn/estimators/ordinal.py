@@ -117,11 +117,11 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
 class OrdinalFMRegressor(OrdinalRegressor):
     """Regressor of ordered levels, ratings say: a multi-output factorization machine by ordinal McRank.
 
-    Each level c but the last makes an output, for the probability that y is at most the level: the logistic function
-    of ``offset_c + sum_r v_rc sum_{i<j} h_ri z_i h_rj z_j`` with ``z = [1, 1, x]``. All are trained at once and share
-    their units. Predictions are expectations of y; probabilities that cross are put in order first. Units h_r and
-    weights v_r minimise a convex problem over all networks of any size, and the distance to its minimum is bounded
-    (``gap_``).
+    Each level c but the last makes an output, for the probability that y is at most the level: the logistic function of
+    ``offset_c + b_c + <w_c, x> + sum_r v_rc sum_{i<j} h_ri x_i h_rj x_j``. All are trained at once and share their
+    units; ``augment`` gives these a linear term too, and ``alpha=None`` leaves out that of its own. Predictions are
+    expectations of y; probabilities that cross are put in order first. Units h_r and weights v_r minimise a convex
+    problem over all networks of any size, and the distance to its minimum is bounded (``gap_``).
 
     Parameters
     ----------
@@ -163,9 +163,10 @@ class OrdinalPNRegressor(OrdinalRegressor):
     """Regressor of ordered levels: a multi-output polynomial network by ordinal McRank.
 
     Each level c but the last makes an output, for the probability that y is at most the level: the logistic function of
-    ``offset_c + sum_r v_rc <h_r, z>^2`` with ``z = [1, x]``. All are trained at once and share their units. Predictions
-    are expectations of y; probabilities that cross are put in order first. Units h_r and weights v_r minimise a convex
-    problem over all networks of any size, and the distance to its minimum is bounded (``gap_``).
+    ``offset_c + b_c + <w_c, x> + sum_r v_rc <h_r, x>^2``. All are trained at once and share their units; ``augment``
+    gives these a linear term too, and ``alpha=None`` leaves out that of its own. Predictions are expectations of y;
+    probabilities that cross are put in order first. Units h_r and weights v_r minimise a convex problem over all
+    networks of any size, and the distance to its minimum is bounded (``gap_``).
 
     Parameters
     ----------

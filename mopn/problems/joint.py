@@ -12,6 +12,7 @@ objective.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -41,9 +42,9 @@ _ON_THE_SPHERE = 1e-12
 class JointProblem:
     """Minimise F + R over units and weights together, and the coefficients of the ridge, around a network of k units.
 
-    Made by ``NetworkProblem.joint``. The point is (A, Z, W) flat, over scales, of a fixed number of units; a
-    unit of length zero is stationary, so new units must start with some weight. It is not convex, so there is no
-    certificate here: the network problem's own certifies what this one finds. Oracle: ``gradient``.
+    Made by ``NetworkProblem.joint``. The point is (A, Z, W) flat, each entry over its scale, of a fixed number of
+    units; a unit of length zero is stationary, so new units must start with some weight. It is not convex, so there is
+    no certificate here: the network problem's own certifies what this one finds. Oracle: ``gradient``.
     """
 
     oracles = frozenset({"gradient"})
@@ -96,7 +97,8 @@ class JointProblem:
     def _scale(self, B: np.ndarray) -> float:
         if isinstance(self.regularizer, Penalty):
             return 1.0
-        return min(1.0, float(np.sqrt(self.regularizer.radius) / max(np.linalg.norm(B), np.finfo(float).tiny)))
+        most, length = math.sqrt(self.regularizer.radius), float(np.linalg.norm(B))
+        return 1.0 if length <= most else most / length
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of the point: unit vectors ``basis``, ``weights`` and ``linear``."""

@@ -24,7 +24,7 @@ from mopn.problems.output_layer import OutputLayerProblem
 from mopn.problems.unit_ball import UnitBallProblem
 from mopn.regularizers import Ball, Penalty, check_amount, make_regularizer
 from mopn.ridge import Ridge
-from mopn.solvers import LBFGS, minimize
+from mopn.solvers import LBFGS, Status, minimize
 from mopn.solvers.interface import Measure
 from mopn.solvers.sphere.refinement import dual_vectors
 
@@ -47,7 +47,8 @@ class Residual(NamedTuple):
 class NetworkProblem:
     """Minimise F(U) + strength * Omega(U), or F(U) s.t. Omega(U) <= radius, over all units of the unit sphere.
 
-    F(U) = sum_i w_i l(y_i, o_i + offset_i) with outputs o_i = sum_r K(h_r, x_i) v_r: sums over samples, not means.
+    F(U) = sum_i w_i l(y_i, o_i + offset_i) with outputs o_i = sum_r K(h_r, x_i) v_r, and a linear term
+    if ``alpha`` is given: sums over samples, not means.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ class NetworkProblem:
         return other
 
     def features(self, H: np.ndarray) -> np.ndarray:
-        """K(X, H), shape (n, k), column-major; beyond it, some of its columns are held for a while."""
+        """K(X, H), shape (n, k), column-major, computed a few columns at a time."""
         features = np.empty((len(H), self.design.shape[0])).T
         step = max(1, _FEATURES // len(features))
         for first in range(0, len(H), step):
@@ -344,13 +345,17 @@ class NetworkProblem:
     def strength_max(self, oracle: str | BasisOracle = "auto") -> float:
         """Proven upper bound of the smallest strength whose solution is zero: the dual norm of the gradient at 0.
 
-        With a linear term, at its best coefficients, as L-BFGS finds them.
+        With a linear term, at its best coefficients as L-BFGS finds them: then it is no more exact than those.
         Exact (up to rounding) where the oracle is: l1 with d <= 3000, l1/linf by ``"enumerate"`` or ``"exact"``; within
         1e-4 for l1/l2 by ``"exact"``.
         """
         network = self.start()
         if self.ridge.active:
             fitted = minimize(self.joint(network), LBFGS(gtol=0.0), tol=_EPS, max_iter=_LINEAR_ITER)
+            if fitted.status == Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            if fitted.error is not None:
+                raise fitted.error
             network = network.with_linear(fitted.linear)
         return self.lmo(self.residual(network), oracle).bound
 

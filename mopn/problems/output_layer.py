@@ -72,7 +72,10 @@ class OutputLayerProblem:
     def from_parts(
         cls, features: np.ndarray, fit: DataFit, regularizer: Regularizer, ridge: Ridge
     ) -> OutputLayerProblem:
-        """Make the problem from checked parts; the point is (V, W) flat, with the coefficients W of the ridge."""
+        """Make the problem from checked parts, and a linear term if the ridge is active.
+
+        Then the point is (V, W) flat, with its coefficients W, and there is no barrier.
+        """
         problem = cls.__new__(cls)
         problem._assemble(features, fit, regularizer, ridge)
         return problem
@@ -122,7 +125,10 @@ class OutputLayerProblem:
             raise ValueError(f"start must have shape {self.shape}, got {V.shape}")
         if not np.isfinite(V).all():
             raise ValueError("start contains NaN or infinity")
-        W = start.linear if self.ridge.active and hasattr(start, "linear") else np.zeros(self._shapes[1])
+        W = np.asarray(getattr(start, "linear", np.zeros(0)), dtype=np.float64)
+        W = W if W.size else np.zeros(self._shapes[1])
+        if W.shape != self._shapes[1] or not np.isfinite(W).all():
+            raise ValueError(f"start must have finite linear coefficients of shape {self._shapes[1]}, got {W.shape}")
         # A prox with step 0 moves nothing under a penalty and projects onto a ball.
         return joined(self.regularizer.prox(V.reshape(self.shape), 0.0), W)
 

@@ -26,8 +26,8 @@ _ROWS_PER_INPUT = 4
 class TwoLayers(ABC):
     """The losses of networks of k units, and of a linear term, on given data.
 
-    Nothing of n rows by k units is ever held: a block's features are used for its outputs and its gradients, and
-    forgotten. That saves memory, and time, as a block stays in the cache. In ``single`` precision they are float32;
+    Nothing of n rows by k units is ever held: features are used, block by block or row by row, and forgotten. That
+    saves memory, and time, as they stay in the cache. In ``single`` precision they are float32;
     losses, and sums over the blocks, are float64 all the same.
     """
 
@@ -112,7 +112,7 @@ class SparseLayers(TwoLayers):
         sums = np.zeros(constants.shape), np.zeros_like(at.units), np.zeros(weights.shape), np.zeros(linear.shape)
         units = constants, at.units, weights
         add_gradients(self.rows.distinct, self.rows.rows, begin, stop, *units, slopes, *sums)
-        return value, *sums
+        return value, *(part.astype(np.float64, copy=False) for part in sums)
 
     def _outputs(self, layers: _Layers, begin: int, stop: int) -> np.ndarray:
         """Return those of a slice (n', m)."""
