@@ -112,7 +112,8 @@ class SparseLayers(TwoLayers):
         sums = np.zeros(constants.shape), np.zeros_like(at.units), np.zeros(weights.shape), np.zeros(linear.shape)
         units = constants, at.units, weights
         add_gradients(self.rows.distinct, self.rows.rows, begin, stop, *units, slopes, *sums)
-        return value, *(part.astype(np.float64, copy=False) for part in sums)
+        of_constants, of_units, of_weights, of_linear = sums
+        return value, of_constants, of_units.astype(np.float64, copy=False), of_weights, of_linear
 
     def _outputs(self, layers: _Layers, begin: int, stop: int) -> np.ndarray:
         """Return those of a slice (n', m)."""

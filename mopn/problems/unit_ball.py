@@ -34,7 +34,7 @@ class UnitBallProblem:
     ) -> None:
         self.regularizer, self.ridge = regularizer, ridge
         self.shapes = network.basis.shape, network.weights.shape, network.linear.shape
-        self.layers = two_layers(design, kernel, fit, network.n_units)
+        self.layers = two_layers(design, kernel, fit, len(network.basis))
         self._start = joined(network.basis, network.weights, network.linear)
         # A guess; backtracking corrects it.
         self.curvature = fit.smoothness * fit.squared_length(design.squared_norms[:, None])
