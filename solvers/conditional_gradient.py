@@ -157,6 +157,8 @@ class ConditionalGradient(_UnitByUnit):
             if self._is_full(network, tried, polished):
                 if polished or self.refit == "none":
                     monitor.stop(Status.MAX_UNITS)
+                # A refit of both layers has no use for the features, and needs the memory.
+                network = network.without_features() if self._smooth_refit else network
                 network, polished = self._polish(problem, network, monitor), True
                 continue
             units = problem.useful_units(network, residual, selection.atoms, **self._wanted(problem, network))
