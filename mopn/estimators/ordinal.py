@@ -97,7 +97,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         y = column_or_1d(y, warn=True)
         levels, codes = np.unique(y, return_inverse=True)
         if len(levels) < 2:
-            raise ValueError(f"y has a single level, {levels[0]!r}: there is nothing to learn; give at least two")
+            raise ValueError(f"y has a single level, {levels[0]}: there is nothing to learn; give at least two")
         if len(levels) > _MOST_LEVELS:
             raise ValueError(
                 f"y has {len(levels)} levels, each of which makes an output; at most {_MOST_LEVELS} are taken: round "
