@@ -87,7 +87,9 @@ class JointProblem:
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return A (k, d), scaled into the ball where there is one, directions E (k, m), and W."""
-        B, Z, W = self._parts(x * self._scales)
+        return self._mapped(*self._parts(x * self._scales))
+
+    def _mapped(self, B: np.ndarray, Z: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return B * self._scale(B), self.directions.map(Z), W
 
     def _parts(self, x: np.ndarray) -> list[np.ndarray]:
@@ -111,8 +113,8 @@ class JointProblem:
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective."""
-        B, Z, _ = self._parts(x * self._scales)
-        A, E, W = self.split(x)
+        B, Z, W = self._parts(x * self._scales)
+        A, E, W = self._mapped(B, Z, W)
         value, gradient_A, gradient_E, gradient_W = self.layers.value_gradient(A, E, W)
         value, gradient_W = value + self.ridge.value(W), gradient_W + self.ridge.slope(W)
         if isinstance(self.regularizer, Penalty):
