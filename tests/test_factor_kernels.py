@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
 from mopn.compiled import kernels as compiled
-from mopn.compiled.sweeps import cancellation_limit, sweep
+from mopn.compiled.sweeps import sweep
 from mopn.designs import make_design
 from mopn.factor_kernels import AllSubsets, Anova, Homogeneous, make_factor_kernel
 
@@ -216,6 +216,9 @@ def test_degrees_from_columns_and_from_rows(n, degree):
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([2, 3, 4, 6, 10]), st.sampled_from([1.0, 1e4, 1e-4, 0.0]))
+# By chance the sum over all features is small there, and that without one of them is not.
+@example(4947, 10, 1e-4)
+@example(3698, 10, 0.0)
 def test_the_derivatives_of_coordinate_descent_keep_their_digits(seed, degree, large):
     """In O(m) from A^1, ..., A^{m-1}, or from the row where that cancels: against the derivative of the moduli."""
     rng = np.random.default_rng(seed)
@@ -230,7 +233,6 @@ def test_the_derivatives_of_coordinate_descent_keep_their_digits(seed, degree, l
         state = np.concatenate([[1.0], degrees[0, :, 0]])[None]
         # The slope of the loss is 1, and there is no penalty: what is returned is the derivative.
         losses = (0, 1.0, np.zeros(1), np.zeros(1), None)
-        limit = cancellation_limit(theta, rows, p)
-        found = sweep(theta, None, columns, rows, *losses, state, p.copy(), 1.0, 0.0, limit, j, j + 1)
+        found = sweep(theta, None, columns, rows, *losses, state, p.copy(), 1.0, 0.0, j, j + 1)
         exact, scale = (derivative("anova", f(p), f(x), degree, np.eye(degree)[-1], j) for f in (np.array, np.abs))
         assert abs(Fraction(found) - abs(exact)) <= Fraction(RTOL) * scale

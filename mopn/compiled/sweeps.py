@@ -20,11 +20,11 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 from mopn.compiled.lines import Lines, place, span, value
 from mopn.compiled.losses import SQUARED, derivative
 
-__all__ = ["cancellation_limit", "parallel_sweep_units", "sweep", "sweep_units"]
+__all__ = ["parallel_sweep_units", "sweep", "sweep_units"]
 
 _FAST = {"contract", "nsz"}
 # A column whose sums lose this factor to cancellation, beyond what the signs of a row's products do anyway, is computed
-# anew from its rows. That of the signs is taken from so many rows.
+# anew from its rows. What the signs do is seen in so many of its rows.
 _CANCELLATION, _SAMPLED = 1e3, 16
 # Likewise a factor of the all-subsets kernel smaller than this.
 _SMALL_FACTOR = 1e-3
@@ -85,7 +85,7 @@ def _move(theta, omega, state, i, x, p, j, step):  # type: ignore[no-untyped-def
 
 
 def _sums(theta, omega, columns, state, weights, p, j):  # type: ignore[no-untyped-def]
-    """Return sum_i slope_i h_i, sum_i w_i h_i^2 and the sum of the squared sizes behind h, along coordinate j."""
+    """Return sum_i slope_i h_i, sum_i w_i h_i^2 and the same sum of the sizes behind h, along coordinate j."""
     first, end = span(columns.starts, j, columns.length)
     g, c, sizes = 0.0, 0.0, 0.0
     for entry in range(first, end):
@@ -93,7 +93,7 @@ def _sums(theta, omega, columns, state, weights, p, j):  # type: ignore[no-untyp
         h, size = _derivative(theta, omega, state, i, x, p, j)
         g += state[i, 0] * h
         c += _weight(weights, i) * h * h
-        sizes += size * size
+        sizes += _weight(weights, i) * size * size
     return g, c, sizes
 
 
@@ -105,7 +105,7 @@ _full_sums = njit(cache=True, fastmath=_FAST | {"reassoc"})(_sums)
 
 @njit(cache=True, fastmath=_FAST)
 def sweep(  # type: ignore[no-untyped-def]
-    theta, omega, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, limit, begin, stop
+    theta, omega, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, begin, stop
 ):
     """Minimise along the coordinates p_begin, ..., p_{stop-1} in turn; return the largest modulus of their derivatives.
 
@@ -132,8 +132,6 @@ def sweep(  # type: ignore[no-untyped-def]
         What K is multiplied with in the outputs.
     ridge : float
         The objective's penalty is ``ridge / 2 * p_j^2``.
-    limit : float
-        See ``cancellation_limit``.
     begin, stop : int
     """
     largest = 0.0
@@ -144,7 +142,7 @@ def sweep(  # type: ignore[no-untyped-def]
             g, c, sizes = _full_sums(theta, omega, columns, state, weights, old, j)
         else:
             g, c, sizes = _sparse_sums(theta, omega, columns, state, weights, old, j)
-        if sizes > limit * limit * c:
+        if sizes > _CANCELLATION**2 * c and _cancels(theta, columns, rows, state, weights, p, j, sizes, c):
             slope = _coordinate_from_rows(
                 theta, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, j
             )
@@ -167,36 +165,8 @@ def sweep(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def cancellation_limit(theta, rows, p):  # type: ignore[no-untyped-def]
-    """Return the largest ratio of sum_t |theta_t| A^{t-1}, as it is computed, to sum_t theta_t A^{t-1} that may pass.
-
-    Where the products of a row cancel by their signs, A^t itself is known to its rounding errors only, which are
-    relative to A^t(|p|, |x|): nothing is gained by computing it anew. What matters is how much the part that is
-    subtracted exceeds that.
-    """
-    moduli, signed = 0.0, 0.0
-    A, B = np.zeros(len(theta)), np.zeros(len(theta))
-    for row in range(0, rows.size, max(1, rows.size // _SAMPLED)):
-        first, end = span(rows.starts, row, rows.length)
-        A[:], B[:] = 0.0, 0.0
-        A[0], B[0] = 1.0, 1.0
-        for entry in range(first, end):
-            rho = p[place(rows.indices, entry, first)] * value(rows.values, entry)
-            for t in range(len(A) - 1, 0, -1):
-                A[t] += rho * A[t - 1]
-                B[t] += abs(rho) * B[t - 1]
-        a, b = 0.0, 0.0
-        for t in range(len(A)):
-            a += theta[t] * A[t]
-            b += abs(theta[t]) * B[t]
-        signed += a * a
-        moduli += b * b
-    return _CANCELLATION * np.sqrt(moduli / signed) if signed > 0.0 else _CANCELLATION
-
-
-@njit(cache=True)
-def _without(theta, rows, i, j, p, e):  # type: ignore[no-untyped-def]
-    """Set e to A^0, ..., A^{m-1}, or e[0] to the all-subsets kernel, of a sample without feature j."""
+def _without(theta, rows, i, j, p, e, moduli):  # type: ignore[no-untyped-def]
+    """Set e to A^0, ..., A^{m-1}, or e[0] to the all-subsets kernel, of a sample, or its moduli, without feature j."""
     first, end = span(rows.starts, i, rows.length)
     e[:] = 0.0
     e[0] = 1.0
@@ -204,11 +174,12 @@ def _without(theta, rows, i, j, p, e):  # type: ignore[no-untyped-def]
         feature, x = place(rows.indices, entry, first), value(rows.values, entry)
         if feature == j:
             continue
+        rho = abs(p[feature] * x) if moduli else p[feature] * x
         if theta is None:
-            e[0] *= 1.0 + p[feature] * x
+            e[0] *= 1.0 + rho
         else:
             for t in range(len(e) - 1, 0, -1):
-                e[t] += p[feature] * x * e[t - 1]
+                e[t] += rho * e[t - 1]
 
 
 @njit(cache=True)
@@ -219,6 +190,30 @@ def _derivative_without(theta, e, x):  # type: ignore[no-untyped-def]
     for t in range(len(theta)):
         h += theta[t] * e[t]
     return x * h
+
+
+@njit(cache=True)
+def _cancels(theta, columns, rows, state, weights, p, j, sizes, c):  # type: ignore[no-untyped-def]
+    """Return whether the sizes behind h exceed its moduli, x sum_t |theta_t| A^{t-1}(|p|, |x|) without j, too far.
+
+    Where the products of a row cancel by their signs, A^t itself is known to its rounding errors only, which are
+    relative to A^t(|p|, |x|): nothing is gained by computing it anew. How much they do is measured in a few rows.
+    """
+    if theta is None:
+        return True
+    first, end = span(columns.starts, j, columns.length)
+    e = np.empty(len(theta))
+    moduli, sampled = 0.0, 0.0
+    for entry in range(first, end, max(np.int64(1), np.int64(end - first) // _SAMPLED)):
+        i, x = place(columns.indices, entry, first), value(columns.values, entry)
+        h, _ = _derivative(theta, None, state, i, x, p[j], j)
+        sampled += _weight(weights, i) * h * h
+        _without(theta, rows, i, j, p, e, True)
+        h = 0.0
+        for t in range(len(theta)):
+            h += abs(theta[t]) * e[t]
+        moduli += _weight(weights, i) * (x * h) ** 2
+    return sizes * sampled > _CANCELLATION**2 * c * moduli
 
 
 @njit(cache=True)
@@ -234,7 +229,7 @@ def _coordinate_from_rows(  # type: ignore[no-untyped-def]
     g, c = 0.0, 0.0
     for entry in range(first, end):
         i, e = place(columns.indices, entry, first), E[np.int64(entry - first)]
-        _without(theta, rows, i, j, p, e)
+        _without(theta, rows, i, j, p, e, False)
         h = _derivative_without(theta, e, value(columns.values, entry))
         g += state[i, 0] * h
         c += _weight(weights, i) * h * h
@@ -361,12 +356,11 @@ def sweep_units(  # type: ignore[no-untyped-def]
         if theta is not None:
             largest = max(largest, _sweep_ones(theta, *losses, gamma, scales[s], ridges[s]))
             unrolled = _alike(theta, _lower_degrees(theta, _symmetric(gamma, -1)))
-            limit = cancellation_limit(unrolled, rows, p)
-            slope = sweep(unrolled, None, columns, rows, *losses, p, scales[s], ridges[s], limit, *last)
+            slope = sweep(unrolled, None, columns, rows, *losses, p, scales[s], ridges[s], *last)
         elif omegas is None:
-            slope = sweep(None, None, columns, rows, *losses, p, scales[s], ridges[s], _CANCELLATION, *last)
+            slope = sweep(None, None, columns, rows, *losses, p, scales[s], ridges[s], *last)
         else:
-            slope = sweep(None, omegas[s], columns, rows, *losses, p, scales[s], ridges[s], _CANCELLATION, *last)
+            slope = sweep(None, omegas[s], columns, rows, *losses, p, scales[s], ridges[s], *last)
         largest = max(largest, slope)
     return largest
 
@@ -392,17 +386,16 @@ def parallel_sweep_units(  # type: ignore[no-untyped-def]
             for t in range(values.shape[1]):
                 for i in range(thread * n // threads, (thread + 1) * n // threads):
                     state[i, t + 1] = values[s, t, i]
-        coefficients, limit = np.empty(0), _CANCELLATION
+        coefficients = np.empty(0)
         if theta is not None:
             losses = (loss, smoothness, y, outputs, weights, state)
             of_ones = max(of_ones, _sweep_ones(theta, *losses, P[s, :ones], scales[s], ridges[s]))
             coefficients = _lower_degrees(theta, _symmetric(P[s, :ones], -1))
-            limit = cancellation_limit(coefficients, rows, P[s, ones:])
         for group in range(groups):
             for thread in prange(threads):
                 begin, stop = parts[group, thread], parts[group, thread + 1]
                 losses = (loss, smoothness, y, outputs, weights, state)
-                data = (*losses, P[s, ones:], scales[s], ridges[s], limit, begin, stop)
+                data = (*losses, P[s, ones:], scales[s], ridges[s], begin, stop)
                 unrolled = _alike(theta, coefficients)
                 columns_ = Lines(c_starts, c_indices, c_values, d, n)
                 rows_ = Lines(r_starts, r_indices, r_values, n, d)
