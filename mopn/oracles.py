@@ -12,7 +12,7 @@ from mopn.kernels import GradientForms
 from mopn.norms import Norm, get_norm
 from mopn.solvers.sphere import DenseStack, enumerate_signs, refine
 from mopn.solvers.sphere.branch_and_bound import branch_and_bound
-from mopn.solvers.sphere.cholesky import proven_bound
+from mopn.solvers.sphere.cholesky import expected_seconds, proven_bound
 from mopn.solvers.sphere.leaders import leaders
 from mopn.solvers.sphere.splitting import split_and_bound
 from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts, ritz_starts
@@ -122,6 +122,20 @@ class BasisOracle:
         certified = bool(bound <= values[0] * (1.0 + _MEET))
         return Atoms(H, values * scale, bound * scale, certified, work, method != "exact")
 
+    def bound(
+        self,
+        gammas: np.ndarray | DenseStack | GradientForms,
+        precision: float | None = None,
+        patience: float = math.inf,
+    ) -> float:
+        """Return the bound of a call alone; units are selected only where the bound is proven by them."""
+        prepared = self._prepare(gammas)
+        method = self._resolve(prepared)
+        if method == "enumerate" or (method == "exact" and (isinstance(prepared, DenseStack) or patience > 0)):
+            return self(prepared, precision, patience).bound
+        stack, scale = prepared.scaled()
+        return stack.bound(self.norm.exponent) * scale
+
     def _maximise(
         self, stack: Any, method: str, precision: float, patience: float
     ) -> tuple[np.ndarray, np.ndarray, float, int]:
@@ -171,7 +185,8 @@ class BasisOracle:
         p, (_, d) = self.norm.exponent, stack.shape
         final, seconds = patience > 0, min(self.max_time, patience or math.inf)
         if not isinstance(stack, DenseStack):
-            return _Proof(*proven_bound(stack, p, precision)) if final else _Proof(H[:0], math.inf)
+            affordable = expected_seconds(stack, p) <= patience
+            return _Proof(*proven_bound(stack, p, precision)) if affordable else _Proof(H[:0], math.inf)
         if p == 1:
             nodes = self.max_nodes if final else math.ceil(_ROUND_NODES * self.max_nodes)
             best = H[[np.argmax(values)]]

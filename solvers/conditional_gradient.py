@@ -154,7 +154,7 @@ class ConditionalGradient(_UnitByUnit):
             self._record(problem, network, residual, selection, monitor)
             # The next refit aims at the gap that is left, and lower where the last one did not make it fall.
             aim = max(min(selection.estimate, _FALL * aim), monitor.tol or _SMALLEST)
-            if self._is_full(network, tried, polished):
+            if self._is_full(network.n_units, tried, polished):
                 if polished or self.refit == "none":
                     monitor.stop(Status.MAX_UNITS)
                 # A refit of both layers has no use for the features, and needs the memory.
@@ -162,11 +162,16 @@ class ConditionalGradient(_UnitByUnit):
                 network, polished = self._polish(problem, network, monitor), True
                 continue
             units = problem.useful_units(network, residual, selection.atoms, **self._wanted(problem, network))
+            tried += len(units)
+            if self.refit != "none" and self._is_full(network.n_units + len(units), tried, polished=False):
+                network = self._polish(problem, self._entered(problem, network, residual, units), monitor)
+                polished = True
+                continue
             # Near the end the gap over all units waits for the refit's own proof: but a refit of both layers has none,
             # and is not held up by one of the output layer where the oracle's bound cannot become tight either.
             near = aim <= _NEAR * monitor.tol and not (self._smooth_refit and selection.atoms.final)
             network = improve(problem, network, residual, units, monitor, aim, near).drop_zero_units()
-            tried, polished = tried + len(units), False
+            polished = False
 
     def _with_linear_term(self, problem: Any, network: Any, monitor: Monitor) -> Any:
         """Fit the linear term of an empty network, if the problem has one: units then find what it leaves."""
@@ -174,11 +179,11 @@ class ConditionalGradient(_UnitByUnit):
             return network
         return self._solve_joint(problem, network, monitor, _JOINT_TOL * self.refit_tol, self.polish_iter)[0]
 
-    def _is_full(self, network: Any, tried: int, polished: bool) -> bool:
+    def _is_full(self, n_units: int, tried: int, polished: bool) -> bool:
         """Whether no more units may be added; a polish that drops many makes room."""
         if self.max_units is None:
             return False
-        return network.n_units >= (_ROOM if polished else 1.0) * self.max_units or tried >= _TRIED * self.max_units
+        return n_units >= (_ROOM if polished else 1.0) * self.max_units or tried >= _TRIED * self.max_units
 
     @property
     def _smooth_refit(self) -> bool:
@@ -217,21 +222,41 @@ class ConditionalGradient(_UnitByUnit):
         """Add units and refit, as loosely as the relative gap aimed at allows."""
         # Where units are limited the polish follows soon.
         max_iter = self.polish_iter if self._smooth_refit and self.max_units is None else self.refit_iter
-        if self._smooth_refit and problem.restrained and not near:
-            network = _entered(problem, network, residual, units)
+        if self._enters_at_once(problem) and not near:
+            network = self._entered(problem, network, residual, units)
             return self._refit_joint(problem, network, monitor, _joint_tol(aim), max_iter)
         # Without a regulariser there is no gap.
         tol = _LOOSENESS * aim if math.isfinite(aim) else self.refit_tol
-        return self._refit_layers(problem, network.with_units(units), monitor, tol, max_iter, prove=near)
+        return self._refit_layers(
+            problem, network.with_units(units), monitor, tol, _joint_tol(tol / _LOOSENESS), max_iter, prove=near
+        )
 
     def _polish(self, problem: Any, network: Any, monitor: Monitor) -> Any:
-        """Refit to ``refit_tol``, once all rounds are done."""
-        if self._smooth_refit:
-            return self._refit_joint(problem, network, monitor, _JOINT_TOL * self.refit_tol, self.polish_iter)
-        return self._refit_layers(problem, network, monitor, self.refit_tol, self.polish_iter, prove=True)
+        """Refit to ``refit_tol``, once all units are there."""
+        joint_tol = _JOINT_TOL * self.refit_tol
+        if self._enters_at_once(problem):
+            return self._refit_joint(problem, network, monitor, joint_tol, self.polish_iter)
+        return self._refit_layers(problem, network, monitor, self.refit_tol, joint_tol, self.polish_iter, prove=True)
+
+    def _enters_at_once(self, problem: Any) -> bool:
+        """Whether new units get some weight by a line search, and then a refit of both layers.
+
+        Without a regulariser there is no such step; otherwise the refit of the output layer finds the weights.
+        """
+        return self._smooth_refit and problem.restrained
+
+    def _entered(self, problem: Any, network: Any, residual: Any, units: Any) -> Any:
+        """Return the network with new units; of some weight, and without features, if a refit of both layers is next.
+
+        They would take the memory that the refit needs, and it has no use for them.
+        """
+        if not self._enters_at_once(problem):
+            return network.with_units(units)
+        line = problem.line(network, residual, units, residual.fun, whole=False)
+        return line.point(_line_search(line)).without_features()
 
     def _refit_layers(
-        self, problem: Any, network: Any, monitor: Monitor, tol: float, max_iter: int, *, prove: bool
+        self, problem: Any, network: Any, monitor: Monitor, tol: float, joint_tol: float, max_iter: int, *, prove: bool
     ) -> Any:
         """Refit the output layer and, if asked, both layers."""
         layer_problem = problem.output_layer(network)
@@ -239,8 +264,9 @@ class ConditionalGradient(_UnitByUnit):
         layer = monitor.solve(layer_problem, solver, start=network, tol=tol, max_iter=max_iter)
         network = network.with_layer(layer).drop_zero_units()
         if self.refit == "full":
-            joint_tol = _joint_tol(tol / _LOOSENESS) if self._smooth_refit else self.refit_tol
-            return self._refit_joint(problem, network, monitor, joint_tol, max_iter)
+            # FISTA goes as far as in the paper's appendix D.
+            tol = joint_tol if self._smooth_refit else self.refit_tol
+            return self._refit_joint(problem, network, monitor, tol, max_iter)
         return network
 
     def _refit_joint(self, problem: Any, network: Any, monitor: Monitor, tol: float, max_iter: int) -> Any:
@@ -398,15 +424,6 @@ def _output_solver(problem: Any, *, prove: bool) -> Solver:
     if InteriorPoint.needs <= problem.oracles and problem.newton_size <= 1.0:
         return InteriorPoint(prove=prove)
     return FISTA()
-
-
-def _entered(problem: Any, network: Any, residual: Any, units: Any) -> Any:
-    """Return the network with new units of some weight; without features, which a refit of both layers has no use for.
-
-    They would take the memory that the refit needs.
-    """
-    line = problem.line(network, residual, units, residual.fun, whole=False)
-    return line.point(_line_search(line)).without_features()
 
 
 def _joint_tol(aim: float) -> float:

@@ -87,31 +87,42 @@ class _Pairs:
     """The latest steps s and changes of the gradient y, which stand for the inverse of the Hessian."""
 
     def __init__(self, memory: int) -> None:
-        self.kept: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=memory)
+        self.kept: deque[tuple[np.ndarray, np.ndarray, float]] = deque(maxlen=memory)
 
     def add(self, s: np.ndarray, y: np.ndarray) -> None:
-        if dot(s, y) > _FLAT * math.sqrt(dot(s, s)) * math.sqrt(dot(y, y)):
-            self.kept.append((s, y))
+        sy = dot(s, y)
+        if sy > _FLAT * math.sqrt(dot(s, s)) * math.sqrt(dot(y, y)):
+            self.kept.append((s, y, sy))
 
     def direction(self, gradient: np.ndarray, free: np.ndarray | None) -> np.ndarray:
         """Return minus the inverse Hessian times the gradient, of the free variables: the two-loop recursion."""
-        d, kept = -gradient, list(self.kept)
-        if free is not None:
-            d = d * free
-            kept = [(s * free, y * free) for s, y in kept]
-        pairs = [(s, y, sy) for s, y in kept if (sy := dot(s, y)) > 0]
+        held = np.zeros(0, int) if free is None else np.flatnonzero(~free)
+        d = -gradient
+        d[held] = 0.0
+        pairs = list(self._among_free(held))
         if not pairs:
             # A first step of length one at most.
             return d / max(1.0, math.sqrt(dot(d, d)))
         parts = []
         for s, y, sy in reversed(pairs):
             parts.append(dot(s, d) / sy)
-            d = d - parts[-1] * y
-        s, y, sy = pairs[-1]
-        d *= sy / dot(y, y)
+            d -= parts[-1] * y
+            d[held] = 0.0
+        _, y, sy = pairs[-1]
+        of_free = y.copy()
+        of_free[held] = 0.0
+        d *= sy / dot(of_free, of_free)
         for (s, y, sy), part in zip(pairs, reversed(parts), strict=True):
             d += (part - dot(y, d) / sy) * s
+            d[held] = 0.0
         return d
+
+    def _among_free(self, held: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
+        """Yield the pairs with the inner products of their free parts, unless rounding is all there is of those."""
+        for s, y, sy in self.kept:
+            left = sy - dot(s[held], y[held])
+            if left > _FLAT * sy:
+                yield s, y, left
 
 
 def _search(

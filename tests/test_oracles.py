@@ -539,6 +539,7 @@ def test_answers_of_the_oracle(norm, method, kind, seed, shape):
     p = NORMS[norm].exponent
     answer = basis_oracle(norm, method)(stack)
     check_answer(answer, lambda H: attained(stack, H, p))
+    assert basis_oracle(norm, method).bound(stack) == answer.bound
     size = np.abs(stack).sum()
     expected = attained(stack, answer.basis, p).astype(float)
     np.testing.assert_allclose(answer.values, expected, rtol=0, atol=1e-14 * size)
@@ -608,6 +609,11 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
         if dense_limit == 0 or method == "power":
             patch.delattr(GradientForms, "dense")
         answer = oracle(forms)
+        assert basis_oracle(norm, method).bound(forms) == answer.bound
+        assert (
+            basis_oracle(norm, method).bound(forms, patience=0.0)
+            == basis_oracle(norm, method)(forms, patience=0.0).bound
+        )
     check_answer(answer, lambda H: attained_by_forms(kernel, X, G, H, p))
     size = 1e-14 * len(X) * np.sum(np.abs(G)) * np.sum(X**2)
     expected = attained_by_forms(kernel, X, G, answer.basis, p).astype(float)

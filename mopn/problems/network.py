@@ -245,7 +245,20 @@ class NetworkProblem:
         ``precision`` says how far, relative, the bound may exceed what is found; tight bounds cost more.
         ``patience`` is how many seconds the proof may take; 0 for as little as a round of a fit is worth.
         """
-        return self.oracle(oracle)(GradientForms(self.kernel, self.design, residual.gradient), precision, patience)
+        return self.oracle(oracle)(self._forms(residual), precision, patience)
+
+    def bound(
+        self,
+        residual: Residual,
+        oracle: str | BasisOracle = "auto",
+        precision: float | None = None,
+        patience: float = math.inf,
+    ) -> float:
+        """Return the proven bound on every unit that ``lmo`` gives, alone."""
+        return self.oracle(oracle).bound(self._forms(residual), precision, patience)
+
+    def _forms(self, residual: Residual) -> GradientForms:
+        return GradientForms(self.kernel, self.design, residual.gradient)
 
     def useful_units(
         self, network: Network, residual: Residual, atoms: Atoms, most: int, *, fill: bool = False
@@ -266,9 +279,7 @@ class NetworkProblem:
             return units
         H = np.random.default_rng(0).standard_normal((most - len(units), units.shape[1]))
         H /= np.linalg.norm(H, axis=1, keepdims=True)
-        values = np.linalg.norm(
-            GradientForms(self.kernel, self.design, residual.gradient).forms(H), self.norm.exponent, axis=1
-        )
+        values = np.linalg.norm(self._forms(residual).forms(H), self.norm.exponent, axis=1)
         return np.vstack([units, H[values > cost]])
 
     def gap(self, network: Network, residual: Residual, bound: float) -> float:
@@ -296,7 +307,7 @@ class NetworkProblem:
         """Objective and proven gap, from scratch."""
         fresh = network.without_features()
         residual = self.residual(fresh)
-        return Measure(residual.fun, self.gap(fresh, residual, self.lmo(residual, oracle, precision, patience).bound))
+        return Measure(residual.fun, self.gap(fresh, residual, self.bound(residual, oracle, precision, patience)))
 
     def check_certificate(self, tol: float) -> None:
         """Raise if a run is to stop on a gap and none can be known."""
@@ -357,4 +368,4 @@ class NetworkProblem:
             if fitted.error is not None:
                 raise fitted.error
             network = network.with_linear(fitted.linear)
-        return self.lmo(self.residual(network), oracle).bound
+        return self.bound(self.residual(network), oracle)

@@ -15,12 +15,20 @@ from scipy.linalg.lapack import dpotrf
 from mopn.solvers.sphere.extremes import lanczos, lanczos_start
 from mopn.solvers.sphere.stack import MatrixFreeStack
 
-__all__ = ["MAX_SIGNED", "norm_bound", "proven_bound"]
+__all__ = ["MAX_SIGNED", "expected_seconds", "norm_bound", "proven_bound"]
 
 _EPS = float(np.finfo(float).eps)
 # Up to this many outputs p = 1 is proven by all sign vectors, 2^(m-1) of them.
 MAX_SIGNED = 6
 _LANCZOS_STEPS = 150
+# Floating-point operations a second of a factorisation, as one core has them.
+_RATE = 2e10
+
+
+def expected_seconds(stack: MatrixFreeStack, p: float) -> float:
+    """Return about how long ``proven_bound`` takes: two factors of every combination."""
+    m, d = stack.shape
+    return (2.0 ** (m - 1) if p == 1 else m) * 2.0 * d**3 / 3.0 / _RATE
 
 
 def proven_bound(stack: MatrixFreeStack, p: float, tol: float) -> tuple[np.ndarray, float]:

@@ -70,8 +70,9 @@ def lanczos(
     for j in range(steps):
         w = stack.products(W, Q[j])
         T[:, j, j] = np.einsum("kd,kd->k", w, Q[j])
-        for _ in range(2):
-            w = w - np.einsum("jk,jkd->kd", np.einsum("jkd,kd->jk", Q[: j + 1], w), Q[: j + 1])
+        # Exactly, what is left is orthogonal to all vectors before; a second time takes out what rounding put there.
+        w -= T[:, j, j, None] * Q[j] + (T[:, j - 1, j, None] * Q[j - 1] if j else 0.0)
+        w -= np.einsum("jk,jkd->kd", np.einsum("jkd,kd->jk", Q[: j + 1], w), Q[: j + 1])
         beta = np.linalg.norm(w, axis=1)
         done = j + 1 == steps
         if done or (j + 1) % _CHECK_EVERY == 0 or not beta.any():
