@@ -77,18 +77,14 @@ class SparseRows:
 
     def products(self, G: np.ndarray, W: np.ndarray, H: np.ndarray) -> np.ndarray:
         """Return half of the gradient of sum_ric W_rc G_ci K(h_r, x_i) with respect to H (k, q + d); W is (k, m)."""
-        from mopn.compiled.degree_two import add_gradients
+        from mopn.compiled.degree_two import add_products
 
         at, weights = self.units(H), padded(W.T)
-        nothing = np.zeros((0, at.units.shape[1])), np.zeros((0, len(G)))
+        layers = at.constants(), at.units, weights
 
         def of_slice(begin: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-            sums, slopes = (
-                (np.zeros_like(at.constants()), np.zeros_like(at.units)),
-                np.ascontiguousarray(G[:, begin:stop]),
-            )
-            layers = at.constants(), at.units, weights
-            add_gradients(self.distinct, self.rows, begin, stop, *layers, slopes, *sums, *nothing)
+            sums, slopes = (np.zeros_like(layers[0]), np.zeros_like(at.units)), np.ascontiguousarray(G[:, begin:stop])
+            add_products(self.distinct, self.rows, begin, stop, *layers, slopes, *sums)
             return sums
 
         of_constants, of_units = (sum(part) for part in zip(*self.map(of_slice), strict=True))

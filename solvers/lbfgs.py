@@ -14,6 +14,9 @@ from mopn.solvers.result import Status
 
 __all__ = ["LBFGS"]
 
+# Correction pairs by default, and the bytes that they may take.
+_PAIRS, _FEWEST, _BYTES = 20, 10, 1 << 24
+
 
 @dataclass(frozen=True)
 class LBFGS(Solver):
@@ -23,21 +26,22 @@ class LBFGS(Solver):
 
     Parameters
     ----------
-    memory : int, default 20
-        Number of correction pairs kept.
+    memory : int, optional
+        Number of correction pairs kept. Default 20, or as many as take 16 MiB, down to 10: a step passes over all of
+        them, which beyond the cache takes longer than the iterations that they save.
     gtol : float, default 1e-8
         The run also ends when the largest entry of the projected gradient is at most ``gtol`` times ``abs(fun)``,
         with fun at the start. Without a certificate that is convergence, and so are ten
         iterations that together decrease the objective by less than ``tol``, relative.
     """
 
-    memory: int = 20
+    memory: int | None = None
     gtol: float = 1e-8
     needs: ClassVar[frozenset[str]] = frozenset({"gradient"})
 
     def __post_init__(self) -> None:
-        if not self.memory >= 1:
-            raise ValueError(f"memory must be >= 1, got {self.memory!r}")
+        if self.memory is not None and not self.memory >= 1:
+            raise ValueError(f"memory must be >= 1 or None, got {self.memory!r}")
         if not self.gtol >= 0:
             raise ValueError(f"gtol must be >= 0, got {self.gtol!r}")
 
@@ -46,7 +50,7 @@ class LBFGS(Solver):
         certified = "dual" in problem.oracles
         levelled_off = Plateau(monitor.tol)
         gtol = math.nan
-        for x, at, slope in quasi_newton(problem.value_gradient, start, self.memory, problem.bounds):
+        for x, at, slope in quasi_newton(problem.value_gradient, start, self._pairs(start), problem.bounds):
             if math.isnan(gtol):
                 gtol = self.gtol * abs(at.value)
             monitor(x, fun=at.value, gap=at.value - problem.dual_bound(at) if certified else math.inf)
@@ -55,3 +59,8 @@ class LBFGS(Solver):
             if slope <= gtol:
                 monitor.stop(Status.STALLED if certified else Status.CONVERGED)
         monitor.stop(Status.STALLED)
+
+    def _pairs(self, start: Any) -> int:
+        if self.memory is not None:
+            return self.memory
+        return min(_PAIRS, max(_FEWEST, _BYTES // (2 * max(start.nbytes, 1))))

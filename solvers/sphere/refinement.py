@@ -11,7 +11,7 @@ from mopn.solvers.sphere.stack import Stack
 
 __all__ = ["dual_vectors", "refine"]
 
-_LANCZOS_STEPS = 10
+_LANCZOS_STEPS = 5
 
 
 def refine(
