@@ -31,7 +31,7 @@ def value(kind, p, x, degree, theta):
     p, x = fractions(p), fractions(x)
     rho = [a * b for a, b in zip(p, x, strict=True)]
     if kind == "anova":
-        return sum(Fraction(float(t)) * anova(rho, u) for u, t in enumerate(theta, start=1))
+        return sum(Fraction(float(t)) * anova(rho, u) for u, t in enumerate(theta, start=1) if t)
     if kind == "all-subsets":
         return math.prod(1 + r for r in rho)
     return sum(rho) ** degree

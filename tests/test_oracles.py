@@ -590,7 +590,7 @@ def test_refined_values_reach_a_plain_ascent_from_every_output(norm, kind):
 @every_choice
 @every_kernel
 @pytest.mark.parametrize("dense_limit", [0, 500])
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=8, deadline=None, derandomize=True)
 @given(seed=seeds, data=st.sampled_from(sorted(DATA)), sparsely=st.booleans())
 def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed, data, sparsely):
     """Above the limit everything is matrix-free; what needs matrices says so."""
@@ -609,7 +609,6 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
         if dense_limit == 0 or method == "power":
             patch.delattr(GradientForms, "dense")
         answer = oracle(forms)
-        assert basis_oracle(norm, method).bound(forms) == answer.bound
         assert (
             basis_oracle(norm, method).bound(forms, patience=0.0)
             == basis_oracle(norm, method)(forms, patience=0.0).bound
