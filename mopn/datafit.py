@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any
 
@@ -20,7 +20,7 @@ __all__ = ["DataFit"]
 _EPS = float(np.finfo(float).eps)
 # Scales of the dual point beyond this are not tried; ``rounding`` counts on it.
 _MAX_SCALE = 4.0
-# Conjugates are added up over chunks of so many entries, which need no arrays as large as G.
+# Losses and conjugates are added up over chunks of so many entries.
 _CHUNK = 1 << 16
 # Scales closer than this, relative, are not told apart.
 _NEARBY = 1e-3
@@ -73,10 +73,17 @@ class DataFit:
 
     def value(self, O: np.ndarray) -> float:  # noqa: E741
         """F(O)."""
-        return self._sum(self.loss.value(self.y, self._shifted(O)))
+        return sum(part._sum(part.loss.value(part.y, part._shifted(O[rows]))) for rows, part in self._chunks())
 
     def value_gradient(self, O: np.ndarray) -> tuple[float, np.ndarray]:  # noqa: E741
         """F(O) and G = dF/dO (n, m)."""
+        chunks = list(self._chunks())
+        if len(chunks) > 1:
+            total, G = 0.0, np.empty_like(O, dtype=np.float64)
+            for rows, part in chunks:
+                value, G[rows] = part.value_gradient(O[rows])
+                total += value
+            return total, G
         values, G = self.loss.value_gradient(self.y, self._shifted(O))
         return self._sum(values), G if self.weights is None else G * self.weights[:, None]
 
@@ -93,11 +100,14 @@ class DataFit:
 
     def conjugate(self, G: np.ndarray, scale: float = 1.0) -> float:
         """F*(scale * G); scale * G in the domain up to rounding."""
-        total, size = 0.0, max(1, _CHUNK // self.n_outputs)
-        for first in range(0, len(G), size):
+        return sum(part._conjugate(scale * G[rows]) for rows, part in self._chunks())
+
+    def _chunks(self) -> Iterator[tuple[slice, DataFit]]:
+        """Yield the samples in parts whose temporary arrays stay in the cache, and are small beside the outputs."""
+        size = max(1, _CHUNK // self.n_outputs)
+        for first in range(0, len(self.y), size):
             rows = slice(first, first + size)
-            total += self.rows(rows)._conjugate(scale * G[rows])
-        return total
+            yield rows, self.rows(rows)
 
     def _conjugate(self, G: np.ndarray) -> float:
         if self.weights is None:

@@ -94,7 +94,8 @@ class ConditionalGradient(_UnitByUnit):
         Largest number of iterations of a refit between rounds, and of the one after units were merged. Each starts
         where the one before ended, so that they converge together.
     polish_iter : int, default 500
-        Largest number of iterations of the last refit; also of those of both layers if ``max_units`` is None.
+        Largest number of iterations of the last refit, in which the last units enter; also of those of both layers if
+        ``max_units`` is None.
     joint_precision : {"double", "single"}, default "double"
         Of the features in refits of both layers by L-BFGS. Single is nearly twice as fast, and exact enough for
         accuracy; losses, sums over blocks of samples, gaps and output-layer refits are in double all the same.
@@ -163,15 +164,15 @@ class ConditionalGradient(_UnitByUnit):
                 continue
             units = problem.useful_units(network, residual, selection.atoms, **self._wanted(problem, network))
             tried += len(units)
-            if self.refit != "none" and self._is_full(network.n_units + len(units), tried, polished=False):
+            polished = self.refit != "none" and self._is_full(network.n_units + len(units), tried, polished=False)
+            if polished:
                 network = self._polish(problem, self._entered(problem, network, residual, units), monitor)
-                polished = True
-                continue
-            # Near the end the gap over all units waits for the refit's own proof: but a refit of both layers has none,
-            # and is not held up by one of the output layer where the oracle's bound cannot become tight either.
-            near = aim <= _NEAR * monitor.tol and not (self._smooth_refit and selection.atoms.final)
-            network = improve(problem, network, residual, units, monitor, aim, near).drop_zero_units()
-            polished = False
+            else:
+                # Near the end the gap over all units waits for the refit's own proof: but a refit of both layers has
+                # none, and is not held up by one of the output layer where the oracle's bound stays loose either.
+                near = aim <= _NEAR * monitor.tol and not (self._smooth_refit and selection.atoms.final)
+                network = improve(problem, network, residual, units, monitor, aim, near).drop_zero_units()
+            del residual  # the next one needs the memory
 
     def _with_linear_term(self, problem: Any, network: Any, monitor: Monitor) -> Any:
         """Fit the linear term of an empty network, if the problem has one: units then find what it leaves."""

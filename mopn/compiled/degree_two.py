@@ -18,12 +18,11 @@ from mopn.compiled.lines import place, span, value
 __all__ = ["WIDTH", "add_forms", "add_gradients", "add_products", "set_outputs"]
 
 WIDTH = 8
-_LOOP = {"cache": True, "nogil": True, "fastmath": {"contract", "reassoc", "nsz"}}
-# The steps of a row are a few instructions each: calls would take a fifth of the time.
-_PART = _LOOP | {"forceinline": True}
+# The steps of a row are inlined, a few instructions each: calls would take a fifth of the time.
+_FAST = {"contract", "reassoc", "nsz"}
 
 
-@njit(**_PART)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def _set_row(distinct, rows, i, constants, units, A1, A2):  # type: ignore[no-untyped-def]
     """Set A1 and A2 (k,) to <h, x_i> and K(h, x_i)."""
     k = units.shape[1]
@@ -41,7 +40,7 @@ def _set_row(distinct, rows, i, constants, units, A1, A2):  # type: ignore[no-un
             A2[s] = A1[s] * A1[s]
 
 
-@njit(**_PART)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def _set_projection(rows, i, constants, units, A1):  # type: ignore[no-untyped-def]
     """Set A1 (k,) to <h, x_i>."""
     k = units.shape[1]
@@ -54,7 +53,7 @@ def _set_projection(rows, i, constants, units, A1):  # type: ignore[no-untyped-d
             A1[s] += h[s] * x
 
 
-@njit(**_PART)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def _set_pull(slopes, i, weights, pull):  # type: ignore[no-untyped-def]
     """Set pull (k,) to that of a row; four outputs at a time, as to store costs more than to add."""
     pull[:] = 0
@@ -70,7 +69,7 @@ def _set_pull(slopes, i, weights, pull):  # type: ignore[no-untyped-def]
             pull[s] += a * u[s]
 
 
-@njit(**_PART)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def _add_forms(slopes, i, A2, of_weights):  # type: ignore[no-untyped-def]
     """Add the slopes of a row times K(h, x) to the derivatives of the weights (m, k)."""
     fours = len(of_weights) - len(of_weights) % 4
@@ -88,7 +87,7 @@ def _add_forms(slopes, i, A2, of_weights):  # type: ignore[no-untyped-def]
             u[s] += a * A2[s]
 
 
-@njit(**_PART)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def _add_row(distinct, rows, i, units, A1, pull, of_constants, of_units):  # type: ignore[no-untyped-def]
     """Add pull times the derivative of K(h, x_i) to that of the units; see ``add_gradients`` for the constants."""
     k = units.shape[1]
@@ -107,7 +106,7 @@ def _add_row(distinct, rows, i, units, A1, pull, of_constants, of_units):  # typ
                 of_h[s] += pull[s] * x * (2 * A1[s])
 
 
-@njit(**_PART)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def _add_linear_row(rows, i, linear, row, outputs):  # type: ignore[no-untyped-def]
     """Add to the outputs (m, b) of a row those of a linear term."""
     m = linear.shape[1]
@@ -120,7 +119,7 @@ def _add_linear_row(rows, i, linear, row, outputs):  # type: ignore[no-untyped-d
             outputs[c, row] += x * w[c]
 
 
-@njit(**_PART)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def _pull_linear_row(rows, i, slopes, row, of_linear):  # type: ignore[no-untyped-def]
     """Add the slopes of a row to the derivatives of a linear term (1 + d, m)."""
     m = of_linear.shape[1]
@@ -133,7 +132,7 @@ def _pull_linear_row(rows, i, slopes, row, of_linear):  # type: ignore[no-untype
             of_w[c] += x * slopes[c, row]
 
 
-@njit(**_LOOP)
+@njit(cache=True, nogil=True, fastmath=_FAST)
 def set_outputs(distinct, rows, begin, stop, constants, units, weights, linear, outputs):  # type: ignore[no-untyped-def]
     """Set the outputs of the rows ``begin`` to ``stop - 1``.
 
@@ -164,7 +163,7 @@ def set_outputs(distinct, rows, begin, stop, constants, units, weights, linear, 
             _add_linear_row(rows, i, linear, i - begin, outputs)
 
 
-@njit(**_LOOP)
+@njit(cache=True, nogil=True, fastmath=_FAST)
 def add_gradients(  # type: ignore[no-untyped-def]
     distinct, rows, begin, stop, constants, units, weights, slopes, of_constants, of_units, of_weights, of_linear
 ):
@@ -184,7 +183,7 @@ def add_gradients(  # type: ignore[no-untyped-def]
             _pull_linear_row(rows, i, slopes, i - begin, of_linear)
 
 
-@njit(**_LOOP)
+@njit(cache=True, nogil=True, fastmath=_FAST)
 def add_products(  # type: ignore[no-untyped-def]
     distinct, rows, begin, stop, constants, units, weights, slopes, of_constants, of_units
 ):
@@ -197,7 +196,7 @@ def add_products(  # type: ignore[no-untyped-def]
         _add_row(distinct, rows, i, units, A1, pull, of_constants, of_units)
 
 
-@njit(**_LOOP)
+@njit(cache=True, nogil=True, fastmath=_FAST)
 def add_forms(distinct, rows, begin, stop, constants, units, slopes, of_weights):  # type: ignore[no-untyped-def]
     """Do the part of the weights alone: add sum_i G_ci K(h_s, x_i)."""
     room = np.empty((2, units.shape[1]), units.dtype)

@@ -112,7 +112,7 @@ _KINDS = {
         The sorted distinct values of y.
     """,
         "alpha": "0.7",
-        "tol": "1e-2",
+        "tol": "5e-3",
         "augment": "False",
         "outputs": "levels but one",
     },

@@ -39,7 +39,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         refit: str = "full",
         augment: bool = False,
         alpha: float | None = 0.7,
-        tol: float = 1e-2,
+        tol: float = 5e-3,
         max_iter: int | None = 1000,
         max_time: float | None = None,
         validation_fraction: float = 0.0,
