@@ -15,7 +15,7 @@ from mopn.oracles import basis_oracle
 from mopn.solvers import FISTA, LBFGS, ConditionalGradient, Status
 from mopn.solvers.sphere import DenseStack, refine
 from mopn.solvers.sphere.branch_and_bound import branch_and_bound
-from mopn.solvers.sphere.cholesky import norm_bound
+from mopn.solvers.sphere.cholesky import expected_seconds, norm_bound
 from mopn.solvers.sphere.majorants import majorants
 from mopn.solvers.sphere.splitting import split_and_bound
 from mopn.solvers.sphere.starts import gram_starts
@@ -354,6 +354,17 @@ def test_cholesky_proves_what_lanczos_finds(norm, m, kernel):
         assert atoms.values[0] == pytest.approx(optimum, rel=2e-6)
     else:
         assert atoms.bound <= 2.0 * optimum
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_a_proof_by_cholesky_waits_for_its_time(norm):
+    """What it is expected to take must fit into the patience; whatever the patience, the bound holds."""
+    forms, oracle = wide_forms(wide_problem(norm, 4), seed=1), basis_oracle(norm, method="exact")
+    seconds = expected_seconds(forms, oracle.norm.exponent)
+    hasty, patient = (oracle(forms, precision=1e-6, patience=factor * seconds) for factor in (0.99, 1.01))
+    assert hasty.bound == forms.bound(oracle.norm.exponent)
+    assert patient.bound < hasty.bound
+    assert oracle.bound(forms, 1e-6, 1.01 * seconds) == patient.bound
 
 
 def test_cholesky_bound_grows_when_the_value_is_too_low():

@@ -286,6 +286,22 @@ def test_max_units_limits_rounds_and_units():
     assert result.trace["n_units"].max() <= 3
 
 
+@pytest.mark.parametrize(("refit", "tol"), [("output", 1e-6), ("full", 1e-4)])
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_refit_in_which_the_last_units_enter_is_the_polish(norm, refit, tol):
+    """Refits between rounds are cut short here; nothing is left to gain at the end all the same."""
+    X, y = data("logistic", n=60)
+    problem = mopn.NetworkProblem(X, y, norm=norm, strength=0.1)
+    solver = ConditionalGradient(refit=refit, max_units=6, refit_tol=1e-6, refit_iter=1, polish_iter=3000)
+    result = mopn.minimize(problem, solver, tol=1e-9)
+    assert result.status == Status.MAX_UNITS
+    network = problem.start(result)
+    refitted = problem.output_layer(network) if refit == "output" else problem.joint(network)
+    start = network if refit == "output" else None
+    best = mopn.minimize(refitted, FISTA() if refit == "output" else LBFGS(), start=start, tol=1e-10, max_iter=5000).fun
+    assert result.fun <= best * (1 + tol)
+
+
 def test_geco_decreases_the_loss_and_beats_regularised_fits():
     X, y = data("squared", n=60)
     problem = mopn.NetworkProblem(X, y, loss="squared", strength=0.0)

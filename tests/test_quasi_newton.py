@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
+from mopn.solvers import LBFGS
 from mopn.solvers.interface import Evaluation
 from mopn.solvers.quasi_newton import quasi_newton
 
@@ -99,3 +100,9 @@ def test_the_start_is_left_alone():
     start = np.full(4, -1.0)
     run(rosenbrock, start)
     np.testing.assert_array_equal(start, -1.0)
+
+
+@pytest.mark.parametrize(("size", "memory"), [(10, 20), (60_000, 17), (10**6, 10)])
+def test_the_pairs_kept_by_default_take_16_mib_at_most_but_ten(size, memory):
+    assert LBFGS()._pairs(np.zeros(size)) == memory
+    assert LBFGS(memory=30)._pairs(np.zeros(size)) == 30
