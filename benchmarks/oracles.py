@@ -125,7 +125,7 @@ def starts(stack: DenseStack, rows: np.ndarray, p: int, seed: int) -> dict[str, 
     l1 = dominant_starts(stack)[[int(np.argmax(sizes))]]
     random = np.random.default_rng(seed).standard_normal((_DRAWS, vectors.shape[1]))
     random /= np.linalg.norm(random, axis=1, keepdims=True)
-    many = [extreme_starts(stack), gram_starts(stack, p, 1e-6)] + [random_starts(stack)] * (p == 1)
+    many = [extreme_starts(stack), gram_starts(stack, p)] + [random_starts(stack)] * (p == 1)
     paper = (refined(l1).max(), refined(random).mean(), value(l1).max(), value(random).mean(), value(rows).max())
     ours = (refined(many[0]).max(), refined(many[1]).max(), refined(np.vstack(many)).max())
     return dict(zip(STARTS, map(float, (*paper, *ours)), strict=True))

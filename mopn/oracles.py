@@ -235,7 +235,7 @@ class BasisOracle:
             return ritz_starts(stack, p, tol, combined=not alone)
         if alone:
             return dominant_starts(stack)
-        starts = [extreme_starts(stack), gram_starts(stack, p, tol)]
+        starts = [extreme_starts(stack), gram_starts(stack, p)]
         # For p = 2 those are nearly always enough; the maxima of sum_c |q_c| are many and sharp.
         return np.vstack([*starts, random_starts(stack)] if p == 1 else starts)
 

@@ -45,10 +45,10 @@ def ritz_starts(stack: Stack, p: float, tol: float, *, combined: bool) -> np.nda
     return lanczos(stack, W, lanczos_start(len(W), d), tol=tol, count=_RITZ_STARTS)
 
 
-def gram_starts(stack: Stack, p: float, tol: float) -> np.ndarray:
+def gram_starts(stack: DenseStack, p: float) -> np.ndarray:
     """Return dominant eigenvectors (k, d) of combinations sum_c w_c Gamma_c of large Frobenius norm w'Mw."""
     W = _gram_weights(stack, p)
-    return dominant_eigenvectors(stack, W, lanczos_start(len(W), stack.shape[1]), tol=tol)
+    return dominant_eigenvectors(stack, W, lanczos_start(len(W), stack.shape[1]))
 
 
 def _gram_weights(stack: Stack, p: float) -> np.ndarray:
