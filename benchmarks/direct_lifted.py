@@ -15,12 +15,13 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 from benchmarks import direct_lifted_budget, direct_lifted_lambda, direct_lifted_wide
-from benchmarks.datasets import MissingDataError
-from benchmarks.store import Store, StoreError
+from benchmarks.exits import exit_status
+from benchmarks.store import Store
 
 __all__ = ["main"]
 
@@ -30,18 +31,15 @@ FIGURES = {1: direct_lifted_lambda, 2: direct_lifted_wide, 4: direct_lifted_budg
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; return the exit status."""
     options = _parser().parse_args(arguments)
+    return exit_status("direct_lifted", partial(_run, options))
+
+
+def _run(options: argparse.Namespace) -> int:
     out = Path(options.out or ("results/direct_lifted-quick" if options.quick else "results/direct_lifted"))
-    try:
-        if 4 in options.figures:
-            direct_lifted_budget.check_data(options.data)
-        for number in options.figures:
-            _figure(number, FIGURES[number], out, options)
-    except (MissingDataError, StoreError) as error:
-        print(f"direct_lifted: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\nstopped; the same command goes on from here", file=sys.stderr)
-        return 130
+    if 4 in options.figures:
+        direct_lifted_budget.check_data(options.data)
+    for number in options.figures:
+        _figure(number, FIGURES[number], out, options)
     return 0
 
 
@@ -62,8 +60,7 @@ def _figure(number: int, figure: ModuleType, out: Path, options: argparse.Namesp
     """Run what a figure lacks; print its tables and draw it."""
     store = Store(out / f"figure{number}.csv", figure.COLUMNS, figure.KEY)
     tasks = figure.tasks(options.quick)
-    done = store.keys()
-    missing = [task for task in tasks if store.key_of(vars(task)) not in done]
+    missing = store.missing(tasks, vars)
     print(f"Figure {number}: {len(tasks)} runs, {len(tasks) - len(missing)} of them done already", flush=True)
     began = time.perf_counter()
     for task in missing:

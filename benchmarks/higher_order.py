@@ -19,8 +19,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,10 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from scipy import sparse
 
 import mopn
-from benchmarks.datasets import MissingDataError
+from benchmarks.exits import exit_status
 from benchmarks.link_data import GRAPHS, check_graphs, load, scaled, split
 from benchmarks.link_prediction import PLANS
-from benchmarks.store import Store, StoreError
+from benchmarks.store import Store
 from mopn.solvers import LBFGS, AdaGrad, CoordinateDescent
 
 __all__ = ["exponent", "main", "measure_epoch", "run_curve"]
@@ -66,19 +66,16 @@ Row = dict[str, Any]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; return the exit status."""
     options = _parser().parse_args(arguments)
+    return exit_status("higher_order", partial(_run, options))
+
+
+def _run(options: argparse.Namespace) -> int:
     out = options.out or Path("results/higher_order-quick" if options.quick else "results/higher_order")
-    try:
-        curves = Store(out / "curves.csv", _CURVE_COLUMNS, _CURVE_KEY)
-        epochs = Store(out / "epochs.csv", _EPOCH_COLUMNS, _EPOCH_KEY)
-        check_graphs(options.data, options.sets)
-        for name in options.sets:
-            _fill(name, options, curves, epochs)
-    except (MissingDataError, StoreError) as error:
-        print(f"higher_order: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\nstopped; the same command goes on from here", file=sys.stderr)
-        return 130
+    curves = Store(out / "curves.csv", _CURVE_COLUMNS, _CURVE_KEY)
+    epochs = Store(out / "epochs.csv", _EPOCH_COLUMNS, _EPOCH_KEY)
+    check_graphs(options.data, options.sets)
+    for name in options.sets:
+        _fill(name, options, curves, epochs)
     print(report(curves.rows(), epochs.rows()))
     draw(curves.rows(), epochs.rows(), out / "higher_order.png")
     print(f"\nwritten: {out / 'higher_order.png'}")
@@ -111,14 +108,14 @@ def _fill(name: str, options: argparse.Namespace, curves: Store, epochs: Store) 
     of_curves = base | {"beta": f"{BETAS[name]:g}", "seconds": f"{seconds:g}"}
     for degree in EPOCH_DEGREES[::4] if options.quick else EPOCH_DEGREES:
         wanted: list[Row] = [base | {"degree": degree, "solver": solver} for solver in SOLVERS]
-        for row in _missing(epochs, wanted):
+        for row in epochs.missing(wanted, dict):
             problem = _make_problem(options.data, name, degree, k, share)
             row["entries"] = problem.design.row_lines.starts[-1]
             epochs.append(row | {"epoch": f"{measure_epoch(problem, row['solver']):.4g}"})
     for degree in DEGREES:
         wanted = [of_curves | {"degree": degree, "solver": "adagrad", "step": f"{step:g}"} for step in STEPS]
         wanted += [of_curves | {"degree": degree, "solver": solver, "step": ""} for solver in SOLVERS]
-        for row in _missing(curves, wanted):
+        for row in curves.missing(wanted, dict):
             problem = _make_problem(options.data, name, degree, k, share)
             if row["solver"] == "adagrad" and not row["step"]:
                 trials = [trial for trial in curves.rows() if _same(trial, row) and trial["step"]]
@@ -129,11 +126,6 @@ def _fill(name: str, options: argparse.Namespace, curves: Store, epochs: Store) 
                 found = run_curve(problem, _solver(row["solver"]), max_time=seconds)
             curves.append(row | {"pairs": problem.design.shape[0]} | found)
             print(", ".join(f"{column} {row[column]}" for column in ("set", "degree", "solver", "step")), flush=True)
-
-
-def _missing(store: Store, wanted: Iterable[Row]) -> list[Row]:
-    done = store.keys()
-    return [row for row in wanted if store.key_of(row) not in done]
 
 
 def _same(trial: Row, row: Row) -> bool:

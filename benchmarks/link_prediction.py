@@ -22,7 +22,9 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from itertools import product
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +33,9 @@ from scipy import sparse
 from sklearn.metrics import roc_auc_score
 
 import mopn
-from benchmarks.datasets import MissingDataError
+from benchmarks.exits import exit_status
 from benchmarks.link_data import GRAPHS, SCALES, Graph, LinkSplit, check_graphs, hold_out, load, scaled, split
-from benchmarks.store import Store, StoreError
+from benchmarks.store import Store
 from mopn.designs import make_design
 from mopn.factor_kernels import make_factor_kernel
 from mopn.solvers import LBFGS, CoordinateDescent
@@ -335,18 +337,15 @@ def _minimize(problem: Any, model: Model, epochs: int, start: Any = None) -> mop
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; return the exit status."""
     options = _parser().parse_args(arguments)
+    return exit_status("link_prediction", partial(_run, options))
+
+
+def _run(options: argparse.Namespace) -> int:
     out = Path(options.out or ("results/link_prediction-quick" if options.quick else "results/link_prediction"))
-    try:
-        store = Store(out / "cells.csv", COLUMNS, KEY)
-        if not options.report:
-            check_graphs(options.data, options.sets)
-            _fill(store, list(_cells(options)), options.data)
-    except (MissingDataError, StoreError) as error:
-        print(f"link_prediction: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\nstopped; the same command goes on from here, and --report prints what is there", file=sys.stderr)
-        return 130
+    store = Store(out / "cells.csv", COLUMNS, KEY)
+    if not options.report:
+        check_graphs(options.data, options.sets)
+        _fill(store, list(_cells(options)), options.data)
     print("\n" + report(store.rows()))
     return 0
 
@@ -388,8 +387,7 @@ def _cells(options: argparse.Namespace) -> Iterator[Cell]:
 
 def _fill(store: Store, wanted: Sequence[Cell], folder: str) -> None:
     """Run the cells that the store lacks and append their rows."""
-    done = store.keys()
-    missing = [cell for cell in wanted if store.key_of(cell.key) not in done]
+    missing = store.missing(wanted, attrgetter("key"))
     print(f"{len(wanted)} cells, {len(wanted) - len(missing)} of them done already", flush=True)
     graph, began = None, time.perf_counter()
     for number, cell in enumerate(missing, 1):

@@ -12,17 +12,19 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import joblib
 
 from benchmarks import multiclass_figure, multiclass_report
-from benchmarks.datasets import MissingDataError, check_data
+from benchmarks.datasets import check_data
+from benchmarks.exits import exit_status
 from benchmarks.multiclass_fits import COLUMNS, KEY, METHODS, Task, run_task
 from benchmarks.multiclass_plan import LOSSES, REFITS, SETS, Plan, default_plan, quick_plan, tasks
 from benchmarks.paper_tables import NORMS
-from benchmarks.store import Store, StoreError
+from benchmarks.store import Store
 
 __all__ = ["main"]
 
@@ -30,20 +32,16 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; return the exit status."""
     options = _parser().parse_args(arguments)
-    plan = _plan(options)
+    return exit_status("multiclass", partial(_benchmark, options))
+
+
+def _benchmark(options: argparse.Namespace) -> int:
+    plan, failures = _plan(options), 0
     out = Path(options.out or ("results/multiclass-quick" if options.quick else "results/multiclass"))
-    failures = 0
-    try:
-        store = Store(out / "fits.csv", COLUMNS, KEY)
-        if not options.report:
-            check_data(options.data, list(plan.sets))
-            failures = _fill(store, list(tasks(plan)), options.data, options.jobs)
-    except (MissingDataError, StoreError) as error:
-        print(f"multiclass: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\nstopped; the same command goes on from here, and --report prints what is there", file=sys.stderr)
-        return 130
+    store = Store(out / "fits.csv", COLUMNS, KEY)
+    if not options.report:
+        check_data(options.data, list(plan.sets))
+        failures = _fill(store, list(tasks(plan)), options.data, options.jobs)
     _report(store, out)
     return 1 if failures else 0
 
@@ -82,8 +80,7 @@ def _plan(options: argparse.Namespace) -> Plan:
 
 def _fill(store: Store, wanted: Sequence[Task], folder: str, jobs: int) -> int:
     """Run the tasks that the store lacks and append their rows as they come; return how many failed."""
-    done = store.keys()
-    missing = [task for task in wanted if store.key_of(vars(task)) not in done]
+    missing = store.missing(wanted, vars)
     print(f"{len(wanted)} fits, {len(wanted) - len(missing)} of them done already", flush=True)
     began, failures = time.perf_counter(), 0
     for number, (task, row, error) in enumerate(_run(missing, folder, jobs), 1):

@@ -52,6 +52,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from io import StringIO
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +61,12 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import mopn
-from benchmarks.datasets import MissingDataError
+from benchmarks.exits import exit_status
 from benchmarks.link_data import check_graphs
 from benchmarks.link_data import load as load_graph
 from benchmarks.rating_data import SETS, Parts, Ratings, check_sets, load, peer_parts, random_parts
 from benchmarks.recommender_report import draw, report
-from benchmarks.store import Store, StoreError
+from benchmarks.store import Store
 from mopn.estimators import OrdinalFMRegressor
 from mopn.ranking import grouped_ndcg
 from mopn.solvers import CoordinateDescent
@@ -375,17 +376,14 @@ def measures(y: np.ndarray, outputs: np.ndarray, users: np.ndarray, ranked: bool
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the studies; return the exit status."""
     options = _parser().parse_args(arguments)
+    return exit_status("recommender", partial(_run, options))
+
+
+def _run(options: argparse.Namespace) -> int:
     out = Path(options.out or ("results/recommender-quick" if options.quick else "results/recommender"))
-    try:
-        store = Store(out / "cells.csv", COLUMNS, KEY)
-        if not options.report:
-            _fill(store, _wanted(options), options.data)
-    except (MissingDataError, StoreError) as error:
-        print(f"recommender: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\nstopped; the same command goes on from here, and --report prints what is there", file=sys.stderr)
-        return 130
+    store = Store(out / "cells.csv", COLUMNS, KEY)
+    if not options.report:
+        _fill(store, _wanted(options), options.data)
     rows = store.rows()
     print("\n" + report(rows))
     for path in draw(rows, out):
@@ -433,8 +431,7 @@ def _fill(store: Store, wanted: Sequence[Cell], folder: str) -> None:
     if any(cell.model.endswith(_WITH_FEATURES) for cell in wanted):
         check_graphs(folder, ["movielens"])
     wanted = _installed(wanted)
-    done = store.keys()
-    missing = [cell for cell in wanted if store.key_of(cell.key) not in done]
+    missing = store.missing(wanted, attrgetter("key"))
     print(f"{len(wanted)} cells, {len(wanted) - len(missing)} of them done already", flush=True)
     ratings, began = None, time.perf_counter()
     for number, cell in enumerate(missing, 1):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = ["Store", "StoreError"]
+
+_Item = TypeVar("_Item")
 
 
 class StoreError(ValueError):
@@ -48,6 +50,11 @@ class Store:
     def keys(self) -> set[tuple[str, ...]]:
         """Return the keys of the complete rows."""
         return {self.key_of(row) for row in self.rows()}
+
+    def missing(self, wanted: Iterable[_Item], row: Callable[[_Item], Mapping[str, Any]]) -> list[_Item]:
+        """Return what of the wanted is not there yet; ``row`` gives the key's columns of each."""
+        done = self.keys()
+        return [item for item in wanted if self.key_of(row(item)) not in done]
 
     def key_of(self, row: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the key of a row as the file would hold it."""
