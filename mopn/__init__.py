@@ -4,7 +4,8 @@ from typing import Any
 
 from mopn import oracles, solvers
 from mopn.certificate import certify
-from mopn.model import Model, load
+from mopn.loading import load
+from mopn.model import Model
 from mopn.problems import JointProblem, NetworkProblem, OutputLayerProblem, UnitBallProblem
 from mopn.regularization_path import Path, path
 from mopn.solvers import Result, Status, Trace, minimize

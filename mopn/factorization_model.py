@@ -11,7 +11,8 @@ import numpy as np
 from mopn.designs import Design, make_design
 from mopn.factor_kernels import make_factor_kernel
 from mopn.losses import get_loss
-from mopn.model import Model, Predictor
+from mopn.model import Model
+from mopn.predictor import Predictor
 from mopn.solvers.memory import keep_freed_memory
 
 __all__ = ["FactorizationModel"]

@@ -19,7 +19,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mopn.early_stopping import EarlyStopping
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.losses import Loss
-from mopn.model import Model, Predictor
+from mopn.model import Model
+from mopn.predictor import Predictor
 from mopn.problems import NetworkProblem
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
 from mopn.validation import check_sample_weight
