@@ -77,15 +77,13 @@ class DataFit:
 
     def value_gradient(self, O: np.ndarray) -> tuple[float, np.ndarray]:  # noqa: E741
         """F(O) and G = dF/dO (n, m)."""
-        chunks = list(self._chunks())
-        if len(chunks) > 1:
-            total, G = 0.0, np.empty_like(O, dtype=np.float64)
-            for rows, part in chunks:
-                value, G[rows] = part.value_gradient(O[rows])
-                total += value
-            return total, G
-        values, G = self.loss.value_gradient(self.y, self._shifted(O))
-        return self._sum(values), G if self.weights is None else G * self.weights[:, None]
+        if O.size <= _CHUNK:
+            return self._value_gradient(O)
+        total, G = 0.0, np.empty_like(O, dtype=np.float64)
+        for rows, part in self._chunks():
+            value, G[rows] = part._value_gradient(O[rows])
+            total += value
+        return total, G
 
     def hessian(self, O: np.ndarray) -> Hessian:  # noqa: E741
         """Second derivative of F at O."""
@@ -108,6 +106,10 @@ class DataFit:
         for first in range(0, len(self.y), size):
             rows = slice(first, first + size)
             yield rows, self.rows(rows)
+
+    def _value_gradient(self, O: np.ndarray) -> tuple[float, np.ndarray]:  # noqa: E741
+        values, G = self.loss.value_gradient(self.y, self._shifted(O))
+        return self._sum(values), G if self.weights is None else G * self.weights[:, None]
 
     def _conjugate(self, G: np.ndarray) -> float:
         if self.weights is None:

@@ -25,6 +25,8 @@ _COLLATZ_STEPS = 20
 _GRAM_SAMPLES = 3000
 # Random vectors that estimate it beyond.
 _GRAM_PROBES = 4
+# An operation on a stored entry takes as long as so many of a matrix product.
+_STORED = 30.0
 
 
 class Kernel(ABC):
@@ -160,6 +162,16 @@ class GradientForms:
     def dense(self) -> DenseStack:
         """Form the matrices, with a bound of the rounding errors made in doing so."""
         return DenseStack(self.kernel.gammas(self.design, self.G), self._forming_error(np.abs(self.G)))
+
+    @property
+    def work(self) -> tuple[float, float]:
+        """About how many operations of a matrix product the product of one vector takes, and one combination."""
+        if self._rows is None:
+            n, d = len(self.G), self.shape[1]
+            return 4.0 * n * d, 1.0 * n * d * d
+        assert self._rows.rows.starts is not None
+        entries = np.diff(self._rows.rows.starts).astype(np.float64)
+        return _STORED * 4.0 * float(entries.sum()), _STORED * float(entries @ entries)
 
     def combination(self, w: np.ndarray) -> tuple[np.ndarray, float]:
         """Return sum_c w_c Gamma_c (d, d), and a bound of the spectral norm of the error made in forming it."""

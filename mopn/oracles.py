@@ -114,9 +114,7 @@ class BasisOracle:
             round of a fit is worth.
         """
         stack, scale = self._prepare(gammas).scaled()
-        default = _DEFAULT_FOR_TWO if self.norm.exponent == 2 else 0.0
-        precision = max(self.tol, default if precision is None else min(precision, 1.0))
-        method = self._resolve(stack)
+        precision, method = self._precision(precision), self._resolve(stack)
         H, values, bound, work = self._maximise(stack, method, precision, patience)
         H, values = _distinct(H, values)
         certified = bool(bound <= values[0] * (1.0 + _MEET))
@@ -128,13 +126,20 @@ class BasisOracle:
         precision: float | None = None,
         patience: float = math.inf,
     ) -> float:
-        """Return the bound of a call alone; units are selected only where the bound is proven by them."""
+        """Return the bound of a call alone; units are selected only where their proof starts from them."""
         prepared = self._prepare(gammas)
         method = self._resolve(prepared)
-        if method == "enumerate" or (method == "exact" and (isinstance(prepared, DenseStack) or patience > 0)):
+        if method == "enumerate" or (method == "exact" and isinstance(prepared, DenseStack)):
             return self(prepared, precision, patience).bound
         stack, scale = prepared.scaled()
-        return stack.bound(self.norm.exponent) * scale
+        bound = stack.bound(self.norm.exponent)
+        if method == "exact":
+            bound = min(bound, self._prove_by_cholesky(stack, self._precision(precision), patience).bound)
+        return bound * scale
+
+    def _precision(self, precision: float | None) -> float:
+        default = _DEFAULT_FOR_TWO if self.norm.exponent == 2 else 0.0
+        return max(self.tol, default if precision is None else min(precision, 1.0))
 
     def _maximise(
         self, stack: Any, method: str, precision: float, patience: float
@@ -185,8 +190,7 @@ class BasisOracle:
         p, (_, d) = self.norm.exponent, stack.shape
         final, seconds = patience > 0, min(self.max_time, patience or math.inf)
         if not isinstance(stack, DenseStack):
-            affordable = expected_seconds(stack, p) <= patience
-            return _Proof(*proven_bound(stack, p, precision)) if affordable else _Proof(H[:0], math.inf)
+            return self._prove_by_cholesky(stack, precision, patience)
         if p == 1:
             nodes = self.max_nodes if final else math.ceil(_ROUND_NODES * self.max_nodes)
             best = H[[np.argmax(values)]]
@@ -200,6 +204,13 @@ class BasisOracle:
             # What a clock may have cut short must not change later answers.
             self._warm["N"] = split.N
         return _Proof(split.H, split.bound, split.looks)
+
+    def _prove_by_cholesky(self, stack: Any, precision: float, patience: float) -> _Proof:
+        """Return a proof that needs no vectors to start from, if it is expected to end in time."""
+        p = self.norm.exponent
+        if expected_seconds(stack, p) > min(patience, self.max_time):
+            return _Proof(np.zeros((0, stack.shape[1])), math.inf)
+        return _Proof(*proven_bound(stack, p, precision))
 
     def _prepare(self, gammas: Any) -> Any:
         if isinstance(gammas, DenseStack):
@@ -224,7 +235,7 @@ class BasisOracle:
             return "exact" if d <= CHOLESKY_LIMIT and (single or m == 2) else "power" if single else "refine"
         if single:
             return "eigh"
-        few_signs = self.norm.exponent == 1 and 2.0**m * d**3 <= _AUTO_WORK
+        few_signs = self.norm.exponent == 1 and 2.0 ** min(m, 64) * d**3 <= _AUTO_WORK
         return "exact" if d <= _AUTO_EXACT or few_signs else "refine"
 
     def _starts(self, stack: Any, method: str, tol: float) -> np.ndarray:
@@ -267,8 +278,8 @@ def basis_oracle(
     max_nodes : int, default 1_500_000
         Limit on the nodes of branch and bound in one call; at a limit the best open bound is returned.
     max_time : float, default no limit
-        Limit on the seconds of branch and bound and of sums of squares in one call. The latter are also limited by
-        a fixed amount of work, so that results repeat.
+        Limit on the seconds of branch and bound and of sums of squares in one call, and on what Cholesky factors are
+        expected to take. Sums of squares are also limited by a fixed amount of work, so that results repeat.
 
     Returns
     -------

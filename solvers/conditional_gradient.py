@@ -158,21 +158,25 @@ class ConditionalGradient(_UnitByUnit):
             if self._is_full(network.n_units, tried, polished):
                 if polished or self.refit == "none":
                     monitor.stop(Status.MAX_UNITS)
-                # A refit of both layers has no use for the features, and needs the memory.
-                network = network.without_features() if self._smooth_refit else network
+                # A refit of both layers alone has no use for the features, and needs the memory.
+                network = network.without_features() if self._enters_at_once(problem) else network
                 network, polished = self._polish(problem, network, monitor), True
                 continue
             units = problem.useful_units(network, residual, selection.atoms, **self._wanted(problem, network))
             tried += len(units)
-            polished = self.refit != "none" and self._is_full(network.n_units + len(units), tried, polished=False)
-            if polished:
-                network = self._polish(problem, self._entered(problem, network, residual, units), monitor)
+            polished = False
+            if self.refit != "none" and self._is_full(network.n_units + len(units), tried, polished):
+                network = self._entered(problem, network, residual, units)
+                del residual  # a refit needs the memory
+                network = self._polish(problem, network, monitor)
+                # What it dropped is room for others.
+                polished = self._is_full(network.n_units, tried, polished)
             else:
                 # Near the end the gap over all units waits for the refit's own proof: but a refit of both layers has
                 # none, and is not held up by one of the output layer where the oracle's bound stays loose either.
                 near = aim <= _NEAR * monitor.tol and not (self._smooth_refit and selection.atoms.final)
                 network = improve(problem, network, residual, units, monitor, aim, near).drop_zero_units()
-            del residual  # the next one needs the memory
+                del residual
 
     def _with_linear_term(self, problem: Any, network: Any, monitor: Monitor) -> Any:
         """Fit the linear term of an empty network, if the problem has one: units then find what it leaves."""
@@ -227,10 +231,9 @@ class ConditionalGradient(_UnitByUnit):
             network = self._entered(problem, network, residual, units)
             return self._refit_joint(problem, network, monitor, _joint_tol(aim), max_iter)
         # Without a regulariser there is no gap.
-        tol = _LOOSENESS * aim if math.isfinite(aim) else self.refit_tol
-        return self._refit_layers(
-            problem, network.with_units(units), monitor, tol, _joint_tol(tol / _LOOSENESS), max_iter, prove=near
-        )
+        aim = aim if math.isfinite(aim) else self.refit_tol / _LOOSENESS
+        tols = _LOOSENESS * aim, _joint_tol(aim)
+        return self._refit_layers(problem, network.with_units(units), monitor, *tols, max_iter, prove=near)
 
     def _polish(self, problem: Any, network: Any, monitor: Monitor) -> Any:
         """Refit to ``refit_tol``, once all units are there."""
@@ -266,8 +269,8 @@ class ConditionalGradient(_UnitByUnit):
         network = network.with_layer(layer).drop_zero_units()
         if self.refit == "full":
             # FISTA goes as far as in the paper's appendix D.
-            tol = joint_tol if self._smooth_refit else self.refit_tol
-            return self._refit_joint(problem, network, monitor, tol, max_iter)
+            joint_tol = joint_tol if self._smooth_refit else self.refit_tol
+            return self._refit_joint(problem, network, monitor, joint_tol, max_iter)
         return network
 
     def _refit_joint(self, problem: Any, network: Any, monitor: Monitor, tol: float, max_iter: int) -> Any:
@@ -401,9 +404,10 @@ class _Selector:
         if patience <= 0:
             return atoms
         began = self.monitor.elapsed
-        bound = self.problem.lmo(residual, self.oracle, precision=self.estimate, patience=patience).bound
+        bound = self.problem.bound(residual, self.oracle, precision=self.estimate, patience=patience)
         self.spent += self.monitor.elapsed - began
-        self.tight = self.estimate
+        if bound < atoms.bound:
+            self.tight = self.estimate
         return replace(atoms, bound=min(bound, atoms.bound))
 
 

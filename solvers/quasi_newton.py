@@ -84,15 +84,18 @@ class _Box:
 
 
 class _Pairs:
-    """The latest steps s and changes of the gradient y, which stand for the inverse of the Hessian."""
+    """The latest steps s and changes of the gradient y, which stand for the inverse of the Hessian.
+
+    They are kept with <s, y>, and with what that must exceed so as not to be rounding.
+    """
 
     def __init__(self, memory: int) -> None:
-        self.kept: deque[tuple[np.ndarray, np.ndarray, float]] = deque(maxlen=memory)
+        self.kept: deque[tuple[np.ndarray, np.ndarray, float, float]] = deque(maxlen=memory)
 
     def add(self, s: np.ndarray, y: np.ndarray) -> None:
-        sy = dot(s, y)
-        if sy > _FLAT * math.sqrt(dot(s, s)) * math.sqrt(dot(y, y)):
-            self.kept.append((s, y, sy))
+        sy, least = dot(s, y), _FLAT * math.sqrt(dot(s, s)) * math.sqrt(dot(y, y))
+        if sy > least:
+            self.kept.append((s, y, sy, least))
 
     def direction(self, gradient: np.ndarray, free: np.ndarray | None) -> np.ndarray:
         """Return minus the inverse Hessian times the gradient, of the free variables: the two-loop recursion."""
@@ -119,9 +122,9 @@ class _Pairs:
 
     def _among_free(self, held: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
         """Yield the pairs with the inner products of their free parts, unless rounding is all there is of those."""
-        for s, y, sy in self.kept:
+        for s, y, sy, least in self.kept:
             left = sy - dot(s[held], y[held])
-            if left > _FLAT * sy:
+            if left > least:
                 yield s, y, left
 
 

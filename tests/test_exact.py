@@ -365,6 +365,16 @@ def test_a_proof_by_cholesky_waits_for_its_time(norm):
     assert hasty.bound == forms.bound(oracle.norm.exponent)
     assert patient.bound < hasty.bound
     assert oracle.bound(forms, 1e-6, 1.01 * seconds) == patient.bound
+    limited = basis_oracle(norm, method="exact", max_time=0.99 * seconds)
+    assert limited(forms, precision=1e-6).bound == hasty.bound
+
+
+def test_many_outputs_are_no_sign_vectors_to_prove():
+    """2^(m - 1) of them would overflow."""
+    forms = wide_forms(wide_problem("l1/linf", 1030, n=1040, d=510))
+    atoms = basis_oracle("l1/linf", method="exact")(forms, precision=0.5)
+    assert atoms.bound == forms.bound(1)
+    assert np.linalg.norm(forms.forms(atoms.basis[:1]), 1) <= atoms.bound
 
 
 def test_cholesky_bound_grows_when_the_value_is_too_low():

@@ -236,3 +236,18 @@ def test_the_derivatives_of_coordinate_descent_keep_their_digits(seed, degree, l
         found = sweep(theta, None, columns, rows, *losses, state, p.copy(), 1.0, 0.0, j, j + 1)
         exact, scale = (derivative("anova", f(p), f(x), degree, np.eye(degree)[-1], j) for f in (np.array, np.abs))
         assert abs(Fraction(found) - abs(exact)) <= Fraction(RTOL) * scale
+
+
+def test_derivatives_that_rounding_took_whole_come_from_the_rows():
+    """All sums vanish, or are infinite for a sample of no weight: the rows decide all the same."""
+    design, p = make_design(np.ones((40, 3))), np.array([1.0, 1e-17, 1e-17])
+    losses = (0, 1.0, np.zeros(40), np.zeros(40), None)
+    # A^1 of a row is 1, as the others' 2e-17 are rounded away; the derivative by p_0 is just these.
+    rest = (np.ones((40, 2)), p, 1.0, 0.0, 0, 1)
+    found = sweep((0.0, 1.0), None, design.column_lines, design.row_lines, *losses, *rest)
+    assert found == pytest.approx(40 * 2e-17, rel=1e-14)
+    design, p = make_design(np.array([[1.0, 2.0], [1.0, 3.0]])), np.array([-1.0, 0.5])
+    losses = (0, 1.0, np.zeros(2), np.zeros(2), np.array([1.0, 0.0]))
+    # The factor 1 + p_0 x_0 is 0, and so is the kernel; the derivative of the first row's is 1 + p_1 x_1.
+    rest = (np.array([[1.0, 0.0], [0.0, 0.0]]), p, 1.0, 0.0, 0, 1)
+    assert sweep(None, None, design.column_lines, design.row_lines, *losses, *rest) == 2.0

@@ -10,7 +10,7 @@ from scipy.optimize import lsq_linear
 
 from mopn.solvers import LBFGS
 from mopn.solvers.interface import Evaluation
-from mopn.solvers.quasi_newton import quasi_newton
+from mopn.solvers.quasi_newton import _Pairs, quasi_newton
 
 
 def least_squares(A, b):
@@ -106,3 +106,22 @@ def test_the_start_is_left_alone():
 def test_the_pairs_kept_by_default_take_16_mib_at_most_but_ten(size, memory):
     assert LBFGS()._pairs(np.zeros(size)) == memory
     assert LBFGS(memory=30)._pairs(np.zeros(size)) == 30
+
+
+def test_pairs_whose_free_part_is_rounding_are_left_out():
+    """The inner product of a pair lies in what is held; the difference of the two is rounding, and no curvature."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        s, y = rng.standard_normal((2, 1000))
+        free = np.arange(1000) < 10
+        y[free] = 0.0
+        # What is held has next to no inner product, however long both are.
+        y[~free] -= (s[~free] @ y[~free]) / (s[~free] @ s[~free]) * s[~free]
+        y[~free] += 2e-10 * np.linalg.norm(y) / np.linalg.norm(s) * s[~free]
+        pairs = _Pairs(5)
+        pairs.add(s, y)
+        gradient = rng.standard_normal(1000)
+        d = pairs.direction(gradient, free)
+        assert np.all(d[~free] == 0.0)
+        assert gradient @ d < 0.0
+        np.testing.assert_allclose(d[free] * np.linalg.norm(gradient[free]), -gradient[free] * np.linalg.norm(d[free]))

@@ -93,7 +93,9 @@ def _sums(theta, omega, columns, state, weights, p, j):  # type: ignore[no-untyp
         h, size = _derivative(theta, omega, state, i, x, p, j)
         g += state[i, 0] * h
         c += _weight(weights, i) * h * h
-        sizes += _weight(weights, i) * size * size
+        # Samples of no weight do not count, not even those of infinite size.
+        if _weight(weights, i) > 0.0:
+            sizes += _weight(weights, i) * size * size
     return g, c, sizes
 
 
@@ -166,7 +168,10 @@ def sweep(  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _without(theta, rows, i, j, p, e, moduli):  # type: ignore[no-untyped-def]
-    """Set e to A^0, ..., A^{m-1}, or e[0] to the all-subsets kernel, of a sample, or its moduli, without feature j."""
+    """Set e to A^0, ..., A^{m-1}, or e[0] to the all-subsets kernel, of a sample without feature j.
+
+    With ``moduli`` those of |p| and |x|.
+    """
     first, end = span(rows.starts, i, rows.length)
     e[:] = 0.0
     e[0] = 1.0
@@ -213,7 +218,8 @@ def _cancels(theta, columns, rows, state, weights, p, j, sizes, c):  # type: ign
         for t in range(len(theta)):
             h += abs(theta[t]) * e[t]
         moduli += _weight(weights, i) * (x * h) ** 2
-    return sizes * sampled > _CANCELLATION**2 * c * moduli
+    # Where all of them vanish nothing is known, and the rows decide.
+    return sizes * sampled >= _CANCELLATION**2 * c * moduli
 
 
 @njit(cache=True)

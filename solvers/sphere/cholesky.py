@@ -21,14 +21,18 @@ _EPS = float(np.finfo(float).eps)
 # Up to this many outputs p = 1 is proven by all sign vectors, 2^(m-1) of them.
 MAX_SIGNED = 6
 _LANCZOS_STEPS = 150
-# Floating-point operations a second of a factorisation, as one core has them.
+# Floating-point operations a second of matrix products and factors, as one core has them.
 _RATE = 2e10
 
 
 def expected_seconds(stack: MatrixFreeStack, p: float) -> float:
-    """Return about how long ``proven_bound`` takes: two factors of every combination."""
+    """Return about how long ``proven_bound`` takes: Lanczos, and the matrix and two factors of every combination."""
     m, d = stack.shape
-    return (2.0 ** (m - 1) if p == 1 else m) * 2.0 * d**3 / 3.0 / _RATE
+    if p == 1 and m > MAX_SIGNED:
+        return math.inf
+    product, forming = stack.work
+    combinations = 2 ** (m - 1) if p == 1 else m
+    return combinations * (_LANCZOS_STEPS * product + forming + 2.0 * d**3 / 3.0) / _RATE
 
 
 def proven_bound(stack: MatrixFreeStack, p: float, tol: float) -> tuple[np.ndarray, float]:

@@ -42,6 +42,11 @@ class Stack(Protocol):
 class MatrixFreeStack(Stack, Protocol):
     """A stack that forms a combination of its matrices only when asked."""
 
+    @property
+    def work(self) -> tuple[float, float]:
+        """About how many operations of a matrix product the product of one vector takes, and one combination."""
+        ...
+
     def combination(self, w: np.ndarray) -> tuple[np.ndarray, float]:
         """Return sum_c w_c Gamma_c (d, d), and a bound of the spectral norm of the error made in forming it."""
         ...
