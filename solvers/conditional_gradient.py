@@ -94,8 +94,8 @@ class ConditionalGradient(_UnitByUnit):
         Largest number of iterations of a refit between rounds, and of the one after units were merged. Each starts
         where the one before ended, so that they converge together.
     polish_iter : int, default 500
-        Largest number of iterations of the last refit, in which the last units enter; also of those of both layers if
-        ``max_units`` is None.
+        Largest number of iterations of the last refit; with refits of both layers by L-BFGS the last units enter in it.
+        Also of all those if ``max_units`` is None.
     joint_precision : {"double", "single"}, default "double"
         Of the features in refits of both layers by L-BFGS. Single is nearly twice as fast, and exact enough for
         accuracy; losses, sums over blocks of samples, gaps and output-layer refits are in double all the same.
@@ -164,13 +164,12 @@ class ConditionalGradient(_UnitByUnit):
                 continue
             units = problem.useful_units(network, residual, selection.atoms, **self._wanted(problem, network))
             tried += len(units)
-            polished = False
-            if self.refit != "none" and self._is_full(network.n_units + len(units), tried, polished):
-                network = self._entered(problem, network, residual, units)
-                del residual  # a refit needs the memory
+            polished = self._enters_at_once(problem) and self._is_full(network.n_units + len(units), tried, False)
+            if polished:
+                # One long refit instead of a short one and a long one.
+                network = _entered(problem, network, residual, units)
+                del residual  # it needs the memory
                 network = self._polish(problem, network, monitor)
-                # What it dropped is room for others.
-                polished = self._is_full(network.n_units, tried, polished)
             else:
                 # Near the end the gap over all units waits for the refit's own proof: but a refit of both layers has
                 # none, and is not held up by one of the output layer where the oracle's bound stays loose either.
@@ -228,7 +227,7 @@ class ConditionalGradient(_UnitByUnit):
         # Where units are limited the polish follows soon.
         max_iter = self.polish_iter if self._smooth_refit and self.max_units is None else self.refit_iter
         if self._enters_at_once(problem) and not near:
-            network = self._entered(problem, network, residual, units)
+            network = _entered(problem, network, residual, units)
             return self._refit_joint(problem, network, monitor, _joint_tol(aim), max_iter)
         # Without a regulariser there is no gap.
         aim = aim if math.isfinite(aim) else self.refit_tol / _LOOSENESS
@@ -248,16 +247,6 @@ class ConditionalGradient(_UnitByUnit):
         Without a regulariser there is no such step; otherwise the refit of the output layer finds the weights.
         """
         return self._smooth_refit and problem.restrained
-
-    def _entered(self, problem: Any, network: Any, residual: Any, units: Any) -> Any:
-        """Return the network with new units; of some weight, and without features, if a refit of both layers is next.
-
-        They would take the memory that the refit needs, and it has no use for them.
-        """
-        if not self._enters_at_once(problem):
-            return network.with_units(units)
-        line = problem.line(network, residual, units, residual.fun, whole=False)
-        return line.point(_line_search(line)).without_features()
 
     def _refit_layers(
         self, problem: Any, network: Any, monitor: Monitor, tol: float, joint_tol: float, max_iter: int, *, prove: bool
@@ -429,6 +418,15 @@ def _output_solver(problem: Any, *, prove: bool) -> Solver:
     if InteriorPoint.needs <= problem.oracles and problem.newton_size <= 1.0:
         return InteriorPoint(prove=prove)
     return FISTA()
+
+
+def _entered(problem: Any, network: Any, residual: Any, units: Any) -> Any:
+    """Return the network with new units of some weight; without features, which a refit of both layers has no use for.
+
+    They would take the memory that the refit needs.
+    """
+    line = problem.line(network, residual, units, residual.fun, whole=False)
+    return line.point(_line_search(line)).without_features()
 
 
 def _joint_tol(aim: float) -> float:

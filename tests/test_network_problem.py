@@ -288,7 +288,7 @@ def test_max_units_limits_rounds_and_units():
 
 @pytest.mark.parametrize(("refit", "tol"), [("output", 1e-6), ("full", 1e-4)])
 @pytest.mark.parametrize("norm", NORMS)
-def test_the_refit_in_which_the_last_units_enter_is_the_polish(norm, refit, tol):
+def test_the_last_refit_is_the_polish(norm, refit, tol):
     """Refits between rounds are cut short here; nothing is left to gain at the end all the same."""
     X, y = data("logistic", n=60)
     problem = mopn.NetworkProblem(X, y, norm=norm, strength=0.1)
