@@ -180,9 +180,8 @@ class BasisOracle:
             H, _ = _distinct(starts, values)
             best, best_values = refine(stack, H[:_REFINED], p, tol=tol, max_iter=min(_STEPS, int(_FINER / tol)))
             return np.vstack([best, starts]), np.concatenate([best_values, values])
-        steps = _STEPS
-        H, rough = _distinct(*refine(stack, starts, p, tol=max(_ROUGH, tol), max_iter=steps))
-        best, best_values = refine(stack, H[:_REFINED], p, tol=tol, max_iter=steps)
+        H, rough = _distinct(*refine(stack, starts, p, tol=max(_ROUGH, tol), max_iter=_STEPS))
+        best, best_values = refine(stack, H[:_REFINED], p, tol=tol, max_iter=_STEPS)
         return np.vstack([best, H[_REFINED:], starts]), np.concatenate([best_values, rough[_REFINED:], values])
 
     def _prove(self, stack: Any, H: np.ndarray, values: np.ndarray, precision: float, patience: float) -> _Proof:

@@ -40,7 +40,7 @@ _MESSAGES = {
     Status.STALLED: "No step decreases the objective any more at this floating-point precision.",
     Status.NONFINITE: "The objective became infinite or NaN; the best point before that is returned. "
     "Scale the features (to [-1, 1], say).",
-    Status.MAX_UNITS: "max_units units are reached, or twice as many were tried; raise max_units to go on.",
+    Status.MAX_UNITS: "max_units leaves no room for more, or twice as many were tried; raise max_units to go on.",
     Status.ESTIMATED: "The gap is estimated to be below tol, but the bound at hand does not prove it; "
     "a tighter oracle may.",
     Status.INTERRUPTED: "Interrupted (Ctrl-C); the best point so far is returned.",
