@@ -265,6 +265,20 @@ def test_storage_does_not_matter(cls):
         assert_allclose(raw(other, form(some)), raw(dense, some), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
+@pytest.mark.parametrize("cls", [MultiOutputPNClassifier, MultiOutputFMClassifier])
+def test_rounding_does_not_choose_units(cls, norm):
+    """Sums in another order, as other storage and other processors have them, change the last digits alone."""
+    rng = np.random.default_rng(0)
+    some = rng.uniform(-1, 1, (60, 4))
+    some = np.where(np.abs(some) > 0.5, some, 0.0)
+    dense, stored = (
+        few(cls, max_units=3, norm=norm, refit="output").fit(form(some), np.arange(60) % 3)
+        for form in (np.asarray, sparse.csr_array)
+    )
+    assert stored.objective_ == pytest.approx(dense.objective_, rel=1e-12)
+
+
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array, sparse.csc_array])
 def test_float32_is_kept(monkeypatch, form):
     kept = []

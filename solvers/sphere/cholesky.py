@@ -21,6 +21,8 @@ _EPS = float(np.finfo(float).eps)
 # Up to this many outputs p = 1 is proven by all sign vectors, 2^(m-1) of them.
 MAX_SIGNED = 6
 _LANCZOS_STEPS = 150
+# Rotated forms below this, relative to the largest, are rounding.
+_NULL = 1e-12
 # Floating-point operations a second of matrix products and factors, as one core has them.
 _RATE = 2e10
 
@@ -64,8 +66,9 @@ def proven_bound(stack: MatrixFreeStack, p: float, tol: float) -> tuple[np.ndarr
     values = np.abs(np.einsum("kd,kd->k", stack.products(W, H), H))
     if p == 2:
         bounds = [_combination_bound(stack, w, value, tol) for w, value in zip(W, values, strict=True)]
-        # Computed eigenvectors are orthogonal up to m eps or so.
-        return H, float(np.linalg.norm(bounds)) * (1.0 + 10 * m * _EPS)
+        # Rotated forms that are zero but for rounding have a bound, but rounding for vectors. Computed eigenvectors are
+        # orthogonal up to m eps or so.
+        return H[values > _NULL * values.max()], float(np.linalg.norm(bounds)) * (1.0 + 10 * m * _EPS)
     return H, max(_combination_bound(stack, w, float(values.max()), tol) for w in W)
 
 

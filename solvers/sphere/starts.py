@@ -19,6 +19,8 @@ from mopn.solvers.sphere.stack import DenseStack, Stack
 __all__ = ["dominant_starts", "extreme_starts", "gram_starts", "random_starts", "ritz_starts"]
 
 _GRAM_STARTS = 5
+# Eigenvalues of the Gram matrix below this, relative to the largest, are rounding.
+_NULL = 1e-12
 # Eigenvectors of a combination.
 _RITZ_STARTS = 6
 # Random starts take about so many operations, and are at most so many.
@@ -55,14 +57,20 @@ def _gram_weights(stack: Stack, p: float) -> np.ndarray:
     """Return the weights w (k, m) of such combinations.
 
     M_ce = <Gamma_c, Gamma_e>. For p = 2 the w are the top eigenvectors of M; for p = 1 they are sign vectors, from
-    the signs of those by single flips while w'Mw grows.
+    the signs of those by single flips while w'Mw grows. Null vectors of M are left out: gradients of multi-class losses
+    add up to 0 over the classes, so that (1, ..., 1) is one, and the eigenvectors of its combination are rounding.
     """
     M = stack.gram()
-    _, vectors = np.linalg.eigh(M)
-    W = vectors[:, -_GRAM_STARTS:].T
+    W = _significant_eigenvectors(M)[-_GRAM_STARTS:]
     if p == 1:
         W = _flipped(M, dual_vectors(W, 1))
     return W / math.sqrt(len(M))
+
+
+def _significant_eigenvectors(M: np.ndarray) -> np.ndarray:
+    """Return the eigenvectors of a Gram matrix (k, m), by ascending eigenvalue, whose eigenvalues are not rounding."""
+    values, vectors = np.linalg.eigh(M)
+    return vectors[:, values > _NULL * values[-1]].T
 
 
 def random_starts(stack: DenseStack) -> np.ndarray:
