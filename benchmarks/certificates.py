@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 
 import mopn
 from benchmarks.datasets import DATA_SETS, load, split
-from mopn.norms import NORMS
+from mopn.core.norms import NORMS
 from mopn.plotting import plot_convergence
 
 

@@ -23,7 +23,7 @@ import pandas as pd
 from scipy import sparse
 
 import mopn
-from mopn.conversions import lifted_to_direct
+from mopn.factorization.conversions import lifted_to_direct
 
 __all__ = ["COLUMNS", "KEY", "METHODS", "Task", "draw", "make_sparse", "problem_and_start", "run", "table", "tasks"]
 

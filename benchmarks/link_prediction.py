@@ -36,8 +36,8 @@ import mopn
 from benchmarks.exits import exit_status
 from benchmarks.link_data import GRAPHS, SCALES, Graph, LinkSplit, check_graphs, hold_out, load, scaled, split
 from benchmarks.store import Store
-from mopn.designs import make_design
-from mopn.factor_kernels import make_factor_kernel
+from mopn.core.designs import make_design
+from mopn.core.factor_kernels import make_factor_kernel
 from mopn.solvers import LBFGS, CoordinateDescent
 
 __all__ = ["MODELS", "PLANS", "Cell", "Plan", "area_under_curve", "make_problem", "pair_scores", "run_cell", "tables"]

@@ -19,9 +19,9 @@ from sklearn.svm import SVC
 import mopn
 from benchmarks.datasets import Split, load, split
 from benchmarks.paper_tables import Cell
-from mopn.problems import UnitBallProblem
-from mopn.regularizers import make_regularizer
-from mopn.ridge import Ridge
+from mopn.core.regularizers import make_regularizer
+from mopn.network.linear_term import Ridge
+from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import FISTA, ConditionalGradient
 
 __all__ = ["COLUMNS", "KEY", "METHODS", "Task", "run_task"]

@@ -23,7 +23,7 @@ import numpy as np
 
 import mopn
 from benchmarks.datasets import DATA_SETS, load, split
-from mopn.kernels import GradientForms
+from mopn.network.gradient_forms import GradientForms
 from mopn.oracles import Atoms, basis_oracle
 from mopn.solvers.sphere import DenseStack, refine
 from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts

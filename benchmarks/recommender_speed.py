@@ -26,7 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 import mopn
 from benchmarks.rating_data import load, random_parts
 from mopn.estimators import OrdinalFMRegressor
-from mopn.ordinal import cumulative_targets
+from mopn.models.ordinal import cumulative_targets
 
 _STRENGTHS = {
     "ml-100k": {"l1": 2.5, "l1/l2": 3.5, "l1/linf": 6.0},

@@ -43,8 +43,8 @@ from threadpoolctl import threadpool_info
 import mopn
 from benchmarks.alternatives import METHODS
 from benchmarks.datasets import DATA_SETS, Split, load, split
-from mopn.norms import NORMS
-from mopn.problems.output_layer import OutputLayerProblem
+from mopn.core.norms import NORMS
+from mopn.network.output_layer import OutputLayerProblem
 from mopn.regularization_path import path_solver
 from mopn.solvers import FISTA, ConditionalGradient, InteriorPoint
 

@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import mopn
 from mopn.estimators import OrdinalFMRegressor
-from mopn.interactions import strongest_interactions
+from mopn.models.interactions import strongest_interactions
 from mopn.ranking import grouped_ndcg
 
 AGES = (18, 25, 35, 45, 50, 56)

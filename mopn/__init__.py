@@ -3,10 +3,13 @@
 from typing import Any
 
 from mopn import oracles, solvers
-from mopn.certificate import certify
-from mopn.loading import load
-from mopn.model import Model
-from mopn.problems import JointProblem, NetworkProblem, OutputLayerProblem, UnitBallProblem
+from mopn.models.load import load
+from mopn.models.multi_output import Model
+from mopn.network.certificate import certify
+from mopn.network.joint import JointProblem
+from mopn.network.output_layer import OutputLayerProblem
+from mopn.network.problem import NetworkProblem
+from mopn.network.unit_ball import UnitBallProblem
 from mopn.regularization_path import Path, path
 from mopn.solvers import Result, Status, Trace, minimize
 
@@ -37,11 +40,11 @@ __all__ = [
 
 # Imported when they are used: they import numba.
 _LATER = {
-    "FactorizationModel": "mopn.factorization_model",
-    "FactorizationProblem": "mopn.problems.factorization",
-    "LiftedProblem": "mopn.problems.lifted",
-    "interaction_weights": "mopn.interactions",
-    "strongest_interactions": "mopn.interactions",
+    "FactorizationModel": "mopn.models.single_output",
+    "FactorizationProblem": "mopn.factorization.direct",
+    "LiftedProblem": "mopn.factorization.lifted",
+    "interaction_weights": "mopn.models.interactions",
+    "strongest_interactions": "mopn.models.interactions",
 }
 
 

@@ -10,19 +10,42 @@ from typing import Any
 
 import numpy as np
 
-from mopn.early_stopping import EarlyStopping
-from mopn.model import Model
-from mopn.problems import NetworkProblem
-from mopn.regularizers import Penalty
+from mopn.core.regularizers import Penalty
+from mopn.models.multi_output import Model
+from mopn.network.problem import NetworkProblem
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
 
-__all__ = ["Path", "check_strengths", "path", "path_solver"]
+__all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver"]
 
 # Iterations a strength: all strengths together refine the same units.
 _REFIT_ITER = 100
 _UNITS = 50
 # What ends a run ends its path.
 _ENDS = (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.STOPPED)
+
+
+class EarlyStopping:
+    """The scores of a series of networks, the best of them, and how long ago that was.
+
+    An empty network is the best one only as long as there is no other.
+    """
+
+    def __init__(self, patience: int | None) -> None:
+        self.patience = math.inf if patience is None else patience
+        self.scores: list[float] = []
+        self.best: Result | None = None
+        self.best_index = 0
+
+    def add(self, result: Result, score: float) -> None:
+        """Take the next network's score, the larger the better."""
+        self.scores.append(score)
+        if self.best is None or len(self.best.basis) == 0 or score > self.scores[self.best_index]:
+            self.best, self.best_index = result, len(self.scores) - 1
+
+    @property
+    def is_over(self) -> bool:
+        """Whether as many networks as patience allows have not been better."""
+        return len(self.scores) - 1 - self.best_index >= self.patience
 
 
 @dataclass(frozen=True)

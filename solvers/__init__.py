@@ -11,7 +11,7 @@ from mopn.solvers.interface import Solver
 from mopn.solvers.interior_point import InteriorPoint
 from mopn.solvers.lbfgs import LBFGS
 from mopn.solvers.result import Result, Status, Trace
-from mopn.solvers.stochastic import SGD, AdaGrad
+from mopn.solvers.sgd import SGD, AdaGrad
 
 __all__ = [
     "FISTA",

@@ -10,7 +10,7 @@ import numpy as np
 
 from mopn.solvers.driver import Monitor
 from mopn.solvers.interface import Solver
-from mopn.solvers.plateau import Plateau
+from mopn.solvers.numerics.plateau import Plateau
 from mopn.solvers.result import Status
 
 __all__ = ["CoordinateDescent"]

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mopn.solvers.interface import Measure, Solver
-from mopn.solvers.memory import keep_freed_memory
+from mopn.solvers.numerics.memory import keep_freed_memory
 from mopn.solvers.result import Result, Status, Trace
 
 __all__ = ["Monitor", "minimize"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from mopn.solvers.driver import Monitor
 from mopn.solvers.interface import Composite, Evaluation, Solver
-from mopn.solvers.plateau import Plateau
+from mopn.solvers.numerics.plateau import Plateau
 from mopn.solvers.result import Status
 
 __all__ = ["FISTA"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from mopn.solvers.driver import Monitor
 from mopn.solvers.interface import Solver
-from mopn.solvers.linear_systems import BlockPreconditioner, conjugate_gradient
+from mopn.solvers.numerics.conjugate_gradients import BlockPreconditioner, conjugate_gradient
 from mopn.solvers.result import Status
 
 __all__ = ["InteriorPoint"]

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from mopn.solvers.driver import Monitor
 from mopn.solvers.interface import Solver
-from mopn.solvers.plateau import Plateau
-from mopn.solvers.quasi_newton import quasi_newton
+from mopn.solvers.numerics.plateau import Plateau
+from mopn.solvers.numerics.quasi_newton import quasi_newton
 from mopn.solvers.result import Status
 
 __all__ = ["LBFGS"]
@@ -22,7 +22,7 @@ _PAIRS, _FEWEST, _BYTES = 20, 10, 1 << 24
 class LBFGS(Solver):
     """Limited-memory BFGS (Nocedal, 1980), with weak Wolfe steps; within bounds by projection (Bertsekas, 1982).
 
-    The iterates are those of :func:`mopn.solvers.quasi_newton.quasi_newton`.
+    The iterates are those of :func:`mopn.solvers.numerics.quasi_newton.quasi_newton`.
 
     Parameters
     ----------

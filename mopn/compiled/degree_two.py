@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from mopn.compiled.lines import place, span, value
+from mopn.compiled.storage import place, span, value
 
 __all__ = ["WIDTH", "add_forms", "add_gradients", "add_products", "set_outputs"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from mopn.compiled.lines import place, span
+from mopn.compiled.storage import place, span
 
 __all__ = ["disjoint_groups", "owners"]
 

@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from mopn.compiled.lines import Lines, place, span, value
+from mopn.compiled.storage import Lines, place, span, value
 
 __all__ = [
     "ANOVA",

@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit
 
 from mopn.compiled.kernels import WIDTH, longest_line, row_gradient, row_values, workspace
-from mopn.compiled.lines import place, span, value
 from mopn.compiled.losses import derivative
+from mopn.compiled.storage import place, span, value
 
 __all__ = ["count_entries", "stochastic_pass"]
 

@@ -17,8 +17,8 @@ from numba import njit, prange, types
 from numba.extending import overload
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from mopn.compiled.lines import Lines, place, span, value
 from mopn.compiled.losses import SQUARED, derivative
+from mopn.compiled.storage import Lines, place, span, value
 
 __all__ = ["parallel_sweep_units", "sweep", "sweep_units"]
 

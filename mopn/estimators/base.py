@@ -16,14 +16,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mopn.early_stopping import EarlyStopping
+from mopn.core.losses import Loss
+from mopn.core.validation import check_sample_weight
 from mopn.estimators.targets import Targets, merge_equal_samples
-from mopn.losses import Loss
-from mopn.model import Model
-from mopn.predictor import Predictor
-from mopn.problems import NetworkProblem
+from mopn.models.base import Predictor
+from mopn.models.multi_output import Model
+from mopn.network.problem import NetworkProblem
+from mopn.regularization_path import EarlyStopping
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
-from mopn.validation import check_sample_weight
 
 __all__ = ["Callback", "ModelEstimator", "NetworkEstimator", "network_model"]
 

@@ -13,10 +13,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from mopn.core.losses import LOSSES, Loss, get_loss
 from mopn.estimators.base import Callback, NetworkEstimator
 from mopn.estimators.docs import documented
 from mopn.estimators.targets import Targets
-from mopn.losses import LOSSES, Loss, get_loss
 
 __all__ = ["MultiOutputFMClassifier", "MultiOutputPNClassifier"]
 

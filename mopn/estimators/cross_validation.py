@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
+from mopn.core.losses import Loss
 from mopn.estimators.base import network_model
 from mopn.estimators.classifiers import Classifier, MultiOutputFMClassifier, MultiOutputPNClassifier
 from mopn.estimators.docs import documented
 from mopn.estimators.targets import Targets, merge_equal_samples
-from mopn.losses import Loss
 from mopn.regularization_path import check_strengths, path, path_solver
 from mopn.solvers import Status
 

@@ -16,11 +16,11 @@ from sklearn.utils.validation import column_or_1d
 
 from mopn.estimators.base import Callback, ModelEstimator
 from mopn.estimators.docs import filled
-from mopn.factorization_model import FactorizationModel
-from mopn.problems.factorization import FactorizationProblem
-from mopn.problems.lifted import LiftedProblem
+from mopn.factorization.direct import FactorizationProblem
+from mopn.factorization.lifted import LiftedProblem
+from mopn.factorization.minibatch_state import StochasticPasses
+from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Result, Solver, Status, minimize
-from mopn.stochastic import StochasticPasses
 
 __all__ = [
     "FactorizationMachineClassifier",

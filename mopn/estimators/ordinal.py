@@ -10,11 +10,11 @@ from sklearn.metrics import r2_score
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import column_or_1d
 
+from mopn.core.losses import Loss, get_loss
 from mopn.estimators.base import Callback, NetworkEstimator
 from mopn.estimators.docs import documented
 from mopn.estimators.targets import Targets
-from mopn.losses import Loss, get_loss
-from mopn.ordinal import cumulative_targets, log_odds
+from mopn.models.ordinal import cumulative_targets, log_odds
 
 __all__ = ["OrdinalFMRegressor", "OrdinalPNRegressor"]
 

@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
+from mopn.core.losses import get_loss
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.docs import documented
 from mopn.estimators.targets import Targets
-from mopn.losses import get_loss
 
 __all__ = ["MultiOutputFMRegressor", "MultiOutputPNRegressor"]
 

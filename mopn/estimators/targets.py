@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mopn.losses import Loss
+from mopn.core.losses import Loss
 
 __all__ = ["Targets", "merge_equal_samples"]
 

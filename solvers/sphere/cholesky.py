@@ -12,7 +12,7 @@ import math
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
-from mopn.solvers.sphere.extremes import lanczos, lanczos_start
+from mopn.solvers.sphere.eigenvectors import lanczos, lanczos_start
 from mopn.solvers.sphere.stack import MatrixFreeStack
 
 __all__ = ["MAX_SIGNED", "expected_seconds", "norm_bound", "proven_bound"]

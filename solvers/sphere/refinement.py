@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mopn.solvers.sphere.extremes import dominant_eigenvectors
+from mopn.solvers.sphere.eigenvectors import dominant_eigenvectors
 from mopn.solvers.sphere.stack import Stack
 
 __all__ = ["dual_vectors", "refine"]

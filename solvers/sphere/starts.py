@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from mopn.solvers.sphere.extremes import dominant_eigenvectors, lanczos, lanczos_start
+from mopn.solvers.sphere.eigenvectors import dominant_eigenvectors, lanczos, lanczos_start
 from mopn.solvers.sphere.refinement import dual_vectors
 from mopn.solvers.sphere.stack import DenseStack, Stack
 

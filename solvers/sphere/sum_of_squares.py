@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mopn.solvers.interface import Evaluation
-from mopn.solvers.quasi_newton import quasi_newton
+from mopn.solvers.numerics.quasi_newton import quasi_newton
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.lifting import Lifting, lifting
 from mopn.solvers.sphere.stack import DenseStack

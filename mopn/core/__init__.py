@@ -1,0 +1,1 @@
+"""What every model is made of: designs, losses, norms, regularisers, kernels, checks of what users pass."""

@@ -1,0 +1,377 @@
+"""Designs: the data X (n, d) behind one interface, whatever its storage (dense, CSR, CSC) and augmentation.
+
+A design offers the products that kernels are made of, with X and with its elementwise square, and never a storage
+format. ``make_design`` checks and wraps what the user gave.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+if TYPE_CHECKING:
+    from mopn.compiled.storage import Lines
+
+__all__ = ["AugmentedDesign", "DenseDesign", "Design", "SparseDesign", "linear_design", "make_design"]
+
+# Rows are converted to float64, squared or weighted in blocks of so many entries.
+_BLOCK = 1 << 18
+
+
+class Design(ABC):
+    """Data of ``shape`` (n, d), read-only."""
+
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def project(self, H: np.ndarray) -> np.ndarray:
+        """Return X H' (n, k) for H (k, d)."""
+
+    @abstractmethod
+    def project_squares(self, H: np.ndarray) -> np.ndarray:
+        """Return (X * X) H' (n, k)."""
+
+    @abstractmethod
+    def adjoint(self, R: np.ndarray) -> np.ndarray:
+        """Return R' X (k, d) for R (n, k)."""
+
+    @abstractmethod
+    def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
+        """Return R' (X * X) (k, d)."""
+
+    @abstractmethod
+    def gram(self, g: np.ndarray) -> np.ndarray:
+        """Return X' diag(g) X (d, d) for g (n,)."""
+
+    @abstractmethod
+    def occurrences(self, weights: np.ndarray) -> np.ndarray:
+        """Return the total weight (d,) of the rows in which a feature has a stored entry."""
+
+    @abstractmethod
+    def inner_products(self, power: int) -> np.ndarray:
+        """Return <x_i, x_j> (n, n), of the rows of X for power 1, of X * X for 2."""
+
+    @property
+    @abstractmethod
+    def absolute(self) -> Design:
+        """The design of the absolute values."""
+
+    @abstractmethod
+    def rows(self, rows: slice | np.ndarray) -> Design:
+        """Return the design of some rows, those of a slice without a copy if dense."""
+
+    @abstractmethod
+    def matrix(self) -> Any:
+        """Return X (n, d) itself, dense or sparse, 1-features included; not to be written to."""
+
+    @abstractmethod
+    def single(self) -> Design:
+        """Return the design in float32: products with float32 arrays are then computed in it."""
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Design]]:
+        """Cut the design into blocks of ``size`` rows."""
+        n = self.shape[0]
+        for first in range(0, n, size):
+            rows = slice(first, min(first + size, n))
+            yield rows, self if size >= n else self.rows(rows)
+
+    @cached_property
+    def row_products(self) -> np.ndarray:
+        """<x_i, x_j> (n, n), kept: for few samples only."""
+        return self.inner_products(1)
+
+    @cached_property
+    def squared_row_products(self) -> np.ndarray:
+        """<x_i * x_i, x_j * x_j> (n, n), kept: for few samples only."""
+        return self.inner_products(2)
+
+    @cached_property
+    def row_lines(self) -> Lines:
+        """The rows as compiled functions see them, in float64, kept."""
+        from mopn.compiled.storage import row_lines
+
+        return row_lines(self.matrix())
+
+    @property
+    def without_ones(self) -> Design:
+        """The design without the leading 1-features."""
+        return self
+
+    @property
+    def sparse_rows(self) -> tuple[Lines, int] | None:
+        """The stored rows, and the number of 1-features in front of them; None for dense data."""
+        return None
+
+    @cached_property
+    def column_lines(self) -> Lines:
+        """The columns as compiled functions see them, in float64, kept."""
+        from mopn.compiled.storage import column_lines
+
+        return column_lines(self.matrix())
+
+    @cached_property
+    def squared_norms(self) -> np.ndarray:
+        """Squared lengths of the rows (n,)."""
+        return self.project_squares(np.ones((1, self.shape[1])))[:, 0]
+
+
+class DenseDesign(Design):
+    """Row-major dense data; float32 is kept, and converted block by block so that sums are in float64.
+
+    Unless ``dtype`` says that they are in float32 too.
+    """
+
+    def __init__(self, X: np.ndarray, dtype: type = np.float64) -> None:
+        self.X, self.dtype = X, dtype
+        self.shape = X.shape
+
+    def _blocks(self, *, temporary: bool = False) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield blocks of rows in the dtype of products; all rows at once if nothing as large as they is to be made."""
+        n, d = self.shape
+        step = n if self.X.dtype == self.dtype and not temporary else max(1, _BLOCK // d)
+        for first in range(0, n, step):
+            rows = slice(first, min(first + step, n))
+            yield rows, self.X[rows].astype(self.dtype, copy=False)
+
+    def project(self, H: np.ndarray) -> np.ndarray:
+        return _stacked([X @ H.T for _, X in self._blocks()])
+
+    def project_squares(self, H: np.ndarray) -> np.ndarray:
+        return _stacked([(X * X) @ H.T for _, X in self._blocks(temporary=True)])
+
+    def adjoint(self, R: np.ndarray) -> np.ndarray:
+        return _summed(R[rows].T @ X for rows, X in self._blocks())
+
+    def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
+        return _summed(R[rows].T @ (X * X) for rows, X in self._blocks(temporary=True))
+
+    def gram(self, g: np.ndarray) -> np.ndarray:
+        return _summed((X * g[rows, None]).T @ X for rows, X in self._blocks(temporary=True))
+
+    def occurrences(self, weights: np.ndarray) -> np.ndarray:
+        return np.full(self.shape[1], weights.sum())
+
+    def inner_products(self, power: int) -> np.ndarray:
+        powers = self.X.astype(np.float64) ** power
+        return powers @ powers.T
+
+    @cached_property
+    def absolute(self) -> DenseDesign:
+        return DenseDesign(np.abs(self.X))
+
+    def matrix(self) -> np.ndarray:
+        return self.X
+
+    def rows(self, rows: slice | np.ndarray) -> DenseDesign:
+        return DenseDesign(self.X[rows], self.dtype)
+
+    def single(self) -> DenseDesign:
+        return DenseDesign(self.X.astype(np.float32, copy=False), np.float32)
+
+
+class SparseDesign(Design):
+    """CSR or CSC data without duplicate entries; only the stored entries are ever touched."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        self.shape = X.shape
+
+    @cached_property
+    def _squares(self) -> Any:
+        # In float64: rounded squares would not cancel in the anova kernel. The index arrays are shared, not copied.
+        data = self.X.data.astype(np.float64, copy=False)
+        return type(self.X)((data * data, self.X.indices, self.X.indptr), shape=self.X.shape)
+
+    def project(self, H: np.ndarray) -> np.ndarray:
+        return self.X @ np.ascontiguousarray(H.T)
+
+    def project_squares(self, H: np.ndarray) -> np.ndarray:
+        return self._squares @ np.ascontiguousarray(H.T)
+
+    def adjoint(self, R: np.ndarray) -> np.ndarray:
+        return (self.X.T @ R).T
+
+    def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
+        return (self._squares.T @ R).T
+
+    def gram(self, g: np.ndarray) -> np.ndarray:
+        return (self.X.T @ (sparse.diags_array(g) @ self.X)).toarray()
+
+    def occurrences(self, weights: np.ndarray) -> np.ndarray:
+        stored = type(self.X)((np.ones(self.X.nnz), self.X.indices, self.X.indptr), shape=self.shape)
+        return stored.T @ weights
+
+    def inner_products(self, power: int) -> np.ndarray:
+        powers = self._squares if power == 2 else self.X.astype(np.float64)
+        return (powers @ powers.T).toarray()
+
+    @cached_property
+    def absolute(self) -> SparseDesign:
+        return SparseDesign(abs(self.X))
+
+    def matrix(self) -> Any:
+        return self.X
+
+    @cached_property
+    def _by_rows(self) -> Any:
+        return self.X.tocsr()
+
+    @property
+    def sparse_rows(self) -> tuple[Lines, int]:
+        return self.row_lines, 0
+
+    def rows(self, rows: slice | np.ndarray) -> SparseDesign:
+        return SparseDesign(self._by_rows[rows])
+
+    def single(self) -> SparseDesign:
+        return SparseDesign(self.X.astype(np.float32, copy=False))
+
+
+class AugmentedDesign(Design):
+    """[1, ..., 1, X] with ``ones`` leading 1-features, which are never stored."""
+
+    def __init__(self, base: Design, ones: int) -> None:
+        self.base, self.ones = base, ones
+        self.shape = base.shape[0], base.shape[1] + ones
+
+    def project(self, H: np.ndarray) -> np.ndarray:
+        return self.base.project(H[:, self.ones :]) + H[:, : self.ones].sum(axis=1)
+
+    def project_squares(self, H: np.ndarray) -> np.ndarray:
+        return self.base.project_squares(H[:, self.ones :]) + H[:, : self.ones].sum(axis=1)
+
+    def adjoint(self, R: np.ndarray) -> np.ndarray:
+        return np.hstack([np.repeat(R.sum(axis=0)[:, None], self.ones, axis=1), self.base.adjoint(R)])
+
+    def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
+        return np.hstack([np.repeat(R.sum(axis=0)[:, None], self.ones, axis=1), self.base.adjoint_squares(R)])
+
+    def gram(self, g: np.ndarray) -> np.ndarray:
+        q = self.ones
+        matrix = np.empty((self.shape[1], self.shape[1]))
+        matrix[:q, :q] = g.sum()
+        matrix[:q, q:] = self.base.adjoint(g[:, None])
+        matrix[q:, :q] = matrix[:q, q:].T
+        matrix[q:, q:] = self.base.gram(g)
+        return matrix
+
+    def occurrences(self, weights: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.full(self.ones, weights.sum()), self.base.occurrences(weights)])
+
+    def inner_products(self, power: int) -> np.ndarray:
+        return self.base.inner_products(power) + self.ones
+
+    @cached_property
+    def absolute(self) -> AugmentedDesign:
+        return AugmentedDesign(self.base.absolute, self.ones)
+
+    def matrix(self) -> Any:
+        ones, X = np.ones((self.shape[0], self.ones)), self.base.matrix()
+        return sparse.hstack([ones, X], format="csr") if sparse.issparse(X) else np.hstack([ones, X])
+
+    @property
+    def without_ones(self) -> Design:
+        return self.base.without_ones
+
+    @property
+    def sparse_rows(self) -> tuple[Lines, int] | None:
+        stored = self.base.sparse_rows
+        return None if stored is None else (stored[0], stored[1] + self.ones)
+
+    def rows(self, rows: slice | np.ndarray) -> AugmentedDesign:
+        return AugmentedDesign(self.base.rows(rows), self.ones)
+
+    def single(self) -> AugmentedDesign:
+        return AugmentedDesign(self.base.single(), self.ones)
+
+
+def linear_design(design: Design) -> Design:
+    """Return the design [1, X] of linear terms, whatever 1-features the units have."""
+    return AugmentedDesign(design.without_ones, 1)
+
+
+def make_design(X: Any, ones: int = 0) -> Design:
+    """Check X, wrap it, and put ``ones`` 1-features in front of it.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+        Finite numbers. Dense float64 and float32, CSR and CSC are used as they are, without a copy; everything else
+        is converted to float64 or CSR. CSR and CSC whose indices are unsorted or repeated are copied and put in order.
+    ones : int, default 0
+        Number of leading 1-features.
+
+    Raises
+    ------
+    TypeError
+        If X is not numeric.
+    ValueError
+        If X is not two-dimensional, is empty, or holds NaN or infinity.
+    """
+    design: Design
+    if sparse.issparse(X):
+        X = X if X.format in ("csr", "csc") else X.tocsr()
+        if X.dtype not in (np.float32, np.float64):
+            X = X.astype(_float_type(X.dtype))
+        _check_shape(X.shape)
+        if not X.has_canonical_format:
+            # An entry stored in parts could not be squared part by part; unsorted columns are sorted on the way.
+            X = X.copy()
+            X.sum_duplicates()
+        _check_finite(X.data)
+        design = SparseDesign(X)
+    else:
+        X = np.asarray(X)
+        if X.dtype not in (np.float32, np.float64):
+            X = _to_float(X)
+        _check_shape(X.shape)
+        _check_finite(X)
+        design = DenseDesign(X)
+    return AugmentedDesign(design, ones) if ones else design
+
+
+def _to_float(X: np.ndarray) -> np.ndarray:
+    if X.dtype == object or X.dtype.kind in "US":
+        try:
+            return X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"X must be numeric, got dtype {X.dtype}: {error}; encode strings and categories as numbers first"
+            ) from None
+    return X.astype(_float_type(X.dtype))
+
+
+def _float_type(dtype: np.dtype) -> type:
+    if dtype.kind not in "fiub":
+        raise TypeError(f"X must hold real numbers, got dtype {dtype}")
+    return np.float64
+
+
+def _check_shape(shape: tuple[int, ...]) -> None:
+    if len(shape) != 2:
+        raise ValueError(f"X must be two-dimensional (n, d), got shape {shape}; reshape a single feature to (n, 1)")
+    if shape[0] < 1:
+        raise ValueError(f"X has 0 samples (shape {shape}); give at least 2 rows to fit")
+    if shape[1] < 1:
+        raise ValueError(f"X has 0 features (shape {shape}); give at least 1 column")
+
+
+def _check_finite(values: np.ndarray) -> None:
+    if not np.isfinite(values).all():
+        raise ValueError("X contains NaN or infinity; impute or drop those entries first")
+
+
+def _stacked(blocks: list[np.ndarray]) -> np.ndarray:
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def _summed(terms: Iterator[np.ndarray]) -> np.ndarray:
+    total = next(terms)
+    for term in terms:
+        total = total + term
+    return total

@@ -1,0 +1,134 @@
+"""Kernels K(p, x) of any degree for the rows of a design: features, outputs and gradients.
+
+ANOVA A^m and its weighted sums over the degrees, all-subsets S, homogeneous H^m; see :mod:`mopn.compiled.kernels`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from mopn.compiled import kernels as compiled
+from mopn.core.designs import Design
+
+__all__ = ["AllSubsets", "Anova", "FactorKernel", "Homogeneous", "make_factor_kernel"]
+
+
+_UNROLLED = 10
+
+
+class FactorKernel(ABC):
+    """A kernel of some degree.
+
+    Attributes
+    ----------
+    kind : int
+        Its code in the compiled functions.
+    theta : ndarray
+        Its coefficients there.
+    multilinear : bool
+        Whether it is affine in each p_j, so that coordinate descent can minimise along it.
+    """
+
+    kind: int
+    theta: np.ndarray
+    multilinear = True
+
+    def features(self, design: Design, P: np.ndarray) -> np.ndarray:
+        """Return K(p_s, x_i), shape (n, k), for P (k, d)."""
+        panels = compiled.pack(P)
+        out = np.zeros((design.shape[0], len(panels), compiled.WIDTH))
+        compiled.set_features(self.kind, self.theta, design.row_lines, panels, out)
+        return out.reshape(len(out), -1)[:, : len(P)]
+
+    def outputs(self, design: Design, P: np.ndarray, lams: np.ndarray) -> np.ndarray:
+        """Return sum_s lambda_s K(p_s, x_i), shape (n,)."""
+        out = np.zeros(design.shape[0])
+        compiled.add_outputs(self.kind, self.theta, design.row_lines, compiled.pack(P), _packed_weights(lams), out)
+        return out
+
+    def gradient(self, design: Design, P: np.ndarray, lams: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+        """Return the gradient (k, d) of sum_is slopes_i lambda_s K(p_s, x_i) with respect to P."""
+        panels = compiled.pack(P)
+        gradient = np.zeros_like(panels)
+        weights = _packed_weights(lams)
+        compiled.add_gradient(self.kind, self.theta, design.row_lines, panels, weights, slopes, gradient)
+        return compiled.unpack(gradient, len(P))
+
+
+class Anova(FactorKernel):
+    """sum_t theta_t A^t(p, x): A^m if theta is all 0 but for theta_m = 1."""
+
+    kind = compiled.ANOVA
+
+    def __init__(self, theta: np.ndarray) -> None:
+        self.theta = np.asarray(theta, dtype=np.float64)
+
+    @property
+    def coefficients(self) -> Any:
+        """The coefficients for compiled loops: short ones as a tuple, whose loops the compiler then unrolls."""
+        return tuple(self.theta.tolist()) if len(self.theta) <= _UNROLLED else self.theta
+
+    def outputs(self, design: Design, P: np.ndarray, lams: np.ndarray) -> np.ndarray:
+        out = np.zeros(design.shape[0])
+        compiled.add_anova(self.coefficients, design.row_lines, compiled.pack(P), _packed_weights(lams), out)
+        return out
+
+
+class AllSubsets(FactorKernel):
+    """prod_j (1 + p_j x_j)."""
+
+    kind, theta = compiled.SUBSETS, np.zeros(0)
+
+
+class Homogeneous(FactorKernel):
+    """<p, x>^m, by matrix products."""
+
+    kind, multilinear = compiled.POLYNOMIAL, False
+
+    def __init__(self, degree: int) -> None:
+        self.degree = degree
+        self.theta = np.array([0.0, degree])
+
+    def features(self, design: Design, P: np.ndarray) -> np.ndarray:
+        return design.project(P) ** self.degree
+
+    def outputs(self, design: Design, P: np.ndarray, lams: np.ndarray) -> np.ndarray:
+        return self.features(design, P) @ lams
+
+    def gradient(self, design: Design, P: np.ndarray, lams: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+        powers = design.project(P) ** (self.degree - 1)
+        return design.adjoint(powers * (self.degree * lams) * slopes[:, None])
+
+
+def _packed_weights(lams: np.ndarray) -> np.ndarray:
+    return compiled.pack(np.asarray(lams, dtype=np.float64)[:, None])[:, 0]
+
+
+def make_factor_kernel(kernel: str, degree: int, theta: Any = None) -> FactorKernel:
+    """Return the kernel of a name.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, a degree below 1, or coefficients that do not fit.
+    """
+    if not (isinstance(degree, Integral) and degree >= 1):
+        raise ValueError(f"degree must be an integer >= 1, got {degree!r}")
+    if theta is not None and kernel != "anova":
+        raise ValueError(f"theta weighs the degrees of the kernel 'anova'; kernel={kernel!r} has none")
+    if kernel == "anova":
+        if theta is None:
+            return Anova(np.arange(1, degree + 1) == degree)
+        theta = np.asarray(theta, dtype=np.float64)
+        if theta.shape != (degree,) or not np.isfinite(theta).all():
+            raise ValueError(f"theta must hold {degree} finite numbers, one a degree, got {theta!r}")
+        return Anova(theta)
+    if kernel == "all-subsets":
+        return AllSubsets()
+    if kernel == "homogeneous":
+        return Homogeneous(int(degree))
+    raise ValueError(f"kernel must be one of 'anova', 'all-subsets', 'homogeneous', got {kernel!r}")

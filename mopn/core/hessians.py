@@ -1,0 +1,91 @@
+"""Second derivatives of losses with respect to the outputs (n, m): products with directions, and diagonals.
+
+One small (m, m) matrix a sample, never formed: the three kinds below cover all losses of :mod:`mopn.core.losses`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+__all__ = ["Diagonal", "Hessian", "Margins", "Softmax", "Weighted"]
+
+
+class Hessian(ABC):
+    """A positive semidefinite second derivative at fixed outputs.
+
+    ``invariant`` says that the loss does not feel all outputs of a sample move together.
+    """
+
+    diagonal: np.ndarray
+    invariant: bool = False
+
+    @abstractmethod
+    def product(self, Z: np.ndarray) -> np.ndarray:
+        """Return the product with a direction Z (n, m) of the outputs."""
+
+
+class Diagonal(Hessian):
+    """Outputs do not interact: the product with h (n, m)."""
+
+    def __init__(self, h: np.ndarray) -> None:
+        self.diagonal = h
+
+    def product(self, Z: np.ndarray) -> np.ndarray:
+        return self.diagonal * Z
+
+
+class Softmax(Hessian):
+    """diag(p_i) - p_i p_i' for probabilities P (n, m)."""
+
+    invariant = True
+
+    def __init__(self, P: np.ndarray) -> None:
+        self.P = P
+
+    @property
+    def diagonal(self) -> np.ndarray:  # type: ignore[override]
+        return self.P * (1.0 - self.P)
+
+    def product(self, Z: np.ndarray) -> np.ndarray:
+        W = self.P * Z
+        W -= self.P * W.sum(axis=1)[:, None]
+        return W
+
+
+class Margins(Hessian):
+    """sum_c h_ic (z_ic - z_iy)^2 / 2 for H (n, m) with h_iy = 0: losses that add up over the margins o_c - o_y."""
+
+    invariant = True
+
+    def __init__(self, H: np.ndarray, y: np.ndarray) -> None:
+        self.H, self.rows, self.y = H, np.arange(len(y)), y
+
+    @property
+    def diagonal(self) -> np.ndarray:  # type: ignore[override]
+        diagonal = self.H.copy(order="K")
+        diagonal[self.rows, self.y] = self.H.sum(axis=1)
+        return diagonal
+
+    def product(self, Z: np.ndarray) -> np.ndarray:
+        W = Z - Z[self.rows, self.y][:, None]
+        W *= self.H
+        W[self.rows, self.y] = -W.sum(axis=1)
+        return W
+
+
+class Weighted(Hessian):
+    """A Hessian whose samples have weights (n,)."""
+
+    def __init__(self, hessian: Hessian, weights: np.ndarray) -> None:
+        self.hessian, self.weights, self.invariant = hessian, weights[:, None], hessian.invariant
+
+    @property
+    def diagonal(self) -> np.ndarray:  # type: ignore[override]
+        return self.weights * self.hessian.diagonal
+
+    def product(self, Z: np.ndarray) -> np.ndarray:
+        W = self.hessian.product(Z)
+        W *= self.weights
+        return W

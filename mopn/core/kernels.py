@@ -1,0 +1,116 @@
+"""The two kernels K(h, x) of degree 2, and the quadratic forms h' Gamma_c h = sum_i G_ic K(h, x_i) they induce.
+
+``homogeneous``: K = <h, x>^2, polynomial networks. ``anova``: K = sum_{i<j} h_i x_i h_j x_j, factorization machines.
+Gamma_c = X' diag(G_c) X for the first; half of it with the diagonal taken out for the second (section 4 of Blondel et
+al., NIPS 2017).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from mopn.core.designs import Design
+
+__all__ = ["KERNELS", "Kernel", "get_kernel"]
+
+
+class Kernel(ABC):
+    """A kernel of degree 2.
+
+    Attributes
+    ----------
+    name : str
+    ones : int
+        How many 1-features give the model its linear and constant terms: ``anova`` uses distinct features only, so
+        one gives a linear term but no constant.
+    distinct : bool
+        Whether a feature is multiplied with others only.
+    """
+
+    name: str
+    ones: int
+    distinct: bool
+
+    def features(self, design: Design, H: np.ndarray) -> np.ndarray:
+        """Return K(h_r, x_i), shape (n, k), for H (k, d)."""
+        P = design.project(H)
+        return self.features_of(design, H, P, out=P)
+
+    def products(self, design: Design, R: np.ndarray, H: np.ndarray) -> np.ndarray:
+        """Return (k, d), row r the product of h_r with the matrix Gamma of the column r of R (n, k).
+
+        Twice that is the gradient of sum_i R_ir K(h_r, x_i) with respect to h_r.
+        """
+        return self.products_of(design, R, H, design.project(H))
+
+    @abstractmethod
+    def features_of(self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Return ``features`` given the projections P = X H' (n, k)."""
+
+    @abstractmethod
+    def products_of(self, design: Design, R: np.ndarray, H: np.ndarray, P: np.ndarray) -> np.ndarray:
+        """Return ``products`` given the projections P, which are overwritten."""
+
+    @abstractmethod
+    def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
+        """Return the stack Gamma (m, d, d) for G (n, m)."""
+
+    @abstractmethod
+    def inner_products(self, design: Design) -> np.ndarray:
+        """Return (n, n): the inner products of the matrices Gamma that single samples stand for."""
+
+
+class Homogeneous(Kernel):
+    """K(h, x) = <h, x>^2."""
+
+    name, ones, distinct = "homogeneous", 1, False
+
+    def features_of(self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        return np.multiply(P, P, out=out)
+
+    def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
+        return np.stack([design.gram(g) for g in np.ascontiguousarray(G.T)])
+
+    def inner_products(self, design: Design) -> np.ndarray:
+        return design.row_products**2
+
+    def products_of(self, design: Design, R: np.ndarray, H: np.ndarray, P: np.ndarray) -> np.ndarray:
+        return design.adjoint(np.multiply(R, P, out=P))
+
+
+class Anova(Kernel):
+    """K(h, x) = sum_{i<j} h_i x_i h_j x_j = (<h, x>^2 - <h * h, x * x>) / 2."""
+
+    name, ones, distinct = "anova", 2, True
+
+    def features_of(self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        features = np.multiply(P, P, out=out)
+        features -= design.project_squares(H * H)
+        features *= 0.5
+        return features
+
+    def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
+        stack = 0.5 * np.stack([design.gram(g) for g in np.ascontiguousarray(G.T)])
+        diagonal = np.arange(design.shape[1])
+        stack[:, diagonal, diagonal] = 0.0
+        return stack
+
+    def inner_products(self, design: Design) -> np.ndarray:
+        return 0.25 * (design.row_products**2 - design.squared_row_products)
+
+    def products_of(self, design: Design, R: np.ndarray, H: np.ndarray, P: np.ndarray) -> np.ndarray:
+        return 0.5 * (design.adjoint(np.multiply(R, P, out=P)) - H * design.adjoint_squares(R))
+
+
+KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (Homogeneous(), Anova())}
+
+
+def get_kernel(kernel: str | Kernel) -> Kernel:
+    """Return the kernel of a name (a kernel object is returned as it is)."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    if not isinstance(kernel, str) or kernel not in KERNELS:
+        raise ValueError(f"kernel must be one of {', '.join(map(repr, KERNELS))}, got {kernel!r}")
+    return KERNELS[kernel]

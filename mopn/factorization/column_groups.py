@@ -1,0 +1,75 @@
+"""How the threads of coordinate descent share columns, and in what order the samples keep them apart.
+
+Threads write to the samples of their columns. Samples that lie side by side share a cache line, and two threads that
+write to one wait for each other: so the samples are arranged such that those of one thread lie together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from mopn.compiled.disjoint import disjoint_groups, owners
+from mopn.compiled.storage import Lines, row_lines
+from mopn.core.designs import Design
+
+__all__ = ["arranged_lines", "arrangement", "column_parts"]
+
+# A group of disjoint columns with fewer entries than this a thread is not worth waking threads for.
+_ENTRIES_A_THREAD = 10_000
+# Samples are not arranged in blocks smaller than this, which are not much longer than a cache line.
+_SMALLEST_BLOCK = 64
+
+
+def column_parts(columns: Lines, n_threads: int) -> np.ndarray | None:
+    """Cut the columns into groups that have no row in common, and each into a run a thread.
+
+    Return the first columns of the runs, and the ends of the groups (groups, n_threads + 1); the runs of a group have
+    about equally many entries. Return None if threads do not pay.
+    """
+    if n_threads == 1 or columns.starts is None:
+        return None
+    groups = disjoint_groups(columns)
+    entries = columns.starts.astype(np.int64)
+    sizes = np.diff(entries[groups])
+    if sizes.sum() < _ENTRIES_A_THREAD * n_threads * len(sizes):
+        return None
+    targets = entries[groups[:-1], None] + np.arange(n_threads + 1) / n_threads * sizes[:, None]
+    parts = np.searchsorted(entries, targets)
+    parts[:, 0], parts[:, -1] = groups[:-1], groups[1:]
+    return parts
+
+
+def arrangement(designs: Iterable[Lines], n_threads: int) -> np.ndarray | None:
+    """Return an order (n,) of the samples in which those of one thread lie together, for each group of columns.
+
+    ``designs`` are columns. With t threads and g groups there are t^g blocks of samples; groups that would make them
+    too small are left out. Return None if threads do not pay, or if there are dense columns, whose sums would change.
+    """
+    designs = list(designs)
+    if any(columns.indices is None for columns in designs):
+        return None
+    parts = [(columns, column_parts(columns, n_threads)) for columns in designs]
+    groups = [(columns, cuts) for columns, all_cuts in parts if all_cuts is not None for cuts in all_cuts]
+    if not groups:
+        return None
+    n = designs[0].length
+    key, most = np.zeros(n, np.int64), int(math.log(max(n / _SMALLEST_BLOCK, 1.0), n_threads))
+    for columns, cuts in groups[:most]:
+        key = n_threads * key + owners(columns, cuts)
+    return np.argsort(key, kind="stable")
+
+
+def arranged_lines(design: Design, order: np.ndarray | None) -> tuple[Lines, Lines]:
+    """Return the columns and the rows of a design with its samples in an order.
+
+    The entries of a column stay as they come, so that sums over them are the same to the last bit.
+    """
+    if order is None:
+        return design.column_lines, design.row_lines
+    columns = design.column_lines
+    position = np.empty(len(order), np.uint32)
+    position[order] = np.arange(len(order))
+    return columns._replace(indices=position[columns.indices]), row_lines(design.rows(order).matrix())

@@ -1,0 +1,244 @@
+"""Factorization machines and polynomial networks of one output and any degree: the direct problem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mopn.compiled.losses import CODES
+from mopn.core.datafit import DataFit
+from mopn.core.designs import make_design
+from mopn.core.factor_kernels import make_factor_kernel
+from mopn.core.losses import Loss
+from mopn.core.validation import check_count, check_strength, present_rows
+from mopn.factorization.conversions import direct_to_network
+from mopn.factorization.minibatch_state import StochasticPasses
+from mopn.factorization.single_output import SingleOutputProblem, affine_terms, check_single_output_loss
+from mopn.factorization.sweep_state import Descent
+from mopn.factorization.terms import KernelTerm
+from mopn.factorization.terms.factors import FittedKernelTerm, SharedKernelTerm
+
+__all__ = ["FactorizationProblem"]
+
+_SECOND_DEGREE = 2
+_STARTING_ROUNDS = 20
+
+
+class FactorizationProblem(SingleOutputProblem):
+    """Minimise sum_i w_i l(y_i, o_i + offset_i) + alpha / 2 ||w||^2 + penalty(P).
+
+    The outputs are o_i = b + <w, x_i> + sum_s lambda_s K(p_s, x_i). Sums over samples, not means. Sources: equations 4
+    and 13 of Blondel et al., Polynomial Networks and Factorization Machines (ICML 2016); equations 4 and 10 of Blondel
+    et al., Higher-Order Factorization Machines (NIPS 2016).
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    y : array-like of shape (n,)
+        Numbers, or -1 and +1 for the binary losses.
+    degree : int, default 2
+        The order m of the interactions, between 2 and the number of features; not used for all-subsets.
+    n_components : int, default 30
+        Number k of units, for each degree if there are several.
+    kernel : {"anova", "all-subsets", "homogeneous"}, default "anova"
+        Products of m distinct features; of any number of distinct ones; <p, x>^m. The last one is not convex in each
+        coordinate: it has no coordinate descent here, but see :class:`mopn.LiftedProblem`.
+    loss : str or Loss, default "squared"
+        "squared", "binary-logistic", "binary-squared-hinge", or an object.
+    alpha : float, default 1.0
+        Strength for w.
+    beta : float, default 1.0
+        Strength for P.
+    penalty : {"weighted", "frobenius"}, default "weighted"
+        ``beta * sum_s |lambda_s| ||p_s||^2`` (equation 13), or ``beta / 2 * ||P||^2``.
+    fit_lower : {None, "explicit", "augment", "shared"}, default None
+        What there is of degrees 2 to m - 1. None: nothing. "explicit": units of their own (HOFM). "augment": m - 1
+        1-features in front of X, or m - 2 with ``fit_linear`` (HOFM-shared-augmented); one for the homogeneous kernel.
+        "shared": the same units with
+        weights theta on the simplex for the degrees 1 to m (HOFM-shared-simplex).
+    fit_linear : bool, default False
+    fit_intercept : bool, default False
+    lams : {"ones", "signs", "fit"} or array-like of shape (k,), default "ones"
+        lambda: fixed to 1, to random signs, to given numbers, or fitted, which needs one degree and the weighted
+        penalty.
+    theta : array-like of shape (m,), optional
+        Fixed weights of the degrees 1 to m: inhomogeneous ANOVA.
+    sample_weight : array-like of shape (n,), optional
+        A weight of 2 equals a repeated row.
+    offset : array-like of shape (n,), optional
+        Added to the outputs.
+    init_scale : float, default 0.1
+        Standard deviation of the entries of P at the default start.
+    random_state : int, default 0
+        Seed of the default start and of random signs.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For data or options that are not what they should be.
+
+    Notes
+    -----
+    Results have ``P`` (orders, k, dummies + d), degree m first, then m - 1, ..., 2 if explicit; ``lams`` (k,); ``w``
+    (d,) and ``intercept`` (1,) where they are fitted; ``theta`` (m,) if shared.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (100, 5))
+    >>> y = X[:, 0] * X[:, 1] * X[:, 2] + X[:, 3]
+    >>> problem = mopn.FactorizationProblem(X, y, degree=3, n_components=4, beta=0.01, alpha=0.01, fit_linear=True)
+    >>> result = mopn.minimize(problem, mopn.solvers.CoordinateDescent(), tol=1e-3)
+    >>> result.success, bool(result.fun < 0.2)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        degree: int = 2,
+        n_components: int = 30,
+        kernel: str = "anova",
+        loss: str | Loss = "squared",
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        penalty: str = "weighted",
+        fit_lower: str | None = None,
+        fit_linear: bool = False,
+        fit_intercept: bool = False,
+        lams: Any = "ones",
+        theta: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+        init_scale: float = 0.1,
+        random_state: int = 0,
+    ) -> None:
+        loss = check_single_output_loss(loss)
+        self.degree = check_count(degree, "degree", _SECOND_DEGREE if kernel != "all-subsets" else 1)
+        self.n_components = check_count(n_components, "n_components")
+        self.alpha, self.beta = check_strength(alpha, "alpha"), check_strength(beta, "beta")
+        self.fit_lower, self.fitted_lams = fit_lower, isinstance(lams, str) and lams == "fit"
+        self.kernel_name, self.theta = kernel, theta
+        self._check_options(kernel, penalty, fit_lower, theta)
+        (X,), y, sample_weight, offset = present_rows((X,), y, sample_weight, offset)
+        self.dummies = self._count_dummies(kernel, fit_linear)
+        self.design = make_design(X, self.dummies)
+        self._check_degree(kernel)
+        fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
+        self.lams = self._make_lams(lams, random_state)
+        ridge = 2.0 * self.beta * np.abs(self.lams) if penalty == "weighted" else np.full(len(self.lams), self.beta)
+        self.fit_linear, self.fit_intercept = bool(fit_linear), bool(fit_intercept)
+        terms = affine_terms(self.design, self.alpha, linear=fit_linear, intercept=fit_intercept)
+        self.kernel_terms = self._make_kernel_terms(kernel, theta, ridge, check_strength(init_scale, "init_scale"))
+        super().__init__(fit, [*terms, *self.kernel_terms], random_state)
+
+    def _check_options(self, kernel: str, penalty: str, fit_lower: str | None, theta: Any) -> None:
+        if penalty not in ("weighted", "frobenius"):
+            raise ValueError(f"penalty must be 'weighted' or 'frobenius', got {penalty!r}")
+        if fit_lower not in (None, "explicit", "augment", "shared"):
+            raise ValueError(f"fit_lower must be None, 'explicit', 'augment' or 'shared', got {fit_lower!r}")
+        if kernel == "all-subsets" and fit_lower is not None:
+            raise ValueError(f"kernel='all-subsets' has all degrees in it; set fit_lower=None, not {fit_lower!r}")
+        if kernel == "homogeneous" and fit_lower == "shared":
+            raise ValueError("fit_lower='shared' weighs the degrees of kernel='anova' only")
+        if theta is not None and fit_lower is not None:
+            raise ValueError("theta fixes the weights of the lower degrees; set fit_lower=None")
+        if self.fitted_lams and (penalty != "weighted" or fit_lower in ("explicit", "shared")):
+            raise ValueError(
+                "lams='fit' needs penalty='weighted', without which lambda is not restrained, and a single degree "
+                "(fit_lower None or 'augment')"
+            )
+
+    def _count_dummies(self, kernel: str, fit_linear: bool) -> int:
+        if self.fit_lower != "augment":
+            return 0
+        if kernel == "homogeneous":
+            return 1
+        return self.degree - (2 if fit_linear else 1)
+
+    def _check_degree(self, kernel: str) -> None:
+        d = self.design.shape[1]
+        if kernel == "anova" and self.degree > d:
+            raise ValueError(
+                f"degree={self.degree} takes products of as many distinct features, but X has n_features="
+                f"{d - self.dummies}; lower the degree"
+            )
+
+    def _make_lams(self, lams: Any, random_state: int) -> np.ndarray:
+        k = self.n_components
+        if isinstance(lams, str):
+            if lams in ("ones", "fit"):
+                return np.ones(k)
+            if lams == "signs":
+                return np.random.default_rng(random_state).choice([-1.0, 1.0], size=k)
+            raise ValueError(f"lams must be 'ones', 'signs', 'fit' or {k} numbers, got {lams!r}")
+        lams = np.asarray(lams, dtype=np.float64)
+        if lams.shape != (k,) or not np.isfinite(lams).all():
+            raise ValueError(f"lams must be 'ones', 'signs', 'fit' or {k} finite numbers, got {lams!r}")
+        return lams
+
+    def _make_kernel_terms(self, kernel: str, theta: Any, ridge: np.ndarray, scale: float) -> list[KernelTerm]:
+        if self.fit_lower == "shared":
+            return [SharedKernelTerm(self.design, self.degree, self.lams, ridge, scale)]
+        main = make_factor_kernel(kernel, self.degree, theta)
+        if self.fitted_lams:
+            return [FittedKernelTerm(self.design, main, self.n_components, self.beta, scale)]
+        terms = [KernelTerm(self.design, main, self.lams, ridge, scale)]
+        if self.fit_lower == "explicit":
+            for degree in range(self.degree - 1, 1, -1):
+                lower = make_factor_kernel(kernel, degree)
+                terms.append(KernelTerm(self.design, lower, self.lams, ridge, scale, name=f"P{degree}"))
+        return terms
+
+    @property
+    def oracles(self) -> frozenset[str]:
+        """Names of the oracles offered: ``batch_gradient`` too, if lambda and theta are fixed."""
+        stochastic = self.fit.loss.name in CODES and not self.fitted_lams and self.fit_lower != "shared"
+        return super().oracles | ({"batch_gradient"} if stochastic else frozenset())
+
+    def stochastic(self, x: np.ndarray, sums: np.ndarray | None = None) -> StochasticPasses:
+        """Return the passes of stochastic gradient methods from a point, which is left as it is."""
+        return StochasticPasses(self, x, sums)
+
+    def unpack(self, x: np.ndarray) -> dict[str, Any]:
+        """Named views of a point; see the class."""
+        parts = super().unpack(x)
+        orders = [parts.pop(name) for name in list(parts) if name[0] == "P"]
+        return {"lams": self.lams} | parts | {"P": np.stack(orders)}
+
+    def start(self, start: Any = None) -> np.ndarray:
+        """Return a point; see :meth:`SingleOutputProblem.start`. ``P`` has the shape that results have."""
+        if isinstance(start, dict) and "P" in start:
+            P = np.asarray(start["P"], dtype=np.float64)
+            names = [term.name for term in self.kernel_terms]
+            if P.ndim != 3 or len(P) != len(names):
+                raise ValueError(
+                    f"start: P must have shape {(len(names), *self.terms[-1].shapes[names[-1]])}, got {P.shape}"
+                )
+            start = {**start, **dict(zip(names, P, strict=True))}
+        x = super().start(start)
+        term = self.kernel_terms[0]
+        given = isinstance(start, np.ndarray) or (isinstance(start, dict) and "lams" in start)
+        if isinstance(term, FittedKernelTerm) and self.fit.loss.name in CODES and not given:
+            # Section 9.1 of the ICML paper: with lambda fitted before P, its own start does not matter. Units that get
+            # none are turned until they do.
+            at, descent = self.views(x)[-1], Descent(self.fit, self.outputs(x))
+            for _ in range(_STARTING_ROUNDS):
+                term.fit_lams(at, descent)
+                if np.all(at["lams_plus"] != at["lams_minus"]):
+                    break
+        return x
+
+    def network(self, at: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return a result as a network of one output: unit vectors (k, d) and weights (k, 1), of degree 2.
+
+        For fitted lambda and no linear term the problem has the minimum of
+        ``mopn.NetworkProblem(..., norm="l1", strength=beta)`` (Theorem 2 of the ICML paper), which certifies it:
+        ``mopn.certify(network_problem, *problem.network(result))``.
+        """
+        if self.degree != _SECOND_DEGREE or self.kernel_name == "all-subsets":
+            raise ValueError("networks are of degree 2; this problem is not")
+        return direct_to_network(at["lams"], at["P"][0])

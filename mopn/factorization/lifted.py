@@ -1,0 +1,153 @@
+"""Polynomial networks of one output and any degree, and low-rank bilinear regression: the lifted problem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mopn.core.datafit import DataFit
+from mopn.core.designs import make_design
+from mopn.core.losses import Loss
+from mopn.core.validation import check_count, check_strength, present_rows
+from mopn.factorization.conversions import direct_to_network, lifted_to_direct
+from mopn.factorization.single_output import SingleOutputProblem, affine_terms, check_single_output_loss
+from mopn.factorization.terms import ProductTerm
+
+__all__ = ["LiftedProblem"]
+
+_SECOND_DEGREE = 2
+
+
+class LiftedProblem(SingleOutputProblem):
+    """Minimise sum_i w_i l(y_i, o_i + offset_i) + alpha / 2 ||w||^2 + beta / 2 sum_t ||U^t||^2.
+
+    The outputs are o_i = b + <w, x_i> + sum_s prod_t <u_s^t, x_i>, which is <S(M), x_i^(tensor m)> for a tensor M of
+    rank r: section 5 and appendix D.2 of Blondel et al., Polynomial Networks and Factorization Machines (ICML 2016).
+    Convex in each factor U^t, unlike <p, x>^m in p.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d), or a tuple of m of them
+        A tuple holds one X a factor: for m = 2, low-rank bilinear regression a' U V' b.
+    y : array-like of shape (n,)
+        Numbers, or -1 and +1 for the binary losses.
+    degree : int, default 2
+        The order m of the interactions, at least 2.
+    rank : int, default 30
+        Number r of products.
+    kernel : {"homogeneous", "anova"}, default "homogeneous"
+        With squares, or of distinct features only, which is there for degree 2 (appendix D.3).
+    loss : str or Loss, default "squared"
+        "squared", "binary-logistic", "binary-squared-hinge", or an object.
+    alpha, beta : float, default 1.0
+        Strengths for w and for U.
+    augment : bool, default False
+        Put a 1-feature in front of every X: lower degrees too.
+    fit_linear, fit_intercept : bool, default False
+    sample_weight : array-like of shape (n,), optional
+        A weight of 2 equals a repeated row.
+    offset : array-like of shape (n,), optional
+        Added to the outputs.
+    init_scale : float, default 0.1
+        Standard deviation of the entries of U at the default start.
+    random_state : int, default 0
+        Seed of the default start.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For data or options that are not what they should be.
+
+    Notes
+    -----
+    Results have ``U`` (m, r, [1 +] d), or a list of m arrays (r, [1 +] d_t) for a tuple; ``w`` (d,) and ``intercept``
+    (1,) where they are fitted.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (100, 5))
+    >>> y = X[:, 0] * X[:, 1] ** 2 + X[:, 3]
+    >>> problem = mopn.LiftedProblem(X, y, degree=3, rank=3, beta=1e-3, augment=True)
+    >>> result = mopn.minimize(problem, mopn.solvers.CoordinateDescent(), tol=1e-4, max_iter=300)
+    >>> result.U.shape, bool(result.fun < 0.1)
+    ((3, 3, 6), True)
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        degree: int = 2,
+        rank: int = 30,
+        kernel: str = "homogeneous",
+        loss: str | Loss = "squared",
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        augment: bool = False,
+        fit_linear: bool = False,
+        fit_intercept: bool = False,
+        sample_weight: Any = None,
+        offset: Any = None,
+        init_scale: float = 0.1,
+        random_state: int = 0,
+    ) -> None:
+        loss = check_single_output_loss(loss)
+        self.degree, self.rank = check_count(degree, "degree", _SECOND_DEGREE), check_count(rank, "rank")
+        self.alpha, self.beta = check_strength(alpha, "alpha"), check_strength(beta, "beta")
+        self.kernel_name, self.several, self.dummies = kernel, isinstance(X, tuple), int(augment)
+        self._check_options(X, kernel, fit_linear)
+        parts = X if self.several else (X,)
+        parts, y, sample_weight, offset = present_rows(parts, y, sample_weight, offset)
+        designs = [make_design(part, self.dummies) for part in parts]
+        if len({design.shape[0] for design in designs}) > 1:
+            raise ValueError(f"all parts of X must have the same number of rows, got {[z.shape for z in designs]}")
+        self.design = designs[0]
+        fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
+        terms = affine_terms(self.design, self.alpha, linear=fit_linear, intercept=fit_intercept)
+        factors = designs if self.several else designs * self.degree
+        scale = check_strength(init_scale, "init_scale")
+        terms.append(ProductTerm(factors, self.rank, self.beta, kernel == "anova", scale))
+        super().__init__(fit, terms, random_state)
+
+    def _check_options(self, X: Any, kernel: str, fit_linear: bool) -> None:
+        if kernel not in ("homogeneous", "anova"):
+            raise ValueError(f"kernel must be 'homogeneous' or 'anova', got {kernel!r}")
+        if kernel == "anova" and (self.degree != _SECOND_DEGREE or self.several):
+            raise ValueError(
+                "kernel='anova' is lifted for degree=2 and a single X only; mopn.FactorizationProblem has all degrees"
+            )
+        if self.several and len(X) != self.degree:
+            raise ValueError(f"X is a tuple of {len(X)} parts, but degree={self.degree} takes one a factor")
+        if self.several and fit_linear:
+            raise ValueError("fit_linear=True needs a single X; put 1-features in front by augment=True instead")
+
+    @property
+    def _names(self) -> list[str]:
+        return [f"U{t}" for t in range(self.degree)]
+
+    def unpack(self, x: np.ndarray) -> dict[str, Any]:
+        """Named views of a point; see the class."""
+        parts = super().unpack(x)
+        factors = [parts.pop(name) for name in self._names]
+        return parts | {"U": factors if self.several else np.stack(factors)}
+
+    def start(self, start: Any = None) -> np.ndarray:
+        """Return a point; see :meth:`SingleOutputProblem.start`. ``U`` has the shape that results have."""
+        if isinstance(start, dict) and "U" in start:
+            if len(start["U"]) != self.degree:
+                raise ValueError(f"start: U must hold {self.degree} factors, got {len(start['U'])}")
+            start = {**start, **dict(zip(self._names, start["U"], strict=True))}
+        return super().start(start)
+
+    def network(self, at: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return a result as a network of one output: unit vectors (k, d) and weights (k, 1), of degree 2.
+
+        Without a linear term the problem has the minimum of ``mopn.NetworkProblem(..., norm="l1", strength=beta)``
+        (Theorem 2 of the paper), which certifies it: ``mopn.certify(network_problem, *problem.network(result))``.
+        """
+        if self.degree != _SECOND_DEGREE or self.several:
+            raise ValueError("networks are of degree 2 and have a single X; this problem does not")
+        return direct_to_network(*lifted_to_direct(at["U"]))

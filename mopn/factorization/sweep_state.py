@@ -1,0 +1,156 @@
+"""The state of coordinate descent: outputs and slopes of the losses, kept up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from mopn.compiled.kernels import anova_degrees, anova_degrees_of_columns, pack, parallel_anova_degrees
+from mopn.compiled.losses import CODES, SQUARED
+from mopn.compiled.storage import Lines
+from mopn.compiled.sweeps import parallel_sweep_units, sweep_units
+from mopn.core.datafit import DataFit
+from mopn.core.designs import Design
+from mopn.factorization.column_groups import arranged_lines, arrangement, column_parts
+from mopn.solvers.numerics.dot import dot
+
+__all__ = ["Descent"]
+
+
+class Descent:
+    """Outputs o, and slopes w_i l'(y_i, o_i), of a problem with one output.
+
+    For the squared loss sweeps maintain the slopes alone, which tell the outputs. Sweeps may have the samples in an
+    order of their own, ``order``, if there are threads; whatever is given or returned has them as they come.
+
+    Parameters
+    ----------
+    fit : DataFit
+        Its weights are positive.
+    outputs : ndarray of shape (n,)
+        Without the offset.
+    designs : iterable of Design
+        Those that are going to be swept over.
+    n_threads : int
+    """
+
+    def __init__(self, fit: DataFit, outputs: np.ndarray, designs: Iterable[Design] = (), n_threads: int = 1) -> None:
+        self.fit, self.n_threads = fit, n_threads
+        self.order = arrangement([design.column_lines for design in designs], n_threads)
+        self.loss, self.smoothness = CODES[fit.loss.name], fit.loss.smoothness(1)
+        self._offset = 0.0 if fit.offset is None else fit.offset[:, 0]
+        self._arranged_y = self._arrange(np.ascontiguousarray(fit.y[:, 0], dtype=np.float64))
+        self._arranged_weights = None if fit.weights is None else self._arrange(fit.weights)
+        self._arranged_outputs = self._arrange(outputs + self._offset)
+        self._arranged_slopes = self._arrange(self._slopes_at(outputs)).copy()
+        self._lines: dict[int, tuple[Lines, Lines]] = {}
+        self._rooms: dict[tuple[tuple[int, ...], int], np.ndarray] = {}
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the sample weights."""
+        return float(len(self.fit.y) if self.fit.weights is None else self.fit.weights.sum())
+
+    @property
+    def slopes(self) -> np.ndarray:
+        """The slopes (n,)."""
+        return self._as_they_come(self._arranged_slopes)
+
+    def value(self) -> float:
+        """Return the sum of the losses."""
+        if self.loss == SQUARED:
+            slopes = self.slopes
+            return 0.5 * dot(slopes, slopes if self.fit.weights is None else slopes / self.fit.weights)
+        return self.fit.value(self._outputs()[:, None])
+
+    def move(self, change: np.ndarray) -> None:
+        """Add a change (n,) to the outputs."""
+        if self.loss == SQUARED:
+            self._arranged_slopes += self._arrange(change if self.fit.weights is None else self.fit.weights * change)
+        else:
+            self._arranged_outputs += self._arrange(change)
+            self._arranged_slopes[:] = self._arrange(self._slopes_at(self._outputs()))
+
+    def weighted(self, features: np.ndarray) -> np.ndarray:
+        """Return the rows times the square roots of the sample weights."""
+        return features if self.fit.weights is None else features * np.sqrt(self.fit.weights)[:, None]
+
+    def lines(self, design: Design) -> tuple[Lines, Lines]:
+        """Return the columns and the rows of a design, in the order of the sweeps."""
+        if id(design) not in self._lines:
+            self._lines[id(design)] = arranged_lines(design, self.order)
+        return self._lines[id(design)]
+
+    def sweeper(self, design: Design) -> Sweeper:
+        """Return the sweeps over the columns of a design."""
+        return Sweeper(self, design)
+
+    def room(self, shape: tuple[int, ...], copy: int = 0) -> np.ndarray:
+        """Return an array to work in, the same one whenever the same shape is asked for."""
+        if (shape, copy) not in self._rooms:
+            self._rooms[shape, copy] = np.zeros(shape)
+        return self._rooms[shape, copy]
+
+    def _outputs(self) -> np.ndarray:
+        return self._as_they_come(self._arranged_outputs) - self._offset
+
+    def _slopes_at(self, outputs: np.ndarray) -> np.ndarray:
+        return self.fit.value_gradient(outputs[:, None])[1][:, 0]
+
+    def _arrange(self, values: np.ndarray) -> np.ndarray:
+        return values if self.order is None else values[self.order]
+
+    def _as_they_come(self, arranged: np.ndarray) -> np.ndarray:
+        if self.order is None:
+            return arranged
+        values = np.empty_like(arranged)
+        values[self.order] = arranged
+        return values
+
+
+class Sweeper:
+    """Sweeps of a descent over the columns of a design, with threads where that pays."""
+
+    def __init__(self, descent: Descent, design: Design) -> None:
+        self.columns, self.rows = descent.lines(design)
+        self.n_threads = descent.n_threads
+        self._parts = column_parts(self.columns, self.n_threads)
+        self._losses = (
+            descent.loss,
+            descent.smoothness,
+            descent._arranged_y,
+            descent._arranged_outputs,
+            descent._arranged_weights,
+        )
+        self._room, self._arrange = descent.room, descent._arrange
+        self._slopes = descent._arranged_slopes
+
+    def __call__(self, theta, omegas, values, P, scales, ridges) -> float:  # type: ignore[no-untyped-def]
+        """Sweep over the units P, at most as many as ``values`` (8, q, n) holds: see ``sweep_units``.
+
+        What P has more columns than the design belongs to 1-features.
+        """
+        # Sparse columns gather samples, whose entries then lie side by side; full ones go through all in turn.
+        shape = values.shape[2], values.shape[1] + 1
+        state = self._room(shape[::-1]).T if self.columns.indices is None else self._room(shape)
+        state[:, 0] = self._slopes
+        ones = P.shape[1] - self.columns.size
+        arguments = (theta, omegas, self.columns, self.rows, *self._losses, state, values, P, scales, ridges, ones)
+        slope = sweep_units(*arguments) if self._parts is None else parallel_sweep_units(*arguments, self._parts)
+        self._slopes[:] = state[:, 0]
+        return slope
+
+    def features(self, features: np.ndarray, out: np.ndarray) -> None:
+        """Set out (8, 1, n) to the features (n, k <= 8) of some units."""
+        out[: features.shape[1], 0] = self._arrange(features).T
+
+    def degrees(self, theta: tuple[float, ...], P: np.ndarray, out: np.ndarray) -> None:
+        """Set out (8, m - 1, n) to A^1, ..., A^{m-1} for at most eight units P, without the part of 1-features."""
+        P = np.ascontiguousarray(P[:, P.shape[1] - self.columns.size :])
+        if self.columns.indices is None:
+            anova_degrees_of_columns(theta, self.columns, P, out)
+        elif self._parts is None:
+            anova_degrees(theta, self.rows, pack(P), 0, out, 0, self.rows.size)
+        else:
+            parallel_anova_degrees(theta, self.rows, pack(P), 0, out, self.n_threads)

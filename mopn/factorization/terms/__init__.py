@@ -1,0 +1,8 @@
+"""The terms of which the output of a single-output model is a sum: intercept, linear, kernels, products."""
+
+from mopn.factorization.terms.base import Term
+from mopn.factorization.terms.factors import KernelTerm
+from mopn.factorization.terms.linear import Intercept, Linear
+from mopn.factorization.terms.products import ProductTerm
+
+__all__ = ["Intercept", "KernelTerm", "Linear", "ProductTerm", "Term"]

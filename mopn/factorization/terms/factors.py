@@ -1,0 +1,223 @@
+"""The term sum_s lambda_s K(p_s, x): the direct approach of Blondel et al. (ICML 2016), section 4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mopn.compiled import kernels as compiled
+from mopn.compiled.lasso import minimize_l1
+from mopn.compiled.losses import SQUARED
+from mopn.core.designs import Design
+from mopn.core.factor_kernels import Anova, FactorKernel
+from mopn.factorization.terms.base import Parameters, Term, Update
+
+if TYPE_CHECKING:
+    from mopn.factorization.sweep_state import Descent
+
+__all__ = ["FittedKernelTerm", "KernelTerm", "SharedKernelTerm"]
+
+# Rounds of the inner problems in lambda and theta, and the relative change that ends them.
+_INNER_ROUNDS, _INNER_TOL = 200, 1e-6
+
+
+class KernelTerm(Term):
+    """sum_s lambda_s K(p_s, x) with fixed lambda and the penalty ``sum_s ridge_s / 2 * ||p_s||^2``.
+
+    Parameters
+    ----------
+    design : Design
+    kernel : FactorKernel
+    lams : ndarray of shape (k,)
+    ridge : ndarray of shape (k,)
+    scale : float
+        Standard deviation of the random start.
+    name : str
+        Name of the parameter P (k, d).
+    """
+
+    def __init__(
+        self, design: Design, kernel: FactorKernel, lams: np.ndarray, ridge: np.ndarray, scale: float, name: str = "P"
+    ) -> None:
+        super().__init__({name: (len(lams), design.shape[1])}, (design.without_ones,))
+        self.design, self.kernel, self.scale, self.name = design, kernel, scale, name
+        self.lams, self.ridge = lams, ridge
+        self.multiconvex = kernel.multilinear
+
+    def start(self, rng: np.random.Generator) -> Parameters:
+        return {self.name: self.scale * rng.standard_normal(self.shapes[self.name])}
+
+    def weights(self, at: Parameters) -> tuple[np.ndarray, np.ndarray]:
+        """Return lambda and the ridge of every unit."""
+        return self.lams, self.ridge
+
+    def kernel_at(self, at: Parameters) -> FactorKernel:
+        """Return the kernel."""
+        return self.kernel
+
+    def outputs(self, at: Parameters) -> np.ndarray:
+        return self.kernel_at(at).outputs(self.design, at[self.name], self.weights(at)[0])
+
+    def penalty(self, at: Parameters) -> float:
+        return 0.5 * float(self.weights(at)[1] @ _squared_norms(at[self.name]))
+
+    def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
+        P, (lams, ridge) = at[self.name], self.weights(at)
+        return {self.name: self.kernel_at(at).gradient(self.design, P, lams, slopes) + ridge[:, None] * P}
+
+    def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
+        """Yield an update for every eight units."""
+        (design,) = self.designs
+        sweep = descent.sweeper(design)
+        anova = isinstance(self.kernel, Anova)
+        P, columns = at[self.name], len(self.kernel.theta) if anova else 2
+        values = descent.room((compiled.WIDTH, columns - 1, self.design.shape[0]))
+
+        def update(first: int) -> float:
+            some = slice(first, first + compiled.WIDTH)
+            lams, ridge = self.weights(at)
+            kernel = self.kernel_at(at)
+            theta = kernel.coefficients if isinstance(kernel, Anova) else None
+            if theta is None:
+                sweep.features(self.kernel.features(self.design, P[some]), values)
+            else:
+                sweep.degrees(theta, P[some], values)
+            return sweep(theta, None, values, P[some], lams[some], ridge[some])
+
+        for first in range(0, len(P), compiled.WIDTH):
+            yield partial(update, first)
+
+
+class FittedKernelTerm(KernelTerm):
+    """The same with lambda fitted under the penalty ``beta sum_s |lambda_s| ||p_s||^2``: equation 13 of the paper.
+
+    lambda is the difference of two nonnegative parts, whose sum stands for its modulus: so the objective is smooth.
+    """
+
+    def __init__(self, design: Design, kernel: FactorKernel, k: int, beta: float, scale: float) -> None:
+        super().__init__(design, kernel, np.ones(k), np.full(k, 2.0 * beta), scale)
+        self.beta = beta
+        self.shapes |= {"lams_plus": (k,), "lams_minus": (k,)}
+        self.lower = {"lams_plus": 0.0, "lams_minus": 0.0}
+
+    def start(self, rng: np.random.Generator) -> Parameters:
+        return super().start(rng) | self._parts(np.ones(len(self.lams)))
+
+    def weights(self, at: Parameters) -> tuple[np.ndarray, np.ndarray]:
+        plus, minus = at["lams_plus"], at["lams_minus"]
+        return plus - minus, 2.0 * self.beta * (plus + minus)
+
+    def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
+        of_lams = self.kernel.features(self.design, at["P"]).T @ slopes
+        penalty = self.beta * _squared_norms(at["P"])
+        parts = {"lams_plus": of_lams + penalty, "lams_minus": penalty - of_lams}
+        return super().gradient(at, slopes) | parts
+
+    def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
+        """Yield the convex problem in lambda, then those in P."""
+        yield partial(self.fit_lams, at, descent)
+        yield from super().updates(at, descent)
+
+    def fit_lams(self, at: Parameters, descent: Descent) -> float:
+        """Minimise over lambda, a weighted l1 problem; return the largest violation of its optimality before."""
+        lams = at["lams_plus"] - at["lams_minus"]
+        self._turn(at["P"], lams == 0.0, descent)
+        features = self.kernel.features(self.design, at["P"])
+        thresholds = self.beta * _squared_norms(at["P"])
+        weighted = descent.weighted(features)
+        # The loss bounded by a quadratic: the loss itself if it is squared, which one round then minimises.
+        K = descent.smoothness * (weighted.T @ weighted)
+        slopes = features.T @ descent.slopes
+        largest = float(_violations(slopes, lams, thresholds).max())
+        for _ in range(1 if descent.loss == SQUARED else _INNER_ROUNDS):
+            old = lams.copy()
+            minimize_l1(K, slopes, thresholds, lams, _INNER_ROUNDS, _INNER_TOL)
+            descent.move(features @ (lams - old))
+            slopes = features.T @ descent.slopes
+            if np.abs(lams - old).max() <= _INNER_TOL * np.abs(lams).max():
+                break
+        at["lams_plus"][:], at["lams_minus"][:] = self._parts(lams).values()
+        return largest
+
+    def _turn(self, P: np.ndarray, idle: np.ndarray, descent: Descent) -> None:
+        """Turn the units whose lambda is 0 to where the losses decrease, by a step of the power method.
+
+        The objective does not depend on them, so it stays as it is; where they are, it tells them nothing.
+        """
+        if idle.any():
+            gradient = self.kernel.gradient(self.design, P[idle], np.ones(idle.sum()), descent.slopes)
+            lengths = np.sqrt(_squared_norms(gradient))
+            alive = lengths > 0
+            scale = np.sqrt(_squared_norms(P[idle][alive])) / lengths[alive]
+            P[np.flatnonzero(idle)[alive]] = gradient[alive] * scale[:, None]
+
+    def present(self, at: Parameters) -> dict[str, Any]:
+        return {"P": at["P"], "lams": self.weights(at)[0]}
+
+    def absorb(self, given: dict[str, Any]) -> Parameters:
+        parts = self._parts(np.asarray(given["lams"], dtype=np.float64)) if "lams" in given else {}
+        return super().absorb(given) | parts
+
+    @staticmethod
+    def _parts(lams: np.ndarray) -> Parameters:
+        return {"lams_plus": np.maximum(lams, 0.0), "lams_minus": np.maximum(-lams, 0.0)}
+
+
+class SharedKernelTerm(KernelTerm):
+    """sum_s lambda_s A^{1..m}(p_s, x; theta) with theta on the simplex: HOFM-shared-simplex of the NIPS paper."""
+
+    smooth = False
+
+    def __init__(
+        self, design: Design, degree: int, lams: np.ndarray, ridge: np.ndarray, scale: float, name: str = "P"
+    ) -> None:
+        super().__init__(design, Anova(np.full(degree, 1.0 / degree)), lams, ridge, scale, name)
+        self.shapes |= {"theta": (degree,)}
+
+    def start(self, rng: np.random.Generator) -> Parameters:
+        return super().start(rng) | {"theta": self.kernel.theta.copy()}
+
+    def kernel_at(self, at: Parameters) -> FactorKernel:
+        return Anova(at["theta"])
+
+    def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
+        """Yield those in P, then the convex problem in theta."""
+        yield from super().updates(at, descent)
+        yield partial(self._fit_theta, at, descent)
+
+    def _fit_theta(self, at: Parameters, descent: Descent) -> float:
+        """Minimise over theta by projected gradients; return the largest change of the first, times the curvature."""
+        degree = len(at["theta"])
+        degrees = [Anova(np.eye(degree)[t]).outputs(self.design, at[self.name], self.lams) for t in range(degree)]
+        features = np.array(degrees).T
+        curvature = descent.smoothness * np.linalg.norm(descent.weighted(features), 2) ** 2
+        theta, largest = at["theta"], None
+        for _ in range(_INNER_ROUNDS if curvature > 0 else 0):
+            new = _on_simplex(theta - (features.T @ descent.slopes) / curvature)
+            step = new - theta
+            theta[:] = new
+            descent.move(features @ step)
+            largest = curvature * float(np.abs(step).max()) if largest is None else largest
+            if np.abs(step).max() <= _INNER_TOL:
+                break
+        return largest or 0.0
+
+
+def _squared_norms(P: np.ndarray) -> np.ndarray:
+    return np.einsum("sj,sj->s", P, P)
+
+
+def _violations(slopes: np.ndarray, lams: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Return how far each lambda is from the optimality of its l1 problem."""
+    idle = np.maximum(np.abs(slopes) - thresholds, 0.0)
+    return np.where(lams == 0.0, idle, np.abs(slopes + np.sign(lams) * thresholds))
+
+
+def _on_simplex(v: np.ndarray) -> np.ndarray:
+    """Project onto {theta >= 0, sum theta = 1}."""
+    u = np.sort(v)[::-1]
+    shifts = (np.cumsum(u) - 1.0) / np.arange(1, len(u) + 1)
+    return np.maximum(v - shifts[np.flatnonzero(u > shifts)[-1]], 0.0)

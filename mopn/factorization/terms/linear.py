@@ -1,0 +1,72 @@
+"""The intercept b and the linear term <w, x>."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mopn.core.designs import Design
+from mopn.factorization.terms.base import Parameters, Term, Update
+from mopn.solvers.numerics.dot import dot
+
+if TYPE_CHECKING:
+    from mopn.factorization.sweep_state import Descent
+
+__all__ = ["Intercept", "Linear"]
+
+
+class Intercept(Term):
+    """A constant, without a penalty."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__({"intercept": (1,)})
+        self.n = n
+
+    def start(self, rng: np.random.Generator) -> Parameters:
+        return {"intercept": np.zeros(1)}
+
+    def outputs(self, at: Parameters) -> np.ndarray:
+        return np.full(self.n, at["intercept"][0])
+
+    def penalty(self, at: Parameters) -> float:
+        return 0.0
+
+    def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
+        return {"intercept": np.array([slopes.sum()])}
+
+    def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
+        def update() -> float:
+            slope = float(descent.slopes.sum())
+            step = slope / (descent.smoothness * descent.total_weight)
+            at["intercept"] -= step
+            descent.move(np.full(self.n, -step))
+            return abs(slope)
+
+        yield update
+
+
+class Linear(Term):
+    """<w, x> with the penalty ``alpha / 2 * ||w||^2``; 1-features of the design have no weight."""
+
+    def __init__(self, design: Design, alpha: float) -> None:
+        self.design, self.alpha = design.without_ones, alpha
+        super().__init__({"w": (self.design.shape[1],)}, (self.design,))
+
+    def start(self, rng: np.random.Generator) -> Parameters:
+        return {"w": np.zeros(self.shapes["w"])}
+
+    def outputs(self, at: Parameters) -> np.ndarray:
+        return self.design.project(at["w"][None])[:, 0]
+
+    def penalty(self, at: Parameters) -> float:
+        return 0.5 * self.alpha * dot(at["w"], at["w"])
+
+    def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
+        return {"w": self.design.adjoint(slopes[:, None])[0] + self.alpha * at["w"]}
+
+    def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
+        sweep = descent.sweeper(self.design)
+        nothing, scale, ridge = np.empty((1, 0, self.design.shape[0])), np.ones(1), np.array([self.alpha])
+        yield lambda: sweep((1.0,), None, nothing, at["w"][None], scale, ridge)

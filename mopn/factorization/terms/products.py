@@ -1,0 +1,93 @@
+"""The term sum_s prod_t <u_s^t, x>: the lifted approach of Blondel et al. (ICML 2016), section 5 and appendix D."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mopn.compiled import kernels as compiled
+from mopn.core.designs import Design
+from mopn.factorization.terms.base import Parameters, Term, Update
+
+if TYPE_CHECKING:
+    from mopn.factorization.sweep_state import Descent
+
+__all__ = ["ProductTerm"]
+
+# Of the degrees below 2, A^1 = <p, x> alone is computed.
+_LINEAR = (0.0, 1.0)
+
+
+class ProductTerm(Term):
+    """sum_s prod_t <u_s^t, z^t> with the penalty ``beta / 2 * sum_t ||U^t||^2``.
+
+    With z^t = x for all t it is the symmetrised tensor's homogeneous polynomial of degree m (equation 10 of the paper);
+    with z^1 = a and z^2 = b, low-rank bilinear regression. If ``distinct``, products of a feature with itself are taken
+    out: 1/2 (<u, x> <v, x> - <u * x, v * x>) for m = 2 (appendix D.3).
+
+    Parameters
+    ----------
+    designs : sequence of m designs
+    rank : int
+    beta : float
+    distinct : bool
+    scale : float
+        Standard deviation of the random start.
+    """
+
+    def __init__(self, designs: Sequence[Design], rank: int, beta: float, distinct: bool, scale: float) -> None:
+        self.beta, self.distinct, self.scale = beta, distinct, scale
+        self.names = [f"U{t}" for t in range(len(designs))]
+        super().__init__({name: (rank, z.shape[1]) for name, z in zip(self.names, designs, strict=True)}, designs)
+
+    def start(self, rng: np.random.Generator) -> Parameters:
+        return {name: self.scale * rng.standard_normal(shape) for name, shape in self.shapes.items()}
+
+    def outputs(self, at: Parameters) -> np.ndarray:
+        products = np.prod(self._projections(at), axis=0).sum(axis=1)
+        if not self.distinct:
+            return products
+        U, V = (at[name] for name in self.names)
+        return 0.5 * (products - self.designs[0].project_squares(np.sum(U * V, axis=0)[None])[:, 0])
+
+    def penalty(self, at: Parameters) -> float:
+        return 0.5 * self.beta * sum(float(np.vdot(at[name], at[name])) for name in self.names)
+
+    def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
+        projections = self._projections(at)
+        gradients = {}
+        for t, (name, design) in enumerate(zip(self.names, self.designs, strict=True)):
+            others = np.prod(projections[:t] + projections[t + 1 :], axis=0)
+            gradients[name] = design.adjoint(others * slopes[:, None])
+        if self.distinct:
+            diagonal = self.designs[0].adjoint_squares(slopes[:, None])
+            U, V = self.names
+            gradients = {U: 0.5 * (gradients[U] - diagonal * at[V]), V: 0.5 * (gradients[V] - diagonal * at[U])}
+        return {name: gradient + self.beta * at[name] for name, gradient in gradients.items()}
+
+    def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
+        """Yield the sweeps of Algorithm 2, eight units of a factor at a time."""
+        shape = (compiled.WIDTH, 1, self.designs[0].shape[0])
+        xi, factor = descent.room(shape, copy=0), descent.room(shape, copy=1)
+        sweeps = [descent.sweeper(design) for design in self.designs]
+
+        def update(t: int, some: slice) -> float:
+            xi[:] = 0.5 if self.distinct else 1.0
+            for u, name in enumerate(self.names):
+                if u != t:
+                    sweeps[u].degrees(_LINEAR, at[name][some], factor)
+                    np.multiply(xi, factor, out=xi)
+            U = at[self.names[t]][some]
+            # Half of v, as half of its projections, for products of distinct features only.
+            omegas = 0.5 * at[self.names[1 - t]][some] if self.distinct else np.zeros(U.shape)
+            return sweeps[t](None, omegas, xi, U, np.ones(len(U)), np.full(len(U), self.beta))
+
+        for t in range(len(self.designs)):
+            for first in range(0, len(at[self.names[t]]), compiled.WIDTH):
+                yield partial(update, t, slice(first, first + compiled.WIDTH))
+
+    def _projections(self, at: Parameters) -> list[np.ndarray]:
+        return [design.project(at[name]) for name, design in zip(self.names, self.designs, strict=True)]

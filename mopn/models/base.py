@@ -1,0 +1,115 @@
+"""What fitted models have in common: predictions and probabilities from outputs, and a file."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from mopn.core.losses import get_loss
+from mopn.models.files import write
+from mopn.models.ordinal import expected_level, level_probabilities
+
+__all__ = ["Predictor"]
+
+_TARGETS = ("outputs", "vector", "labels", "indicator", "ordinal")
+# Outputs below this have probabilities proportional to exp(output), and some digits to spare before underflow.
+_DEEP = -500.0
+
+
+class Predictor(ABC):
+    """A dataclass that turns outputs into predictions.
+
+    Attributes
+    ----------
+    loss : str
+    classes : ndarray or None
+    target : str
+    """
+
+    loss: str
+    classes: np.ndarray | None
+    target: str | None
+
+    @abstractmethod
+    def outputs(self, X: Any) -> np.ndarray:
+        """Return the outputs, shape (n, m)."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return labels or expected levels (n,), outputs (n, m) or (n,), or indicators (n, m), as ``target`` says.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        """
+        outputs = self.outputs(X)
+        if self.target == "labels":
+            assert self.classes is not None
+            codes = np.argmax(outputs, axis=1) if outputs.shape[1] > 1 else (outputs[:, 0] > 0).astype(np.intp)
+            return self.classes[codes]
+        if self.target == "ordinal":
+            assert self.classes is not None
+            return expected_level(get_loss(self.loss).probabilities(outputs), self.classes)
+        if self.target == "indicator":
+            return (outputs > 0).astype(np.int64)
+        return outputs[:, 0] if self.target == "vector" else outputs
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return probabilities, of the classes or levels (n, c) or of each output being positive (n, m).
+
+        Outputs that were trained each for one class against the rest are normalised to add up to 1.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Raises
+        ------
+        TypeError
+            If the loss is not a probability model.
+        """
+        loss, outputs = get_loss(self.loss), self.outputs(X)
+        if self.target == "ordinal":
+            return level_probabilities(loss.probabilities(outputs))
+        if self.target != "labels" or loss.multiclass:
+            return loss.probabilities(outputs)
+        if outputs.shape[1] == 1:
+            return loss.probabilities(np.hstack([-outputs, outputs]))
+        outputs += np.maximum(_DEEP - outputs.max(axis=1, keepdims=True), 0.0)
+        P = loss.probabilities(outputs)
+        return P / P.sum(axis=1, keepdims=True)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a plain ``.npz`` file, which :func:`mopn.load` reads without pickle.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file; it is used as it is, and an existing file is overwritten.
+
+        Raises
+        ------
+        TypeError
+            If the classes are of mixed or of other types than strings and numbers.
+        """
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        write(path, values)
+
+    def _check_target(self, m: int) -> None:
+        """Check classes and target against the number of outputs."""
+        if self.target is None:
+            object.__setattr__(self, "target", "outputs" if self.classes is None else "labels")
+        if self.target not in _TARGETS:
+            raise ValueError(f"target must be one of {', '.join(map(repr, _TARGETS))}, got {self.target!r}")
+        if self.target == "vector" and m != 1:
+            raise ValueError(f"target='vector' is for a single output, got {m} outputs")
+        if self.target == "ordinal" and (self.classes is None or self.classes.shape != (m + 1,)):
+            got = None if self.classes is None else self.classes.shape
+            raise ValueError(f"{m} outputs of ordered levels need classes of shape ({m + 1},), got {got}")
+        count = 2 if m == 1 else m
+        if self.target == "labels" and (self.classes is None or self.classes.shape != (count,)):
+            got = None if self.classes is None else self.classes.shape
+            raise ValueError(f"labels from {m} outputs need classes of shape ({count},), got {got}")

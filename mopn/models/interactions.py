@@ -1,0 +1,247 @@
+"""What a model of one output learned of interactions: the weight of given features' product, and the strongest ones."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mopn.compiled.kernels import theta_of_dummies
+from mopn.models.single_output import FactorizationModel
+
+__all__ = ["Interaction", "Interactions", "interaction_weights", "strongest_interactions"]
+
+_NODES = 200_000
+
+
+class Interaction(NamedTuple):
+    """A product of distinct features, its weight in the output, and the features' names."""
+
+    features: tuple[int, ...]
+    weight: float
+    names: tuple[str, ...]
+
+
+class Interactions(list[Interaction]):
+    """The strongest interactions, in order of decreasing modulus.
+
+    Attributes
+    ----------
+    bound : float
+        No interaction that is left out exceeds it in modulus.
+    exact : bool
+        Whether these are proven to be the strongest, up to rounding.
+    """
+
+    def __init__(self, items: Sequence[Interaction], bound: float) -> None:
+        super().__init__(items)
+        self.bound = bound
+        self.exact = not items or bound <= abs(items[-1].weight)
+
+
+def interaction_weights(model: FactorizationModel, features: Any, names: Sequence[str] | None = None) -> np.ndarray:
+    """Return the weights in the output of products of distinct features.
+
+    For factorization machines it is the tensor's entry, W_{j1,...,jt} = sum_s lambda_s p_{j1,s} ... p_{jt,s} (section 2
+    of Blondel et al., NIPS 2016); for polynomial networks that times the number of its permutations, as each of them is
+    in the sum. Weights of lower degrees that 1-features give rise to are unrolled; a linear term ``model.w`` is apart.
+
+    Parameters
+    ----------
+    model : FactorizationModel
+    features : sequence of tuples
+        Of indices, or of names if ``names`` are given; all of one length, the degree.
+    names : sequence of d strings, optional
+
+    Returns
+    -------
+    ndarray of shape (len(features),)
+
+    Raises
+    ------
+    ValueError
+        For a degree that the model has no interactions of, unknown features, or one that is twice in a tuple.
+    """
+    numbers = {name: j for j, name in enumerate(names or ())}
+    tuples = [tuple(numbers.get(j, j) for j in group) for group in features]
+    d = model.n_features
+    for group in tuples:
+        bad = [j for j in group if not (isinstance(j, (int, np.integer)) and 0 <= j < d)]
+        if bad or len(set(group)) < len(group):
+            raise ValueError(f"features must be tuples of distinct indices below {d}, or of names; got {group!r}")
+    if len({len(group) for group in tuples}) > 1:
+        raise ValueError("all tuples of features must have the same length")
+    if not tuples:
+        return np.zeros(0)
+    weights, factors = _products(model, len(tuples[0]))
+    index = np.array(tuples)
+    return np.prod([F[:, index[:, a]] for a, F in enumerate(factors)], axis=0).T @ weights
+
+
+def strongest_interactions(
+    model: FactorizationModel,
+    k: int = 10,
+    degree: int = 2,
+    *,
+    names: Sequence[str] | None = None,
+    max_nodes: int = _NODES,
+) -> Interactions:
+    """Return the k products of ``degree`` distinct features whose weights are largest in modulus.
+
+    A branch and bound over the features in order of decreasing size; no tensor is formed. The size of a feature is the
+    l_t norm of its row of P, weighted by |lambda|, so that a product of sizes bounds the modulus of a weight (Hoelder).
+    Pairs are exact. Higher degrees are exact unless the search ends at ``max_nodes``; the result says so, and bounds
+    what it may have missed.
+
+    Parameters
+    ----------
+    model : FactorizationModel
+    k : int, default 10
+    degree : int, default 2
+        The number t of features in a product, at least 2.
+    names : sequence of d strings, optional
+        Names of the features, for the result.
+    max_nodes : int, default 200000
+        Largest number of incomplete products to look at, for degrees above 2.
+
+    Returns
+    -------
+    Interactions
+        A list of at most k items, those of weight 0 left out.
+
+    Raises
+    ------
+    ValueError
+        For a degree that the model has no interactions of.
+    """
+    if k < 1 or degree < 2:
+        raise ValueError(f"k must be at least 1 and degree at least 2, got {k!r} and {degree!r}")
+    weights, factors = _products(model, degree)
+    search = _Search(weights, factors, k, max_nodes if degree > 2 else None)
+    search.extend((), weights, 1.0)
+    labels = [str(j) for j in range(model.n_features)] if names is None else list(names)
+    found = sorted(search.best, key=lambda item: (-item[0], item[1]))
+    items = [
+        Interaction(features, weight, tuple(labels[j] for j in features)) for _, features, weight in found if weight
+    ]
+    return Interactions(items, search.missed())
+
+
+class _Search:
+    """Depth-first search over products of features, in order of decreasing size."""
+
+    def __init__(self, weights: np.ndarray, factors: list[np.ndarray], k: int, max_nodes: int | None) -> None:
+        t = len(factors)
+        sizes = np.max([(np.abs(weights) @ np.abs(F) ** t) ** (1.0 / t) for F in factors], axis=0)
+        self.order = np.argsort(-sizes, kind="stable")
+        self.sizes = sizes[self.order]
+        self.factors = [F[:, self.order] for F in factors]
+        self.k, self.left = k, max_nodes
+        self.best: list[tuple[float, tuple[int, ...], float]] = []
+        self._skipped = 0.0
+
+    def missed(self) -> float:
+        """Return a bound of the moduli of what is not among the best."""
+        return max(self._skipped, self._least)
+
+    @property
+    def _least(self) -> float:
+        return self.best[0][0] if len(self.best) == self.k else 0.0
+
+    def extend(self, prefix: tuple[int, ...], product: np.ndarray, size: float) -> None:
+        """Search the products that begin with a prefix, whose factors multiply to ``product`` and sizes to ``size``."""
+        depth = len(prefix)
+        first = prefix[-1] + 1 if prefix else 0
+        if depth == len(self.factors) - 1:
+            self._complete(prefix, product, size, first)
+            return
+        for j in range(first, len(self.sizes)):
+            # The sizes of j and of all features after it are at most that of j.
+            bound = size * self.sizes[j] ** (len(self.factors) - depth)
+            if bound <= self._least:
+                return
+            if self.left is not None:
+                if self.left <= 0:
+                    self._skipped = max(self._skipped, bound)
+                    return
+                self.left -= 1
+            self.extend((*prefix, j), product * self.factors[depth][:, j], size * self.sizes[j])
+
+    def _complete(self, prefix: tuple[int, ...], product: np.ndarray, size: float, first: int) -> None:
+        """Try all last features at once."""
+        # Sizes decrease: those worth trying come first.
+        stop = len(self.sizes) - int(np.searchsorted(self.sizes[::-1] * size, self._least, side="right"))
+        if stop <= first:
+            return
+        values = product @ self.factors[-1][:, first:stop]
+        moduli = np.abs(values)
+        candidates = np.flatnonzero(moduli > self._least)
+        if len(candidates) > self.k:
+            candidates = candidates[np.argpartition(-moduli[candidates], self.k - 1)[: self.k]]
+        for c in candidates:
+            features = tuple(sorted(int(self.order[j]) for j in (*prefix, first + c)))
+            item = (float(moduli[c]), features, float(values[c]))
+            if len(self.best) < self.k:
+                heapq.heappush(self.best, item)
+            else:
+                heapq.heappushpop(self.best, item)
+
+
+def _products(model: FactorizationModel, degree: int) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return c (R,) and F_1, ..., F_t, each (R, d): the weight of features j1, ..., jt is sum_r c_r prod_a F_a[r, ja].
+
+    It is the same in whatever order the features come.
+    """
+    if degree < 1 or (degree > model.degree and model.kernel != "all-subsets"):
+        raise ValueError(f"degree={degree}, but the model has interactions of at most {model.degree} features")
+    parts = list(_lifted_products(model, degree) if model.form == "lifted" else _direct_products(model, degree))
+    if not parts:
+        raise ValueError(f"degree={degree}: the model has no interactions of so many features")
+    weights = np.concatenate([part[0] for part in parts])
+    return weights, [np.vstack([part[1][a] for part in parts]) for a in range(degree)]
+
+
+def _direct_products(model: FactorizationModel, degree: int) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+    assert model.lams is not None
+    for m, P in zip(model._degrees(), model.factors, strict=True):
+        gamma, rest = P[:, : model.dummies], P[:, model.dummies :]
+        if model.kernel == "all-subsets":
+            weights = model.lams
+        elif model.kernel == "homogeneous":
+            if degree > m:
+                continue
+            # (sum of gamma + <p, x>)^m holds every order of the features.
+            powers = gamma.sum(axis=1) ** (m - degree)
+            weights = model.lams * math.comb(m, degree) * math.factorial(degree) * powers
+        else:
+            theta = np.eye(m)[-1] if model.theta is None else model.theta
+            weights = model.lams * _theta_of_degree(theta, gamma, degree)
+        if np.any(weights):
+            yield weights, [rest] * degree
+
+
+def _theta_of_degree(theta: np.ndarray, gamma: np.ndarray, degree: int) -> np.ndarray:
+    """Return, for every unit, the weight of A^degree in sum_t theta_t A^t([gamma, p], [1, x])."""
+    total = np.zeros(len(gamma))
+    # The elementary symmetric polynomials of gamma, from degree 0 on.
+    symmetric = theta_of_dummies(gamma)[:, ::-1]
+    for t, coefficient in enumerate(theta, start=1):
+        if 0 <= t - degree < symmetric.shape[1]:
+            total += coefficient * symmetric[:, t - degree]
+    return total
+
+
+def _lifted_products(model: FactorizationModel, degree: int) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+    m, dummies = model.degree, model.dummies
+    # Each way to give the features to factors; the 1-feature is for the other factors.
+    for places in itertools.permutations(range(m), degree):
+        others = [t for t in range(m) if t not in places]
+        weights = np.prod([model.factors[t][:, :dummies].sum(axis=1) for t in others], axis=0, initial=1.0)
+        weights = np.broadcast_to(weights, model.factors.shape[1:2])
+        half = 0.5 if model.kernel == "anova" else 1.0
+        if np.any(weights):
+            yield half * weights, [model.factors[t][:, dummies:] for t in places]

@@ -1,0 +1,39 @@
+"""Models from their files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from mopn.models.files import read
+from mopn.models.multi_output import Model
+
+__all__ = ["load"]
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model that ``save`` wrote; neither pickle nor scikit-learn is needed.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    Model or FactorizationModel
+
+    Raises
+    ------
+    OSError
+        If there is no such file.
+    ValueError
+        If the file is not such a model, or of a newer format.
+    """
+    values = read(path)
+    if "basis" in values:
+        return Model(**values)
+    if "factors" in values:
+        from mopn.models.single_output import FactorizationModel  # it imports numba
+
+        return FactorizationModel(**values)
+    raise ValueError(f"{os.fspath(path)!r} is not a mopn model")

@@ -1,0 +1,159 @@
+"""A fitted network on its own: outputs and predictions; needs NumPy and SciPy only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mopn.core.designs import linear_design, make_design
+from mopn.core.kernels import get_kernel
+from mopn.models.base import Predictor
+from mopn.solvers.numerics.memory import keep_freed_memory
+
+__all__ = ["Model"]
+
+# Predictions work through the rows in blocks of so many entries of (rows, k + m), which stay in the cache: no (n, k)
+# array is ever formed beyond a block.
+_BLOCK_ENTRIES = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Model(Predictor):
+    """A multi-output polynomial network or factorization machine.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (k, d) or (k, ones + d)
+        Units H; the leading columns belong to the 1-features if ``augment``.
+    weights : ndarray of shape (k, m)
+        Output weights V.
+    kernel : str
+        ``"homogeneous"`` or ``"anova"``.
+    loss : str
+        The loss it was trained with; decides how outputs become probabilities.
+    augment : bool
+        Whether 1-features stand in front of X.
+    offset : ndarray of shape (m,) or float
+        Added to the outputs.
+    classes : ndarray of shape (m,) or None
+        Labels, if the model predicts labels: one for each output, or two for a single output, whose sign decides. For
+        ordered levels (m + 1,), ascending.
+    target : {"outputs", "vector", "labels", "indicator", "ordinal"}
+        What ``predict`` returns: the outputs (n, m); a single output as (n,); labels (n,); whether each output is
+        positive, as 0 and 1 (n, m); or the expected level (n,), if output c is for a level of at most classes[c]. By
+        default ``"labels"`` if there are classes, else ``"outputs"``.
+    linear : ndarray of shape (m, 1 + d), optional
+        Coefficients W of a linear term, constants first.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit together or a name is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> model = mopn.Model(np.array([[1.0, 0.0]]), np.array([[2.0]]), target="vector")
+    >>> model.predict([[3.0, 5.0]])
+    array([18.])
+    """
+
+    basis: np.ndarray
+    weights: np.ndarray
+    kernel: str = "homogeneous"
+    loss: str = "logistic"
+    augment: bool = False
+    offset: np.ndarray | float = 0.0
+    classes: np.ndarray | None = None
+    target: str | None = None
+    linear: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        if self.basis.ndim != 2 or self.weights.ndim != 2 or len(self.basis) != len(self.weights):
+            raise ValueError(
+                f"basis must be (k, d) and weights (k, m), got shapes {self.basis.shape} and {self.weights.shape}"
+            )
+        get_kernel(self.kernel)
+        if self.n_features < 1:
+            raise ValueError(f"basis of shape {self.basis.shape} has no column beside those of the 1-features")
+        m = self.weights.shape[1]
+        if np.shape(self.offset) not in ((), (m,)):
+            raise ValueError(f"offset must be a number or of shape ({m},), got shape {np.shape(self.offset)}")
+        if self.linear is not None and self.linear.shape != (m, 1 + self.n_features):
+            raise ValueError(f"linear must have shape {(m, 1 + self.n_features)}, got {self.linear.shape}")
+        self._check_target(m)
+
+    @classmethod
+    def from_result(cls, problem: Any, result: Any, *, classes: Any = None, target: str | None = None) -> Model:
+        """Return the model of a solved ``NetworkProblem``; a constant offset of the problem is kept.
+
+        Parameters
+        ----------
+        problem : NetworkProblem
+            What was solved.
+        result : Result, or anything with ``basis`` and ``weights``
+            The network; ``linear`` too, if it has one.
+        classes : array-like of shape (m,), optional
+            Labels in place of the problem's; two of them for a single output.
+        target : str, optional
+            What ``predict`` returns; see :class:`Model`.
+
+        Returns
+        -------
+        Model
+            It shares no array with the result.
+
+        Raises
+        ------
+        ValueError
+            If the problem's offset differs between samples.
+        """
+        offset = problem.fit.offset
+        if offset is not None and not np.all(offset == offset[0]):
+            raise ValueError("the problem's offset differs between samples, so it cannot be part of a model")
+        linear = getattr(result, "linear", None)
+        return cls(
+            basis=np.array(result.basis),
+            weights=np.array(result.weights),
+            linear=None if linear is None or not linear.size else np.array(linear),
+            kernel=problem.kernel.name,
+            loss=problem.fit.loss.name,
+            augment=problem.augment,
+            offset=0.0 if offset is None else np.array(offset[0]),
+            classes=problem.classes if classes is None else np.asarray(classes),
+            target=target,
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns that X must have."""
+        return self.basis.shape[1] - (get_kernel(self.kernel).ones if self.augment else 0)
+
+    def outputs(self, X: Any) -> np.ndarray:
+        """Return K(X, H) V + [1, X] W' + offset, shape (n, m).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Raises
+        ------
+        ValueError
+            If X has another number of columns than in training, or NaN or infinity.
+        """
+        kernel = get_kernel(self.kernel)
+        ones = kernel.ones if self.augment else 0
+        design = make_design(X, ones)
+        n, d = design.shape
+        if d != self.basis.shape[1]:
+            raise ValueError(f"X has {d - ones} features, but the model was trained with {self.n_features}")
+        keep_freed_memory()
+        out = np.empty((n, self.weights.shape[1]))
+        for rows, block in design.blocks(max(1, _BLOCK_ENTRIES // sum(self.weights.shape))):
+            np.matmul(kernel.features(block, self.basis), self.weights, out=out[rows])
+            if self.linear is not None:
+                out[rows] += linear_design(block).project(self.linear)
+        out += self.offset
+        return out

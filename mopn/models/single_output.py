@@ -1,0 +1,221 @@
+"""A fitted model of one output and any degree on its own: predictions, interactions' weights, and a plain .npz file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mopn.core.designs import Design, make_design
+from mopn.core.factor_kernels import make_factor_kernel
+from mopn.core.losses import get_loss
+from mopn.models.base import Predictor
+from mopn.models.multi_output import Model
+from mopn.solvers.numerics.memory import keep_freed_memory
+
+__all__ = ["FactorizationModel"]
+
+_FORMS = ("direct", "lifted")
+# Lifted predictions work through the rows in blocks of so many entries of (rows, r).
+_BLOCK_ENTRIES = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class FactorizationModel(Predictor):
+    """A factorization machine or polynomial network of one output.
+
+    Attributes
+    ----------
+    factors : ndarray
+        Direct: P (orders, k, dummies + d), of degrees ``degree``, ``degree - 1``, ... Lifted: U (degree, r, dummies +
+        d).
+    degree : int
+    form : {"direct", "lifted"}
+        sum_s lambda_s K(p_s, x), or sum_s prod_t <u_s^t, x>.
+    kernel : {"anova", "all-subsets", "homogeneous"}
+    lams : ndarray of shape (k,) or None
+        lambda, for the direct form.
+    theta : ndarray of shape (degree,) or None
+        Weights of the degrees of the ANOVA kernel, if the direct form has some.
+    w : ndarray of shape (d,) or None
+        Linear term.
+    intercept : float
+    dummies : int
+        How many 1-features stand in front of X; the linear term has no weights for them.
+    loss : str
+    classes : ndarray of shape (2,) or None
+        Labels, if the model predicts labels: the second one for positive outputs.
+    target : {"vector", "labels", "outputs"}
+        What ``predict`` returns: by default labels if there are classes, else numbers (n,).
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit together or a name is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> model = mopn.FactorizationModel(factors=np.array([[[1.0, 1.0, 2.0]]]), degree=2, lams=np.ones(1))
+    >>> model.predict([[1.0, 1.0, 1.0], [1.0, 0.0, 1.0]])
+    array([5., 2.])
+    """
+
+    factors: np.ndarray
+    degree: int
+    form: str = "direct"
+    kernel: str = "anova"
+    lams: np.ndarray | None = None
+    theta: np.ndarray | None = None
+    w: np.ndarray | None = None
+    intercept: np.ndarray | float = 0.0
+    dummies: int = 0
+    loss: str = "squared"
+    classes: np.ndarray | None = None
+    target: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.form not in _FORMS:
+            raise ValueError(f"form must be 'direct' or 'lifted', got {self.form!r}")
+        if self.factors.ndim != 3:
+            raise ValueError(f"factors must have three axes, got shape {self.factors.shape}")
+        if self.form == "direct" and (self.lams is None or self.lams.shape != self.factors.shape[1:2]):
+            raise ValueError(f"lams must hold one number a unit, {self.factors.shape[1]} in all, got {self.lams!r}")
+        if self.form == "lifted" and len(self.factors) != self.degree:
+            raise ValueError(f"a lifted model of degree {self.degree} has as many factors, got {len(self.factors)}")
+        if self.n_features < 1:
+            raise ValueError(f"factors of shape {self.factors.shape} have no column beside those of the 1-features")
+        if self.w is not None and self.w.shape != (self.n_features,):
+            raise ValueError(f"w must have shape ({self.n_features},), got {self.w.shape}")
+        get_loss(self.loss)
+        if self.target is None and self.classes is None:
+            object.__setattr__(self, "target", "vector")
+        self._check_target(1)
+
+    @classmethod
+    def from_result(cls, problem: Any, result: Any, *, classes: Any = None) -> FactorizationModel:
+        """Return the model of a solved ``FactorizationProblem`` or ``LiftedProblem`` of a single X.
+
+        Parameters
+        ----------
+        problem : FactorizationProblem or LiftedProblem
+        result : Result
+        classes : array-like of shape (2,), optional
+            Labels of negative and positive outputs.
+
+        Returns
+        -------
+        FactorizationModel
+            It shares no array with the result.
+
+        Raises
+        ------
+        ValueError
+            If the problem's offset differs between samples, or each factor has an X of its own.
+        """
+        offset = problem.fit.offset
+        if offset is not None and not np.all(offset == offset[0]):
+            raise ValueError("the problem's offset differs between samples, so it cannot be part of a model")
+        lifted = "U" in result
+        if lifted and not isinstance(result["U"], np.ndarray):
+            raise ValueError("each factor of this problem has an X of its own; a model has a single one")
+        theta = result.get("theta", None if lifted else problem.theta)
+        shift = 0.0 if offset is None else float(offset[0, 0])
+        return cls(
+            factors=np.array(result["U"] if lifted else result["P"]),
+            degree=problem.degree,
+            form="lifted" if lifted else "direct",
+            kernel=problem.kernel_name,
+            lams=None if lifted else np.array(result["lams"]),
+            theta=None if theta is None else np.array(theta, dtype=np.float64),
+            w=np.array(result["w"]) if "w" in result else None,
+            intercept=float(result["intercept"][0]) + shift if "intercept" in result else shift,
+            dummies=problem.dummies,
+            loss=problem.fit.loss.name,
+            classes=None if classes is None else np.asarray(classes),
+        )
+
+    @classmethod
+    def from_outputs(cls, model: Model, combination: Any) -> FactorizationModel:
+        """Return a combination of the outputs of a multi-output model as a model of one output.
+
+        Parameters
+        ----------
+        model : Model
+        combination : array-like of shape (m,)
+            What each output is multiplied with before they are added up.
+
+        Returns
+        -------
+        FactorizationModel
+            Of degree 2, with the units as P, their combined weights as lambda, and the combined linear term.
+
+        Raises
+        ------
+        ValueError
+            If the combination does not hold one finite number an output.
+        """
+        combination = np.asarray(combination, dtype=np.float64)
+        m = model.weights.shape[1]
+        if combination.shape != (m,) or not np.isfinite(combination).all():
+            raise ValueError(f"combination must hold {m} finite numbers, one an output, got {combination!r}")
+        linear = None if model.linear is None else combination @ model.linear
+        constant = 0.0 if linear is None else float(linear[0])
+        return cls(
+            factors=model.basis[None],
+            degree=2,
+            kernel=model.kernel,
+            lams=model.weights @ combination,
+            w=None if linear is None else linear[1:],
+            intercept=float(np.broadcast_to(model.offset, (m,)) @ combination) + constant,
+            dummies=model.basis.shape[1] - model.n_features,
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns that X must have."""
+        return self.factors.shape[2] - self.dummies
+
+    def outputs(self, X: Any) -> np.ndarray:
+        """Return the outputs, shape (n, 1).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Raises
+        ------
+        ValueError
+            If X has another number of columns than in training, or NaN or infinity.
+        """
+        plain = make_design(X)
+        if plain.shape[1] != self.n_features:
+            raise ValueError(f"X has {plain.shape[1]} features, but the model was trained with {self.n_features}")
+        keep_freed_memory()
+        design = make_design(X, self.dummies) if self.dummies else plain
+        out = self._lifted(design) if self.form == "lifted" else self._direct(design)
+        if self.w is not None:
+            out += plain.project(self.w[None])[:, 0]
+        out += self.intercept
+        return out[:, None]
+
+    def _direct(self, design: Design) -> np.ndarray:
+        assert self.lams is not None
+        out = np.zeros(design.shape[0])
+        for degree, P in zip(self._degrees(), self.factors, strict=True):
+            out += make_factor_kernel(self.kernel, degree, self.theta).outputs(design, P, self.lams)
+        return out
+
+    def _lifted(self, design: Design) -> np.ndarray:
+        out = np.empty(design.shape[0])
+        for rows, block in design.blocks(max(1, _BLOCK_ENTRIES // self.factors.shape[1])):
+            out[rows] = np.prod([block.project(U) for U in self.factors], axis=0).sum(axis=1)
+            if self.kernel == "anova":
+                diagonal = np.sum(self.factors[0] * self.factors[1], axis=0)
+                out[rows] = 0.5 * (out[rows] - block.project_squares(diagonal[None])[:, 0])
+        return out
+
+    def _degrees(self) -> Iterator[int]:
+        return iter(range(self.degree, self.degree - len(self.factors), -1))

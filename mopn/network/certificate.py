@@ -1,0 +1,60 @@
+"""A certificate for any model, however it was found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mopn.core.regularizers import Ball
+from mopn.network.oracles import BasisOracle
+from mopn.network.problem import NetworkProblem
+from mopn.solvers.interface import Measure
+
+__all__ = ["certify"]
+
+
+def certify(
+    problem: NetworkProblem, basis: Any, weights: Any, oracle: str | BasisOracle = "auto", *, linear: Any = None
+) -> Measure:
+    """Measure a network against a convex problem: its objective, and how far that is from the minimum at most.
+
+    Parameters
+    ----------
+    problem : NetworkProblem
+    basis : array-like of shape (k, d)
+        Units of any length; K(c h, x) = c^2 K(h, x), so lengths go into the weights.
+    weights : array-like of shape (k, m)
+    oracle : str or oracle, default "auto"
+        What bounds the dual norm; ``"exact"`` spends the most on it.
+    linear : array-like of shape (m, 1 + d), optional
+        Coefficients of the linear term, constants first, if the problem has one; default zero.
+
+    Returns
+    -------
+    Measure
+        ``fun``, and ``gap``, a proven upper bound of ``fun`` minus the minimum over all networks.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit the problem, NaN or infinity, weights outside the problem's ball, or a strength of 0.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (50, 3))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=1.0)
+    >>> zero = mopn.certify(problem, np.zeros((0, 3)), np.zeros((0, 2)))
+    >>> best = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-6)
+    >>> zero.fun - zero.gap <= best.fun <= zero.fun
+    True
+    """
+    problem.check_certificate(1.0)
+    basis, weights = problem.unit_length(basis, weights)
+    if isinstance(problem.regularizer, Ball):
+        norm, radius = problem.norm.value(weights), problem.regularizer.radius
+        if norm > radius * (1 + 1e-9):
+            raise ValueError(
+                f"the weights have norm {norm:.6g}, outside the ball of radius {radius:.6g}; scale them, or certify "
+                "against a larger radius"
+            )
+    return problem.measure(problem.start((basis, weights, linear)), oracle)

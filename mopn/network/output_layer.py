@@ -1,0 +1,234 @@
+"""The convex refit: the output layer V for fixed units, min_V F(Phi V) + R(V), with a linear term if there is one."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mopn.core.barriers import Barrier, make_barrier
+from mopn.core.datafit import DataFit
+from mopn.core.flat import joined, split
+from mopn.core.hessians import Hessian
+from mopn.core.losses import Loss
+from mopn.core.regularizers import Ball, Regularizer, SquaredL2, make_regularizer
+from mopn.network.linear_term import Ridge
+from mopn.network.two_layers import layer_outputs
+from mopn.solvers.interface import Evaluation, Measure
+
+__all__ = ["OutputLayerProblem"]
+
+_EPS = float(np.finfo(float).eps)
+
+
+class OutputLayerProblem:
+    """Minimise sum_i w_i l(y_i, (Phi V)_i + offset_i) + R(V) over V (k, m).
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, k)
+        Phi, the units' features; any fixed features will do.
+    y : array-like
+        Labels (n,) or targets (n, m), as the loss asks.
+    loss : str or Loss, default "logistic"
+    norm : {"l1", "l1/l2", "l1/linf", "squared-l2"}, default "l1/l2"
+        ``"squared-l2"`` means ``strength / 2 * ||V||^2``.
+    strength : float, optional
+        Strength of the penalty; give this or ``radius``.
+    radius : float, optional
+        Radius of the ball.
+    sample_weight : array-like of shape (n,), optional
+    offset : array-like of shape (n, m), optional
+
+    Notes
+    -----
+    The point is V flat, in C order. Oracles: ``composite``; ``dual`` and ``barrier`` unless the strength is 0, which
+    admits no certificate; ``gradient`` where R is smooth (``"squared-l2"``, or a strength of 0). Gaps take the outputs
+    Phi V as they were computed.
+    """
+
+    def __init__(
+        self,
+        features: Any,
+        y: Any,
+        loss: str | Loss = "logistic",
+        norm: str = "l1/l2",
+        strength: float | None = None,
+        radius: float | None = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+    ) -> None:
+        features = np.asarray(features, dtype=np.float64)
+        if features.ndim != 2:
+            raise ValueError(f"features must have shape (n, k), got {features.shape}")
+        if not np.isfinite(features).all():
+            raise ValueError("features contains NaN or infinity")
+        fit = DataFit(loss, y, len(features), sample_weight, offset)
+        self._assemble(features, fit, make_regularizer(norm, strength, radius), Ridge())
+
+    @classmethod
+    def from_parts(
+        cls, features: np.ndarray, fit: DataFit, regularizer: Regularizer, ridge: Ridge
+    ) -> OutputLayerProblem:
+        """Make the problem from checked parts, and a linear term if the ridge is active.
+
+        Then the point is (V, W) flat, with its coefficients W, and there is no barrier.
+        """
+        problem = cls.__new__(cls)
+        problem._assemble(features, fit, regularizer, ridge)
+        return problem
+
+    def _assemble(self, features: np.ndarray, fit: DataFit, regularizer: Regularizer, ridge: Ridge) -> None:
+        self.features, self.fit, self.regularizer, self.ridge = features, fit, regularizer, ridge
+        self.shape = features.shape[1], fit.n_outputs
+        self._shapes = self.shape, ridge.shape(fit.n_outputs)
+        self.bounds = None
+
+    @property
+    def oracles(self) -> frozenset[str]:
+        """Names of the oracles offered."""
+        active, regularizer = self.regularizer.active, self.regularizer
+        smooth = isinstance(regularizer, SquaredL2) or not active
+        inside = not isinstance(regularizer, Ball) or regularizer.radius > 0
+        barrier = active and inside and self.fit.loss.has_hessian and not self.ridge.active
+        offered = {"composite": True, "dual": active, "gradient": smooth, "barrier": barrier}
+        return frozenset(name for name, there in offered.items() if there)
+
+    @property
+    def newton_size(self) -> float:
+        """Size of the matrices of Newton's method, m times (k, k), over that of the features."""
+        k, m = self.shape
+        return k * m / len(self.features)
+
+    @cached_property
+    def curvature(self) -> float:
+        """Lipschitz constant of the smooth part's gradient."""
+        w = self.fit.weights
+        gram = self.features.T @ (self.features if w is None else self.features * w[:, None])
+        largest = np.linalg.eigvalsh(gram)[-1] if len(gram) else 0.0
+        of_ridge = self.ridge.curvature(self.fit)
+        return max(self.fit.smoothness * float(largest) + of_ridge, float(np.finfo(float).tiny))
+
+    @cached_property
+    def _row_maxima(self) -> np.ndarray:
+        return np.abs(self.features).max(axis=1, initial=0.0)
+
+    def start(self, start: Any = None) -> np.ndarray:
+        """Return the point: zero, or of the given weights (k, m), moved into the ball where there is one.
+
+        A linear term starts from zero, or from the attribute ``linear`` of what was given.
+        """
+        V = np.zeros(self.shape) if start is None else np.asarray(getattr(start, "weights", start), dtype=np.float64)
+        if V.shape not in (self.shape, (self.shape[0] * self.shape[1],)):
+            raise ValueError(f"start must have shape {self.shape}, got {V.shape}")
+        if not np.isfinite(V).all():
+            raise ValueError("start contains NaN or infinity")
+        W = np.asarray(getattr(start, "linear", np.zeros(0)), dtype=np.float64)
+        W = W if W.size else np.zeros(self._shapes[1])
+        if W.shape != self._shapes[1] or not np.isfinite(W).all():
+            raise ValueError(f"start must have finite linear coefficients of shape {self._shapes[1]}, got {W.shape}")
+        # A prox with step 0 moves nothing under a penalty and projects onto a ball.
+        return joined(self.regularizer.prox(V.reshape(self.shape), 0.0), W)
+
+    def split(self, x: np.ndarray) -> list[np.ndarray]:
+        """Return views V (k, m) and W of a flat point."""
+        return split(x, self._shapes)
+
+    def unpack(self, x: np.ndarray) -> dict[str, Any]:
+        """Named views of the point."""
+        V, W = self.split(x)
+        return {"x": x, "weights": V} | ({"linear": W} if self.ridge.active else {})
+
+    def image(self, x: np.ndarray) -> np.ndarray:
+        """Return the outputs Phi V (n, m) and those of the linear term, without offset."""
+        V, W = self.split(x)
+        outputs = layer_outputs(self.features, V)
+        if self.ridge.active:
+            outputs += self.ridge.outputs(W)
+        return outputs
+
+    def smooth_value(self, image: np.ndarray) -> float:
+        """F at the outputs."""
+        return self.fit.value(image)
+
+    def smooth(self, image: np.ndarray) -> Evaluation:
+        """F at the outputs, and its gradient with respect to the point."""
+        value, G = self.fit.value_gradient(image)
+        return Evaluation(value, joined(self.features.T @ G, self.ridge.pulled(G)), G)
+
+    def regularizer_value(self, x: np.ndarray) -> float:
+        """R at a feasible V, and the ridge."""
+        V, W = self.split(x)
+        return self.regularizer.value(V) + self.ridge.value(W)
+
+    def prox(self, x: np.ndarray, step: float) -> np.ndarray:
+        """Prox of R (projection onto the ball) and of the ridge."""
+        V, W = self.split(x)
+        return joined(self.regularizer.prox(V, step), self.ridge.prox(W, step))
+
+    def hessian(self, image: np.ndarray) -> LayerHessian:
+        """Second derivative of F with respect to V, at outputs."""
+        return LayerHessian(self.features, self.fit.hessian(image))
+
+    def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
+        """Return an interior-point state of R near V whose gap is about ``mu``; ``gradient`` is that of F at V."""
+        return make_barrier(self.regularizer, V, mu, gradient)
+
+    def value_gradient(self, x: np.ndarray) -> Evaluation:
+        """Value and gradient of the whole objective, where R is smooth."""
+        value, gradient, G = self.smooth(self.image(x))
+        V, W = self.split(x)
+        strength = self.regularizer.strength if isinstance(self.regularizer, SquaredL2) else 0.0
+        value, gradient = value + self.regularizer_value(x), gradient + joined(strength * V, self.ridge.slope(W))
+        # The residual is kept so that ``dual_bound`` can use it; its gradient is that of F alone.
+        return Evaluation(value, gradient, G)
+
+    def dual_bound(self, at: Evaluation) -> float:
+        """Proven lower bound of the minimum from an evaluation at any point."""
+        if at.residual is None:
+            raise ValueError("the evaluation carries no loss gradient")
+        return self._dual_bound(at.residual, search=False)
+
+    def predicted_bound(self, at: Evaluation, hessian: LayerHessian, step: np.ndarray) -> float:
+        """Proven lower bound of the minimum from the loss gradient predicted for a step of the image."""
+        assert at.residual is not None
+        G = hessian.hessian.product(step)
+        G += at.residual
+        G = self.fit.dual_point(G)
+        return self._dual_bound(G, search=False)
+
+    def measure(self, x: np.ndarray) -> Measure:
+        """Objective and proven gap at V, from scratch."""
+        at = self.smooth(self.image(x))
+        fun = at.value + self.regularizer_value(x)
+        assert at.residual is not None
+        return Measure(fun, fun - self._dual_bound(at.residual, search=True))
+
+    def _dual_bound(self, G: np.ndarray, *, search: bool) -> float:
+        n = len(G)
+        pulled = self.features.T @ G
+        # Each entry of Phi' G is a sum of n products; the dual norm adds up m of them, or all k rows for squared l2.
+        rows = self.shape[0] if isinstance(self.regularizer, SquaredL2) else 1
+        error = (n + 3) * _EPS * math.sqrt(rows) * float(self._row_maxima @ np.abs(G).sum(axis=1))
+        dual, ridge = self.regularizer.dual(pulled) + error, self.ridge.conjugate(G)
+        lower = self.fit.dual_value(G, dual, self.regularizer, ridge, search=search)
+        return lower - self.fit.rounding(lower, lower, G)
+
+
+class LayerHessian:
+    """Phi' H Phi for the Hessian H of the losses at fixed outputs."""
+
+    def __init__(self, features: np.ndarray, hessian: Hessian) -> None:
+        self.features, self.hessian, self.invariant = features, hessian, hessian.invariant
+
+    def product(self, D: np.ndarray) -> np.ndarray:
+        """Return the product with a direction D (k, m)."""
+        return self.features.T @ self.hessian.product(layer_outputs(self.features, D))
+
+    def blocks(self) -> np.ndarray:
+        """Return Phi' diag(h_c) Phi for every output c, (m, k, k), where h_c holds the losses' own curvatures."""
+        transposed, weights = self.features.T, self.hessian.diagonal
+        weighted = np.empty_like(transposed)
+        return np.stack([np.multiply(transposed, h, out=weighted) @ self.features for h in weights.T])

@@ -1,0 +1,135 @@
+"""A network: unit vectors H, output weights V, linear coefficients W, and the features K(X, H), kept up to date."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from mopn.network.two_layers import layer_outputs
+from mopn.solvers.sphere.directions import leaders
+
+__all__ = ["Network"]
+
+
+class Maps(Protocol):
+    """What a network asks of its problem: images of the training data."""
+
+    def features(self, H: np.ndarray) -> np.ndarray:
+        """Return K(X, H) (n, k), column-major."""
+        ...
+
+    def linear_outputs(self, W: np.ndarray) -> np.ndarray:
+        """Return [1, X] W' (n, m)."""
+        ...
+
+
+class Network:
+    """The point of a ``NetworkProblem``; immutable.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (k, d)
+        H, unit vectors in rows.
+    weights : ndarray of shape (k, m)
+        V.
+    linear : ndarray of shape (m, 1 + d) or (m, 0)
+        W, the coefficients of the linear term, if there is one.
+    features : ndarray of shape (n, k)
+        K(X, H), column-major; formed when first asked for. A new unit costs one new column.
+    """
+
+    def __init__(
+        self,
+        maps: Maps,
+        basis: np.ndarray,
+        weights: np.ndarray,
+        linear: np.ndarray,
+        features: np.ndarray | None = None,
+    ) -> None:
+        self._maps = maps
+        self.basis, self.weights, self.linear = basis, weights, linear
+        self._features = features
+
+    @property
+    def features(self) -> np.ndarray:
+        """K(X, H)."""
+        if self._features is None:
+            self._features = self._maps.features(self.basis)
+        return self._features
+
+    def without_features(self) -> Network:
+        """Return the network alone, as something to keep."""
+        return Network(self._maps, self.basis, self.weights, self.linear)
+
+    @property
+    def n_units(self) -> int:
+        """Number of units k."""
+        return len(self.basis)
+
+    @property
+    def unit_outputs(self) -> np.ndarray:
+        """Outputs of the units on the training data (n, m)."""
+        return layer_outputs(self.features, self.weights)
+
+    @cached_property
+    def linear_outputs(self) -> np.ndarray | float:
+        """Outputs of the linear term (n, m)."""
+        return self._maps.linear_outputs(self.linear) if self.linear.size else 0.0
+
+    @property
+    def outputs(self) -> np.ndarray:
+        """Outputs on the training data (n, m), without offset."""
+        return self.unit_outputs + self.linear_outputs if self.linear.size else self.unit_outputs
+
+    def with_units(self, basis: np.ndarray, features: np.ndarray | None = None) -> Network:
+        """Return the network with more units, whose weights are zero; their features (n, q) if they are known."""
+        features = self._maps.features(basis) if features is None else features
+        if not self.n_units:
+            return self._changed(basis, np.zeros((len(basis), self.weights.shape[1])), features)
+        weights = np.vstack([self.weights, np.zeros((len(basis), self.weights.shape[1]))])
+        return self._changed(np.vstack([self.basis, basis]), weights, np.concatenate([self.features.T, features.T]).T)
+
+    def with_weights(self, weights: np.ndarray) -> Network:
+        """Return the network with other weights."""
+        return self._changed(self.basis, weights, self._features)
+
+    def with_linear(self, linear: np.ndarray) -> Network:
+        """Return the network with another linear term."""
+        return Network(self._maps, self.basis, self.weights, linear, self._features)
+
+    def with_layer(self, refit: Any) -> Network:
+        """Return the network with the weights, and the linear term if there is one, of a refit of the output layer."""
+        network = self.with_weights(refit.weights)
+        return network.with_linear(refit.linear) if self.linear.size else network
+
+    def drop_zero_units(self) -> Network:
+        """Return the network without the units whose weights are all zero."""
+        alive = np.any(self.weights, axis=1)
+        return self if alive.all() else self._changed(self.basis[alive], self.weights[alive], self._columns(alive))
+
+    def merge_parallel_units(self, cosine: float = 0.999) -> Network:
+        """Return the network with units that point nearly the same way, up to sign, made one; the heavier one stays.
+
+        Their weights add up, so no norm of the weights grows; outputs change by what the directions differ.
+        """
+        order = np.argsort(-np.linalg.norm(self.weights, axis=1), kind="stable")
+        keeper = leaders(self.basis, order, cosine)
+        kept = np.flatnonzero(keeper == np.arange(self.n_units))
+        if len(kept) == self.n_units:
+            return self
+        weights = np.zeros_like(self.weights)
+        np.add.at(weights, keeper, self.weights)
+        return self._changed(self.basis[kept], weights[kept], self._columns(kept))
+
+    def _changed(self, basis: np.ndarray, weights: np.ndarray, features: np.ndarray | None) -> Network:
+        """Return a network of other units with the same linear term."""
+        network = Network(self._maps, basis, weights, self.linear, features)
+        if "linear_outputs" in self.__dict__:
+            network.__dict__["linear_outputs"] = self.linear_outputs
+        return network
+
+    def _columns(self, kept: np.ndarray) -> np.ndarray | None:
+        """Return the features of some units, if they are there."""
+        return None if self._features is None else self._features.T[kept].T

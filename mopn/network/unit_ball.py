@@ -1,0 +1,87 @@
+"""The non-convex refit of both layers in the paper's form: min F(K(X, H) V) + R(V) with rows of H in the unit ball."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mopn.core.datafit import DataFit
+from mopn.core.designs import Design
+from mopn.core.flat import joined, split
+from mopn.core.kernels import Kernel
+from mopn.core.regularizers import Regularizer
+from mopn.network.linear_term import Ridge
+from mopn.network.point import Network
+from mopn.network.two_layers import two_layers
+from mopn.solvers.interface import Evaluation, Measure
+
+__all__ = ["UnitBallProblem"]
+
+
+class UnitBallProblem:
+    """Minimise sum_i w_i l(y_i, (K(X, H) V)_i + offset_i) + R(V) over H (k, d), ||h_r|| <= 1, and V (k, m).
+
+    The second line of the refit in Algorithm 1 of Blondel et al. (NIPS 2017); made by ``NetworkProblem.joint``. The
+    point is (H, V, W) flat, with the coefficients W of the ridge if there is one. It is not convex, so there is no
+    certificate here: the network problem's own certifies what this one finds. Oracle: ``composite``.
+    """
+
+    oracles = frozenset({"composite"})
+
+    def __init__(
+        self, design: Design, kernel: Kernel, fit: DataFit, regularizer: Regularizer, ridge: Ridge, network: Network
+    ) -> None:
+        self.regularizer, self.ridge = regularizer, ridge
+        self.shapes = network.basis.shape, network.weights.shape, network.linear.shape
+        self.layers = two_layers(design, kernel, fit, len(network.basis))
+        self._start = joined(network.basis, network.weights, network.linear)
+        # A guess; backtracking corrects it.
+        self.curvature = fit.smoothness * fit.squared_length(design.squared_norms[:, None])
+
+    def split(self, x: np.ndarray) -> list[np.ndarray]:
+        """Return views H (k, d), V (k, m) and W of a flat point."""
+        return split(x, self.shapes)
+
+    def start(self, start: Any = None) -> np.ndarray:
+        """Return the point of the network that the problem was made around, or a flat point made feasible."""
+        return self.prox(self._start if start is None else np.asarray(start, dtype=np.float64), 0.0)
+
+    def unpack(self, x: np.ndarray) -> dict[str, Any]:
+        """Named views of the point, with unit vectors in ``basis``; the outputs are the same, R is not larger.
+
+        K(h / c, x) = K(h, x) / c^2, so a unit of length c <= 1 hands c^2 to its weights.
+        """
+        H, V, W = self.split(x)
+        lengths = np.linalg.norm(H, axis=1, keepdims=True)
+        safe = np.where(lengths > 0, lengths, 1.0)
+        unit = np.where(lengths > 0, H / safe, np.eye(1, H.shape[1]))
+        return {"x": x, "basis": unit, "weights": V * lengths**2, "linear": W}
+
+    def image(self, x: np.ndarray) -> np.ndarray:
+        """Return the point itself: F is not a function of anything linear in it that is smaller."""
+        return x
+
+    def smooth_value(self, image: np.ndarray) -> float:
+        """F at (H, V, W)."""
+        return self.layers.value(*self.split(image))
+
+    def smooth(self, image: np.ndarray) -> Evaluation:
+        """F and its gradient at (H, V, W)."""
+        value, *gradients = self.layers.value_gradient(*self.split(image))
+        return Evaluation(value, joined(*gradients))
+
+    def regularizer_value(self, x: np.ndarray) -> float:
+        """R at a feasible V, and the ridge."""
+        _, V, W = self.split(x)
+        return self.regularizer.value(V) + self.ridge.value(W)
+
+    def prox(self, x: np.ndarray, step: float) -> np.ndarray:
+        """Prox of R for V and of the ridge, projection of the rows of H onto the unit ball."""
+        H, V, W = self.split(x)
+        H = H / np.maximum(np.linalg.norm(H, axis=1, keepdims=True), 1.0)
+        return joined(H, self.regularizer.prox(V, step), self.ridge.prox(W, step))
+
+    def measure(self, x: np.ndarray) -> Measure:
+        """Objective; no gap is known."""
+        return Measure(self.smooth_value(x) + self.regularizer_value(x), float("inf"))

@@ -1,0 +1,1 @@
+"""Numerical parts that several algorithms share: nothing here knows an oracle."""

@@ -1,0 +1,155 @@
+"""The iterates of L-BFGS, for whoever minimises a smooth function, within bounds if there are any."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from mopn.solvers.interface import Evaluation
+from mopn.solvers.numerics.dot import dot
+
+__all__ = ["quasi_newton"]
+
+# Weak Wolfe conditions: sufficient decrease, and enough of the slope gone.
+_ARMIJO, _WOLFE = 1e-4, 0.9
+_TRIALS = 40
+# Rounding errors of two objective values that are being compared, relative.
+_NOISE = 1e-14
+# Pairs of less curvature, relative to the lengths of both, are not kept.
+_FLAT = 1e-10
+
+Function = Callable[[np.ndarray], Evaluation]
+
+
+def quasi_newton(
+    function: Function, x: np.ndarray, memory: int, bounds: tuple[np.ndarray, np.ndarray] | None = None
+) -> Iterator[tuple[np.ndarray, Evaluation, float]]:
+    """Yield the iterates of limited-memory BFGS (Nocedal, 1980), until no step decreases the function.
+
+    Steps fulfil the weak Wolfe conditions. Within bounds, variables that theirs hold back are left out of the
+    quasi-Newton step, and steps are cut off at the bounds (Bertsekas, 1982). SciPy's L-BFGS-B calls another BLAS
+    library than NumPy's, hence our own: with several threads, theirs wait for each other, many times longer than the
+    method computes.
+
+    Parameters
+    ----------
+    function : callable
+        Returns value and gradient at a point.
+    x : ndarray
+        Where to start, within the bounds.
+    memory : int
+        Number of correction pairs kept.
+    bounds : (lower, upper), optional
+
+    Yields
+    ------
+    x : ndarray
+    at : Evaluation
+    slope : float
+        The largest entry of the projected gradient.
+    """
+    box, pairs, at = _Box(bounds), _Pairs(memory), function(x)
+    while True:
+        yield x, at, float(np.abs(x - box.project(x - at.gradient)).max(initial=0.0))
+        free = box.free(x, at.gradient)
+        found = _search(function, box, x, at, pairs.direction(at.gradient, free))
+        if found is None and pairs.kept:
+            pairs.kept.clear()
+            found = _search(function, box, x, at, pairs.direction(at.gradient, free))
+        if found is None:
+            return
+        x_new, at_new = found
+        pairs.add(x_new - x, at_new.gradient - at.gradient)
+        x, at = x_new, at_new
+
+
+class _Box:
+    """Bounds on the variables, or none."""
+
+    def __init__(self, bounds: tuple[np.ndarray, np.ndarray] | None) -> None:
+        self.bounds = bounds
+
+    def project(self, x: np.ndarray) -> np.ndarray:
+        return x if self.bounds is None else np.clip(x, *self.bounds)
+
+    def free(self, x: np.ndarray, gradient: np.ndarray) -> np.ndarray | None:
+        """Return where the variables are free to follow minus the gradient; None for everywhere."""
+        if self.bounds is None:
+            return None
+        lower, upper = self.bounds
+        return np.where(gradient > 0, x > lower, x < upper)
+
+
+class _Pairs:
+    """The latest steps s and changes of the gradient y, which stand for the inverse of the Hessian.
+
+    They are kept with <s, y>, and with what that must exceed so as not to be rounding.
+    """
+
+    def __init__(self, memory: int) -> None:
+        self.kept: deque[tuple[np.ndarray, np.ndarray, float, float]] = deque(maxlen=memory)
+
+    def add(self, s: np.ndarray, y: np.ndarray) -> None:
+        sy, least = dot(s, y), _FLAT * math.sqrt(dot(s, s)) * math.sqrt(dot(y, y))
+        if sy > least:
+            self.kept.append((s, y, sy, least))
+
+    def direction(self, gradient: np.ndarray, free: np.ndarray | None) -> np.ndarray:
+        """Return minus the inverse Hessian times the gradient, of the free variables: the two-loop recursion."""
+        held = np.zeros(0, int) if free is None else np.flatnonzero(~free)
+        d = -gradient
+        d[held] = 0.0
+        pairs = list(self._among_free(held))
+        if not pairs:
+            # A first step of length one at most.
+            return d / max(1.0, math.sqrt(dot(d, d)))
+        parts = []
+        for s, y, sy in reversed(pairs):
+            parts.append(dot(s, d) / sy)
+            d -= parts[-1] * y
+            d[held] = 0.0
+        _, y, sy = pairs[-1]
+        of_free = y.copy()
+        of_free[held] = 0.0
+        d *= sy / dot(of_free, of_free)
+        for (s, y, sy), part in zip(pairs, reversed(parts), strict=True):
+            d += (part - dot(y, d) / sy) * s
+            d[held] = 0.0
+        return d
+
+    def _among_free(self, held: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
+        """Yield the pairs with the inner products of their free parts, unless rounding is all there is of those."""
+        for s, y, sy, least in self.kept:
+            left = sy - dot(s[held], y[held])
+            if left > least:
+                yield s, y, left
+
+
+def _search(
+    function: Function, box: _Box, x: np.ndarray, at: Evaluation, d: np.ndarray
+) -> tuple[np.ndarray, Evaluation] | None:
+    """Return a point along the direction that fulfils the weak Wolfe conditions, or None (Lewis and Overton, 2013)."""
+    low, high, step = 0.0, math.inf, 1.0
+    best = None
+    for _ in range(_TRIALS):
+        x_new = box.project(x + step * d)
+        change = x_new - x
+        slope = dot(at.gradient, change)
+        if not slope < 0:
+            break
+        new = function(x_new)
+        excess = new.value - at.value - slope
+        if not new.value <= at.value + _ARMIJO * slope + _NOISE * abs(at.value):
+            high = step
+            # The least of the parabola through what is known, kept away from the ends.
+            inner = -0.5 * slope / excess if math.isfinite(excess) and excess > 0 else 0.0
+            step = low + (step - low) * min(max(inner, 0.1), 0.5)
+            continue
+        best = x_new, new
+        if dot(new.gradient, change) >= _WOLFE * slope:
+            break
+        low, step = step, 2.0 * step if math.isinf(high) else 0.5 * (step + high)
+    return best

@@ -1,0 +1,439 @@
+"""Interior-point states against numerical minimisation over the bounds, finite differences and convex duality."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from mopn.core.barriers import make_barrier
+from mopn.core.norms import NORMS
+from mopn.core.regularizers import make_regularizer
+
+NAMES = sorted(NORMS)
+FORMS = ["strength", "radius"]
+SHAPES = [(1, 1), (4, 1), (1, 3), (3, 2)]
+
+every_norm = pytest.mark.parametrize("name", NAMES)
+every_form = pytest.mark.parametrize("form", FORMS)
+every_shape = pytest.mark.parametrize("shape", SHAPES)
+varied = settings(max_examples=6, deadline=None, derandomize=True)
+seeds = st.integers(0, 2**32 - 1)
+levels = st.sampled_from([1e-3, 0.1, 3.0])
+
+SIZE = 2.0
+
+
+def draw(name, form, rng, shape):
+    """Weights, in a ball well inside of it; zero rows, ties and entries of different sizes among them."""
+    V = rng.standard_normal(shape) * rng.choice([0.01, 1.0], size=shape)
+    kind = rng.integers(4)
+    if kind == 1:
+        V[rng.integers(shape[0])] = 0.0
+    elif kind == 2:
+        V = rng.choice([-1.0, 1.0], size=shape)
+    elif kind == 3:
+        V[:] = 0.0
+    return V if form == "strength" else V * 0.6 * SIZE / max(NORMS[name].value(V), 0.6 * SIZE)
+
+
+def state(name, form, V, mu):
+    """A state at V, and its quadratic and gradient; no guess of a loss gradient, so a ball moves nothing."""
+    barrier = make_barrier(make_regularizer(name, **sizes(form)), V, mu, np.zeros(V.shape))
+    np.testing.assert_allclose(barrier.V, V, rtol=1e-15, atol=0)
+    return barrier, *barrier.linearize(mu)
+
+
+def sizes(form):
+    return {"strength": None, "radius": None, form: SIZE}
+
+
+def centred(name, form, V, mu):
+    """The same with multipliers on the central path: a step of no length moves nothing but them."""
+    barrier, *_ = state(name, form, V, mu)
+    for _ in range(12):
+        barrier.advance(np.zeros(V.shape), 0.0)
+    return barrier, *barrier.linearize(mu)
+
+
+def lowest(name, V):
+    """The sizes that the bounds must exceed."""
+    if name == "l1":
+        return np.abs(V).ravel()
+    return np.linalg.norm(V, 2 if name == "l1/l2" else np.inf, axis=1)
+
+
+def cone_barrier(name, V, t):
+    """The logarithmic barriers of the docstring's cones, in plain Python."""
+    if name == "l1/l2":
+        return sum(-0.5 * math.log(u * u - sum(v * v for v in row)) for u, row in zip(t, V.tolist(), strict=True))
+    bounds = t.reshape(V.shape) if name == "l1" else np.repeat(t[:, None], V.shape[1], axis=1)
+    pairs = zip(bounds.ravel().tolist(), V.ravel().tolist(), strict=True)
+    return sum(-math.log(u - v) - math.log(u + v) for u, v in pairs)
+
+
+def reference_value(name, form, V, mu):
+    """min over t of strength * sum(t), or of the barrier of the radius, plus those of the cones: by BFGS.
+
+    Unknowns are logarithms of excesses, or in a ball of their shares of the room, so that every trial is feasible.
+    """
+    low = lowest(name, V)
+    room = SIZE - low.sum()
+
+    def objective(u):
+        if form == "strength":
+            t = low + mu / SIZE * np.exp(u)
+            return SIZE * t.sum() / mu + cone_barrier(name, V, t)
+        shares = np.exp(np.r_[u, 0.0] - max(u.max(), 0.0))
+        shares *= room / shares.sum()
+        return -math.log(shares[-1]) + cone_barrier(name, V, low + shares[:-1])
+
+    # The best excesses lie within a factor of mu / price; a large radius pays little for the slack.
+    return mu * minimize(objective, np.zeros(len(low)), method="BFGS", options={"gtol": 1e-6}).fun
+
+
+def by_differences(function, V, h):
+    """Derivatives (k, m, ...) by the entries of V: order 4, central."""
+    slopes = []
+    for e in np.eye(V.size).reshape(-1, *V.shape):
+        first = function(V + h * e) - function(V - h * e)
+        second = function(V + 2 * h * e) - function(V - 2 * h * e)
+        slopes.append((8 * first - second) / (12 * h))
+    return np.array(slopes)
+
+
+def dense(quadratic, shape):
+    """Entry by entry, from the definition."""
+    diagonal = np.broadcast_to(quadratic.diagonal, shape)
+    A = np.diag(diagonal.ravel())
+    for r in range(0 if quadratic.rows is None else shape[0]):
+        e = np.zeros(shape)
+        e[r] = quadratic.rows[r]
+        A -= np.outer(e, e)
+    return A if quadratic.common is None else A + np.outer(quadratic.common, quadratic.common)
+
+
+# Values
+
+
+@every_norm
+@every_form
+@every_shape
+@varied
+@given(seed=seeds, mu=levels)
+def test_value_equals_the_minimum_over_the_bounds(name, form, shape, seed, mu):
+    V = draw(name, form, np.random.default_rng(seed), shape)
+    barrier, *_ = state(name, form, V, mu)
+    expected = reference_value(name, form, V, mu)
+    scale = abs(expected) + mu * barrier.degree
+    np.testing.assert_allclose(barrier.value(V), expected, rtol=0, atol=1e-9 * scale)
+
+
+@every_norm
+@every_form
+@varied
+@given(seed=seeds)
+def test_value_tends_to_the_regulariser(name, form, seed):
+    V = draw(name, form, np.random.default_rng(seed), (3, 2))
+    expected = SIZE * NORMS[name].value(V) if form == "strength" else 0.0
+    for mu in (1e-6, 1e-10):
+        barrier, *_ = state(name, form, V, mu)
+        # Each of the logarithms lies between those of mu / 100 and 100; the bounds add mu times the degree at most.
+        slack = mu * barrier.degree * (2 - math.log(mu / 100))
+        assert abs(barrier.value(V) - expected) <= slack + 1e-14
+
+
+@every_norm
+@pytest.mark.parametrize("outside", [1.0, 1.0 + 1e-12, 3.0])
+def test_value_is_infinite_outside_of_a_ball(name, outside):
+    V = np.zeros((3, 2))
+    V[1, 0] = SIZE
+    barrier, *_ = state(name, "radius", 0.5 * V, 0.1)
+    assert barrier.value(outside * V) == np.inf
+    assert math.isfinite(barrier.value((1 - 1e-9) * V))
+
+
+@every_norm
+@every_form
+@varied
+@given(seed=seeds, mu=levels)
+def test_value_is_convex_and_even(name, form, seed, mu):
+    rng = np.random.default_rng(seed)
+    U, V = draw(name, form, rng, (3, 2)), draw(name, form, rng, (3, 2))
+    barrier, *_ = state(name, form, V, mu)
+    middle = 0.5 * (barrier.value(U) + barrier.value(V))
+    assert barrier.value(0.5 * (U + V)) <= middle + 1e-12 * (1 + abs(middle))
+    np.testing.assert_allclose(barrier.value(-V), barrier.value(V), rtol=1e-13)
+    assert barrier.value(np.zeros((3, 2))) <= barrier.value(V) + 1e-13
+
+
+# First derivatives
+
+
+@every_norm
+@every_form
+@every_shape
+@varied
+@given(seed=seeds, mu=levels)
+def test_gradient_equals_finite_differences_of_the_value(name, form, shape, seed, mu):
+    V = draw(name, form, np.random.default_rng(seed), shape)
+    barrier, _, gradient = state(name, form, V, mu)
+    # Distances from the edge are at least mu / price, and the price SIZE or what the room of 0.4 SIZE leaves at most.
+    h = 5e-3 * mu / (SIZE + barrier.degree * mu)
+    numeric = by_differences(barrier.value, V, h).reshape(shape)
+    # In a ball the value takes a price to 1e-10, relative: 1e-10 mu of noise a bound, over h.
+    np.testing.assert_allclose(gradient, numeric, rtol=0, atol=1e-6 * (SIZE + barrier.degree * mu))
+
+
+@every_norm
+@every_form
+@every_shape
+@varied
+@given(seed=seeds, mu=st.sampled_from([1e-8, 1e-3, 3.0]))
+def test_degree_times_mu_bounds_the_gap_where_the_gradient_is_a_losss(name, form, shape, seed, mu):
+    """At a minimum the loss gradient is -g: the gap is R(V) + R*(g) - <g, V>, with g as dual point."""
+    V = draw(name, form, np.random.default_rng(seed), shape)
+    barrier, _, g = state(name, form, V, mu)
+    dual = np.linalg.norm(g, {"l1": np.inf, "l1/l2": 2, "l1/linf": 1}[name], axis=1).max()
+    if form == "strength":
+        assert dual <= SIZE * (1 + 1e-12)
+        gap = SIZE * NORMS[name].value(V) - np.vdot(g, V)
+    else:
+        gap = SIZE * dual - np.vdot(g, V)
+    assert -1e-14 <= gap <= barrier.degree * mu * (1 + 1e-8) + 1e-14
+
+
+# Second derivatives
+
+
+@every_norm
+@every_form
+@every_shape
+@varied
+@given(seed=seeds, mu=levels)
+def test_product_equals_the_dense_matrix(name, form, shape, seed, mu):
+    rng = np.random.default_rng(seed)
+    V = draw(name, form, rng, shape)
+    _, quadratic, _ = state(name, form, V, mu)
+    D = rng.standard_normal(shape)
+    A = dense(quadratic, shape)
+    product = quadratic.product(D)
+    pieces = sum(float(np.vdot(x, x)) for x in (quadratic.rows, quadratic.common) if x is not None)
+    size = np.abs(quadratic.diagonal).sum() + pieces
+    np.testing.assert_allclose(product.ravel(), A @ D.ravel(), rtol=0, atol=1e-15 * V.size * size)
+
+
+def curvatures(name, form, V, mu, quadratic):
+    """The quadratic relative to the second derivative of the value: eigenvalues, 1 where they are equal."""
+
+    def gradient(U):
+        return state(name, form, U, mu)[2].ravel()
+
+    # Distances from the edge are about mu / price.
+    h = 1e-3 * mu / (SIZE + make_barrier(make_regularizer(name, **sizes(form)), V, mu, 0 * V).degree * mu)
+    exact = by_differences(gradient, V, h)
+    np.testing.assert_allclose(exact, exact.T, rtol=0, atol=1e-7 * np.abs(exact).max())
+    A = dense(quadratic, V.shape)
+    values, vectors = np.linalg.eigh(0.5 * (exact + exact.T))
+    assert values.min() > 0
+    root = vectors / np.sqrt(values)
+    # What finite differences lose is relative to the largest eigenvalue.
+    return np.linalg.eigvalsh(root.T @ A @ root), 1e-8 * values.max() / values.min()
+
+
+@pytest.mark.parametrize("name", ["l1", "l1/linf"])
+@every_form
+@every_shape
+@varied
+@given(seed=seeds, mu=st.sampled_from([0.03, 0.3, 3.0]))
+def test_boxes_on_the_central_path_have_the_exact_second_derivative(name, form, shape, seed, mu):
+    V = draw(name, form, np.random.default_rng(seed), shape)
+    _, quadratic, _ = centred(name, form, V, mu)
+    ratios, error = curvatures(name, form, V, mu, quadratic)
+    assert error < 1e-2
+    np.testing.assert_allclose(ratios, 1.0, rtol=0, atol=error + 1e-7)
+
+
+@every_form
+@every_shape
+@varied
+@given(seed=seeds, mu=st.sampled_from([0.03, 0.3, 3.0]))
+def test_lengths_on_the_central_path_have_at_most_twice_the_exact_second_derivative(form, shape, seed, mu):
+    """Exact across v; along it the quadratic's p p' is v v' / t^2, the exact one v v' / (t (t - mu / (2 price)))."""
+    V = draw("l1/l2", form, np.random.default_rng(seed), shape)
+    _, quadratic, _ = centred("l1/l2", form, V, mu)
+    ratios, error = curvatures("l1/l2", form, V, mu, quadratic)
+    assert error < 1e-2
+    assert ratios.min() >= 1 - error - 1e-7
+    assert ratios.max() <= 2 + error + 1e-7
+
+
+@every_norm
+@every_shape
+@varied
+@given(seed=seeds, mu=st.sampled_from([0.03, 0.3, 3.0]))
+def test_a_fresh_penalty_is_on_the_central_path(name, shape, seed, mu):
+    V = draw(name, "strength", np.random.default_rng(seed), shape)
+    fresh, quadratic, _ = state(name, "strength", V, mu)
+    np.testing.assert_allclose(fresh.complementarity, mu, rtol=1e-9)
+    _, again, _ = centred(name, "strength", V, mu)
+    A, B = dense(quadratic, shape), dense(again, shape)
+    np.testing.assert_allclose(A, B, rtol=0, atol=1e-9 * np.abs(B).max())
+
+
+@every_norm
+@every_form
+@every_shape
+@varied
+@given(seed=seeds, mu=levels)
+def test_steps_of_no_length_centre_the_multipliers(name, form, shape, seed, mu):
+    V = draw(name, form, np.random.default_rng(seed), shape)
+    barrier, *_ = centred(name, form, V, mu)
+    np.testing.assert_allclose(barrier.complementarity, mu, rtol=1e-8)
+
+
+# Steps
+
+
+def walk(name, form, seed, mu, steps=8):
+    """Random steps, halved until they are feasible as the solver's are, while the level falls; yields each state."""
+    rng = np.random.default_rng(seed)
+    V = draw(name, form, rng, (4, 3))
+    barrier, quadratic, _ = state(name, form, V, mu)
+    for _ in range(steps):
+        D, step = rng.standard_normal(V.shape) * rng.choice([1e-3, 1.0]), 1.0
+        while not math.isfinite(barrier.value(barrier.V + step * D)):
+            step *= 0.5
+        before = barrier.V
+        both = barrier.advance(D, step)
+        np.testing.assert_array_equal(barrier.V, before + step * D)
+        quadratic, _ = barrier.linearize(barrier.mu)
+        yield barrier, quadratic, both, step
+        quadratic, _ = barrier.linearize(0.2 * barrier.mu)
+
+
+@every_norm
+@every_form
+@varied
+@given(seed=seeds, mu=levels)
+def test_steps_stay_strictly_inside(name, form, seed, mu):
+    for barrier, _, both, step in walk(name, form, seed, mu):
+        assert 0 < both <= step
+        assert barrier.complementarity > 0
+        assert math.isfinite(barrier.value(barrier.V))
+        if form == "radius":
+            assert NORMS[name].value(barrier.V) < SIZE
+
+
+@every_norm
+@every_form
+@varied
+@given(seed=seeds, mu=levels)
+def test_quadratic_is_positive_definite_with_any_multipliers(name, form, seed, mu):
+    """Up to the rounding errors of diag(D) - sum e_r e_r', which are relative to D: scaled by it."""
+    for barrier, quadratic, _, _ in walk(name, form, seed, mu):
+        A = dense(quadratic, barrier.V.shape)
+        assert (quadratic.diagonal > 0).all()
+        scales = 1 / np.sqrt(quadratic.diagonal.ravel())
+        assert np.linalg.eigvalsh(scales[:, None] * A * scales).min() >= -1e-15 * A.shape[0]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 2)])
+@every_norm
+@every_form
+@varied
+@given(seed=seeds)
+def test_multipliers_follow_the_newton_step(name, form, shape, seed):
+    """Along D their part of the gradient changes as the quadratic says: a small step with full multipliers is exact.
+
+    A second state, centred at the new weights, must have nearly the same quadratic: they differ to second order.
+    """
+    rng = np.random.default_rng(seed)
+    V, mu = draw(name, form, rng, shape) + 0.05, 0.3
+    V = V if form == "strength" else V * min(1.0, 0.6 * SIZE / NORMS[name].value(V))
+    D = rng.standard_normal(shape)
+    errors = []
+    for h in (1e-3, 1e-4):
+        barrier, *_ = centred(name, form, V, mu)
+        barrier.advance(h * D, 1.0)
+        moved = dense(barrier.linearize(mu)[0], shape)
+        there = dense(centred(name, form, V + h * D, mu)[1], shape)
+        errors.append(np.abs(moved - there).max() / np.abs(there).max())
+    assert errors[1] <= errors[0] / 30 + 1e-9
+
+
+# Weights that count as zero
+
+
+@every_norm
+@every_form
+def test_rounded_keeps_what_presses_on_its_bound(name, form):
+    mu = 1e-8
+    V = np.array([[0.4, -0.3], [0.0, 0.0], [1e-9, -1e-9], [0.2, 1e-9]])
+    if form == "radius":
+        # So close to the edge that the price is about 1.
+        V *= (SIZE - 20 * mu) / NORMS[name].value(V)
+    barrier = make_barrier(make_regularizer(name, **sizes(form)), V, mu, np.ones(V.shape))
+    barrier.linearize(mu)
+    expected = np.array(barrier.V)
+    expected[1:3] = 0.0
+    if name == "l1":
+        expected[3, 1] = 0.0
+    np.testing.assert_array_equal(barrier.rounded(), expected)
+
+
+@every_norm
+@every_form
+def test_rounded_of_zero_weights_is_zero(name, form):
+    barrier, *_ = state(name, form, np.zeros((3, 2)), 0.1)
+    np.testing.assert_array_equal(barrier.rounded(), np.zeros((3, 2)))
+
+
+# Starts
+
+
+@every_norm
+@varied
+@given(seed=seeds, mu=st.sampled_from([1e-9, 1e-3, 10.0]), share=st.sampled_from([0.0, 0.5, 1.0]))
+def test_a_start_in_the_ball_is_moved_strictly_inside(name, seed, mu, share):
+    """Also one on its boundary; along its own ray."""
+    rng = np.random.default_rng(seed)
+    V, gradient = rng.standard_normal((4, 3)), rng.standard_normal((4, 3))
+    V *= share * SIZE / NORMS[name].value(V)
+    barrier = make_barrier(make_regularizer(name, **sizes("radius")), V, mu, gradient)
+    assert NORMS[name].value(barrier.V) < SIZE
+    np.testing.assert_allclose(barrier.V * np.abs(V).sum(), V * np.abs(barrier.V).sum(), rtol=1e-13)
+    barrier.linearize(mu)
+    assert math.isfinite(barrier.value(barrier.V))
+
+
+@every_norm
+@every_form
+def test_the_start_is_not_overwritten(name, form):
+    V = np.full((3, 2), 0.1)
+    V.setflags(write=False)
+    barrier, *_ = state(name, form, V, 0.1)
+    barrier.advance(np.ones((3, 2)), 0.01)
+    assert not np.shares_memory(barrier.V, V)
+
+
+# The squared norm
+
+
+@varied
+@given(seed=seeds)
+def test_the_squared_norm_is_its_own_barrier(seed):
+    rng = np.random.default_rng(seed)
+    V, D = rng.standard_normal((3, 2)), rng.standard_normal((3, 2))
+    barrier = make_barrier(make_regularizer("squared-l2", SIZE, None), V, 0.1, np.zeros((3, 2)))
+    quadratic, gradient = barrier.linearize(0.1)
+    assert barrier.degree == barrier.complementarity == 0
+    np.testing.assert_allclose(barrier.value(D), 0.5 * SIZE * sum(float(d) ** 2 for d in D.ravel()), rtol=1e-14)
+    np.testing.assert_array_equal(gradient, SIZE * V)
+    np.testing.assert_array_equal(dense(quadratic, (3, 2)), SIZE * np.eye(6))
+    np.testing.assert_array_equal(quadratic.product(D), SIZE * D)
+    np.testing.assert_array_equal(barrier.rounded(), V)
+    assert barrier.advance(D, 0.25) == 0.25
+    np.testing.assert_array_equal(barrier.V, V + 0.25 * D)

@@ -1,0 +1,253 @@
+"""The kernels of any degree against sums over all combinations of features, in exact fractions."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from mopn.compiled import kernels as compiled
+from mopn.compiled.sweeps import sweep
+from mopn.core.designs import make_design
+from mopn.core.factor_kernels import AllSubsets, Anova, Homogeneous, make_factor_kernel
+
+RTOL = 1e-12
+
+
+def fractions(values):
+    return [Fraction(float(value)) for value in values]
+
+
+def anova(rho, degree):
+    """A^m of the products rho_j = p_j x_j, by its definition."""
+    return sum((math.prod(group) for group in itertools.combinations(rho, degree)), Fraction(0))
+
+
+def value(kind, p, x, degree, theta):
+    p, x = fractions(p), fractions(x)
+    rho = [a * b for a, b in zip(p, x, strict=True)]
+    if kind == "anova":
+        return sum(Fraction(float(t)) * anova(rho, u) for u, t in enumerate(theta, start=1) if t)
+    if kind == "all-subsets":
+        return math.prod(1 + r for r in rho)
+    return sum(rho) ** degree
+
+
+def derivative(kind, p, x, degree, theta, j):
+    """The derivative with respect to p_j: all kernels but the last are affine in it."""
+    if kind == "homogeneous":
+        rho = sum(a * b for a, b in zip(fractions(p), fractions(x), strict=True))
+        return degree * rho ** (degree - 1) * Fraction(float(x[j]))
+    with_one, with_zero = np.array(p, dtype=float), np.array(p, dtype=float)
+    with_one[j], with_zero[j] = 1.0, 0.0
+    return value(kind, with_one, x, degree, theta) - value(kind, with_zero, x, degree, theta)
+
+
+def make(kind, degree, theta):
+    return make_factor_kernel(kind, degree, theta if kind == "anova" else None)
+
+
+KINDS = ["anova", "all-subsets", "homogeneous"]
+
+
+def samples(seed, n=5, d=7, k=11):
+    rng = np.random.default_rng(seed)
+    X, P = rng.standard_normal((n, d)), rng.standard_normal((k, d))
+    X[rng.random(X.shape) < 0.3] = 0.0
+    X[0] = 0.0
+    return X, P
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array, sparse.csc_array], ids=["dense", "csr", "csc"])
+@pytest.mark.parametrize("degree", [1, 2, 3, 5, 9])
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_and_gradients_are_those_of_the_definition(kind, degree, storage):
+    X, P = samples(degree)
+    theta = np.random.default_rng(1).standard_normal(degree)
+    kernel, design = make(kind, degree, theta), make_design(storage(X))
+    scale = np.array([[value(kind, abs(p), abs(x), degree, abs(theta)) for p in P] for x in X], dtype=float)
+    exact = np.array([[value(kind, p, x, degree, theta) for p in P] for x in X], dtype=float)
+    assert np.all(np.abs(kernel.features(design, P) - exact) <= RTOL * scale)
+
+    lams, slopes = np.random.default_rng(2).standard_normal(len(P)), np.random.default_rng(3).standard_normal(len(X))
+    np.testing.assert_allclose(kernel.outputs(design, P, lams), exact @ lams, atol=RTOL * (scale @ abs(lams)).max())
+    gradient, bound = np.zeros_like(P), np.zeros_like(P)
+    for (i, x), (s, p), j in itertools.product(enumerate(X), enumerate(P), range(X.shape[1])):
+        gradient[s, j] += slopes[i] * lams[s] * float(derivative(kind, p, x, degree, theta, j))
+        bound[s, j] += abs(slopes[i] * lams[s]) * float(derivative(kind, abs(p), abs(x), degree, abs(theta), j))
+    assert np.all(np.abs(kernel.gradient(design, P, lams, slopes) - gradient) <= RTOL * bound)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 10**6), degree=st.integers(1, 10), large=st.sampled_from([1.0, 1e4, 1e-4]), full=st.booleans()
+)
+def test_a_product_that_dominates_costs_no_digits(seed, degree, large, full):
+    """Errors are measured against the kernel of the moduli; the degree may exceed the number of features."""
+    X, P = samples(seed, n=2, d=6, k=2)
+    X[:, 0], P[:, 0] = 1.0, large
+    if full:
+        X[X == 0.0] = 0.5
+    kernel, design = make_factor_kernel("anova", degree), make_design(X)
+    theta = np.eye(degree)[-1]
+    features = kernel.features(design, P)
+    for (i, x), (s, p) in itertools.product(enumerate(X), enumerate(P)):
+        exact, scale = (value("anova", f(p), f(x), degree, theta) for f in (np.array, np.abs))
+        assert abs(Fraction(float(features[i, s])) - exact) <= Fraction(RTOL) * scale
+        gradient = kernel.gradient(make_design(x[None]), p[None], np.ones(1), np.ones(1))[0]
+        for j in range(X.shape[1]):
+            exact, scale = (derivative("anova", f(p), f(x), degree, theta, j) for f in (np.array, np.abs))
+            assert abs(Fraction(float(gradient[j])) - exact) <= Fraction(RTOL) * scale
+
+
+def test_the_all_subsets_gradient_needs_no_division():
+    X, P = np.array([[1.0, 2.0, 3.0]]), np.array([[-1.0, 0.5, -1.0]])
+    gradient = AllSubsets().gradient(make_design(X), P, np.ones(1), np.ones(1))
+    np.testing.assert_allclose(gradient, [[1.0 * 2.0 * -2.0, 2.0 * 0.0 * -2.0, 3.0 * 0.0 * 2.0]])
+
+
+def test_all_subsets_is_one_plus_the_anova_kernels_of_all_degrees():
+    X, P = samples(4)
+    design = make_design(X)
+    anovas = Anova(np.ones(X.shape[1])).features(design, P)
+    scale = AllSubsets().features(make_design(abs(X)), abs(P))
+    assert np.all(np.abs(AllSubsets().features(design, P) - 1.0 - anovas) <= RTOL * scale)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+def test_dummy_features_are_unrolled_into_theta(degree):
+    X, P = samples(5)
+    gamma = np.random.default_rng(6).standard_normal((len(P), degree - 1))
+    theta = compiled.theta_of_dummies(gamma)
+    assert theta.shape == (len(P), degree)
+    whole = make_factor_kernel("anova", degree).features(make_design(X, degree - 1), np.hstack([gamma, P]))
+    for s, (row, p) in enumerate(zip(theta, P, strict=True)):
+        constant = np.prod(gamma[s]) if degree - 1 >= degree else 0.0
+        parts = Anova(row).features(make_design(X), p[None])[:, 0] + constant
+        np.testing.assert_allclose(whole[:, s], parts, atol=1e-12)
+
+
+def test_a_dummy_feature_makes_the_homogeneous_kernel_polynomial():
+    X, P = samples(7)
+    gamma = np.linspace(-1, 1, len(P))
+    features = Homogeneous(3).features(make_design(X, 1), np.hstack([gamma[:, None], P]))
+    np.testing.assert_allclose(features, (gamma + X @ P.T) ** 3, rtol=1e-12, atol=1e-12)
+    theta = np.array([0.7, 3.0])
+    out = np.zeros((len(X), 2, compiled.WIDTH))
+    compiled.set_features(compiled.POLYNOMIAL, theta, make_design(X).row_lines, compiled.pack(P), out)
+    np.testing.assert_allclose(out.reshape(len(X), -1)[:, : len(P)], (0.7 + X @ P.T) ** 3, rtol=1e-12, atol=1e-12)
+    gradient = np.zeros_like(compiled.pack(P))
+    weights = compiled.pack(np.ones((len(P), 1)))[:, 0]
+    rows = make_design(X).row_lines
+    compiled.add_gradient(compiled.POLYNOMIAL, theta, rows, compiled.pack(P), weights, np.ones(len(X)), gradient)
+    np.testing.assert_allclose(
+        compiled.unpack(gradient, len(P)), 3 * ((0.7 + X @ P.T) ** 2).T @ X, rtol=1e-11, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 6])
+def test_power_sums_lead_to_the_same_kernel_and_derivatives(degree):
+    rng = np.random.default_rng(degree)
+    p, x = rng.uniform(0.5, 1.0, 8), rng.uniform(0.5, 1.0, 8)
+    D = compiled.power_sums(p, x, degree)
+    np.testing.assert_allclose(D, [((p * x) ** t).sum() for t in range(degree + 1)])
+    exact = [
+        float(anova([a * b for a, b in zip(fractions(p), fractions(x), strict=True)], t)) for t in range(degree + 1)
+    ]
+    np.testing.assert_allclose(compiled.anova_from_power_sums(D), exact, rtol=1e-10)
+    gradient = make_factor_kernel("anova", degree).gradient(make_design(x[None]), p[None], np.ones(1), np.ones(1))[0]
+    np.testing.assert_allclose(compiled.anova_gradient_from_power_sums(D, p, x), gradient, rtol=1e-9)
+    forward = [compiled.anova_derivative_from_power_sums(D, p[j], x[j])[degree] for j in range(8)]
+    np.testing.assert_allclose(forward, gradient, rtol=1e-9)
+
+
+def test_the_closed_forms_of_degree_two_and_three():
+    X, P = samples(8)
+    rho = X[:, None] * P
+    D = [(rho**t).sum(axis=2) for t in range(4)]
+    two, three = (D[1] ** 2 - D[2]) / 2, (D[1] ** 3 - 3 * D[2] * D[1] + 2 * D[3]) / 6
+    np.testing.assert_allclose(make_factor_kernel("anova", 2).features(make_design(X), P), two, atol=1e-12)
+    np.testing.assert_allclose(make_factor_kernel("anova", 3).features(make_design(X), P), three, atol=1e-12)
+
+
+def test_panels_are_unpacked_as_they_were_packed():
+    P = np.random.default_rng(9).standard_normal((11, 3))
+    panels = compiled.pack(P)
+    assert panels.shape == (2, 3, compiled.WIDTH)
+    np.testing.assert_array_equal(compiled.unpack(panels, 11), P)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("cubic", 2), "kernel must be one of"),
+        (("anova", 0), "degree must be an integer >= 1"),
+        (("anova", 2.0), "degree must be an integer >= 1"),
+        (("anova", 2, [1.0]), "theta must hold 2 finite numbers"),
+        (("anova", 2, [1.0, np.nan]), "theta must hold 2 finite numbers"),
+        (("all-subsets", 2, [1.0, 1.0]), "theta weighs the degrees"),
+    ],
+)
+def test_bad_kernels(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_factor_kernel(*arguments)
+
+
+@pytest.mark.parametrize("n", [1, 1023, 1025, 2500])
+@pytest.mark.parametrize("degree", [2, 3, 5, 12])
+def test_degrees_from_columns_and_from_rows(n, degree):
+    """Against the features of each degree; 1,024 rows are a block, and degree 12 has more coefficients than a tuple."""
+    rng = np.random.default_rng(n)
+    design, P = make_design(rng.uniform(-1, 1, (n, 14))), rng.standard_normal((3, 14))
+    theta = Anova(np.eye(degree)[-1]).coefficients
+    out = np.full((2, compiled.WIDTH, degree - 1, n), np.nan)
+    compiled.anova_degrees_of_columns(theta, design.column_lines, P, out[0])
+    compiled.anova_degrees(theta, design.row_lines, compiled.pack(P), 0, out[1], 0, n)
+    for t in range(1, degree):
+        exact = make_factor_kernel("anova", t).features(design, P)
+        scale = make_factor_kernel("anova", t).features(design.absolute, np.abs(P))
+        for found in out:
+            assert np.all(np.abs(found[:3, t - 1].T - exact) <= RTOL * scale)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([2, 3, 4, 6, 10]), st.sampled_from([1.0, 1e4, 1e-4, 0.0]))
+# By chance the sum over all features is small there, and that without one of them is not.
+@example(4947, 10, 1e-4)
+@example(3698, 10, 0.0)
+def test_the_derivatives_of_coordinate_descent_keep_their_digits(seed, degree, large):
+    """In O(m) from A^1, ..., A^{m-1}, or from the row where that cancels: against the derivative of the moduli."""
+    rng = np.random.default_rng(seed)
+    x, p = rng.uniform(-1, 1, 12), rng.uniform(-1, 1, 12)
+    x[0], p[0], x[5] = 1.0, large, 0.0
+    theta = tuple(np.eye(degree)[-1].tolist())
+    design = make_design(x[None])
+    columns, rows = design.column_lines, design.row_lines
+    degrees = np.zeros((compiled.WIDTH, degree - 1, 1))
+    compiled.anova_degrees(theta, rows, compiled.pack(p[None]), 0, degrees, 0, 1)
+    for j in range(len(x)):
+        state = np.concatenate([[1.0], degrees[0, :, 0]])[None]
+        # The slope of the loss is 1, and there is no penalty: what is returned is the derivative.
+        losses = (0, 1.0, np.zeros(1), np.zeros(1), None)
+        found = sweep(theta, None, columns, rows, *losses, state, p.copy(), 1.0, 0.0, j, j + 1)
+        exact, scale = (derivative("anova", f(p), f(x), degree, np.eye(degree)[-1], j) for f in (np.array, np.abs))
+        assert abs(Fraction(found) - abs(exact)) <= Fraction(RTOL) * scale
+
+
+def test_derivatives_that_rounding_took_whole_come_from_the_rows():
+    """All sums vanish, or are infinite for a sample of no weight: the rows decide all the same."""
+    design, p = make_design(np.ones((40, 3))), np.array([1.0, 1e-17, 1e-17])
+    losses = (0, 1.0, np.zeros(40), np.zeros(40), None)
+    # A^1 of a row is 1, as the others' 2e-17 are rounded away; the derivative by p_0 is just these.
+    rest = (np.ones((40, 2)), p, 1.0, 0.0, 0, 1)
+    found = sweep((0.0, 1.0), None, design.column_lines, design.row_lines, *losses, *rest)
+    assert found == pytest.approx(40 * 2e-17, rel=1e-14)
+    design, p = make_design(np.array([[1.0, 2.0], [1.0, 3.0]])), np.array([-1.0, 0.5])
+    losses = (0, 1.0, np.zeros(2), np.zeros(2), np.array([1.0, 0.0]))
+    # The factor 1 + p_0 x_0 is 0, and so is the kernel; the derivative of the first row's is 1 + p_1 x_1.
+    rest = (np.array([[1.0, 0.0], [0.0, 0.0]]), p, 1.0, 0.0, 0, 1)
+    assert sweep(None, None, design.column_lines, design.row_lines, *losses, *rest) == 2.0

@@ -1,0 +1,207 @@
+"""Second derivatives of losses against finite differences of gradients, and what must hold of any of them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mopn.core.datafit import DataFit
+from mopn.core.losses import LOSSES, Loss
+
+NAMES = sorted(name for name in LOSSES if LOSSES[name].has_hessian)
+N = 8
+
+every_loss = pytest.mark.parametrize("name", NAMES)
+every_size = pytest.mark.parametrize("m", [1, 2, 5])
+varied = settings(max_examples=15, deadline=None, derandomize=True)
+seeds = st.integers(0, 2**32 - 1)
+
+
+class NoHessian(Loss):
+    """A user's own loss, for first-order solvers."""
+
+    name, multiclass = "mine", False
+
+    def smoothness(self, m):
+        return 1.0
+
+    def value_gradient(self, y, O):  # noqa: E741
+        return np.zeros(len(O)), np.zeros_like(O)
+
+    def conjugate(self, y, G):
+        return np.zeros(len(G))
+
+
+def draw(name, rng, m, n=N):
+    """Targets, and outputs whose fractions keep them and their differences at least 0.1 off the hinges' kinks."""
+    out = rng.integers(-3, 4, size=(n, m)) + 0.1 * np.arange(1, m + 1)
+    return targets(name, rng, n, m), out
+
+
+def targets(name, rng, n, m):
+    if LOSSES[name].multiclass:
+        return rng.integers(m, size=n)
+    return rng.standard_normal((n, m)) if name == "squared" else rng.choice([-1.0, 1.0], size=(n, m))
+
+
+def by_differences(gradient, out, Z, h=1e-3):
+    """Derivative of the gradient along Z: order 4, central."""
+    first = gradient(out + h * Z) - gradient(out - h * Z)
+    second = gradient(out + 2 * h * Z) - gradient(out - 2 * h * Z)
+    return (8 * first - second) / (12 * h)
+
+
+def dense(hessian, n, m):
+    """The matrices (n, m, m), row by row, from products with unit directions."""
+    return np.stack([hessian.product(np.tile(e, (n, 1))) for e in np.eye(m)], axis=2)
+
+
+def test_every_loss_has_a_hessian():
+    assert sorted(LOSSES) == NAMES
+
+
+@every_loss
+@every_size
+@varied
+@given(seed=seeds)
+def test_product_equals_finite_differences(name, m, seed):
+    loss, rng = LOSSES[name], np.random.default_rng(seed)
+    y, out = draw(name, rng, m)
+    Z = rng.uniform(-1, 1, out.shape)
+    numeric = by_differences(lambda o: loss.value_gradient(y, o)[1], out, Z)
+    product = loss.hessian(y, out).product(Z)
+    assert product.shape == out.shape
+    # Rounding of gradients divided by h; the next derivative of a logistic loss times h^4 is smaller.
+    np.testing.assert_allclose(product, numeric, rtol=0, atol=2e-11 * (1 + np.abs(numeric).max()))
+
+
+@every_loss
+@every_size
+@varied
+@given(seed=seeds)
+def test_diagonal_equals_products_with_unit_directions(name, m, seed):
+    y, out = draw(name, np.random.default_rng(seed), m)
+    hessian = LOSSES[name].hessian(y, out)
+    diagonal = np.einsum("icc->ic", dense(hessian, N, m))
+    np.testing.assert_allclose(hessian.diagonal, diagonal, rtol=1e-14, atol=1e-15)
+
+
+@every_loss
+@every_size
+@varied
+@given(seed=seeds)
+def test_symmetric_positive_semidefinite_and_within_the_smoothness(name, m, seed):
+    loss, rng = LOSSES[name], np.random.default_rng(seed)
+    out = rng.choice([0.1, 1.0, 10.0]) * rng.standard_normal((N, m))
+    matrices = dense(loss.hessian(targets(name, rng, N, m), out), N, m)
+    size = 1e-15 * m * loss.smoothness(m)
+    np.testing.assert_allclose(matrices, matrices.transpose(0, 2, 1), rtol=0, atol=size)
+    eigenvalues = np.linalg.eigvalsh(matrices)
+    assert eigenvalues.min() >= -size
+    assert eigenvalues.max() <= loss.smoothness(m) + size
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if LOSSES[name].multiclass])
+@every_size
+@varied
+@given(seed=seeds)
+def test_a_common_shift_of_the_outputs_costs_no_curvature(name, m, seed):
+    """Multi-class losses depend on differences of outputs alone; with a single class there are none."""
+    rng = np.random.default_rng(seed)
+    y, out = draw(name, rng, m)
+    hessian = LOSSES[name].hessian(y, out)
+    np.testing.assert_allclose(hessian.product(np.ones((N, m))), 0.0, rtol=0, atol=1e-15 * m)
+    np.testing.assert_allclose(hessian.product(rng.standard_normal((N, m))).sum(axis=1), 0.0, rtol=0, atol=1e-14 * m)
+
+
+@every_loss
+@every_size
+@pytest.mark.parametrize("size", [40.0, 700.0, 1e4])
+def test_extreme_margins(name, m, size):
+    """No overflow, and no curvature but that of margins near zero: those of the squared hinge and the squared loss."""
+    loss = LOSSES[name]
+    out = size * np.repeat(np.vstack([np.eye(m), -np.eye(m)]), m, axis=0)
+    y = np.tile(np.arange(m), 2 * m)
+    if not loss.multiclass:
+        y = np.where(np.eye(m)[y] > 0, 1.0, -1.0)
+    matrices = dense(loss.hessian(y, out), len(out), m)
+    assert np.isfinite(matrices).all()
+    if name in ("logistic", "smoothed-hinge"):
+        # Of the odds exp(z) that are not tied: exp(-40) at most (times e for the cost).
+        tied = [np.sum(np.isclose(row, row.max())) > 1 for row in out]
+        np.testing.assert_allclose(matrices[np.logical_not(tied)], 0.0, rtol=0, atol=np.exp(1.0 - 40.0) * m)
+    if name == "binary-logistic":
+        expected = np.where(out == 0, 0.25, 0.0)
+        np.testing.assert_allclose(np.einsum("icc->ic", matrices), expected, rtol=0, atol=np.exp(-40.0))
+
+
+@every_loss
+@every_size
+def test_memory_order_does_not_matter(name, m):
+    rng = np.random.default_rng(m)
+    y, out = draw(name, rng, m)
+    Z = rng.standard_normal(out.shape)
+    expected = LOSSES[name].hessian(y, out)
+    for o in (out, np.asfortranarray(out)):
+        hessian = LOSSES[name].hessian(y, o)
+        np.testing.assert_allclose(hessian.diagonal, expected.diagonal, rtol=1e-15 * m, atol=0)
+        for direction in (Z, np.asfortranarray(Z)):
+            np.testing.assert_allclose(hessian.product(direction), expected.product(Z), rtol=0, atol=1e-15 * m)
+
+
+@every_loss
+@pytest.mark.parametrize("weighted", [False, True])
+def test_inputs_are_not_overwritten(name, weighted):
+    """Read-only inputs would raise on a write; a second product must equal the first."""
+    rng = np.random.default_rng(0)
+    y, out = draw(name, rng, 3)
+    y = np.arange(N) % 3 if LOSSES[name].multiclass else y
+    Z, weights = rng.standard_normal(out.shape), rng.uniform(size=N)
+    for array in (y, out, Z, weights):
+        array.setflags(write=False)
+    hessian = DataFit(name, y, N, weights if weighted else None).hessian(out)
+    diagonal, product = np.array(hessian.diagonal), hessian.product(Z)
+    assert not any(np.shares_memory(product, array) for array in (out, Z))
+    np.testing.assert_array_equal(hessian.product(Z), product)
+    np.testing.assert_array_equal(hessian.diagonal, diagonal)
+
+
+@every_loss
+@varied
+@given(seed=seeds)
+def test_a_weight_is_a_repetition(name, seed):
+    rng = np.random.default_rng(seed)
+    y, out = draw(name, rng, 3)
+    counts = np.r_[1, 1, 1, rng.integers(0, 4, N - 3)]
+    if LOSSES[name].multiclass:
+        y[:3] = 0, 1, 2
+    Z = rng.standard_normal(out.shape)
+    weighted = DataFit(name, y, N, counts).hessian(out)
+    again = np.repeat(np.arange(N), counts)
+    repeated = DataFit(name, y[again], len(again)).hessian(out[again])
+    for ours, theirs in ((weighted.product(Z), repeated.product(Z[again])), (weighted.diagonal, repeated.diagonal)):
+        summed = np.zeros(out.shape)
+        np.add.at(summed, again, theirs)
+        np.testing.assert_allclose(ours, summed, rtol=1e-14, atol=1e-14)
+
+
+@every_loss
+@varied
+@given(seed=seeds)
+def test_data_fit_with_weights_and_offset_equals_finite_differences(name, seed):
+    rng = np.random.default_rng(seed)
+    y, out = draw(name, rng, 3)
+    if LOSSES[name].multiclass:
+        y[:3] = 0, 1, 2
+    offset = rng.integers(-2, 3, size=out.shape)
+    fit = DataFit(name, y, N, rng.uniform(0, 3, N), offset)
+    Z = rng.uniform(-1, 1, out.shape)
+    numeric = by_differences(lambda o: fit.value_gradient(o)[1], out, Z)
+    np.testing.assert_allclose(fit.hessian(out).product(Z), numeric, rtol=0, atol=2e-11 * (1 + np.abs(numeric).max()))
+
+
+def test_a_loss_without_hessian_names_itself():
+    loss = NoHessian()
+    assert not loss.has_hessian
+    with pytest.raises(NotImplementedError, match="the loss 'mine' has no hessian; use a first-order solver"):
+        DataFit(loss, np.zeros(4), 4).hessian(np.zeros((4, 1)))

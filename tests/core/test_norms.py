@@ -1,0 +1,526 @@
+"""Norms and regularisers against extreme points, Moreau's identity, bisection and convex duality."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mopn.core.norms import NORMS, Norm, get_norm
+from mopn.core.regularizers import Ball, Penalty, SquaredL2, make_regularizer
+
+NAMES = sorted(NORMS)
+SHAPES = [(1, 1), (4, 1), (1, 3), (3, 2), (5, 4)]
+
+every_norm = pytest.mark.parametrize("name", NAMES)
+every_shape = pytest.mark.parametrize("shape", SHAPES)
+varied = settings(max_examples=20, deadline=None, derandomize=True)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def draw(rng, shape):
+    """A matrix with one of: ties, zero rows, only zeros, huge or tiny entries, entries of very different sizes."""
+    V = rng.standard_normal(shape)
+    kind = rng.integers(7)
+    if kind == 1:
+        V = np.round(2 * V) / 2
+    elif kind == 2:
+        V[rng.integers(shape[0])] = 0.0
+    elif kind == 3:
+        V[:] = 0.0
+    elif kind == 4:
+        V *= rng.choice([1e-9, 1e9])
+    elif kind == 5:
+        V *= 10.0 ** rng.integers(-4, 5, size=shape)
+    elif kind == 6:
+        V = rng.choice([-1.0, 1.0], size=shape) * abs(V[0, 0])
+    return V
+
+
+def reference_norm(name, V):
+    """Sum over the rows of the largest entry, the length, or the sum of the entries, in plain Python."""
+    rows = [[abs(float(v)) for v in row] for row in V]
+    per_row = {"l1": sum, "l1/l2": lambda row: math.hypot(*row), "l1/linf": max}[name]
+    return sum(per_row(row) for row in rows)
+
+
+def reference_dual(name, G):
+    """Largest row, in the norm dual to that of a row."""
+    rows = [[abs(float(g)) for g in row] for row in G]
+    per_row = {"l1": max, "l1/l2": lambda row: math.hypot(*row), "l1/linf": sum}[name]
+    return max((per_row(row) for row in rows), default=0.0)
+
+
+def project_on_dual_ball(name, V, radius):
+    """Nearest point with every row's dual norm at most the radius; the l1 ball of a row by bisection."""
+    if name == "l1":
+        return np.clip(V, -radius, radius)
+    P = np.array(V)
+    for row in P:
+        if reference_dual(name, row[None]) <= radius:
+            continue
+        if name == "l1/l2":
+            row *= radius / math.hypot(*row)
+        else:
+            a = np.abs(row)
+            level = bisect(lambda u, a=a: np.maximum(a - u, 0.0).sum() - radius, a.max())
+            row[:] = np.sign(row) * np.maximum(a - level, 0.0)
+    return P
+
+
+def bisect(decreasing, upper):
+    """Root of a decreasing function on [0, upper], to the last bit."""
+    low, high = 0.0, float(upper)
+    for _ in range(1100):
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if decreasing(middle) > 0 else (low, middle)
+    return high
+
+
+def reference_prox(name, V, step):
+    """Moreau: the prox of step * norm leaves what the projection onto the dual ball takes away."""
+    return V - project_on_dual_ball(name, V, step)
+
+
+def extreme_points(name, k, m):
+    """Extreme points (N, k, m) of the unit ball; for l1/l2, which has infinitely many, a fine grid, up to m = 2."""
+    if name == "l1":
+        rows = np.vstack([np.eye(m), -np.eye(m)])
+    elif name == "l1/linf" or m == 1:
+        rows = np.array(list(itertools.product((1.0, -1.0), repeat=m)))
+    else:
+        angles = np.linspace(0.0, 2 * np.pi, 4001)
+        rows = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    return np.einsum("rk,pm->rpkm", np.eye(k), rows).reshape(-1, k, m)
+
+
+def largest_product(points, G):
+    return float(np.einsum("pkm,km->p", points, G).max())
+
+
+# Norms and dual norms
+
+
+@every_norm
+@every_shape
+@varied
+@given(seed=seeds)
+def test_value_and_dual_equal_plain_loops(name, shape, seed):
+    V = draw(np.random.default_rng(seed), shape)
+    np.testing.assert_allclose(NORMS[name].value(V), reference_norm(name, V), rtol=1e-14)
+    np.testing.assert_allclose(NORMS[name].dual(V), reference_dual(name, V), rtol=1e-14)
+
+
+@every_norm
+@pytest.mark.parametrize("shape", [(1, 1), (3, 1), (1, 2), (3, 2)])
+@varied
+@given(seed=seeds)
+def test_dual_norm_is_the_maximum_over_extreme_points(name, shape, seed):
+    G = draw(np.random.default_rng(seed), shape)
+    points = extreme_points(name, *shape)
+    # The grid on the circle misses the maximum by 1 - cos(pi / 4000) at most.
+    rtol = 4e-7 if name == "l1/l2" else 1e-14
+    np.testing.assert_allclose(NORMS[name].dual(G), largest_product(points, G), rtol=rtol)
+    np.testing.assert_allclose([NORMS[name].value(point) for point in points[::50]], 1.0, rtol=1e-15)
+
+
+@every_norm
+@every_shape
+@varied
+@given(seed=seeds)
+def test_hoelder_inequality(name, shape, seed):
+    """<U, G> <= norm(U) dual(G), and some U attains it: the dual norm of the gradient of dual(G)."""
+    rng, norm = np.random.default_rng(seed), NORMS[name]
+    U, G = draw(rng, shape), draw(rng, shape)
+    assert np.vdot(U, G) <= norm.value(U) * norm.dual(G) * (1 + 1e-13)
+    best = np.zeros(shape)
+    if name == "l1":
+        where = np.unravel_index(np.argmax(np.abs(G)), shape)
+        best[where] = np.sign(G[where])
+    else:
+        lengths = np.linalg.norm(G, {"l1/l2": 2, "l1/linf": 1}[name], axis=1)
+        r = np.argmax(lengths)
+        best[r] = np.sign(G[r]) if name == "l1/linf" else G[r] / max(lengths[r], 1e-300)
+    np.testing.assert_allclose(np.vdot(best, G), norm.dual(G), rtol=1e-14)
+    assert norm.value(best) <= 1 + 1e-14
+
+
+@every_norm
+def test_no_rows(name):
+    norm, none = NORMS[name], np.zeros((0, 3))
+    assert norm.value(none) == 0.0
+    assert norm.dual(none) == 0.0
+    assert norm.prox(none, 1.0).shape == (0, 3)
+    assert norm.project(none, 0.5).shape == (0, 3)
+    assert norm.project(none, 0.0).shape == (0, 3)
+    assert norm.shrinkage(none, 0.5) == (0.0, 0.0)
+
+
+@every_shape
+@varied
+@given(seed=seeds)
+def test_norms_are_ordered(shape, seed):
+    """Row by row l_inf <= l_2 <= l_1, and the other way round for the duals."""
+    V = draw(np.random.default_rng(seed), shape)
+    values = [NORMS[name].value(V) for name in ("l1/linf", "l1/l2", "l1")]
+    duals = [NORMS[name].dual(V) for name in ("l1", "l1/l2", "l1/linf")]
+    assert (np.diff(values) >= -1e-14 * values[-1]).all()
+    assert (np.diff(duals) >= -1e-14 * duals[-1]).all()
+    if shape[1] == 1:
+        np.testing.assert_allclose(values, values[0], rtol=1e-15)
+        np.testing.assert_allclose(duals, duals[0], rtol=1e-15)
+
+
+# Prox
+
+
+@every_norm
+@every_shape
+@varied
+@given(seed=seeds, step=st.sampled_from([0.0, 1e-3, 0.5, 1.0, 2.0, 100.0]))
+def test_prox_equals_moreau(name, shape, seed, step):
+    V = draw(np.random.default_rng(seed), shape)
+    step *= 1.0 + np.abs(V).max() if step != 1.0 else np.abs(V).max()
+    P = NORMS[name].prox(V, step)
+    np.testing.assert_allclose(P, reference_prox(name, V, step), rtol=0, atol=4e-15 * (np.abs(V).max() + step))
+
+
+@every_norm
+@every_shape
+@varied
+@given(seed=seeds, step=st.floats(0.0, 3.0))
+def test_prox_satisfies_the_three_point_inequality(name, shape, seed, step):
+    """The prox objective grows from its minimiser p at least as ||u - p||^2 / 2, at every u."""
+    rng, norm = np.random.default_rng(seed), NORMS[name]
+    V = rng.standard_normal(shape)
+    P = norm.prox(V, step)
+
+    def objective(U):
+        return 0.5 * np.sum((U - V) ** 2) + step * reference_norm(name, U)
+
+    near = [P + scale * rng.standard_normal(shape) for scale in (1e-4, 0.1, 1.0)]
+    sparse = [P * rng.integers(2, size=shape), P * rng.integers(2, size=(shape[0], 1)), np.zeros(shape), V]
+    for U in near + sparse:
+        assert objective(U) >= objective(P) + 0.5 * np.sum((U - P) ** 2) - 1e-13 * (1 + objective(V))
+
+
+@every_norm
+@every_shape
+def test_prox_of_ties_zeros_and_large_steps(name, shape):
+    norm = NORMS[name]
+    np.testing.assert_array_equal(norm.prox(np.zeros(shape), 0.7), 0.0)
+    ties = np.ones(shape) * np.where(np.arange(shape[1]) % 2, -2.0, 2.0)
+    # By symmetry all entries of a row stay tied; the step takes off 1, 1 / sqrt(m) or 1 / m of it from each.
+    share = {"l1": 1.0, "l1/l2": 1.0 / math.sqrt(shape[1]), "l1/linf": 1.0 / shape[1]}[name]
+    np.testing.assert_allclose(norm.prox(ties, 0.5), np.sign(ties) * (2.0 - 0.5 * share), rtol=1e-15)
+    np.testing.assert_array_equal(norm.prox(ties, norm.dual(ties)), 0.0)
+    np.testing.assert_array_equal(norm.prox(ties, 1e300), 0.0)
+
+
+@every_norm
+@every_shape
+@varied
+@given(seed=seeds)
+def test_prox_with_step_zero_changes_nothing(name, shape, seed):
+    V = draw(np.random.default_rng(seed), shape)
+    np.testing.assert_allclose(NORMS[name].prox(V, 0.0), V, rtol=1e-15)
+
+
+# Shrinkage
+
+
+@every_norm
+@every_shape
+@varied
+@given(seed=seeds, step=st.floats(0.0, 4.0))
+def test_shrinkage_is_the_norm_of_the_prox_and_a_subgradient(name, shape, seed, step):
+    """Convex in the step, so the slope must support the curve at every step, at the kinks too."""
+    rng = np.random.default_rng(seed)
+    V = draw(rng, shape)
+    value, slope = NORMS[name].shrinkage(V, step)
+    size = 1e-13 * (reference_norm("l1", V) + step)
+    np.testing.assert_allclose(value, reference_norm(name, reference_prox(name, V, step)), rtol=0, atol=size)
+    if value > 0:
+        assert slope > 0
+    for other in (0.0, 0.5 * step, 0.9 * step, 1.1 * step + 1e-3, 2 * step + 1):
+        there = reference_norm(name, reference_prox(name, V, other))
+        assert there >= value - slope * (other - step) - size * (1 + slope * (other + step))
+
+
+@every_norm
+@every_shape
+@varied
+@given(seed=seeds, step=st.integers(0, 12))
+def test_slope_of_shrinkage_equals_finite_differences(name, shape, seed, step):
+    """With integer entries (integer lengths for l1/l2) all kinks lie at integer steps: between them it is linear."""
+    rng = np.random.default_rng(seed)
+    V = rng.integers(-4, 5, size=shape).astype(float)
+    if name == "l1/l2":
+        V = rng.integers(0, 5, size=(shape[0], 1)) * V / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1.0)
+    at = step + 0.5
+    _, slope = NORMS[name].shrinkage(V, at)
+    left, right = (reference_norm(name, reference_prox(name, V, t)) for t in (at - 0.25, at + 0.25))
+    np.testing.assert_allclose(slope, (left - right) / 0.5, rtol=0, atol=1e-12)
+
+
+# Projection
+
+
+def reference_projection(name, V, radius):
+    """Bisection on the step at which the norm of the reference prox equals the radius."""
+    if reference_norm(name, V) <= radius:
+        return np.array(V)
+    step = bisect(lambda t: reference_norm(name, reference_prox(name, V, t)) - radius, reference_dual(name, V))
+    return reference_prox(name, V, step)
+
+
+@every_norm
+@every_shape
+@varied
+@given(seed=seeds, share=st.sampled_from([0.0, 1e-9, 0.1, 0.5, 0.99, 1.0, 1.5]))
+def test_projection_equals_bisection(name, shape, seed, share):
+    V = draw(np.random.default_rng(seed), shape)
+    radius = share * reference_norm(name, V)
+    P = NORMS[name].project(V, radius)
+    expected = reference_projection(name, V, radius)
+    np.testing.assert_allclose(P, expected, rtol=0, atol=2e-14 * np.abs(V).max())
+
+
+@every_norm
+@pytest.mark.parametrize("share", [1e-3, 0.3, 0.9, 0.999])
+def test_projection_of_many_rows_equals_bisection(name, share):
+    """With many kinks close together the last steps of the search are short; stopping early would show."""
+    V = np.random.default_rng(0).standard_normal((200, 3))
+    radius = share * reference_norm(name, V)
+    P = NORMS[name].project(V, radius)
+    np.testing.assert_allclose(P, reference_projection(name, V, radius), rtol=0, atol=2e-14)
+
+
+@every_norm
+@every_shape
+@varied
+@given(seed=seeds, share=st.sampled_from([0.0, 1e-9, 0.1, 0.5, 0.99]))
+def test_projection_lies_in_the_ball_and_is_idempotent(name, shape, seed, share):
+    V = draw(np.random.default_rng(seed), shape)
+    radius = share * reference_norm(name, V)
+    P = NORMS[name].project(V, radius)
+    assert reference_norm(name, P) <= radius * (1 + 1e-15 * V.size)
+    np.testing.assert_allclose(NORMS[name].project(P, radius), P, rtol=1e-14, atol=0)
+
+
+@every_norm
+@every_shape
+@varied
+@given(seed=seeds, share=st.floats(0.0, 1.2))
+def test_projection_satisfies_the_variational_inequality(name, shape, seed, share):
+    """<v - p, u - p> <= 0 for all u of the ball: the largest <v - p, u> is radius * dual(v - p)."""
+    rng = np.random.default_rng(seed)
+    V = draw(rng, shape)
+    radius = share * reference_norm(name, V)
+    P = NORMS[name].project(V, radius)
+    size = 1e-13 * np.abs(V).max() * reference_norm("l1", V)
+    assert radius * reference_dual(name, V - P) - np.vdot(V - P, P) <= size
+    U = rng.standard_normal(shape)
+    U *= radius / reference_norm(name, U)
+    assert np.vdot(V - P, U - P) <= size
+
+
+@every_norm
+@every_shape
+def test_projection_leaves_the_inside_unchanged(name, shape):
+    """To the last bit, on the boundary too."""
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        V = draw(rng, shape)
+        for factor in (1.0, 1.1, 10.0):
+            np.testing.assert_array_equal(NORMS[name].project(V, factor * NORMS[name].value(V)), V)
+
+
+@every_norm
+@every_shape
+def test_projection_on_radius_zero_is_zero(name, shape):
+    V = np.random.default_rng(0).standard_normal(shape)
+    np.testing.assert_array_equal(NORMS[name].project(V, 0.0), 0.0)
+
+
+@every_norm
+def test_norms_do_not_overwrite_or_alias(name):
+    """A result that shared memory with its input would let a solver change the caller's point."""
+    V = np.random.default_rng(0).standard_normal((4, 3))
+    V.setflags(write=False)
+    norm = NORMS[name]
+    norm.value(V), norm.dual(V), norm.shrinkage(V, 0.5)
+    for P in (norm.prox(V, 0.0), norm.prox(V, 0.5), norm.project(V, 1.0), norm.project(V, 1e3)):
+        assert not np.shares_memory(P, V)
+        assert P.flags.writeable
+
+
+@every_norm
+def test_get_norm_takes_names_and_objects(name):
+    norm = get_norm(name)
+    assert norm.name == name
+    assert get_norm(norm) is norm
+    assert repr(norm) == f"{type(norm).__name__}()"
+
+
+@pytest.mark.parametrize("wrong", ["l2", "", None, 1])
+def test_get_norm_names_the_choices(wrong):
+    with pytest.raises(ValueError, match="norm must be one of 'l1', 'l1/l2', 'l1/linf', got") as error:
+        get_norm(wrong)
+    assert repr(wrong) in str(error.value)
+
+
+# Regularisers
+
+SIZES = [0.0, 0.3, 2.0]
+REGULARIZERS = (
+    [(name, {"strength": size}) for name in NAMES for size in SIZES]
+    + [(name, {"radius": size}) for name in NAMES for size in SIZES]
+    + [("squared-l2", {"strength": size}) for size in SIZES]
+)
+every_regularizer = pytest.mark.parametrize(
+    ("name", "size"),
+    REGULARIZERS,
+    ids=lambda value: value if isinstance(value, str) else "-".join(map(str, *value.items())),
+)
+
+
+def make(name, size):
+    return make_regularizer(name, size.get("strength"), size.get("radius"))
+
+
+@every_regularizer
+def test_make_regularizer(name, size):
+    regularizer = make(name, size)
+    kind = SquaredL2 if name == "squared-l2" else Penalty if "strength" in size else Ball
+    assert type(regularizer) is kind
+    ((attribute, number),) = size.items()
+    assert getattr(regularizer, attribute) == number
+    # A ball always restrains the weights, a penalty of strength 0 never does.
+    assert regularizer.active == ("radius" in size or number > 0)
+    if kind is not SquaredL2:
+        assert regularizer.norm is NORMS[name]
+        assert make(NORMS[name], size) == regularizer
+
+
+@every_regularizer
+@varied
+@given(seed=seeds)
+def test_regularizer_prox_minimises(name, size, seed):
+    """The prox is feasible, and its objective at most that of any other feasible point, by the growth of a prox."""
+    rng = np.random.default_rng(seed)
+    V, step = rng.standard_normal((4, 3)), 0.7
+    regularizer = make(name, size)
+    P = regularizer.prox(V, step)
+
+    def objective(U):
+        return 0.5 * np.sum((U - V) ** 2) + step * regularizer.value(U)
+
+    radius = size.get("radius", np.inf)
+    reference = "l1" if name == "squared-l2" else name
+    assert reference_norm(reference, P) <= radius * (1 + 1e-14)
+    for scale in (1e-3, 0.1, 1.0):
+        U = P + scale * rng.standard_normal(V.shape)
+        if radius < np.inf:
+            U *= min(1.0, radius / reference_norm(reference, U))
+        assert objective(U) >= objective(P) + 0.5 * np.sum((U - P) ** 2) - 1e-13
+
+
+@every_regularizer
+@varied
+@given(seed=seeds)
+def test_regularizer_value(name, size, seed):
+    V = np.random.default_rng(seed).standard_normal((4, 3))
+    if "radius" in size:
+        expected = 0.0
+    elif name == "squared-l2":
+        expected = 0.5 * size["strength"] * sum(float(v) ** 2 for v in V.ravel())
+    else:
+        expected = size["strength"] * reference_norm(name, V)
+    np.testing.assert_allclose(make(name, size).value(V), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("size", [0.3, 2.0])
+@varied
+@given(seed=seeds)
+def test_conjugate_of_a_ball_is_the_supremum(name, size, seed):
+    """sup <V, G> over the ball, over its extreme points."""
+    G = draw(np.random.default_rng(seed), (3, 2))
+    ball = make(name, {"radius": size})
+    supremum = size * largest_product(extreme_points(name, 3, 2), G)
+    np.testing.assert_allclose(ball.conjugate(ball.dual(G)), supremum, rtol=4e-7 if name == "l1/l2" else 1e-14)
+    assert ball.max_scale(ball.dual(G)) == np.inf
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("size", [0.3, 2.0])
+@varied
+@given(seed=seeds)
+def test_conjugate_of_a_penalty_is_the_supremum(name, size, seed):
+    """sup <V, G> - strength * norm(V): 0 up to a dual norm of the strength, and without limit beyond."""
+    rng = np.random.default_rng(seed)
+    penalty, G = make(name, {"strength": size}), rng.standard_normal((3, 2))
+    G *= size / reference_dual(name, G)
+    points = extreme_points(name, 3, 2)
+    for scale, finite in ((0.5, True), (1 - 1e-12, True), (1 + 1e-6, False), (2.0, False)):
+        conjugate = penalty.conjugate(penalty.dual(scale * G))
+        assert conjugate == (0.0 if finite else np.inf)
+        # At 1e9 times an extreme point, of norm 1e9.
+        assert (1e9 * (largest_product(points, scale * G) - size) < 1e-3) == finite
+    s = penalty.max_scale(penalty.dual(0.7 * G))
+    np.testing.assert_allclose(s, 1 / 0.7, rtol=1e-14)
+    assert penalty.conjugate(s * penalty.dual(0.7 * G)) == 0.0
+
+
+@pytest.mark.parametrize("size", [0.3, 2.0])
+@varied
+@given(seed=seeds)
+def test_conjugate_of_the_squared_norm_is_the_supremum(size, seed):
+    rng = np.random.default_rng(seed)
+    regularizer, G = make("squared-l2", {"strength": size}), rng.standard_normal((3, 2))
+    conjugate = regularizer.conjugate(regularizer.dual(G))
+    best = G / size
+    np.testing.assert_allclose(conjugate, np.vdot(best, G) - regularizer.value(best), rtol=1e-14)
+    for V in (rng.standard_normal((3, 2)), best + 1e-3 * rng.standard_normal((3, 2)), 0 * G):
+        assert np.vdot(V, G) - regularizer.value(V) <= conjugate * (1 + 1e-14)
+    assert regularizer.max_scale(regularizer.dual(G)) == np.inf
+
+
+@pytest.mark.parametrize("name", NAMES)
+@varied
+@given(strength=st.floats(1e-12, 1e12), dual=st.floats(1e-12, 1e12))
+def test_rounding_of_max_scale_does_not_make_a_proof_infinite(name, strength, dual):
+    penalty = make(name, {"strength": strength})
+    s = penalty.max_scale(dual)
+    assert penalty.conjugate(s * dual) == 0.0
+    assert penalty.conjugate(s * (1 + 1e-12) * dual) == np.inf
+    assert penalty.max_scale(0.0) == np.inf
+
+
+@pytest.mark.parametrize(
+    "wrong", [-1.0, -1e-300, math.nan, math.inf, -math.inf, True, False, "1", 1j, 1 + 0j, np.True_, [1.0], np.ones(2)]
+)
+@pytest.mark.parametrize("argument", ["strength", "radius"])
+def test_make_regularizer_refuses_sizes(argument, wrong):
+    with pytest.raises(ValueError, match=f"{argument} must be a finite number >= 0, got"):
+        make("l1", {argument: wrong})
+
+
+@pytest.mark.parametrize("size", [(None, None), (1.0, 1.0), (0.0, 0.0)])
+def test_make_regularizer_wants_one_size(size):
+    with pytest.raises(ValueError, match=r"give either strength .* or radius .*, and only one of them") as error:
+        make_regularizer("l1", *size)
+    assert f"strength={size[0]!r} and radius={size[1]!r}" in str(error.value)
+
+
+def test_make_regularizer_refuses_norms():
+    with pytest.raises(ValueError, match="'squared-l2' has no ball form here; give strength"):
+        make_regularizer("squared-l2", None, 1.0)
+    with pytest.raises(ValueError, match=r"norm must be one of .* got 'l2'"):
+        make_regularizer("l2", 1.0, None)
+    assert isinstance(make_regularizer(Norm.__subclasses__()[0](), np.float32(1), None), Penalty)

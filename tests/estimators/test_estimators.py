@@ -1,0 +1,1109 @@
+"""The scikit-learn estimators: scikit-learn's own checks, and what those do not cover."""
+
+import doctest
+import pickle
+import signal
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import mopn
+from mopn.core.hessians import Diagonal
+from mopn.core.losses import Squared
+from mopn.estimators import (
+    MultiOutputFMClassifier,
+    MultiOutputFMClassifierCV,
+    MultiOutputFMRegressor,
+    MultiOutputPNClassifier,
+    MultiOutputPNClassifierCV,
+    MultiOutputPNRegressor,
+    base,
+    classifiers,
+    regressors,
+    targets,
+)
+from mopn.solvers import Status
+
+CLASSIFIERS = [MultiOutputPNClassifier, MultiOutputFMClassifier]
+REGRESSORS = [MultiOutputPNRegressor, MultiOutputFMRegressor]
+ESTIMATORS = CLASSIFIERS + REGRESSORS
+LOSSES = ["logistic", "smoothed-hinge", "squared-hinge", "binary-logistic", "binary-squared-hinge", "squared"]
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (60, 4))
+# Three classes, how many of two quadratic conditions hold, with some noise in the labels.
+HOLDING = (X[:, 0] * X[:, 1] > 0).astype(int) + (X[:, 2] ** 2 > 0.3)
+Y_LABELS = np.array(["b", "c", "a"])[np.where(RNG.random(60) < 0.1, RNG.integers(0, 3, 60), HOLDING)]
+Y_TWO = np.where(X[:, 0] * X[:, 1] + 0.3 * RNG.standard_normal(60) > 0, "yes", "no")
+Y_INDICATOR = np.column_stack([X[:, 0] * X[:, 1] > 0, X[:, 2] > 0.2, X[:, 3] ** 2 > 0.3]).astype(int)
+Y_NUMBERS = np.column_stack([X[:, 0] * X[:, 1], X[:, 2] ** 2 - 2.0, X @ [1.0, 2.0, 0.0, -1.0]])
+Y_NUMBERS += 0.1 * RNG.standard_normal(Y_NUMBERS.shape)
+
+
+def default_y(cls):
+    return Y_LABELS if cls in CLASSIFIERS else Y_NUMBERS
+
+
+def raw(estimator, X=X):
+    """Return the numbers behind the predictions."""
+    return estimator.decision_function(X) if hasattr(estimator, "decision_function") else estimator.predict(X)
+
+
+def few(cls, **options):
+    """Return an estimator of few units, fast to fit."""
+    return cls(**{"max_units": 6, **options})
+
+
+# -- scikit-learn's checks --------------------------------------------------------------------------------------------
+
+CHECKED = [
+    *(cls() for cls in ESTIMATORS),
+    few(MultiOutputPNClassifier, norm="l1", loss="smoothed-hinge"),
+    few(MultiOutputFMClassifier, norm="l1/linf", loss="binary-squared-hinge"),
+    few(MultiOutputFMClassifier, strength=None, radius=10.0, loss="squared-hinge"),
+    few(MultiOutputPNClassifier, loss="binary-logistic", refit="full", max_units=3),
+    few(MultiOutputPNRegressor, norm="l1/linf", tol=1e-2),
+    few(MultiOutputPNRegressor, refit="none", strength=None, radius=20.0, max_units=30),
+    few(MultiOutputFMRegressor, norm="l1", refit="full"),
+    few(MultiOutputPNClassifierCV, max_units=3, strengths=3, cv=2),
+    few(MultiOutputFMClassifierCV, max_units=8, strengths=[0.1, 1.0], cv=3, refit="output"),
+]
+
+
+@parametrize_with_checks(CHECKED)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_tags(cls):
+    tags = get_tags(cls())
+    assert tags.input_tags.sparse
+    assert not tags.no_validation
+    assert not tags.non_deterministic
+    assert tags.target_tags.multi_output == (cls in REGRESSORS)
+    if cls in CLASSIFIERS:
+        assert tags.classifier_tags.multi_label
+        assert tags.classifier_tags.multi_class
+        assert not tags.classifier_tags.poor_score
+        assert not get_tags(cls(loss="smoothed-hinge")).classifier_tags.multi_label
+    else:
+        assert not tags.regressor_tags.poor_score
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_parameters_are_keywords_and_are_stored_untouched(cls):
+    given = {name: object() for name in cls().get_params()}
+    assert cls(**given).get_params() == given
+    with pytest.raises(TypeError, match="positional"):
+        cls("logistic")
+
+
+# -- what is fitted ---------------------------------------------------------------------------------------------------
+
+
+def naive_loss(name, y, outputs):
+    """Return a loss of one sample by its definition: y is a class's number, or a target for each output."""
+    if name in ("logistic", "smoothed-hinge"):
+        cost = {"logistic": 0.0, "smoothed-hinge": 1.0}[name]
+        return np.log(1 + sum(np.exp(cost + outputs[c] - outputs[y]) for c in range(len(outputs)) if c != y))
+    if name == "squared-hinge":
+        return sum(max(1 + outputs[c] - outputs[y], 0) ** 2 for c in range(len(outputs)) if c != y)
+    if name == "squared":
+        return sum((outputs - y) ** 2) / 2
+    if name == "binary-logistic":
+        return sum(np.log(1 + np.exp(-y * outputs)))
+    return sum(np.maximum(1 - y * outputs, 0) ** 2)
+
+
+def naive_norm(name, V):
+    if name == "l1":
+        return np.abs(V).sum()
+    return sum(np.sqrt((v**2).sum()) if name == "l1/l2" else np.abs(v).max() for v in V)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_objective_of_a_classifier_is_that_of_its_labels(loss, norm):
+    weights = np.random.default_rng(1).integers(1, 4, 60)
+    model = few(MultiOutputPNClassifier, loss=loss, norm=norm, strength=0.7).fit(X, Y_LABELS, weights)
+    assert_array_equal(model.classes_, ["a", "b", "c"])
+    codes = np.searchsorted(model.classes_, Y_LABELS)
+    y = codes if loss in LOSSES[:3] else 2.0 * np.eye(3)[codes] - 1.0
+    total = sum(w * naive_loss(loss, *pair) for w, pair in zip(weights, zip(y, raw(model), strict=True), strict=True))
+    assert model.objective_ == pytest.approx(total + 0.7 * naive_norm(norm, model.weights_), rel=1e-10)
+    assert model.basis_.shape == (len(model.weights_), 5)
+    assert_allclose(np.linalg.norm(model.basis_, axis=1), 1.0)
+
+
+@pytest.mark.parametrize("loss", LOSSES[3:])
+def test_the_objective_for_two_classes_with_a_loss_per_output_has_a_single_output(loss):
+    model = few(MultiOutputFMClassifier, loss=loss, strength=0.7).fit(X, Y_TWO)
+    assert model.weights_.shape[1] == 1
+    y = np.where(Y_TWO == "yes", 1.0, -1.0)[:, None]
+    total = sum(naive_loss(loss, *pair) for pair in zip(y, raw(model)[:, None], strict=True))
+    assert model.objective_ == pytest.approx(total + 0.7 * naive_norm("l1/l2", model.weights_), rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("loss", "meaning"),
+    [
+        ("logistic", "binary-logistic"),
+        ("squared-hinge", "binary-squared-hinge"),
+        *((loss, loss) for loss in LOSSES[3:]),
+    ],
+)
+def test_the_objective_for_an_indicator_matrix_adds_up_over_its_columns(loss, meaning):
+    model = few(MultiOutputPNClassifier, loss=loss, strength=0.7).fit(X, Y_INDICATOR)
+    total = sum(naive_loss(meaning, *pair) for pair in zip(2.0 * Y_INDICATOR - 1.0, raw(model), strict=True))
+    assert model.objective_ == pytest.approx(total + 0.7 * naive_norm("l1/l2", model.weights_), rel=1e-10)
+
+
+@pytest.mark.parametrize("cls", REGRESSORS)
+def test_the_objective_of_a_regressor_is_that_of_its_predictions(cls):
+    weights = np.random.default_rng(1).integers(1, 4, 60)
+    model = few(cls, strength=0.1).fit(X, Y_NUMBERS, weights)
+    total = sum(w * sum((a - b) ** 2) / 2 for w, a, b in zip(weights, model.predict(X), Y_NUMBERS, strict=True))
+    assert model.objective_ == pytest.approx(total + 0.1 * naive_norm("l1/l2", model.weights_), rel=1e-10)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_a_ball_holds_the_weights(cls):
+    model = few(cls, strength=None, radius=0.5, norm="l1/linf").fit(X, default_y(cls))
+    assert naive_norm("l1/linf", model.weights_) <= 0.5 * (1 + 1e-12)
+    assert len(model.weights_) > 0
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_gap_and_trace_agree(cls):
+    model = cls(norm="l1", strength=2.0, tol=1e-2).fit(X, default_y(cls))
+    assert model.certified_
+    assert model.status_ == Status.CONVERGED
+    assert model.gap_ <= 1e-2 * model.objective_
+    assert model.n_iter_ == len(model.trace_) - 1 >= 1
+    assert model.trace_["fun"].min() == pytest.approx(model.objective_, rel=1e-12)
+    assert model.validation_scores_ is None
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_a_strength_that_no_unit_is_worth_leaves_the_network_empty(cls):
+    y = default_y(cls)
+    model = cls(strength=1e6).fit(X, y)
+    assert model.basis_.shape[0] == 0
+    assert model.n_iter_ == 1
+    assert model.gap_ <= 1e-3 * model.objective_
+    if cls in REGRESSORS:
+        assert_allclose(model.predict(X), np.tile(y.mean(axis=0), (60, 1)))
+    else:
+        assert_allclose(model.predict_proba(X), 1 / 3)
+
+
+def test_without_regularisation_there_is_no_certificate():
+    model = few(MultiOutputPNRegressor, strength=0.0, tol=0.0).fit(X, Y_NUMBERS)
+    assert not model.certified_
+    assert model.gap_ == np.inf
+
+
+@pytest.mark.parametrize("second_order", [True, False])
+def test_a_loss_of_ones_own(second_order):
+    class Doubled(Squared):
+        name = "doubled"
+
+        def value_gradient(self, y, O):  # noqa: E741
+            value, gradient = super().value_gradient(y, O)
+            return 2 * value, 2 * gradient
+
+        def smoothness(self, m):
+            return 2.0
+
+        def conjugate(self, y, G):
+            return 2 * super().conjugate(y, G / 2)
+
+    class WithHessian(Doubled):
+        def value_gradient(self, y, O):  # noqa: E741
+            return super().value_gradient(y, O)
+
+        def hessian(self, y, O):  # noqa: E741
+            return Diagonal(np.full_like(O, 2.0))
+
+    loss = WithHessian() if second_order else Doubled()
+    # The Hessian of Squared is not that of a class with another gradient.
+    assert loss.has_hessian == second_order
+    doubled = few(MultiOutputPNRegressor, loss=loss, strength=2.0, max_units=3, refit="output").fit(X, Y_NUMBERS)
+    plain = few(MultiOutputPNRegressor, strength=1.0, max_units=3, refit="output").fit(X, Y_NUMBERS)
+    assert doubled.objective_ == pytest.approx(2 * plain.objective_, rel=1e-6 if second_order else 2e-2)
+    assert not hasattr(MultiOutputPNClassifier(loss=Doubled()), "predict_proba")
+
+
+# -- kinds of X -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_storage_does_not_matter(cls):
+    # Rounding may lead refits of both layers, which are not convex, to another optimum.
+    some = np.where(np.abs(X) > 0.5, X, 0.0)
+    y = default_y(cls)
+    dense = few(cls, max_units=3, refit="output").fit(some, y)
+    forms = [sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix, np.asfortranarray, list]
+    for form in forms:
+        other = few(cls, max_units=3, refit="output").fit(form(some), y)
+        assert other.objective_ == pytest.approx(dense.objective_, rel=1e-6)
+        assert_allclose(raw(other, form(some)), raw(dense, some), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
+@pytest.mark.parametrize("cls", [MultiOutputPNClassifier, MultiOutputFMClassifier])
+def test_rounding_does_not_choose_units(cls, norm):
+    """Sums in another order, as other storage and other processors have them, change the last digits alone."""
+    rng = np.random.default_rng(0)
+    some = rng.uniform(-1, 1, (60, 4))
+    some = np.where(np.abs(some) > 0.5, some, 0.0)
+    dense, stored = (
+        few(cls, max_units=3, norm=norm, refit="output").fit(form(some), np.arange(60) % 3)
+        for form in (np.asarray, sparse.csr_array)
+    )
+    assert stored.objective_ == pytest.approx(dense.objective_, rel=1e-12)
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array, sparse.csc_array])
+def test_float32_is_kept(monkeypatch, form):
+    kept = []
+
+    class Recording(mopn.NetworkProblem):
+        def __init__(self, X, *args, **options):
+            kept.append(X.dtype)
+            super().__init__(X, *args, **options)
+
+    monkeypatch.setattr(base, "NetworkProblem", Recording)
+    single = X.astype(np.float32)
+    a = few(MultiOutputPNRegressor, max_units=3).fit(form(single), Y_NUMBERS)
+    b = few(MultiOutputPNRegressor, max_units=3).fit(form(single.astype(np.float64)), Y_NUMBERS)
+    assert kept == [np.float32, np.float64]
+    assert_allclose(a.predict(form(single)), b.predict(form(single)), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_the_callers_arrays_and_random_state_are_left_alone(cls):
+    y = default_y(cls)
+    data, target, weights = X.copy(), y.copy(), np.ones(60)
+    for array in (data, target, weights):
+        array.setflags(write=False)
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    few(cls, validation_fraction=0.3, random_state=0).fit(data, target, weights)
+    assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+def test_names_of_features_are_kept_and_checked():
+    table = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    model = few(MultiOutputPNClassifier).fit(table, pd.Series(Y_LABELS))
+    assert_array_equal(model.feature_names_in_, ["a", "b", "c", "d"])
+    assert_array_equal(model.predict(table), few(MultiOutputPNClassifier).fit(X, Y_LABELS).predict(X))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(table.rename(columns={"a": "z"}))
+
+
+# -- kinds of y -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "labels", [np.array(["x", "y", "z"], dtype=object), [-5, 0, 5], [0.0, 1.0, 2.0], pd.array(["x", "y", "z"])]
+)
+@pytest.mark.parametrize("cls", CLASSIFIERS)
+def test_labels_of_any_type(cls, labels):
+    codes = np.unique(Y_LABELS, return_inverse=True)[1]
+    expected = few(cls).fit(X, codes)
+    model = few(cls).fit(X, np.asarray(labels)[codes])
+    assert_array_equal(model.classes_, np.asarray(labels))
+    assert_array_equal(model.predict(X), np.asarray(labels)[expected.predict(X)])
+    assert_array_equal(raw(model), raw(expected))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_two_classes(loss):
+    model = few(MultiOutputPNClassifier, loss=loss).fit(X, Y_TWO)
+    decision = model.decision_function(X)
+    assert decision.shape == (60,)
+    assert_array_equal(model.predict(X), np.where(decision > 0, "yes", "no"))
+    assert model.score(X, Y_TWO) > 0.6
+    if hasattr(model, "predict_proba"):
+        assert_allclose(model.predict_proba(X), np.column_stack([expit(-decision), expit(decision)]))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_two_classes_in_the_other_order_turn_the_sign(loss):
+    model = few(MultiOutputPNClassifier, loss=loss, max_units=3).fit(X, Y_TWO)
+    swapped = few(MultiOutputPNClassifier, loss=loss, max_units=3).fit(X, np.where(Y_TWO == "yes", 0, 1))
+    assert swapped.objective_ == pytest.approx(model.objective_, rel=1e-6)
+    assert_allclose(raw(swapped), -raw(model), rtol=1e-4, atol=1e-4)
+    assert_array_equal(swapped.predict(X) == 0, model.predict(X) == "yes")
+
+
+@pytest.mark.parametrize("cls", CLASSIFIERS)
+def test_several_classes(cls):
+    model = few(cls).fit(X, Y_LABELS)
+    decision = model.decision_function(X)
+    assert decision.shape == (60, 3)
+    assert_array_equal(model.predict(X), model.classes_[decision.argmax(axis=1)])
+    assert_allclose(model.predict_proba(X), softmax(decision, axis=1))
+    rest = few(cls, loss="binary-logistic").fit(X, Y_LABELS)
+    probabilities = expit(rest.decision_function(X))
+    assert_allclose(rest.predict_proba(X), probabilities / probabilities.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array, np.ndarray.tolist])
+@pytest.mark.parametrize("loss", ["logistic", "squared-hinge", *LOSSES[3:]])
+def test_an_indicator_matrix(loss, form):
+    model = few(MultiOutputPNClassifier, loss=loss, strength=0.1).fit(X, form(Y_INDICATOR))
+    assert_array_equal(model.classes_, np.arange(3))
+    decision = model.decision_function(X)
+    prediction = model.predict(X)
+    assert_array_equal(prediction, decision > 0)
+    assert prediction.dtype.kind == "i"
+    assert (prediction == Y_INDICATOR).mean() > 0.75
+    if hasattr(model, "predict_proba"):
+        assert_allclose(model.predict_proba(X), expit(decision))
+
+
+@pytest.mark.parametrize("kind", ["indicator", "one against the rest", "targets"])
+@pytest.mark.parametrize("pn", [True, False])
+def test_l1_makes_the_outputs_independent_problems(pn, kind):
+    cls = {
+        "indicator": MultiOutputPNClassifier if pn else MultiOutputFMClassifier,
+        "one against the rest": MultiOutputPNClassifier if pn else MultiOutputFMClassifier,
+        "targets": MultiOutputPNRegressor if pn else MultiOutputFMRegressor,
+    }[kind]
+    options = {"norm": "l1", "strength": 0.5, "max_units": None, "tol": 1e-2}
+    if cls in CLASSIFIERS:
+        options["loss"] = "binary-logistic"
+    labels = np.column_stack([label == Y_LABELS for label in "abc"]).astype(int)
+    Y = {"indicator": Y_INDICATOR, "one against the rest": labels, "targets": Y_NUMBERS}[kind]
+    joint = cls(**options).fit(X, Y_LABELS if kind == "one against the rest" else Y)
+    single = [cls(**options).fit(X, column) for column in Y.T]
+    assert joint.certified_
+    # Both are within their proven gaps of the same minimum.
+    total = sum(model.objective_ for model in single)
+    assert total - sum(model.gap_ for model in single) <= joint.objective_
+    assert joint.objective_ - joint.gap_ <= total
+    assert joint.gap_ <= 1e-2 * joint.objective_
+
+
+@pytest.mark.parametrize("cls", REGRESSORS)
+def test_shapes_of_targets(cls):
+    vector = few(cls, strength=0.01).fit(X, Y_NUMBERS[:, 0])
+    column = few(cls, strength=0.01).fit(X, Y_NUMBERS[:, :1])
+    assert vector.predict(X).shape == (60,)
+    assert column.predict(X).shape == (60, 1)
+    assert_array_equal(column.predict(X)[:, 0], vector.predict(X))
+    several = few(cls, strength=0.01, max_units=12).fit(X, Y_NUMBERS)
+    assert several.predict(X).shape == (60, 3)
+    assert several.score(X, Y_NUMBERS) > 0.5
+
+
+@pytest.mark.parametrize("cls", REGRESSORS)
+def test_a_constant_added_to_y_is_added_to_the_predictions(cls):
+    shift = np.array([1.0, -50.0, 8.0])
+    model = few(cls, max_units=3, refit="output").fit(X, Y_NUMBERS)
+    shifted = few(cls, max_units=3, refit="output").fit(X, Y_NUMBERS + shift)
+    assert_allclose(shifted.predict(X), model.predict(X) + shift, atol=1e-5)
+
+
+@pytest.mark.parametrize("cls", REGRESSORS)
+def test_the_mean_is_weighted(cls):
+    weights = np.random.default_rng(1).uniform(0, 3, 60)
+    model = cls(strength=1e6).fit(X, Y_NUMBERS, weights)
+    assert_allclose(model.predict(X[:1])[0], weights @ Y_NUMBERS / weights.sum())
+
+
+# -- weights ----------------------------------------------------------------------------------------------------------
+
+CONFIGURATIONS = [
+    *((cls, {}) for cls in ESTIMATORS),
+    *((MultiOutputPNClassifier, {"loss": loss}) for loss in LOSSES[1:]),
+    (MultiOutputPNClassifier, {"class_weight": "balanced"}),
+    (MultiOutputPNClassifier, {"class_weight": {"a": 0.7, "b": 3.1, "c": 1.0}}),
+    (MultiOutputPNClassifier, {"refit": "full", "norm": "l1/linf"}),
+    (MultiOutputFMRegressor, {"refit": "none", "norm": "l1"}),
+]
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array, sparse.csc_array])
+@pytest.mark.parametrize(("cls", "options"), CONFIGURATIONS)
+def test_a_weighted_fit_is_to_the_last_bit_that_of_repeated_samples_in_any_order(cls, options, form):
+    y = default_y(cls)
+    rng = np.random.default_rng(1)
+    times = rng.integers(0, 4, 60)
+    repeated = np.repeat(np.arange(60), times)
+    weighted = few(cls, **options).fit(form(X), y, times)
+    for order in (repeated, rng.permutation(repeated)):
+        other = few(cls, **options).fit(form(X[order]), y[order])
+        assert_array_equal(raw(other), raw(weighted))
+        assert_array_equal(other.trace_["fun"], weighted.trace_["fun"])
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_large_data_are_not_merged_but_the_objective_is_the_same(monkeypatch, cls):
+    y = default_y(cls)
+    twice = np.tile(np.arange(60), 2)
+    merged = few(cls, max_units=3).fit(X[twice], y[twice])
+    monkeypatch.setattr(targets, "MERGE_LIMIT", 10)
+    # Sums in another order move every unit by the oracle's tolerance, 1e-6.
+    assert few(cls, max_units=3).fit(X[twice], y[twice]).objective_ == pytest.approx(merged.objective_, rel=1e-5)
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array, sparse.csc_array])
+def test_equal_samples_with_different_targets_stay_apart(form):
+    rows = form(np.array([[1.0, 0.0], [0.5, -1.0], [1.0, 0.0], [1.0, 0.0]]))
+    y = np.array([1.0, 2.0, 3.0, 1.0])
+    merged_X, merged = targets.merge_equal_samples(rows, targets.Targets(y, y, Squared(), "vector"))
+    dense = merged_X.toarray() if sparse.issparse(merged_X) else merged_X
+    found = {(*row, value): weight for row, value, weight in zip(dense, merged.y, merged.weights, strict=True)}
+    assert found == {(1.0, 0.0, 1.0): 2.0, (0.5, -1.0, 2.0): 1.0, (1.0, 0.0, 3.0): 1.0}
+
+
+def test_a_sparse_matrix_stored_in_parts_is_merged_as_its_sum():
+    parts = sparse.csr_array((np.ones(4), np.array([1, 0, 0, 0]), np.array([0, 2, 4])), shape=(2, 2))
+    whole = sparse.csr_array(np.array([[1.0, 1.0], [2.0, 0.0]]))
+    y = np.array([0.0, 1.0, 0.0, 1.0])
+    both = sparse.csr_array(
+        (np.append(parts.data, whole.data), np.append(parts.indices, whole.indices), np.array([0, 2, 4, 6, 7])),
+        shape=(4, 2),
+    )
+    merged_X, merged = targets.merge_equal_samples(both, targets.Targets(y, y, Squared(), "vector"))
+    assert_array_equal(merged.weights, [2.0, 2.0])
+    assert sorted(map(tuple, merged_X.toarray())) == [(1.0, 1.0), (2.0, 0.0)]
+    assert both.nnz == 7
+
+
+def test_a_class_whose_samples_weigh_nothing_does_not_exist():
+    weights = (Y_LABELS != "b").astype(float)
+    model = few(MultiOutputPNClassifier).fit(X, Y_LABELS, weights)
+    assert_array_equal(model.classes_, ["a", "c"])
+    assert model.decision_function(X).shape == (60,)
+
+
+@pytest.mark.parametrize("cls", CLASSIFIERS)
+def test_class_weights_are_sample_weights(cls):
+    factors = {"a": 2.0, "b": 0.3, "c": 5.0}
+    weights = np.random.default_rng(1).integers(1, 3, 60)
+    by_class = few(cls, class_weight=factors).fit(X, Y_LABELS, weights)
+    by_sample = few(cls).fit(X, Y_LABELS, weights * np.array([factors[label] for label in Y_LABELS]))
+    assert_array_equal(raw(by_class), raw(by_sample))
+
+
+def test_a_class_whose_class_weight_is_zero_stays_but_is_not_predicted():
+    model = few(MultiOutputPNClassifier, class_weight={"a": 1.0, "b": 0.0, "c": 1.0}).fit(X, Y_LABELS)
+    assert_array_equal(model.classes_, ["a", "b", "c"])
+    assert set(model.predict(X)) == {"a", "c"}
+
+
+def test_balanced_classes_weigh_the_same():
+    weights = np.random.default_rng(1).integers(1, 3, 60)
+    counts = {label: weights[label == Y_LABELS].sum() for label in "abc"}
+    factors = {label: weights.sum() / (3 * count) for label, count in counts.items()}
+    balanced = few(MultiOutputPNClassifier, class_weight="balanced").fit(X, Y_LABELS, weights)
+    given = few(MultiOutputPNClassifier, class_weight=factors).fit(X, Y_LABELS, weights)
+    assert_array_equal(raw(balanced), raw(given))
+
+
+# -- validation -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cls", "y"),
+    [
+        (MultiOutputPNClassifier, Y_LABELS),
+        (MultiOutputFMClassifier, Y_TWO),
+        (MultiOutputPNClassifier, Y_INDICATOR),
+        (MultiOutputFMRegressor, Y_NUMBERS),
+        (MultiOutputPNRegressor, Y_NUMBERS[:, 0]),
+    ],
+)
+def test_validation_keeps_the_network_that_is_best_on_the_held_out_part(cls, y):
+    seen = []
+    options = {"strength": 0.01, "max_units": 25, "n_iter_no_change": 4}
+    weights = np.random.default_rng(1).integers(1, 3, 60)
+    model = cls(
+        **options,
+        validation_fraction=0.3,
+        random_state=3,
+        callback=lambda intermediate_result: seen.append(intermediate_result),
+    ).fit(X, y, weights)
+    scores = model.validation_scores_
+    assert len(scores) == len(seen) == len(model.trace_)
+    best = 1 + np.argmax(scores[1:])
+    assert_array_equal(model.basis_, seen[best].basis)
+    assert_array_equal(model.weights_, seen[best].weights)
+    if model.status_ == Status.STOPPED:
+        assert len(scores) - 1 - best == 4
+    else:
+        assert len(scores) - 1 - best < 4
+    # The same split as the estimator's: the score is that of the held-out part.
+    strata = y if y.ndim == 1 and cls in CLASSIFIERS else None
+    _, held_out = train_test_split(np.arange(60), test_size=18, random_state=3, stratify=strata)
+    assert model.score(X[held_out], y[held_out], weights[held_out]) == pytest.approx(scores[best])
+    # The gap is that of the network kept, on the training part, whose minimum no network of the trace undercuts.
+    assert model.objective_ - model.gap_ <= model.trace_["fun"].min()
+    assert model.trace_["fun"][best] == pytest.approx(model.objective_)
+
+
+def test_the_validation_split_follows_the_random_state():
+    def fit(seed):
+        return few(MultiOutputPNClassifier, validation_fraction=0.4, random_state=seed).fit(X, Y_LABELS)
+
+    assert_array_equal(fit(0).validation_scores_, fit(0).validation_scores_)
+    assert_array_equal(raw(fit(0)), raw(fit(0)))
+    assert not np.array_equal(raw(fit(0)), raw(fit(1)))
+
+
+def test_an_empty_network_is_kept_only_if_there_is_no_other():
+    # Labels are noise, and the first class is frequent: the empty network, which predicts it, often scores best.
+    y = np.where(np.random.default_rng(1).random(60) < 0.8, 0, 1)
+    model = few(MultiOutputPNClassifier, validation_fraction=0.5, random_state=0).fit(X, y)
+    assert len(model.basis_) > 0
+    empty = few(MultiOutputPNClassifier, validation_fraction=0.5, random_state=0, strength=1e6).fit(X, y)
+    assert len(empty.basis_) == 0
+
+
+# -- warm start -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_a_warm_start_ends_where_a_cold_start_does(cls):
+    options = {"norm": "l1", "strength": 0.5, "max_units": None, "tol": 1e-2}
+    y = default_y(cls)
+    cold = cls(**options).fit(X, y)
+    warm = cls(**options, warm_start=True).set_params(max_units=3).fit(X, y)
+    first = warm.objective_
+    warm.set_params(max_units=None).fit(X, y)
+    assert warm.trace_["fun"][0] == pytest.approx(first, rel=1e-12)
+    assert warm.status_ == cold.status_ == Status.CONVERGED
+    assert warm.objective_ - warm.gap_ <= cold.objective_ <= warm.objective_ + cold.gap_
+    warm.fit(X, y)
+    assert warm.n_iter_ == 1
+
+
+def test_a_warm_start_follows_a_path_of_strengths():
+    model = few(MultiOutputPNClassifier, warm_start=True, max_units=None, norm="l1", tol=1e-2)
+    for strength in (8.0, 4.0, 2.0):
+        model.set_params(strength=strength).fit(X, Y_LABELS)
+        cold = few(MultiOutputPNClassifier, max_units=None, norm="l1", tol=1e-2, strength=strength).fit(X, Y_LABELS)
+        assert model.objective_ - model.gap_ <= cold.objective_ <= model.objective_ + cold.gap_
+
+
+def test_without_warm_start_a_second_fit_is_the_first():
+    model = few(MultiOutputPNClassifier).fit(X, Y_LABELS)
+    assert_array_equal(raw(model), raw(clone(model).fit(X, Y_LABELS)))
+    before = raw(model)
+    assert_array_equal(before, raw(model.fit(X, Y_LABELS)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda model: model.fit(X[:, :3], Y_LABELS), "X has 3 features, but MultiOutputPNClassifier is expecting 4"),
+        (
+            lambda model: model.fit(X, Y_TWO),
+            "5 inputs .* and 3 outputs, but this fit has 5 and 2; set warm_start=False",
+        ),
+        (lambda model: model.fit(X, np.char.upper(Y_LABELS)), "for the classes .*'a'.* but this fit has .*'A'"),
+        (lambda model: model.set_params(augment=False).fit(X, Y_LABELS), "5 inputs .* but this fit has 4 and 3"),
+    ],
+)
+def test_a_warm_start_from_another_shape_is_refused_and_the_model_is_kept(change, message):
+    model = few(MultiOutputPNClassifier, warm_start=True).fit(X, Y_LABELS)
+    before = raw(model)
+    with pytest.raises(ValueError, match=message):
+        change(model)
+    assert_array_equal(raw(model), before)
+    assert model.n_features_in_ == 4
+
+
+# -- the end of a fit -------------------------------------------------------------------------------------------------
+
+
+def after(rounds, act):
+    """Return a callback that does something once, after some rounds."""
+
+    def callback(intermediate_result):
+        if intermediate_result.nit == rounds:
+            act()
+
+    return callback
+
+
+def fail(error):
+    raise error
+
+
+@pytest.mark.parametrize("validation_fraction", [0.0, 0.3])
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_the_best_network_is_kept_when_a_callback_fails(cls, validation_fraction):
+    y = default_y(cls)
+    problem = RuntimeError("the plot window is gone")
+    options = {"validation_fraction": validation_fraction, "random_state": 0, "refit": "output"}
+    model = cls(callback=after(3, lambda: fail(problem)), **options)
+    with pytest.raises(RuntimeError, match="the plot window is gone") as raised:
+        model.fit(X, y)
+    assert raised.value is problem
+    assert len(model.trace_) == 4
+    assert model.status_ == Status.CALLBACK_FAILED
+    assert 1 <= len(model.basis_) <= 3
+    assert np.isfinite(raw(model)).all()
+
+
+@pytest.fixture
+def sigint():
+    """Python's own handler, which a test run started in the background lacks."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("act", [lambda: signal.raise_signal(signal.SIGINT), lambda: fail(KeyboardInterrupt())])
+def test_the_best_network_is_kept_on_ctrl_c(act, sigint):
+    model = MultiOutputPNClassifier(callback=after(3, act), refit="output")
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y_LABELS)
+    assert model.status_ == Status.INTERRUPTED
+    reference = MultiOutputPNClassifier(callback=after(3, lambda: fail(StopIteration())), refit="output").fit(
+        X, Y_LABELS
+    )
+    assert_array_equal(raw(model), raw(reference))
+
+
+def test_a_callback_may_stop_the_fit():
+    model = MultiOutputPNClassifier(callback=after(2, lambda: fail(StopIteration()))).fit(X, Y_LABELS)
+    assert model.status_ == Status.STOPPED
+    assert model.n_iter_ == 2
+
+
+def test_time_is_limited():
+    model = MultiOutputPNClassifier(max_time=0.0).fit(X, Y_LABELS)
+    assert model.status_ == Status.MAX_TIME
+    assert model.n_iter_ == 1
+
+
+def test_too_few_rounds_are_worth_a_warning():
+    with pytest.warns(ConvergenceWarning, match=r"max_iter iterations are done; raise max_iter.* the gap"):
+        model = MultiOutputPNClassifier(max_iter=2, refit="output").fit(X, Y_LABELS)
+    assert model.status_ == Status.MAX_ITER
+    assert model.n_iter_ == 2
+
+
+def test_other_ends_are_not():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ends = {
+            MultiOutputPNClassifier(max_units=2).fit(X, Y_LABELS).status_,
+            MultiOutputPNRegressor(norm="l1", tol=0.1).fit(X, Y_NUMBERS).status_,
+            MultiOutputPNClassifier(tol=1e-2, max_units=None).fit(X, Y_LABELS).status_,
+        }
+    assert Status.MAX_UNITS in ends
+    assert ends <= {Status.MAX_UNITS, Status.CONVERGED, Status.ESTIMATED}
+
+
+class Breaking(Squared):
+    """A loss that breaks after some evaluations."""
+
+    name = "breaking"
+
+    def __init__(self, calls, act):
+        self.left, self.act = calls, act
+
+    def value_gradient(self, y, O):  # noqa: E741
+        self.left -= 1
+        value, gradient = super().value_gradient(y, O)
+        return (self.act(value), gradient) if self.left < 0 and O.any() else (value, gradient)
+
+
+def test_overflow_is_worth_a_warning():
+    loss = Breaking(20, lambda value: value * np.nan)
+    with pytest.warns(ConvergenceWarning, match="became infinite or NaN"):
+        model = MultiOutputPNRegressor(loss=loss, tol=1e-9).fit(X, Y_NUMBERS)
+    assert model.status_ == Status.NONFINITE
+
+
+def test_a_failed_routine_is_worth_a_warning():
+    loss = Breaking(20, lambda value: fail(np.linalg.LinAlgError("no convergence")) if loss.left == -1 else value)
+    with pytest.warns(ConvergenceWarning, match=r"numerical routine failed.*no convergence"):
+        model = MultiOutputPNRegressor(loss=loss, tol=1e-9).fit(X, Y_NUMBERS)
+    assert model.status_ == Status.FAILED
+
+
+def test_verbose_prints_a_table(capsys):
+    few(MultiOutputPNClassifier, verbose=2).fit(X, Y_LABELS)
+    assert "fun" in capsys.readouterr().out
+    few(MultiOutputPNClassifier).fit(X, Y_LABELS)
+    assert capsys.readouterr().out == ""
+
+
+# -- errors -----------------------------------------------------------------------------------------------------------
+
+
+def with_entry(value):
+    bad = X.copy()
+    bad[3, 1] = value
+    return bad
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        (with_entry(np.nan), ValueError, "contains NaN"),
+        (with_entry(np.inf), ValueError, "contains infinity"),
+        (sparse.csr_array(with_entry(np.nan)), ValueError, "contains NaN"),
+        (X[:, 0], ValueError, "Expected 2D array, got 1D array"),
+        (X[:, :0], ValueError, r"0 feature\(s\)"),
+        (X[:59], ValueError, "inconsistent numbers of samples"),
+        (np.full((60, 2), "red"), ValueError, "could not convert string to float"),
+        (X + 1j, ValueError, "Complex data not supported"),
+        (None, ValueError, "Expected 2D array, got scalar array"),
+    ],
+)
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_errors_of_x(cls, bad, error, message):
+    with pytest.raises(error, match=message):
+        few(cls).fit(bad, default_y(cls))
+
+
+@pytest.mark.parametrize(
+    ("cls", "y", "message"),
+    [
+        (MultiOutputPNClassifier, None, "requires y to be passed"),
+        (MultiOutputPNClassifier, np.ones(60), r"y has one class only \(.*1.0.*\); classification needs at least 2"),
+        (MultiOutputPNClassifier, Y_LABELS[:-1], "inconsistent numbers of samples"),
+        (MultiOutputPNClassifier, Y_NUMBERS[:, 0], "Unknown label type: continuous"),
+        (MultiOutputPNClassifier, np.tile([0.0, np.nan], 30), "contains NaN"),
+        (
+            MultiOutputPNClassifier,
+            np.tile([[0, 1, 2]], (60, 1)),
+            r"labels \(n,\) or an indicator matrix .* got shape \(60, 3\)",
+        ),
+        (MultiOutputPNClassifier, 3 * Y_INDICATOR, r"an indicator matrix y must hold 0 and 1 only, got \[0 3\]"),
+        (MultiOutputPNRegressor, None, "requires y to be passed"),
+        (MultiOutputPNRegressor, np.full(60, np.inf), "contains infinity"),
+        (MultiOutputPNRegressor, Y_NUMBERS[:, :0], "0 feature|shape"),
+        (MultiOutputPNRegressor, np.array(["a", "b"] * 30, dtype=object), "could not convert string to float"),
+    ],
+)
+def test_errors_of_y(cls, y, message):
+    with pytest.raises(ValueError, match=message):
+        few(cls).fit(X, y)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_one_sample_is_too_few(cls):
+    with pytest.raises(ValueError, match=r"1 sample\(s\).*minimum of 2"):
+        few(cls).fit(X[:1], default_y(cls)[:1])
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.zeros(60), "sample_weight is zero for all samples"),
+        (np.ones(59), r"sample_weight must have shape \(60,\)"),
+        (np.ones((60, 2)), r"sample_weight must have shape \(60,\)"),
+        (-np.ones(60), "sample_weight must be finite and >= 0"),
+        (np.full(60, np.nan), "sample_weight must be finite and >= 0"),
+        (np.eye(60)[0], "at least 2 samples|one class only"),
+    ],
+)
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_errors_of_weights(cls, weights, message):
+    with pytest.raises(ValueError, match=message):
+        few(cls).fit(X, default_y(cls), weights)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"norm": "l2"}, "norm must be one of 'l1', 'l1/l2', 'l1/linf', got 'l2'"),
+        ({"norm": "squared-l2"}, "makes no unit zero"),
+        ({"loss": "hinge"}, "loss must be one of .*'logistic'.* got 'hinge'"),
+        ({"refit": "all"}, "refit must be one of 'none', 'output', 'full', got 'all'"),
+        ({"strength": -1.0}, "strength must be a finite number >= 0, got -1.0"),
+        ({"strength": np.nan}, "strength must be a finite number >= 0"),
+        ({"strength": None, "radius": -1.0}, "radius must be a finite number >= 0, got -1.0"),
+        ({"radius": 1.0}, "only one of them; got strength=1.0 and radius=1.0"),
+        ({"strength": None}, "only one of them; got strength=None and radius=None"),
+        ({"strength": 0.0}, "with strength=0 no certificate exists"),
+        ({"max_units": 0}, "max_units must be an integer >= 1"),
+        ({"tol": -1.0}, "tol must be a finite number >= 0"),
+        ({"max_iter": 1.5}, "max_iter must be an integer >= 0"),
+        ({"max_time": -1.0}, "max_time must be a number of seconds >= 0"),
+        ({"validation_fraction": 1.0}, r"validation_fraction must lie in \[0, 1\), got 1.0"),
+        ({"validation_fraction": -0.1}, "validation_fraction must lie in"),
+        ({"validation_fraction": 0.01}, "59 to train on and 1 to validate on; each part needs at least 2"),
+        ({"n_iter_no_change": 0}, "n_iter_no_change must be an integer >= 1, got 0"),
+        ({"n_iter_no_change": 2.5}, "n_iter_no_change must be an integer >= 1, got 2.5"),
+    ],
+)
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_errors_of_parameters(cls, options, message):
+    with pytest.raises(ValueError, match=message):
+        few(cls, **options).fit(X, default_y(cls))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "smoothed-hinge", "squared-hinge", "binary-logistic"])
+def test_a_regressor_refuses_losses_of_labels(loss):
+    with pytest.raises(ValueError, match=f"loss='{loss}' is for classifiers; a regressor takes 'squared'"):
+        few(MultiOutputPNRegressor, loss=loss).fit(X, Y_NUMBERS)
+
+
+def test_a_loss_that_cannot_take_an_indicator_matrix():
+    with pytest.raises(ValueError, match=r"loss='smoothed-hinge' compares classes.*use 'logistic', 'squared-hinge'"):
+        few(MultiOutputPNClassifier, loss="smoothed-hinge").fit(X, Y_INDICATOR)
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "message"),
+    [
+        ("even", "class_weight must be a dict, 'balanced' or None, got 'even'"),
+        ({"a": -1.0, "b": 1.0, "c": 1.0}, "class_weight must hold finite weights >= 0"),
+        ({"a": 0.0, "b": 0.0, "c": 0.0}, "not all 0"),
+        ({"x": 1.0, "y": 1.0}, "not in class_weight|class_weight"),
+    ],
+)
+def test_errors_of_class_weights(class_weight, message):
+    with pytest.raises(ValueError, match=message):
+        few(MultiOutputPNClassifier, class_weight=class_weight).fit(X, Y_LABELS)
+
+
+def test_class_weights_are_for_labels():
+    with pytest.raises(ValueError, match="class_weight is for labels"):
+        few(MultiOutputPNClassifier, class_weight="balanced").fit(X, Y_INDICATOR)
+
+
+def test_a_class_of_a_single_sample_cannot_be_split():
+    y = np.where(np.arange(60) == 0, "rare", Y_TWO)
+    with pytest.raises(ValueError, match="least populated class"):
+        few(MultiOutputPNClassifier, validation_fraction=0.3).fit(X, y)
+
+
+def test_a_split_that_leaves_a_class_out_of_training():
+    y = np.where(np.arange(60) < 2, "rare", Y_TWO)
+    with pytest.raises(ValueError, match="leaves no sample of some class to train on"):
+        few(MultiOutputPNClassifier, validation_fraction=0.9, random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("method", ["predict", "decision_function", "predict_proba", "save"])
+def test_methods_need_a_fit(method, tmp_path):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        getattr(MultiOutputPNClassifier(), method)(tmp_path / "model" if method == "save" else X)
+
+
+@pytest.mark.parametrize("method", ["predict", "decision_function", "predict_proba"])
+def test_methods_check_x(method):
+    model = few(MultiOutputPNClassifier).fit(X, Y_LABELS)
+    with pytest.raises(ValueError, match="X has 3 features, but MultiOutputPNClassifier is expecting 4"):
+        getattr(model, method)(X[:, :3])
+    with pytest.raises(ValueError, match="contains NaN"):
+        getattr(model, method)(with_entry(np.nan))
+
+
+@pytest.mark.parametrize("loss", ["smoothed-hinge", "squared-hinge", "binary-squared-hinge", "squared"])
+def test_probabilities_exist_for_probability_models_only(loss):
+    model = few(MultiOutputPNClassifier, loss=loss).fit(X, Y_LABELS)
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError) as raised:
+        _ = model.predict_proba
+    message = f"{raised.value} {raised.value.__cause__}"
+    assert f"loss='{loss}' is not a probability model" in message
+    assert "use loss='logistic' or 'binary-logistic'" in message
+
+
+# -- together with others ---------------------------------------------------------------------------------------------
+
+
+def test_a_grid_search_over_a_pipeline():
+    pipeline = make_pipeline(MinMaxScaler((-1, 1)), few(MultiOutputPNClassifier))
+    grid = {"multioutputpnclassifier__strength": [0.1, 1e6]}
+    search = GridSearchCV(pipeline, grid, cv=2).fit(X, Y_TWO)
+    assert search.best_params_ == {"multioutputpnclassifier__strength": 0.1}
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_estimators_can_be_pickled(cls):
+    model = few(cls, validation_fraction=0.3, random_state=0).fit(X, default_y(cls))
+    copy = pickle.loads(pickle.dumps(model))
+    assert_array_equal(raw(copy), raw(model))
+    assert copy.status_ == model.status_
+    assert_array_equal(copy.trace_["fun"], model.trace_["fun"])
+
+
+SAVED = {
+    "labels": (MultiOutputPNClassifier(max_units=6), Y_LABELS),
+    "labels of type object": (MultiOutputPNClassifier(max_units=6), Y_LABELS.astype(object)),
+    "two classes": (MultiOutputFMClassifier(max_units=6), Y_TWO),
+    "two classes, one output": (MultiOutputFMClassifier(max_units=6, loss="binary-logistic"), Y_TWO),
+    "one against the rest": (MultiOutputPNClassifier(max_units=6, loss="binary-logistic"), Y_LABELS),
+    "indicator": (MultiOutputFMClassifier(max_units=6), Y_INDICATOR),
+    "numbers": (MultiOutputFMRegressor(max_units=6), Y_NUMBERS),
+    "a number": (MultiOutputPNRegressor(max_units=6), Y_NUMBERS[:, 0]),
+}
+
+
+def test_saved_models_predict_the_same_without_scikit_learn(tmp_path):
+    expected = {}
+    for name, (estimator, y) in SAVED.items():
+        model = clone(estimator).fit(X, y)
+        model.save(tmp_path / name)
+        prediction = model.predict(X)
+        expected[name] = prediction.astype(str) if prediction.dtype == object else prediction
+        if hasattr(model, "predict_proba"):
+            expected[f"{name}: probabilities"] = model.predict_proba(X)
+    np.save(tmp_path / "X.npy", X)
+    np.savez(tmp_path / "expected.npz", **expected)
+    program = """
+import sys
+sys.modules["sklearn"] = None
+import numpy as np, mopn
+X = np.load("X.npy")
+with np.load("expected.npz") as expected:
+    for name in expected:
+        saved, _, probabilities = name.partition(": ")
+        model = mopn.load(saved)
+        result = model.predict_proba(X) if probabilities else model.predict(X)
+        assert result.shape == expected[name].shape, name
+        assert (result == expected[name]).all(), name
+print(len(expected))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == len(expected) > len(SAVED)
+
+
+@pytest.mark.parametrize("module", [classifiers, regressors])
+def test_examples(module):
+    tried = doctest.testmod(module)
+    assert tried.failed == 0
+    assert tried.attempted > 0
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_the_documentation_covers_every_parameter_and_attribute(cls):
+    model = few(cls, validation_fraction=0.3, random_state=0).fit(pd.DataFrame(X, columns=list("abcd")), default_y(cls))
+    attributes = [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]
+    for name in [*cls().get_params(), *attributes]:
+        assert f"\n    {name} : " in cls.__doc__ or f"{name} : float" in cls.__doc__ or f"{name}, " in cls.__doc__, name
+    assert "{" not in cls.__doc__.replace("{i<j}", "").replace('{"', "")
+
+
+# -- cross-validation -------------------------------------------------------------------------------------------------
+
+
+def cross_validated(**options):
+    return MultiOutputPNClassifierCV(**({"strengths": [0.03, 0.3, 3.0, 300.0], "cv": 3, "max_units": 5} | options))
+
+
+def test_the_best_strength_is_fitted_to_all_samples():
+    model = cross_validated().fit(X, Y_LABELS)
+    assert model.strengths_.tolist() == [300.0, 3.0, 0.3, 0.03]
+    assert model.scores_.shape == (3, 4)
+    assert model.strength_ == model.strengths_[np.argmax(model.scores_.mean(axis=0))]
+    alone = MultiOutputPNClassifier(strength=model.strength_, max_units=5).fit(X, Y_LABELS)
+    assert_array_equal(raw(model), raw(alone))
+    assert model.gap_ == alone.gap_
+    assert_array_equal(model.predict_proba(X), alone.predict_proba(X))
+
+
+def test_scores_are_those_of_paths_on_the_folds():
+    model = cross_validated(n_jobs=2).fit(X, Y_LABELS)
+    for scores, (train, test) in zip(model.scores_, StratifiedKFold(3).split(X, Y_LABELS), strict=True):
+        # A strength of 300 leaves nothing, so that all outputs are equal and the first class is predicted.
+        assert scores[0] == np.mean(Y_LABELS[test] == "a")
+        alone = MultiOutputPNClassifier(strength=0.3, max_units=5).fit(X[train], Y_LABELS[train])
+        assert abs(scores[2] - alone.score(X[test], Y_LABELS[test])) <= 0.25
+    assert_array_equal(model.scores_, cross_validated().fit(X, Y_LABELS).scores_)
+
+
+@pytest.mark.parametrize("y", [Y_TWO, Y_INDICATOR])
+def test_cross_validation_of_every_kind_of_target(y):
+    model = cross_validated(loss="binary-logistic", cv=KFold(3), class_weight=None).fit(X, y)
+    assert model.predict(X).shape == y.shape
+    assert model.score(X, y) > 0.4
+
+
+def test_folds_without_a_class_are_refused():
+    rare = np.where(np.arange(60) < 20, "rare", Y_LABELS)
+    with pytest.raises(ValueError, match=r"a fold has no sample of the classes \['rare'\] to train on"):
+        cross_validated(cv=KFold(3)).fit(X, rare)
+
+
+def test_a_second_fit_forgets_the_first():
+    model = cross_validated().fit(X, Y_TWO)
+    model.fit(X[:, :3], Y_LABELS)
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert model.n_features_in_ == 3
+    assert model.basis_.shape[1] == 4
+
+
+@pytest.mark.parametrize("cv", [3, KFold(3), "indices"])
+def test_cross_validation_leaves_out_samples_without_weight(cv):
+    weights = np.where(np.arange(60) % 5 == 0, 0.0, 1.0)
+    folds = list(KFold(3).split(X)) if cv == "indices" else cv
+    model = cross_validated(cv=folds, class_weight="balanced").fit(X, np.where(weights == 0, "none", Y_LABELS), weights)
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    if cv == "indices":
+        kept = weights > 0
+        inner = [(train[kept[train]], test[kept[test]]) for train, test in KFold(3).split(X)]
+        place = np.cumsum(kept) - 1
+        alone = cross_validated(cv=[(place[a], place[b]) for a, b in inner], class_weight="balanced")
+        assert_array_equal(model.scores_, alone.fit(X[kept], Y_LABELS[kept]).scores_)
+
+
+# -- fits that once failed --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("max_units", [4, 15, 50])
+@pytest.mark.parametrize("rare", [0.05, 0.15])
+def test_a_rare_class_is_found(rare, max_units):
+    """With one sign a unit the first ones all point to the frequent class; the others must still have room."""
+    data = np.random.default_rng(0).uniform(-1, 1, (400, 6))
+    signal = data[:, 0] * data[:, 1] + data[:, 2] ** 2
+    y = signal > np.quantile(signal, 1.0 - rare)
+    full, output = (
+        MultiOutputPNClassifier(strength=0.05, max_units=max_units, refit=refit).fit(data, y)
+        for refit in ("full", "output")
+    )
+    assert full.score(data, y) > 0.99
+    assert full.objective_ <= 1.01 * output.objective_
+
+
+@pytest.mark.parametrize("radius", [1.0, 1e3, 1e9])
+def test_a_ball_that_restrains_nothing_does_no_harm(radius):
+    signal = X[:, 0] * X[:, 1] + X[:, 2] ** 2
+    full, output = (
+        MultiOutputPNRegressor(strength=None, radius=radius, max_units=8, refit=refit).fit(X, signal)
+        for refit in ("full", "output")
+    )
+    assert full.objective_ <= output.objective_ * (1 + 1e-3)
+    assert naive_norm("l1/l2", full.weights_) <= radius * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("strength", [1e-6, 1e-12])
+def test_tiny_strengths_fit(strength):
+    signal = X[:, 0] * X[:, 1] + X[:, 2] ** 2
+    assert MultiOutputPNRegressor(strength=strength, max_units=8).fit(X, signal).score(X, signal) > 0.999
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-4, 1e4])
+def test_the_unit_of_the_targets_does_not_matter(scale):
+    signal = X[:, 0] * X[:, 1] + X[:, 2] ** 2
+    plain = MultiOutputPNRegressor(strength=0.01, max_units=8).fit(X, signal)
+    scaled = MultiOutputPNRegressor(strength=0.01 * scale, max_units=8).fit(X, scale * signal)
+    assert scaled.objective_ == pytest.approx(scale**2 * plain.objective_, rel=2e-3)

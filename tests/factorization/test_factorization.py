@@ -1,0 +1,590 @@
+"""Problems of one output: objectives, gradients, coordinate descent and conversions, against slow references."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mopn
+from mopn.core.designs import make_design
+from mopn.core.losses import Squared
+from mopn.factorization.conversions import (
+    direct_to_lifted,
+    direct_to_network,
+    lifted_to_direct,
+    network_to_direct,
+    reduced,
+)
+from mopn.factorization.direct import FactorizationProblem
+from mopn.factorization.lifted import LiftedProblem
+from mopn.solvers import LBFGS, CoordinateDescent, Status
+
+DIRECT = {
+    "second": {"degree": 2},
+    "third and second": {"degree": 3, "fit_lower": "explicit", "fit_linear": True, "fit_intercept": True},
+    "augmented": {"degree": 4, "fit_lower": "augment"},
+    "augmented beside linear": {"degree": 3, "fit_lower": "augment", "fit_linear": True},
+    "shared": {"degree": 3, "fit_lower": "shared"},
+    "inhomogeneous": {"degree": 3, "theta": [0.5, -1.0, 2.0]},
+    "all subsets": {"kernel": "all-subsets", "fit_intercept": True},
+    "fitted": {"degree": 2, "lams": "fit"},
+    "signs": {"degree": 2, "lams": "signs", "penalty": "frobenius"},
+    "homogeneous": {"degree": 3, "kernel": "homogeneous", "fit_lower": "augment"},
+}
+LIFTED = {
+    "lifted": {"degree": 3, "augment": True, "fit_linear": True, "fit_intercept": True},
+    "lifted anova": {"kernel": "anova"},
+    "bilinear": {"degree": 2},
+}
+KINDS = [*DIRECT, *LIFTED]
+MULTICONVEX = [kind for kind in KINDS if kind != "homogeneous"]
+LOSSES = ["squared", "binary-logistic", "binary-squared-hinge"]
+
+
+def data(n=30, d=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    X[rng.random(X.shape) < 0.4] = 0.0
+    return X, rng.standard_normal(n), rng.uniform(0.5, 2.0, n), 0.1 * rng.standard_normal(n)
+
+
+def make(kind, X, y, loss="squared", **options):
+    options = {"loss": loss, "beta": 0.3, "alpha": 0.2, "init_scale": 0.5} | options
+    y = y if loss == "squared" else np.sign(y)
+    if kind in DIRECT:
+        return FactorizationProblem(X, y, n_components=9, **(DIRECT[kind] | options))
+    if kind == "bilinear":
+        X = (X[:, :2], X[:, 2:])
+    return LiftedProblem(X, y, rank=9, **(LIFTED[kind] | options))
+
+
+def interior(problem, seed=1):
+    """A point within the bounds."""
+    x = problem.start(seed)
+    if problem.bounds is not None:
+        free = np.isinf(problem.bounds[0])
+        x[~free] = np.random.default_rng(seed).uniform(0.1, 1.0, (~free).sum())
+    return x
+
+
+def monomials(x, P, lams, degree):
+    """sum_s lambda_s A^degree(p_s, x), by its definition."""
+    groups = itertools.combinations(range(len(x)), degree)
+    return sum(lams @ np.prod(P[:, list(group)] * x[list(group)], axis=1) for group in groups)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_are_those_of_finite_differences(kind, loss):
+    X, y, weights, offset = data()
+    problem = make(kind, X, y, loss, sample_weight=weights, offset=offset)
+    if kind == "shared":
+        assert "gradient" not in problem.oracles
+        return
+    x, step = interior(problem), 1e-6
+    at = problem.value_gradient(x)
+    assert at.value == pytest.approx(problem.measure(x).fun, rel=1e-13)
+    numeric = [(problem.measure(x + e).fun - problem.measure(x - e).fun) / (2 * step) for e in step * np.eye(len(x))]
+    np.testing.assert_allclose(at.gradient, numeric, rtol=1e-6, atol=1e-6 * np.abs(at.gradient).max())
+
+
+@pytest.mark.parametrize(
+    "kind", ["second", "third and second", "augmented", "augmented beside linear", "shared", "signs"]
+)
+def test_the_objective_is_that_of_its_definition(kind):
+    X, y, weights, offset = data()
+    problem = make(kind, X, y, sample_weight=weights, offset=offset)
+    x = problem.start(1)
+    at = problem.unpack(x)
+    Z = np.hstack([np.ones((len(X), problem.dummies)), X])
+    theta = at.get("theta", np.zeros(problem.degree))
+    outputs = offset + (X @ at["w"] if "w" in at else 0.0) + at.get("intercept", 0.0)
+    for order, P in enumerate(at["P"]):
+        for i, z in enumerate(Z):
+            if kind == "shared":
+                outputs[i] += sum(theta[t] * monomials(z, P, at["lams"], t + 1) for t in range(3))
+            else:
+                outputs[i] += monomials(z, P, at["lams"], problem.degree - order)
+    sizes = np.full(9, 0.5) if kind == "signs" else np.abs(at["lams"])
+    penalty = 0.3 * sizes @ (at["P"] ** 2).sum(axis=(0, 2))
+    penalty += 0.1 * (at["w"] @ at["w"]) if "w" in at else 0.0
+    expected = 0.5 * weights @ (outputs - y) ** 2 + penalty
+    assert problem.measure(x).fun == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["lifted", "lifted anova", "bilinear"])
+def test_the_lifted_outputs_are_those_of_their_definition(kind):
+    X, y, _, _ = data()
+    problem = make(kind, X, y)
+    x = interior(problem)
+    at = problem.unpack(x)
+    if kind == "bilinear":
+        expected = [
+            sum((u @ a) * (v @ b) for u, v in zip(*at["U"], strict=True))
+            for a, b in zip(X[:, :2], X[:, 2:], strict=True)
+        ]
+    elif kind == "lifted":
+        Z = np.hstack([np.ones((len(X), 1)), X])
+        expected = [np.prod(at["U"] @ z, axis=0).sum() for z in Z] + X @ at["w"] + at["intercept"]
+    else:
+        M = at["U"][0].T @ at["U"][1]
+        W = np.triu(0.5 * (M + M.T), 1)
+        expected = [z @ W @ z for z in X]
+    np.testing.assert_allclose(problem.outputs(x), expected, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kind", MULTICONVEX)
+def test_coordinate_descent_never_increases_the_objective(kind, loss):
+    X, y, weights, offset = data()
+    problem = make(kind, X, y, loss, sample_weight=weights, offset=offset)
+    result = mopn.minimize(problem, CoordinateDescent(), tol=0, max_iter=30)
+    fun = result.trace["fun"]
+    assert np.all(np.diff(fun) <= 1e-12 * fun[0])
+    assert fun[-1] < 0.95 * fun[0]
+    # The outputs kept up to date are those computed from scratch.
+    assert fun[-1] == pytest.approx(result.fun, rel=1e-11)
+    assert not result.certified
+
+
+@pytest.mark.parametrize("kind", MULTICONVEX)
+def test_a_block_leaves_the_last_coordinate_at_its_minimum(kind):
+    """For the squared loss a step is exact: the derivative along the coordinate that was last is zero."""
+    X, y, weights, offset = data()
+    problem = make(kind, X, y, sample_weight=weights, offset=offset)
+    if "gradient" not in problem.oracles:
+        pytest.skip("theta on the simplex has no plain gradient")
+    x = interior(problem)
+    blocks = problem.blocks(x)
+    before = np.abs(problem.value_gradient(x).gradient).max()
+    for update in blocks.updates:
+        old = blocks.point()
+        update()
+        moved = np.flatnonzero(blocks.point() != old)
+        gradient = problem.value_gradient(blocks.point()).gradient
+        if kind != "fitted":
+            assert abs(gradient[moved[-1]]) <= 1e-10 * before
+
+
+def slow_epoch(problem, x):
+    """Algorithm 1 of the ICML paper with derivatives from the definition: multilinear, so differences are exact."""
+    x = x.copy()
+    y, mu = problem.fit.y[:, 0], problem.fit.loss.smoothness(1)
+    for j in range(problem.size):
+        base = problem.outputs(x)
+        moved = x.copy()
+        moved[j] += 1.0
+        h = problem.outputs(moved) - base
+        slopes = problem.fit.value_gradient(base[:, None])[1][:, 0]
+        unit = np.zeros(problem.size)
+        unit[j] = 1.0
+        ridge = 2 * (problem.penalty(unit) - problem.penalty(np.zeros(problem.size)))
+        x[j] -= (slopes @ h + ridge * x[j]) / (mu * h @ h + ridge)
+    assert len(y)
+    return x
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    "kind", ["second", "third and second", "augmented", "all subsets", "lifted", "lifted anova", "bilinear"]
+)
+def test_an_epoch_is_that_of_the_paper(kind, loss):
+    X, y, _, offset = data(n=12)
+    problem = make(kind, X, y, loss, offset=offset, fit_linear=False) if kind != "bilinear" else make(kind, X, y, loss)
+    x = interior(problem)
+    epoch = mopn.minimize(problem, CoordinateDescent(), start=x, tol=0, max_iter=1)
+    np.testing.assert_allclose(epoch.x, slow_epoch(problem, x), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("loss", ["squared", "binary-logistic"])
+@pytest.mark.parametrize("kind", ["second", "augmented", "all subsets", "lifted"])
+def test_a_coordinate_that_dominates_is_computed_anew(kind, loss):
+    """1-features beside small ones, a factor 1 + p x that is exactly zero: still the paper's epoch."""
+    X, y, _, _ = data(n=12)
+    X[:, 0], X[:, 1:] = 1.0, 1e-4 * X[:, 1:]
+    problem = make(kind, X, y, loss, beta=1e-6, fit_linear=False, fit_intercept=False)
+    x = interior(problem)
+    if kind == "all subsets":
+        x.reshape(9, -1)[:, 0] = -1.0
+    epoch = mopn.minimize(problem, CoordinateDescent(), start=x, tol=0, max_iter=1)
+    assert epoch.fun == pytest.approx(problem.measure(slow_epoch(problem, x)).fun, rel=1e-9)
+    assert epoch.trace["fun"][-1] == pytest.approx(epoch.fun, rel=1e-11)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_storage_does_not_matter(kind):
+    X, y, weights, _ = data()
+    values = []
+    for storage in (np.asarray, np.asfortranarray, sparse.csr_array, sparse.csc_matrix, lambda X: X.astype(np.float32)):
+        problem = make(kind, storage(X) if storage is not None else X, y, sample_weight=weights)
+        x = problem.start(1)
+        if "blocks" in problem.oracles:
+            x = mopn.minimize(problem, CoordinateDescent(), start=x, tol=0, max_iter=3).x
+        values.append(problem.measure(x).fun)
+    np.testing.assert_allclose(values[:-1], values[0], rtol=1e-10)
+    assert values[-1] == pytest.approx(values[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", MULTICONVEX)
+def test_weights_count_as_repetitions(kind):
+    X, y, _, offset = data()
+    weights = np.arange(len(X)) % 3
+    weighted = make(kind, X, y, sample_weight=weights, offset=offset)
+    repeated = make(kind, np.repeat(X, weights, axis=0), np.repeat(y, weights), offset=np.repeat(offset, weights))
+    x = weighted.start(1)
+    runs = [mopn.minimize(problem, CoordinateDescent(), start=x, tol=0, max_iter=5) for problem in (weighted, repeated)]
+    np.testing.assert_allclose(runs[0].x, runs[1].x, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", MULTICONVEX)
+def test_a_run_goes_on_where_another_ended(kind):
+    X, y, _, _ = data()
+    problem = make(kind, X, y)
+    whole = mopn.minimize(problem, CoordinateDescent(), start=1, tol=0, max_iter=8)
+    half = mopn.minimize(problem, CoordinateDescent(), start=1, tol=0, max_iter=4)
+    rest = mopn.minimize(problem, CoordinateDescent(), start=half, tol=0, max_iter=4)
+    np.testing.assert_allclose(rest.x, whole.x, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["second", "third and second", "augmented", "lifted"])
+def test_lbfgs_and_coordinate_descent_find_stationary_points(kind):
+    X, y, _, _ = data()
+    problem = make(kind, X, y, beta=2.0)
+    for solver in (CoordinateDescent(), LBFGS()):
+        result = mopn.minimize(problem, solver, tol=1e-12, max_iter=20_000)
+        assert result.success
+        gradient = problem.value_gradient(result.x).gradient
+        assert np.abs(gradient).max() <= 1e-4 * np.abs(problem.value_gradient(problem.start()).gradient).max()
+
+
+def one_hot(n=20_000, fields=(40, 60), seed=0):
+    rng = np.random.default_rng(seed)
+    parts = [sparse.csr_matrix((np.ones(n), (np.arange(n), rng.integers(0, d, n))), shape=(n, d)) for d in fields]
+    return sparse.hstack(parts, format="csr"), rng.standard_normal(n)
+
+
+def threaded_problem(kind):
+    X, y = one_hot()
+    rng = np.random.default_rng(1)
+    if kind == "second":
+        return FactorizationProblem(X, y, degree=2, n_components=9, fit_linear=True)
+    if kind == "all-subsets":
+        weights = rng.uniform(0.5, 2.0, len(y))
+        options = {"loss": "binary-logistic", "sample_weight": weights, "offset": 0.1 * y, "fit_intercept": True}
+        return FactorizationProblem(X, np.sign(y), kernel="all-subsets", n_components=3, **options)
+    if kind == "lifted":
+        return LiftedProblem(X, y, degree=2, rank=3, fit_intercept=True)
+    return LiftedProblem((X, rng.standard_normal((len(y), 3))), y, rank=3)
+
+
+@pytest.mark.parametrize("kind", ["second", "all-subsets", "lifted", "bilinear"])
+def test_threads_do_not_change_the_iterates(kind):
+    problem = threaded_problem(kind)
+    runs = [mopn.minimize(problem, CoordinateDescent(n_threads=t), tol=0, max_iter=3) for t in (1, 2, 3)]
+    for run in runs[1:]:
+        np.testing.assert_array_equal(run.x, runs[0].x)
+        assert run.fun == runs[0].fun
+
+
+def test_samples_of_one_thread_lie_together():
+    from mopn.factorization.column_groups import arranged_lines, arrangement, column_parts
+
+    X, _ = one_hot()
+    design = make_design(X)
+    order = arrangement([design.column_lines], 2)
+    columns, rows = arranged_lines(design, order)
+    np.testing.assert_array_equal(rows.indices.reshape(len(order), -1), X[order].indices.reshape(len(order), -1))
+    parts = column_parts(columns, 2)
+    for group, cuts in enumerate(parts):
+        of_second = np.unique(columns.indices[columns.starts[cuts[1]] : columns.starts[cuts[2]]])
+        changes = np.count_nonzero(np.diff(np.isin(np.arange(len(order)), of_second)))
+        assert changes == 2 ** (group + 1) - 1
+
+
+def test_fields_are_found():
+    from mopn.compiled.disjoint import disjoint_groups
+
+    X, _ = one_hot(100, (4, 6))
+    np.testing.assert_array_equal(disjoint_groups(make_design(X).column_lines), [0, 4, 10])
+    np.testing.assert_array_equal(disjoint_groups(make_design(X, 1).column_lines), [0, 1, 5, 11])
+    np.testing.assert_array_equal(disjoint_groups(make_design(np.ones((3, 2))).column_lines), [0, 1, 2])
+
+
+def test_shuffled_blocks_reach_the_same_objective():
+    X, y, _, _ = data()
+    problem = make("second", X, y)
+    runs = [
+        mopn.minimize(problem, CoordinateDescent(shuffle=shuffle), start=1, tol=1e-10, max_iter=5000)
+        for shuffle in (False, True)
+    ]
+    assert runs[1].fun == pytest.approx(runs[0].fun, rel=1e-3)
+    assert not np.array_equal(runs[0].x, runs[1].x)
+
+
+# -- fitted lambda and theta ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_lambda_solves_its_l1_problem(loss):
+    X, y, weights, _ = data()
+    problem = make("fitted", X, y, loss, sample_weight=weights, beta=0.5)
+    # The default start has lambda fitted.
+    x = problem.start()
+    at = problem.unpack(x)
+    features = problem.kernel_terms[0].kernel.features(problem.design, at["P"][0])
+    slopes = features.T @ problem.fit.value_gradient(problem.outputs(x)[:, None])[1][:, 0]
+    limits = 0.5 * (at["P"][0] ** 2).sum(axis=1)
+    zero = at["lams"] == 0.0
+    assert np.all(np.abs(slopes[zero]) <= limits[zero] * (1 + 1e-6))
+    np.testing.assert_allclose(slopes[~zero], -limits[~zero] * np.sign(at["lams"][~zero]), rtol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", ["anova", "homogeneous"])
+def test_units_without_a_weight_are_turned_until_they_earn_one(kernel):
+    """With so strong a penalty no random unit is worth a weight; the units of the optimum are."""
+    X, y, _, _ = data(n=60)
+    convex = mopn.NetworkProblem(X, y, loss="squared", kernel=kernel, norm="l1", strength=1.0)
+    beta = 0.95 * convex.strength_max()
+    best = mopn.minimize(convex.with_strength(beta), mopn.solvers.ConditionalGradient(), tol=1e-8)
+    assert len(best.basis) > 0
+    problem = FactorizationProblem(X, y, n_components=5, kernel=kernel, beta=beta, lams="fit")
+    random = problem.kernel_terms[0].start(np.random.default_rng(0))["P"]
+    slopes = problem.kernel_terms[0].kernel.features(problem.design, random).T @ -y
+    assert np.all(np.abs(slopes) < beta * (random**2).sum(axis=1))
+    for solver in (CoordinateDescent(), LBFGS())[kernel == "homogeneous" :]:
+        found = mopn.minimize(problem, solver, tol=1e-10, max_iter=2000)
+        assert found.lams.any()
+        at_zero = 0.5 * y @ y
+        assert found.fun - best.fun <= 1e-2 * (at_zero - best.fun)
+
+
+def test_theta_solves_its_problem_on_the_simplex():
+    X, y, _, _ = data()
+    problem = make("shared", X, y)
+    result = mopn.minimize(problem, CoordinateDescent(), tol=0, max_iter=50)
+    theta = result.theta
+    assert np.all(theta >= 0)
+    assert theta.sum() == pytest.approx(1.0, abs=1e-12)
+    units = np.eye(3)
+    x, values = result.x, []
+    place = next(place for _, name, place, _ in problem._places if name == "theta")
+    for direction in units:
+        moved = x.copy()
+        moved[place] += 1e-6 * (direction - theta)
+        values.append(problem.measure(moved).fun - result.fun)
+    # No direction within the simplex decreases the objective, to first order.
+    assert min(values) >= -1e-9 * result.fun
+
+
+@pytest.mark.parametrize("kernel", ["anova", "homogeneous"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_fitted_and_lifted_solutions_are_certified(kernel, loss):
+    """Theorem 2 of the ICML paper: both are the nuclear norm problem, whose gap is proven."""
+    X, y, _, _ = data()
+    y = y if loss == "squared" else np.sign(y)
+    convex = mopn.NetworkProblem(X, y, loss=loss, kernel=kernel, norm="l1", strength=0.5)
+    lifted = LiftedProblem(X, y, rank=8, kernel=kernel, loss=loss, beta=0.5)
+    found = mopn.minimize(lifted, CoordinateDescent(), tol=1e-10, max_iter=5000)
+    measure = mopn.certify(convex, *lifted.network(found))
+    # The network merges u and v, which need not be balanced.
+    assert measure.fun <= found.fun * (1 + 1e-9)
+    assert measure.gap <= 1e-3 * found.fun
+    direct = FactorizationProblem(X, y, n_components=12, kernel=kernel, loss=loss, beta=0.5, lams="fit")
+    found = mopn.minimize(direct, LBFGS(), tol=1e-10, max_iter=5000)
+    measure = mopn.certify(convex, *direct.network(found))
+    assert measure.fun == pytest.approx(found.fun, rel=1e-9)
+    assert measure.gap <= 1e-3 * found.fun
+
+
+def test_lambda_fixed_to_one_is_a_smaller_class():
+    X, y, _, _ = data()
+    funs = {
+        lams: mopn.minimize(make("second", X, y, lams=lams, penalty="weighted"), LBFGS(), tol=1e-10, max_iter=3000).fun
+        for lams in ("ones", "fit")
+    }
+    assert funs["fit"] < funs["ones"] * (1 - 1e-3)
+
+
+# -- conversions -------------------------------------------------------------------------------------------------------
+
+
+def test_conversions_keep_the_model():
+    rng = np.random.default_rng(0)
+    U = rng.standard_normal((2, 3, 7))
+    W = 0.5 * (U[0].T @ U[1] + U[1].T @ U[0])
+    lams, P = lifted_to_direct(U)
+    assert 3 <= len(lams) <= 6
+    np.testing.assert_allclose((P.T * lams) @ P, W, atol=1e-12)
+    np.testing.assert_allclose(P @ P.T, np.eye(len(P)), atol=1e-12)
+    V = direct_to_lifted(lams, P)
+    np.testing.assert_allclose(V[0].T @ V[1], W, atol=1e-12)
+    # Equal penalties: half the squared norms of balanced factors is the nuclear norm.
+    assert 0.5 * (V**2).sum() == pytest.approx(np.abs(lams).sum(), rel=1e-12)
+    lams, P = rng.standard_normal(4), rng.standard_normal((4, 7))
+    basis, weights = direct_to_network(lams, P)
+    np.testing.assert_allclose(np.linalg.norm(basis, axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose((basis.T * weights[:, 0]) @ basis, (P.T * lams) @ P, atol=1e-12)
+    assert np.abs(weights).sum() == pytest.approx(np.abs(lams) @ (P**2).sum(axis=1), rel=1e-12)
+    back, Q = network_to_direct(basis, weights)
+    np.testing.assert_allclose((Q.T * back) @ Q, (P.T * lams) @ P, atol=1e-12)
+    values, vectors = reduced(lams, P)
+    np.testing.assert_allclose((vectors.T * values) @ vectors, (P.T * lams) @ P, atol=1e-12)
+    assert np.abs(values).sum() <= np.abs(weights).sum() + 1e-12
+
+
+def test_units_without_weight_are_left_out():
+    basis, weights = direct_to_network([0.0, 1.0, 2.0], [[1.0, 0.0], [0.0, 0.0], [0.0, 3.0]])
+    np.testing.assert_array_equal(basis, [[0.0, 1.0]])
+    np.testing.assert_array_equal(weights, [[18.0]])
+    assert len(reduced(np.zeros(2), np.ones((2, 3)))[0]) == 0
+    with pytest.raises(ValueError, match="one output"):
+        network_to_direct(np.ones((2, 3)), np.ones((2, 2)))
+
+
+def test_a_network_starts_a_direct_problem():
+    X, y, _, _ = data()
+    convex = mopn.NetworkProblem(X, y, loss="squared", kernel="anova", norm="l1", strength=0.5)
+    network = mopn.minimize(convex, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-6)
+    lams, P = network_to_direct(network.basis, network.weights)
+    problem = FactorizationProblem(X, y, n_components=len(P), beta=0.5, lams=lams)
+    assert problem.measure(problem.start({"P": P[None]})).fun == pytest.approx(network.fun, rel=1e-9)
+
+
+# -- what users give ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"degree": 1}, "degree must be an integer >= 2"),
+        ({"degree": 2.5}, "degree must be an integer >= 2"),
+        ({"degree": 7}, "lower the degree"),
+        ({"n_components": 0}, "n_components must be an integer >= 1"),
+        ({"beta": -1.0}, "beta must be a finite number >= 0"),
+        ({"alpha": np.nan}, "alpha must be a finite number >= 0"),
+        ({"penalty": "l1"}, "penalty must be"),
+        ({"fit_lower": "all"}, "fit_lower must be"),
+        ({"kernel": "cubic"}, "kernel must be one of"),
+        ({"kernel": "all-subsets", "fit_lower": "augment"}, "has all degrees in it"),
+        ({"kernel": "homogeneous", "fit_lower": "shared"}, "kernel='anova' only"),
+        ({"theta": [1.0, 2.0], "fit_lower": "augment"}, "theta fixes the weights"),
+        ({"theta": [1.0]}, "theta must hold 2"),
+        ({"lams": "some"}, "lams must be"),
+        ({"lams": [1.0]}, "9 finite numbers"),
+        ({"lams": "fit", "penalty": "frobenius"}, "lams='fit' needs penalty='weighted'"),
+        ({"lams": "fit", "fit_lower": "explicit"}, "a single degree"),
+        ({"loss": "logistic"}, "is for several classes"),
+        ({"sample_weight": -np.ones(30)}, "sample_weight must be finite and >= 0"),
+        ({"init_scale": -1}, "init_scale must be"),
+    ],
+)
+def test_bad_options_of_the_direct_problem(options, message):
+    X, y, _, _ = data()
+    with pytest.raises(ValueError, match=message):
+        FactorizationProblem(X, y, **({"n_components": 9} | options))
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "message"),
+    [
+        (None, {"degree": 1}, "degree must be an integer >= 2"),
+        (None, {"rank": 0}, "rank must be an integer >= 1"),
+        (None, {"kernel": "all-subsets"}, "kernel must be"),
+        (None, {"kernel": "anova", "degree": 3}, "degree=2 and a single X only"),
+        ((np.ones((30, 2)),), {}, "takes one a factor"),
+        ((np.ones((30, 2)), np.ones((29, 2))), {}, "the same number of rows"),
+        ((np.ones((30, 2)), np.ones((30, 2))), {"fit_linear": True}, "needs a single X"),
+    ],
+)
+def test_bad_options_of_the_lifted_problem(X, options, message):
+    data_X, y, _, _ = data()
+    with pytest.raises(ValueError, match=message):
+        LiftedProblem(data_X if X is None else X, y, **options)
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (np.zeros(3), "start must be a flat point"),
+        ({"P": np.zeros((1, 2, 6))}, r"P must have shape \(9, 6\)"),
+        ({"P": np.zeros((2, 9, 6))}, r"P must have shape \(1, 9, 6\)"),
+        ({"P": np.full((1, 9, 6), np.nan)}, "P contains NaN or infinity"),
+        ({"w": np.zeros(5)}, r"w must have shape \(6,\)"),
+    ],
+)
+def test_bad_starts(start, message):
+    X, y, _, _ = data()
+    problem = make("second", X, y, fit_linear=True)
+    with pytest.raises(ValueError, match=message):
+        problem.start(start)
+    lifted = make("lifted", X, y)
+    with pytest.raises(ValueError, match="U must hold 3 factors"):
+        lifted.start({"U": np.zeros((2, 9, 7))})
+
+
+def test_several_targets_have_problems_of_their_own():
+    X, y, _, _ = data()
+    with pytest.raises(ValueError, match=r"mopn\.NetworkProblem takes several"):
+        FactorizationProblem(X, np.stack([y, y], axis=1))
+
+
+def test_only_degree_two_is_a_network():
+    X, y, _, _ = data()
+    for problem in (make("augmented", X, y), make("lifted", X, y)):
+        with pytest.raises(ValueError, match="degree 2"):
+            problem.network(problem.unpack(problem.start()))
+
+
+def test_missing_oracles_are_named():
+    X, y, _, _ = data()
+    with pytest.raises(TypeError, match="'blocks'"):
+        mopn.minimize(make("homogeneous", X, y), CoordinateDescent())
+    with pytest.raises(TypeError, match="'gradient'"):
+        mopn.minimize(make("shared", X, y), LBFGS())
+
+
+def test_a_loss_of_ones_own_has_the_gradient_only():
+    class Own(Squared):
+        name = "own"
+
+    X, y, _, _ = data()
+    own, theirs = (FactorizationProblem(X, y, n_components=3, loss=loss) for loss in (Own(), "squared"))
+    assert own.oracles == {"gradient"}
+    own, theirs = (mopn.minimize(problem, LBFGS(), tol=1e-8) for problem in (own, theirs))
+    assert own.fun == pytest.approx(theirs.fun, rel=1e-6)
+
+
+def test_columns_without_entries_get_no_weight():
+    X, y, _, _ = data()
+    X[:, 2] = 0.0
+    result = mopn.minimize(make("second", X, y), CoordinateDescent(), tol=0, max_iter=1)
+    np.testing.assert_array_equal(result.P[0][:, 2], 0.0)
+    # Without a penalty nothing says what they should be, and nothing divides by zero.
+    unrestrained = mopn.minimize(make("second", X, y, beta=0.0), CoordinateDescent(), tol=0, max_iter=1)
+    assert np.isfinite(unrestrained.x).all()
+
+
+def test_an_interrupted_run_keeps_the_best_point():
+    X, y, _, _ = data()
+
+    def stop(intermediate_result):
+        if intermediate_result.nit == 2:
+            raise KeyboardInterrupt
+
+    def halt(intermediate_result):
+        if intermediate_result.nit == 2:
+            raise StopIteration
+
+    problem = make("second", X, y)
+    result = mopn.minimize(problem, CoordinateDescent(), callback=halt, tol=0)
+    assert result.status == Status.STOPPED
+    assert problem.measure(result.x).fun == pytest.approx(result.fun)
+    assert result.fun == pytest.approx(result.trace["fun"].min(), rel=1e-11)
+    assert mopn.minimize(problem, CoordinateDescent(), callback=stop, tol=0).status == Status.INTERRUPTED
+
+
+def test_bad_solver_options():
+    for options in ({"n_threads": 0}, {"gtol": -1.0}):
+        with pytest.raises(ValueError, match=next(iter(options))):
+            CoordinateDescent(**options)

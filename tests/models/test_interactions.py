@@ -1,0 +1,229 @@
+"""Models of one output, and the weights of their interactions."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mopn
+from mopn.factorization.direct import FactorizationProblem
+from mopn.factorization.lifted import LiftedProblem
+from mopn.models.interactions import Interactions
+
+D = 7
+DIRECT = {
+    "second": {"degree": 2},
+    "third and second": {"degree": 3, "fit_lower": "explicit", "fit_linear": True, "fit_intercept": True},
+    "augmented": {"degree": 4, "fit_lower": "augment"},
+    "shared": {"degree": 3, "fit_lower": "shared"},
+    "inhomogeneous": {"degree": 3, "theta": [0.2, 0.3, 0.5]},
+    "all subsets": {"kernel": "all-subsets"},
+    "homogeneous": {"kernel": "homogeneous", "degree": 3, "fit_lower": "augment"},
+}
+LIFTED = {
+    "lifted": {"degree": 3, "augment": True, "fit_linear": True},
+    "lifted anova": {"degree": 2, "kernel": "anova", "fit_intercept": True},
+}
+KINDS = [*DIRECT, *LIFTED]
+
+
+def make(kind, **options):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, D)), rng.standard_normal(30)
+    if kind in DIRECT:
+        problem = FactorizationProblem(X, y, n_components=5, init_scale=0.5, offset=np.full(30, 0.7), **DIRECT[kind])
+    else:
+        problem = LiftedProblem(X, y, rank=5, init_scale=0.5, **LIFTED[kind])
+    x = problem.start(1)
+    return problem, x, mopn.FactorizationModel.from_result(problem, problem.unpack(x), **options), X
+
+
+def coefficient(model, group):
+    """The coefficient of a product of distinct features, by differences over signs: exact for odd polynomials."""
+    step, total = 1e-2, 0.0
+    for signs in itertools.product((-1, 1), repeat=len(group)):
+        x = np.zeros((1, D))
+        x[0, list(group)] = step * np.array(signs)
+        total += np.prod(signs) * model.outputs(x)[0, 0]
+    return total / (2 * step) ** len(group)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_gives_the_outputs_of_its_problem(kind, tmp_path):
+    problem, x, model, X = make(kind)
+    shift = 0.7 if kind in DIRECT else 0.0
+    np.testing.assert_allclose(model.outputs(X)[:, 0], problem.outputs(x) + shift, rtol=1e-12, atol=1e-12)
+    for storage in (sparse.csr_array, sparse.csc_array):
+        np.testing.assert_allclose(model.predict(storage(X)), model.predict(X), rtol=1e-12, atol=1e-12)
+    model.save(tmp_path / "model.npz")
+    loaded = mopn.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert (loaded.degree, loaded.kernel, loaded.dummies) == (model.degree, model.kernel, model.dummies)
+
+
+def test_a_model_of_labels(tmp_path):
+    _, _, model, X = make("second", classes=["no", "yes"])
+    assert set(model.predict(X)) <= {"no", "yes"}
+    np.testing.assert_array_equal(model.predict(X) == "yes", model.outputs(X)[:, 0] > 0)
+    model.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(mopn.load(tmp_path / "model.npz").predict(X), model.predict(X))
+    with pytest.raises(TypeError, match="not a probability model"):
+        model.predict_proba(X)
+
+
+@pytest.mark.parametrize("degree", [2, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_are_the_coefficients_of_the_polynomial(kind, degree):
+    _, _, model, _ = make(kind)
+    groups = list(itertools.combinations(range(D), degree))
+    if degree > model.degree and kind != "all subsets":
+        with pytest.raises(ValueError, match="interactions of at most 2 features"):
+            mopn.interaction_weights(model, groups)
+        return
+    weights = mopn.interaction_weights(model, groups)
+    np.testing.assert_allclose(weights, [coefficient(model, group) for group in groups], atol=1e-8)
+    np.testing.assert_allclose(mopn.interaction_weights(model, [group[::-1] for group in groups]), weights, atol=1e-12)
+
+    found = mopn.strongest_interactions(model, 4, degree)
+    order = np.argsort(-np.abs(weights))[:4]
+    assert [item.features for item in found] == [groups[i] for i in order]
+    np.testing.assert_allclose([item.weight for item in found], weights[order], rtol=1e-12)
+    assert found.exact
+    assert found.bound <= abs(found[-1].weight)
+
+
+def test_weights_of_a_degree_that_is_the_linear_term():
+    _, _, model, _ = make("augmented")
+    weights = mopn.interaction_weights(model, [(j,) for j in range(D)])
+    np.testing.assert_allclose(weights, [coefficient(model, (j,)) for j in range(D)], atol=1e-8)
+
+
+def test_names_stand_for_features():
+    _, _, model, _ = make("second")
+    names = [f"f{j}" for j in range(D)]
+    np.testing.assert_array_equal(
+        mopn.interaction_weights(model, [("f2", "f5")], names), mopn.interaction_weights(model, [(2, 5)])
+    )
+    found = mopn.strongest_interactions(model, 1, names=names)[0]
+    assert found.names == tuple(names[j] for j in found.features)
+
+
+def test_many_pairs_without_the_matrix():
+    rng = np.random.default_rng(0)
+    model = mopn.FactorizationModel(factors=rng.standard_normal((1, 4, 3000)), degree=2, lams=rng.standard_normal(4))
+    found = mopn.strongest_interactions(model, 20)
+    P = model.factors[0]
+    W = np.triu((P.T * model.lams) @ P, 1)
+    np.testing.assert_allclose([abs(item.weight) for item in found], np.sort(np.abs(W).ravel())[::-1][:20], rtol=1e-12)
+    assert found.exact
+
+
+def test_a_search_that_is_cut_off_bounds_what_it_missed():
+    rng = np.random.default_rng(0)
+    model = mopn.FactorizationModel(factors=rng.standard_normal((1, 30, 40)), degree=4, lams=np.ones(30))
+    whole = mopn.strongest_interactions(model, 3, 4, max_nodes=10**9)
+    cut = mopn.strongest_interactions(model, 3, 4, max_nodes=50)
+    assert whole.exact
+    assert not cut.exact
+    assert cut.bound >= abs(whole[0].weight)
+    assert all(abs(a.weight) <= abs(b.weight) for a, b in zip(cut, whole, strict=True))
+
+
+def test_zero_weights_are_not_interactions():
+    model = mopn.FactorizationModel(factors=np.zeros((1, 2, 4)), degree=2, lams=np.ones(2))
+    found = mopn.strongest_interactions(model, 3)
+    assert found == []
+    assert isinstance(found, Interactions)
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        ([(0, 0)], "distinct"),
+        ([(0, 9)], "below 7"),
+        ([(0, -1)], "below 7"),
+        ([("a", "b")], "or of names"),
+        ([(0, 1), (0, 1, 2)], "same length"),
+    ],
+)
+def test_bad_features(features, message):
+    _, _, model, _ = make("third and second")
+    with pytest.raises(ValueError, match=message):
+        mopn.interaction_weights(model, features)
+
+
+def test_no_features_have_no_weights():
+    _, _, model, _ = make("second")
+    assert mopn.interaction_weights(model, []).shape == (0,)
+    for options in ({"k": 0}, {"degree": 1}, {"degree": 3}):
+        with pytest.raises(ValueError, match="degree"):
+            mopn.strongest_interactions(model, **options)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"form": "other"}, "form must be"),
+        ({"factors": np.ones((2, 3))}, "three axes"),
+        ({"lams": np.ones(2)}, "one number a unit"),
+        ({"form": "lifted", "factors": np.ones((3, 1, 4))}, "as many factors"),
+        ({"dummies": 4}, "no column beside"),
+        ({"w": np.ones(3)}, "w must have shape"),
+        ({"loss": "other"}, "loss must be"),
+        ({"target": "labels"}, "need classes"),
+    ],
+)
+def test_bad_models(fields, message):
+    good = {"factors": np.ones((1, 1, 4)), "degree": 2, "lams": np.ones(1)}
+    with pytest.raises(ValueError, match=message):
+        mopn.FactorizationModel(**(good | fields))
+
+
+def test_bad_data_for_a_model():
+    _, _, model, X = make("second")
+    with pytest.raises(ValueError, match="X has 3 features, but the model was trained with 7"):
+        model.predict(X[:, :3])
+    rng = np.random.default_rng(0)
+    problem = FactorizationProblem(X, rng.standard_normal(30), offset=rng.standard_normal(30))
+    with pytest.raises(ValueError, match="offset differs"):
+        mopn.FactorizationModel.from_result(problem, problem.unpack(problem.start()))
+    several = LiftedProblem((X, X[:, :2]), rng.standard_normal(30))
+    with pytest.raises(ValueError, match="an X of its own"):
+        mopn.FactorizationModel.from_result(several, several.unpack(several.start()))
+
+
+def test_the_xor_of_two_features_is_the_strongest_interaction():
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0, 1.0], (200, 6))
+    y = X[:, 1] * X[:, 4] + 0.1 * rng.standard_normal(200)
+    problem = FactorizationProblem(X, y, n_components=4, beta=0.1)
+    model = mopn.FactorizationModel.from_result(problem, mopn.minimize(problem, mopn.solvers.CoordinateDescent()))
+    best = mopn.strongest_interactions(model, 1)[0]
+    assert best.features == (1, 4)
+    assert math.isclose(best.weight, 1.0, abs_tol=0.1)
+
+
+@pytest.mark.parametrize("kernel", ["anova", "homogeneous"])
+@pytest.mark.parametrize("augment", [False, True])
+def test_outputs_of_a_network_as_one(kernel, augment):
+    """A combination of outputs predicts as the outputs do, and has the interactions of their matrices."""
+    rng = np.random.default_rng(0)
+    ones = {"anova": 2, "homogeneous": 1}[kernel] if augment else 0
+    model = mopn.Model(
+        rng.standard_normal((3, ones + 4)),
+        rng.standard_normal((3, 2)),
+        kernel=kernel,
+        augment=augment,
+        offset=rng.standard_normal(2),
+    )
+    combination, X = np.array([2.0, -1.0]), rng.standard_normal((5, 4))
+    single = mopn.FactorizationModel.from_outputs(model, combination)
+    np.testing.assert_allclose(single.predict(X), model.outputs(X) @ combination, rtol=1e-11)
+    W = np.einsum("sj,s,sk->jk", model.basis, model.weights @ combination, model.basis)[ones:, ones:]
+    W *= 1.0 if kernel == "anova" else 2.0
+    pairs = [(0, 1), (3, 1)]
+    np.testing.assert_allclose(mopn.interaction_weights(single, pairs), [W[pair] for pair in pairs], rtol=1e-11)
+    with pytest.raises(ValueError, match="combination must hold 2 finite numbers, one an output"):
+        mopn.FactorizationModel.from_outputs(model, np.ones(3))

@@ -1,0 +1,221 @@
+"""Network problems with a linear term: gaps against optima found independently, every refit, and models."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import matrix_optimum
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+
+import mopn
+from mopn.core.designs import make_design
+from mopn.estimators import MultiOutputFMClassifier, MultiOutputPNRegressor, OrdinalFMRegressor
+from mopn.network.linear_term import Ridge
+from mopn.solvers import FISTA, GECO, ConditionalGradient, Status
+
+RNG = np.random.default_rng(0)
+N, D, M, ALPHA = 50, 4, 3, 0.8
+X = RNG.uniform(-1, 1, (N, D))
+SCORES = 3.0 * (X[:, :1] * X[:, 1:2]) + X @ RNG.standard_normal((D, M)) + np.array([0.5, 0.0, -1.0])
+TARGETS = {"binary-logistic": np.where(SCORES > 0, 1.0, -1.0), "squared": SCORES, "logistic": SCORES.argmax(axis=1)}
+# The constants pay a hundredth.
+ALPHAS = ALPHA * np.r_[0.01, np.ones(D)]
+ONES = np.hstack([np.ones((N, 1)), X])
+
+
+def make_problem(loss="binary-logistic", norm="l1", storage=np.array, **options):
+    options = {"strength": 1.0} | options if "radius" not in options else options
+    return mopn.NetworkProblem(storage(X), TARGETS[loss], loss, "anova", norm, alpha=ALPHA, **options)
+
+
+def solve(problem, tol=1e-5, **options):
+    return mopn.minimize(problem, ConditionalGradient(refit_tol=1e-8, **options), tol=tol, max_iter=500)
+
+
+# -- the ridge itself -------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10**6))
+def test_fenchel_young_and_the_prox(seed):
+    rng = np.random.default_rng(seed)
+    ridge = Ridge(make_design(X), ALPHA)
+    W, G, step = rng.standard_normal((M, 1 + D)), rng.standard_normal((N, M)), rng.uniform(0.1, 10.0)
+    np.testing.assert_allclose(ridge.outputs(W), ONES @ W.T, rtol=1e-12, atol=1e-13)
+    assert ridge.value(W) == pytest.approx(0.5 * np.sum(ALPHAS * W**2), rel=1e-13)
+    # value(W) + conjugate(-G' [1, X]) >= -<G, [1, X] W'>, with equality at the minimiser.
+    assert ridge.value(W) + ridge.conjugate(G) >= -np.vdot(G, ONES @ W.T) - 1e-12
+    best = ridge.least(G)
+    assert ridge.value(best) + ridge.conjugate(G) == pytest.approx(-np.vdot(G, ONES @ best.T), rel=1e-12)
+    assert ridge.conjugate(0.3 * G) == pytest.approx(0.09 * ridge.conjugate(G), rel=1e-12)
+    near = ridge.prox(W, step)
+    np.testing.assert_allclose(near + step * ridge.slope(near), W, rtol=1e-12)
+
+
+def test_the_bound_of_the_curvature_holds():
+    fit = make_problem(sample_weight=RNG.uniform(0.5, 2.0, N)).fit
+    largest = 0.25 * np.linalg.eigvalsh(ONES.T @ (ONES * fit.weights[:, None]))[-1]
+    bound = Ridge(make_design(X), ALPHA).curvature(fit)
+    assert largest <= bound <= 5.0 * largest
+
+
+# -- the problem -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", TARGETS)
+@pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
+def test_gap_brackets_the_independent_optimum(loss, storage):
+    problem = make_problem(loss, storage=storage)
+    optimum = matrix_optimum(problem.fit, X, "l1", 1.0, "anova", ALPHAS)
+    result = solve(problem, tol=1e-6, refit="full")
+    assert result.success
+    assert result.fun - result.gap <= optimum * (1 + 1e-9)
+    assert abs(result.fun - optimum) <= 2e-6 * optimum
+
+
+@pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
+@pytest.mark.parametrize("form", ["strength", "radius"])
+def test_every_refit_finds_the_same_minimum(norm, form):
+    problem = make_problem(norm=norm, **{form: 1.5})
+    exact = solve(problem, refit="full")
+    assert exact.success
+    assert exact.linear.shape == (M, 1 + D)
+    for options in ({"refit": "output"}, {"refit": "full", "joint_solver": FISTA()}):
+        other = solve(problem, tol=1e-3, **options)
+        assert abs(other.fun - exact.fun) <= 1e-3 * exact.fun, options
+    # Plain steps get there slowly.
+    plain = mopn.minimize(problem, ConditionalGradient(refit="none"), tol=0.0, max_iter=300)
+    assert exact.fun - exact.gap <= plain.fun <= exact.fun * 1.05
+
+
+def test_objective_is_what_it_says():
+    result = solve(problem := make_problem(norm="l1/l2", augment=True), tol=1e-3, refit="full")
+    ones = np.hstack([np.ones((N, 2)), X])
+    squares = (ones @ result.basis.T) ** 2 - (ones**2) @ (result.basis**2).T
+    outputs = 0.5 * squares @ result.weights + ONES @ result.linear.T
+    loss = np.log1p(np.exp(-TARGETS["binary-logistic"] * outputs)).sum()
+    penalty = np.linalg.norm(result.weights, axis=1).sum() + 0.5 * np.sum(ALPHAS * result.linear**2)
+    assert result.fun == pytest.approx(loss + penalty, rel=1e-10)
+    again = mopn.certify(problem, result.basis, result.weights, linear=result.linear)
+    assert again.fun == pytest.approx(result.fun, rel=1e-12)
+    assert again.fun - again.gap <= result.fun
+
+
+def test_gap_is_valid_at_any_point():
+    problem = make_problem(norm="l1/l2")
+    best, rng = solve(problem, refit="full").fun, np.random.default_rng(1)
+    for scale in (0.0, 0.1, 1.0, 10.0):
+        parts = rng.standard_normal((5, D)), *(scale * rng.standard_normal(s) for s in ((5, M), (M, 1 + D)))
+        fun, gap = problem.measure(problem.start(parts))
+        assert fun - gap <= best <= fun + 1e-12
+
+
+def test_without_units_it_is_ridge_logistic_regression():
+    """scikit-learn's, with an intercept that pays a hundredth: a constant feature of value 10."""
+    problem = make_problem(strength=1e3)
+    result = solve(problem, tol=1e-9, refit="full")
+    assert len(result.basis) == 0
+    assert result.success
+    tens = np.hstack([np.full((N, 1), 10.0), X])
+    for row, y in zip(result.linear, TARGETS["binary-logistic"].T, strict=True):
+        peer = LogisticRegression(C=1.0 / ALPHA, fit_intercept=False, tol=1e-12, max_iter=10_000).fit(tens, y)
+        np.testing.assert_allclose(row, peer.coef_[0] * np.r_[10.0, np.ones(D)], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
+def test_strength_max_is_where_units_begin(norm):
+    largest = make_problem(norm=norm).strength_max()
+    above, below = (solve(make_problem(norm=norm, strength=f * largest), refit="full") for f in (1.001, 0.95))
+    assert len(above.basis) == 0
+    assert len(below.basis) > 0
+
+
+def test_a_warm_start_goes_on():
+    problem = make_problem(norm="l1/l2")
+    cold = solve(problem, refit="full")
+    warm = mopn.minimize(problem, ConditionalGradient(refit="full"), start=cold, tol=1e-4)
+    assert warm.nit <= 1
+    assert warm.fun <= cold.fun * (1 + 1e-9)
+    # A start without a linear term finds one.
+    other = mopn.minimize(problem, ConditionalGradient(refit="full"), start=(cold.basis, cold.weights), tol=1e-4)
+    assert other.fun == pytest.approx(cold.fun, rel=1e-3)
+
+
+def test_weights_are_repetitions():
+    counts = RNG.integers(1, 4, N)
+    weighted = solve(make_problem(norm="l1/l2", sample_weight=counts), refit="full")
+    rows = np.repeat(np.arange(N), counts)
+    options = {"kernel": "anova", "norm": "l1/l2", "strength": 1.0, "alpha": ALPHA}
+    repeated = solve(mopn.NetworkProblem(X[rows], TARGETS["binary-logistic"][rows], "binary-logistic", **options))
+    assert weighted.fun == pytest.approx(repeated.fun, rel=1e-4)
+
+
+def test_geco_takes_the_linear_term_too():
+    problem = make_problem(strength=0.0)
+    result = mopn.minimize(problem, GECO(max_units=3), tol=0.0)
+    assert result.status == Status.MAX_UNITS
+    assert len(result.basis) == 3
+    assert np.all(np.diff(result.trace["fun"]) < 0)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "message"), [(0.0, "alpha must be > 0"), (-1.0, "alpha must be a finite"), ("1", "alpha must be")]
+)
+def test_bad_alpha(alpha, message):
+    with pytest.raises(ValueError, match=message):
+        mopn.NetworkProblem(X, TARGETS["squared"], "squared", strength=1.0, alpha=alpha)
+
+
+def test_bad_coefficients():
+    problem, empty = make_problem(), (np.zeros((0, D)), np.zeros((0, M)))
+    with pytest.raises(ValueError, match=r"start must have linear of shape \(3, 5\), got \(3, 4\)"):
+        problem.start((*empty, np.zeros((M, D))))
+    with pytest.raises(ValueError, match="start contains NaN or infinity"):
+        problem.start((*empty, np.full((M, 1 + D), np.nan)))
+    plain = mopn.NetworkProblem(X, TARGETS["squared"], "squared", strength=1.0)
+    with pytest.raises(ValueError, match="alpha makes a linear term"):
+        plain.start((*empty, np.zeros((M, 1 + D))))
+
+
+# -- models ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
+@pytest.mark.parametrize("augment", [False, True])
+def test_a_model_has_the_outputs_of_its_problem(storage, augment, tmp_path):
+    problem = make_problem(norm="l1/l2", storage=storage, augment=augment, offset=np.array([1.0, 2.0, 3.0]))
+    result = solve(problem, tol=1e-2, refit="full")
+    model = mopn.Model.from_result(problem, result)
+    expected = problem.start(result).outputs + np.array([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(model.outputs(storage(X)), expected, rtol=1e-10, atol=1e-12)
+    model.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(mopn.load(tmp_path / "model.npz").outputs(X), model.outputs(X))
+    combination = np.array([1.0, -2.0, 0.5])
+    single = mopn.FactorizationModel.from_outputs(model, combination)
+    np.testing.assert_allclose(single.predict(X), model.outputs(X) @ combination, rtol=1e-10, atol=1e-12)
+
+
+def test_a_model_checks_its_coefficients():
+    with pytest.raises(ValueError, match=r"linear must have shape \(1, 3\), got \(1, 2\)"):
+        mopn.Model(np.zeros((1, 2)), np.zeros((1, 1)), linear=np.zeros((1, 2)))
+
+
+def test_estimators_with_a_linear_term():
+    """A linear target costs units where there is no such term."""
+    y = 2.0 + X @ np.array([1.0, -2.0, 0.0, 0.5])
+    options = {"strength": 0.5, "augment": False, "tol": 1e-4}
+    plain, linear = (MultiOutputPNRegressor(**options, alpha=alpha).fit(X, y) for alpha in (None, 1e-3))
+    assert plain.linear_ is None
+    assert len(linear.basis_) == 0
+    assert linear.score(X, y) > 0.999 > plain.score(X, y)
+    labels = np.where(y > 2.0, "high", "low")
+    assert MultiOutputFMClassifier(strength=5.0, alpha=0.01).fit(X, labels).score(X, labels) > 0.95
+
+
+def test_an_estimator_goes_on_from_its_linear_term():
+    y = np.digitize(X[:, 0] * X[:, 1] + X[:, 2], [-0.3, 0.3])
+    regressor = OrdinalFMRegressor(strength=0.5, warm_start=True, tol=1e-4, max_units=None).fit(X, y)
+    before = regressor.objective_
+    assert regressor.fit(X, y).n_iter_ == 1
+    assert regressor.objective_ <= before * (1 + 1e-9)

@@ -1,0 +1,183 @@
+"""Values and gradients of both layers, block by block, against the definition; and the shared pieces of the refits."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mopn
+from mopn.core.datafit import DataFit
+from mopn.core.designs import make_design
+from mopn.core.kernels import KERNELS
+from mopn.network import sparse_rows, two_layers
+from mopn.network.gradient_forms import GradientForms
+from mopn.network.two_layers import SparseLayers
+from mopn.solvers import ConditionalGradient
+from mopn.solvers.sphere.directions import leaders
+
+RNG = np.random.default_rng(0)
+# Five outputs: compiled loops take four of them, and one.
+N, D, K, M = 40, 5, 6, 5
+X = RNG.uniform(-1, 1, (N, D))
+LABELS = RNG.integers(0, M, N)
+LABELS[:M] = range(M)
+WEIGHTS = RNG.uniform(0.5, 2.0, N)
+OFFSET = RNG.standard_normal((N, M))
+H, V = RNG.standard_normal((K, D)), RNG.standard_normal((K, M))
+# A linear term, and none.
+LINEAR = {"linear": RNG.standard_normal((M, 1 + D)), "none": np.zeros((M, 0))}
+W = LINEAR["linear"]
+
+
+def layers(kernel, storage=np.array, single=False):
+    fit = DataFit("logistic", LABELS, N, WEIGHTS, OFFSET)
+    return two_layers.two_layers(make_design(storage(X)), KERNELS[kernel], fit, K, single=single)
+
+
+def features(kernel, H):
+    squares = (X @ H.T) ** 2
+    return squares if kernel == "homogeneous" else 0.5 * (squares - (X**2) @ (H**2).T)
+
+
+def value(kernel, H, V, W):
+    outputs = features(kernel, H) @ V + OFFSET + (np.hstack([np.ones((N, 1)), X]) @ W.T if W.size else 0.0)
+    exponentials = np.exp(outputs - outputs[np.arange(N), LABELS][:, None])
+    return float(WEIGHTS @ np.log(exponentials.sum(axis=1)))
+
+
+def differences(function, A):
+    """Central differences of a function of an array."""
+    gradient, step = np.zeros_like(A), 1e-6
+    for index in np.ndindex(A.shape):
+        shift = np.zeros_like(A)
+        shift[index] = step
+        gradient[index] = (function(A + shift) - function(A - shift)) / (2 * step)
+    return gradient
+
+
+@pytest.mark.parametrize("W", LINEAR.values(), ids=LINEAR)
+@pytest.mark.parametrize("storage", [np.array, sparse.csr_array, sparse.csc_array])
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("rows", [1, 7, 40, 1000])
+def test_value_and_gradients(monkeypatch, rows, kernel, storage, W):
+    monkeypatch.setattr(two_layers, "_BLOCK_ENTRIES", rows * (K + M))
+    monkeypatch.setattr(two_layers, "_ROWS_PER_INPUT", 0)
+    monkeypatch.setattr(sparse_rows, "_ROWS_PER_INPUT", 0)
+    monkeypatch.setattr(sparse_rows, "_SLICE", 2 * rows)
+    both = layers(kernel, storage)
+    if isinstance(both, SparseLayers):
+        assert len(both.rows.slices) == min(max(1, N // (2 * rows)), 8)
+        assert sum(stop - begin for begin, stop in both.fits) == N
+    else:
+        assert len(both.blocks) == -(-N // rows)
+    point = H, V, W
+    found, *gradients = both.value_gradient(*point)
+    assert found == pytest.approx(value(kernel, *point), rel=1e-12)
+    assert both.value(*point) == pytest.approx(found, rel=1e-13)
+    for place, gradient in enumerate(gradients):
+        moved = differences(lambda A, place=place: value(kernel, *point[:place], A, *point[place + 1 :]), point[place])
+        np.testing.assert_allclose(gradient, moved, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_without_units_there_is_the_linear_term(kernel, storage):
+    found, gradient_H, gradient_V, gradient_W = layers(kernel, storage).value_gradient(H[:0], V[:0], W)
+    assert found == pytest.approx(value(kernel, H[:0], V[:0], W), rel=1e-12)
+    assert gradient_H.shape == (0, D)
+    assert gradient_V.shape == (0, M)
+    np.testing.assert_allclose(
+        gradient_W, differences(lambda A: value(kernel, H[:0], V[:0], A), W), rtol=1e-5, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("ones", [0, 1, 2])
+@pytest.mark.parametrize("binary", [False, True])
+def test_sparse_and_dense_rows(kernel, ones, binary):
+    """With zeros, empty rows, features that never occur, and 1-features, against the dense layers."""
+    rng = np.random.default_rng(ones)
+    A = rng.uniform(-1, 1, (N, D)) * (rng.uniform(size=(N, D)) < 0.4)
+    A = np.sign(np.abs(A)) if binary else A
+    A[3], A[:, 2] = 0.0, 0.0
+    H = rng.standard_normal((K, ones + D))
+    fit = DataFit("logistic", LABELS, N, WEIGHTS, OFFSET)
+    sides = [
+        two_layers.two_layers(make_design(storage(A), ones), KERNELS[kernel], fit, K).value_gradient(H, V, W)
+        for storage in (np.array, sparse.csr_array)
+    ]
+    for dense, of_sparse in zip(*sides, strict=True):
+        np.testing.assert_allclose(of_sparse, dense, rtol=1e-12, atol=1e-12)
+
+
+def test_threads_do_not_change_sparse_gradients(monkeypatch):
+    monkeypatch.setattr(sparse_rows, "_SLICE", 5)
+    monkeypatch.setattr(sparse_rows, "_ROWS_PER_INPUT", 0)
+    found = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        found.append(layers("anova", sparse.csr_array).value_gradient(H, V, W))
+    for one, several in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, several)
+
+
+@pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_single_precision_errs_by_its_rounding_alone(kernel, storage):
+    exact = layers(kernel, storage).value_gradient(H, V, W)
+    rounded = layers(kernel, storage, single=True).value_gradient(H, V, W)
+    assert rounded[0] != exact[0]
+    assert rounded[0] == pytest.approx(exact[0], rel=1e-6)
+    for single, double in zip(rounded[1:], exact[1:], strict=True):
+        assert single.dtype == np.float64
+        np.testing.assert_allclose(single, double, rtol=0, atol=1e-5 * np.abs(double).max())
+
+
+def test_nothing_of_the_caller_is_overwritten():
+    for single in (False, True):
+        before = H.copy(), V.copy(), W.copy(), X.copy()
+        layers("homogeneous", single=single).value_gradient(H, V, W)
+        for array, copy in zip((H, V, W, X), before, strict=True):
+            np.testing.assert_array_equal(array, copy)
+
+
+def test_a_fit_in_single_precision_is_as_good():
+    y = (X[:, 0] * X[:, 1] > 0).astype(int) + (X[:, 2] > 0)
+    problem = mopn.NetworkProblem(X, y, strength=0.5, augment=True)
+    double, single = (
+        mopn.minimize(problem, ConditionalGradient(refit="full", max_units=5, joint_precision=precision), tol=1e-2)
+        for precision in ("double", "single")
+    )
+    assert single.fun == pytest.approx(double.fun, rel=1e-3)
+    # The gap is measured in double precision, whatever found the network.
+    again = mopn.certify(problem, single.basis, single.weights)
+    assert again.fun == pytest.approx(single.fun, rel=1e-12)
+    with pytest.raises(ValueError, match="joint_precision must be one of 'double', 'single', got 'half'"):
+        ConditionalGradient(joint_precision="half")
+
+
+def test_leaders_are_taken_in_order():
+    """Rows within the cosine of a leader belong to it, up to sign, and to the first that claims them."""
+    angles = np.deg2rad([0.0, 8.0, 16.0, 180.0, 90.0])
+    rows = np.column_stack([np.cos(angles), np.sin(angles)])
+    cosine = np.cos(np.deg2rad(10.0))
+    assert leaders(rows, np.arange(5), cosine).tolist() == [0, 0, 2, 0, 4]
+    assert leaders(rows, np.array([1, 0, 2, 3, 4]), cosine).tolist() == [1, 1, 1, 1, 4]
+    assert leaders(np.zeros((0, 2)), np.arange(0), cosine).tolist() == []
+    # Not quite of length one: a leader leads itself all the same.
+    assert leaders(0.5 * rows, np.arange(5), cosine).tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("ones", [0, 2])
+@pytest.mark.parametrize("units", [1, 9])
+def test_forms_of_sparse_rows(monkeypatch, units, ones, kernel):
+    """Values and products of the matrices of a gradient, in slices, against the matrices themselves."""
+    monkeypatch.setattr(sparse_rows, "_SLICE", 11)
+    monkeypatch.setattr(sparse_rows, "_ROWS_PER_INPUT", 0)
+    rng = np.random.default_rng(units)
+    A = rng.uniform(-1, 1, (N, D)) * (rng.uniform(size=(N, D)) < 0.5)
+    G, W, H = rng.standard_normal((N, M)), rng.standard_normal((units, M)), rng.standard_normal((units, ones + D))
+    found = GradientForms(KERNELS[kernel], make_design(sparse.csr_array(A), ones), G)
+    dense = GradientForms(KERNELS[kernel], make_design(A, ones), G).dense()
+    np.testing.assert_allclose(found.forms(H), dense.forms(H), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(found.products(W, H), dense.products(W, H), rtol=1e-11, atol=1e-12)

@@ -1,0 +1,214 @@
+"""Conjugate gradients and their preconditioner against dense linear algebra."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mopn.solvers.numerics.conjugate_gradients import BlockPreconditioner, conjugate_gradient
+
+varied = settings(max_examples=25, deadline=None, derandomize=True)
+seeds = st.integers(0, 2**32 - 1)
+sizes = st.integers(1, 12)
+
+
+def spd(rng, n, condition=1e3):
+    """A symmetric positive definite matrix with its eigenvalues between 1 and the condition number."""
+    Q, _ = np.linalg.qr(rng.standard_normal((n, n)))
+    return (Q * condition ** rng.uniform(size=n)) @ Q.T
+
+
+def scaled_system(seed, n):
+    """A badly scaled system, and the inverse diagonal as preconditioner."""
+    rng = np.random.default_rng(seed)
+    scales = 2.0 ** rng.integers(-10, 11, size=n)
+    A = scales[:, None] * spd(rng, n) * scales
+    return A, scales * rng.standard_normal(n), 1.0 / np.diag(A)
+
+
+def solve(A, b, inverse, tol=1e-10, max_iter=10_000):
+    return conjugate_gradient(lambda x: A @ x, b, lambda r: inverse * r, tol, max_iter)
+
+
+@varied
+@given(seed=seeds, n=sizes)
+def test_solution_equals_the_dense_one(seed, n):
+    A, b, inverse = scaled_system(seed, n)
+    x, _ = solve(A, b, inverse, tol=1e-12)
+    exact = np.linalg.solve(A, b)
+    # In the scaled unknowns, whose condition number is that of the unscaled matrix times its spread of diagonals.
+    size = np.sqrt(np.diag(A))
+    assert np.linalg.norm(size * (x - exact)) <= 1e-7 * np.linalg.norm(size * exact)
+
+
+@varied
+@given(seed=seeds, n=sizes, tol=st.sampled_from([0.5, 0.02, 1e-6]))
+def test_the_run_ends_when_the_residual_is_small_and_not_before(seed, n, tol):
+    A, b, inverse = scaled_system(seed, n)
+
+    def share(x):
+        r = b - A @ x
+        return np.sqrt(r @ (inverse * r) / (b @ (inverse * b)))
+
+    x, iterations = solve(A, b, inverse, tol=tol)
+    assert share(x) <= tol * (1 + 1e-6)
+    assert iterations >= 1
+    before, count = solve(A, b, inverse, tol=tol, max_iter=iterations - 1)
+    assert count == iterations - 1
+    assert share(before) > tol * (1 - 1e-6)
+
+
+@varied
+@given(seed=seeds, n=st.integers(2, 12))
+def test_every_iterate_is_a_descent_direction(seed, n):
+    """b'x > 0, and x'Ax/2 - b'x falls from one iterate to the next."""
+    A, b, inverse = scaled_system(seed, n)
+    values = [0.0]
+    for max_iter in range(1, n + 1):
+        x, _ = solve(A, b, inverse, tol=1e-6, max_iter=max_iter)
+        assert b @ x > 0
+        values.append(0.5 * x @ A @ x - b @ x)
+    assert (np.diff(values) <= 1e-12 * abs(values[-1])).all()
+    assert values[1] < 0
+
+
+@varied
+@given(seed=seeds, n=sizes)
+def test_the_scale_of_the_unknowns_does_not_matter(seed, n):
+    """Powers of two round nothing: the same iterations, to the last bit."""
+    rng = np.random.default_rng(seed)
+    A, b = spd(rng, n), rng.standard_normal(n)
+    scales = 2.0 ** rng.integers(-20, 21, size=n)
+    inverse = 1.0 / np.diag(A)
+    x, iterations = solve(A, b, inverse, tol=1e-6)
+    y, again = conjugate_gradient(
+        lambda v: scales * (A @ (scales * v)),
+        scales * b,
+        lambda r: inverse / scales**2 * r,
+        tol=1e-6,
+        max_iter=10_000,
+    )
+    assert iterations == again
+    np.testing.assert_array_equal(scales * y, x)
+
+
+@pytest.mark.parametrize("values", [(1.0,), (1.0, 5.0), (1.0, 5.0, 100.0)])
+def test_as_many_iterations_as_distinct_eigenvalues(values):
+    rng = np.random.default_rng(0)
+    Q, _ = np.linalg.qr(rng.standard_normal((12, 12)))
+    A = (Q * np.resize(values, 12)) @ Q.T
+    b = rng.standard_normal(12)
+    x, iterations = solve(A, b, np.ones(12), tol=1e-10)
+    assert iterations == len(values)
+    np.testing.assert_allclose(A @ x, b, rtol=0, atol=1e-9)
+
+
+def test_a_preconditioner_that_is_the_inverse_takes_one_iteration():
+    rng = np.random.default_rng(0)
+    A, B = spd(rng, 6), rng.standard_normal((6, 2))
+    X, iterations = conjugate_gradient(lambda X: A @ X, B, lambda R: np.linalg.solve(A, R), 1e-10, 50)
+    assert iterations == 1
+    np.testing.assert_allclose(X, np.linalg.solve(A, B), rtol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 2), (0, 2)])
+def test_a_zero_right_side_needs_no_iteration(shape):
+    x, iterations = conjugate_gradient(lambda x: 2.0 * x, np.zeros(shape), lambda r: 1.0 * r, 0.1, 5)
+    np.testing.assert_array_equal(x, np.zeros(shape))
+    assert iterations == 0
+
+
+def test_no_curvature_ends_the_run_at_the_last_iterate():
+    """A right side outside of the range of a singular matrix: what lies in the range is solved."""
+    A = np.diag([4.0, 0.0])
+    x, iterations = solve(A, np.array([2.0, 0.0]), np.ones(2))
+    np.testing.assert_allclose(x, [0.5, 0.0], rtol=1e-15)
+    assert iterations == 1
+    x, iterations = solve(A, np.array([0.0, 1.0]), np.ones(2))
+    np.testing.assert_array_equal(x, 0.0)
+    assert iterations == 0
+
+
+@pytest.mark.parametrize("precondition", [lambda r: r, lambda r: r.copy()], ids=["itself", "copy"])
+def test_the_right_side_is_not_overwritten_whatever_the_preconditioner_returns(precondition):
+    """A preconditioner that does nothing may return its argument."""
+    A = np.diag([1.0, 2.0, 3.0])
+    b = np.ones(3)
+    b.setflags(write=False)
+    x, iterations = conjugate_gradient(lambda x: A @ x, b, precondition, 1e-10, 50)
+    np.testing.assert_allclose(x, 1.0 / np.diag(A), rtol=1e-9)
+    assert iterations == 3
+
+
+# The preconditioner
+
+
+def pieces(rng, k, m, rank=None, size=1.0):
+    """Blocks of a rank, a diagonal of a size, rows within it (diag(D) - sum e_r e_r' stays positive), and a vector."""
+    factors = rng.standard_normal((m, rank or k, k))
+    diagonal = size * rng.uniform(0.5, 2.0, (k, m))
+    rows = rng.standard_normal((k, m))
+    rows *= np.sqrt(rng.uniform(0.0, 0.9, (k, 1)) / np.sum(rows**2 / diagonal, axis=1, keepdims=True))
+    return factors.transpose(0, 2, 1) @ factors, diagonal, rows, np.sqrt(size) * rng.standard_normal((k, m))
+
+
+def dense(blocks, diagonal, rows, common):
+    """The matrix over X flat, in C order, entry by entry."""
+    m, k, _ = blocks.shape
+    A = np.zeros((k, m, k, m))
+    for c in range(m):
+        A[:, c, :, c] = blocks[c]
+    A = A.reshape(k * m, k * m) + np.diag(diagonal.ravel())
+    for r in range(0 if rows is None else k):
+        e = np.zeros((k, m))
+        e[r] = rows[r]
+        A -= np.outer(e, e)
+    return A if common is None else A + np.outer(common, common)
+
+
+@pytest.mark.parametrize("with_common", [False, True])
+@pytest.mark.parametrize("with_rows", [False, True])
+@pytest.mark.parametrize(("k", "m", "rank"), [(1, 1, 1), (5, 1, 5), (1, 4, 1), (6, 3, 6), (6, 3, 2)])
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(seed=seeds, size=st.sampled_from([1e-2, 1.0, 1e3]))
+def test_preconditioner_inverts_its_matrix(k, m, rank, with_rows, with_common, seed, size):
+    blocks, diagonal, rows, common = pieces(np.random.default_rng(seed), k, m, rank, size)
+    rows, common = rows if with_rows else None, common if with_common else None
+    A = dense(blocks, diagonal, rows, common)
+    preconditioner = BlockPreconditioner(blocks, diagonal, rows, common)
+    inverse = np.stack([preconditioner(e.reshape(k, m)).ravel() for e in np.eye(k * m)], axis=1)
+    # The ridge of 1e-10 is relative to the pieces: the error relative to that of A, by its condition number.
+    error = 1e-10 * np.linalg.cond(A) * 20
+    assert error < 1e-4
+    np.testing.assert_allclose(inverse, np.linalg.inv(A), rtol=0, atol=error * np.abs(inverse).max())
+    np.testing.assert_allclose(inverse, inverse.T, rtol=0, atol=1e-12 * np.linalg.cond(A) * np.abs(inverse).max())
+    assert np.linalg.eigvalsh(0.5 * (inverse + inverse.T)).min() > 0
+
+
+def test_preconditioner_without_unknowns():
+    preconditioner = BlockPreconditioner(np.zeros((3, 0, 0)), np.ones((0, 3)), np.ones((0, 3)), np.ones((0, 3)))
+    assert preconditioner(np.ones((0, 3))).shape == (0, 3)
+
+
+def test_preconditioner_overwrites_nothing():
+    blocks, diagonal, rows, common = pieces(np.random.default_rng(0), 5, 3)
+    R = np.ones((5, 3))
+    for array in (blocks, diagonal, rows, common, R):
+        array.setflags(write=False)
+    preconditioner = BlockPreconditioner(blocks, diagonal, rows, common)
+    np.testing.assert_array_equal(preconditioner(R), preconditioner(R))
+
+
+@pytest.mark.parametrize("stiffness", [1e3, 1e6, 1e9, 1e12])
+def test_preconditioner_of_rows_whose_weights_move_together(stiffness):
+    """The case of l1/linf near the optimum: a huge diagonal, of which the row vectors take all back along themselves.
+
+    Conjugate gradients measure residuals in the norm of the preconditioner: it must not take a soft direction for a
+    stiff one, or they end before they have begun.
+    """
+    k, m = 4, 2
+    blocks, diagonal = np.stack([np.eye(k)] * m), np.full((k, m), stiffness)
+    soft = np.ones((k, m))
+    preconditioner = BlockPreconditioner(blocks, diagonal, np.sqrt(stiffness / m) * soft, None)
+    # (I + diag(D) - sum_r e_r e_r') soft = soft; the pieces lose 2e-16 * stiffness, and 1 % would do no harm.
+    np.testing.assert_allclose(preconditioner(soft), soft, rtol=0.01)

@@ -1,0 +1,127 @@
+"""L-BFGS: minimisers, bounds, and the conditions on its steps."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import lsq_linear
+
+from mopn.solvers import LBFGS
+from mopn.solvers.interface import Evaluation
+from mopn.solvers.numerics.quasi_newton import _Pairs, quasi_newton
+
+
+def least_squares(A, b):
+    """Return |A x - b|^2 / 2 as a function."""
+
+    def function(x):
+        residual = A @ x - b
+        return Evaluation(0.5 * float(residual @ residual), A.T @ residual)
+
+    return function
+
+
+def rosenbrock(x):
+    a, b = x[1:] - x[:-1] ** 2, 1.0 - x[:-1]
+    gradient = np.zeros_like(x)
+    gradient[1:] += 200.0 * a
+    gradient[:-1] -= 400.0 * a * x[:-1] + 2.0 * b
+    return Evaluation(float(100.0 * a @ a + b @ b), gradient)
+
+
+def run(function, x, memory=10, bounds=None, steps=500):
+    return list(itertools.islice(quasi_newton(function, x, memory, bounds), steps))
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10**6), memory=st.integers(1, 20), condition=st.sampled_from([1.0, 1e2, 1e4]))
+def test_least_squares_within_bounds(seed, memory, condition):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((8, 6)) * np.geomspace(1.0, np.sqrt(condition), 6)
+    b, lower = rng.standard_normal(8), -rng.uniform(0.0, 0.5, 6)
+    upper = lower + rng.uniform(0.1, 1.0, 6)
+    exact = lsq_linear(A, b, bounds=(lower, upper), tol=1e-14, max_iter=1000, method="bvls")
+    iterates = run(least_squares(A, b), np.clip(np.zeros(6), lower, upper), memory, (lower, upper), 3000)
+    for x, *_ in iterates:
+        assert np.all((lower <= x) & (x <= upper))
+    assert iterates[-1][1].value <= exact.cost + 1e-7 * max(exact.cost, 1.0)
+
+
+@pytest.mark.parametrize("memory", [3, 10, 30])
+def test_a_curved_valley(memory):
+    iterates = run(rosenbrock, np.full(10, -1.0), memory, steps=2000)
+    _, at, slope = iterates[-1]
+    # Either of the function's two minima in ten dimensions is stationary; the last iterate is one, to rounding.
+    assert slope <= 1e-5
+    assert at.value < 4.0
+    assert len(iterates) < 500
+
+
+def test_steps_fulfil_the_weak_wolfe_conditions():
+    iterates = run(rosenbrock, np.full(6, 0.5), steps=60)
+    for (x, at, _), (x_new, at_new, _) in itertools.pairwise(iterates):
+        step = x_new - x
+        slope = at.gradient @ step
+        assert slope < 0
+        assert at_new.value <= at.value + 1e-4 * slope + 1e-13 * abs(at.value)
+        assert at_new.gradient @ step >= 0.9 * slope
+
+
+def test_the_slope_is_that_of_the_projected_gradient():
+    A, b = np.eye(2), np.array([2.0, 0.5])
+    bounds = np.zeros(2), np.ones(2)
+    _, _, slope = run(least_squares(A, b), np.array([1.0, 0.0]), bounds=bounds)[0]
+    # The first variable presses on its bound; the second may go on by 0.5.
+    assert slope == 0.5
+    assert run(least_squares(A, b), np.array([1.0, 0.0]), bounds=bounds)[-1][0] == pytest.approx([1.0, 0.5])
+
+
+def test_a_stationary_start_is_all_there_is():
+    assert len(run(rosenbrock, np.ones(4))) == 1
+    assert len(run(lambda x: Evaluation(0.0, np.zeros_like(x)), np.zeros(0))) == 1
+
+
+def test_infinite_values_are_stepped_back_from():
+    """A barrier: the function is infinite where it has no logarithm."""
+
+    def function(x):
+        if x[0] <= 0:
+            return Evaluation(np.inf, np.full(1, np.nan))
+        return Evaluation(float(x[0] - 1e-3 * np.log(x[0])), 1.0 - 1e-3 / x)
+
+    x, at, _ = run(function, np.array([3.0]))[-1]
+    assert x[0] == pytest.approx(1e-3, rel=1e-4)
+    assert np.isfinite(at.value)
+
+
+def test_the_start_is_left_alone():
+    start = np.full(4, -1.0)
+    run(rosenbrock, start)
+    np.testing.assert_array_equal(start, -1.0)
+
+
+@pytest.mark.parametrize(("size", "memory"), [(10, 20), (60_000, 17), (10**6, 10)])
+def test_the_pairs_kept_by_default_take_16_mib_at_most_but_ten(size, memory):
+    assert LBFGS()._pairs(np.zeros(size)) == memory
+    assert LBFGS(memory=30)._pairs(np.zeros(size)) == 30
+
+
+def test_pairs_whose_free_part_is_rounding_are_left_out():
+    """The inner product of a pair lies in what is held; the difference of the two is rounding, and no curvature."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        s, y = rng.standard_normal((2, 1000))
+        free = np.arange(1000) < 10
+        y[free] = 0.0
+        # What is held has next to no inner product, however long both are.
+        y[~free] -= (s[~free] @ y[~free]) / (s[~free] @ s[~free]) * s[~free]
+        y[~free] += 2e-10 * np.linalg.norm(y) / np.linalg.norm(s) * s[~free]
+        pairs = _Pairs(5)
+        pairs.add(s, y)
+        gradient = rng.standard_normal(1000)
+        d = pairs.direction(gradient, free)
+        assert np.all(d[~free] == 0.0)
+        assert gradient @ d < 0.0
+        np.testing.assert_allclose(d[free] * np.linalg.norm(gradient[free]), -gradient[free] * np.linalg.norm(d[free]))

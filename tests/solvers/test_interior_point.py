@@ -1,0 +1,548 @@
+"""The interior-point solver: gaps recomputed from the definition, other solvers' optima, and degenerate problems."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import mopn
+from mopn.core.losses import LOSSES, Loss
+from mopn.core.norms import NORMS
+from mopn.solvers import FISTA, LBFGS, InteriorPoint, Status
+
+NAMES = sorted(LOSSES)
+PER_OUTPUT = [name for name in NAMES if not LOSSES[name].multiclass]
+FORMS = [(norm, form) for norm in sorted(NORMS) for form in ("strength", "radius")] + [("squared-l2", "strength")]
+DUALS = {"l1": np.inf, "l1/l2": 2, "l1/linf": 1}
+
+every_loss = pytest.mark.parametrize("loss", NAMES)
+every_form = pytest.mark.parametrize(("norm", "form"), FORMS)
+every_ball_and_penalty = pytest.mark.parametrize(("norm", "form"), FORMS[:-1])
+
+
+def data(loss, n=60, k=8, m=3, condition=None, seed=0):
+    """Random features, of a condition number if one is given, and targets with some noise."""
+    rng = np.random.default_rng(seed)
+    features = rng.standard_normal((n, k))
+    if condition is not None:
+        U, _, W = np.linalg.svd(features, full_matrices=False)
+        features = math.sqrt(n) * (U * np.geomspace(1.0, 1.0 / condition, k)) @ W
+    scores = features @ rng.standard_normal((k, m)) + rng.standard_normal((n, m))
+    if LOSSES[loss].multiclass:
+        return features, scores.argmax(axis=1)
+    return features, np.sign(scores) if loss.startswith("binary") else scores
+
+
+def layer(loss, norm, form, size=1.0, **options):
+    features, y = data(loss, **options)
+    return mopn.OutputLayerProblem(features, y, loss=loss, norm=norm, **{form: size})
+
+
+def solve(problem, tol=1e-9, max_iter=100, **options):
+    return mopn.minimize(problem, InteriorPoint(), tol=tol, max_iter=max_iter, **options)
+
+
+def recomputed_gap(problem, norm, form, V, size=1.0):
+    """Primal minus dual objective by the definition, with the loss gradient at V, made feasible, as the dual point."""
+    fit, features = problem.fit, problem.features
+    value, G = fit.value_gradient(features @ V)
+    pulled = features.T @ G
+    if norm == "squared-l2":
+        penalty = 0.5 * size * np.sum(V**2)
+        return value + penalty + fit.conjugate(G) + 0.5 / size * np.sum(pulled**2)
+    exponent = DUALS[norm]
+    dual = np.linalg.norm(pulled, exponent, axis=1).max()
+    if form == "radius":
+        return value + fit.conjugate(G) + size * dual
+    penalty = size * np.linalg.norm(V, {np.inf: 1, 2: 2, 1: np.inf}[exponent], axis=1).sum()
+    return value + penalty + fit.conjugate(min(1.0, size / dual) * G)
+
+
+def check_optimal(problem, norm, form, result, rel=1e-8):
+    assert result.success
+    assert result.certified
+    assert result.gap <= 1e-9 * result.fun
+    # The certificate may come from another iterate; the last one alone proves a little less.
+    gap = recomputed_gap(problem, norm, form, result.weights)
+    assert -1e-13 * result.fun <= gap <= rel * result.fun
+    if form == "radius":
+        assert NORMS[norm].value(result.weights) <= 1.0
+
+
+# Optima
+
+
+@every_loss
+@every_form
+def test_gap_and_optimum(loss, norm, form):
+    """From scratch; a first-order method finds the same optimum, within both gaps."""
+    problem = layer(loss, norm, form)
+    result = solve(problem)
+    check_optimal(problem, norm, form, result, rel=1e-7)
+    fista = mopn.minimize(problem, FISTA(), tol=1e-9, max_iter=3000)
+    assert fista.fun - fista.gap <= result.fun * (1 + 1e-14)
+    assert result.fun - result.gap <= fista.fun * (1 + 1e-14)
+    assert result.fun <= fista.fun * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("loss", "m"), [(loss, 3) for loss in NAMES] + [(loss, 1) for loss in PER_OUTPUT])
+@every_form
+def test_nearly_collinear_features(loss, norm, form, m):
+    """Condition 1e8. Neither the features' small directions nor their large ones cost iterations."""
+    problem = layer(loss, norm, form, m=m, condition=1e8)
+    check_optimal(problem, norm, form, solve(problem), rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", PER_OUTPUT)
+@every_form
+def test_one_output(loss, norm, form):
+    """All three norms are one."""
+    problem = layer(loss, norm, form, m=1)
+    result = solve(problem)
+    check_optimal(problem, norm, form, result, rel=1e-7)
+    if norm in DUALS:
+        l1 = solve(layer(loss, "l1", form, m=1))
+        assert result.fun == pytest.approx(l1.fun, rel=2e-9)
+
+
+@every_ball_and_penalty
+def test_few_iterations(norm, form):
+    """The levels fall by a factor of 10, from 0.1 of the gap: 9 of them for a gap of 1e-9, and some to begin with."""
+    for condition in (None, 1e8):
+        assert solve(layer("logistic", norm, form, condition=condition)).nit <= 40
+
+
+def test_ridge_in_closed_form():
+    problem = layer("squared", "squared-l2", "strength", 0.5)
+    result = solve(problem, tol=1e-13)
+    features, y = problem.features, problem.fit.y
+    exact = np.linalg.solve(features.T @ features + 0.5 * np.eye(8), features.T @ y)
+    np.testing.assert_allclose(result.weights, exact, rtol=1e-6)
+
+
+def test_a_quadratic_problem_takes_one_step():
+    assert solve(layer("squared", "squared-l2", "strength")).nit == 1
+
+
+@every_loss
+def test_smooth_problem_agrees_with_lbfgs(loss):
+    problem = layer(loss, "squared-l2", "strength")
+    lbfgs = mopn.minimize(problem, LBFGS(gtol=1e-12), tol=1e-9)
+    np.testing.assert_allclose(solve(problem, tol=1e-12).weights, lbfgs.weights, rtol=0, atol=1e-4)
+
+
+@every_form
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_offset(loss, norm, form):
+    features, y = data(loss)
+    offset = np.linspace(-1, 1, 3)
+    problem = mopn.OutputLayerProblem(features, y, loss=loss, norm=norm, offset=offset, **{form: 1.0})
+    check_optimal(problem, norm, form, solve(problem), rel=1e-7)
+
+
+@every_ball_and_penalty
+def test_scale_of_the_loss(norm, form):
+    """Weights of 1e-6 or 1e6 on all samples, and the strength with them: the same optimum."""
+    features, y = data("logistic")
+    results = []
+    for scale in (1.0, 1e-6, 1e6):
+        size = {form: scale if form == "strength" else 1.0}
+        weights = np.full(len(y), scale)
+        problem = mopn.OutputLayerProblem(features, y, norm=norm, sample_weight=weights, **size)
+        results.append(solve(problem, tol=1e-8))
+    assert all(r.success for r in results)
+    assert [r.fun / s for r, s in zip(results, (1.0, 1e-6, 1e6), strict=True)] == pytest.approx(
+        [results[0].fun] * 3, rel=2e-8
+    )
+
+
+@every_ball_and_penalty
+def test_scale_of_the_features(norm, form):
+    features, y = data("logistic")
+    funs = []
+    for scale in (1.0, 1e-4, 1e4):
+        size = scale if form == "strength" else 1.0 / scale
+        problem = mopn.OutputLayerProblem(scale * features, y, norm=norm, **{form: size})
+        result = solve(problem, tol=1e-8)
+        assert result.success
+        funs.append(result.fun)
+    assert funs == pytest.approx([funs[0]] * 3, rel=2e-8)
+
+
+# Starts
+
+
+@pytest.mark.parametrize("loss", ["squared-hinge", "squared"])
+@every_form
+def test_any_start_leads_to_the_same_objective(loss, norm, form):
+    problem = layer(loss, norm, form)
+    cold = solve(problem)
+    far = 100.0 * np.random.default_rng(1).standard_normal(problem.shape)
+    # The last one lies on a coordinate axis, in a ball at one of its vertices.
+    corner = np.zeros(problem.shape)
+    corner[2, 1] = 5.0
+    for start in (cold, cold.weights, far, corner):
+        result = solve(problem, start=start)
+        check_optimal(problem, norm, form, result, rel=1e-7)
+        assert result.fun == pytest.approx(cold.fun, rel=2e-9)
+        assert result.fun <= result.trace["fun"][0]
+
+
+@every_form
+def test_a_start_at_the_solution_ends_at_once(norm, form):
+    problem = layer("logistic", norm, form)
+    cold = solve(problem, tol=1e-10)
+    again = solve(problem, tol=1e-6, start=cold)
+    assert again.nit == 0
+    # The projection of a start onto its ball may round.
+    np.testing.assert_allclose(again.weights, cold.weights, rtol=1e-14, atol=0)
+
+
+@every_form
+def test_the_result_is_never_worse_than_the_start(norm, form):
+    """Not even where there is nothing left to gain, or one step only."""
+    problem = layer("logistic", norm, form)
+    best = mopn.minimize(problem, FISTA(), tol=1e-13, max_iter=3000)
+    for start, limits in ((best, {"max_iter": 1}), (best, {"max_iter": 5}), (None, {"max_iter": 1})):
+        result = solve(problem, tol=0, start=start, **limits)
+        assert result.fun <= result.trace["fun"][0] * (1 + 1e-14)
+        assert result.fun <= result.trace["fun"].min() * (1 + 1e-14)
+
+
+def test_the_callers_start_is_not_overwritten():
+    problem = layer("logistic", "l1/l2", "radius")
+    start = np.ones(problem.shape)
+    solve(problem, start=start, max_iter=5)
+    np.testing.assert_array_equal(start, 1.0)
+
+
+# Equalities
+
+
+@pytest.mark.parametrize("loss", ["logistic", "binary-squared-hinge", "squared"])
+@every_form
+def test_a_weight_is_a_repetition(loss, norm, form):
+    features, y = data(loss)
+    counts = np.random.default_rng(3).integers(0, 4, len(y))
+    again = np.repeat(np.arange(len(y)), counts)
+    weighted = mopn.OutputLayerProblem(features, y, loss=loss, norm=norm, sample_weight=counts, **{form: 1.0})
+    repeated = mopn.OutputLayerProblem(features[again], y[again], loss=loss, norm=norm, **{form: 1.0})
+    a, b = solve(weighted), solve(repeated)
+    assert a.success
+    assert b.success
+    assert a.fun == pytest.approx(b.fun, rel=2e-9)
+
+
+@every_form
+def test_runs_are_repeatable(norm, form):
+    first, second = (solve(layer("logistic", norm, form), tol=0, max_iter=8) for _ in range(2))
+    np.testing.assert_array_equal(first.x, second.x)
+    np.testing.assert_array_equal(first.trace["fun"], second.trace["fun"])
+
+
+# Zeros
+
+
+@every_loss
+@pytest.mark.parametrize("norm", sorted(NORMS))
+def test_strength_at_and_above_its_maximum_gives_zero(loss, norm):
+    """strength max is the dual norm of the gradient at zero, where zero becomes optimal."""
+    features, y = data(loss)
+    fit = mopn.OutputLayerProblem(features, y, loss=loss, strength=1.0).fit
+    G = fit.value_gradient(np.zeros((len(y), 3)))[1]
+    limit = np.linalg.norm(features.T @ G, DUALS[norm], axis=1).max()
+    at = solve(mopn.OutputLayerProblem(features, y, loss=loss, norm=norm, strength=limit))
+    np.testing.assert_array_equal(at.weights, 0.0)
+    assert at.gap <= 1e-9 * at.fun
+    above = mopn.OutputLayerProblem(features, y, loss=loss, norm=norm, strength=1.1 * limit)
+    far = solve(above, start=np.ones((8, 3)))
+    np.testing.assert_array_equal(far.weights, 0.0)
+    assert far.fun == pytest.approx(fit.value(np.zeros((len(y), 3))), rel=1e-14)
+    below = solve(mopn.OutputLayerProblem(features, y, loss=loss, norm=norm, strength=0.9 * limit))
+    assert np.abs(below.weights).max() > 0
+    assert below.fun < at.fun
+
+
+@pytest.mark.parametrize("tol", [1e-9, 1e-11])
+@pytest.mark.parametrize("norm", sorted(NORMS))
+def test_zeros_are_those_of_fista(norm, tol):
+    """Exact ones, entries for l1 and rows for the others."""
+    features, y = data("logistic", k=20)
+    G = mopn.OutputLayerProblem(features, y, strength=1.0).fit.value_gradient(np.zeros((60, 3)))[1]
+    strength = 0.3 * np.linalg.norm(features.T @ G, DUALS[norm], axis=1).max()
+    problem = mopn.OutputLayerProblem(features, y, norm=norm, strength=strength)
+    ours, theirs = solve(problem, tol=tol).weights, mopn.minimize(problem, FISTA(), tol=1e-12, max_iter=5000).weights
+    assert 0 < np.count_nonzero(theirs) < theirs.size
+    np.testing.assert_array_equal(ours == 0, theirs == 0)
+
+
+# Degenerate problems
+
+
+@every_form
+@pytest.mark.parametrize("tol", [1e-9, 0.0])
+def test_no_units(norm, form, tol):
+    problem = mopn.OutputLayerProblem(np.zeros((10, 0)), np.arange(10) % 3, norm=norm, **{form: 1.0})
+    result = solve(problem, tol=tol)
+    assert result.weights.shape == (0, 3)
+    assert result.fun == pytest.approx(10 * np.log(3), rel=1e-14)
+    assert result.gap <= 1e-12 * result.fun
+
+
+@every_form
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_unused_columns(loss, norm, form):
+    """Units without features get no weight, and change nothing."""
+    features, y = data(loss)
+    padded = np.insert(features, [0, 3, 8], 0.0, axis=1)
+    problem = mopn.OutputLayerProblem(padded, y, loss=loss, norm=norm, **{form: 1.0})
+    result = solve(problem)
+    check_optimal(problem, norm, form, result, rel=1e-7)
+    assert result.fun == pytest.approx(solve(layer(loss, norm, form)).fun, rel=2e-9)
+
+
+@every_form
+def test_repeated_columns(norm, form):
+    """Collinear to the last bit: the optimum is that of one of them, but for squared-l2, which splits the weights."""
+    features, y = data("logistic")
+    twice = np.hstack([features, features])
+    result = solve(mopn.OutputLayerProblem(twice, y, norm=norm, **{form: 1.0}))
+    assert result.success
+    size = {form: 0.5 if norm == "squared-l2" else 1.0}
+    assert result.fun == pytest.approx(solve(mopn.OutputLayerProblem(features, y, norm=norm, **size)).fun, rel=2e-9)
+
+
+@every_form
+def test_more_units_than_samples(norm, form):
+    problem = layer("logistic", norm, form, n=15, k=30)
+    check_optimal(problem, norm, form, solve(problem), rel=1e-7)
+
+
+@pytest.mark.parametrize("norm", sorted(NORMS))
+def test_a_ball_without_inside_is_refused(norm):
+    with pytest.raises(TypeError, match="InteriorPoint asks for the oracle 'barrier'"):
+        solve(layer("logistic", norm, "radius", 0.0), tol=0.0)
+
+
+@pytest.mark.parametrize("norm", sorted(NORMS))
+@pytest.mark.parametrize("loss", ["binary-squared-hinge", "squared"])
+def test_a_ball_that_restrains_nothing(norm, loss):
+    """The optimum lies inside: that of least squares, or one without any curvature (hinges of separable classes)."""
+    features, y = data("squared")
+    y = y if loss == "squared" else np.sign(features @ np.ones((8, 3)))
+    problem = mopn.OutputLayerProblem(features, y, loss=loss, norm=norm, radius=1e3)
+    result = solve(problem, tol=1e-6 if loss == "squared" else 0, max_iter=60)
+    if loss == "squared":
+        assert result.success
+        exact, *_ = np.linalg.lstsq(features, y, rcond=None)
+        assert result.fun == pytest.approx(0.5 * np.sum((features @ exact - y) ** 2), rel=2e-6)
+    else:
+        # A hinge loses nothing once all margins are 1.
+        assert 0 <= result.fun <= 1e-6
+
+
+@every_form
+def test_targets_that_zero_weights_fit_exactly(norm, form):
+    """The objective at the optimum is 0, as is that at the start."""
+    features, _ = data("squared")
+    problem = mopn.OutputLayerProblem(features, np.zeros((60, 3)), loss="squared", norm=norm, **{form: 1.0})
+    cold = solve(problem, max_iter=30)
+    np.testing.assert_array_equal(cold.weights, 0.0)
+    warm = solve(problem, start=np.full(problem.shape, 0.01), max_iter=60)
+    assert 0 <= warm.fun <= 1e-12
+
+
+@every_form
+def test_separable_classes(norm, form):
+    """A small strength or a large radius: most losses are nearly 0, and so is their curvature."""
+    features, _ = data("logistic")
+    y = (features @ np.random.default_rng(5).standard_normal((8, 3))).argmax(axis=1)
+    size = 1e-3 if form == "strength" else 1e2
+    problem = mopn.OutputLayerProblem(features, y, norm=norm, **{form: size})
+    result = solve(problem, tol=1e-6, max_iter=200)
+    assert result.success
+    assert recomputed_gap(problem, norm, form, result.weights, size) <= 1e-4 * result.fun
+
+
+# Options and limits
+
+
+@every_form
+def test_max_iter_is_respected_and_the_best_point_kept(norm, form):
+    problem = layer("logistic", norm, form)
+    for limit in (0, 1, 3):
+        result = solve(problem, tol=0, max_iter=limit)
+        assert result.status == Status.MAX_ITER
+        assert result.nit == limit
+        # Outputs that steps have updated differ from Phi V by rounding errors.
+        assert result.fun == pytest.approx(result.trace["fun"].min(), rel=1e-14)
+        assert result.fun == problem.measure(result.x).fun
+
+
+@every_form
+def test_without_a_tolerance_the_run_ends_at_the_limit_of_accuracy(norm, form):
+    """tol=0: stalled, or out of iterations, but with a gap of rounding errors and a finite point."""
+    result = solve(layer("logistic", norm, form), tol=0, max_iter=200)
+    assert result.status in (Status.STALLED, Status.MAX_ITER)
+    assert result.gap <= 1e-10 * result.fun
+    assert np.isfinite(result.weights).all()
+
+
+def test_trace_names_its_columns():
+    trace = solve(layer("logistic", "l1", "strength")).trace
+    assert {"nit", "time", "fun", "gap", "mu", "step", "inner"} <= set(trace)
+    assert (trace["step"][1:] > 0).all()
+    assert (trace["step"] <= 1).all()
+    assert (trace["inner"][1:] >= 1).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cg_tol": 0.0}, r"cg_tol must lie in \(0, 1\), got 0.0"),
+        ({"cg_tol": 1.0}, r"cg_tol must lie in \(0, 1\), got 1.0"),
+        ({"cg_tol": math.nan}, r"cg_tol must lie in \(0, 1\), got nan"),
+        ({"cg_iter": 0}, "cg_iter must be >= 1, got 0"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        InteriorPoint(**options)
+
+
+@every_form
+@pytest.mark.parametrize("cg_tol", [0.5, 1e-8])
+def test_the_accuracy_of_steps_changes_the_way_and_not_the_optimum(norm, form, cg_tol):
+    problem = layer("logistic", norm, form)
+    result = mopn.minimize(problem, InteriorPoint(cg_tol=cg_tol), tol=1e-7, max_iter=200)
+    assert result.success
+    assert result.fun == pytest.approx(solve(problem).fun, rel=2e-7)
+
+
+@every_form
+@pytest.mark.parametrize("cg_iter", [1, 2])
+def test_truncated_steps_are_slow_but_prove_what_they_find(norm, form, cg_iter):
+    problem = layer("logistic", norm, form)
+    result = mopn.minimize(problem, InteriorPoint(cg_iter=cg_iter), tol=1e-7, max_iter=200)
+    optimum = mopn.minimize(problem, FISTA(), tol=1e-12, max_iter=3000).fun
+    assert result.trace["inner"].max() <= cg_iter
+    assert result.fun - result.gap <= optimum * (1 + 1e-14)
+    assert optimum <= result.fun * (1 + 1e-12)
+    assert result.fun == pytest.approx(optimum, rel=1e-4)
+
+
+def test_strength_zero_has_no_barrier():
+    for norm in (*NORMS, "squared-l2"):
+        with pytest.raises(TypeError, match="InteriorPoint asks for the oracle 'barrier', 'dual', which OutputLayer"):
+            solve(layer("logistic", norm, "strength", 0.0))
+
+
+def test_a_network_has_no_barrier():
+    features, y = data("logistic")
+    with pytest.raises(TypeError, match=r"InteriorPoint asks for the oracle 'barrier'.* which NetworkProblem does not"):
+        solve(mopn.NetworkProblem(features, y, strength=1.0))
+
+
+class Lorentz(Loss):
+    """A loss with value and gradient only: sqrt(1 + r^2) - 1."""
+
+    name, multiclass = "lorentz", False
+
+    def smoothness(self, m):
+        return 1.0
+
+    def value_gradient(self, y, O):  # noqa: E741
+        root = np.sqrt(1 + (O - y) ** 2)
+        return (root - 1).sum(axis=1), (O - y) / root
+
+    def conjugate(self, y, G):
+        return np.sum(1 - np.sqrt(np.maximum(1 - G**2, 0.0)) + G * y, axis=1)
+
+
+def test_a_loss_without_hessian_has_no_barrier():
+    features, y = data("squared")
+    problem = mopn.OutputLayerProblem(features, y, loss=Lorentz(), strength=1.0)
+    assert problem.oracles == {"composite", "dual"}
+    with pytest.raises(TypeError, match="asks for the oracle 'barrier', which OutputLayerProblem"):
+        solve(problem)
+
+
+# Failures on the way
+
+
+@every_ball_and_penalty
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), np.linalg.LinAlgError("singular")])
+def test_a_failure_keeps_the_best_point(norm, form, error, monkeypatch):
+    problem = layer("logistic", norm, form)
+    whole = solve(problem, tol=0, max_iter=3)
+    hessian, calls = problem.hessian, []
+
+    def failing(image):
+        calls.append(1)
+        if len(calls) == 4:
+            raise error
+        return hessian(image)
+
+    monkeypatch.setattr(problem, "hessian", failing)
+    result = solve(problem, tol=0)
+    assert result.status == (Status.INTERRUPTED if isinstance(error, KeyboardInterrupt) else Status.FAILED)
+    np.testing.assert_array_equal(result.x, whole.x)
+
+
+# The oracle
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@every_loss
+def test_hessian_of_the_layer_is_dense_algebra(loss, weighted):
+    """Phi' H Phi by Kronecker products, and its blocks on the diagonal with the losses' own curvatures."""
+    features, y = data(loss, n=20, k=4)
+    rng = np.random.default_rng(0)
+    weights = rng.uniform(size=20) if weighted else None
+    problem = mopn.OutputLayerProblem(features, y, loss=loss, strength=1.0, sample_weight=weights)
+    V = rng.standard_normal((4, 3))
+    image = problem.image(V.ravel())
+    hessian, losses = problem.hessian(image), problem.fit.hessian(image)
+    per_sample = np.stack([losses.product(np.tile(e, (20, 1))) for e in np.eye(3)], axis=2)
+    expected = np.einsum("ir,icd,iq->rcqd", features, per_sample, features)
+    for e in np.eye(12).reshape(12, 4, 3):
+        np.testing.assert_allclose(hessian.product(e), np.einsum("rcqd,qd->rc", expected, e), rtol=1e-12, atol=1e-13)
+    blocks = np.stack([expected[:, c, :, c] for c in range(3)])
+    np.testing.assert_allclose(hessian.blocks(), blocks, rtol=1e-12, atol=1e-13)
+
+
+def test_barrier_is_offered_where_it_can_be():
+    for norm, form in FORMS:
+        assert "barrier" in layer("logistic", norm, form).oracles
+        if form == "strength":
+            assert "barrier" not in layer("logistic", norm, form, 0.0).oracles
+
+
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+@pytest.mark.parametrize("form", ["strength", "radius"])
+def test_bounds_from_predicted_gradients_are_bounds(loss, form):
+    """Whatever the step and however far the prediction is off, no bound exceeds the minimum."""
+    problem = layer(loss, "l1/l2", form)
+    best = solve(problem, tol=1e-8)
+    rng = np.random.default_rng(0)
+    for scale in (0.0, 1e-2, 1.0, 30.0):
+        V = problem.start(best.weights + 0.3 * rng.standard_normal(best.weights.shape))
+        image = problem.image(V)
+        at = problem.smooth(image)
+        step = scale * rng.standard_normal(image.shape)
+        bound = problem.predicted_bound(at, problem.hessian(image), step)
+        assert bound <= best.fun
+        if scale == 0.0:
+            assert bound == pytest.approx(problem.dual_bound(at), rel=1e-9)
+
+
+def test_an_estimate_ends_the_run_sooner_than_a_proof():
+    problem = layer("logistic", "l1/linf", "strength")
+    proven = mopn.minimize(problem, InteriorPoint(), tol=1e-6)
+    estimated = mopn.minimize(problem, InteriorPoint(prove=False), tol=1e-6)
+    assert proven.success
+    assert estimated.status in (Status.ESTIMATED, Status.CONVERGED)
+    assert estimated.nit <= proven.nit
+    assert estimated.fun <= proven.fun * (1 + 2e-6)
