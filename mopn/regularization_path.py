@@ -14,6 +14,7 @@ from mopn.core.regularizers import Penalty
 from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
+from mopn.solvers.conditional_gradient import make_correction
 
 __all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver"]
 
@@ -188,11 +189,10 @@ def path_solver(n_strengths: int, max_units: int | None = _UNITS, refit: str = "
     refit : {"full", "output", "none"}, default "full"
     """
     return ConditionalGradient(
+        refit=make_correction(refit, max_iter=_REFIT_ITER, polish_iter=_REFIT_ITER),
         max_units=max_units,
+        schedule="grow" if max_units is None else "fill",
         oracle="refine",
-        refit=refit,
-        refit_iter=_REFIT_ITER,
-        polish_iter=_REFIT_ITER,
         atoms_per_round=None if max_units is None else math.ceil(2 * max_units / n_strengths),
     )
 

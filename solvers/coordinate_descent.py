@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from mopn.solvers.driver import Monitor
-from mopn.solvers.interface import Solver
+from mopn.solvers.interface import Blockwise, Monitor, Solver
 from mopn.solvers.numerics.plateau import Plateau
 from mopn.solvers.result import Status
 
@@ -17,7 +16,7 @@ __all__ = ["CoordinateDescent"]
 
 
 @dataclass(frozen=True)
-class CoordinateDescent(Solver):
+class CoordinateDescent(Solver[Blockwise]):
     """Cyclic coordinate descent (Bertsekas, Nonlinear Programming, section 2.7); the objective never increases.
 
     An iteration is an epoch: every coordinate once. The run ends when the largest derivative of an epoch, each taken
@@ -41,7 +40,7 @@ class CoordinateDescent(Solver):
     n_threads: int = 1
     gtol: float = 1e-8
     random_state: int = 0
-    needs: ClassVar[frozenset[str]] = frozenset({"blocks"})
+    needs = frozenset({"blocks"})
 
     def __post_init__(self) -> None:
         if not self.n_threads >= 1:
@@ -49,7 +48,7 @@ class CoordinateDescent(Solver):
         if not self.gtol >= 0:
             raise ValueError(f"gtol must be >= 0, got {self.gtol!r}")
 
-    def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
+    def run(self, problem: Blockwise, start: Any, monitor: Monitor) -> None:
         """Do epochs until the monitor ends the run."""
         blocks = problem.blocks(start, self.n_threads)
         rng = np.random.default_rng(self.random_state)

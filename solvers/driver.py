@@ -11,19 +11,19 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mopn.solvers.interface import Measure, Solver
+from mopn.solvers.interface import Measure, Problem, Solver
 from mopn.solvers.numerics.memory import keep_freed_memory
 from mopn.solvers.result import Result, Status, Trace
 
-__all__ = ["Monitor", "minimize"]
+__all__ = ["RunMonitor", "minimize"]
 
 Callback = Callable[..., Any]
 
 _EPS = float(np.finfo(float).eps)
 # What ends a run without losing its best point. Anything else is a bug and is passed on.
-_SURVIVED = (KeyboardInterrupt, np.linalg.LinAlgError, ArithmeticError, MemoryError)
+_RECOVERABLE = (KeyboardInterrupt, np.linalg.LinAlgError, ArithmeticError, MemoryError)
 # Reasons to stop that the final measurement may still turn into success.
-_OPEN = (Status.MAX_ITER, Status.MAX_TIME, Status.MAX_UNITS, Status.ESTIMATED, Status.STALLED)
+_MAY_STILL_CONVERGE = (Status.MAX_ITER, Status.MAX_TIME, Status.MAX_UNITS, Status.ESTIMATED, Status.STALLED)
 
 
 class NotFiniteError(ValueError):
@@ -31,8 +31,8 @@ class NotFiniteError(ValueError):
 
 
 def minimize(
-    problem: Any,
-    solver: Solver,
+    problem: Problem,
+    solver: Solver[Any],
     *,
     start: Any = None,
     tol: float = 1e-3,
@@ -81,17 +81,17 @@ def minimize(
     keep_freed_memory()
     check_oracles(problem, solver)
     point = problem.start(start)
-    monitor = Monitor(
+    monitor = RunMonitor(
         problem, solver, tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, verbose=verbose
     )
     try:
         solver.run(problem, point, monitor)
     except StopIteration:
         pass
-    except _SURVIVED as error:
+    except _RECOVERABLE as error:
         if monitor.best is None:
             raise
-        monitor.note(error)
+        monitor.fail(error)
     if monitor.best is None:
         raise NotFiniteError(
             "the objective is not finite at the start; scale X and y (to [-1, 1], say), or start elsewhere"
@@ -99,7 +99,7 @@ def minimize(
     return monitor.result()
 
 
-def check_oracles(problem: Any, solver: Solver) -> None:
+def check_oracles(problem: Problem, solver: Solver[Any]) -> None:
     """Fail at once, by name, if the problem lacks an oracle that the solver asks for."""
     missing = sorted(solver.needs - problem.oracles)
     if missing:
@@ -119,16 +119,16 @@ def _check_options(tol: float, max_iter: int | None, max_time: float | None) -> 
         raise ValueError(f"max_time must be a number of seconds >= 0 or None, got {max_time!r}")
 
 
-class Monitor:
-    """What a solver calls once an iteration. It records the iteration and ends the run when a limit or test says so.
+class RunMonitor:
+    """The monitor of one run: it records every iteration, and ends the run when a limit or test says so.
 
     Any proven lower bound of the minimum stays proven, so ``gap`` is measured against the best one seen.
     """
 
     def __init__(
         self,
-        problem: Any,
-        solver: Solver,
+        problem: Problem,
+        solver: Solver[Any],
         *,
         tol: float,
         max_iter: int | None,
@@ -172,7 +172,7 @@ class Monitor:
         if self.best is None or fun < self.fun:
             self.best, self.fun = point, fun
         self.trace.append(nit=self.nit, time=now, fun=fun, gap=fun - self.lower, **columns)
-        self._speak(point)
+        self._report_iteration(point)
         self._paused += self.elapsed - now
         self._stop_if_over()
 
@@ -181,21 +181,21 @@ class Monitor:
         if not math.isfinite(fun):
             self.stop(Status.NONFINITE)
 
-    def note(self, error: BaseException) -> None:
+    def fail(self, error: BaseException) -> None:
         """Take the status of an exception that ends the run without losing its best point."""
         if isinstance(error, KeyboardInterrupt):
             self.status = Status.INTERRUPTED
         else:
             self.status, self.error = Status.FAILED, error
 
-    def _speak(self, point: Any) -> None:
+    def _report_iteration(self, point: Any) -> None:
         """Print and call back; the clock stands still meanwhile."""
         if self.verbose and self.nit % self.verbose == 0:
             _print_row(self.trace, header=self.nit == 0)
         if self.callback is None:
             return
         try:
-            self.callback(intermediate_result=self._report(point, self.trace.last["fun"]))
+            self.callback(intermediate_result=self._result(point, self.trace.last["fun"]))
         except StopIteration:
             self.stop(Status.STOPPED)
         except Exception as error:
@@ -219,7 +219,7 @@ class Monitor:
         self.status = status
         raise StopIteration
 
-    def solve(self, problem: Any, solver: Solver, *, start: Any, tol: float, max_iter: int) -> Result:
+    def solve(self, problem: Problem, solver: Solver[Any], *, start: Any, tol: float, max_iter: int) -> Result:
         """Run a solver on a subproblem within this run's time; a Ctrl-C in it ends this run at its next iteration."""
         try:
             result = minimize(problem, solver, start=start, tol=tol, max_iter=max_iter, max_time=self.left)
@@ -235,18 +235,18 @@ class Monitor:
         try:
             measure: Measure = self.solver.measure(self.problem, self.best)
             self.fun, self.lower = measure.fun, max(self.lower, measure.fun - measure.gap)
-        except _SURVIVED as error:
-            self.note(error)
-        if self.status in _OPEN and self.fun - self.lower <= self.tol * abs(self.fun):
+        except _RECOVERABLE as error:
+            self.fail(error)
+        if self.status in _MAY_STILL_CONVERGE and self.fun - self.lower <= self.tol * abs(self.fun):
             self.status = Status.CONVERGED
-        result = self._report(self.best, self.fun)
+        result = self._result(self.best, self.fun)
         result.time = seconds
         if self.verbose:
             sys.stdout.write(f"{self.status.name}: {result.message}\n")
             sys.stdout.write(f"objective {result.fun:.8g}, gap {result.gap:.3g}, {seconds:.3g} s\n")
         return result
 
-    def _report(self, point: Any, fun: float) -> Result:
+    def _result(self, point: Any, fun: float) -> Result:
         gap = max(fun - self.lower, 0.0)
         return Result(
             **self.problem.unpack(point),

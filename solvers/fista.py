@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from mopn.solvers.driver import Monitor
-from mopn.solvers.interface import Composite, Evaluation, Solver
+from mopn.solvers.interface import Composite, Evaluation, Monitor, Solver
 from mopn.solvers.numerics.plateau import Plateau
 from mopn.solvers.result import Status
 
@@ -21,7 +20,7 @@ _MAX_DOUBLINGS = 60
 
 
 @dataclass(frozen=True)
-class FISTA(Solver):
+class FISTA(Solver[Composite]):
     """Accelerated proximal gradient (Beck and Teboulle, 2009), monotone.
 
     The step comes from backtracking. Momentum restarts when it points uphill (O'Donoghue and Candès, 2015), and a
@@ -35,23 +34,23 @@ class FISTA(Solver):
     """
 
     gap_every: int = 5
-    needs: ClassVar[frozenset[str]] = frozenset({"composite"})
+    needs = frozenset({"composite"})
 
     def __post_init__(self) -> None:
         if not self.gap_every >= 1:
             raise ValueError(f"gap_every must be >= 1, got {self.gap_every!r}")
 
-    def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
+    def run(self, problem: Composite, start: Any, monitor: Monitor) -> None:
         """Iterate until the monitor ends the run."""
         x, image = start, problem.image(start)
         fun = problem.smooth_value(image) + problem.regularizer_value(x)
         z, z_image, t, curvature = x, image, 1.0, 0.1 * problem.curvature
-        certified, lower = "dual" in problem.oracles, -math.inf
+        lower = -math.inf
         levelled_off = Plateau(monitor.tol)
         monitor(x, fun=fun)
         while True:
             at = problem.smooth(z_image)
-            if certified and monitor.nit % self.gap_every == 0:
+            if monitor.nit % self.gap_every == 0:
                 lower = max(lower, problem.dual_bound(at))
             x_new, image_new, value, curvature = _proximal_step(problem, z, at, 0.9 * curvature, monitor)
             fun_new = value + problem.regularizer_value(x_new)
@@ -70,7 +69,7 @@ class FISTA(Solver):
                 z, z_image = _extrapolated(x_new, x, momentum), _extrapolated(image_new, image, momentum)
             x, image, fun, t = x_new, image_new, fun_new, t_new
             monitor(x, fun=fun, gap=fun - lower)
-            if not certified and levelled_off(fun):
+            if math.isinf(lower) and levelled_off(fun):
                 monitor.stop(Status.CONVERGED)
 
 

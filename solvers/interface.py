@@ -1,40 +1,66 @@
-"""What solvers ask of problems (the oracles), and what the driver asks of solvers.
+"""What solvers ask of problems (the oracles), and what solvers and the driver ask of each other.
 
 A problem lists the oracles that it offers in ``problem.oracles``; a solver lists those that it needs in
-``Solver.needs``. The protocols below say which methods each name stands for.
+``Solver.needs``. The protocols below say which members each name stands for:
+
+============== ======================= ======================================
+"gradient"     :class:`Smooth`         L-BFGS
+"composite"    :class:`Composite`      FISTA
+"barrier"      :class:`WithBarrier`    interior point
+"blocks"       :class:`Blockwise`      coordinate descent
+"batch_gradient" :class:`Sampled`      SGD, AdaGrad
+"atomic"       :class:`Atomic`         conditional gradient by plain steps
+"corrective"   :class:`Corrective`     conditional gradient with refits, GECO
+============== ======================= ======================================
+
+Members that are data are read-only here: attributes and properties serve alike.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, NamedTuple, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from mopn.solvers.driver import Monitor
+from mopn.solvers.result import Result, Status
 
 __all__ = [
+    "UNLIMITED",
+    "ActiveUnits",
+    "AtOutputs",
     "Atomic",
-    "Barred",
+    "AtomicPoint",
+    "Atoms",
     "Blockwise",
     "Composite",
-    "Dual",
+    "Corrective",
+    "CorrectivePoint",
+    "Effort",
     "Evaluation",
+    "Form",
     "Measure",
+    "Monitor",
     "Problem",
     "Sampled",
+    "Segment",
     "Smooth",
     "Solver",
+    "WithBarrier",
 ]
+
+Bounds = tuple[np.ndarray, np.ndarray]
 
 
 class Evaluation(NamedTuple):
-    """Value and gradient at a point, and the loss gradient (n, m) they came from (None where there is none)."""
+    """Value and gradient at a point, and the loss gradient G (n, m) they came from (None where there is none)."""
 
     value: float
     gradient: np.ndarray
-    residual: np.ndarray | None = None
+    G: np.ndarray | None = None
 
 
 class Measure(NamedTuple):
@@ -44,15 +70,15 @@ class Measure(NamedTuple):
     gap: float
 
 
+# -- problems ---------------------------------------------------------------------------------------------------------
+
+
 class Problem(Protocol):
-    """What every problem offers, whatever its oracles are."""
+    """What every problem offers, whatever its oracles are. To inherit from it gives the default of ``dual_bound``."""
 
     @property
     def oracles(self) -> frozenset[str]:
-        """Names of the oracles offered.
-
-        They are "gradient", "composite", "lmo", "dual", "barrier", "blocks" and "batch_gradient".
-        """
+        """Names of the oracles offered, among those of the table above."""
         ...
 
     def start(self, start: Any = None) -> Any:
@@ -67,14 +93,84 @@ class Problem(Protocol):
         """Named views of a point for the result; "x" is the flat array."""
         ...
 
+    def dual_bound(self, at: Evaluation) -> float:
+        """Proven lower bound of the minimum from an evaluation at any point; -inf where nothing is known."""
+        return -math.inf
+
 
 class Smooth(Problem, Protocol):
     """The oracle "gradient": the whole objective is smooth, perhaps within bounds."""
 
-    bounds: Any
+    @property
+    def bounds(self) -> Bounds | None:
+        """Lower and upper bounds on the flat point, or None."""
+        ...
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective."""
+        ...
+
+
+class Composite(Problem, Protocol):
+    """The oracle "composite": a smooth part plus a regulariser with a prox (or projection).
+
+    The smooth part is a function of a linear image of the point (of the outputs Phi V, say, or of the point itself), so
+    that solvers extrapolate images instead of computing them again.
+    """
+
+    @property
+    def curvature(self) -> float:
+        """Lipschitz constant of the smooth part's gradient, or a guess of it."""
+        ...
+
+    def image(self, x: np.ndarray) -> np.ndarray:
+        """Linear image of a point, through which the smooth part is evaluated."""
+        ...
+
+    def smooth(self, image: np.ndarray) -> Evaluation:
+        """Value of the smooth part at an image, and its gradient with respect to the point."""
+        ...
+
+    def smooth_value(self, image: np.ndarray) -> float:
+        """Value of the smooth part alone."""
+        ...
+
+    def regularizer_value(self, x: np.ndarray) -> float:
+        """Value of the regulariser at a point that ``prox`` returned."""
+        ...
+
+    def prox(self, x: np.ndarray, step: float) -> np.ndarray:
+        """Minimise ``regulariser(u) + ||u - x||^2 / (2 step)`` over u."""
+        ...
+
+
+class WithBarrier(Composite, Protocol):
+    """The oracle "barrier": second derivatives, and the regulariser as a barrier function with multipliers.
+
+    The matrices of Newton's method are those of the loss plus those of the barrier; see
+    :class:`mopn.solvers.InteriorPoint`. Points have a ``shape`` (k, m), and ``dual_bound`` is finite.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape (k, m) of the point as a matrix."""
+        ...
+
+    @property
+    def newton_size(self) -> float:
+        """Size of the matrices of Newton's method over that of the data: beyond 1 a first-order method is cheaper."""
+        ...
+
+    def hessian(self, image: np.ndarray) -> Any:
+        """Return the second derivative of the smooth part: products, blocks column by column, ``invariant``."""
+        ...
+
+    def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Any:
+        """Return a state of the regulariser near V whose gap is about ``mu``."""
+        ...
+
+    def predicted_bound(self, at: Evaluation, hessian: Any, step: np.ndarray) -> float:
+        """Proven lower bound of the minimum from the loss gradient predicted for a step of the image."""
         ...
 
 
@@ -101,121 +197,290 @@ class Sampled(Problem, Protocol):
         ...
 
 
-class Composite(Problem, Protocol):
-    """The oracle "composite": a smooth part plus a regulariser with a prox (or projection).
+# -- problems over infinitely many units ------------------------------------------------------------------------------
 
-    The smooth part is a function of a linear image of the point (of the outputs Phi V, say, or of the point itself), so
-    that solvers extrapolate images instead of computing them again.
+
+@dataclass(frozen=True)
+class Effort:
+    """What a proof may cost, and how tight a bound is asked for; an oracle's own limits hold as well.
+
+    Parameters
+    ----------
+    precision : float, optional
+        How far the bound may exceed the best value found, relative; default as tight as the oracle goes.
+    work : float, default inf
+        Floating-point operations, about.
+    nodes : float, default inf
+        Nodes of branch and bound.
+    seconds : float, default inf
+        Seconds. What a clock cuts short does not repeat: where results must, work and nodes are the limits to give.
     """
 
-    curvature: float
+    precision: float | None = None
+    work: float = math.inf
+    nodes: float = math.inf
+    seconds: float = math.inf
 
-    def image(self, x: np.ndarray) -> np.ndarray:
-        """Linear image of a point, through which the smooth part is evaluated."""
-        ...
 
-    def smooth(self, image: np.ndarray) -> Evaluation:
-        """Value of the smooth part at an image, and its gradient with respect to the point."""
-        ...
+# As tight as the oracle goes, within its own limits.
+UNLIMITED = Effort()
 
-    def smooth_value(self, image: np.ndarray) -> float:
-        """Value of the smooth part alone."""
-        ...
 
-    def regularizer_value(self, x: np.ndarray) -> float:
-        """Value of the regulariser at a point that ``prox`` returned."""
-        ...
+class AtOutputs(Protocol):
+    """An objective, and the loss gradient it came with, which only the problem looks at."""
 
-    def prox(self, x: np.ndarray, step: float) -> np.ndarray:
-        """Minimise ``regulariser(u) + ||u - x||^2 / (2 step)`` over u."""
+    @property
+    def value(self) -> float:
+        """The objective."""
         ...
 
 
-class Dual(Problem, Protocol):
-    """The oracle "dual": a proven lower bound of the minimum from an evaluation at any point."""
+class Atoms(Protocol):
+    """Units that an oracle selected for a gradient, and its bound on all units."""
 
-    def dual_bound(self, at: Evaluation) -> float:
-        """Proven lower bound of the minimum."""
+    @property
+    def basis(self) -> Sequence[Any] | np.ndarray:
+        """The units, best first."""
+        ...
+
+    @property
+    def values(self) -> np.ndarray:
+        """What each of them attains: lower bounds of the dual norm."""
+        ...
+
+    @property
+    def bound(self) -> float:
+        """Proven upper bound of the dual norm."""
+        ...
+
+    @property
+    def bound_is_best(self) -> bool:
+        """Whether the oracle has no tighter bound, whatever the effort."""
         ...
 
 
-class Barred(Composite, Dual, Protocol):
-    """The oracle "barrier": second derivatives, and the regulariser as a barrier function with multipliers.
+class AtomicPoint(Protocol):
+    """A combination of units."""
 
-    The matrices of Newton's method are those of the loss plus those of the barrier; see
-    :class:`mopn.solvers.InteriorPoint`. Points have a ``shape`` (k, m).
-    """
-
-    shape: tuple[int, int]
-    newton_size: float
-
-    def hessian(self, image: np.ndarray) -> Any:
-        """Return the second derivative of the smooth part: products, blocks column by column, ``invariant``."""
+    @property
+    def n_units(self) -> int:
+        """Number of units."""
         ...
 
-    def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Any:
-        """Return a state of the regulariser near V whose gap is about ``mu``."""
+    def compact(self) -> AtomicPoint:
+        """Return the point as something to keep: without what can be computed again."""
         ...
 
-    def predicted_bound(self, at: Evaluation, hessian: Any, step: np.ndarray) -> float:
-        """Proven lower bound of the minimum from the loss gradient predicted for a step of the image."""
+    def drop_zero_units(self) -> AtomicPoint:
+        """Return the point without the units whose weights are all zero."""
         ...
+
+
+class Segment(Protocol):
+    """The points U(gamma) on the way to a better one, 0 <= gamma <= limit, for line searches."""
+
+    @property
+    def limit(self) -> float:
+        """The largest gamma."""
+        ...
+
+    @property
+    def gap(self) -> float:
+        """Minus the derivative of the objective along the segment at gamma = 0."""
+        ...
+
+    @property
+    def curvature(self) -> float:
+        """Smoothness constant of the objective along the segment, per ``squared_length``."""
+        ...
+
+    @property
+    def squared_length(self) -> float:
+        """Squared length of the segment from gamma = 0 to 1."""
+        ...
+
+    def value(self, gamma: float) -> float:
+        """Objective at U(gamma), or an upper bound of it."""
+        ...
+
+    def point(self, gamma: float) -> Any:
+        """Return U(gamma)."""
+        ...
+
+
+class ActiveUnits(NamedTuple):
+    """The convex combination that a point is: coefficients (k,), and the slope <G, Delta_r> of every vertex (k,)."""
+
+    coefficients: np.ndarray
+    slopes: np.ndarray
 
 
 class Atomic(Problem, Protocol):
-    """The oracle "lmo": a convex problem over infinitely many units, whose points are networks.
+    """The oracle "atomic": a convex problem over infinitely many units; what plain, away and pairwise steps need."""
 
-    A network has ``n_units``, ``basis``, ``weights``, ``linear`` (the coefficients of a linear term, of size 0 without
-    one), ``with_units``, ``with_layer``, ``drop_zero_units`` and ``without_features``; atoms have ``basis``, ``values``
-    and a proven ``bound`` on all units. ``restrained`` says whether a regulariser restrains the weights, ``turns``
-    whether refits of both layers can turn those of a unit in any direction.
-    """
-
-    restrained: bool
-    turns: bool
-
-    def residual(self, network: Any) -> Any:
-        """Objective (``fun``) of a network, and the loss gradient at its outputs."""
+    def output_gradient(self, point: Any) -> AtOutputs:
+        """Objective at a point, and the loss gradient G at its outputs."""
         ...
 
-    def lmo(self, residual: Any, oracle: Any, precision: float | None, patience: float) -> Any:
-        """Return atoms: the best units for a gradient, and a bound on all of them.
-
-        The bound should exceed the best value by ``precision`` at most, relative; ``patience`` is the
-        seconds that it may cost, 0 for as little as a round is worth.
-        """
+    def oracle(self, spec: Any) -> Any:
+        """Return the oracle that a user named, to be passed to ``lmo`` and ``bound``."""
         ...
 
-    def useful_units(self, network: Any, residual: Any, atoms: Any, most: int, *, fill: bool = False) -> np.ndarray:
-        """Return the atoms that are worth their cost, at most so many; ``fill`` up with others if there are fewer."""
+    def lmo(self, at: Any, oracle: Any, effort: Effort) -> Atoms:
+        """Select units for a gradient, with a proven bound on every unit: the linear minimisation oracle."""
         ...
 
-    def gap(self, network: Any, residual: Any, bound: float) -> float:
+    def bound(self, at: Any, oracle: Any, effort: Effort) -> float:
+        """Return the proven bound on every unit alone."""
+        ...
+
+    def gap(self, point: Any, at: Any, bound: float) -> float:
         """Upper bound of the distance to the minimum, given a bound of the dual norm; proven if that is."""
         ...
 
-    def output_layer(self, network: Any) -> Any:
+    def segment(
+        self, point: Any, at: Any, units: Any, *, least: float = math.inf, whole: bool = True, away: int | None = None
+    ) -> Segment:
+        """Return the segment from a point towards the vertices of some units.
+
+        ``least`` is an objective value already reached, from which problems with a penalty bound their minimisers.
+        Unless the point moves as a ``whole``, what it has besides units stays. With ``away`` the segment leaves the
+        vertex of that unit of the point: for ``units=None`` along U - Delta_away, otherwise along the pairwise
+        direction.
+        """
+        ...
+
+    def active_units(self, point: Any, at: Any) -> ActiveUnits:
+        """Return the point as a combination of vertices, for away steps."""
+        ...
+
+
+class CorrectivePoint(AtomicPoint, Protocol):
+    """A combination of units whose weights, and which itself, can be refitted."""
+
+    @property
+    def extra_size(self) -> int:
+        """Number of coefficients beside the units and their weights: those of a linear term, say."""
+        ...
+
+    def compact(self) -> Any:
+        """Return the point as something to keep: without what can be computed again."""
+        ...
+
+    def drop_zero_units(self) -> Any:
+        """Return the point without the units whose weights are all zero."""
+        ...
+
+    def with_units(self, units: Any) -> Any:
+        """Return the point with more units, whose weights are zero."""
+        ...
+
+    def with_layer(self, refit: Result) -> Any:
+        """Return the point with the weights that a refit of the output layer found."""
+        ...
+
+    def with_layers(self, refit: Result) -> Any:
+        """Return the point that a refit of both layers found."""
+        ...
+
+    def merge_parallel_units(self) -> Any:
+        """Return the point with units that nearly coincide made one."""
+        ...
+
+
+class Form(NamedTuple):
+    """A form of the refit of both layers: the oracle that it offers, and whether features are in single precision."""
+
+    oracle: Literal["gradient", "composite"]
+    single: bool = False
+
+
+class Corrective(Atomic, Protocol):
+    """The oracle "corrective": weights, and units with them, can be refitted by solvers of their own."""
+
+    @property
+    def regularized(self) -> bool:
+        """Whether anything restrains the weights; if not, no certificate exists."""
+        ...
+
+    @property
+    def can_rotate_units(self) -> bool:
+        """Whether refits of both layers can rotate the weights of a unit in any direction."""
+        ...
+
+    def select_units(self, point: Any, at: Any, atoms: Any, most: int, *, fill: bool = False) -> Any:
+        """Return the atoms whose dual value exceeds what weight costs, at most so many and at least the best one.
+
+        ``fill`` up with other units of that kind if there are fewer.
+        """
+        ...
+
+    def output_layer(self, point: Any) -> Composite:
         """Return the convex problem in the weights, the units fixed."""
         ...
 
-    def joint(self, network: Any, oracle: str, *, single: bool = False) -> Any:
-        """Return the non-convex problem in units and weights, in the form that offers an oracle."""
-        ...
-
-    def line(self, network: Any, residual: Any, units: np.ndarray, least: float, *, whole: bool = True) -> Any:
-        """Return the segment of a plain conditional gradient step, of the ``whole`` point or of the units alone."""
+    def joint(self, point: Any, form: Form) -> Smooth | Composite:
+        """Return the non-convex problem in units and weights."""
         ...
 
 
-class Solver(ABC):
+# -- solvers and the driver -------------------------------------------------------------------------------------------
+
+P = TypeVar("P", contravariant=True, bound=Problem)
+
+
+class Monitor(Protocol):
+    """What a solver calls once an iteration, and asks about its run; the driver implements it."""
+
+    @property
+    def tol(self) -> float:
+        """The tolerance asked for; 0 leaves the end to the limits."""
+        ...
+
+    @property
+    def nit(self) -> int:
+        """The number of the last iteration recorded; -1 before the first."""
+        ...
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start, without callbacks and printing."""
+        ...
+
+    @property
+    def left(self) -> float:
+        """Seconds until the time limit; none once the run is to end."""
+        ...
+
+    def __call__(self, point: Any, fun: float, gap: float = math.inf, **columns: float) -> None:
+        """Record one iteration; raises ``StopIteration`` when the run is over."""
+        ...
+
+    def check_finite(self, fun: float) -> None:
+        """End the run if an objective is infinite or NaN: before more is computed from it."""
+        ...
+
+    def stop(self, status: Status) -> NoReturn:
+        """End the run for a reason of the solver's own."""
+        ...
+
+    def solve(self, problem: Any, solver: Solver[Any], *, start: Any, tol: float, max_iter: int) -> Result:
+        """Run a solver on a subproblem within this run's time."""
+        ...
+
+
+class Solver(ABC, Generic[P]):
     """Options of an algorithm and its loop; the driver owns time, limits, printing and the best point."""
 
-    needs: ClassVar[frozenset[str]]
+    @property
+    @abstractmethod
+    def needs(self) -> frozenset[str]:
+        """Names of the oracles that a problem must offer; they may depend on the options."""
 
     @abstractmethod
-    def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
+    def run(self, problem: P, start: Any, monitor: Monitor) -> None:
         """Loop for ever, calling ``monitor(point, fun=..., gap=...)`` once an iteration; the monitor ends the run."""
 
-    def measure(self, problem: Any, point: Any) -> Measure:
+    def measure(self, problem: P, point: Any) -> Measure:
         """Objective and proven gap of the final point, from scratch."""
         return problem.measure(point)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from mopn.solvers.driver import Monitor
-from mopn.solvers.interface import Solver
+from mopn.solvers.interface import Monitor, Solver, WithBarrier
 from mopn.solvers.numerics.conjugate_gradients import BlockPreconditioner, conjugate_gradient
 from mopn.solvers.result import Status
 
@@ -31,7 +30,7 @@ _TIGHTEST = 1e-6
 
 
 @dataclass(frozen=True)
-class InteriorPoint(Solver):
+class InteriorPoint(Solver[WithBarrier]):
     """Primal-dual interior-point method, for refits to high accuracy on nearly collinear features.
 
     Every step solves a Newton system by conjugate gradients (truncated Newton interior point, as Koh, Kim and Boyd,
@@ -52,7 +51,7 @@ class InteriorPoint(Solver):
     cg_tol: float = 0.02
     cg_iter: int = 500
     prove: bool = True
-    needs: ClassVar[frozenset[str]] = frozenset({"barrier", "composite", "dual"})
+    needs = frozenset({"barrier"})
 
     def __post_init__(self) -> None:
         if not 0 < self.cg_tol < 1:
@@ -60,7 +59,7 @@ class InteriorPoint(Solver):
         if not self.cg_iter >= 1:
             raise ValueError(f"cg_iter must be >= 1, got {self.cg_iter!r}")
 
-    def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
+    def run(self, problem: WithBarrier, start: Any, monitor: Monitor) -> None:
         """Take Newton steps until the monitor ends the run."""
         shape, image = problem.shape, problem.image(start)
         at = problem.smooth(image)
@@ -105,7 +104,13 @@ class InteriorPoint(Solver):
 
 
 def _line_search(
-    problem: Any, image: np.ndarray, step_image: np.ndarray, value: float, barrier: Any, D: np.ndarray, slope: float
+    problem: WithBarrier,
+    image: np.ndarray,
+    step_image: np.ndarray,
+    value: float,
+    barrier: Any,
+    D: np.ndarray,
+    slope: float,
 ) -> float:
     """Halve the step until the smooth part with the barrier decreases sufficiently; 0 if that takes too long."""
     start, step = value + barrier.value(barrier.V), 1.0
@@ -117,7 +122,7 @@ def _line_search(
     return 0.0
 
 
-def _rounded(problem: Any, barrier: Any, value: float) -> tuple[np.ndarray, float]:
+def _rounded(problem: WithBarrier, barrier: Any, value: float) -> tuple[np.ndarray, float]:
     """Return the point to report, with exact zeros if they do no harm, and its objective."""
     inside, zeros = barrier.V.ravel(), barrier.rounded().ravel()
     fun = value + problem.regularizer_value(inside)
@@ -128,7 +133,7 @@ def _rounded(problem: Any, barrier: Any, value: float) -> tuple[np.ndarray, floa
 class _NewtonSystem:
     """Solves Newton systems; the blocks of the preconditioner are renewed when conjugate gradients slow down."""
 
-    def __init__(self, problem: Any, tol: float, max_iter: int) -> None:
+    def __init__(self, problem: WithBarrier, tol: float, max_iter: int) -> None:
         self.problem, self.loosest, self.max_iter = problem, tol, max_iter
         self.tol = tol
         self.blocks: np.ndarray | None = None

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from mopn.solvers.driver import Monitor
-from mopn.solvers.interface import Solver
+from mopn.solvers.interface import Monitor, Smooth, Solver
 from mopn.solvers.numerics.plateau import Plateau
 from mopn.solvers.numerics.quasi_newton import quasi_newton
 from mopn.solvers.result import Status
@@ -19,7 +18,7 @@ _PAIRS, _FEWEST, _BYTES = 20, 10, 1 << 24
 
 
 @dataclass(frozen=True)
-class LBFGS(Solver):
+class LBFGS(Solver[Smooth]):
     """Limited-memory BFGS (Nocedal, 1980), with weak Wolfe steps; within bounds by projection (Bertsekas, 1982).
 
     The iterates are those of :func:`mopn.solvers.numerics.quasi_newton.quasi_newton`.
@@ -37,7 +36,7 @@ class LBFGS(Solver):
 
     memory: int | None = None
     gtol: float = 1e-8
-    needs: ClassVar[frozenset[str]] = frozenset({"gradient"})
+    needs = frozenset({"gradient"})
 
     def __post_init__(self) -> None:
         if self.memory is not None and not self.memory >= 1:
@@ -45,15 +44,16 @@ class LBFGS(Solver):
         if not self.gtol >= 0:
             raise ValueError(f"gtol must be >= 0, got {self.gtol!r}")
 
-    def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
+    def run(self, problem: Smooth, start: Any, monitor: Monitor) -> None:
         """Iterate until the monitor ends the run."""
-        certified = "dual" in problem.oracles
         levelled_off = Plateau(monitor.tol)
         gtol = math.nan
         for x, at, slope in quasi_newton(problem.value_gradient, start, self._pairs(start), problem.bounds):
             if math.isnan(gtol):
                 gtol = self.gtol * abs(at.value)
-            monitor(x, fun=at.value, gap=at.value - problem.dual_bound(at) if certified else math.inf)
+            lower = problem.dual_bound(at)
+            certified = math.isfinite(lower)
+            monitor(x, fun=at.value, gap=at.value - lower)
             if not certified and monitor.tol > 0 and levelled_off(at.value):
                 monitor.stop(Status.CONVERGED)
             if slope <= gtol:

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mopn.solvers.driver import Monitor
-from mopn.solvers.interface import Solver
+from mopn.solvers.interface import Monitor, Sampled, Solver
 from mopn.solvers.numerics.plateau import Plateau
 from mopn.solvers.result import Status
 
@@ -16,7 +15,7 @@ __all__ = ["SGD", "AdaGrad"]
 
 
 @dataclass(frozen=True)
-class SGD(Solver):
+class SGD(Solver[Sampled]):
     """Stochastic gradient descent over mini-batches in random order.
 
     An iteration is a pass over all samples. Steps follow the mean gradient of a mini-batch, of which each sample
@@ -40,7 +39,7 @@ class SGD(Solver):
     decay: float = 0.0
     batch_size: int = 1
     random_state: int = 0
-    needs: ClassVar[frozenset[str]] = frozenset({"batch_gradient"})
+    needs = frozenset({"batch_gradient"})
     adaptive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -51,7 +50,7 @@ class SGD(Solver):
         if not self.batch_size >= 1:
             raise ValueError(f"batch_size must be >= 1, got {self.batch_size!r}")
 
-    def run(self, problem: Any, start: Any, monitor: Monitor) -> None:
+    def run(self, problem: Sampled, start: Any, monitor: Monitor) -> None:
         """Do passes until the monitor ends the run."""
         passes = self._passes(problem, start)
         rng = np.random.default_rng(self.random_state)
@@ -69,7 +68,7 @@ class SGD(Solver):
             self._keep(passes)
             passed += 1
 
-    def _passes(self, problem: Any, start: Any) -> Any:
+    def _passes(self, problem: Sampled, start: Any) -> Any:
         return problem.stochastic(start)
 
     def _keep(self, passes: Any) -> None:
@@ -99,7 +98,7 @@ class AdaGrad(SGD):
     sums: np.ndarray | None = None
     adaptive: ClassVar[bool] = True
 
-    def _passes(self, problem: Any, start: Any) -> Any:
+    def _passes(self, problem: Sampled, start: Any) -> Any:
         return problem.stochastic(start, self.sums)
 
     def _keep(self, passes: Any) -> None:

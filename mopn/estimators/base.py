@@ -24,6 +24,7 @@ from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
+from mopn.solvers.conditional_gradient import make_correction
 
 __all__ = ["Callback", "ModelEstimator", "NetworkEstimator", "network_model"]
 
@@ -190,9 +191,10 @@ class NetworkEstimator(ModelEstimator):
         problem = self._problem(X, targets)
         validation = None if held_out is None else self._validation(problem, *held_out)
         solver = ConditionalGradient(
+            refit=make_correction(self.refit, tol=self.tol if self.tol > 0 else _REFIT_TOL),
             max_units=self.max_units,
-            refit=self.refit,
-            refit_tol=self.tol if self.tol > 0 else _REFIT_TOL,
+            # A given number of units asks for the best model of that size, none for a proof.
+            schedule="grow" if self.max_units is None else "fill",
             # The number of units is chosen between rounds.
             atoms_per_round=_CHOSEN if self.validation_fraction and self.refit == "full" else None,
         )

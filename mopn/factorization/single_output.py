@@ -17,7 +17,7 @@ from mopn.core.losses import Loss, get_loss
 from mopn.factorization.sweep_state import Descent
 from mopn.factorization.terms import Intercept, Linear, Term
 from mopn.factorization.terms.base import Parameters
-from mopn.solvers.interface import Evaluation, Measure
+from mopn.solvers.interface import Evaluation, Measure, Problem
 
 __all__ = [
     "CoordinateBlocks",
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-class SingleOutputProblem:
+class SingleOutputProblem(Problem):
     """Minimise sum_i w_i l(y_i, o_i + offset_i) + penalties, where the outputs o are a sum of terms.
 
     The point is the terms' parameters one after the other, flat. Oracles: ``gradient`` unless a term has parameters on

@@ -48,7 +48,8 @@ def certify(
     >>> zero.fun - zero.gap <= best.fun <= zero.fun
     True
     """
-    problem.check_certificate(1.0)
+    if not problem.regularized:
+        raise ValueError("with strength=0 no certificate exists; give a positive strength or a radius")
     basis, weights = problem.unit_length(basis, weights)
     if isinstance(problem.regularizer, Ball):
         norm, radius = problem.norm.value(weights), problem.regularizer.radius

@@ -28,7 +28,7 @@ from mopn.core.regularizers import Ball, Penalty
 from mopn.network.linear_term import Ridge
 from mopn.network.point import Network
 from mopn.network.two_layers import two_layers
-from mopn.solvers.interface import Evaluation, Measure
+from mopn.solvers.interface import Evaluation, Measure, Problem
 from mopn.solvers.numerics.dot import dot
 
 __all__ = ["JointProblem"]
@@ -39,7 +39,7 @@ _ZERO = 1e-12
 _ON_THE_SPHERE = 1e-12
 
 
-class JointProblem:
+class JointProblem(Problem):
     """Minimise F + R over units and weights together, and the coefficients of the ridge, around a network of k units.
 
     Made by ``NetworkProblem.joint``. The point is (A, Z, W) flat, each entry over its scale, of a fixed number of

@@ -16,14 +16,14 @@ from mopn.core.losses import Loss
 from mopn.core.regularizers import Ball, Regularizer, SquaredL2, make_regularizer
 from mopn.network.linear_term import Ridge
 from mopn.network.two_layers import layer_outputs
-from mopn.solvers.interface import Evaluation, Measure
+from mopn.solvers.interface import Evaluation, Measure, Problem
 
 __all__ = ["OutputLayerProblem"]
 
 _EPS = float(np.finfo(float).eps)
 
 
-class OutputLayerProblem:
+class OutputLayerProblem(Problem):
     """Minimise sum_i w_i l(y_i, (Phi V)_i + offset_i) + R(V) over V (k, m).
 
     Parameters
@@ -44,7 +44,7 @@ class OutputLayerProblem:
 
     Notes
     -----
-    The point is V flat, in C order. Oracles: ``composite``; ``dual`` and ``barrier`` unless the strength is 0, which
+    The point is V flat, in C order. Oracles: ``composite``; ``barrier`` unless the strength is 0, which
     admits no certificate; ``gradient`` where R is smooth (``"squared-l2"``, or a strength of 0). Gaps take the outputs
     Phi V as they were computed.
     """
@@ -93,7 +93,7 @@ class OutputLayerProblem:
         smooth = isinstance(regularizer, SquaredL2) or not active
         inside = not isinstance(regularizer, Ball) or regularizer.radius > 0
         barrier = active and inside and self.fit.loss.has_hessian and not self.ridge.active
-        offered = {"composite": True, "dual": active, "gradient": smooth, "barrier": barrier}
+        offered = {"composite": True, "gradient": smooth, "barrier": barrier}
         return frozenset(name for name, there in offered.items() if there)
 
     @property
@@ -182,20 +182,22 @@ class OutputLayerProblem:
         V, W = self.split(x)
         strength = self.regularizer.strength if isinstance(self.regularizer, SquaredL2) else 0.0
         value, gradient = value + self.regularizer_value(x), gradient + joined(strength * V, self.ridge.slope(W))
-        # The residual is kept so that ``dual_bound`` can use it; its gradient is that of F alone.
+        # G is kept so that ``dual_bound`` can use it; its gradient is that of F alone.
         return Evaluation(value, gradient, G)
 
     def dual_bound(self, at: Evaluation) -> float:
-        """Proven lower bound of the minimum from an evaluation at any point."""
-        if at.residual is None:
+        """Proven lower bound of the minimum from an evaluation at any point; -inf at a strength of 0."""
+        if not self.regularizer.active:
+            return -math.inf
+        if at.G is None:
             raise ValueError("the evaluation carries no loss gradient")
-        return self._dual_bound(at.residual, search=False)
+        return self._dual_bound(at.G, search=False)
 
     def predicted_bound(self, at: Evaluation, hessian: LayerHessian, step: np.ndarray) -> float:
         """Proven lower bound of the minimum from the loss gradient predicted for a step of the image."""
-        assert at.residual is not None
+        assert at.G is not None
         G = hessian.hessian.product(step)
-        G += at.residual
+        G += at.G
         G = self.fit.dual_point(G)
         return self._dual_bound(G, search=False)
 
@@ -203,8 +205,8 @@ class OutputLayerProblem:
         """Objective and proven gap at V, from scratch."""
         at = self.smooth(self.image(x))
         fun = at.value + self.regularizer_value(x)
-        assert at.residual is not None
-        return Measure(fun, fun - self._dual_bound(at.residual, search=True))
+        assert at.G is not None
+        return Measure(fun, fun - self._dual_bound(at.G, search=True))
 
     def _dual_bound(self, G: np.ndarray, *, search: bool) -> float:
         n = len(G)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,10 +46,11 @@ class Network:
         weights: np.ndarray,
         linear: np.ndarray,
         features: np.ndarray | None = None,
+        linear_outputs: np.ndarray | float | None = None,
     ) -> None:
         self._maps = maps
         self.basis, self.weights, self.linear = basis, weights, linear
-        self._features = features
+        self._features, self._linear_outputs = features, linear_outputs
 
     @property
     def features(self) -> np.ndarray:
@@ -59,8 +59,8 @@ class Network:
             self._features = self._maps.features(self.basis)
         return self._features
 
-    def without_features(self) -> Network:
-        """Return the network alone, as something to keep."""
+    def compact(self) -> Network:
+        """Return the network alone, as something to keep: features are formed again when they are asked for."""
         return Network(self._maps, self.basis, self.weights, self.linear)
 
     @property
@@ -69,14 +69,21 @@ class Network:
         return len(self.basis)
 
     @property
+    def extra_size(self) -> int:
+        """Number of coefficients of the linear term."""
+        return self.linear.size
+
+    @property
     def unit_outputs(self) -> np.ndarray:
         """Outputs of the units on the training data (n, m)."""
         return layer_outputs(self.features, self.weights)
 
-    @cached_property
+    @property
     def linear_outputs(self) -> np.ndarray | float:
-        """Outputs of the linear term (n, m)."""
-        return self._maps.linear_outputs(self.linear) if self.linear.size else 0.0
+        """Outputs of the linear term (n, m); kept from one network to the next that has the same term."""
+        if self._linear_outputs is None:
+            self._linear_outputs = self._maps.linear_outputs(self.linear) if self.linear.size else 0.0
+        return self._linear_outputs
 
     @property
     def outputs(self) -> np.ndarray:
@@ -104,6 +111,10 @@ class Network:
         network = self.with_weights(refit.weights)
         return network.with_linear(refit.linear) if self.linear.size else network
 
+    def with_layers(self, refit: Any) -> Network:
+        """Return the network that a refit of both layers found."""
+        return Network(self._maps, refit.basis, refit.weights, refit.linear)
+
     def drop_zero_units(self) -> Network:
         """Return the network without the units whose weights are all zero."""
         alive = np.any(self.weights, axis=1)
@@ -125,10 +136,7 @@ class Network:
 
     def _changed(self, basis: np.ndarray, weights: np.ndarray, features: np.ndarray | None) -> Network:
         """Return a network of other units with the same linear term."""
-        network = Network(self._maps, basis, weights, self.linear, features)
-        if "linear_outputs" in self.__dict__:
-            network.__dict__["linear_outputs"] = self.linear_outputs
-        return network
+        return Network(self._maps, basis, weights, self.linear, features, self._linear_outputs)
 
     def _columns(self, kept: np.ndarray) -> np.ndarray | None:
         """Return the features of some units, if they are there."""

@@ -25,10 +25,10 @@ from mopn.network.linear_term import Ridge
 from mopn.network.oracles import Atoms, BasisOracle, basis_oracle
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.point import Network
-from mopn.network.segment import Line
+from mopn.network.segment import Segment, active_vertex, best_vertex
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, Status, minimize
-from mopn.solvers.interface import Measure
+from mopn.solvers.interface import UNLIMITED, ActiveUnits, Effort, Form, Measure, Problem
 
 __all__ = ["NetworkProblem"]
 
@@ -39,14 +39,14 @@ _FEATURES = 1 << 22
 _LINEAR_ITER = 1000
 
 
-class Residual(NamedTuple):
+class OutputGradient(NamedTuple):
     """A network's objective, and the loss gradient G = dF/dO (n, m) at its outputs."""
 
-    fun: float
-    gradient: np.ndarray
+    value: float
+    G: np.ndarray
 
 
-class NetworkProblem:
+class NetworkProblem(Problem):
     """Minimise F(U) + strength * Omega(U), or F(U) s.t. Omega(U) <= radius, over all units of the unit sphere.
 
     F(U) = sum_i w_i l(y_i, o_i + offset_i) with outputs o_i = sum_r K(h_r, x_i) v_r, and a linear term
@@ -85,7 +85,7 @@ class NetworkProblem:
     -----
     The point is a :class:`mopn.network.point.Network`; results have ``basis`` (k, d), unit vectors, ``weights``
     (k, m) and ``linear`` (m, 1 + d), the constants first, or (m, 0) without ``alpha``.
-    Oracle: ``lmo``, which carries a proven bound over all units and so a certificate.
+    Oracles: ``atomic`` and ``corrective``; their bound over all units is proven, and so makes a certificate.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class NetworkProblem:
     (True, True, 5, 2)
     """
 
-    oracles = frozenset({"lmo"})
+    oracles = frozenset({"atomic", "corrective"})
 
     def __init__(
         self,
@@ -131,13 +131,13 @@ class NetworkProblem:
         return self.regularizer.norm
 
     @property
-    def restrained(self) -> bool:
-        """Whether the weights are restrained at all: not with a strength of 0."""
+    def regularized(self) -> bool:
+        """Whether anything restrains the weights: not with a strength of 0."""
         return self.regularizer.active
 
     @property
-    def turns(self) -> bool:
-        """Whether a joint refit can turn a unit's weights: not under l1, nor, but for a sign, with one or two outputs.
+    def can_rotate_units(self) -> bool:
+        """Whether a joint refit can rotate a unit's weights: not under l1, nor (but for a sign) with one or two outputs.
 
         The rows of a loss gradient of two classes are multiples of (1, -1).
         """
@@ -215,12 +215,12 @@ class NetworkProblem:
         parts = network.basis, network.weights, network.linear
         return {"x": joined(*parts)} | dict(zip(("basis", "weights", "linear"), parts, strict=True))
 
-    # -- the oracle "lmo" -------------------------------------------------------------------------------------------
+    # -- the oracle "atomic" ----------------------------------------------------------------------------------------
 
-    def residual(self, network: Network) -> Residual:
+    def output_gradient(self, network: Network) -> OutputGradient:
         """Objective of a network, and G = dF/dO (n, m)."""
         loss, G = self.fit.value_gradient(network.outputs)
-        return Residual(loss + self.regularizer.value(network.weights) + self.ridge.value(network.linear), G)
+        return OutputGradient(loss + self.regularizer.value(network.weights) + self.ridge.value(network.linear), G)
 
     def oracle(self, oracle: str | BasisOracle) -> BasisOracle:
         """Return the oracle of a method's name, for this problem's norm; an oracle is returned as it is."""
@@ -235,123 +235,110 @@ class NetworkProblem:
             )
         return oracle
 
-    def lmo(
-        self,
-        residual: Residual,
-        oracle: str | BasisOracle = "auto",
-        precision: float | None = None,
-        patience: float = math.inf,
-    ) -> Atoms:
-        """Select units for a gradient, with a proven bound on every unit.
+    def lmo(self, at: OutputGradient, oracle: str | BasisOracle = "auto", effort: Effort = UNLIMITED) -> Atoms:
+        """Select units for a gradient, with a proven bound on every unit, as tight as the effort allows."""
+        return self.oracle(oracle)(self._forms(at), effort)
 
-        ``precision`` says how far, relative, the bound may exceed what is found; tight bounds cost more.
-        ``patience`` is how many seconds the proof may take; 0 for as little as a round of a fit is worth.
-        """
-        return self.oracle(oracle)(self._forms(residual), precision, patience)
-
-    def bound(
-        self,
-        residual: Residual,
-        oracle: str | BasisOracle = "auto",
-        precision: float | None = None,
-        patience: float = math.inf,
-    ) -> float:
+    def bound(self, at: OutputGradient, oracle: str | BasisOracle = "auto", effort: Effort = UNLIMITED) -> float:
         """Return the proven bound on every unit that ``lmo`` gives, alone."""
-        return self.oracle(oracle).bound(self._forms(residual), precision, patience)
+        return self.oracle(oracle).bound(self._forms(at), effort)
 
-    def _forms(self, residual: Residual) -> GradientForms:
-        return GradientForms(self.kernel, self.design, residual.gradient)
+    def _forms(self, at: OutputGradient) -> GradientForms:
+        return GradientForms(self.kernel, self.design, at.G)
 
-    def useful_units(
-        self, network: Network, residual: Residual, atoms: Atoms, most: int, *, fill: bool = False
+    def gap(self, network: Network, at: OutputGradient, bound: float) -> float:
+        """Upper bound of ``at.value`` minus the minimum, given a bound of the dual norm; proven if the bound is.
+
+        The scaled gradient s G is a dual point; s is searched in one dimension. Rounding errors in the sums, and in
+        the outputs at which the objective was evaluated, are added.
+        """
+        lower = self.fit.dual_value(at.G, bound, self.regularizer, self.ridge.conjugate(at.G))
+        if not math.isfinite(lower):
+            return math.inf
+        k, d = network.basis.shape
+        sizes = np.abs(at.G) @ np.abs(network.weights).sum(axis=0)
+        outputs = (k + 2 * d + 4) * _EPS * float(self.design.squared_norms @ sizes)
+        outputs += self.ridge.rounding(network.linear, at.G)
+        return max(at.value - lower, 0.0) + self.fit.rounding(at.value, lower, at.G) + outputs
+
+    def measure(self, network: Network, oracle: str | BasisOracle = "auto", effort: Effort = UNLIMITED) -> Measure:
+        """Objective and proven gap, from scratch."""
+        network = network.compact()
+        at = self.output_gradient(network)
+        return Measure(at.value, self.gap(network, at, self.bound(at, oracle, effort)))
+
+    def segment(
+        self,
+        network: Network,
+        at: OutputGradient,
+        units: np.ndarray | None,
+        *,
+        least: float = math.inf,
+        whole: bool = True,
+        away: int | None = None,
+    ) -> Segment:
+        """Return the segment towards the vertex of units (q, d), or away from that of a unit of the network, or both.
+
+        ``least`` is an objective value already reached, which bounds the minimisers under a penalty. Unless the point
+        moves as a ``whole``, the linear term stays as it is, and so it does on the way from a vertex.
+        """
+        parts = network, at.G, self.fit, self.regularizer, self.ridge
+        towards = None
+        if units is not None:
+            towards = best_vertex(units, self.features(units), at.G, self.regularizer, least)
+        if away is None:
+            return Segment(*parts, towards=towards, linear_moves=whole)
+        return Segment(*parts, towards=towards, away=active_vertex(network, self._ball(), away))
+
+    def active_units(self, network: Network, at: OutputGradient) -> ActiveUnits:
+        """Return the network as a combination of vertices of the ball, and their slopes, for away steps."""
+        ball, V = self._ball(), network.weights
+        sizes = np.array([self.norm.value(row[None]) for row in V])
+        directions = V / np.where(sizes > 0, sizes, 1.0)[:, None]
+        slopes = ball.radius * np.einsum("km,km->k", network.features.T @ at.G, directions)
+        return ActiveUnits(sizes / max(ball.radius, math.ulp(0.0)), slopes)
+
+    def _ball(self) -> Ball:
+        if not isinstance(self.regularizer, Ball):
+            raise ValueError("away steps leave the vertices of a ball: give a radius instead of a strength")
+        return self.regularizer
+
+    # -- the oracle "corrective" ------------------------------------------------------------------------------------
+
+    def select_units(
+        self, network: Network, at: OutputGradient, atoms: Atoms, most: int, *, fill: bool = False
     ) -> np.ndarray:
-        """Return units that are worth what they cost, at most so many; at least the best atom.
+        """Return the atoms whose dual value exceeds what weight costs, at most so many and at least the best one.
 
-        They are the best of the atoms and, to ``fill`` up the rest, random ones. Weight costs the strength or, in a
-        ball, what the weights there are earn.
+        Random units of that kind ``fill`` up the rest. Weight costs the strength or, in a ball, what the weights there
+        earn.
         """
         if isinstance(self.regularizer, Penalty):
             cost = self.regularizer.strength
         else:
-            cost = -float(np.vdot(residual.gradient, network.unit_outputs)) / max(
-                self.regularizer.radius, math.ulp(0.0)
-            )
+            cost = -float(np.vdot(at.G, network.unit_outputs)) / max(self.regularizer.radius, math.ulp(0.0))
         units = atoms.basis[: max(1, min(most, int(np.sum(atoms.values > cost))))]
         if not fill or len(units) >= most:
             return units
         H = np.random.default_rng(0).standard_normal((most - len(units), units.shape[1]))
         H /= np.linalg.norm(H, axis=1, keepdims=True)
-        values = np.linalg.norm(self._forms(residual).forms(H), self.norm.exponent, axis=1)
+        values = np.linalg.norm(self._forms(at).forms(H), self.norm.exponent, axis=1)
         return np.vstack([units, H[values > cost]])
-
-    def gap(self, network: Network, residual: Residual, bound: float) -> float:
-        """Upper bound of ``residual.fun`` minus the minimum, given a bound of the dual norm; proven if the bound is.
-
-        The scaled gradient s G is a dual point; s is searched in one dimension. Rounding errors in the sums, and in
-        the outputs at which the objective was evaluated, are added.
-        """
-        lower = self.fit.dual_value(residual.gradient, bound, self.regularizer, self.ridge.conjugate(residual.gradient))
-        if not math.isfinite(lower):
-            return math.inf
-        k, d = network.basis.shape
-        sizes = np.abs(residual.gradient) @ np.abs(network.weights).sum(axis=0)
-        outputs = (k + 2 * d + 4) * _EPS * float(self.design.squared_norms @ sizes)
-        outputs += self.ridge.rounding(network.linear, residual.gradient)
-        return max(residual.fun - lower, 0.0) + self.fit.rounding(residual.fun, lower, residual.gradient) + outputs
-
-    def measure(
-        self,
-        network: Network,
-        oracle: str | BasisOracle = "auto",
-        precision: float | None = None,
-        patience: float = math.inf,
-    ) -> Measure:
-        """Objective and proven gap, from scratch."""
-        fresh = network.without_features()
-        residual = self.residual(fresh)
-        return Measure(residual.fun, self.gap(fresh, residual, self.bound(residual, oracle, precision, patience)))
-
-    def check_certificate(self, tol: float) -> None:
-        """Raise if a run is to stop on a gap and none can be known."""
-        if tol > 0 and not self.restrained:
-            raise ValueError(
-                f"with strength=0 no certificate exists, so tol={tol} can never be reached; "
-                "give a positive strength or a radius, or tol=0 and limits (max_iter, max_units, max_time)"
-            )
-
-    def check_unregularized(self) -> None:
-        """Raise unless nothing restrains the weights."""
-        if self.restrained:
-            raise ValueError("GECO minimises the loss alone: give strength=0, or use ConditionalGradient")
-
-    # -- refits and steps -------------------------------------------------------------------------------------------
 
     def output_layer(self, network: Network) -> OutputLayerProblem:
         """Return the convex refit of the weights with the units fixed."""
         return OutputLayerProblem.from_parts(network.features, self.fit, self.regularizer, self.ridge)
 
-    def joint(
-        self, network: Network, oracle: str = "gradient", *, single: bool = False
-    ) -> JointProblem | UnitBallProblem:
+    def joint(self, network: Network, form: Form) -> JointProblem | UnitBallProblem:
         """Return the non-convex refit of units and weights, in the form that offers an oracle.
 
-        "gradient": the smooth form, for L-BFGS, with features in ``single`` precision if asked for. "composite": the
-        paper's, for FISTA.
+        "gradient": the smooth form, for L-BFGS, perhaps with features in single precision. "composite": the paper's,
+        for FISTA.
         """
-        if oracle == "gradient":
-            return JointProblem(
-                self.design, self.kernel, self.fit, self.regularizer, self.ridge, network, single=single
-            )
-        return UnitBallProblem(self.design, self.kernel, self.fit, self.regularizer, self.ridge, network)
-
-    def line(
-        self, network: Network, residual: Residual, units: np.ndarray, least: float, *, whole: bool = True
-    ) -> Line:
-        """Return the segment of a plain step towards units (q, d); ``least`` is an objective value already reached.
-
-        Unless the point moves as a ``whole``, the linear term stays as it is.
-        """
-        return Line(self, network, residual, units, least, whole)
+        parts = self.design, self.kernel, self.fit, self.regularizer, self.ridge, network
+        if form.oracle == "gradient":
+            return JointProblem(*parts, single=form.single)
+        return UnitBallProblem(*parts)
 
     # -- strengths --------------------------------------------------------------------------------------------------
 
@@ -364,10 +351,10 @@ class NetworkProblem:
         """
         network = self.start()
         if self.ridge.active:
-            fitted = minimize(self.joint(network), LBFGS(gtol=0.0), tol=_EPS, max_iter=_LINEAR_ITER)
+            fitted = minimize(self.joint(network, Form("gradient")), LBFGS(gtol=0.0), tol=_EPS, max_iter=_LINEAR_ITER)
             if fitted.status == Status.INTERRUPTED:
                 raise KeyboardInterrupt
             if fitted.error is not None:
                 raise fitted.error
             network = network.with_linear(fitted.linear)
-        return self.bound(self.residual(network), oracle)
+        return self.bound(self.output_gradient(network), oracle)

@@ -1,76 +1,131 @@
-"""The segment of a plain conditional gradient step."""
+"""The segment of a conditional gradient step: towards a vertex, away from one, or from one to another."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
+from mopn.core.datafit import DataFit
 from mopn.core.regularizers import Ball, Penalty
+from mopn.network.linear_term import Ridge
 from mopn.network.point import Network
 from mopn.solvers.sphere.refinement import dual_vectors
 
-if TYPE_CHECKING:
-    from mopn.network.problem import NetworkProblem, Residual
-
-__all__ = ["Line"]
+__all__ = ["Left", "Segment", "Vertex", "active_vertex", "best_vertex"]
 
 
-class Line:
-    """U(gamma) = (1 - gamma) U + gamma Delta, 0 <= gamma <= 1, with Delta an extreme point for the gradient at U.
+class Vertex(NamedTuple):
+    """An extreme point Delta: units (q, d), features K(X, H) (n, q), weights (q, m), and what it costs.
 
-    In a ball, Delta is ``radius`` times the best atom. Under a penalty the same step is taken in the epigraph
-    {(U, omega): Omega(U) <= omega <= radius} (Harchaoui, Juditsky and Nemirovski, 2015), with the radius
-    ``least / strength`` that no minimiser exceeds, as losses are nonnegative; its extreme points are that multiple
-    of the atom, if it is worth its penalty, and 0. With several units Delta is the mean of their extreme points.
+    Under a penalty the step is taken in the epigraph {(U, omega): Omega(U) <= omega <= radius} (Harchaoui, Juditsky and
+    Nemirovski, 2015), with the radius ``least / strength`` that no minimiser exceeds, as losses are nonnegative; its
+    extreme points are that multiple of an atom, if it is worth its penalty, and 0.
+    """
+
+    units: np.ndarray
+    features: np.ndarray
+    weights: np.ndarray
+    penalty: float
+
+    @property
+    def outputs(self) -> np.ndarray:
+        """Outputs on the training data (n, m)."""
+        return self.features @ self.weights
+
+
+class Left(NamedTuple):
+    """The vertex that a segment leaves: that of a unit r of the network, and its coefficient in the combination."""
+
+    r: int
+    vertex: Vertex
+    coefficient: float
+
+
+def best_vertex(
+    units: np.ndarray, features: np.ndarray, G: np.ndarray, regularizer: Ball | Penalty, least: float
+) -> Vertex:
+    """Return the extreme point on a unit for a gradient G; with several units, the mean of theirs."""
+    q = features.T @ G
+    directions = -dual_vectors(q, regularizer.norm.exponent) / len(units)
+    size, price = _vertex_size(regularizer, least, -float(np.vdot(directions, q)))
+    return Vertex(units, features, size * directions, price * size)
+
+
+def active_vertex(network: Network, regularizer: Ball, r: int) -> Left:
+    """Return the extreme point of the ball that a unit of the network is a multiple of."""
+    weights = network.weights[[r]]
+    coefficient = regularizer.norm.value(weights) / regularizer.radius
+    vertex = Vertex(network.basis[[r]], network.features[:, [r]], weights / coefficient, 0.0)
+    return Left(r, vertex, coefficient)
+
+
+class Segment:
+    """U(gamma) = U + gamma D, 0 <= gamma <= limit: D is Delta - U, U - Delta_r (away) or Delta - Delta_r (pairwise).
 
     The linear term moves towards the minimiser -G' [1, X] / alpha of its linearised objective, as in the generalised
-    conditional gradient of Bredies, Lorenz and Maass (2009); or it stays.
+    conditional gradient of Bredies, Lorenz and Maass (2009), if ``linear_moves``; or it stays.
     """
 
     def __init__(
         self,
-        problem: NetworkProblem,
         network: Network,
-        residual: Residual,
-        units: np.ndarray,
-        least: float,
-        whole: bool,
+        G: np.ndarray,
+        fit: DataFit,
+        regularizer: Ball | Penalty,
+        ridge: Ridge,
+        *,
+        towards: Vertex | None = None,
+        away: Left | None = None,
+        linear_moves: bool = False,
     ) -> None:
-        features = problem.features(units)
-        self.problem, self.network = problem, network.with_units(units, features)
-        G = residual.gradient
-        q = features.T @ G
-        directions = -dual_vectors(q, problem.norm.exponent) / len(units)
-        regularizer = problem.regularizer
-        size, price = _vertex_size(regularizer, least, -float(np.vdot(directions, q)))
-        self.weights = size * directions
+        self.network, self.fit, self.ridge, self.towards, self.away = network, fit, ridge, towards, away
+        # How U itself counts in D.
+        self.own = -1.0 if away is None else 1.0 if towards is None else 0.0
+        self.limit = 1.0 if away is None else _limit(away.coefficient, pairwise=towards is not None)
         of_units = network.unit_outputs
         self.outputs = of_units + network.linear_outputs if network.linear.size else of_units
-        self.step = features @ self.weights - of_units
-        self.linear, self.ridge = network.linear, problem.ridge
-        self.linear_step = self.ridge.least(G) - self.linear if whole else np.zeros_like(self.linear)
+        self.step = self.own * of_units
+        if towards is not None:
+            self.step = towards.outputs + self.step
+        if away is not None:
+            self.step = self.step - away.vertex.outputs
+        self.linear = network.linear
+        self.linear_step = ridge.least(G) - self.linear if linear_moves else np.zeros_like(self.linear)
         if self.linear_step.any():
-            self.step += self.ridge.outputs(self.linear_step)
+            self.step += ridge.outputs(self.linear_step)
         self.penalty = regularizer.value(network.weights)
-        self.vertex_penalty = price * size
-        fall = self.ridge.value(self.linear) - self.ridge.value(self.linear + self.linear_step)
-        self.gap = self.penalty - self.vertex_penalty + fall - float(np.vdot(G, self.step))
-        self.curvature = problem.fit.smoothness
-        self.squared_length = problem.fit.squared_length(self.step)
+        self.vertex_penalty = 0.0 if towards is None else towards.penalty
+        fall = ridge.value(self.linear) - ridge.value(self.linear + self.linear_step)
+        self.gap = -self.own * self.penalty - self.vertex_penalty + fall - float(np.vdot(G, self.step))
+        self.curvature = fit.smoothness
+        self.squared_length = fit.squared_length(self.step)
 
     def value(self, gamma: float) -> float:
         """Objective at U(gamma), with the penalty's upper bound (1 - gamma) Omega(U) + gamma Omega(Delta)."""
-        penalty = (1.0 - gamma) * self.penalty + gamma * self.vertex_penalty
+        penalty = (1.0 + self.own * gamma) * self.penalty + gamma * self.vertex_penalty
         penalty += self.ridge.value(self.linear + gamma * self.linear_step)
-        return self.problem.fit.value(self.outputs + gamma * self.step) + penalty
+        return self.fit.value(self.outputs + gamma * self.step) + penalty
 
     def point(self, gamma: float) -> Network:
         """Return the network U(gamma)."""
-        weights = (1.0 - gamma) * self.network.weights
-        weights[len(weights) - len(self.weights) :] = gamma * self.weights
+        weights = (1.0 + self.own * gamma) * self.network.weights
+        if self.away is not None:
+            # At the limit the unit is gone, whatever rounding would leave.
+            rest = weights[self.away.r] - gamma * self.away.vertex.weights[0]
+            weights[self.away.r] = 0.0 if gamma == self.limit else rest
         network = self.network.with_weights(weights)
+        if self.towards is not None:
+            network = network.with_units(self.towards.units, self.towards.features)
+            network = network.with_weights(np.vstack([weights, gamma * self.towards.weights]))
         return network.with_linear(self.linear + gamma * self.linear_step) if self.linear_step.any() else network
+
+
+def _limit(coefficient: float, *, pairwise: bool) -> float:
+    """Return how far the point may go from a vertex until its coefficient is 0."""
+    if pairwise:
+        return coefficient
+    return coefficient / (1.0 - coefficient) if coefficient < 1 else 0.0
 
 
 def _vertex_size(regularizer: Ball | Penalty, least: float, value: float) -> tuple[float, float]:
@@ -82,6 +137,6 @@ def _vertex_size(regularizer: Ball | Penalty, least: float, value: float) -> tup
     if regularizer.strength == 0:
         raise ValueError(
             "with strength=0 nothing bounds a step: give a radius or a positive strength, or use refit='output' or "
-            "joint_solver=FISTA()"
+            "refit=FullRefit(solver=FISTA())"
         )
     return least / regularizer.strength, regularizer.strength

@@ -14,12 +14,12 @@ from mopn.core.regularizers import Regularizer
 from mopn.network.linear_term import Ridge
 from mopn.network.point import Network
 from mopn.network.two_layers import two_layers
-from mopn.solvers.interface import Evaluation, Measure
+from mopn.solvers.interface import Evaluation, Measure, Problem
 
 __all__ = ["UnitBallProblem"]
 
 
-class UnitBallProblem:
+class UnitBallProblem(Problem):
     """Minimise sum_i w_i l(y_i, (K(X, H) V)_i + offset_i) + R(V) over H (k, d), ||h_r|| <= 1, and V (k, m).
 
     The second line of the refit in Algorithm 1 of Blondel et al. (NIPS 2017); made by ``NetworkProblem.joint``. The

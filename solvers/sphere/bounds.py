@@ -8,13 +8,11 @@ _EIGEN * d * eps * ||A||_F. The form of the latter is LAPACK's; its constant is 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-if TYPE_CHECKING:
-    from mopn.solvers.sphere.stack import DenseStack
+from mopn.solvers.sphere.stack import DenseStack
 
 __all__ = ["combination_error", "eigen_error", "moduli_error", "upper_bound"]
 

@@ -15,7 +15,7 @@ from scipy.linalg.lapack import dpotrf
 from mopn.solvers.sphere.eigenvectors import lanczos, lanczos_start
 from mopn.solvers.sphere.stack import MatrixFreeStack
 
-__all__ = ["MAX_SIGNED", "expected_seconds", "norm_bound", "proven_bound"]
+__all__ = ["MAX_SIGNED", "expected_seconds", "expected_work", "norm_bound", "proven_bound"]
 
 _EPS = float(np.finfo(float).eps)
 # Up to this many outputs p = 1 is proven by all sign vectors, 2^(m-1) of them.
@@ -27,14 +27,19 @@ _NULL = 1e-12
 _RATE = 2e10
 
 
-def expected_seconds(stack: MatrixFreeStack, p: float) -> float:
-    """Return about how long ``proven_bound`` takes: Lanczos, and the matrix and two factors of every combination."""
+def expected_work(stack: MatrixFreeStack, p: float) -> float:
+    """Return about how many operations ``proven_bound`` takes: Lanczos, the matrix and two factors a combination."""
     m, d = stack.shape
     if p == 1 and m > MAX_SIGNED:
         return math.inf
     product, forming = stack.work
     combinations = 2 ** (m - 1) if p == 1 else m
-    return combinations * (_LANCZOS_STEPS * product + forming + 2.0 * d**3 / 3.0) / _RATE
+    return combinations * (_LANCZOS_STEPS * product + forming + 2.0 * d**3 / 3.0)
+
+
+def expected_seconds(stack: MatrixFreeStack, p: float) -> float:
+    """Return about how long ``proven_bound`` takes."""
+    return expected_work(stack, p) / _RATE
 
 
 def proven_bound(stack: MatrixFreeStack, p: float, tol: float) -> tuple[np.ndarray, float]:

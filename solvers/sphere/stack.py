@@ -8,8 +8,6 @@ from typing import Protocol
 
 import numpy as np
 
-from mopn.solvers.sphere import bounds
-
 __all__ = ["DenseStack", "MatrixFreeStack", "Stack", "power_of_two"]
 
 
@@ -30,10 +28,6 @@ class Stack(Protocol):
         """Return M (m, m), M_ce = <Gamma_c, Gamma_e>; an estimate where the matrices are not at hand."""
         ...
 
-    def bound(self, p: float) -> float:
-        """Proven upper bound of max ||q(h)||_p over unit vectors h, rounding errors included."""
-        ...
-
     def scaled(self) -> tuple[Stack, float]:
         """Return the stack over a power of two, and that power: exact, and squares neither under- nor overflow."""
         ...
@@ -41,6 +35,10 @@ class Stack(Protocol):
 
 class MatrixFreeStack(Stack, Protocol):
     """A stack that forms a combination of its matrices only when asked."""
+
+    def bound(self, p: float) -> float:
+        """Proven upper bound of max ||q(h)||_p over unit vectors h, rounding errors included."""
+        ...
 
     @property
     def work(self) -> tuple[float, float]:
@@ -97,10 +95,6 @@ class DenseStack:
         """Return M (m, m), M_ce = <Gamma_c, Gamma_e>."""
         flat = self.matrices.reshape(len(self.matrices), -1)
         return flat @ flat.T
-
-    def bound(self, p: float) -> float:
-        """Proven upper bound of max ||q(h)||_p over unit vectors h, rounding errors included."""
-        return bounds.upper_bound(self, p)
 
     def scaled(self) -> tuple[DenseStack, float]:
         """Return the stack over a power of two, and that power: exact, and squares neither under- nor overflow."""

@@ -1,0 +1,99 @@
+"""The search of an oracle where the d x d matrices are formed: by eigenvalues, and by the proofs of ``sphere``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mopn.network.search import Found, Limits, Proof, Search, distinct
+from mopn.solvers.interface import Effort
+from mopn.solvers.sphere import DenseStack, enumerate_signs, refine
+from mopn.solvers.sphere.bounds import upper_bound
+from mopn.solvers.sphere.branch_regions import split_and_bound
+from mopn.solvers.sphere.branch_signs import branch_and_bound
+from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
+
+__all__ = ["DenseSearch"]
+
+# Sums of squares work on matrices of dimension D = d (d + 1) / 2.
+SUM_OF_SQUARES_LIMIT = 65
+# One step decomposes such a matrix; the steps of a call are bounded by D^3 and an overhead, whatever the machine's
+# speed. Fewer than some prove nothing.
+_WORK, _OVERHEAD, _FEWEST = 4e11, 1e7, 10
+# Many starts end in the same few maxima: all are refined to the rough tolerance, so many of them to the oracle's own.
+_ROUGH, _REFINED = 1e-3, 8
+_STEPS = 100
+
+
+class DenseSearch(Search):
+    """The search on a :class:`DenseStack`; ``memory`` keeps the sum-of-squares proof from call to call."""
+
+    def __init__(
+        self,
+        stack: DenseStack,
+        p: float,
+        method: str,
+        limits: Limits,
+        effort: Effort,
+        memory: dict[str, np.ndarray],
+    ) -> None:
+        super().__init__(stack, p, method, limits, effort)
+        self.memory = memory
+
+    def maximise(self) -> Found:
+        """Return unit vectors, their values and a proven bound."""
+        if self.method != "enumerate":
+            return super().maximise()
+        h, bound = enumerate_signs(self.stack)
+        return Found(h[None], self.values(h[None]), bound)
+
+    def bound(self) -> float:
+        """Return the bound of ``maximise`` alone."""
+        return self.maximise().bound if self.method in ("enumerate", "exact") else self.cheap_bound()
+
+    def cheap_bound(self) -> float:
+        """Return the least of the bounds that cost milliseconds."""
+        return upper_bound(self.stack, self.p)
+
+    def starts(self) -> np.ndarray:
+        """Return start vectors (k, d)."""
+        if self.single or self.method in ("power", "eigh"):
+            return dominant_starts(self.stack)
+        starts = [extreme_starts(self.stack), gram_starts(self.stack, self.p)]
+        # For p = 2 those are nearly always enough; the maxima of sum_c |q_c| are many and sharp.
+        return np.vstack([*starts, random_starts(self.stack)] if self.p == 1 else starts)
+
+    def refine(self, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Refine all starts roughly, and the best distinct ones to the tolerance; keep the starts.
+
+        Many starts may end in the same few maxima, and what a fit adds beside those should differ.
+        """
+        tol = self.limits.tol
+        rough, rough_values = distinct(*refine(self.stack, H, self.p, tol=max(_ROUGH, tol), max_iter=_STEPS))
+        best, best_values = refine(self.stack, rough[:_REFINED], self.p, tol=tol, max_iter=_STEPS)
+        return np.vstack([best, rough[_REFINED:], H]), np.concatenate([best_values, rough_values[_REFINED:], values])
+
+    def prove(self, H: np.ndarray, values: np.ndarray) -> Proof:
+        """Branch on signs for p = 1; sums of squares on parts of the sphere for p = 2."""
+        if self.p == 1:
+            return self._prove_by_signs(H[[np.argmax(values)]])
+        return self._prove_by_squares(H)
+
+    def _prove_by_signs(self, best: np.ndarray) -> Proof:
+        nodes = int(min(self.limits.max_nodes, self.effort.nodes))
+        h, bound, nodes = branch_and_bound(self.stack, best, self.precision, max_nodes=nodes, max_time=self.seconds)
+        return Proof(h[None], bound, nodes)
+
+    def _prove_by_squares(self, H: np.ndarray) -> Proof:
+        d = self.stack.shape[1]
+        steps = int(min(_WORK, self.effort.work) / ((d * (d + 1) / 2) ** 3 + _OVERHEAD))
+        if self.p == math.inf or d > SUM_OF_SQUARES_LIMIT or steps < _FEWEST:
+            return Proof(H[:0], math.inf)
+        start: Any = self.memory.get("N")
+        split = split_and_bound(self.stack, H, self.precision, start, max_looks=steps, max_time=self.seconds)
+        if math.isinf(self.effort.seconds):
+            # What a clock may have cut short must not change later answers.
+            self.memory["N"] = split.N
+        return Proof(split.H, split.bound, split.looks)

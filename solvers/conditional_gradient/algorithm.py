@@ -1,0 +1,131 @@
+"""Conditional gradient over infinitely many units: Algorithm 1 of Blondel et al. (NIPS 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.conditional_gradient.proofs import ProofBudget, Selection, measure
+from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit
+from mopn.solvers.conditional_gradient.schedule import SCHEDULES
+from mopn.solvers.conditional_gradient.steps import PlainStep
+from mopn.solvers.interface import Atomic, Measure, Monitor, Solver
+from mopn.solvers.result import Status
+
+__all__ = ["ConditionalGradient", "check_max_units", "make_correction"]
+
+REFITS = ("none", "output", "full")
+
+
+@dataclass(frozen=True)
+class ConditionalGradient(Solver[Atomic]):
+    """Conditional gradient with corrective refits: Algorithm 1 of Blondel et al. (NIPS 2017).
+
+    Parameters
+    ----------
+    refit : str or correction, default "output"
+        What follows when units have entered: ``"output"``, the convex refit of the output layer; ``"full"``, also the
+        non-convex one of both layers; ``"none"``, a plain conditional gradient step instead. The names stand for
+        :class:`mopn.solvers.OutputRefit`, :class:`mopn.solvers.FullRefit` and :class:`mopn.solvers.PlainStep` with
+        their default options; give such an object for others.
+    max_units : int, optional
+        Largest number of units k, unless the start has more; the run also ends when twice as many have been tried.
+        Default no limit.
+    schedule : {"grow", "fill"}, default "grow"
+        What the run is after. ``"grow"``: a proof; units enter as the gap asks for them. ``"fill"``: the best model of
+        ``max_units`` units, which enter as early as they can; then one long refit. See
+        :mod:`mopn.solvers.conditional_gradient.schedule`.
+    oracle : str or oracle, default "auto"
+        How units are selected: a method of ``mopn.oracles.basis_oracle``, or an oracle that it returned.
+    atoms_per_round : int, optional
+        Units added a round, the oracle's best distinct ones; default as the schedule says. Plain steps add one.
+
+    Raises
+    ------
+    ValueError
+        For options that are out of range, or ``schedule="fill"`` without ``max_units``.
+    """
+
+    refit: str | Correction = "output"
+    max_units: int | None = None
+    schedule: str = "grow"
+    oracle: Any = "auto"
+    atoms_per_round: int | None = None
+
+    def __post_init__(self) -> None:
+        make_correction(self.refit)
+        check_max_units(self.max_units)
+        if self.schedule not in SCHEDULES:
+            raise ValueError(f"schedule must be one of {', '.join(map(repr, SCHEDULES))}, got {self.schedule!r}")
+        if self.schedule == "fill" and self.max_units is None:
+            raise ValueError("schedule='fill' fits a model of max_units units: give max_units, or schedule='grow'")
+        if self.atoms_per_round is not None and not self.atoms_per_round >= 1:
+            raise ValueError(f"atoms_per_round must be >= 1 or None, got {self.atoms_per_round!r}")
+
+    @property
+    def correction(self) -> Correction:
+        """The correction that ``refit`` names."""
+        return make_correction(self.refit)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Names of the oracles that a problem must offer: those of the correction."""
+        return self.correction.needs
+
+    def run(self, problem: Atomic, start: Any, monitor: Monitor) -> None:
+        """Select units, record the gap, refit or step; until the monitor ends the run."""
+        correction = self.correction
+        per_round = correction.units_per_round or self.atoms_per_round
+        schedule = SCHEDULES[self.schedule](self.max_units, per_round, correction.can_move_units)
+        correct = correction.begin(problem, monitor, schedule)
+        select = ProofBudget(problem, problem.oracle(self.oracle), monitor, schedule)
+        point, polished = correct.start(start), False
+        while True:
+            at = problem.output_gradient(point)  # F + R, and G = dF/dO
+            monitor.check_finite(at.value)
+            selection = select(point, at)  # the best units for G, and a proven bound on all units
+            _record(problem, point, at, selection, monitor)
+            full = schedule.is_full(point.n_units, polished=polished)
+            if full and polished:
+                monitor.stop(Status.MAX_UNITS)
+            correct.aim_at(selection)
+            if not full:
+                point = correct.insert(point, at, schedule.choose(problem, point, at, selection.atoms))
+                full = correct.inserts_by_line_search and schedule.is_full(point.n_units, polished=False)
+            del at  # the correction needs the memory
+            point, polished = correct.polish(point) if full else correct.improve(point), full
+
+    def measure(self, problem: Atomic, point: Any) -> Measure:
+        """Objective and proven gap, by this solver's own oracle; tighter bounds of the run itself stay valid."""
+        return measure(problem, point, problem.oracle(self.oracle))
+
+
+def make_correction(refit: str | Correction, **options: Any) -> Correction:
+    """Return the correction of a name, with options if it is a refit; a correction is returned as it is."""
+    if isinstance(refit, Correction):
+        return refit
+    if refit == "none":
+        return PlainStep()
+    if refit == "output":
+        return OutputRefit(**options)
+    if refit == "full":
+        return FullRefit(**options)
+    raise ValueError(f"refit must be one of {', '.join(map(repr, REFITS))}, or such as FullRefit(), got {refit!r}")
+
+
+def check_max_units(max_units: Any) -> None:
+    """Raise unless this is a number of units, or None."""
+    if max_units is not None and not (isinstance(max_units, int | np.integer) and max_units >= 1):
+        raise ValueError(f"max_units must be an integer >= 1 or None, got {max_units!r}")
+
+
+def _record(problem: Atomic, point: Any, at: Any, selection: Selection, monitor: Monitor) -> None:
+    """Report the round; stop if only a proof is missing that the oracle cannot give."""
+    gap = problem.gap(point, at, selection.bound)
+    values = {"n_units": point.n_units, "value": selection.atoms.values[0], "bound": selection.bound}
+    monitor(point.compact(), fun=at.value, gap=gap, **values)
+    if selection.exhausted:
+        monitor.stop(Status.ESTIMATED)

@@ -1,0 +1,76 @@
+"""GECO, a baseline: units selected greedily, all weights refitted without a regulariser."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mopn.solvers.conditional_gradient.algorithm import check_max_units
+from mopn.solvers.conditional_gradient.proofs import measure
+from mopn.solvers.interface import UNLIMITED, Corrective, Measure, Monitor, Solver
+from mopn.solvers.lbfgs import LBFGS
+from mopn.solvers.result import Status
+
+__all__ = ["GECO"]
+
+
+@dataclass(frozen=True)
+class GECO(Solver[Corrective]):
+    """Greedy efficient component optimisation (Shalev-Shwartz, Gonen and Shamir, ICML 2011): a baseline.
+
+    Like conditional gradient with output-layer refits, but nothing bounds the weights: the problem must not be
+    regularized (``strength=0``), and there is no certificate.
+
+    Parameters
+    ----------
+    max_units : int, optional
+        Largest number of units; default no limit.
+    oracle : str or oracle, default "auto"
+        As for :class:`ConditionalGradient`.
+    refit_tol : float, default 1e-3
+        Refits are by L-BFGS and stop at a projected gradient of this, relative.
+    refit_iter : int, default 100
+        Largest number of iterations of a refit.
+    """
+
+    max_units: int | None = None
+    oracle: Any = "auto"
+    refit_tol: float = 1e-3
+    refit_iter: int = 100
+
+    def __post_init__(self) -> None:
+        check_max_units(self.max_units)
+        if not self.refit_tol > 0:
+            raise ValueError(f"refit_tol must be > 0, got {self.refit_tol!r}")
+        if not self.refit_iter >= 1:
+            raise ValueError(f"refit_iter must be >= 1, got {self.refit_iter!r}")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Problems whose weights can be refitted."""
+        return frozenset({"corrective"})
+
+    def run(self, problem: Corrective, start: Any, monitor: Monitor) -> None:
+        """Select a unit, refit all weights without a regulariser; until the monitor ends the run."""
+        _check(problem, monitor.tol)
+        point, oracle, refit = start, problem.oracle(self.oracle), LBFGS(gtol=self.refit_tol)
+        while True:
+            at = problem.output_gradient(point)
+            atoms = problem.lmo(at, oracle, UNLIMITED)
+            monitor(point, fun=at.value, n_units=point.n_units, value=atoms.values[0], bound=atoms.bound)
+            if self.max_units is not None and monitor.nit >= self.max_units:
+                monitor.stop(Status.MAX_UNITS)
+            point = point.with_units(atoms.basis[:1])
+            layer = monitor.solve(problem.output_layer(point), refit, start=point, tol=0.0, max_iter=self.refit_iter)
+            point = point.with_layer(layer).drop_zero_units()
+
+    def measure(self, problem: Corrective, point: Any) -> Measure:
+        """Objective from scratch; no gap is known."""
+        return measure(problem, point, problem.oracle(self.oracle))
+
+
+def _check(problem: Corrective, tol: float) -> None:
+    if problem.regularized:
+        raise ValueError("GECO minimises the loss alone: give strength=0, or use ConditionalGradient")
+    if tol > 0:
+        raise ValueError(f"GECO has no certificate, so tol={tol} can never be reached; give tol=0 and limits")

@@ -1,0 +1,120 @@
+"""Plain conditional gradient steps: line search, the short step, the open loop."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from scipy.optimize import minimize_scalar
+
+from mopn.solvers.conditional_gradient.correction import Correction, Corrector
+from mopn.solvers.conditional_gradient.schedule import Schedule
+from mopn.solvers.interface import Atomic, Monitor, Segment
+from mopn.solvers.result import Status
+
+__all__ = ["PlainStep", "line_search"]
+
+RULES = ("line-search", "open-loop", "short")
+# The interval of a line search is this many times the step that the smoothness promises, and grows by as much while the
+# best step lies near its end.
+_STRETCH, _NEAR_THE_END = 10.0, 0.9
+# How exact the best step is, relative to the interval.
+_STEP_TOL = 1e-10
+# Rounding errors of two objective values that are being compared, and promised decreases below them, relative.
+_NOISE, _NOTHING = 1e-14, 1e-16
+
+
+@dataclass(frozen=True)
+class PlainStep(Correction):
+    """U <- (1 - gamma) U + gamma Delta, conditional gradient without refits.
+
+    Parameters
+    ----------
+    rule : {"line-search", "open-loop", "short"}, default "line-search"
+        Exact line search; gamma = 2 / (t + 2), which forgets where it starts, as its first step goes all the way; or
+        the short step with an adaptive smoothness constant (Pedregosa et al., 2020).
+    """
+
+    rule: str = "line-search"
+
+    def __post_init__(self) -> None:
+        if self.rule not in RULES:
+            raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}, got {self.rule!r}")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The least that conditional gradient can do with."""
+        return frozenset({"atomic"})
+
+    @property
+    def can_move_units(self) -> bool:
+        """Units stay where they are."""
+        return False
+
+    @property
+    def units_per_round(self) -> int:
+        """A step goes towards one unit."""
+        return 1
+
+    def begin(self, problem: Atomic, monitor: Monitor, schedule: Schedule) -> Corrector:
+        """Return the steps of one run."""
+        return _Stepper(self.rule, problem, monitor)
+
+
+class _Stepper(Corrector):
+    """Remembers t, the smoothness estimated so far, and the least objective, which bounds the norm of a minimiser."""
+
+    def __init__(self, rule: str, problem: Atomic, monitor: Monitor) -> None:
+        self.rule, self.problem, self.monitor = rule, problem, monitor
+        self.t, self.curvature, self.least = 0, math.nan, math.inf
+
+    def insert(self, point: Any, at: Any, units: Any) -> Any:
+        """Take a step towards the best unit."""
+        self.least = min(self.least, at.value)
+        segment = self.problem.segment(point, at, units, least=self.least)
+        if self.rule == "open-loop":
+            gamma = 2.0 / (self.t + 2.0)
+        elif self.rule == "line-search":
+            gamma = line_search(segment)
+        else:
+            gamma, self.curvature = _short_step(segment, self.curvature)
+        self.t += 1
+        return segment.point(gamma)
+
+    def improve(self, point: Any) -> Any:
+        """Drop what became zero: the step was all."""
+        return point.drop_zero_units()
+
+    def polish(self, point: Any) -> Any:
+        """End the run: there is nothing to refit."""
+        self.monitor.stop(Status.MAX_UNITS)
+
+
+def line_search(segment: Segment) -> float:
+    """Return the best step on [0, limit] of a convex objective; never worse than not moving."""
+    # The best step may be tiny, if the vertex is far: the interval grows from what the smoothness promises.
+    upper = min(segment.limit, _STRETCH * segment.gap / max(segment.curvature * segment.squared_length, math.ulp(0.0)))
+    if not upper > 0:
+        return 0.0
+    while True:
+        options = {"xatol": _STEP_TOL * upper}
+        found = minimize_scalar(segment.value, bounds=(0.0, upper), method="bounded", options=options)
+        if upper == segment.limit or found.x < _NEAR_THE_END * upper:
+            return min((0.0, float(found.x), upper), key=segment.value)
+        upper = min(segment.limit, _STRETCH * upper)
+
+
+def _short_step(segment: Segment, curvature: float) -> tuple[float, float]:
+    """Take the step min(1, gap / (L ||D||^2)) with L backtracked until the quadratic model lies above the objective."""
+    curvature = segment.curvature if math.isnan(curvature) else 0.5 * curvature
+    # An approximate oracle may return a vertex that is worse than the point itself.
+    if not segment.gap > 0:
+        return 0.0, curvature
+    start = segment.value(0.0)
+    while True:
+        gamma = min(segment.limit, segment.gap / max(curvature * segment.squared_length, math.ulp(0.0)))
+        model = start - gamma * segment.gap + 0.5 * gamma**2 * curvature * segment.squared_length
+        if segment.value(gamma) <= model + _NOISE * abs(start) or gamma * segment.gap <= _NOTHING * abs(start):
+            return gamma, curvature
+        curvature *= 2.0
