@@ -1,0 +1,162 @@
+"""The companion of docs/mathematics.md: its links, and those of its statements that no other test has."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mopn
+from mopn.core.losses import LOSSES
+from mopn.solvers.sphere import DenseStack, refine
+from mopn.solvers.sphere.lifting import lifting
+from mopn.solvers.sphere.majorants import majorants
+from mopn.solvers.sphere.sum_of_squares import Quartic
+
+PAGE = Path(__file__).parents[1] / "docs" / "mathematics.md"
+RNG = np.random.default_rng
+
+
+def stack_of(rng, m, d):
+    A = rng.standard_normal((m, d, d))
+    return A + A.transpose(0, 2, 1)
+
+
+def units(rng, k, d):
+    H = rng.standard_normal((k, d))
+    return H / np.linalg.norm(H, axis=1, keepdims=True)
+
+
+def forms(A, H):
+    return np.einsum("ki,cij,kj->kc", H, A, H)
+
+
+def lifted(H):
+    return lifting(H.shape[1]).vectors(np.einsum("ki,kj->kij", H, H))
+
+
+def test_the_contents_lead_to_sections():
+    text = PAGE.read_text(encoding="utf-8")
+    headings = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.*)$", text, re.M)}
+    links = re.findall(r"\(#([^)]+)\)", text)
+    assert len(links) > 20
+    assert set(links) <= headings
+
+
+@pytest.mark.parametrize("name", sorted(LOSSES))
+def test_twice_the_diagonal_majorises_the_hessian(name):
+    """Section 9: what the preconditioner of the output layer rests on."""
+    loss, m, rng = LOSSES[name], 5, RNG(0)
+    O = 2.0 * rng.standard_normal((30, m))  # noqa: E741
+    y = rng.integers(0, m, 30) if loss.multiclass else rng.choice((-1.0, 1.0), (30, m))
+    hessian = loss.hessian(y, O)
+    columns = [hessian.product(np.tile(e, (30, 1))) for e in np.eye(m)]
+    for H, diagonal in zip(np.stack(columns, axis=2), hessian.diagonal, strict=True):
+        assert np.linalg.eigvalsh(2.0 * np.diag(diagonal) - H)[0] >= -1e-12
+
+
+def test_two_opposite_forms_are_bounded_exactly():
+    """Section 6.3: gradients of two classes are such, and one rotated form vanishes."""
+    A = stack_of(RNG(1), 1, 6)
+    exact = math.sqrt(2.0) * np.abs(np.linalg.eigvalsh(A)).max()
+    assert DenseStack(np.concatenate([A, -A])).bound(2) == pytest.approx(exact, rel=1e-11)
+
+
+def test_any_form_without_symmetric_part_is_a_proof():
+    """Section 6.4: for a random N, not one that was optimised; and sym4 is an orthogonal projection."""
+    rng = RNG(2)
+    A, H = stack_of(rng, 3, 4), units(rng, 200, 4)
+    quartic, Z = Quartic(DenseStack(A)), lifted(H)
+    M, other = (B + B.T for B in rng.standard_normal((2, 10, 10)))
+    N = quartic.lift.project(M)
+    np.testing.assert_allclose(np.einsum("ka,ab,kb->k", Z, N, Z), 0.0, atol=1e-12)
+    values = (forms(A, H) ** 2).sum(axis=1)
+    np.testing.assert_allclose(np.einsum("ka,ab,kb->k", Z, quartic.T + N, Z), values, rtol=1e-11)
+    assert np.linalg.eigvalsh(quartic.T + N)[-1] >= refine(DenseStack(A), H, 2)[1].max() ** 2
+    np.testing.assert_allclose(quartic.lift.project(N), N, atol=1e-12)
+    assert np.vdot(N, quartic.lift.symmetrised(other)) == pytest.approx(0.0, abs=1e-10)
+
+
+def test_the_family_is_one_such_form():
+    """Section 6.3: X -> sum Gamma X Gamma has the symmetric part of T."""
+    A, lift = stack_of(RNG(3), 4, 5), lifting(5)
+    basis = lift.matrices(np.eye(lift.dimension))
+    S = lift.vectors(np.einsum("cij,ajk,ckl->ail", A, basis, A)).T
+    T = Quartic(DenseStack(A)).T
+    np.testing.assert_allclose(lift.symmetrised(S), lift.symmetrised(T), atol=1e-11 * np.abs(T).max())
+
+
+def test_the_term_of_a_cut_has_the_value_that_is_said():
+    """Section 6.5: (h' B h) ||L' h||^2, which is nonnegative where the cut is."""
+    rng = RNG(4)
+    (B,), L, H = stack_of(rng, 1, 4), rng.standard_normal((4, 4)), units(rng, 50, 4)
+    b, multiplier = lifting(4).vectors(np.stack([B, L @ L.T]))
+    Z, term = lifted(H), 0.5 * (np.outer(b, multiplier) + np.outer(multiplier, b))
+    expected = np.einsum("ki,ij,kj->k", H, B, H) * np.sum((H @ L) ** 2, axis=1)
+    np.testing.assert_allclose(np.einsum("ka,ab,kb->k", Z, term, Z), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_majorants_against_their_dual():
+    """Section 6.2: sums of nuclear norms bound lambda_max of every sum of majorants from below; steps approach that."""
+    rng = RNG(5)
+    A = stack_of(rng, 4, 5)
+    stack = DenseStack(A)
+    plain, found = (float(np.linalg.eigvalsh(M.sum(axis=0))[-1]) for M in (stack.moduli, majorants(stack)[0]))
+    X, lower = np.eye(5) / 5, []
+    for _ in range(100):
+        values, vectors = np.linalg.eigh(X)
+        P = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        values, vectors = np.linalg.eigh(P @ A @ P)
+        lower.append(float(np.abs(values).sum()))
+        R = np.einsum("cij,cj,ckj->ik", vectors, np.abs(values), vectors)
+        X = R / np.trace(R)
+    assert np.all(np.diff(lower) >= -1e-10)
+    assert max(lower) <= found < plain
+    assert found - max(lower) <= 0.7 * (plain - max(lower))
+
+
+def test_a_full_step_along_the_gradient_can_lose():
+    """Section 7: the paper's step 1 for one indefinite form; block ascent does not."""
+    gamma, h = np.diag([1.0, -0.9]), np.array([0.3, 0.954])
+    h /= np.linalg.norm(h)
+    step = gamma @ h / np.linalg.norm(gamma @ h)
+    value = abs(h @ gamma @ h)
+    assert value == pytest.approx(0.729, abs=5e-4)
+    assert abs(step @ gamma @ step) == pytest.approx(0.693, abs=5e-4)
+    assert refine(DenseStack(gamma[None]), h[None], 2)[1][0] == pytest.approx(1.0, rel=1e-12)
+
+
+def test_what_a_loose_bound_costs():
+    """Section 5.1: at a stationary point a bound that is too large by delta makes a gap of delta times the penalty."""
+    rng, strength, delta = RNG(6), 0.5, 1e-4
+    X = rng.uniform(-1, 1, (60, 4))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int) + (X[:, 2] > 0.3)
+    problem = mopn.NetworkProblem(X, y, norm="l1", strength=strength)
+    result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-8)
+    losses, G = LOSSES["logistic"].value_gradient(y, (X @ result.basis.T) ** 2 @ result.weights)
+    penalty = strength * np.abs(result.weights).sum()
+    assert losses.sum() + penalty == pytest.approx(result.fun, rel=1e-12)
+    gap = losses.sum() + penalty + LOSSES["logistic"].conjugate(y, G / (1.0 + delta)).sum()
+    assert gap == pytest.approx(delta * penalty, rel=1e-2)
+
+
+@pytest.mark.parametrize("degree", [2, 3, 5])
+def test_the_kernel_without_a_feature(degree):
+    """Section 12.2: e_t = A^t - p x e_{t-1}, the derivative and the change, against the sums over all subsets."""
+    rng = RNG(degree)
+    p, x, j, u = rng.standard_normal(7), rng.standard_normal(7), 2, 0.7
+
+    def anova(p, x, t):
+        return math.fsum(math.prod(p[list(s)] * x[list(s)]) for s in itertools.combinations(range(len(p)), t))
+
+    others, e = np.arange(7) != j, 1.0
+    moved = p + u * np.eye(7)[j]
+    for t in range(1, degree + 1):
+        A = anova(p, x, t)
+        assert anova(moved, x, t) == pytest.approx(A + u * x[j] * e, rel=1e-10, abs=1e-12)
+        e = A - p[j] * x[j] * e
+        assert e == pytest.approx(anova(p[others], x[others], t), rel=1e-9, abs=1e-11)
