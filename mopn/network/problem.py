@@ -137,7 +137,7 @@ class NetworkProblem(Problem):
 
     @property
     def can_rotate_units(self) -> bool:
-        """Whether a joint refit can rotate a unit's weights: not under l1, nor (but for a sign) with one or two outputs.
+        """Whether a joint refit can rotate a unit's weights: not under l1, nor (but for signs) with one or two outputs.
 
         The rows of a loss gradient of two classes are multiples of (1, -1).
         """
