@@ -363,27 +363,27 @@ class CorrectivePoint(AtomicPoint, Protocol):
         """Number of coefficients beside the units and their weights: those of a linear term, say."""
         ...
 
-    def compact(self) -> Any:
+    def compact(self) -> CorrectivePoint:
         """Return the point as something to keep: without what can be computed again."""
         ...
 
-    def drop_zero_units(self) -> Any:
+    def drop_zero_units(self) -> CorrectivePoint:
         """Return the point without the units whose weights are all zero."""
         ...
 
-    def with_units(self, units: Any) -> Any:
+    def with_units(self, units: Any) -> CorrectivePoint:
         """Return the point with more units, whose weights are zero."""
         ...
 
-    def with_layer(self, refit: Result) -> Any:
+    def with_layer(self, refit: Result) -> CorrectivePoint:
         """Return the point with the weights that a refit of the output layer found."""
         ...
 
-    def with_layers(self, refit: Result) -> Any:
+    def with_layers(self, refit: Result) -> CorrectivePoint:
         """Return the point that a refit of both layers found."""
         ...
 
-    def merge_parallel_units(self) -> Any:
+    def merge_parallel_units(self) -> CorrectivePoint:
         """Return the point with units that nearly coincide made one."""
         ...
 

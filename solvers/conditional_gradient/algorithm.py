@@ -12,7 +12,7 @@ from mopn.solvers.conditional_gradient.proofs import ProofBudget, Selection, mea
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit
 from mopn.solvers.conditional_gradient.schedule import SCHEDULES
 from mopn.solvers.conditional_gradient.steps import PlainStep
-from mopn.solvers.interface import Atomic, Measure, Monitor, Solver
+from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Measure, Monitor, Solver
 from mopn.solvers.result import Status
 
 __all__ = ["ConditionalGradient", "check_max_units", "make_correction"]
@@ -122,7 +122,7 @@ def check_max_units(max_units: Any) -> None:
         raise ValueError(f"max_units must be an integer >= 1 or None, got {max_units!r}")
 
 
-def _record(problem: Atomic, point: Any, at: Any, selection: Selection, monitor: Monitor) -> None:
+def _record(problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor) -> None:
     """Report the round; stop if only a proof is missing that the oracle cannot give."""
     gap = problem.gap(point, at, selection.bound)
     values = {"n_units": point.n_units, "value": selection.atoms.values[0], "bound": selection.bound}

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from mopn.solvers.conditional_gradient.schedule import Schedule
-from mopn.solvers.interface import Atomic, Atoms, AtOutputs, Effort, Measure, Monitor
+from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Effort, Measure, Monitor
 
 __all__ = ["ProofBudget", "Selection", "measure"]
 
@@ -48,7 +48,7 @@ class ProofBudget:
         self.problem, self.oracle, self.monitor, self.schedule = problem, oracle, monitor, schedule
         self.estimate, self.tight, self.spent = math.inf, 1.0, 0.0
 
-    def __call__(self, point: Any, at: AtOutputs) -> Selection:
+    def __call__(self, point: AtomicPoint, at: AtOutputs) -> Selection:
         """Return the best units for a gradient."""
         tol, before = self.monitor.tol, self.estimate
         gap = partial(_relative_gap, self.problem, point, at)
@@ -94,7 +94,7 @@ class ProofBudget:
         return selection._replace(bound=min(bound, selection.bound))
 
 
-def measure(problem: Atomic, point: Any, oracle: Any) -> Measure:
+def measure(problem: Atomic, point: AtomicPoint, oracle: Any) -> Measure:
     """Return objective and gap from scratch, by a bound that costs no more than that of a round."""
     point = point.compact()
     at = problem.output_gradient(point)
@@ -114,6 +114,6 @@ def _deciding_precision(gap: Callable[[float], float], value: float, tol: float)
     return precision
 
 
-def _relative_gap(problem: Atomic, point: Any, at: AtOutputs, bound: float) -> float:
+def _relative_gap(problem: Atomic, point: AtomicPoint, at: AtOutputs, bound: float) -> float:
     """Return the gap over the objective, for a bound on all units, or for a value as if it were one."""
     return problem.gap(point, at, bound) / max(abs(at.value), math.ulp(0.0))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from mopn.solvers.conditional_gradient.correction import Correction, Corrector
 from mopn.solvers.conditional_gradient.proofs import Selection
 from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.conditional_gradient.steps import line_search
 from mopn.solvers.fista import FISTA
-from mopn.solvers.interface import Corrective, Form, Monitor, Solver
+from mopn.solvers.interface import AtOutputs, Composite, Corrective, CorrectivePoint, Form, Monitor, Solver, WithBarrier
 from mopn.solvers.interior_point import InteriorPoint
 from mopn.solvers.lbfgs import LBFGS
 
@@ -165,7 +165,7 @@ class _OutputRefits(Corrector):
         self.max_iter = schedule.refit_iterations(options.max_iter, options.polish_iter)
         self.aim, self.near = math.inf, False
 
-    def start(self, point: Any) -> Any:
+    def start(self, point: CorrectivePoint) -> CorrectivePoint:
         """Fit what an empty point has beside units, a linear term say: units then fit what is left."""
         if point.n_units or not point.extra_size:
             return point
@@ -177,15 +177,15 @@ class _OutputRefits(Corrector):
         self.aim = max(min(selection.estimate, _FALL * self.aim), self.monitor.tol or _SMALLEST)
         self.near = self.aim <= _NEAR * self.monitor.tol
 
-    def insert(self, point: Any, at: Any, units: Any) -> Any:
+    def insert(self, point: CorrectivePoint, at: AtOutputs, units: Any) -> CorrectivePoint:
         """Add the units with no weight: the refit finds it."""
         return point.with_units(units)
 
-    def improve(self, point: Any) -> Any:
+    def improve(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit as loosely as the relative gap aimed at allows."""
         return self._output_layer(point, _LOOSENESS * self._finite_aim(), self.max_iter, prove=self.near)
 
-    def polish(self, point: Any) -> Any:
+    def polish(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit to ``tol``, once all units are there."""
         return self._output_layer(point, self.options.tol, self.options.polish_iter, prove=True)
 
@@ -193,13 +193,15 @@ class _OutputRefits(Corrector):
         """Return the gap aimed at; without a regulariser there is none."""
         return self.aim if math.isfinite(self.aim) else self.options.tol / _LOOSENESS
 
-    def _output_layer(self, point: Any, tol: float, max_iter: int, *, prove: bool) -> Any:
+    def _output_layer(self, point: CorrectivePoint, tol: float, max_iter: int, *, prove: bool) -> CorrectivePoint:
         layer_problem = self.problem.output_layer(point)
         solver = self.layer_solver or _default_layer_solver(layer_problem, prove=prove)
         layer = self.monitor.solve(layer_problem, solver, start=point, tol=tol, max_iter=max_iter)
         return point.with_layer(layer).drop_zero_units()
 
-    def _solve_joint(self, point: Any, solver: Solver[Any], form: Form, tol: float, max_iter: int) -> tuple[Any, float]:
+    def _solve_joint(
+        self, point: CorrectivePoint, solver: Solver[Any], form: Form, tol: float, max_iter: int
+    ) -> tuple[CorrectivePoint, float]:
         if not (point.n_units or point.extra_size):
             return point, math.inf
         joint = self.monitor.solve(self.problem.joint(point, form), solver, start=None, tol=tol, max_iter=max_iter)
@@ -225,7 +227,7 @@ class _FullRefits(_OutputRefits):
         super().aim_at(selection)
         self.near = self.near and not (self.full.is_smooth and selection.atoms.bound_is_best)
 
-    def insert(self, point: Any, at: Any, units: Any) -> Any:
+    def insert(self, point: CorrectivePoint, at: AtOutputs, units: Any) -> CorrectivePoint:
         """Add the units, by a line search where they need some weight to move."""
         full = self.schedule.is_full(point.n_units + len(units), polished=False)
         if not self.inserts_by_line_search or (self.near and not full):
@@ -234,14 +236,14 @@ class _FullRefits(_OutputRefits):
         # A refit of both layers has no use for the features, and needs the memory.
         return segment.point(line_search(segment)).compact()
 
-    def improve(self, point: Any) -> Any:
+    def improve(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit as loosely as the relative gap aimed at allows."""
         tol = _joint_tol(self._finite_aim())
         if not self.inserts_by_line_search or self.near:
             point, tol = super().improve(point), self._joint_tol_after_layer(tol)
         return self._both_layers(point, tol, self.max_iter).drop_zero_units()
 
-    def polish(self, point: Any) -> Any:
+    def polish(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit to ``tol``, once all units are there."""
         tol, max_iter = _JOINT_TOL * self.options.tol, self.options.polish_iter
         if self.inserts_by_line_search:
@@ -252,7 +254,7 @@ class _FullRefits(_OutputRefits):
         """Return when the joint refit ends; FISTA goes as far as in the paper's appendix D."""
         return tol if self.full.is_smooth else self.options.tol
 
-    def _both_layers(self, point: Any, tol: float, max_iter: int) -> Any:
+    def _both_layers(self, point: CorrectivePoint, tol: float, max_iter: int) -> CorrectivePoint:
         """Refit both layers, merge the units that came to lie together and refit again."""
         point, fun = self._joint(point.drop_zero_units(), tol, max_iter)
         merged = point.merge_parallel_units()
@@ -264,13 +266,13 @@ class _FullRefits(_OutputRefits):
                 return merged
         return point
 
-    def _joint(self, point: Any, tol: float, max_iter: int) -> tuple[Any, float]:
+    def _joint(self, point: CorrectivePoint, tol: float, max_iter: int) -> tuple[CorrectivePoint, float]:
         return self._solve_joint(point, self.full.solver, self.form, tol, max_iter)
 
 
-def _default_layer_solver(problem: Any, *, prove: bool) -> Solver[Any]:
+def _default_layer_solver(problem: Composite, *, prove: bool) -> Solver[Any]:
     """Return the default solver of the output layer."""
-    if InteriorPoint.needs <= problem.oracles and problem.newton_size <= 1.0:
+    if InteriorPoint.needs <= problem.oracles and cast(WithBarrier, problem).newton_size <= 1.0:
         return InteriorPoint(prove=prove)
     return FISTA()
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from scipy.optimize import minimize_scalar
 
 from mopn.solvers.conditional_gradient.correction import Correction, Corrector
 from mopn.solvers.conditional_gradient.schedule import Schedule
-from mopn.solvers.interface import Atomic, Monitor, Segment
+from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Monitor, Segment
 from mopn.solvers.result import Status
 
 __all__ = ["PlainStep", "line_search"]
@@ -69,7 +69,7 @@ class _Stepper(Corrector):
         self.rule, self.problem, self.monitor = rule, problem, monitor
         self.t, self.curvature, self.least = 0, math.nan, math.inf
 
-    def insert(self, point: Any, at: Any, units: Any) -> Any:
+    def insert(self, point: AtomicPoint, at: AtOutputs, units: Any) -> AtomicPoint:
         """Take a step towards the best unit."""
         self.least = min(self.least, at.value)
         segment = self.problem.segment(point, at, units, least=self.least)
@@ -82,11 +82,11 @@ class _Stepper(Corrector):
         self.t += 1
         return segment.point(gamma)
 
-    def improve(self, point: Any) -> Any:
+    def improve(self, point: AtomicPoint) -> AtomicPoint:
         """Drop what became zero: the step was all."""
         return point.drop_zero_units()
 
-    def polish(self, point: Any) -> Any:
+    def polish(self, point: AtomicPoint) -> NoReturn:
         """End the run: there is nothing to refit."""
         self.monitor.stop(Status.MAX_UNITS)
 
