@@ -14,12 +14,19 @@ pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 pytest.importorskip("joblib")
 
-from benchmarks import certificates, multiclass, multiclass_figure, multiclass_report, oracles, refits, scaling, speed
-from benchmarks.datasets import DATA_SETS, MissingDataError, check_data, load, scale, split
-from benchmarks.multiclass_fits import COLUMNS, KEY, METHODS, Curve, Task, run_task
-from benchmarks.multiclass_plan import SETS, Plan, default_plan, quick_plan, tasks
-from benchmarks.paper_tables import TABLE_2, TABLE_4, Cell
-from benchmarks.store import Store, StoreError
+from benchmarks.certificates import __main__ as certificates
+from benchmarks.certificates import oracles
+from benchmarks.common.datasets import DATA_SETS, MissingDataError, check_data, load, scale, split
+from benchmarks.common.store import Store, StoreError
+from benchmarks.multiclass import __main__ as multiclass
+from benchmarks.multiclass import figure as multiclass_figure
+from benchmarks.multiclass import refits
+from benchmarks.multiclass import report as multiclass_report
+from benchmarks.multiclass.fits import COLUMNS, KEY, METHODS, Curve, Task, run_task
+from benchmarks.multiclass.paper_tables import TABLE_2, TABLE_4, Cell
+from benchmarks.multiclass.plan import SETS, Plan, default_plan, quick_plan, tasks
+from benchmarks.speed import __main__ as speed
+from benchmarks.speed import scaling
 
 
 @pytest.fixture

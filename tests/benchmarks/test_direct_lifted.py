@@ -9,11 +9,10 @@ pytest.importorskip("sklearn")
 pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 
-from benchmarks import direct_lifted
-from benchmarks import direct_lifted_budget as budget
-from benchmarks import direct_lifted_lambda as fitted
-from benchmarks import direct_lifted_wide as wide
-from benchmarks.datasets import MissingDataError
+from benchmarks.common.datasets import MissingDataError
+from benchmarks.direct_lifted import __main__ as direct_lifted
+from benchmarks.direct_lifted import budget, wide
+from benchmarks.direct_lifted import fitted_lambda as fitted
 
 
 @pytest.fixture

@@ -14,10 +14,11 @@ pytest.importorskip("matplotlib")
 from sklearn.metrics import roc_auc_score
 
 import mopn
-from benchmarks import higher_order, link_prediction
-from benchmarks.datasets import MissingDataError
-from benchmarks.link_data import GRAPHS, SCALES, Graph, check_graphs, hold_out, load, scaled, split
-from benchmarks.link_prediction import MODELS, PLANS, Cell, Plan, area_under_curve, make_problem, pair_scores, tables
+from benchmarks.common.datasets import MissingDataError
+from benchmarks.links import __main__ as link_prediction
+from benchmarks.links import higher_order
+from benchmarks.links.__main__ import MODELS, PLANS, Cell, Plan, area_under_curve, make_problem, pair_scores, tables
+from benchmarks.links.data import GRAPHS, SCALES, Graph, check_graphs, hold_out, load, scaled, split
 
 KINDS = [model for model in MODELS if model.degree == 3 or model.kind in ("all-subsets", "bilinear")]
 TWO_SIDES, ONE_SIDE = 0, 1

@@ -10,11 +10,11 @@ import pytest
 pytest.importorskip("sklearn")
 pytest.importorskip("matplotlib")
 
-from benchmarks import recommender
-from benchmarks.datasets import MissingDataError
-from benchmarks.rating_data import SETS, Ratings, check_sets, load, peer_parts, random_parts
-from benchmarks.recommender import COLUMNS, MODELS, PLANS, Cell, Plan, Task, make_task, measures, run_cell
-from benchmarks.recommender_report import report
+from benchmarks.common.datasets import MissingDataError
+from benchmarks.recommender import __main__ as recommender
+from benchmarks.recommender.__main__ import COLUMNS, MODELS, PLANS, Cell, Plan, Task, make_task, measures, run_cell
+from benchmarks.recommender.data import SETS, Ratings, check_sets, load, peer_parts, random_parts
+from benchmarks.recommender.report import report
 
 OWN = [model for model in MODELS if not model.startswith("myfm")]
 

@@ -6,7 +6,7 @@ Objective (excess over the least of both curves, relative) and test accuracy aga
 fewer units than rounds were made, as refits drop and merge units; of several networks with as many units the last one
 counts::
 
-    OMP_NUM_THREADS=1 python -m benchmarks.refits --data FOLDER --out results/refits
+    OMP_NUM_THREADS=1 python -m benchmarks.multiclass.refits --data FOLDER --out results/refits
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import mopn
-from benchmarks.datasets import DATA_SETS, Split, load, split
+from benchmarks.common.datasets import DATA_SETS, Split, load, split
 
 REFITS = {"output": ("the output layer", "#d95f02", (0, (4, 1.5))), "full": ("both layers", "#1b6ca8", "solid")}
 _STRENGTH = 0.1

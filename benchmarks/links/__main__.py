@@ -1,6 +1,6 @@
 """Table 3 of Blondel et al., Higher-Order Factorization Machines (NIPS 2016): prediction of links in four graphs.
 
-``python -m benchmarks.link_prediction --data FOLDER`` fits, prints the area under the ROC curve (AUC) of every model
+``python -m benchmarks.links --data FOLDER`` fits, prints the area under the ROC curve (AUC) of every model
 beside the paper's, and writes ``cells.csv`` to ``--out``, a row a model, graph and split. A run may be stopped at any
 time; the next one skips the cells that are in the file.
 
@@ -33,9 +33,9 @@ from scipy import sparse
 from sklearn.metrics import roc_auc_score
 
 import mopn
-from benchmarks.exits import exit_status
-from benchmarks.link_data import GRAPHS, SCALES, Graph, LinkSplit, check_graphs, hold_out, load, scaled, split
-from benchmarks.store import Store
+from benchmarks.common.store import Store
+from benchmarks.common.study import exit_status
+from benchmarks.links.data import GRAPHS, SCALES, Graph, LinkSplit, check_graphs, hold_out, load, scaled, split
 from mopn.core.designs import make_design
 from mopn.core.factor_kernels import make_factor_kernel
 from mopn.solvers import LBFGS, CoordinateDescent
@@ -352,7 +352,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.link_prediction",
+        prog="python -m benchmarks.links",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="Set OMP_NUM_THREADS=1: the study takes one core.",

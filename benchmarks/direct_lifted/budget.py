@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 
 import mopn
-from benchmarks.datasets import MissingDataError, scale
+from benchmarks.common.datasets import MissingDataError, scale
 
 __all__ = ["COLUMNS", "FILES", "KEY", "METHODS", "Split", "Task", "check_data", "cubic_features", "draw", "load"]
 __all__ += ["nystrom_features", "ridge_path", "run", "split", "table", "tasks"]

@@ -11,7 +11,7 @@ best after a few epochs; the others are printed.
 ``curves.csv`` and ``epochs.csv`` in ``--out`` hold what is done, and the next run skips it; the plot is
 ``higher_order.png``::
 
-    OMP_NUM_THREADS=1 python -m benchmarks.higher_order --data FOLDER --out results/higher_order
+    OMP_NUM_THREADS=1 python -m benchmarks.links.higher_order --data FOLDER --out results/higher_order
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from scipy import sparse
 
 import mopn
-from benchmarks.exits import exit_status
-from benchmarks.link_data import GRAPHS, check_graphs, load, scaled, split
-from benchmarks.link_prediction import PLANS
-from benchmarks.store import Store
+from benchmarks.common.store import Store
+from benchmarks.common.study import exit_status
+from benchmarks.links.__main__ import PLANS
+from benchmarks.links.data import GRAPHS, check_graphs, load, scaled, split
 from mopn.solvers import LBFGS, AdaGrad, CoordinateDescent
 
 __all__ = ["exponent", "main", "measure_epoch", "run_curve"]
@@ -84,7 +84,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.higher_order",
+        prog="python -m benchmarks.links.higher_order",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

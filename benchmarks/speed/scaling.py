@@ -10,7 +10,7 @@ every such method holds: the features (n, k), the outputs (n, m) and the loss gr
 promises at most three times that. Below some ten thousand rows what does not depend on n dominates. Exponents are
 fitted to the three largest values of a factor::
 
-    OMP_NUM_THREADS=1 python -m benchmarks.scaling
+    OMP_NUM_THREADS=1 python -m benchmarks.speed.scaling
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def exponent(rows: list[Row], factor: str, column: str) -> float:
 
 
 def _in_a_process(refit: str, sizes: dict[str, int]) -> Row:
-    call = [sys.executable, "-m", "benchmarks.scaling", "--fit", refit, *map(str, sizes.values())]
-    folder = Path(__file__).resolve().parents[1]
+    call = [sys.executable, "-m", "benchmarks.speed.scaling", "--fit", refit, *map(str, sizes.values())]
+    folder = Path(__file__).resolve().parents[2]
     return json.loads(subprocess.run(call, capture_output=True, text=True, check=True, cwd=folder).stdout)
 
 

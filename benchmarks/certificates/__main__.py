@@ -18,7 +18,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 import mopn
-from benchmarks.datasets import DATA_SETS, load, split
+from benchmarks.common.datasets import DATA_SETS, load, split
 from mopn.core.norms import NORMS
 from mopn.plotting import plot_convergence
 

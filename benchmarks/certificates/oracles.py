@@ -4,7 +4,7 @@ Logistic loss, [1, x], the training half of split 0, refits of both layers, exac
 fits, nu-hat is the value of a start over the proven bound of the optimum: exact where the oracle proves the optimum,
 otherwise a lower bound of it. The second table calls a fresh oracle on the gradients in their order::
 
-    OMP_NUM_THREADS=1 python -m benchmarks.oracles --data FOLDER
+    OMP_NUM_THREADS=1 python -m benchmarks.certificates.oracles --data FOLDER
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import mopn
-from benchmarks.datasets import DATA_SETS, load, split
+from benchmarks.common.datasets import DATA_SETS, load, split
 from mopn.network.gradient_forms import GradientForms
 from mopn.oracles import Atoms, basis_oracle
 from mopn.solvers.sphere import DenseStack, refine

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchmarks.multiclass_fits import METHODS, Task
-from benchmarks.paper_tables import NORMS, Cell
+from benchmarks.multiclass.fits import METHODS, Task
+from benchmarks.multiclass.paper_tables import NORMS, Cell
 
 __all__ = ["LOSSES", "REFITS", "SETS", "Plan", "SetPlan", "default_plan", "quick_plan", "tasks"]
 

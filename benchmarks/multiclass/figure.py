@@ -13,8 +13,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from benchmarks.multiclass_report import complete, mean_and_error, select
-from benchmarks.paper_tables import NORMS, SETS
+from benchmarks.multiclass.paper_tables import NORMS, SETS
+from benchmarks.multiclass.report import complete, mean_and_error, select
 
 __all__ = ["draw", "landmark_curve", "unit_curve"]
 

@@ -17,8 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 import mopn
-from benchmarks.datasets import Split, load, split
-from benchmarks.paper_tables import Cell
+from benchmarks.common.datasets import Split, load, split
+from benchmarks.multiclass.paper_tables import Cell
 from mopn.core.regularizers import make_regularizer
 from mopn.network.linear_term import Ridge
 from mopn.network.unit_ball import UnitBallProblem

@@ -18,13 +18,14 @@ from typing import Any
 
 import joblib
 
-from benchmarks import multiclass_figure, multiclass_report
-from benchmarks.datasets import check_data
-from benchmarks.exits import exit_status
-from benchmarks.multiclass_fits import COLUMNS, KEY, METHODS, Task, run_task
-from benchmarks.multiclass_plan import LOSSES, REFITS, SETS, Plan, default_plan, quick_plan, tasks
-from benchmarks.paper_tables import NORMS
-from benchmarks.store import Store
+from benchmarks.common.datasets import check_data
+from benchmarks.common.store import Store
+from benchmarks.common.study import exit_status
+from benchmarks.multiclass import figure as multiclass_figure
+from benchmarks.multiclass import report as multiclass_report
+from benchmarks.multiclass.fits import COLUMNS, KEY, METHODS, Task, run_task
+from benchmarks.multiclass.paper_tables import NORMS
+from benchmarks.multiclass.plan import LOSSES, REFITS, SETS, Plan, default_plan, quick_plan, tasks
 
 __all__ = ["main"]
 

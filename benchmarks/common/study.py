@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from benchmarks.datasets import MissingDataError
-from benchmarks.store import StoreError
+from benchmarks.common.datasets import MissingDataError
+from benchmarks.common.store import StoreError
 
 __all__ = ["exit_status"]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from benchmarks.datasets import require_files
+from benchmarks.common.datasets import require_files
 
 __all__ = ["GRAPHS", "SCALES", "Graph", "LinkSplit", "check_graphs", "hold_out", "load", "scaled", "split"]
 

@@ -20,7 +20,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import mopn
-from benchmarks.datasets import Split, load, split
+from benchmarks.common.datasets import Split, load, split
 
 _PREDICTIONS = 10
 

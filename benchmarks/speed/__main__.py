@@ -41,8 +41,8 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_info
 
 import mopn
-from benchmarks.alternatives import METHODS
-from benchmarks.datasets import DATA_SETS, Split, load, split
+from benchmarks.alternatives.__main__ import METHODS
+from benchmarks.common.datasets import DATA_SETS, Split, load, split
 from mopn.core.norms import NORMS
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.regularization_path import path_solver

@@ -19,13 +19,13 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from benchmarks import direct_lifted_budget, direct_lifted_lambda, direct_lifted_wide
-from benchmarks.exits import exit_status
-from benchmarks.store import Store
+from benchmarks.common.store import Store
+from benchmarks.common.study import exit_status
+from benchmarks.direct_lifted import budget, fitted_lambda, wide
 
 __all__ = ["main"]
 
-FIGURES = {1: direct_lifted_lambda, 2: direct_lifted_wide, 4: direct_lifted_budget}
+FIGURES = {1: fitted_lambda, 2: wide, 4: budget}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     out = Path(options.out or ("results/direct_lifted-quick" if options.quick else "results/direct_lifted"))
     if 4 in options.figures:
-        direct_lifted_budget.check_data(options.data)
+        budget.check_data(options.data)
     for number in options.figures:
         _figure(number, FIGURES[number], out, options)
     return 0

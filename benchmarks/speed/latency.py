@@ -3,7 +3,7 @@
 Every figure is the median over fresh processes, one BLAS thread each; the fits are timed inside, after the import. No
 code is compiled at run time: there is no cold start beyond the import::
 
-    python -m benchmarks.latency --data FOLDER
+    python -m benchmarks.speed.latency --data FOLDER
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import time
 
 import mopn
-from benchmarks.datasets import load, split
+from benchmarks.common.datasets import load, split
 
 _IMPORT = "import time; t = time.perf_counter(); import mopn; print(time.perf_counter() - t)"
 
@@ -36,7 +36,7 @@ def main() -> None:
     seconds = [float(_python("-c", _IMPORT)) for _ in range(args.repeats)]
     print(f"import mopn{'':35s} {statistics.median(seconds):8.2f} s")
     for name, units, strength in (("digits", 20, 3.0), ("vowel", 50, 0.1), ("letter", 100, 0.5)):
-        call = ("-m", "benchmarks.latency", "--data", args.data, "--fit", name, str(units), str(strength))
+        call = ("-m", "benchmarks.speed.latency", "--data", args.data, "--fit", name, str(units), str(strength))
         rows = [json.loads(_python(*call)) for _ in range(args.repeats)]
         median = statistics.median(row["seconds"] for row in rows)
         print(

@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from benchmarks.rating_data import SETS
+from benchmarks.recommender.data import SETS
 
 __all__ = ["draw", "report"]
 

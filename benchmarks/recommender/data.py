@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from benchmarks.datasets import require_files
+from benchmarks.common.datasets import require_files
 
 __all__ = ["SETS", "Parts", "Ratings", "check_sets", "load", "peer_parts", "random_parts"]
 

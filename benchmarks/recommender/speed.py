@@ -5,7 +5,7 @@ timed apart. Memory is the peak of the resident set during a fit, above what the
 with the process, so that a later row shows what it took beyond the earlier ones. ``exact gap`` is proven after the fit
 by Cholesky factors, where those exist (l1 and l1/linf, d <= 3000). Start it alone, with the threads that it may use::
 
-    OMP_NUM_THREADS=2 python -m benchmarks.recommender_speed --data FOLDER --sets ml-100k ml-1m
+    OMP_NUM_THREADS=2 python -m benchmarks.recommender.speed --data FOLDER --sets ml-100k ml-1m
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import mopn
-from benchmarks.rating_data import load, random_parts
+from benchmarks.recommender.data import load, random_parts
 from mopn.estimators import OrdinalFMRegressor
 from mopn.models.ordinal import cumulative_targets
 

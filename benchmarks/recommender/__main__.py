@@ -61,12 +61,12 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import mopn
-from benchmarks.exits import exit_status
-from benchmarks.link_data import check_graphs
-from benchmarks.link_data import load as load_graph
-from benchmarks.rating_data import SETS, Parts, Ratings, check_sets, load, peer_parts, random_parts
-from benchmarks.recommender_report import draw, report
-from benchmarks.store import Store
+from benchmarks.common.store import Store
+from benchmarks.common.study import exit_status
+from benchmarks.links.data import check_graphs
+from benchmarks.links.data import load as load_graph
+from benchmarks.recommender.data import SETS, Parts, Ratings, check_sets, load, peer_parts, random_parts
+from benchmarks.recommender.report import draw, report
 from mopn.estimators import OrdinalFMRegressor
 from mopn.ranking import grouped_ndcg
 from mopn.solvers import CoordinateDescent

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from benchmarks.paper_tables import SETS, TABLE_2, TABLE_4, Cell, Figure
+from benchmarks.multiclass.paper_tables import SETS, TABLE_2, TABLE_4, Cell, Figure
 
 __all__ = ["complete", "frame", "mean_and_error", "select", "summary", "tables"]
 
