@@ -9,31 +9,34 @@ more::
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-
-import matplotlib as mpl
-
-mpl.use("Agg")
-
-import matplotlib.pyplot as plt
+import sys
+from collections.abc import Sequence
 
 import mopn
 from benchmarks.common.datasets import DATA_SETS, load, split
+from benchmarks.common.figures import plt, save
+from benchmarks.common.study import make_parser, out_folder, run
 from mopn.core.norms import NORMS
 from mopn.plotting import plot_convergence
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Print a row a fit, and write the plot."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="../shared/data", help="folder with the data sets (default ../shared/data)")
-    parser.add_argument("--sets", nargs="+", default=["vowel", "segment", "satimage", "letter"], choices=DATA_SETS)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit status."""
+    return run(_parser(), _program, arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser("certificates", __doc__, sets=DATA_SETS, results="certificates")
     parser.add_argument("--fractions", nargs="+", type=float, default=[0.2, 0.02], help="of strength_max")
     parser.add_argument("--tol", type=float, default=1e-4, help="relative gap to reach (default 1e-4)")
     parser.add_argument("--max-time", type=float, default=120.0, help="seconds a fit (default 120)")
-    parser.add_argument("--out", type=Path, default=Path("results/certificates"))
-    args = parser.parse_args(argv)
-    args.out.mkdir(parents=True, exist_ok=True)
+    return parser
+
+
+def _program(args: argparse.Namespace) -> None:
+    """Print a row a fit, and write the plot."""
+    out = out_folder(args)
+    out.mkdir(parents=True, exist_ok=True)
     print("set       norm     fraction  certified gap      time  rounds  units  status")
     fig, axes = plt.subplots(
         len(args.fractions), len(args.sets), figsize=(3.6 * len(args.sets), 3.2 * len(args.fractions)),
@@ -50,8 +53,8 @@ def main(argv: list[str] | None = None) -> None:
             ax = plot_convergence(runs, x="time", y="relative_gap", ax=axes[row, column])
             ax.set_xscale("log")
             ax.set_title(f"{name}, {fraction:g} strength_max")
-    fig.savefig(args.out / "certificates.png", dpi=120)
-    print(f"\nwritten: {args.out / 'certificates.png'}")
+    save(fig, out / "certificates.png", dpi=120)
+    print(f"\nwritten: {out / 'certificates.png'}")
 
 
 def print_row(name: str, norm: str, fraction: float, result: mopn.Result) -> None:
@@ -72,4 +75,4 @@ def prove(X, y, norm: str, fraction: float, tol: float, max_time: float) -> mopn
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

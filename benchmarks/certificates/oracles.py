@@ -10,19 +10,17 @@ otherwise a lower bound of it. The second table calls a fresh oracle on the grad
 from __future__ import annotations
 
 import argparse
+import sys
 import time
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 
 import mopn
 from benchmarks.common.datasets import DATA_SETS, load, split
+from benchmarks.common.figures import plt, save
+from benchmarks.common.study import make_parser, out_folder, run
 from mopn.network.gradient_forms import GradientForms
 from mopn.oracles import Atoms, basis_oracle
 from mopn.solvers.sphere import DenseStack, refine
@@ -44,18 +42,24 @@ class Recording(NamedTuple):
     rows: np.ndarray
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Print both tables, and write the figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="../shared/data", help="folder with the data sets (default ../shared/data)")
-    parser.add_argument("--sets", nargs="+", default=["vowel", "segment", "satimage", "letter"], choices=DATA_SETS)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit status."""
+    return run(_parser(), _program, arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser("certificates.oracles", __doc__, sets=DATA_SETS, results="oracles")
     parser.add_argument("--norms", nargs="+", default=["l1", "l1/l2", "l1/linf"], help="default: all three")
     parser.add_argument("--fraction", type=float, default=0.02, help="strength over strength_max (default 0.02)")
     parser.add_argument("--rounds", type=int, default=10, help="gradients a fit, evenly spread (default 10)")
     parser.add_argument("--max-time", type=float, default=20.0, help="seconds a fit (default 20)")
-    parser.add_argument("--out", type=Path, default=Path("results/oracles"))
-    args = parser.parse_args(argv)
-    args.out.mkdir(parents=True, exist_ok=True)
+    return parser
+
+
+def _program(args: argparse.Namespace) -> None:
+    """Print both tables, and write the figure."""
+    out = out_folder(args)
+    out.mkdir(parents=True, exist_ok=True)
     ratios: dict[tuple[str, str], np.ndarray] = {}
     print("set       norm     round      value  bound/value - 1     work     time")
     for name in args.sets:
@@ -68,8 +72,8 @@ def main(argv: list[str] | None = None) -> None:
                 ratios[name, norm] = nu_hat(recording, EXPONENTS[norm], bounds)
     if ratios:
         print_figure(ratios)
-        plot(ratios, args.sets).savefig(args.out / "oracles.png", dpi=120)
-        print(f"\nwritten: {args.out / 'oracles.png'}")
+        save(plot(ratios, args.sets), out / "oracles.png", dpi=120)
+        print(f"\nwritten: {out / 'oracles.png'}")
 
 
 def training_half(name: str, folder: str) -> tuple[np.ndarray, np.ndarray]:
@@ -182,4 +186,4 @@ def plot(ratios: dict[tuple[str, str], np.ndarray], sets: list[str]) -> plt.Figu
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -20,36 +20,17 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
 import mopn
-from benchmarks.common.datasets import MissingDataError, scale
+from benchmarks.common.datasets import scale
+from benchmarks.common.figures import legend_below, plt, save, tidy
+from benchmarks.common.sources import Source, arff_rows, check, read
 
-__all__ = ["COLUMNS", "FILES", "KEY", "METHODS", "Split", "Task", "check_data", "cubic_features", "draw", "load"]
+__all__ = ["COLUMNS", "KEY", "METHODS", "SETS", "Split", "Task", "check_data", "cubic_features", "draw", "load"]
 __all__ += ["nystrom_features", "ridge_path", "run", "split", "table", "tasks"]
 
-FILES = {
-    "abalone": (
-        "abalone/abalone.arff",
-        "UCI Machine Learning Repository (https://archive.ics.uci.edu), 'Abalone', as ARFF: 4177 rows, sex (M, F or I) "
-        "first, rings last",
-    ),
-    "cadata": (
-        "cadata/cal.housing.arff",
-        "StatLib's California housing (Pace and Barry, 1997), as ARFF 'cal_housing': 20640 rows, median value last",
-    ),
-    "cpusmall": (
-        "cpusmall/cpu.small.arff",
-        "DELVE's comp-activ with 12 features, as ARFF 'cpu_small': 8192 rows, usr last",
-    ),
-}
-# Sex in abalone, as LIBSVM codes it.
-_CODES = {"M": "1", "F": "2", "I": "3"}
 _DEGREE = 3
 _BASES, _SPLITS, _DRAWS, _EPOCHS = (6, 15, 30, 60, 90), 3, 5, 100
 _NETWORK_STRENGTHS, _KERNEL_STRENGTHS = np.logspace(-4, 4, 5), np.logspace(-4, 4, 10)
@@ -77,7 +58,7 @@ COLUMNS = [*KEY, "strength", "validation", "test", "train", "seconds"]
 
 def tasks(quick: bool) -> list[Task]:
     """Return the runs: three splits, and five draws of the landmarks in each."""
-    sets, bases, splits, epochs = (["abalone"], (6, 30), 1, 30) if quick else (list(FILES), _BASES, _SPLITS, _EPOCHS)
+    sets, bases, splits, epochs = (["abalone"], (6, 30), 1, 30) if quick else (list(SETS), _BASES, _SPLITS, _EPOCHS)
     found = []
     for name in sets:
         for index in range(splits):
@@ -93,23 +74,46 @@ def tasks(quick: bool) -> list[Task]:
 # -- data --------------------------------------------------------------------------------------------------------------
 
 
+# Sex in abalone, as LIBSVM codes it.
+_CODES = {"M": "1", "F": "2", "I": "3"}
+
+
+def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    table = np.array([[_CODES.get(cell, cell) for cell in row] for row in arff_rows(path)], dtype=float)
+    return table[:, :-1], table[:, -1]
+
+
+def _source(folder: str, file: str, how: str) -> Source:
+    return Source(folder, {file: how}, lambda place: _read(place / file))
+
+
+_UCI = "UCI Machine Learning Repository (https://archive.ics.uci.edu)"
+SETS = {
+    "abalone": _source(
+        "abalone", "abalone.arff", f"{_UCI}, 'Abalone', as ARFF: 4177 rows, sex (M, F or I) first, rings last"
+    ),
+    "cadata": _source(
+        "cadata",
+        "cal.housing.arff",
+        "StatLib's California housing (Pace and Barry, 1997), as ARFF 'cal_housing': 20640 rows, median value last",
+    ),
+    "cpusmall": _source(
+        "cpusmall",
+        "cpu.small.arff",
+        "DELVE's comp-activ with 12 features, as ARFF 'cpu_small': 8192 rows, usr last",
+    ),
+}
+
+
 def check_data(folder: str | os.PathLike[str]) -> None:
     """Raise ``MissingDataError`` unless the files of the three sets are there."""
-    absent = [f"  {file}: {source}" for file, source in FILES.values() if not (Path(folder) / file).is_file()]
-    if absent:
-        raise MissingDataError(
-            f"the data folder {os.fspath(folder)!r} lacks files of Figure 4; name another one with --data, put them "
-            "there, or leave it out with --figures 1 2:\n" + "\n".join(absent)
-        )
+    check(SETS, SETS, folder, "--figures 1 2")
 
 
 @lru_cache
 def load(name: str, folder: str) -> tuple[np.ndarray, np.ndarray]:
     """Read a set: features (n, d), unscaled, and targets (n,)."""
-    with open(Path(folder) / FILES[name][0], encoding="latin-1") as file:
-        rows = [line.strip().split(",") for line in file if line.strip() and line.strip()[0] not in "@%"]
-    table = np.array([[_CODES.get(cell.strip(), cell) for cell in row] for row in rows], dtype=float)
-    return table[:, :-1], table[:, -1]
+    return read(SETS, name, folder)
 
 
 @dataclass(frozen=True)
@@ -308,11 +312,8 @@ def draw(rows: Sequence[Mapping[str, str]], path: str | os.PathLike[str]) -> Non
         ax.set_xlabel("number of bases k")
     axes[0, 0].set_ylabel("test $R^2$")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(len(labels), 2 * len(names) + 1), frameon=False
-    )
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+    legend_below(figure, handles, labels, min(len(labels), 2 * len(names) + 1))
+    save(figure, path)
 
 
 def _panel(ax: Any, runs: pd.DataFrame) -> None:
@@ -327,5 +328,4 @@ def _panel(ax: Any, runs: pd.DataFrame) -> None:
         medians += list(middle)
     low, high = np.sort(medians)[[1, -1]]
     ax.set_ylim(max(low - 0.08 * (high - low), -0.1), high + 0.12 * (high - low))
-    ax.grid(color="0.92", linewidth=0.8)
-    ax.spines[["top", "right"]].set_visible(False)
+    tidy(ax)

@@ -13,15 +13,12 @@ from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from sklearn.datasets import load_diabetes
 
 import mopn
+from benchmarks.common.figures import legend_below, plt, save, tidy
 
 __all__ = ["COLUMNS", "KEY", "Task", "data", "draw", "proven_minimum", "run", "table", "tasks"]
 
@@ -181,9 +178,8 @@ def draw(rows: Sequence[Mapping[str, str]], path: str | os.PathLike[str]) -> Non
     for ax, (_, solver) in zip(axes[-1], _KERNELS.values(), strict=True):
         ax.set_xlabel(f"{'epochs' if 'descent' in solver else 'iterations'} of {solver}")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+    legend_below(figure, handles, labels, len(labels))
+    save(figure, path)
 
 
 def _panel(ax: Any, frame: pd.DataFrame, name: str, kernel: str) -> None:
@@ -197,5 +193,4 @@ def _panel(ax: Any, frame: pd.DataFrame, name: str, kernel: str) -> None:
     ax.set_xscale("log")
     ax.set_xlim(1, _ITERATIONS)
     ax.set_title(f"{_KERNELS[kernel][0]}: {_DATA[name]}", fontsize=10.5)
-    ax.grid(color="0.92", linewidth=0.8)
-    ax.spines[["top", "right"]].set_visible(False)
+    tidy(ax)

@@ -14,15 +14,12 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
 import mopn
+from benchmarks.common.figures import legend_below, plt, save, tidy
 from mopn.factorization.conversions import lifted_to_direct
 
 __all__ = ["COLUMNS", "KEY", "METHODS", "Task", "draw", "make_sparse", "problem_and_start", "run", "table", "tasks"]
@@ -231,9 +228,8 @@ def draw(rows: Sequence[Mapping[str, str]], path: str | os.PathLike[str]) -> Non
     seconds = float(frame["seconds"].iloc[0])
     axes[0, 0].set_xlim(seconds / 200, seconds)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+    legend_below(figure, handles, labels, 3)
+    save(figure, path)
 
 
 def _panels(axes: Sequence[Any], runs: pd.DataFrame) -> None:
@@ -248,6 +244,5 @@ def _panels(axes: Sequence[Any], runs: pd.DataFrame) -> None:
     for ax in axes:
         ax.set_xscale("log")
         ax.set_yscale("log")
-        ax.grid(color="0.92", linewidth=0.8)
-        ax.spines[["top", "right"]].set_visible(False)
+        tidy(ax)
     axes[1].set_ylim(1e-5, None)

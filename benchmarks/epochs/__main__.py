@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shlex
 import statistics
 import subprocess
@@ -26,6 +25,9 @@ import numpy as np
 from scipy import sparse
 
 import mopn
+from benchmarks.common.processes import last_json, run_program
+from benchmarks.common.sources import MissingDataError
+from benchmarks.common.study import make_parser, run
 
 __all__ = ["main"]
 
@@ -50,7 +52,7 @@ def load(folder: str | Path, name: str) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return X (n, d), y (n,) and P0 (k, d) of a set."""
     path = Path(folder) / f"{name}.npz"
     if not path.exists():
-        raise SystemExit(f"{path} is missing; see `python -m benchmarks.epochs --help` for its format")
+        raise MissingDataError(f"{path} is missing; `python -m benchmarks.epochs --help` says what it holds")
     with np.load(path) as file:
         start = next(file[key] for key in file if key.startswith("P0_k"))
         if "train_dense" in file:
@@ -91,16 +93,10 @@ def one(folder: str, name: str, model: str, epochs: int, threads: int) -> dict[s
 
 def ours(folder: str, name: str, model: str, epochs: int, threads: int = 1, cache: str | None = None) -> dict[str, Any]:
     """Run one case in a process of its own; with a folder for the machine code to be cold about it."""
-    command = [sys.executable, "-m", "benchmarks.epochs", "--data", folder]
-    command += ["--one", name, model, str(epochs), str(threads)]
-    environment = {**os.environ, "NUMBA_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
+    environment = {"NUMBA_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
     if cache is not None:
         environment["NUMBA_CACHE_DIR"] = cache
-    return _json(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
-
-
-def _json(text: str) -> dict[str, Any]:
-    return json.loads(next(line for line in text.splitlines()[::-1] if line.startswith("{")))
+    return run_program("epochs", "--data", folder, "--one", name, model, epochs, threads, **environment)
 
 
 def _median(runs: list[dict[str, Any]]) -> float:
@@ -117,7 +113,7 @@ def compare(folder: str, cases: Sequence[tuple[str, str, int]], beside: list[lis
                 command = template.format(set=name, model=model, epochs=epochs)
                 done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=False)
                 if done.returncode == 0:
-                    runs.setdefault(tool, []).append(_json(done.stdout))
+                    runs.setdefault(tool, []).append(last_json(done.stdout))
         base = _median(runs["mopn"])
         line = f"{name:12s} {model}  mopn {base:.4f} s  objective {runs['mopn'][0]['objective']:.4f}"
         for tool, theirs in runs.items():
@@ -183,15 +179,22 @@ def compilation(folder: str) -> Iterator[str]:
         yield f"{name} {model}: first epoch {cold:.1f} s with cold caches, {warm:.2f} s with warm ones"
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Run the program."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", required=True, help="folder of the sets")
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit status."""
+    return run(_parser(), _program, arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser("epochs", __doc__)
     parser.add_argument("--beside", nargs=2, action="append", default=[], metavar=("NAME", "COMMAND"))
     parser.add_argument("--repeats", type=int, default=3, help="processes a figure")
     parser.add_argument("--quick", action="store_true", help="one process a figure, small cases only")
     parser.add_argument("--one", nargs=4, metavar=("SET", "MODEL", "EPOCHS", "THREADS"), help="one case, as JSON")
-    args = parser.parse_args(argv)
+    return parser
+
+
+def _program(args: argparse.Namespace) -> None:
+    """Run the program."""
     if args.one:
         name, model, epochs, count = args.one
         print(json.dumps(one(args.data, name, model, int(epochs), int(count))))
@@ -208,4 +211,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,8 +1,7 @@
 """The graphs of the link prediction study: features of the nodes, links, and splits of the pairs of nodes.
 
 Graphs as in appendix A of Blondel et al., Higher-Order Factorization Machines (NIPS 2016), with two stand-ins: other
-gene-disease links, and drug-target links for the metabolic network. The project contains no data. ``load`` reads the
-raw files from a folder that the user names, one subfolder a set.
+gene-disease links, and drug-target links for the metabolic network.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from benchmarks.common.datasets import require_files
+from benchmarks.common.sources import Source, check, read
 
 __all__ = ["GRAPHS", "SCALES", "Graph", "LinkSplit", "check_graphs", "hold_out", "load", "scaled", "split"]
 
@@ -33,7 +32,6 @@ class Graph:
 
     Attributes
     ----------
-    name : str
     A : csr_array of shape (n_A, d_A)
     B : csr_array of shape (n_B, d_B)
         ``A`` itself if the nodes are the same.
@@ -42,7 +40,6 @@ class Graph:
         with itself.
     """
 
-    name: str
     A: sparse.csr_array
     B: sparse.csr_array
     links: np.ndarray
@@ -87,7 +84,7 @@ def _nips(folder: Path) -> Graph:
     words = _table([[int(word) for word, _ in paper] for paper in papers], counts)
     A = sparse.csr_array(wrote.T @ words)
     together = sparse.coo_array(sparse.triu(wrote.T @ wrote, 1))
-    return Graph("nips", A, A, np.column_stack(together.coords))
+    return Graph(A, A, np.column_stack(together.coords))
 
 
 def _table(columns: list[list[int]], values: list) -> sparse.csr_array:
@@ -108,7 +105,7 @@ def _movielens(folder: Path) -> Graph:
     B = np.hstack([_years([film[2][-4:] for film in films]), genres])
     ratings = np.loadtxt(folder / "u.data", dtype=int)
     links = ratings[ratings[:, 2] == _TOP_RATING, :2] - 1
-    return Graph("movielens", sparse.csr_array(np.hstack([_one_hot(c) for c in columns])), sparse.csr_array(B), links)
+    return Graph(sparse.csr_array(np.hstack([_one_hot(c) for c in columns])), sparse.csr_array(B), links)
 
 
 def _fields(path: Path) -> list[list[str]]:
@@ -132,7 +129,7 @@ def _gene_disease(folder: Path) -> Graph:
     """Read diseases and genes, each with the 0/1 similarities to all of its kind; a node resembles itself."""
     of_diseases, of_genes, links = (sparse.load_npz(folder / f"{name}.npz") for name in ("dd", "gg", "gd"))
     A, B = (sparse.csr_array(table).maximum(sparse.eye_array(table.shape[0])) for table in (of_diseases, of_genes))
-    return Graph("gene-disease", A.tocsr(), B.tocsr(), np.column_stack(sparse.coo_array(links.T).coords))
+    return Graph(A.tocsr(), B.tocsr(), np.column_stack(sparse.coo_array(links.T).coords))
 
 
 def _ion_channels(folder: Path) -> Graph:
@@ -142,26 +139,7 @@ def _ion_channels(folder: Path) -> Graph:
         for name in ("admat_dgc", "simmat_dg", "simmat_dc")
     )
     A, B = sparse.csr_array(of_targets), sparse.csr_array(of_drugs)
-    return Graph("ion-channels", A, B, np.argwhere(links == 1.0))
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a graph comes from and how it is read.
-
-    Attributes
-    ----------
-    folder : str
-        Subfolder of the data folder.
-    files : dict
-        From the files' names to how a user gets them.
-    read : callable
-        From the subfolder to a Graph.
-    """
-
-    folder: str
-    files: dict[str, str]
-    read: Callable[[Path], Graph]
+    return Graph(A, B, np.argwhere(links == 1.0))
 
 
 _NIPS = "the 'NIPS0-12 test collection' (github.com/gregoryyy/knowceans, nips-corpus-20111211.zip)"
@@ -203,8 +181,7 @@ GRAPHS = {
 
 def check_graphs(folder: str | os.PathLike[str], names: list[str]) -> None:
     """Raise ``MissingDataError`` unless the files of all these graphs are there."""
-    files = {f"{GRAPHS[name].folder}/{file}": source for name in names for file, source in GRAPHS[name].files.items()}
-    require_files(folder, files, "graphs")
+    check(GRAPHS, names, folder)
 
 
 def load(name: str, folder: str | os.PathLike[str]) -> Graph:
@@ -226,8 +203,7 @@ def load(name: str, folder: str | os.PathLike[str]) -> Graph:
     MissingDataError
         If a file is not there.
     """
-    check_graphs(folder, [name])
-    return GRAPHS[name].read(Path(folder) / GRAPHS[name].folder)
+    return read(GRAPHS, name, folder)
 
 
 # -- scales ------------------------------------------------------------------------------------------------------------
@@ -262,7 +238,7 @@ SCALES: dict[str, Callable[[sparse.csr_array], sparse.csr_array]] = {
 def scaled(graph: Graph, scale: str) -> Graph:
     """Return a graph with scaled features; no scale looks at links."""
     A = SCALES[scale](graph.A)
-    return Graph(graph.name, A, A if graph.symmetric else SCALES[scale](graph.B), graph.links)
+    return Graph(A, A if graph.symmetric else SCALES[scale](graph.B), graph.links)
 
 
 # -- splits ------------------------------------------------------------------------------------------------------------

@@ -8,8 +8,7 @@ its gradient. Exponents are slopes of log(time) against log(m); those "an entry"
 of entries of all samples, as with m - 1 dummies short rows grow with m themselves. AdaGrad has the step size that is
 best after a few epochs; the others are printed.
 
-``curves.csv`` and ``epochs.csv`` in ``--out`` hold what is done, and the next run skips it; the plot is
-``higher_order.png``::
+``curves.csv`` and ``epochs.csv`` in ``--out`` hold what is done; the plot is ``higher_order.png``::
 
     OMP_NUM_THREADS=1 python -m benchmarks.links.higher_order --data FOLDER --out results/higher_order
 """
@@ -24,20 +23,16 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.ticker import LogLocator, NullFormatter
 from scipy import sparse
 
 import mopn
+from benchmarks.common.figures import legend_below, plt, save, tidy
 from benchmarks.common.store import Store
-from benchmarks.common.study import exit_status
-from benchmarks.links.__main__ import PLANS
-from benchmarks.links.data import GRAPHS, check_graphs, load, scaled, split
+from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
+from benchmarks.links.data import check_graphs, load, scaled, split
+from benchmarks.links.prediction import PLANS
 from mopn.solvers import LBFGS, AdaGrad, CoordinateDescent
 
 __all__ = ["exponent", "main", "measure_epoch", "run_curve"]
@@ -65,67 +60,62 @@ Row = dict[str, Any]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; return the exit status."""
-    options = _parser().parse_args(arguments)
-    return exit_status("higher_order", partial(_run, options))
+    return run(_parser(), _study, arguments)
 
 
-def _run(options: argparse.Namespace) -> int:
-    out = options.out or Path("results/higher_order-quick" if options.quick else "results/higher_order")
+def _study(options: argparse.Namespace) -> int:
+    out, failures = out_folder(options), 0
     curves = Store(out / "curves.csv", _CURVE_COLUMNS, _CURVE_KEY)
     epochs = Store(out / "epochs.csv", _EPOCH_COLUMNS, _EPOCH_KEY)
-    check_graphs(options.data, options.sets)
-    for name in options.sets:
-        _fill(name, options, curves, epochs)
-    print(report(curves.rows(), epochs.rows()))
-    draw(curves.rows(), epochs.rows(), out / "higher_order.png")
-    print(f"\nwritten: {out / 'higher_order.png'}")
-    return 0
+    if not options.report:
+        check_graphs(options.data, options.sets)
+        for name in options.sets:
+            failures += _measure(name, options, curves, epochs)
+    print(report(curves.rows(), epochs.rows()) or "no results yet")
+    if draw(curves.rows(), epochs.rows(), out / "higher_order.png"):
+        print(f"\nwritten: {out / 'higher_order.png'}")
+    return failures
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.links.higher_order",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--data", default="../shared/data", help="data folder, a subfolder a graph (default %(default)s)"
-    )
-    parser.add_argument("--sets", nargs="+", choices=GRAPHS, default=list(BETAS))
-    parser.add_argument("--quick", action="store_true", help="few units and links, few seconds a curve")
-    parser.add_argument("--out", type=Path, help="default results/higher_order, or -quick")
+    parser = make_parser("links.higher_order", __doc__, sets=BETAS, results="higher_order")
+    add_restart_options(parser, "few units and links, few seconds a curve")
     return parser
 
 
 # -- measurements ------------------------------------------------------------------------------------------------------
 
 
-def _fill(name: str, options: argparse.Namespace, curves: Store, epochs: Store) -> None:
-    """Measure what the stores lack of a graph."""
+def _measure(name: str, options: argparse.Namespace, curves: Store, epochs: Store) -> int:
+    """Measure what the stores lack of a graph; return how many measurements failed."""
     k, share = (4, 0.05) if options.quick else (30, 0.5)
-    seconds = 0.5 if options.quick else TIMES[name]
     base = {"set": name, "k": k, "share": share}
-    of_curves = base | {"beta": f"{BETAS[name]:g}", "seconds": f"{seconds:g}"}
-    for degree in EPOCH_DEGREES[::4] if options.quick else EPOCH_DEGREES:
-        wanted: list[Row] = [base | {"degree": degree, "solver": solver} for solver in SOLVERS]
-        for row in epochs.missing(wanted, dict):
-            problem = _make_problem(options.data, name, degree, k, share)
-            row["entries"] = problem.design.row_lines.starts[-1]
-            epochs.append(row | {"epoch": f"{measure_epoch(problem, row['solver']):.4g}"})
-    for degree in DEGREES:
-        wanted = [of_curves | {"degree": degree, "solver": "adagrad", "step": f"{step:g}"} for step in STEPS]
-        wanted += [of_curves | {"degree": degree, "solver": solver, "step": ""} for solver in SOLVERS]
-        for row in curves.missing(wanted, dict):
-            problem = _make_problem(options.data, name, degree, k, share)
-            if row["solver"] == "adagrad" and not row["step"]:
-                trials = [trial for trial in curves.rows() if _same(trial, row) and trial["step"]]
-                found = run_curve(problem, _solver("adagrad", best_step(trials)), max_time=seconds)
-            elif row["solver"] == "adagrad":
-                found = run_curve(problem, _solver("adagrad", float(row["step"])), max_iter=_TRIAL_EPOCHS)
-            else:
-                found = run_curve(problem, _solver(row["solver"]), max_time=seconds)
-            curves.append(row | {"pairs": problem.design.shape[0]} | found)
-            print(", ".join(f"{column} {row[column]}" for column in ("set", "degree", "solver", "step")), flush=True)
+    degrees = EPOCH_DEGREES[::4] if options.quick else EPOCH_DEGREES
+    wanted: list[Row] = [base | {"degree": degree, "solver": solver} for degree in degrees for solver in SOLVERS]
+    failures = fill(epochs, wanted, dict, partial(_epoch_row, folder=options.data), "{set}, degree {degree}, {solver}")
+    base |= {"beta": f"{BETAS[name]:g}", "seconds": f"{0.5 if options.quick else TIMES[name]:g}"}
+    # Trials come before the run that takes the best of their steps.
+    runs = [("adagrad", f"{step:g}") for step in STEPS] + [(solver, "") for solver in SOLVERS]
+    wanted = [base | {"degree": degree, "solver": solver, "step": step} for degree in DEGREES for solver, step in runs]
+    make_row = partial(_curve_row, curves=curves, folder=options.data)
+    return failures + fill(curves, wanted, dict, make_row, "{set}, degree {degree}, {solver} {step}")
+
+
+def _epoch_row(row: Row, folder: str) -> Row:
+    problem = _make_problem(folder, row["set"], row["degree"], row["k"], row["share"])
+    entries = problem.design.row_lines.starts[-1]
+    return row | {"entries": entries, "epoch": f"{measure_epoch(problem, row['solver']):.4g}"}
+
+
+def _curve_row(row: Row, curves: Store, folder: str) -> Row:
+    problem = _make_problem(folder, row["set"], row["degree"], row["k"], row["share"])
+    if row["step"]:
+        found = run_curve(problem, _solver(row["solver"], float(row["step"])), max_iter=_TRIAL_EPOCHS)
+    else:
+        trials = [trial for trial in curves.rows() if _same(trial, row) and trial["step"]]
+        step = [best_step(trials)] if row["solver"] == "adagrad" else []
+        found = run_curve(problem, _solver(row["solver"], *step), max_time=float(row["seconds"]))
+    return row | {"pairs": problem.design.shape[0]} | found
 
 
 def _same(trial: Row, row: Row) -> bool:
@@ -278,11 +268,11 @@ def _epoch_line(solver: str, times: Epochs) -> str:
     return f"{SOLVERS[solver][0]:20}{seconds}" + "".join(f"{value:>10.2f}" for value in exponents)
 
 
-def draw(curves: Sequence[Row], epochs: Sequence[Row], path: Path) -> None:
-    """Draw a row a graph: the objective by time for each degree, and the epochs by degree."""
+def draw(curves: Sequence[Row], epochs: Sequence[Row], path: Path) -> bool:
+    """Draw a row a graph: objective by time for each degree, and epochs by degree; return whether there was any."""
     names = list(dict.fromkeys(row["set"] for row in [*curves, *epochs]))
     if not names:
-        return
+        return False
     columns = len(DEGREES) + 1
     fig, axes = plt.subplots(
         len(names), columns, figsize=(3.4 * columns, 2.7 * len(names)), layout="constrained", squeeze=False
@@ -300,9 +290,9 @@ def draw(curves: Sequence[Row], epochs: Sequence[Row], path: Path) -> None:
     axes[-1, -1].set_xlabel("degree m")
     handles = [plt.Line2D([], [], color=color, linewidth=1.7) for _, color in SOLVERS.values()]
     labels = [label for label, _ in SOLVERS.values()]
-    fig.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-    fig.savefig(path, dpi=110)
-    plt.close(fig)
+    legend_below(fig, handles, labels, 3)
+    save(fig, path, dpi=110)
+    return True
 
 
 def _draw_curves(ax: Any, found: dict[str, Curve]) -> None:
@@ -326,8 +316,7 @@ def _draw_epochs(ax: Any, by_solver: dict[str, Epochs]) -> None:
 
 
 def _tidy(ax: Any) -> None:
-    ax.grid(color="0.92", linewidth=0.8)
-    ax.spines[["top", "right"]].set_visible(False)
+    tidy(ax)
     if ax.get_xscale() == "log":
         ax.xaxis.set_major_locator(LogLocator(numticks=6))
         ax.xaxis.set_minor_formatter(NullFormatter())

@@ -6,15 +6,13 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+from benchmarks.common.figures import legend_below, plt, save, tidy
+from benchmarks.common.measures import mean_and_error
 from benchmarks.multiclass.paper_tables import NORMS, SETS
-from benchmarks.multiclass.report import complete, mean_and_error, select
+from benchmarks.multiclass.report import complete, select
 
 __all__ = ["draw", "landmark_curve", "unit_curve"]
 
@@ -70,7 +68,7 @@ def draw(fits: pd.DataFrame, path: str | os.PathLike[str]) -> bool:
     Parameters
     ----------
     fits : DataFrame
-        All rows, as ``multiclass_report.frame`` returns them.
+        All rows, as ``report.frame`` returns them.
     path : str or path
 
     Returns
@@ -86,8 +84,7 @@ def draw(fits: pd.DataFrame, path: str | os.PathLike[str]) -> bool:
         _panel(ax, fits, name)
     axes[0, 0].set_ylabel("test accuracy (%)")
     _legend(figure, axes[0])
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    save(figure, path, dpi=150)
     return True
 
 
@@ -118,8 +115,7 @@ def _panel(ax: Any, fits: pd.DataFrame, name: str) -> None:
     # The first units say little, and would flatten what the figure is about.
     low, high = min(levels), max(levels)
     ax.set_ylim(low - max(0.25 * (high - low), 1.5), high + max(0.1 * (high - low), 0.5))
-    ax.grid(color="0.92", linewidth=0.8)
-    ax.spines[["top", "right"]].set_visible(False)
+    tidy(ax)
 
 
 def _line(ax: Any, curve: Sequence[np.ndarray], name: str, **style: Any) -> tuple[float, float]:
@@ -136,4 +132,4 @@ def _legend(figure: Any, axes: Sequence[Any]) -> None:
         handles, labels = ax.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
     columns = min(len(entries), 3 * len(axes))
-    figure.legend(entries.values(), entries, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
+    legend_below(figure, entries.values(), entries, columns, fontsize=9)

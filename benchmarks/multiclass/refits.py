@@ -12,18 +12,16 @@ counts::
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import sys
+from collections.abc import Sequence
 from typing import Any
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 
 import mopn
 from benchmarks.common.datasets import DATA_SETS, Split, load, split
+from benchmarks.common.figures import legend_below, plt, save, tidy
+from benchmarks.common.study import make_parser, out_folder, run
 
 REFITS = {"output": ("the output layer", "#d95f02", (0, (4, 1.5))), "full": ("both layers", "#1b6ca8", "solid")}
 _STRENGTH = 0.1
@@ -33,15 +31,21 @@ _UNITS = (5, 10, 20, 30, 50, 100)
 Curve = dict[int, tuple[float, float, float]]
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Print a table a set, and write the plot."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="../shared/data", help="folder with the data sets (default ../shared/data)")
-    parser.add_argument("--sets", nargs="+", default=["vowel", "segment", "satimage", "letter"], choices=DATA_SETS)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit status."""
+    return run(_parser(), _program, arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser("multiclass.refits", __doc__, sets=DATA_SETS, results="refits")
     parser.add_argument("--max-units", type=int, help="default 50, for letter 100")
-    parser.add_argument("--out", type=Path, default=Path("results/refits"))
-    args = parser.parse_args(argv)
-    args.out.mkdir(parents=True, exist_ok=True)
+    return parser
+
+
+def _program(args: argparse.Namespace) -> None:
+    """Print a table a set, and write the plot."""
+    out = out_folder(args)
+    out.mkdir(parents=True, exist_ok=True)
     fig, axes = plt.subplots(
         2, len(args.sets), figsize=(3.5 * len(args.sets), 5.6), layout="constrained", squeeze=False, sharex="col"
     )
@@ -54,10 +58,9 @@ def main(argv: list[str] | None = None) -> None:
     axes[0, 0].set_ylabel("excess of the objective")
     axes[1, 0].set_ylabel("test accuracy (%)")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
-    fig.savefig(args.out / "refits.png", dpi=130)
-    plt.close(fig)
-    print(f"\nwritten: {args.out / 'refits.png'}")
+    legend_below(fig, handles, labels, 2)
+    save(fig, out / "refits.png")
+    print(f"\nwritten: {out / 'refits.png'}")
 
 
 def grow(data: Split, refit: str, max_units: int) -> Curve:
@@ -111,9 +114,8 @@ def draw(axes: Any, name: str, curves: dict[str, Curve]) -> None:
         axes[1].set_ylim(min(ends) - 1.0, max(ends) + 1.0)
     for ax in axes:
         ax.set_xlim(0, max(max(curve) for curve in curves.values()))
-        ax.grid(color="0.92", linewidth=0.8)
-        ax.spines[["top", "right"]].set_visible(False)
+        tidy(ax)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

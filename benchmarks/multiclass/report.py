@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
+from benchmarks.common.measures import mean_and_error
 from benchmarks.multiclass.paper_tables import SETS, TABLE_2, TABLE_4, Cell, Figure
 
-__all__ = ["complete", "frame", "mean_and_error", "select", "summary", "tables"]
+__all__ = ["complete", "frame", "select", "summary", "tables"]
 
 _CELL = list(Cell._fields)
 _INTEGERS = ("split", "max_units", "k", "units")
@@ -43,12 +44,6 @@ def select(fits: pd.DataFrame) -> pd.DataFrame:
     """Return the row of the best validation accuracy of every split; of equals the fewest units, then most strength."""
     order = fits.sort_values(["split", "validation", "units", "strength"], ascending=[True, False, True, False])
     return order.drop_duplicates("split")
-
-
-def mean_and_error(values: np.ndarray) -> tuple[float, float]:
-    """Mean and its standard error (NaN for one value)."""
-    n = len(values)
-    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else np.nan
 
 
 def summary(fits: pd.DataFrame) -> pd.DataFrame:

@@ -1,22 +1,21 @@
 """The ratings of the recommender study: readers, random splits and one-hot rows.
 
 Sets as in appendix E of Blondel et al., Polynomial Networks and Factorization Machines (ICML 2016), and of Multi-output
-Polynomial Networks and Factorization Machines (NIPS 2017). The project contains no data. ``load`` reads the raw files
-from a folder that the user names, one subfolder a set.
+Polynomial Networks and Factorization Machines (NIPS 2017).
 """
 
 from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
-from benchmarks.common.datasets import require_files
+from benchmarks.common.sources import Source, check, read
 
 __all__ = ["SETS", "Parts", "Ratings", "check_sets", "load", "peer_parts", "random_parts"]
 
@@ -27,14 +26,12 @@ class Ratings:
 
     Attributes
     ----------
-    name : str
     users, items : ndarray of shape (n,)
         Numbers from 0, without gaps.
     y : ndarray of shape (n,)
         Ratings or counts.
     """
 
-    name: str
     users: np.ndarray
     items: np.ndarray
     y: np.ndarray
@@ -54,35 +51,34 @@ class Ratings:
 # -- readers -----------------------------------------------------------------------------------------------------------
 
 
-def _ratings(name: str, table: np.ndarray) -> Ratings:
+def _ratings(table: np.ndarray) -> Ratings:
     """Return the rows of a table (n, 3), with users and items numbered from 0."""
     users, items = (np.unique(column, return_inverse=True)[1] for column in table[:, :2].T)
-    return Ratings(name, users, items, table[:, 2].astype(float))
+    return Ratings(users, items, table[:, 2].astype(float))
 
 
-def _movielens_100k(name: str, folder: Path) -> Ratings:
+def _movielens_100k(folder: Path) -> Ratings:
     """Read the rows of u1.base, and those of u1.test after them: together they are all ratings."""
     return _ratings(
-        name,
         np.vstack(
             [np.loadtxt(folder / file, dtype=int, usecols=(0, 1, 2), ndmin=2) for file in ("u1.base", "u1.test")]
         ),
     )
 
 
-def _movielens_1m(name: str, folder: Path) -> Ratings:
+def _movielens_1m(folder: Path) -> Ratings:
     with gzip.open(folder / "ratings_notimestamp.dat.gz", "rt") as file:
-        return _ratings(name, np.array(file.read().replace("::", " ").split(), dtype=int).reshape(-1, 3))
+        return _ratings(np.array(file.read().replace("::", " ").split(), dtype=int).reshape(-1, 3))
 
 
-def _artist_tags(name: str, folder: Path) -> Ratings:
+def _artist_tags(folder: Path) -> Ratings:
     """Count the users that gave a tag to an artist."""
-    return _counts(name, _assignments(folder)[:, [1, 2]])
+    return _counts(_assignments(folder)[:, [1, 2]])
 
 
-def _user_artists(name: str, folder: Path) -> Ratings:
+def _user_artists(folder: Path) -> Ratings:
     """Count the tags that a user gave to an artist."""
-    return _counts(name, _assignments(folder)[:, [0, 1]])
+    return _counts(_assignments(folder)[:, [0, 1]])
 
 
 def _assignments(folder: Path) -> np.ndarray:
@@ -91,31 +87,9 @@ def _assignments(folder: Path) -> np.ndarray:
         return np.unique(np.loadtxt(file, dtype=int, skiprows=1, usecols=(0, 1, 2)), axis=0)
 
 
-def _counts(name: str, pairs: np.ndarray) -> Ratings:
+def _counts(pairs: np.ndarray) -> Ratings:
     pairs, counts = np.unique(pairs, axis=0, return_counts=True)
-    return _ratings(name, np.column_stack([pairs, counts]))
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a set comes from and how it is read.
-
-    Attributes
-    ----------
-    label : str
-        What figures and tables call it.
-    folder : str
-        Subfolder of the data folder.
-    files : dict
-        From the files' names to how a user gets them.
-    read : callable
-        From the set's name and the subfolder to Ratings.
-    """
-
-    label: str
-    folder: str
-    files: dict[str, str]
-    read: Callable[[str, Path], Ratings]
+    return _ratings(np.column_stack([pairs, counts]))
 
 
 _GROUPLENS = "https://grouplens.org/datasets"
@@ -129,17 +103,16 @@ _ONE_MILLION = {
     "column: 'user::movie::rating' a line, compressed by gzip"
 }
 SETS = {
-    "ml-100k": Source("MovieLens 100K", "ml-100k", _U1, _movielens_100k),
-    "lastfm": Source("Last.fm, artists and tags", "lastfm-2k", _LASTFM, _artist_tags),
-    "lastfm-users": Source("Last.fm, users and artists", "lastfm-2k", _LASTFM, _user_artists),
-    "ml-1m": Source("MovieLens 1M", "ml-1m", _ONE_MILLION, _movielens_1m),
+    "ml-100k": Source("ml-100k", _U1, _movielens_100k),
+    "lastfm": Source("lastfm-2k", _LASTFM, _artist_tags),
+    "lastfm-users": Source("lastfm-2k", _LASTFM, _user_artists),
+    "ml-1m": Source("ml-1m", _ONE_MILLION, _movielens_1m),
 }
 
 
 def check_sets(folder: str | os.PathLike[str], names: Sequence[str]) -> None:
     """Raise ``MissingDataError`` unless the files of all these sets are there."""
-    files = {f"{SETS[name].folder}/{file}": source for name in names for file, source in SETS[name].files.items()}
-    require_files(folder, files, "sets")
+    check(SETS, names, folder)
 
 
 def load(name: str, folder: str | os.PathLike[str]) -> Ratings:
@@ -160,8 +133,7 @@ def load(name: str, folder: str | os.PathLike[str]) -> Ratings:
     MissingDataError
         If a file is not there.
     """
-    check_sets(folder, [name])
-    return SETS[name].read(name, Path(folder) / SETS[name].folder)
+    return read(SETS, name, folder)
 
 
 # -- splits ------------------------------------------------------------------------------------------------------------

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from benchmarks.recommender.data import SETS
+from benchmarks.common.figures import legend_below, plt, save, tidy
 
 __all__ = ["draw", "report"]
 
+_SETS = {
+    "ml-100k": "MovieLens 100K",
+    "lastfm": "Last.fm, artists and tags",
+    "lastfm-users": "Last.fm, users and artists",
+    "ml-1m": "MovieLens 1M",
+}
 _LABELS = {
     "ordinal-l1": "multi-output FM, l1",
     "ordinal-l1/l2": "multi-output FM, l1/l2",
@@ -85,7 +86,7 @@ def _mean(rows: Sequence[Row], column: str) -> float:
 def _table(study: str, name: str, drawn: str, block: Block) -> str:
     splits = max(len(rows) for rows in block.values())
     words = [f"{splits} split{'s' * (splits > 1)}", *([f"{drawn} rows drawn"] if drawn else [])]
-    lines = [f"{SETS[name].label}, {_TITLES[study]} ({', '.join(words)})"]
+    lines = [f"{_SETS[name]}, {_TITLES[study]} ({', '.join(words)})"]
     lines += _by_k(block) if study == "kernels" else _by_measure(block)
     if study == "ranking" and name in _PAPER_NDCG:
         lines.append("paper, nDCG@1: l1/linf {:.2f}, FM {:.2f}".format(*_PAPER_NDCG[name]))
@@ -155,7 +156,7 @@ def _draw(of_sets: dict[str, Block], measures: Sequence[str], path: Path) -> Pat
     fig, axes = plt.subplots(*shape, figsize=(4.0 * columns, 3.2 * shape[0] + 0.6), layout="constrained", squeeze=False)
     for ax, (name, measure) in zip(axes.flat, panels, strict=True):
         _draw_panel(ax, of_sets[name], measure)
-        ax.set_title(SETS[name].label, fontsize=10)
+        ax.set_title(_SETS[name], fontsize=10)
         ax.set_ylabel(f"test {_HEADINGS[measure]}")
     for ax in axes[-1]:
         ax.set_xlabel("number of units k")
@@ -163,9 +164,8 @@ def _draw(of_sets: dict[str, Block], measures: Sequence[str], path: Path) -> Pat
     models = [model for model in _COLORS if model in drawn]
     handles = [plt.Line2D([], [], **_style(model)) for model in models]
     labels = [_LABELS[model] for model in models]
-    fig.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-    fig.savefig(path, dpi=110)
-    plt.close(fig)
+    legend_below(fig, handles, labels, 3, fontsize=9)
+    save(fig, path, dpi=110)
     return path
 
 
@@ -175,8 +175,7 @@ def _draw_panel(ax: Axes, block: Block, measure: str) -> None:
         ax.plot(ks, [_mean(block[model, k], measure) for k in ks], **_style(model))
     ax.set_xticks(sorted({k for _, k in block}))
     ax.yaxis.set_major_locator(MaxNLocator(5))
-    ax.grid(color="0.92", linewidth=0.8)
-    ax.spines[["top", "right"]].set_visible(False)
+    tidy(ax)
 
 
 def _style(model: str) -> dict[str, object]:

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import argparse
 import resource
+import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import mopn
+from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import load, random_parts
 from mopn.estimators import OrdinalFMRegressor
 from mopn.models.ordinal import cumulative_targets
@@ -37,14 +39,20 @@ _SMALL, _PAUSE = 500, 0.02
 _PROVABLE = 3000
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Print a row a fit."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="../shared/data", help="folder with the data (default %(default)s)")
-    parser.add_argument("--sets", nargs="+", default=list(_STRENGTHS), choices=_STRENGTHS)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit status."""
+    return run(_parser(), _program, arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser("recommender.speed", __doc__, sets=_STRENGTHS)
     parser.add_argument("--norms", nargs="+", default=list(_STRENGTHS["ml-1m"]), choices=_STRENGTHS["ml-1m"])
     parser.add_argument("--units", type=int, default=30)
-    args = parser.parse_args(argv)
+    return parser
+
+
+def _program(args: argparse.Namespace) -> None:
+    """Print a row a fit."""
     warnings.simplefilter("ignore", ConvergenceWarning)
     rng = np.random.default_rng(0)
     small = rng.integers(0, 2, (_SMALL, 5)).astype(float)
@@ -112,4 +120,4 @@ def proven(machine: OrdinalFMRegressor, X: Any, y: np.ndarray) -> tuple[str, str
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

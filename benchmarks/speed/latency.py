@@ -10,34 +10,42 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
 import time
+from collections.abc import Sequence
 
 import mopn
 from benchmarks.common.datasets import load, split
+from benchmarks.common.processes import run_program, run_python
+from benchmarks.common.study import make_parser, run
 
 _IMPORT = "import time; t = time.perf_counter(); import mopn; print(time.perf_counter() - t)"
 
 
-def main() -> None:
-    """Run the measurements, or, with --fit, one fit in this process."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="../shared/data", help="folder with the data sets (default ../shared/data)")
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit status."""
+    return run(_parser(), _program, arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser("speed.latency", __doc__)
     parser.add_argument("--repeats", type=int, default=3, help="processes a figure (default 3)")
     parser.add_argument("--fit", nargs=3, metavar=("SET", "UNITS", "STRENGTH"), help="internal: one fit, as JSON")
-    args = parser.parse_args()
+    return parser
+
+
+def _program(args: argparse.Namespace) -> None:
+    """Run the measurements, or, with --fit, one fit in this process."""
     if args.fit:
         name, units, strength = args.fit
         print(json.dumps(fit(name, args.data, int(units), float(strength))))
         return
-    seconds = [float(_python("-c", _IMPORT)) for _ in range(args.repeats)]
+    seconds = [float(run_python("-c", _IMPORT)) for _ in range(args.repeats)]
     print(f"import mopn{'':35s} {statistics.median(seconds):8.2f} s")
     for name, units, strength in (("digits", 20, 3.0), ("vowel", 50, 0.1), ("letter", 100, 0.5)):
-        call = ("-m", "benchmarks.speed.latency", "--data", args.data, "--fit", name, str(units), str(strength))
-        rows = [json.loads(_python(*call)) for _ in range(args.repeats)]
+        call = ("--data", args.data, "--fit", name, units, strength)
+        rows = [run_program("speed.latency", *call) for _ in range(args.repeats)]
         median = statistics.median(row["seconds"] for row in rows)
         print(
             f"{name}: l1/l2, strength {strength}, {units} units, full refit {median:8.2f} s   "
@@ -59,13 +67,5 @@ def fit(name: str, folder: str, units: int, strength: float) -> dict[str, float]
     return {"seconds": seconds, "accuracy": float(accuracy), "n_units": len(result.basis)}
 
 
-def _python(*arguments: str) -> str:
-    threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-    done = subprocess.run(
-        [sys.executable, *arguments], env=os.environ | threads, capture_output=True, text=True, check=True
-    )
-    return done.stdout
-
-
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -17,14 +17,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 import mopn
+from benchmarks.common.processes import run_program
+from benchmarks.common.study import make_parser, run
 
 BASE = {"n": 20_000, "d": 20, "m": 10, "k": 20}
 VALUES = {
@@ -48,13 +50,21 @@ _NOISE = 0.1
 Row = dict[str, float]
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Run all measurements, or, with --fit, one in this process."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit status."""
+    return run(_parser(), _program, arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser("speed.scaling", __doc__, data=False)
     parser.add_argument("--quick", action="store_true", help="a few small fits, to try the program")
     parser.add_argument("--out", type=Path, help="folder for the plot, scaling.png (default: no plot)")
     parser.add_argument("--fit", nargs=5, metavar=("REFIT", "N", "D", "M", "K"), help="internal: one fit, as JSON")
-    args = parser.parse_args(argv)
+    return parser
+
+
+def _program(args: argparse.Namespace) -> None:
+    """Run all measurements, or, with --fit, one in this process."""
     if args.fit:
         refit, *sizes = args.fit
         print(json.dumps(measure(refit, *map(int, sizes))))
@@ -76,7 +86,7 @@ def series(refit: str, factor: str, base: dict[str, int], values: tuple[int, ...
     rows = []
     for value in values:
         sizes = base | {factor: value}
-        row = _in_a_process(refit, sizes)
+        row = run_program("speed.scaling", "--fit", refit, *sizes.values())
         rows.append(row)
         print(
             "{n:7d} {d:4d} {m:4d} {k:4d}".format(**sizes)
@@ -93,12 +103,6 @@ def exponent(rows: list[Row], factor: str, column: str) -> float:
     last = rows[-_FITTED:]
     amounts = [max(row[column], 1e-9) for row in last]
     return float(np.polyfit(np.log([row[factor] for row in last]), np.log(amounts), 1)[0])
-
-
-def _in_a_process(refit: str, sizes: dict[str, int]) -> Row:
-    call = [sys.executable, "-m", "benchmarks.speed.scaling", "--fit", refit, *map(str, sizes.values())]
-    folder = Path(__file__).resolve().parents[2]
-    return json.loads(subprocess.run(call, capture_output=True, text=True, check=True, cwd=folder).stdout)
 
 
 def measure(refit: str, n: int, d: int, m: int, k: int) -> Row:
@@ -149,11 +153,9 @@ def _peak() -> int:
 
 def draw(found: dict[tuple[str, str], list[Row]], path: Path) -> None:
     """Draw time above memory, a column a factor."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
     from matplotlib.ticker import LogFormatter, NullLocator
+
+    from benchmarks.common.figures import legend_below, plt, save, tidy
 
     factors = list(dict.fromkeys(factor for _, factor in found))
     fig, axes = plt.subplots(
@@ -176,12 +178,10 @@ def draw(found: dict[tuple[str, str], list[Row]], path: Path) -> None:
     for ax in axes.ravel():
         ax.yaxis.set_major_formatter(LogFormatter())
         ax.yaxis.set_minor_formatter(LogFormatter())
-        ax.grid(color="0.92", linewidth=0.8)
-        ax.spines[["top", "right"]].set_visible(False)
-    fig.legend(*axes[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    fig.savefig(path, dpi=130)
-    plt.close(fig)
+        tidy(ax)
+    legend_below(fig, *axes[1, 0].get_legend_handles_labels(), 3)
+    save(fig, path)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
