@@ -3,30 +3,24 @@
 import numpy as np
 import pytest
 
-# Appended, so that an installed mopn is still the one that is tested.
-
-pytest.importorskip("sklearn")
-pytest.importorskip("pandas")
-pytest.importorskip("matplotlib")
-
-from benchmarks.common.datasets import MissingDataError
+from benchmarks.common.sources import MissingDataError
 from benchmarks.direct_lifted import __main__ as direct_lifted
 from benchmarks.direct_lifted import budget, wide
 from benchmarks.direct_lifted import fitted_lambda as fitted
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, write):
     """A data folder with a small abalone file, and the other two by name only."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (120, 3))
     sex = rng.integers(0, 3, 120)
     y = 3 * X[:, 0] * X[:, 1] * X[:, 2] + X[:, 0] ** 2 + sex + 0.1 * rng.standard_normal(120)
     lines = [f"{'MFI'[s]},{a:.4f},{b:.4f},{c:.4f},{t:.4f}" for s, (a, b, c), t in zip(sex, X, y, strict=True)]
-    for file, _ in budget.FILES.values():
-        (tmp_path / "data" / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "data" / file).write_text("% comment\n@relation 'a'\n@attribute 'Sex' { M, F, I}\n@data\n")
-    with open(tmp_path / "data" / budget.FILES["abalone"][0], "a", encoding="utf-8") as file:
+    for source in budget.SETS.values():
+        header = dict.fromkeys(source.files, "% comment\n@relation 'a'\n@attribute 'Sex' { M, F, I}\n@data\n")
+        write(tmp_path / "data" / source.folder, header)
+    with open(tmp_path / "data/abalone/abalone.arff", "a", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n\n")
     return tmp_path / "data"
 
@@ -164,7 +158,7 @@ def test_every_method_predicts_a_cubic_target(folder, method):
 
 def test_a_missing_file_is_named_with_its_source(folder):
     budget.check_data(folder)
-    (folder / budget.FILES["cadata"][0]).unlink()
+    (folder / "cadata/cal.housing.arff").unlink()
     with pytest.raises(MissingDataError, match=r"cal\.housing\.arff.*\n?.*StatLib") as caught:
         budget.check_data(folder)
     assert "abalone.arff" not in str(caught.value)
@@ -190,7 +184,7 @@ def test_a_restart_does_only_what_is_missing(small, folder, tmp_path, monkeypatc
     arguments = ["--data", str(folder), "--out", str(out)]
     assert direct_lifted.main(arguments) == 0
     printed = capsys.readouterr().out
-    assert "9 runs, 0 of them done already" in printed
+    assert "figure4.csv: 9 rows, 0 of them done already" in printed
     assert "proven minimum" in printed
     assert all((out / f"figure{number}.png").stat().st_size > 0 for number in (1, 2, 4))
     path = out / "figure4.csv"
@@ -199,7 +193,7 @@ def test_a_restart_does_only_what_is_missing(small, folder, tmp_path, monkeypatc
     path.write_text(kept[:-9])
     done = []
     run = budget.run
-    monkeypatch.setattr(budget, "run", lambda task, data: done.append(task) or run(task, data))
+    monkeypatch.setattr(budget, "run", lambda task, folder: done.append(task) or run(task, folder))
     assert direct_lifted.main([*arguments, "--figures", "4"]) == 0
     assert [task.method for task in done] == ["selection"]
     assert [line.split(",")[:8] for line in path.read_text().splitlines()] == [
