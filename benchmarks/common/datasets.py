@@ -5,16 +5,15 @@ All are public at the UCI Machine Learning Repository.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common.sources import Source, arff_rows, check, read
+from benchmarks.common.sources import Source, arff_rows, read
 
-__all__ = ["DATA_SETS", "Split", "check_data", "load", "scale", "split"]
+__all__ = ["DATA_SETS", "Split", "load", "scale", "split"]
 
 _LETTER_ROWS = 15_000
 Data = tuple[np.ndarray, np.ndarray]
@@ -79,11 +78,6 @@ DATA_SETS = {
         _letter,
     ),
 }
-
-
-def check_data(folder: str | os.PathLike[str], names: list[str]) -> None:
-    """Raise ``MissingDataError`` unless the files of all these sets are there."""
-    check(DATA_SETS, names, folder)
 
 
 @lru_cache(maxsize=4)

@@ -25,9 +25,10 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
+from benchmarks.common.sources import check
 from benchmarks.common.store import Store
 from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
-from benchmarks.links.data import SCALES, Graph, check_graphs, load, scaled
+from benchmarks.links.data import GRAPHS, SCALES, Graph, load, scaled
 from benchmarks.links.models import BY_NAME, PAPER_SETS
 from benchmarks.links.prediction import COLUMNS, KEY, PLANS, QUICK, QUICK_MODELS, Cell, run_cell
 from benchmarks.links.report import report
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _study(options: argparse.Namespace) -> int:
     store, failures = Store(out_folder(options) / "cells.csv", COLUMNS, KEY), 0
     if not options.report:
-        check_graphs(options.data, options.sets)
+        check(GRAPHS, options.sets, options.data)
 
         def make_row(cell: Cell) -> dict[str, Any]:
             return run_cell(cell, _graph(options.data, cell.set, cell.plan.scale))

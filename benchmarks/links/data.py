@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from benchmarks.common.sources import Source, check, read
+from benchmarks.common.sources import Source, read
 
-__all__ = ["GRAPHS", "SCALES", "Graph", "LinkSplit", "check_graphs", "hold_out", "load", "scaled", "split"]
+__all__ = ["GRAPHS", "SCALES", "Graph", "LinkSplit", "hold_out", "load", "scaled", "split"]
 
 # First years of the age groups, those of the MovieLens 1M data: with them users have the paper's 49 features.
 _AGES = (0, 18, 25, 35, 45, 50, 56)
@@ -179,30 +179,8 @@ GRAPHS = {
 }  # fmt: skip
 
 
-def check_graphs(folder: str | os.PathLike[str], names: list[str]) -> None:
-    """Raise ``MissingDataError`` unless the files of all these graphs are there."""
-    check(GRAPHS, names, folder)
-
-
 def load(name: str, folder: str | os.PathLike[str]) -> Graph:
-    """Read a graph.
-
-    Parameters
-    ----------
-    name : {"nips", "movielens", "gene-disease", "ion-channels"}
-    folder : str or path
-        The data folder.
-
-    Returns
-    -------
-    Graph
-        With unscaled features.
-
-    Raises
-    ------
-    MissingDataError
-        If a file is not there.
-    """
+    """Read a graph, with unscaled features; raise ``MissingDataError`` if a file is not there."""
     return read(GRAPHS, name, folder)
 
 

@@ -29,9 +29,10 @@ from scipy import sparse
 
 import mopn
 from benchmarks.common.figures import legend_below, plt, save, tidy
+from benchmarks.common.sources import check
 from benchmarks.common.store import Store
 from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
-from benchmarks.links.data import check_graphs, load, scaled, split
+from benchmarks.links.data import GRAPHS, load, scaled, split
 from benchmarks.links.prediction import PLANS
 from mopn.solvers import LBFGS, AdaGrad, CoordinateDescent
 
@@ -68,7 +69,7 @@ def _study(options: argparse.Namespace) -> int:
     curves = Store(out / "curves.csv", _CURVE_COLUMNS, _CURVE_KEY)
     epochs = Store(out / "epochs.csv", _EPOCH_COLUMNS, _EPOCH_KEY)
     if not options.report:
-        check_graphs(options.data, options.sets)
+        check(GRAPHS, options.sets, options.data)
         for name in options.sets:
             failures += _measure(name, options, curves, epochs)
     print(report(curves.rows(), epochs.rows()) or "no results yet")

@@ -50,11 +50,12 @@ from importlib.util import find_spec
 from operator import attrgetter
 from typing import Any
 
+from benchmarks.common.sources import check
 from benchmarks.common.store import Store
 from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
-from benchmarks.links.data import check_graphs
+from benchmarks.links.data import GRAPHS
 from benchmarks.recommender.cells import make_task, run_cell
-from benchmarks.recommender.data import SETS, Ratings, check_sets, load
+from benchmarks.recommender.data import SETS, Ratings, load
 from benchmarks.recommender.models import SAMPLED
 from benchmarks.recommender.plan import COLUMNS, KEY, STUDIES, WITH_FEATURES, Cell, cells
 from benchmarks.recommender.report import draw, report
@@ -74,9 +75,9 @@ def _study(options: argparse.Namespace) -> int:
     store = Store(out / "cells.csv", COLUMNS, KEY)
     if not options.report:
         wanted = cells(options.studies, options.sets, options.quick)
-        check_sets(options.data, list(dict.fromkeys(cell.set for cell in wanted)))
+        check(SETS, dict.fromkeys(cell.set for cell in wanted), options.data)
         if any(cell.model.endswith(WITH_FEATURES) for cell in wanted):
-            check_graphs(options.data, ["movielens"])
+            check(GRAPHS, ["movielens"], options.data)
 
         def make_row(cell: Cell) -> dict[str, Any]:
             return run_cell(cell, make_task(cell, _ratings(cell.set, options.data), options.data))

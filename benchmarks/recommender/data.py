@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
-from benchmarks.common.sources import Source, check, read
+from benchmarks.common.sources import Source, read
 
-__all__ = ["SETS", "Parts", "Ratings", "check_sets", "load", "peer_parts", "random_parts"]
+__all__ = ["SETS", "Parts", "Ratings", "load", "peer_parts", "random_parts"]
 
 
 @dataclass(frozen=True)
@@ -110,29 +109,8 @@ SETS = {
 }
 
 
-def check_sets(folder: str | os.PathLike[str], names: Sequence[str]) -> None:
-    """Raise ``MissingDataError`` unless the files of all these sets are there."""
-    check(SETS, names, folder)
-
-
 def load(name: str, folder: str | os.PathLike[str]) -> Ratings:
-    """Read a set.
-
-    Parameters
-    ----------
-    name : {"ml-100k", "lastfm", "lastfm-users", "ml-1m"}
-    folder : str or path
-        The data folder.
-
-    Returns
-    -------
-    Ratings
-
-    Raises
-    ------
-    MissingDataError
-        If a file is not there.
-    """
+    """Read a set; raise ``MissingDataError`` if a file is not there."""
     return read(SETS, name, folder)
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from benchmarks.common.datasets import DATA_SETS, check_data, load, scale, split
-from benchmarks.common.sources import MissingDataError
+from benchmarks.common.datasets import DATA_SETS, load, scale, split
+from benchmarks.common.sources import MissingDataError, check
 
 
 def test_vowel_reads_the_training_rows(folder):
@@ -52,6 +52,6 @@ def test_constant_features_become_zero():
 
 def test_missing_data_says_what_the_file_is(tmp_path):
     with pytest.raises(MissingDataError, match=r"no data folder .*--data[\s\S]*sat\.trn: UCI"):
-        check_data(tmp_path / "nowhere", ["satimage"])
+        check(DATA_SETS, ["satimage"], tmp_path / "nowhere")
     with pytest.raises(MissingDataError, match=r"lacks files[\s\S]*segment\.dat: UCI"):
-        check_data(tmp_path, ["segment"])
+        check(DATA_SETS, ["segment"], tmp_path)

@@ -6,10 +6,10 @@ from scipy import sparse
 from sklearn.metrics import roc_auc_score
 
 import mopn
-from benchmarks.common.sources import MissingDataError
+from benchmarks.common.sources import MissingDataError, check
 from benchmarks.links import __main__ as program
 from benchmarks.links import prediction
-from benchmarks.links.data import GRAPHS, SCALES, Graph, check_graphs, hold_out, load, scaled, split
+from benchmarks.links.data import GRAPHS, SCALES, Graph, hold_out, load, scaled, split
 from benchmarks.links.models import MODELS, make_problem, pair_scores, tables
 from benchmarks.links.prediction import PLANS, Cell, Plan, area_under_curve
 from benchmarks.links.report import report
@@ -91,7 +91,7 @@ def test_ion_channels_reads_tables_with_names(tmp_path, write):
 
 def test_missing_data_says_where_every_file_is_from(tmp_path):
     with pytest.raises(MissingDataError) as error:
-        check_graphs(tmp_path, list(GRAPHS))
+        check(GRAPHS, GRAPHS, tmp_path)
     lines = str(error.value).splitlines()[1:]
     assert len(lines) == sum(len(source.files) for source in GRAPHS.values())
     assert all(": " in line and "/" in line.split(": ")[0] for line in lines)

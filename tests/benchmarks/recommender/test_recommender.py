@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from benchmarks.common.sources import MissingDataError
+from benchmarks.common.sources import MissingDataError, check
 from benchmarks.recommender import __main__ as program
 from benchmarks.recommender import plan
 from benchmarks.recommender.cells import Task, make_task, measures, run_cell
-from benchmarks.recommender.data import SETS, Ratings, check_sets, load, peer_parts, random_parts
+from benchmarks.recommender.data import SETS, Ratings, load, peer_parts, random_parts
 from benchmarks.recommender.models import FITS, MODELS
 from benchmarks.recommender.plan import COLUMNS, GRIDS, PLANS, Cell, Plan
 from benchmarks.recommender.report import report
@@ -80,7 +80,7 @@ def test_rows_have_a_one_for_the_user_and_one_for_the_item():
 
 def test_missing_data_says_where_every_file_is_from(tmp_path):
     with pytest.raises(MissingDataError) as error:
-        check_sets(tmp_path, list(SETS))
+        check(SETS, SETS, tmp_path)
     lines = str(error.value).splitlines()[1:]
     assert len(lines) == len({(s.folder, file) for s in SETS.values() for file in s.files})
     assert all("https://grouplens.org" in line for line in lines)
