@@ -50,8 +50,8 @@ def check(
         What leaves a set out.
     """
     # Two sets may share a file.
-    files = {f"{sources[name].folder}/{file}": how for name in names for file, how in sources[name].files.items()}
-    absent = [f"  {path}: {how}" for path, how in files.items() if not (Path(folder) / path).is_file()]
+    files = {Path(sources[name].folder, file): how for name in names for file, how in sources[name].files.items()}
+    absent = [f"  {path.as_posix()}: {how}" for path, how in files.items() if not (folder / path).is_file()]
     if absent:
         what = "the data folder {!r} lacks files" if os.path.isdir(folder) else "there is no data folder {!r}"
         raise MissingDataError(

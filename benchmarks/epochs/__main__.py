@@ -26,7 +26,7 @@ from scipy import sparse
 
 import mopn
 from benchmarks.common.processes import last_json, run_program
-from benchmarks.common.sources import MissingDataError
+from benchmarks.common.sources import Source, check, read
 from benchmarks.common.study import make_parser, run
 
 __all__ = ["main"]
@@ -48,17 +48,29 @@ _PN_SEED = 7
 _REPEATS = 10
 
 
-def load(folder: str | Path, name: str) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return X (n, d), y (n,) and P0 (k, d) of a set."""
-    path = Path(folder) / f"{name}.npz"
-    if not path.exists():
-        raise MissingDataError(f"{path} is missing; `python -m benchmarks.epochs --help` says what it holds")
+Data = tuple[Any, np.ndarray, np.ndarray]
+
+
+def _read(path: Path) -> Data:
     with np.load(path) as file:
         start = next(file[key] for key in file if key.startswith("P0_k"))
         if "train_dense" in file:
             return file["train_dense"], file["y_train"], start
         parts = file["train_data"], file["train_indices"], file["train_indptr"]
         return sparse.csr_matrix(parts, shape=tuple(file["train_shape"])), file["y_train"], start
+
+
+def _source(file: str) -> Source:
+    how = "a set of the user's own; `python -m benchmarks.epochs --help` says what it holds"
+    return Source(".", {file: how}, lambda folder: _read(folder / file))
+
+
+SETS = {name: _source(f"{name}.npz") for name in STRENGTHS}
+
+
+def load(folder: str | Path, name: str) -> Data:
+    """Return X (n, d), y (n,) and P0 (k, d) of a set."""
+    return read(SETS, name, folder)
 
 
 def make_problem(name: str, model: str, X: Any, y: np.ndarray, k: int) -> Any:
@@ -201,6 +213,7 @@ def _program(args: argparse.Namespace) -> None:
         return
     cases = [case for case in CASES if case[:2] in (("recsys", "fm2"), ("dense", "fm2"))] if args.quick else CASES
     repeats = 1 if args.quick else args.repeats
+    check(SETS, dict.fromkeys(name for name, _, _ in cases), args.data, "--quick")
     print("Seconds an epoch, one thread, median of processes; in brackets the other tool's time over mopn's")
     for line in compare(args.data, cases, args.beside, repeats):
         print(line, flush=True)
