@@ -1,0 +1,1 @@
+"""Accuracy, times and sizes, beside what a user would pick instead."""

@@ -1,0 +1,1 @@
+"""Fits that are proven optimal, and what the proofs and the choice of units cost."""

@@ -1,0 +1,78 @@
+"""How fast fits are proven optimal: certified relative gap against time, for every norm and data set.
+
+Logistic loss, [1, x], the training half of split 0, refits of both layers, exact oracles; ``--tol 1e-6`` asks for
+more::
+
+    OMP_NUM_THREADS=1 python -m benchmarks.certificates --data FOLDER
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import mopn
+from benchmarks.common.datasets import DATA_SETS, load, split
+from benchmarks.common.figures import plt, save
+from benchmarks.common.study import make_parser, out_folder, run
+from mopn.core.norms import NORMS
+from mopn.plotting import plot_convergence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit status."""
+    return run(_parser(), _program, arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser("certificates", __doc__, sets=DATA_SETS, results="certificates")
+    parser.add_argument("--fractions", nargs="+", type=float, default=[0.2, 0.02], help="of strength_max")
+    parser.add_argument("--tol", type=float, default=1e-4, help="relative gap to reach (default 1e-4)")
+    parser.add_argument("--max-time", type=float, default=120.0, help="seconds a fit (default 120)")
+    return parser
+
+
+def _program(args: argparse.Namespace) -> None:
+    """Print a row a fit, and write the plot."""
+    out = out_folder(args)
+    out.mkdir(parents=True, exist_ok=True)
+    print("set       norm     fraction  certified gap      time  rounds  units  status")
+    fig, axes = plt.subplots(
+        len(args.fractions), len(args.sets), figsize=(3.6 * len(args.sets), 3.2 * len(args.fractions)),
+        layout="constrained", squeeze=False,
+    )  # fmt: skip
+    for column, name in enumerate(args.sets):
+        data = split(*load(name, args.data), 0)
+        for row, fraction in enumerate(args.fractions):
+            runs = {}
+            for norm in NORMS:
+                result = prove(data.X_train, data.y_train, norm, fraction, args.tol, args.max_time)
+                print_row(name, norm, fraction, result)
+                runs[norm] = result
+            ax = plot_convergence(runs, x="time", y="relative_gap", ax=axes[row, column])
+            ax.set_xscale("log")
+            ax.set_title(f"{name}, {fraction:g} strength_max")
+    save(fig, out / "certificates.png", dpi=120)
+    print(f"\nwritten: {out / 'certificates.png'}")
+
+
+def print_row(name: str, norm: str, fraction: float, result: mopn.Result) -> None:
+    """Print what was proven, and in what time."""
+    print(
+        f"{name:9s} {norm:8s} {fraction:8g} {result.gap / result.fun:14.2e} {result.time:7.2f} s "
+        f"{result.nit:7d} {len(result.basis):6d}  {result.status.name}",
+        flush=True,
+    )
+
+
+def prove(X, y, norm: str, fraction: float, tol: float, max_time: float) -> mopn.Result:
+    """Fit at a fraction of ``strength_max`` until the gap is proven to be at most ``tol``."""
+    limit = mopn.NetworkProblem(X, y, norm=norm, strength=1.0, augment=True).strength_max("exact")
+    problem = mopn.NetworkProblem(X, y, norm=norm, strength=fraction * limit, augment=True)
+    solver = mopn.solvers.ConditionalGradient(refit="full", oracle="exact")
+    return mopn.minimize(problem, solver, tol=tol, max_time=max_time)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

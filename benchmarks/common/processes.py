@@ -1,0 +1,48 @@
+"""Measurements in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+__all__ = ["last_json", "run_program", "run_python"]
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def run_program(program: str, *arguments: object, **environment: str) -> dict[str, Any]:
+    """Run a program of this package in a process of its own, and return the JSON object that it prints.
+
+    Parameters
+    ----------
+    program : str
+        What follows ``python -m benchmarks.``.
+    *arguments : object
+        Its command line.
+    **environment : str
+        Variables in addition to this process's.
+
+    Returns
+    -------
+    dict
+    """
+    return last_json(run_python("-m", f"benchmarks.{program}", *map(str, arguments), **environment))
+
+
+def run_python(*arguments: str, **environment: str) -> str:
+    """Run this interpreter in a process of its own, with one thread unless told otherwise; return what it prints."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    # Last, so that what the user put on the path comes first.
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(_ROOT)]))
+    variables = {**os.environ, **threads, "PYTHONPATH": path, **environment}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=variables, check=True, capture_output=True, text=True).stdout
+
+
+def last_json(text: str) -> dict[str, Any]:
+    """Return the JSON object of the last line that is one."""
+    return json.loads(next(line for line in text.splitlines()[::-1] if line.startswith("{")))

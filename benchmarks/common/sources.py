@@ -1,0 +1,73 @@
+"""Where data sets come from. The project contains none: users name a folder that holds the raw files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["MissingDataError", "Source", "arff_rows", "check", "read"]
+
+
+class MissingDataError(FileNotFoundError):
+    """A data file that is not there; the message says how to get it."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a set comes from and how it is read.
+
+    Attributes
+    ----------
+    folder : str
+        Subfolder of the data folder.
+    files : dict
+        From the files' names to how a user gets them.
+    read : callable
+        From the path of the subfolder to the data.
+    """
+
+    folder: str
+    files: Mapping[str, str]
+    read: Callable[[Path], Any]
+
+
+def check(
+    sources: Mapping[str, Source], names: Iterable[str], folder: str | os.PathLike[str], option: str = "--sets"
+) -> None:
+    """Raise ``MissingDataError`` unless the files of all these sets are there.
+
+    Parameters
+    ----------
+    sources : mapping
+        By the sets' names.
+    names : iterable of str
+    folder : str or path
+        The data folder.
+    option : str, default "--sets"
+        What leaves a set out.
+    """
+    # Two sets may share a file.
+    files = {Path(sources[name].folder, file): how for name in names for file, how in sources[name].files.items()}
+    absent = [f"  {path.as_posix()}: {how}" for path, how in files.items() if not (folder / path).is_file()]
+    if absent:
+        what = "the data folder {!r} lacks files" if os.path.isdir(folder) else "there is no data folder {!r}"
+        raise MissingDataError(
+            f"{what.format(os.fspath(folder))}; name one with --data that holds these, or leave out with {option} what "
+            "needs them:\n" + "\n".join(absent)
+        )
+
+
+def read(sources: Mapping[str, Source], name: str, folder: str | os.PathLike[str]) -> Any:
+    """Return the data of a set, or raise ``MissingDataError`` if a file is not there."""
+    check(sources, [name], folder)
+    return sources[name].read(Path(folder) / sources[name].folder)
+
+
+def arff_rows(path: Path) -> list[list[str]]:
+    """Return the cells of the rows of an ARFF file."""
+    with open(path, encoding="latin-1") as file:
+        lines = (line.strip() for line in file)
+        return [[cell.strip() for cell in line.split(",")] for line in lines if line and line[0] not in "@%"]

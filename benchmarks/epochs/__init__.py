@@ -1,0 +1,1 @@
+"""Epochs of coordinate descent, beside other tools."""

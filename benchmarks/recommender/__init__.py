@@ -1,0 +1,1 @@
+"""Recommender systems: ordinal models, kernels of one output, and a Bayesian peer."""

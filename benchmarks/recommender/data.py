@@ -1,0 +1,175 @@
+"""The ratings of the recommender study: readers, random splits and one-hot rows.
+
+Sets as in appendix E of Blondel et al., Polynomial Networks and Factorization Machines (ICML 2016), and of Multi-output
+Polynomial Networks and Factorization Machines (NIPS 2017).
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from benchmarks.common.sources import Source, read
+
+__all__ = ["SETS", "Parts", "Ratings", "load", "peer_parts", "random_parts"]
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Who gave what how much.
+
+    Attributes
+    ----------
+    users, items : ndarray of shape (n,)
+        Numbers from 0, without gaps.
+    y : ndarray of shape (n,)
+        Ratings or counts.
+    """
+
+    users: np.ndarray
+    items: np.ndarray
+    y: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of users and of items."""
+        return int(self.users.max()) + 1, int(self.items.max()) + 1
+
+    def rows(self) -> sparse.csr_array:
+        """Return the rows, each with a one for its user and a one for its item."""
+        n, (n_users, n_items) = len(self.y), self.shape
+        columns = np.column_stack([self.users, n_users + self.items]).ravel()
+        return sparse.csr_array((np.ones(2 * n), columns, np.arange(0, 2 * n + 1, 2)), shape=(n, n_users + n_items))
+
+
+# -- readers -----------------------------------------------------------------------------------------------------------
+
+
+def _ratings(table: np.ndarray) -> Ratings:
+    """Return the rows of a table (n, 3), with users and items numbered from 0."""
+    users, items = (np.unique(column, return_inverse=True)[1] for column in table[:, :2].T)
+    return Ratings(users, items, table[:, 2].astype(float))
+
+
+def _movielens_100k(folder: Path) -> Ratings:
+    """Read the rows of u1.base, and those of u1.test after them: together they are all ratings."""
+    return _ratings(
+        np.vstack(
+            [np.loadtxt(folder / file, dtype=int, usecols=(0, 1, 2), ndmin=2) for file in ("u1.base", "u1.test")]
+        ),
+    )
+
+
+def _movielens_1m(folder: Path) -> Ratings:
+    with gzip.open(folder / "ratings_notimestamp.dat.gz", "rt") as file:
+        return _ratings(np.array(file.read().replace("::", " ").split(), dtype=int).reshape(-1, 3))
+
+
+def _artist_tags(folder: Path) -> Ratings:
+    """Count the users that gave a tag to an artist."""
+    return _counts(_assignments(folder)[:, [1, 2]])
+
+
+def _user_artists(folder: Path) -> Ratings:
+    """Count the tags that a user gave to an artist."""
+    return _counts(_assignments(folder)[:, [0, 1]])
+
+
+def _assignments(folder: Path) -> np.ndarray:
+    """Return who gave to which artist which tag (n, 3), each once."""
+    with gzip.open(folder / "user_taggedartists.dat.gz", "rt") as file:
+        return np.unique(np.loadtxt(file, dtype=int, skiprows=1, usecols=(0, 1, 2)), axis=0)
+
+
+def _counts(pairs: np.ndarray) -> Ratings:
+    pairs, counts = np.unique(pairs, axis=0, return_counts=True)
+    return _ratings(np.column_stack([pairs, counts]))
+
+
+_GROUPLENS = "https://grouplens.org/datasets"
+_LASTFM = {
+    "user_taggedartists.dat.gz": f"user_taggedartists.dat of hetrec2011-lastfm-2k ({_GROUPLENS}/hetrec-2011/), "
+    "compressed by gzip"
+}
+_U1 = {file: f"MovieLens 100K ({_GROUPLENS}/movielens/100k/): {file}" for file in ("u1.base", "u1.test")}
+_ONE_MILLION = {
+    "ratings_notimestamp.dat.gz": f"ratings.dat of MovieLens 1M ({_GROUPLENS}/movielens/1m/), without the last "
+    "column: 'user::movie::rating' a line, compressed by gzip"
+}
+SETS = {
+    "ml-100k": Source("ml-100k", _U1, _movielens_100k),
+    "lastfm": Source("lastfm-2k", _LASTFM, _artist_tags),
+    "lastfm-users": Source("lastfm-2k", _LASTFM, _user_artists),
+    "ml-1m": Source("ml-1m", _ONE_MILLION, _movielens_1m),
+}
+
+
+def load(name: str, folder: str | os.PathLike[str]) -> Ratings:
+    """Read a set; raise ``MissingDataError`` if a file is not there."""
+    return read(SETS, name, folder)
+
+
+# -- splits ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Places of the rows to fit, to choose the strength by, and to test on."""
+
+    fit: np.ndarray
+    held: np.ndarray
+    test: np.ndarray
+
+    @property
+    def train(self) -> np.ndarray:
+        """All rows that are not for the test."""
+        return np.concatenate([self.fit, self.held])
+
+
+def random_parts(n: int, index: int, shares: tuple[float, float], rows: int | None = None) -> Parts:
+    """Return the random split number ``index``.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    index : int
+        Seed.
+    shares : tuple of two floats
+        Of the rows to fit and of those to choose the strength by; the others are the test.
+    rows : int, optional
+        So many rows, drawn at random, stand for all.
+
+    Returns
+    -------
+    Parts
+    """
+    places = np.random.default_rng(index).permutation(n)[:rows]
+    ends = np.cumsum([int(share * len(places)) for share in shares])
+    return Parts(*np.split(places, ends))
+
+
+def peer_parts(n: int, n_test: int, index: int, held: float = 0.1, rows: int | None = None) -> Parts:
+    """Return the split whose test is the last ``n_test`` rows; the share ``held`` of the others is drawn to choose by.
+
+    Parameters
+    ----------
+    n, n_test : int
+        Numbers of rows.
+    index : int
+        Seed.
+    held : float, default 0.1
+    rows : int, optional
+        So many of the others, drawn at random, stand for all.
+
+    Returns
+    -------
+    Parts
+    """
+    others = random_parts(n - n_test, index, (1.0 - held, held), rows)
+    return Parts(others.fit, np.concatenate([others.held, others.test]), np.arange(n - n_test, n))

@@ -1,0 +1,123 @@
+"""Time, memory and certificates of ordinal factorization machines on all of MovieLens 100K or 1M.
+
+Half of the ratings (split 0 of the ranking study), at most 30 units. A small fit comes first, so that compiling is
+timed apart. Memory is the peak of the resident set during a fit, above what there is before it: what was freed stays
+with the process, so that a later row shows what it took beyond the earlier ones. ``exact gap`` is proven after the fit
+by Cholesky factors, where those exist (l1 and l1/linf, d <= 3000). Start it alone, with the threads that it may use::
+
+    OMP_NUM_THREADS=2 python -m benchmarks.recommender.speed --data FOLDER --sets ml-100k ml-1m
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+import mopn
+from benchmarks.common.study import make_parser, run
+from benchmarks.recommender.data import load, random_parts
+from mopn.estimators import OrdinalFMRegressor
+from mopn.models.ordinal import cumulative_targets
+
+_STRENGTHS = {
+    "ml-100k": {"l1": 2.5, "l1/l2": 3.5, "l1/linf": 6.0},
+    "ml-1m": {"l1": 4.0, "l1/l2": 4.5, "l1/linf": 8.5},
+}
+_ALPHA = 0.15
+_SMALL, _PAUSE = 500, 0.02
+_PROVABLE = 3000
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit status."""
+    return run(_parser(), _program, arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser("recommender.speed", __doc__, sets=_STRENGTHS)
+    parser.add_argument("--norms", nargs="+", default=list(_STRENGTHS["ml-1m"]), choices=_STRENGTHS["ml-1m"])
+    parser.add_argument("--units", type=int, default=30)
+    return parser
+
+
+def _program(args: argparse.Namespace) -> None:
+    """Print a row a fit."""
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    rng = np.random.default_rng(0)
+    small = rng.integers(0, 2, (_SMALL, 5)).astype(float)
+    began = time.perf_counter()
+    OrdinalFMRegressor(max_units=2).fit(sparse.csr_array(small), rng.integers(1, 6, _SMALL))
+    print(f"first fit, of {_SMALL} rows: {time.perf_counter() - began:.1f} s, compiled functions read or made")
+    for name in args.sets:
+        ratings = load(name, args.data)
+        places = random_parts(len(ratings.y), 0, (0.5, 0.25))
+        X, y = ratings.rows(), ratings.y
+        print(f"\n{name}: {len(places.fit)} ratings to fit, {X.shape[1]} features")
+        print("norm      strength    fit  memory  units  test RMSE   objective  status     exact gap  proof")
+        for norm in args.norms:
+            strength = _STRENGTHS[name][norm]
+            machine = OrdinalFMRegressor(norm=norm, strength=strength, alpha=_ALPHA * strength, max_units=args.units)
+            seconds, memory = measured(partial(machine.fit, X[places.fit], y[places.fit]))
+            rmse = np.sqrt(np.mean((machine.predict(X[places.test]) - y[places.test]) ** 2))
+            proof = proven(machine, X[places.fit], y[places.fit]) if norm != "l1/l2" else ("", "")
+            print(
+                f"{norm:8s} {strength:9g} {seconds:4.1f} s {memory:4.0f} MB {len(machine.basis_):6d} {rmse:10.4f} "
+                f"{machine.objective_:11.1f}  {machine.status_.name:10s}{proof[0]:>10s} {proof[1]:>6s}",
+                flush=True,
+            )
+    print(f"\npeak of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+
+
+def measured(function: Callable[[], Any]) -> tuple[float, float]:
+    """Return the seconds that a call takes, and the peak of the memory during it, in MB, above that before."""
+    base, peak, over = _resident(), [0.0], threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_PAUSE):
+            peak[0] = max(peak[0], _resident())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    began = time.perf_counter()
+    try:
+        function()
+    finally:
+        seconds = time.perf_counter() - began
+        over.set()
+        watcher.join()
+    return seconds, max(peak[0] - base, 0.0)
+
+
+def _resident() -> float:
+    """Return the resident memory of this process in MB."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 1e6
+
+
+def proven(machine: OrdinalFMRegressor, X: Any, y: np.ndarray) -> tuple[str, str]:
+    """Return the relative gap that Cholesky factors prove, and how long that takes."""
+    if X.shape[1] > _PROVABLE:
+        return "", ""
+    levels, codes = np.unique(y, return_inverse=True)
+    problem = mopn.NetworkProblem(
+        X, cumulative_targets(codes, len(levels)), "binary-logistic", "anova", machine.norm,
+        strength=machine.strength, alpha=machine.alpha, offset=machine.model_.offset,
+    )  # fmt: skip
+    began = time.perf_counter()
+    found = mopn.certify(problem, machine.basis_, machine.weights_, "exact", linear=machine.linear_)
+    return f"{found.gap / found.fun:.2e}", f"{time.perf_counter() - began:.1f} s"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Times: against peers, by waiting, and by the size of the data."""

@@ -1,0 +1,95 @@
+"""Whole fits of both layers beside quadratic-kernel SVMs, and paths of strengths beside single fits."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+import mopn
+from benchmarks.alternatives.methods import METHODS, best, seconds_a_prediction
+from benchmarks.common.datasets import Split, load, split
+from benchmarks.common.measures import mean_and_error
+from mopn.regularization_path import path_solver
+from mopn.solvers import ConditionalGradient
+
+__all__ = ["Fitted", "fits", "network", "paths", "svm"]
+
+_UNITS, _DEFAULT_UNITS = {"letter": 140}, 50
+_STRENGTHS = {"vowel": 0.3, "segment": 0.3, "satimage": 1.0, "letter": 0.3}
+_PREDICTIONS = 5
+
+
+class Fitted(NamedTuple):
+    """Test accuracy, seconds of the fit, seconds of a prediction, and how many numbers the model holds."""
+
+    accuracy: float
+    seconds: float
+    prediction: float
+    size: int
+
+
+def fits(args: argparse.Namespace) -> None:
+    """Print fits of both layers beside quadratic-kernel SVMs, whose C is chosen on the validation part."""
+    print(f"\nFits with default settings, l1/l2, both layers: {args.splits} splits")
+    print("set       model     test accuracy    fit: mean       max   a prediction   numbers held")
+    for name in args.sets:
+        splits = [split(*load(name, args.data), index) for index in range(args.splits)]
+        ours = [network(data, _UNITS.get(name, _DEFAULT_UNITS), _STRENGTHS[name]) for data in splits]
+        theirs = [svm(data) for data in splits]
+        for label, rows in (("mopn", ours), ("SVM", theirs)):
+            accuracy, seconds, prediction, size = (np.array(column) for column in zip(*rows, strict=True))
+            mean, error = mean_and_error(100 * accuracy)
+            print(
+                f"{name:9s} {label:5s} {mean:12.2f} ± {error:4.2f} {seconds.mean():10.3f} s "
+                f"{seconds.max():7.3f} s {1e6 * prediction.mean():11.3f} µs {size.mean():14.0f}",
+                flush=True,
+            )
+        means = [np.mean(rows, axis=0) for rows in (theirs, ours)]
+        _, seconds, prediction, size = means[0] / means[1]
+        print(f"{name:9s} {'ratio':5s} {'':19s} {seconds:10.3g} {'':11s} {prediction:11.3g} {size:17.3g}")
+
+
+def network(data: Split, max_units: int, strength: float) -> Fitted:
+    """Fit both layers."""
+    problem = mopn.NetworkProblem(data.X_train, data.y_train, norm="l1/l2", strength=strength, augment=True)
+    began = time.perf_counter()
+    result = mopn.minimize(problem, ConditionalGradient(refit="full", max_units=max_units))
+    seconds = time.perf_counter() - began
+    model = mopn.Model.from_result(problem, result)
+    return _fitted(model.predict, seconds, model.basis.size + model.weights.size, data)
+
+
+def svm(data: Split) -> Fitted:
+    """Fit the SVM that is best on the validation part."""
+    chosen = best(METHODS["SVM, quadratic kernel"](data), data)
+    return _fitted(chosen.predict, chosen.seconds, chosen.size, data)
+
+
+def _fitted(predict: Callable[[np.ndarray], np.ndarray], seconds: float, size: int, data: Split) -> Fitted:
+    accuracy = float(np.mean(predict(data.X_test) == data.y_test))
+    return Fitted(accuracy, seconds, min(seconds_a_prediction(predict, data, _PREDICTIONS)), size)
+
+
+def paths(args: argparse.Namespace) -> None:
+    """Print the time of a path of 20 strengths beside that of one cold fit at its smallest strength."""
+    print("\nPaths of 20 strengths and a cold fit at the last one, l1/l2, both layers, split 0")
+    print("set            path      cold fit  path / cold   objective: path      cold fit")
+    for name in args.sets:
+        data, units = split(*load(name, args.data), 0), _UNITS.get(name, _DEFAULT_UNITS)
+        problem = mopn.NetworkProblem(data.X_train, data.y_train, norm="l1/l2", strength=1.0, augment=True)
+        began = time.perf_counter()
+        found = mopn.path(problem, 20, path_solver(20, units))
+        seconds = time.perf_counter() - began
+        last = problem.with_strength(float(found.strengths[-1]))
+        began = time.perf_counter()
+        cold = mopn.minimize(last, ConditionalGradient(refit="full", max_units=units))
+        alone = time.perf_counter() - began
+        print(
+            f"{name:9s} {seconds:8.2f} s {alone:11.2f} s {seconds / alone:12.2f} {found.results[-1].fun:17.2f} "
+            f"{cold.fun:13.2f}",
+            flush=True,
+        )

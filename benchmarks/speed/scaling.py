@@ -1,0 +1,187 @@
+"""How time and memory of fits grow with the rows n, the features d, the outputs m and the units k.
+
+Synthetic data: the classes are the largest of m random polynomials of degree 2, a tenth of the labels is replaced at
+random, [1, x] is fitted. One factor is varied around n = 20,000, d = 20, m = 10, k = 20. Fits of k units take five
+rounds or so, by the oracle ``refine``, which proves nothing; a refit takes ten iterations at most, the last one twenty.
+
+Every figure is that of a fresh process. Memory is its peak resident set (Linux only) less that before the fit, when the
+data, which are made block by block, were there and a small fit had loaded all code. The yardstick beside it is what
+every such method holds: the features (n, k), the outputs (n, m) and the loss gradient (n, m), 8 (k + 2 m) n bytes. mopn
+promises at most three times that. Below some ten thousand rows what does not depend on n dominates. Exponents are
+fitted to the three largest values of a factor::
+
+    OMP_NUM_THREADS=1 python -m benchmarks.speed.scaling
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+import mopn
+from benchmarks.common.processes import run_program
+from benchmarks.common.study import make_parser, run
+
+BASE = {"n": 20_000, "d": 20, "m": 10, "k": 20}
+VALUES = {
+    "n": (1_000, 10_000, 100_000, 1_000_000),
+    "d": (5, 10, 20, 40, 80, 160),
+    "m": (5, 10, 20, 40, 80),
+    "k": (5, 10, 20, 40, 80),
+}
+QUICK_BASE = {"n": 500, "d": 4, "m": 3, "k": 4}
+QUICK_VALUES = {"n": (500, 1_000)}
+REFITS = ("output", "full")
+PROMISE = 3.0
+_ROUNDS = 5
+_REFIT_ITER, _POLISH_ITER = 10, 20
+_FITTED = 3
+# Rows that are made at once.
+_BLOCK = 1_000
+_NOISE = 0.1
+
+# A measurement: the factors and the refit with seconds, peak bytes beyond the data, rounds and units.
+Row = dict[str, float]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit status."""
+    return run(_parser(), _program, arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser("speed.scaling", __doc__, data=False)
+    parser.add_argument("--quick", action="store_true", help="a few small fits, to try the program")
+    parser.add_argument("--out", type=Path, help="folder for the plot, scaling.png (default: no plot)")
+    parser.add_argument("--fit", nargs=5, metavar=("REFIT", "N", "D", "M", "K"), help="internal: one fit, as JSON")
+    return parser
+
+
+def _program(args: argparse.Namespace) -> None:
+    """Run all measurements, or, with --fit, one in this process."""
+    if args.fit:
+        refit, *sizes = args.fit
+        print(json.dumps(measure(refit, *map(int, sizes))))
+        return
+    base, values = (QUICK_BASE, QUICK_VALUES) if args.quick else (BASE, VALUES)
+    found = {(refit, factor): series(refit, factor, base, values[factor]) for refit in REFITS for factor in values}
+    worst = max((row["multiple"] for rows in found.values() for row in rows if row["n"] >= BASE["n"]), default=np.nan)
+    print(f"\nlargest multiple from {BASE['n']} rows on: {worst:.2f}; promised: {PROMISE:g}")
+    if args.out:
+        args.out.mkdir(parents=True, exist_ok=True)
+        draw(found, args.out / "scaling.png")
+        print(f"written: {args.out / 'scaling.png'}")
+
+
+def series(refit: str, factor: str, base: dict[str, int], values: tuple[int, ...]) -> list[Row]:
+    """Measure and print the fits for the values of one factor."""
+    print(f"\nrefit {refit!r}, by {factor}")
+    print("      n    d    m    k       time   rounds  units  beyond the data  yardstick  multiple")
+    rows = []
+    for value in values:
+        sizes = base | {factor: value}
+        row = run_program("speed.scaling", "--fit", refit, *sizes.values())
+        rows.append(row)
+        print(
+            "{n:7d} {d:4d} {m:4d} {k:4d}".format(**sizes)
+            + f" {row['seconds']:8.2f} s {row['rounds']:8d} {row['units']:6d} {row['peak'] / 2**20:13.1f} MB"
+            + f" {row['yardstick'] / 2**20:7.1f} MB {row['multiple']:9.2f}",
+            flush=True,
+        )
+    print(f"exponents: time {exponent(rows, factor, 'seconds'):.2f}, memory {exponent(rows, factor, 'peak'):.2f}")
+    return rows
+
+
+def exponent(rows: list[Row], factor: str, column: str) -> float:
+    """Return the slope of a column against a factor, both logarithmic."""
+    last = rows[-_FITTED:]
+    amounts = [max(row[column], 1e-9) for row in last]
+    return float(np.polyfit(np.log([row[factor] for row in last]), np.log(amounts), 1)[0])
+
+
+def measure(refit: str, n: int, d: int, m: int, k: int) -> Row:
+    """Fit once in this process, which should be a fresh one."""
+    fit(refit, *data(200, BASE["d"], BASE["m"]), 4)
+    X, y = data(n, d, m)
+    before = _peak()
+    began = time.perf_counter()
+    result = fit(refit, X, y, k)
+    seconds = time.perf_counter() - began
+    peak, yardstick = _peak() - before, 8 * n * (k + 2 * m)
+    sizes = {"n": n, "d": d, "m": m, "k": k}
+    measured = {"seconds": seconds, "rounds": result.nit, "units": len(result.basis)}
+    return sizes | measured | {"peak": peak, "yardstick": yardstick, "multiple": peak / yardstick}
+
+
+def fit(refit: str, X: np.ndarray, y: np.ndarray, k: int) -> mopn.Result:
+    """Fit k units in a few rounds."""
+    problem = mopn.NetworkProblem(X, y, norm="l1/l2", strength=1e-4 * len(y), augment=True)
+    solver = mopn.solvers.ConditionalGradient(
+        refit=refit, max_units=k, oracle="refine", atoms_per_round=-(-k // _ROUNDS),
+        refit_iter=_REFIT_ITER, polish_iter=_POLISH_ITER,
+    )  # fmt: skip
+    return mopn.minimize(problem, solver, tol=0.0, max_iter=_ROUNDS + 1)
+
+
+def data(n: int, d: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return features in [-1, 1] (n, d) and classes (n,) that a network of m units gives, with noise."""
+    rng = np.random.default_rng(0)
+    H, shift = rng.standard_normal((m, d)) / np.sqrt(d), rng.standard_normal((m, d)) / np.sqrt(d)
+    X, y = np.empty((n, d)), np.empty(n, dtype=np.int64)
+    for first in range(0, n, _BLOCK):
+        block = rng.uniform(-1.0, 1.0, (min(_BLOCK, n - first), d))
+        labels = np.argmax((block @ H.T) ** 2 + 0.5 * block @ shift.T, axis=1)
+        replaced = rng.random(len(block)) < _NOISE
+        labels[replaced] = rng.integers(m, size=int(replaced.sum()))
+        X[first : first + len(block)], y[first : first + len(block)] = block, labels
+    # Every class occurs.
+    y[:m] = np.arange(m)
+    return X, y
+
+
+def _peak() -> int:
+    # Not getrusage's ru_maxrss: a process inherits that of the one that started it.
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.split("VmHWM:")[1].split()[0])
+
+
+def draw(found: dict[tuple[str, str], list[Row]], path: Path) -> None:
+    """Draw time above memory, a column a factor."""
+    from matplotlib.ticker import LogFormatter, NullLocator
+
+    from benchmarks.common.figures import legend_below, plt, save, tidy
+
+    factors = list(dict.fromkeys(factor for _, factor in found))
+    fig, axes = plt.subplots(
+        2, len(factors), figsize=(3.4 * len(factors), 5.6), layout="constrained", squeeze=False, sharex="col"
+    )
+    for (refit, factor), rows in found.items():
+        top, bottom = axes[:, factors.index(factor)]
+        x = [row[factor] for row in rows]
+        style = {"marker": "o", "markersize": 3.5, "color": {"output": "#d95f02", "full": "#1b6ca8"}[refit]}
+        top.loglog(x, [row["seconds"] for row in rows], label=f"refit {refit!r}", **style)
+        bottom.loglog(x, [row["peak"] / 2**20 for row in rows], label=f"refit {refit!r}", **style)
+        if refit == REFITS[0]:
+            promise = [PROMISE * row["yardstick"] / 2**20 for row in rows]
+            bottom.loglog(x, promise, color="0.4", linestyle="--", label="promised at most")
+        bottom.set_xlabel(factor)
+        bottom.set_xticks(x, [f"{value:,.0f}" for value in x])
+        bottom.xaxis.set_minor_locator(NullLocator())
+    axes[0, 0].set_ylabel("time (s)")
+    axes[1, 0].set_ylabel("memory beyond the data (MB)")
+    for ax in axes.ravel():
+        ax.yaxis.set_major_formatter(LogFormatter())
+        ax.yaxis.set_minor_formatter(LogFormatter())
+        tidy(ax)
+    legend_below(fig, *axes[1, 0].get_legend_handles_labels(), 3)
+    save(fig, path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,214 @@
+"""The study of direct and lifted problems, on small synthetic data."""
+
+import numpy as np
+import pytest
+
+from benchmarks.common.sources import MissingDataError
+from benchmarks.direct_lifted import __main__ as direct_lifted
+from benchmarks.direct_lifted import budget, wide
+from benchmarks.direct_lifted import fitted_lambda as fitted
+
+
+@pytest.fixture
+def folder(tmp_path, write):
+    """A data folder with a small abalone file, and the other two by name only."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (120, 3))
+    sex = rng.integers(0, 3, 120)
+    y = 3 * X[:, 0] * X[:, 1] * X[:, 2] + X[:, 0] ** 2 + sex + 0.1 * rng.standard_normal(120)
+    lines = [f"{'MFI'[s]},{a:.4f},{b:.4f},{c:.4f},{t:.4f}" for s, (a, b, c), t in zip(sex, X, y, strict=True)]
+    for source in budget.SETS.values():
+        header = dict.fromkeys(source.files, "% comment\n@relation 'a'\n@attribute 'Sex' { M, F, I}\n@data\n")
+        write(tmp_path / "data" / source.folder, header)
+    with open(tmp_path / "data/abalone/abalone.arff", "a", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n\n")
+    return tmp_path / "data"
+
+
+# -- Figure 1 ----------------------------------------------------------------------------------------------------------
+
+
+def test_diabetes_has_the_papers_size_in_both_scalings():
+    for name in ("as is", "standardised"):
+        X, y = fitted.data(name)
+        assert X.shape == (331, 10)
+        assert y.shape == (331,)
+    np.testing.assert_allclose(X.std(axis=0), 1.0)
+    np.testing.assert_allclose([*X.mean(axis=0), y.mean()], 0.0, atol=1e-12)
+
+
+def test_enough_units_reach_the_proven_minimum_and_four_do_not():
+    few, enough = (fitted.run(fitted.Task("standardised", "homogeneous", "fit", k, 0), "") for k in (4, 20))
+    least, lower, units = fitted.proven_minimum("standardised", "homogeneous")
+    assert 4 < units <= 10
+    assert least - lower <= 1e-5 * least
+    assert float(enough["gap"]) < 1e-3
+    assert abs(float(enough["excess"])) < 1e-6
+    assert float(few["excess"]) > 1e-3
+    # What the point proves itself is never less than what it lacks.
+    assert float(few["gap"]) >= float(few["excess"]) / (1 + float(few["excess"])) - 1e-6
+
+
+def test_lambda_of_one_cannot_predict_negative_targets_under_the_homogeneous_kernel():
+    ones = fitted.run(fitted.Task("standardised", "homogeneous", "ones", 20, 0), "")
+    assert float(ones["excess"]) > 0.1
+
+
+# -- Figure 2 ----------------------------------------------------------------------------------------------------------
+
+
+def test_sparse_rows_are_distinct_columns_of_norm_one_and_every_column_occurs():
+    X, y = wide.make_sparse(80, 300, 12)
+    assert X.shape == (80, 300)
+    assert (np.diff(X.indptr) == 12).all()
+    assert all(len(np.unique(X.indices[12 * i : 12 * i + 12])) == 12 for i in range(80))
+    counts = np.bincount(X.indices, minlength=300)
+    assert counts.min() >= 1
+    assert counts[:20].sum() > 5 * counts[-20:].sum()
+    np.testing.assert_allclose(X.power(2).sum(axis=1), 1.0)
+    np.testing.assert_allclose([y.mean(), y.std()], [-3.7, 0.6])
+
+
+@pytest.mark.parametrize("kernel", ["anova", "homogeneous"])
+def test_all_methods_start_at_the_same_model(kernel):
+    names = [name for name in wide.METHODS if (kernel, name) != ("homogeneous", "direct CD")]
+    outputs, objectives = {}, {}
+    for name in names:
+        problem, start = wide.problem_and_start(wide.Task(kernel, name, 60, 400, 10, 1.0))
+        x = problem.start(start)
+        outputs[name], objectives[name] = problem.outputs(x), problem.measure(x).fun
+    reference = outputs["lifted CD"]
+    for name in names:
+        np.testing.assert_allclose(outputs[name], reference, atol=1e-10 * np.abs(reference).max())
+    direct = [objectives[name] for name in names if not name.startswith("lifted")]
+    np.testing.assert_allclose(direct, direct[0], rtol=1e-12)
+    # Equation 12 at unbalanced factors is above equation 13 at their eigenvectors; random ones are nearly balanced.
+    assert direct[0] <= objectives["lifted CD"] <= 1.05 * direct[0]
+
+
+def test_sgd_is_tuned_and_its_curve_never_rises():
+    task = wide.Task("anova", "direct SGD", 60, 200, 10, 0.05)
+    row = {name: str(value) for name, value in wide.run(task, "").items()}
+    assert float(row["step"]) in (3e-2, 1e-2, 3e-3, 1e-3)
+    assert float(row["objective"]) < float(row["start"])
+    _, curve = wide._curve(row)
+    assert (np.diff(curve) <= 0).all()
+    assert "direct SGD" in wide.table([row])
+
+
+# -- Figure 4 ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_cubic_features_are_those_of_the_kernel():
+    X = np.random.default_rng(0).standard_normal((20, 4))
+    features = budget.cubic_features(X)
+    assert features.shape == (20, 35)
+    np.testing.assert_allclose(features @ features.T, (1.0 + X @ X.T) ** 3)
+
+
+def test_nystrom_on_all_rows_is_kernel_ridge_regression():
+    rng = np.random.default_rng(0)
+    X, Z, y = rng.uniform(-1, 1, (40, 4)), rng.uniform(-1, 1, (15, 4)), rng.standard_normal(40)
+    for strength in (0.01, 1.0):
+        expected = (1.0 + Z @ X.T) ** 3 @ np.linalg.solve((1.0 + X @ X.T) ** 3 + strength * np.eye(40), y)
+        features = budget.nystrom_features(X)
+        (w,) = budget.ridge_path(features(X), y, [strength])
+        np.testing.assert_allclose(features(Z) @ w, expected, atol=1e-6)
+        (w,) = budget.ridge_path(budget.cubic_features(X), y, [strength])
+        np.testing.assert_allclose(budget.cubic_features(Z) @ w, expected, atol=1e-8)
+        by_method = budget.nystrom(budget.Task("abalone", "nystrom", 40, 0, 0, 0), X, y, [strength])[0](Z)
+        np.testing.assert_allclose(by_method, expected, atol=1e-6)
+
+
+def test_random_selection_without_ridge_is_kernel_ridge_regression_once_all_directions_are_there():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (60, 2)), rng.standard_normal(60)
+    # In two dimensions the kernel has ten features, so twelve landmarks span them.
+    chosen = budget.selection(budget.Task("abalone", "selection", 12, 0, 0, 0), X, y, [1e-9])[0](X)
+    every = budget.kernel_ridge(budget.Task("abalone", "kernel-ridge", 0, 0, 0, 0), X, y, [1e-9])[0](X)
+    np.testing.assert_allclose(chosen, every, atol=1e-3)
+
+
+def test_ridge_path_solves_the_normal_equations():
+    rng = np.random.default_rng(0)
+    features, y = rng.standard_normal((30, 6)), rng.standard_normal(30)
+    for strength, w in zip((0.1, 10.0), budget.ridge_path(features, y, (0.1, 10.0)), strict=True):
+        np.testing.assert_allclose(features.T @ (features @ w - y) + strength * w, 0.0, atol=1e-12)
+
+
+def test_abalone_codes_sex_as_numbers_and_splits_take_every_row_once(folder):
+    X, y = budget.load("abalone", str(folder))
+    assert X.shape == (120, 4)
+    assert set(X[:, 0]) == {1.0, 2.0, 3.0}
+    parts = budget.split(X, y, 2)
+    assert (len(parts.X), len(parts.X_test), parts.held_out.sum()) == (90, 30, 22)
+    assert parts.X.min() == -1.0
+    assert parts.X.max() == 1.0
+    np.testing.assert_allclose([parts.y.mean(), parts.y.std()], [0.0, 1.0], atol=1e-12)
+    back = np.concatenate([parts.y, parts.y_test])
+    np.testing.assert_allclose(np.corrcoef(np.sort(back), np.sort(y))[0, 1], 1.0)
+
+
+@pytest.mark.parametrize("method", ["lifted", "direct", "nystrom", "selection", "kernel-ridge"])
+def test_every_method_predicts_a_cubic_target(folder, method):
+    row = budget.run(budget.Task("abalone", method, 30, 0, 0, 30), str(folder))
+    assert float(row["test"]) > 0.8
+    assert float(row["strength"]) in [float(f"{value:.3g}") for value in budget.METHODS[method][1]]
+
+
+def test_a_missing_file_is_named_with_its_source(folder):
+    budget.check_data(folder)
+    (folder / "cadata/cal.housing.arff").unlink()
+    with pytest.raises(MissingDataError, match=r"cal\.housing\.arff.*\n?.*StatLib") as caught:
+        budget.check_data(folder)
+    assert "abalone.arff" not in str(caught.value)
+
+
+# -- the program -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """A study of three figures that takes a second."""
+    monkeypatch.setattr(fitted, "_DATA", {"standardised": "standardised"})
+    some = [fitted.Task("standardised", kernel, lams, 4, 0) for kernel in fitted._KERNELS for lams in fitted._LAMS]
+    monkeypatch.setattr(fitted, "tasks", lambda quick: some)
+    pairs = [("anova", "lifted CD"), ("anova", "direct CD"), ("homogeneous", "direct L-BFGS")]
+    monkeypatch.setattr(wide, "tasks", lambda quick: [wide.Task(*pair, 60, 200, 10, 0.05) for pair in pairs])
+    methods = [("kernel-ridge", 0), *((name, k) for name in budget._STYLES for k in (3, 6))]
+    monkeypatch.setattr(budget, "tasks", lambda quick: [budget.Task("abalone", *pair, 0, 0, 5) for pair in methods])
+
+
+def test_a_restart_does_only_what_is_missing(small, folder, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out"
+    arguments = ["--data", str(folder), "--out", str(out)]
+    assert direct_lifted.main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "figure4.csv: 9 rows, 0 of them done already" in printed
+    assert "proven minimum" in printed
+    assert all((out / f"figure{number}.png").stat().st_size > 0 for number in (1, 2, 4))
+    path = out / "figure4.csv"
+    kept = path.read_text()
+    # As if it had been killed while it wrote the last row.
+    path.write_text(kept[:-9])
+    done = []
+    run = budget.run
+    monkeypatch.setattr(budget, "run", lambda task, folder: done.append(task) or run(task, folder))
+    assert direct_lifted.main([*arguments, "--figures", "4"]) == 0
+    assert [task.method for task in done] == ["selection"]
+    assert [line.split(",")[:8] for line in path.read_text().splitlines()] == [
+        line.split(",")[:8] for line in kept.splitlines()
+    ]
+
+
+def test_missing_data_end_the_program_with_a_message(tmp_path, capsys):
+    assert direct_lifted.main(["--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    assert "abalone.arff" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_quick_is_a_part_of_the_study_in_all_three_figures():
+    for figure in direct_lifted.FIGURES.values():
+        quick, full = figure.tasks(True), figure.tasks(False)
+        assert 0 < len(quick) <= len(full)
+        assert len(set(full)) == len(full)

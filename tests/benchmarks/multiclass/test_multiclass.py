@@ -1,0 +1,188 @@
+"""The multi-class study, on small synthetic data."""
+
+import numpy as np
+import pytest
+
+from benchmarks.common.store import Store
+from benchmarks.multiclass import figure, report
+from benchmarks.multiclass.__main__ import main
+from benchmarks.multiclass.fits import COLUMNS, KEY, METHODS, Curve, Task, run_task
+from benchmarks.multiclass.paper_tables import TABLE_2, TABLE_4, Cell
+from benchmarks.multiclass.plan import SETS, Plan, default_plan, quick_plan, tasks
+
+# -- plan and fits -----------------------------------------------------------------------------------------------------
+
+
+def test_the_default_plan_covers_both_tables():
+    planned = list(tasks(default_plan()))
+    assert len({tuple(vars(task).values()) for task in planned}) == len(planned)
+    cells = {task.cell for task in planned}
+    assert (set(TABLE_2) | set(TABLE_4)) <= cells
+    assert [task.split for task in planned] == sorted(task.split for task in planned)
+    assert {task.set: task.split + 1 for task in planned} == {name: SETS[name].splits for name in default_plan().sets}
+
+
+def test_options_narrow_a_plan():
+    plan = default_plan().with_options({"sets": ["vowel"], "methods": ["conditional-gradient"], "norms": ["l1"]})
+    plan = plan.with_options({"losses": ["logistic"], "refits": ["output"], "splits": 2, "strengths": [0.5]})
+    expected = [Task("vowel", i, "conditional-gradient", "l1", "logistic", "output", 0.5, 9) for i in range(2)]
+    assert list(tasks(plan.with_options({"max_units": 9}))) == expected
+
+
+@pytest.mark.parametrize("plan", [default_plan(), quick_plan(), Plan(sets=("letter",))])
+def test_every_grid_has_values(plan):
+    planned = list(tasks(plan))
+    assert {task.method for task in planned} == set(METHODS)
+    assert all(task.strength > 0 for task in planned)
+
+
+def test_the_first_of_equally_good_rounds_is_chosen():
+    assert Curve([1, 2, 3, 4], [0.5, 0.9, 0.8, 0.9], [0.0] * 4).best() == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "norm", "loss", "refit", "strength", "max_units"),
+    [
+        ("conditional-gradient", "l1/l2", "logistic", "output", 0.1, 6),
+        ("conditional-gradient", "l1/linf", "squared-hinge", "full", 0.1, 6),
+        ("conditional-gradient", "l1", "logistic", "output", 1e6, 6),
+        ("projected-gradient", "squared-l2", "logistic", "full", 0.1, 6),
+        ("projected-gradient", "l1", "logistic", "full", 0.1, 6),
+        ("one-vs-rest", "l1", "binary-logistic", "output", 0.1, 4),
+        ("linear", "-", "-", "-", 1.0, 0),
+        ("svm", "-", "-", "-", 1.0, 0),
+        ("nystrom", "-", "-", "-", 1.0, 8),
+    ],
+)
+def test_a_fit_returns_a_full_row(folder, method, norm, loss, refit, strength, max_units):
+    row = run_task(Task("vowel", 0, method, norm, loss, refit, strength, max_units), str(folder))
+    assert list(row) == COLUMNS
+    curves = [row[name].split() for name in ("curve_units", "curve_validation", "curve_test")]
+    assert len({len(curve) for curve in curves}) == 1
+    assert curves[1][row["k"] - 1] == row["validation"]
+    assert curves[2][row["k"] - 1] == row["test"]
+    assert max(curves[1]) == row["validation"]
+
+
+def test_networks_beat_the_linear_model_where_classes_are_quadratic(folder):
+    network = run_task(Task("vowel", 0, "conditional-gradient", "l1/l2", "logistic", "output", 0.3, 8), str(folder))
+    linear = run_task(Task("vowel", 0, "linear", "-", "-", "-", 1.0, 0), str(folder))
+    assert float(network["test"]) > float(linear["test"]) + 0.15
+
+
+# -- report ------------------------------------------------------------------------------------------------------------
+
+
+def _fits(*rows):
+    """Return fits of one cell from (split, strength, validation, test, units)."""
+    records = []
+    for split_, strength, validation, test, units in rows:
+        record = dict.fromkeys(COLUMNS, "1") | {
+            "set": "vowel",
+            "method": "conditional-gradient",
+            "norm": "l1",
+            "loss": "logistic",
+            "refit": "output",
+            "split": str(split_),
+            "strength": str(strength),
+            "validation": str(validation),
+            "test": str(test),
+            "units": str(units),
+            "max_units": "3",
+            "curve_units": "1 2",
+            "curve_validation": f"0.1 {validation}",
+            "curve_test": f"0.2 {test}",
+        }
+        records.append(record)
+    return report.frame(records)
+
+
+def test_selection_never_looks_at_the_test_part():
+    chosen = report.select(_fits((0, 1, 0.9, 0.5, 4), (0, 2, 0.8, 0.99, 2), (1, 1, 0.7, 0.6, 3)))
+    assert list(chosen["test"]) == [0.5, 0.6]
+
+
+def test_of_equally_good_models_the_smallest_is_chosen():
+    chosen = report.select(_fits((0, 1, 0.9, 0.5, 4), (0, 2, 0.9, 0.6, 2), (0, 3, 0.9, 0.7, 2)))
+    assert list(chosen["strength"]) == [3.0]
+
+
+def test_a_split_that_has_only_begun_is_left_out():
+    fits = _fits(
+        (0, 1, 0.9, 0.5, 4), (0, 2, 0.8, 0.5, 2), (1, 1, 0.9, 0.5, 2), (1, 2, 0.9, 0.5, 2), (2, 1, 0.9, 0.5, 2)
+    )
+    assert set(report.complete(fits)["split"]) == {0, 1}
+
+
+def test_summary_has_mean_and_standard_error_beside_the_papers_figure():
+    results = report.summary(_fits((0, 1, 0.9, 0.5, 4), (1, 1, 0.9, 0.7, 2)))
+    row = results.iloc[0]
+    assert (row["paper_test"], row["paper_units"], row["splits"]) == (80.00, 21, 2)
+    assert row["test"] == pytest.approx(60)
+    assert row["test_error"] == pytest.approx(10)
+    assert row["units"] == 3
+    text = report.tables(results)
+    assert "80.00 (21)" in text
+    assert "60.00 ± 10.00 (3.0)" in text
+    assert "vowel: 2 splits a cell" in text
+
+
+def test_a_curve_takes_the_strength_of_each_number_of_units_and_keeps_its_last_value():
+    fits = _fits((0, 1, 0.9, 0.5, 4), (0, 2, 0.8, 0.99, 2))
+    units, mean, error = figure.unit_curve(fits)
+    np.testing.assert_array_equal(units, [1, 2, 3])
+    np.testing.assert_allclose(mean, [0.2, 0.5, 0.5])
+    assert np.isnan(error).all()
+
+
+def test_tables_name_every_cell_of_the_paper():
+    assert all(len(figures) == 4 for figures in (TABLE_2 | TABLE_4).values())
+    assert len(TABLE_2) == 13
+    assert len(TABLE_4) == 12
+    assert TABLE_4[Cell("conditional-gradient", "l1/linf", "squared-hinge", "output")]["letter"] == (91.20, 119)
+
+
+# -- the program -------------------------------------------------------------------------------------------------------
+
+_SMALL = ["--sets", "vowel", "--quick", "--splits", "2", "--max-units", "6", "--norms", "l1/l2"]
+
+
+def test_program_fits_resumes_and_reports(folder, tmp_path, capsys):
+    out = tmp_path / "out"
+    arguments = ["--data", str(folder), "--out", str(out), *_SMALL]
+    assert main([*arguments, "--splits", "1"]) == 0
+    lines = (out / "fits.csv").read_text().splitlines()
+    (out / "fits.csv").write_text("\n".join(lines)[:-5])
+    assert main([*arguments, "--jobs", "2"]) == 0
+    printed = capsys.readouterr().out
+    assert f"{2 * (len(lines) - 1)} rows, {len(lines) - 2} of them done already" in printed
+    again = Store(out / "fits.csv", COLUMNS, KEY)
+    assert len(again.rows()) == len(again.keys()) == 2 * (len(lines) - 1)
+    assert (out / "summary.csv").is_file()
+    assert (out / "figure3.png").is_file()
+    assert main(["--data", "nowhere", "--out", str(out), "--report"]) == 0
+    assert "Table 2" in capsys.readouterr().out
+
+
+def test_program_without_data_ends_with_a_message(tmp_path, capsys):
+    assert main(["--data", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")]) == 2
+    captured = capsys.readouterr()
+    assert "no data folder" in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_report_of_nothing(tmp_path, capsys):
+    assert main(["--out", str(tmp_path / "out"), "--report"]) == 0
+    assert "no results yet" in capsys.readouterr().out
+
+
+def test_a_failing_fit_stops_no_other(folder, tmp_path, capsys, monkeypatch):
+    def fail(task, data):
+        raise FloatingPointError("deliberate")
+
+    monkeypatch.setitem(METHODS, "linear", fail)
+    arguments = ["--data", str(folder), "--out", str(tmp_path / "out"), *_SMALL, "--methods", "linear", "svm"]
+    assert main(arguments) == 1
+    captured = capsys.readouterr()
+    assert "deliberate" in captured.err
+    assert {row["method"] for row in Store(tmp_path / "out" / "fits.csv", COLUMNS, KEY).rows()} == {"svm"}

@@ -1,0 +1,37 @@
+"""All programs: what they say of themselves, and what the documents say of them."""
+
+import pkgutil
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import benchmarks
+
+ROOT = Path(benchmarks.__file__).parents[1]
+MODULES = [module.name for module in pkgutil.walk_packages(benchmarks.__path__, "benchmarks.")]
+PROGRAMS = {name.removesuffix(".__main__"): name for name in MODULES if hasattr(import_module(name), "main")}
+
+
+def test_every_study_is_a_program_with_results():
+    studies = {path.name for path in (ROOT / "benchmarks").iterdir() if (path / "__init__.py").is_file()} - {"common"}
+    assert {f"benchmarks.{name}" for name in studies} <= set(PROGRAMS)
+    index = (ROOT / "benchmarks/RESULTS.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\]\((\w+)/RESULTS\.md\)", index)) == studies
+    assert all((ROOT / "benchmarks" / name / "RESULTS.md").is_file() for name in studies)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_help_needs_no_data_and_names_the_program(program, capsys):
+    with pytest.raises(SystemExit) as end:
+        import_module(PROGRAMS[program]).main(["--help"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: python -m {program} ")
+
+
+def test_commands_in_the_documents_are_programs():
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/**/*.md")]
+    documents += ROOT.glob("benchmarks/**/*.py")
+    named = {name for path in documents for name in re.findall(r"-m (benchmarks\.[\w.]+\w)", path.read_text("utf-8"))}
+    assert named == set(PROGRAMS)
