@@ -32,7 +32,9 @@ def networks(data: Split) -> list[Candidate]:
     found = []
     for strength in (0.1, 0.5, 2.0):
         problem = mopn.NetworkProblem(data.X_train, data.y_train, norm="l1/l2", strength=strength, augment=True)
-        result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full", max_units=50), tol=1e-3)
+        result = mopn.minimize(
+            problem, mopn.solvers.ConditionalGradient(refit="full", max_units=50, schedule="fill"), tol=1e-3
+        )
         model = mopn.Model.from_result(problem, result)
         found.append(Candidate(model.predict, result.time, model.basis.size + model.weights.size))
     return found

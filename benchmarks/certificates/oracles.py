@@ -23,6 +23,7 @@ from benchmarks.common.figures import plt, save
 from benchmarks.common.study import make_parser, out_folder, run
 from mopn.network.gradient_forms import GradientForms
 from mopn.oracles import Atoms, basis_oracle
+from mopn.solvers import Effort
 from mopn.solvers.sphere import DenseStack, refine
 from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
 
@@ -100,7 +101,7 @@ def record(X, y, norm: str, fraction: float, rounds: int, max_time: float) -> Re
 
 
 def _stack(problem: mopn.NetworkProblem, network: Any) -> DenseStack:
-    return GradientForms(problem.kernel, problem.design, problem.residual(network).gradient).dense()
+    return GradientForms(problem.kernel, problem.design, problem.output_gradient(network).G).dense()
 
 
 def prove(stacks: list[DenseStack], norm: str) -> list[tuple[Atoms, float]]:
@@ -110,7 +111,7 @@ def prove(stacks: list[DenseStack], norm: str) -> list[tuple[Atoms, float]]:
         # What a stack computed for others is not to be had for nothing here.
         fresh = DenseStack(stack.matrices, stack.error)
         began = time.perf_counter()
-        atoms = oracle(fresh, precision=_PRECISION)
+        atoms = oracle(fresh, Effort(_PRECISION))
         answers.append((atoms, time.perf_counter() - began))
     return answers
 

@@ -136,7 +136,7 @@ def _solve(task: Task, problem: mopn.NetworkProblem) -> tuple[mopn.Result, list[
 
     # Algorithm 1 as it stands adds a unit a round, so that every number of units can be judged.
     step = _UNITS_A_ROUND.get(task.set, 1)
-    solver = ConditionalGradient(oracle="refine", max_units=task.max_units, atoms_per_round=step)
+    solver = ConditionalGradient(oracle="refine", max_units=task.max_units, schedule="fill", atoms_per_round=step)
     result = mopn.minimize(problem, solver, tol=_TOL, max_iter=task.max_units // step, callback=keep)
     if result.error is not None:
         raise result.error
@@ -148,7 +148,7 @@ def conditional_gradient(task: Task, data: Split) -> Fit:
     """Algorithm 1 of the paper, judged after every round; with full refits the default policy, judged at its end."""
     problem = _problem(task, data, data.y_train)
     if task.refit == "full":
-        solver = ConditionalGradient(refit="full", oracle="refine", max_units=task.max_units)
+        solver = ConditionalGradient(refit="full", oracle="refine", max_units=task.max_units, schedule="fill")
         result = mopn.minimize(problem, solver, tol=_TOL)
         models = [mopn.Model.from_result(problem, result)]
     else:

@@ -66,7 +66,9 @@ def _program(args: argparse.Namespace) -> None:
 def grow(data: Split, refit: str, max_units: int) -> Curve:
     """Fit a unit a round."""
     problem = mopn.NetworkProblem(data.X_train, data.y_train, norm="l1/l2", strength=_STRENGTH, augment=True)
-    solver = mopn.solvers.ConditionalGradient(refit=refit, atoms_per_round=1, oracle="refine", max_units=max_units)
+    solver = mopn.solvers.ConditionalGradient(
+        refit=refit, atoms_per_round=1, oracle="refine", max_units=max_units, schedule="fill"
+    )
     curve: Curve = {}
 
     def record(intermediate_result: mopn.Result) -> None:

@@ -57,7 +57,7 @@ def network(data: Split, max_units: int, strength: float) -> Fitted:
     """Fit both layers."""
     problem = mopn.NetworkProblem(data.X_train, data.y_train, norm="l1/l2", strength=strength, augment=True)
     began = time.perf_counter()
-    result = mopn.minimize(problem, ConditionalGradient(refit="full", max_units=max_units))
+    result = mopn.minimize(problem, ConditionalGradient(refit="full", max_units=max_units, schedule="fill"))
     seconds = time.perf_counter() - began
     model = mopn.Model.from_result(problem, result)
     return _fitted(model.predict, seconds, model.basis.size + model.weights.size, data)
@@ -86,7 +86,7 @@ def paths(args: argparse.Namespace) -> None:
         seconds = time.perf_counter() - began
         last = problem.with_strength(float(found.strengths[-1]))
         began = time.perf_counter()
-        cold = mopn.minimize(last, ConditionalGradient(refit="full", max_units=units))
+        cold = mopn.minimize(last, ConditionalGradient(refit="full", max_units=units, schedule="fill"))
         alone = time.perf_counter() - began
         print(
             f"{name:9s} {seconds:8.2f} s {alone:11.2f} s {seconds / alone:12.2f} {found.results[-1].fun:17.2f} "

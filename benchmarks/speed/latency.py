@@ -61,7 +61,7 @@ def fit(name: str, folder: str, units: int, strength: float) -> dict[str, float]
     data = split(X, y, 0)
     began = time.perf_counter()
     problem = mopn.NetworkProblem(data.X_train, data.y_train, norm="l1/l2", strength=strength, augment=True)
-    result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full", max_units=units))
+    result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full", max_units=units, schedule="fill"))
     seconds = time.perf_counter() - began
     accuracy = (mopn.Model.from_result(problem, result).predict(data.X_test) == data.y_test).mean()
     return {"seconds": seconds, "accuracy": float(accuracy), "n_units": len(result.basis)}

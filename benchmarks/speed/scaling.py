@@ -27,6 +27,7 @@ import numpy as np
 import mopn
 from benchmarks.common.processes import run_program
 from benchmarks.common.study import make_parser, run
+from mopn.solvers.conditional_gradient import make_correction
 
 BASE = {"n": 20_000, "d": 20, "m": 10, "k": 20}
 VALUES = {
@@ -123,9 +124,12 @@ def fit(refit: str, X: np.ndarray, y: np.ndarray, k: int) -> mopn.Result:
     """Fit k units in a few rounds."""
     problem = mopn.NetworkProblem(X, y, norm="l1/l2", strength=1e-4 * len(y), augment=True)
     solver = mopn.solvers.ConditionalGradient(
-        refit=refit, max_units=k, oracle="refine", atoms_per_round=-(-k // _ROUNDS),
-        refit_iter=_REFIT_ITER, polish_iter=_POLISH_ITER,
-    )  # fmt: skip
+        refit=make_correction(refit, max_iter=_REFIT_ITER, polish_iter=_POLISH_ITER),
+        max_units=k,
+        schedule="fill",
+        oracle="refine",
+        atoms_per_round=-(-k // _ROUNDS),
+    )
     return mopn.minimize(problem, solver, tol=0.0, max_iter=_ROUNDS + 1)
 
 
