@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from mopn.core.blocks import rows_at_once
+
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
 
 __all__ = ["AugmentedDesign", "DenseDesign", "Design", "SparseDesign", "linear_design", "make_design"]
-
-# Rows are converted to float64, squared or weighted in blocks of so many entries.
-_BLOCK = 1 << 18
 
 
 class Design(ABC):
@@ -67,7 +66,7 @@ class Design(ABC):
 
     @abstractmethod
     def matrix(self) -> Any:
-        """Return X (n, d) itself, dense or sparse, 1-features included; not to be written to."""
+        """Return X (n, d) itself, dense or sparse, dummies included; not to be written to."""
 
     @abstractmethod
     def single(self) -> Design:
@@ -98,13 +97,13 @@ class Design(ABC):
         return row_lines(self.matrix())
 
     @property
-    def without_ones(self) -> Design:
-        """The design without the leading 1-features."""
+    def without_dummies(self) -> Design:
+        """The design without its leading dummies."""
         return self
 
     @property
     def sparse_rows(self) -> tuple[Lines, int] | None:
-        """The stored rows, and the number of 1-features in front of them; None for dense data."""
+        """The stored rows, and the number of dummies in front of them; None for dense data."""
         return None
 
     @cached_property
@@ -133,7 +132,7 @@ class DenseDesign(Design):
     def _blocks(self, *, temporary: bool = False) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield blocks of rows in the dtype of products; all rows at once if nothing as large as they is to be made."""
         n, d = self.shape
-        step = n if self.X.dtype == self.dtype and not temporary else max(1, _BLOCK // d)
+        step = n if self.X.dtype == self.dtype and not temporary else rows_at_once(d)
         for first in range(0, n, step):
             rows = slice(first, min(first + step, n))
             yield rows, self.X[rows].astype(self.dtype, copy=False)
@@ -233,26 +232,26 @@ class SparseDesign(Design):
 
 
 class AugmentedDesign(Design):
-    """[1, ..., 1, X] with ``ones`` leading 1-features, which are never stored."""
+    """[1, ..., 1, X] with ``dummies`` leading columns of ones, which are never stored."""
 
-    def __init__(self, base: Design, ones: int) -> None:
-        self.base, self.ones = base, ones
-        self.shape = base.shape[0], base.shape[1] + ones
+    def __init__(self, base: Design, dummies: int) -> None:
+        self.base, self.dummies = base, dummies
+        self.shape = base.shape[0], base.shape[1] + dummies
 
     def project(self, H: np.ndarray) -> np.ndarray:
-        return self.base.project(H[:, self.ones :]) + H[:, : self.ones].sum(axis=1)
+        return self.base.project(H[:, self.dummies :]) + H[:, : self.dummies].sum(axis=1)
 
     def project_squares(self, H: np.ndarray) -> np.ndarray:
-        return self.base.project_squares(H[:, self.ones :]) + H[:, : self.ones].sum(axis=1)
+        return self.base.project_squares(H[:, self.dummies :]) + H[:, : self.dummies].sum(axis=1)
 
     def adjoint(self, R: np.ndarray) -> np.ndarray:
-        return np.hstack([np.repeat(R.sum(axis=0)[:, None], self.ones, axis=1), self.base.adjoint(R)])
+        return np.hstack([np.repeat(R.sum(axis=0)[:, None], self.dummies, axis=1), self.base.adjoint(R)])
 
     def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
-        return np.hstack([np.repeat(R.sum(axis=0)[:, None], self.ones, axis=1), self.base.adjoint_squares(R)])
+        return np.hstack([np.repeat(R.sum(axis=0)[:, None], self.dummies, axis=1), self.base.adjoint_squares(R)])
 
     def gram(self, g: np.ndarray) -> np.ndarray:
-        q = self.ones
+        q = self.dummies
         matrix = np.empty((self.shape[1], self.shape[1]))
         matrix[:q, :q] = g.sum()
         matrix[:q, q:] = self.base.adjoint(g[:, None])
@@ -261,50 +260,50 @@ class AugmentedDesign(Design):
         return matrix
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
-        return np.concatenate([np.full(self.ones, weights.sum()), self.base.occurrences(weights)])
+        return np.concatenate([np.full(self.dummies, weights.sum()), self.base.occurrences(weights)])
 
     def inner_products(self, power: int) -> np.ndarray:
-        return self.base.inner_products(power) + self.ones
+        return self.base.inner_products(power) + self.dummies
 
     @cached_property
     def absolute(self) -> AugmentedDesign:
-        return AugmentedDesign(self.base.absolute, self.ones)
+        return AugmentedDesign(self.base.absolute, self.dummies)
 
     def matrix(self) -> Any:
-        ones, X = np.ones((self.shape[0], self.ones)), self.base.matrix()
+        ones, X = np.ones((self.shape[0], self.dummies)), self.base.matrix()
         return sparse.hstack([ones, X], format="csr") if sparse.issparse(X) else np.hstack([ones, X])
 
     @property
-    def without_ones(self) -> Design:
-        return self.base.without_ones
+    def without_dummies(self) -> Design:
+        return self.base.without_dummies
 
     @property
     def sparse_rows(self) -> tuple[Lines, int] | None:
         stored = self.base.sparse_rows
-        return None if stored is None else (stored[0], stored[1] + self.ones)
+        return None if stored is None else (stored[0], stored[1] + self.dummies)
 
     def rows(self, rows: slice | np.ndarray) -> AugmentedDesign:
-        return AugmentedDesign(self.base.rows(rows), self.ones)
+        return AugmentedDesign(self.base.rows(rows), self.dummies)
 
     def single(self) -> AugmentedDesign:
-        return AugmentedDesign(self.base.single(), self.ones)
+        return AugmentedDesign(self.base.single(), self.dummies)
 
 
 def linear_design(design: Design) -> Design:
-    """Return the design [1, X] of linear terms, whatever 1-features the units have."""
-    return AugmentedDesign(design.without_ones, 1)
+    """Return the design [1, X] of linear terms, whatever dummies the units have."""
+    return AugmentedDesign(design.without_dummies, 1)
 
 
-def make_design(X: Any, ones: int = 0) -> Design:
-    """Check X, wrap it, and put ``ones`` 1-features in front of it.
+def make_design(X: Any, dummies: int = 0) -> Design:
+    """Check X, wrap it, and put ``dummies`` columns of ones in front of it.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d)
         Finite numbers. Dense float64 and float32, CSR and CSC are used as they are, without a copy; everything else
         is converted to float64 or CSR. CSR and CSC whose indices are unsorted or repeated are copied and put in order.
-    ones : int, default 0
-        Number of leading 1-features.
+    dummies : int, default 0
+        Number of leading columns of ones.
 
     Raises
     ------
@@ -332,7 +331,7 @@ def make_design(X: Any, ones: int = 0) -> Design:
         _check_shape(X.shape)
         _check_finite(X)
         design = DenseDesign(X)
-    return AugmentedDesign(design, ones) if ones else design
+    return AugmentedDesign(design, dummies) if dummies else design
 
 
 def _to_float(X: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mopn.core.blocks import rows_at_once
 from mopn.core.designs import Design, make_design
 from mopn.core.factor_kernels import make_factor_kernel
 from mopn.core.losses import get_loss
@@ -18,8 +19,6 @@ from mopn.solvers.numerics.memory import keep_freed_memory
 __all__ = ["FactorizationModel"]
 
 _FORMS = ("direct", "lifted")
-# Lifted predictions work through the rows in blocks of so many entries of (rows, r).
-_BLOCK_ENTRIES = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +209,7 @@ class FactorizationModel(Predictor):
 
     def _lifted(self, design: Design) -> np.ndarray:
         out = np.empty(design.shape[0])
-        for rows, block in design.blocks(max(1, _BLOCK_ENTRIES // self.factors.shape[1])):
+        for rows, block in design.blocks(rows_at_once(self.factors.shape[1])):
             out[rows] = np.prod([block.project(U) for U in self.factors], axis=0).sum(axis=1)
             if self.kernel == "anova":
                 diagonal = np.sum(self.factors[0] * self.factors[1], axis=0)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mopn.core import blocks
 from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
 from mopn.core.flat import joined
@@ -33,8 +34,6 @@ from mopn.solvers.interface import Measure
 __all__ = ["NetworkProblem"]
 
 _EPS = float(np.finfo(float).eps)
-# Entries of K(X, H) that are computed at once.
-_FEATURES = 1 << 22
 # Of the linear term, for the largest strength.
 _LINEAR_ITER = 1000
 
@@ -121,7 +120,7 @@ class NetworkProblem:
             raise ValueError(f"norm={norm!r} makes no unit zero; a NetworkProblem takes 'l1', 'l1/l2' or 'l1/linf'")
         self.regularizer = regularizer
         self.augment = bool(augment)
-        self.design = make_design(X, ones=self.kernel.ones if augment else 0)
+        self.design = make_design(X, dummies=self.kernel.dummies if augment else 0)
         self.ridge = Ridge(self.design, alpha)
         self.fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
 
@@ -157,7 +156,7 @@ class NetworkProblem:
     def features(self, H: np.ndarray) -> np.ndarray:
         """K(X, H), shape (n, k), column-major, computed a few columns at a time."""
         features = np.empty((len(H), self.design.shape[0])).T
-        step = max(1, _FEATURES // len(features))
+        step = max(1, blocks.KEPT_ENTRIES // len(features))
         for first in range(0, len(H), step):
             features[:, first : first + step] = self.kernel.features(self.design, H[first : first + step])
         return features

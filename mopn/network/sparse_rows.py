@@ -8,29 +8,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mopn.core import blocks
 from mopn.core.designs import Design
 from mopn.core.threads import map_in_threads
 
 __all__ = ["SparseRows", "Units", "padded"]
 
-# Rows of a slice at least, and as many per input; slices share the threads, and there are at most so many.
-_SLICE, _ROWS_PER_INPUT, _SLICES = 8192, 4, 8
-
 
 class Units(NamedTuple):
-    """Units (q + d, k') laid out by features and filled up with zeros: those of the 1-features, and the others."""
+    """Units (q + d, k') laid out by features and filled up with zeros: the entries of the dummies, and the others."""
 
-    ones: np.ndarray
+    dummies: np.ndarray
     units: np.ndarray
 
     def constants(self) -> np.ndarray:
-        """A^1 and A^2 of the 1-features, (2, k')."""
-        first = self.ones.sum(axis=0)
-        return np.stack([first, 0.5 * (first**2 - (self.ones**2).sum(axis=0))])
+        """A^1 and A^2 of the dummies, (2, k')."""
+        first = self.dummies.sum(axis=0)
+        return np.stack([first, 0.5 * (first**2 - (self.dummies**2).sum(axis=0))])
 
 
 class SparseRows:
-    """Rows of stored entries after 1-features that are not stored, in slices.
+    """Rows of stored entries after dummies, which are not stored, in slices.
 
     The slices do not depend on the number of threads, and their sums are added up in order: nor do results.
 
@@ -44,23 +42,23 @@ class SparseRows:
 
     def __init__(self, design: Design, *, distinct: bool) -> None:
         assert design.sparse_rows is not None
-        self.rows, self.n_ones = design.sparse_rows
+        self.rows, self.n_dummies = design.sparse_rows
         self.distinct = distinct
         n, d = design.shape
-        count = min(max(1, n // max(_SLICE, _ROWS_PER_INPUT * d)), _SLICES)
+        count = min(max(1, n // max(blocks.SLICE_ROWS, blocks.ROWS_PER_INPUT * d)), blocks.MAX_SLICES)
         self.slices = list(pairwise(n * part // count for part in range(count + 1)))
 
     def units(self, H: np.ndarray, dtype: type = np.float64) -> Units:
         """Lay out units H (k, q + d)."""
         table = padded(H.T, dtype)
-        return Units(table[: self.n_ones], table[self.n_ones :])
+        return Units(table[: self.n_dummies], table[self.n_dummies :])
 
     def gradient(self, at: Units, of_constants: np.ndarray, of_units: np.ndarray, k: int) -> np.ndarray:
         """Return the gradient (k, q + d) from what compiled loops added up."""
-        # The derivative of K by a 1-feature's entry is <h, x>, less its own part if products are of distinct features.
+        # The derivative of K by a dummy's entry is <h, x>, less its own part if products are of distinct features.
         pulled, pulls = of_constants
-        of_ones = pulled - at.ones * pulls if self.distinct else np.broadcast_to(2.0 * pulled, at.ones.shape)
-        return np.vstack([of_ones, of_units]).T[:k]
+        of_dummies = pulled - at.dummies * pulls if self.distinct else np.broadcast_to(2.0 * pulled, at.dummies.shape)
+        return np.vstack([of_dummies, of_units]).T[:k]
 
     def forms(self, G: np.ndarray, H: np.ndarray) -> np.ndarray:
         """Return the sums over the rows of G_ci K(h_r, x_i), shape (k, m), for G (m, n) and H (k, q + d)."""

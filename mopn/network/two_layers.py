@@ -8,17 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mopn.core import blocks
 from mopn.core.datafit import DataFit
 from mopn.core.designs import Design, linear_design
 from mopn.core.kernels import Kernel
 from mopn.network.sparse_rows import SparseRows, Units, padded
 
 __all__ = ["DenseLayers", "SparseLayers", "TwoLayers", "layer_outputs", "two_layers"]
-
-# Entries of the (rows, k + m) arrays of a block: two of them stay in the cache.
-_BLOCK_ENTRIES = 1 << 18
-# Rows of a block per input: the sums over a block, (k, d), are small beside the block.
-_ROWS_PER_INPUT = 4
 
 
 def layer_outputs(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -49,7 +45,7 @@ class DenseLayers(TwoLayers):
     def __init__(self, design: Design, kernel: Kernel, fit: DataFit, n_units: int, *, single: bool) -> None:
         self.kernel, self.dtype = kernel, np.float32 if single else np.float64
         design = design.single() if single else design
-        size = max(_BLOCK_ENTRIES // (n_units + fit.n_outputs), _ROWS_PER_INPUT * design.shape[1])
+        size = max(blocks.rows_at_once(n_units + fit.n_outputs), blocks.ROWS_PER_INPUT * design.shape[1])
         self.blocks = [(block, linear_design(block), fit.rows(rows)) for rows, block in design.blocks(size)]
 
     def value(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> float:

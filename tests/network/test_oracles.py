@@ -390,7 +390,10 @@ def test_lanczos_stops_at_a_small_residual(tol):
     Q, _ = np.linalg.qr(rng.standard_normal((120, 120)))
     stack = ((Q * np.r_[-3.0, np.linspace(-1, 2, 119)]) @ Q.T)[None]
     h = lanczos(
-        DenseStack(0.5 * (stack + stack.transpose(0, 2, 1))), np.eye(1), sphere.eigenvectors.lanczos_start(1, 120), tol=tol
+        DenseStack(0.5 * (stack + stack.transpose(0, 2, 1))),
+        np.eye(1),
+        sphere.eigenvectors.lanczos_start(1, 120),
+        tol=tol,
     )[0]
     theta = h @ stack[0] @ h
     assert np.linalg.norm(stack[0] @ h - theta * h) <= 1.01 * tol * abs(theta)
@@ -415,13 +418,13 @@ every_data = pytest.mark.parametrize("data", DATA)
 every_kernel = pytest.mark.parametrize("kernel", sorted(KERNELS))
 
 
-def draw_forms(kernel, data, seed, n=10, d=4, m=3, *, sparsely=False, ones=0):
+def draw_forms(kernel, data, seed, n=10, d=4, m=3, *, sparsely=False, dummies=0):
     """The forms, the explicit data and the gradient of a random problem."""
     rng = np.random.default_rng(seed)
     X, G = DATA[data](rng, n, d), rng.standard_normal((n, m))
     if data == "cancelling":
         G[1::2] = -G[: n - 1 : 2]
-    design = make_design(sparse.csr_array(X) if sparsely else X, ones)
+    design = make_design(sparse.csr_array(X) if sparsely else X, dummies)
     return GradientForms(KERNELS[kernel], design, G), np.hstack([np.ones((n, ones)), X]), G
 
 
@@ -440,12 +443,12 @@ def attained_by_forms(kernel, X, G, H, p):
 @given(
     seed=seeds,
     sparsely=st.booleans(),
-    ones=st.integers(0, 2),
+    dummies=st.integers(0, 2),
     sizes=st.sampled_from([(1, 1, 1), (10, 4, 3), (8, 9, 2)]),
 )
-def test_no_attained_value_exceeds_the_bounds_of_forms(kernel, data, p, seed, sparsely, ones, sizes):
+def test_no_attained_value_exceeds_the_bounds_of_forms(kernel, data, p, seed, sparsely, dummies, sizes):
     """Matrix-free, dense and enumerated: all three prove a bound for the data, not for the rounded matrices."""
-    forms, X, G = draw_forms(kernel, data, seed, *sizes, sparsely=sparsely, ones=ones)
+    forms, X, G = draw_forms(kernel, data, seed, *sizes, sparsely=sparsely, dummies=dummies)
     dense = forms.dense()
     H = good_vectors(np.random.default_rng(seed), dense.matrices, p)
     largest = attained_by_forms(kernel, X, G, H, p).max()
