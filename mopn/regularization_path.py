@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.regularizers import Penalty
 from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
@@ -144,7 +143,7 @@ def path(
     """
     if not isinstance(problem, NetworkProblem):
         raise TypeError(f"path is for a NetworkProblem, got {type(problem).__name__}")
-    if not isinstance(problem.regularizer, Penalty):
+    if problem.regularizer.constrained:
         raise ValueError("path follows strengths, but the problem has a radius; make it with a strength instead")
     if patience is not None and not (isinstance(patience, Integral) and patience >= 1):
         raise ValueError(f"patience must be an integer >= 1 or None, got {patience!r}")

@@ -90,7 +90,7 @@ class InteriorPoint(Solver):
             predicted = problem.predicted_bound(at, newton.hessian, step_image)
             image = image + step * step_image
             at = problem.smooth(image)
-            x, fun = _rounded(problem, barrier, at.value)
+            x, fun = _sparsified(problem, barrier, at.value)
             lower = max(lower, problem.dual_bound(at), predicted)
             gap, before = fun - lower, gap
             newton.adjust(lagging=both > _LONG and gap > _LAG * before)
@@ -117,9 +117,9 @@ def _line_search(
     return 0.0
 
 
-def _rounded(problem: Any, barrier: Any, value: float) -> tuple[np.ndarray, float]:
+def _sparsified(problem: Any, barrier: Any, value: float) -> tuple[np.ndarray, float]:
     """Return the point to report, with exact zeros if they do no harm, and its objective."""
-    inside, zeros = barrier.V.ravel(), barrier.rounded().ravel()
+    inside, zeros = barrier.V.ravel(), barrier.sparsified().ravel()
     fun = value + problem.regularizer_value(inside)
     fun_zeros = problem.smooth_value(problem.image(zeros)) + problem.regularizer_value(zeros)
     return (zeros, fun_zeros) if fun_zeros <= fun + _NOISE * abs(fun) else (inside, fun)

@@ -58,8 +58,8 @@ class Norm(ABC):
                 break
             step = new
         U = self.prox(V, step)
-        excess = self.value(U)
-        return U * (radius / excess) if excess > radius else U
+        value = self.value(U)
+        return U * (radius / value) if value > radius else U
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

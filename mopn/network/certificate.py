@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from mopn.core.regularizers import Ball
 from mopn.network.oracles import BasisOracle
 from mopn.network.problem import NetworkProblem
 from mopn.solvers.interface import Measure
@@ -50,11 +49,5 @@ def certify(
     """
     problem.check_certificate(1.0)
     basis, weights = problem.unit_length(basis, weights)
-    if isinstance(problem.regularizer, Ball):
-        norm, radius = problem.norm.value(weights), problem.regularizer.radius
-        if norm > radius * (1 + 1e-9):
-            raise ValueError(
-                f"the weights have norm {norm:.6g}, outside the ball of radius {radius:.6g}; scale them, or certify "
-                "against a larger radius"
-            )
+    problem.regularizer.check_feasible(weights)
     return problem.measure(problem.start((basis, weights, linear)), oracle)

@@ -12,7 +12,6 @@ objective.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -24,19 +23,16 @@ from mopn.core.designs import Design
 from mopn.core.flat import joined, split
 from mopn.core.kernels import Kernel
 from mopn.core.norms import Norm
-from mopn.core.regularizers import Ball, Penalty
+from mopn.core.regularizers import NormRegularizer
 from mopn.network.linear_term import Ridge
 from mopn.network.point import Network
 from mopn.network.two_layers import two_layers
 from mopn.solvers.interface import Evaluation, Measure
-from mopn.solvers.numerics.dot import dot
 
 __all__ = ["JointProblem"]
 
 # Weights below this, relative to the largest, are rounding.
 _ZERO = 1e-12
-# Squared norms this near the radius, relative, are on the sphere.
-_ON_THE_SPHERE = 1e-12
 
 
 class JointProblem:
@@ -54,7 +50,7 @@ class JointProblem:
         design: Design,
         kernel: Kernel,
         fit: DataFit,
-        regularizer: Ball | Penalty,
+        regularizer: NormRegularizer,
         ridge: Ridge,
         network: Network,
         *,
@@ -90,17 +86,11 @@ class JointProblem:
         return self._mapped(*self._parts(x * self._scales))
 
     def _mapped(self, B: np.ndarray, Z: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return B * self._scale(B), self.directions.map(Z), W
+        return self.regularizer.scaled_units(B), self.directions.map(Z), W
 
     def _parts(self, x: np.ndarray) -> list[np.ndarray]:
         """Return views B, Z and W of a flat point."""
         return split(x, self._shapes)
-
-    def _scale(self, B: np.ndarray) -> float:
-        if isinstance(self.regularizer, Penalty):
-            return 1.0
-        most, length = math.sqrt(self.regularizer.radius), float(np.linalg.norm(B))
-        return 1.0 if length <= most else most / length
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of the point: unit vectors ``basis``, ``weights`` and ``linear``."""
@@ -117,24 +107,9 @@ class JointProblem:
         A, E, W = self._mapped(B, Z, W)
         value, gradient_A, gradient_E, gradient_W = self.layers.value_gradient(A, E, W)
         value, gradient_W = value + self.ridge.value(W), gradient_W + self.ridge.slope(W)
-        if isinstance(self.regularizer, Penalty):
-            value += self.regularizer.strength * dot(A.ravel(), A.ravel())
-            gradient_A += 2.0 * self.regularizer.strength * A
-        else:
-            gradient_A = self._within_ball(gradient_A, A, B, self.regularizer.radius)
-        gradient = joined(gradient_A, self.directions.pull(Z, gradient_E), gradient_W)
-        return Evaluation(value, gradient * self._scales)
-
-    def _within_ball(self, gradient: np.ndarray, A: np.ndarray, B: np.ndarray, radius: float) -> np.ndarray:
-        """Return the gradient with respect to B: outside of the ball the part along A goes, and the rest is scaled.
-
-        On the sphere it is the gradient of the side that the objective falls to.
-        """
-        along = float(np.vdot(gradient, A)) / max(float(np.vdot(A, A)), np.finfo(float).tiny)
-        outside = float(np.vdot(B, B)) / max(radius, np.finfo(float).tiny) - 1.0
-        if outside < -_ON_THE_SPHERE or (outside <= _ON_THE_SPHERE and along > 0):
-            return gradient
-        return (gradient - along * A) * self._scale(B)
+        penalty, gradient_B = self.regularizer.units_value_gradient(B, A, gradient_A)
+        gradient = joined(gradient_B, self.directions.pull(Z, gradient_E), gradient_W)
+        return Evaluation(value + penalty, gradient * self._scales)
 
     def measure(self, x: np.ndarray) -> Measure:
         """Objective; no gap is known."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from mopn.core.barriers import Barrier, make_barrier
+from mopn.core.barriers import Barrier
 from mopn.core.datafit import DataFit
 from mopn.core.flat import joined, split
 from mopn.core.hessians import Hessian
 from mopn.core.losses import Loss
-from mopn.core.regularizers import Ball, Regularizer, SquaredL2, make_regularizer
+from mopn.core.regularizers import Regularizer, make_regularizer
 from mopn.network.linear_term import Ridge
 from mopn.network.two_layers import layer_outputs
 from mopn.solvers.interface import Evaluation, Measure
@@ -89,11 +88,9 @@ class OutputLayerProblem:
     @property
     def oracles(self) -> frozenset[str]:
         """Names of the oracles offered."""
-        active, regularizer = self.regularizer.active, self.regularizer
-        smooth = isinstance(regularizer, SquaredL2) or not active
-        inside = not isinstance(regularizer, Ball) or regularizer.radius > 0
-        barrier = active and inside and self.fit.loss.has_hessian and not self.ridge.active
-        offered = {"composite": True, "dual": active, "gradient": smooth, "barrier": barrier}
+        regularizer = self.regularizer
+        barrier = regularizer.has_barrier and self.fit.loss.has_hessian and not self.ridge.active
+        offered = {"composite": True, "dual": regularizer.active, "gradient": regularizer.smooth, "barrier": barrier}
         return frozenset(name for name, there in offered.items() if there)
 
     @property
@@ -174,14 +171,14 @@ class OutputLayerProblem:
 
     def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
         """Return an interior-point state of R near V whose gap is about ``mu``; ``gradient`` is that of F at V."""
-        return make_barrier(self.regularizer, V, mu, gradient)
+        return self.regularizer.barrier(V, mu, gradient)
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective, where R is smooth."""
         value, gradient, G = self.smooth(self.image(x))
         V, W = self.split(x)
-        strength = self.regularizer.strength if isinstance(self.regularizer, SquaredL2) else 0.0
-        value, gradient = value + self.regularizer_value(x), gradient + joined(strength * V, self.ridge.slope(W))
+        value += self.regularizer_value(x)
+        gradient = gradient + joined(self.regularizer.gradient(V), self.ridge.slope(W))
         # The residual is kept so that ``dual_bound`` can use it; its gradient is that of F alone.
         return Evaluation(value, gradient, G)
 
@@ -209,10 +206,10 @@ class OutputLayerProblem:
     def _dual_bound(self, G: np.ndarray, *, search: bool) -> float:
         n = len(G)
         pulled = self.features.T @ G
-        # Each entry of Phi' G is a sum of n products; the dual norm adds up m of them, or all k rows for squared l2.
-        rows = self.shape[0] if isinstance(self.regularizer, SquaredL2) else 1
-        error = (n + 3) * _EPS * math.sqrt(rows) * float(self._row_maxima @ np.abs(G).sum(axis=1))
-        dual, ridge = self.regularizer.dual(pulled) + error, self.ridge.conjugate(G)
+        # Each entry of Phi' G is a sum of n products.
+        row_error = (n + 3) * _EPS * float(self._row_maxima @ np.abs(G).sum(axis=1))
+        dual = self.regularizer.dual(pulled) + self.regularizer.dual_of_rows(row_error, self.shape[0])
+        ridge = self.ridge.conjugate(G)
         lower = self.fit.dual_value(G, dual, self.regularizer, ridge, search=search)
         return lower - self.fit.rounding(lower, lower, G)
 

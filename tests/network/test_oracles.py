@@ -425,7 +425,7 @@ def draw_forms(kernel, data, seed, n=10, d=4, m=3, *, sparsely=False, dummies=0)
     if data == "cancelling":
         G[1::2] = -G[: n - 1 : 2]
     design = make_design(sparse.csr_array(X) if sparsely else X, dummies)
-    return GradientForms(KERNELS[kernel], design, G), np.hstack([np.ones((n, ones)), X]), G
+    return GradientForms(KERNELS[kernel], design, G), np.hstack([np.ones((n, dummies)), X]), G
 
 
 def attained_by_forms(kernel, X, G, H, p):
