@@ -147,7 +147,9 @@ class _NewtonSystem:
         if blocks is None or renewed:
             blocks = self.blocks = hessian.blocks()
         for careful in (False, True):
-            preconditioner = BlockPreconditioner(blocks, *quadratic, invariant=hessian.invariant, careful=careful)
+            preconditioner = BlockPreconditioner(
+                blocks, *quadratic, shift_invariant=hessian.shift_invariant, careful=careful
+            )
             D, self.iterations = conjugate_gradient(
                 lambda X: hessian.product(X) + quadratic.product(X), force, preconditioner, self.tol, self.max_iter
             )

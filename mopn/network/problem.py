@@ -22,7 +22,7 @@ from mopn.core.regularizers import Ball, Penalty, make_regularizer
 from mopn.core.validation import check_strength
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem
-from mopn.network.linear_term import Ridge
+from mopn.network.linear_term import LinearTerm
 from mopn.network.oracles import Atoms, BasisOracle, basis_oracle
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.point import Network
@@ -121,7 +121,7 @@ class NetworkProblem:
         self.regularizer = regularizer
         self.augment = bool(augment)
         self.design = make_design(X, dummies=self.kernel.dummies if augment else 0)
-        self.ridge = Ridge(self.design, alpha)
+        self.linear_term = LinearTerm(self.design, alpha)
         self.fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
 
     @property
@@ -163,11 +163,11 @@ class NetworkProblem:
 
     def linear_outputs(self, W: np.ndarray) -> np.ndarray:
         """[1, X] W', shape (n, m)."""
-        return self.ridge.outputs(W)
+        return self.linear_term.outputs(W)
 
     def network(self, basis: np.ndarray, weights: np.ndarray, linear: np.ndarray | None = None) -> Network:
         """Return a point: unit vectors (k, d), weights (k, m) and the coefficients W of the linear term, if any."""
-        linear = np.zeros(self.ridge.shape(self.fit.n_outputs)) if linear is None else linear
+        linear = np.zeros(self.linear_term.shape(self.fit.n_outputs)) if linear is None else linear
         return Network(self, basis, weights, linear)
 
     def start(self, start: Any = None) -> Network:
@@ -188,7 +188,7 @@ class NetworkProblem:
         """Check coefficients of the linear term; None stands for zero, and so do those of a problem without it."""
         if linear is None or np.shape(linear)[1:] == (0,):
             return None
-        linear, shape = np.array(linear, dtype=np.float64), self.ridge.shape(self.fit.n_outputs)
+        linear, shape = np.array(linear, dtype=np.float64), self.linear_term.shape(self.fit.n_outputs)
         if linear.shape != shape:
             raise ValueError(f"start must have linear of shape {shape}, got {linear.shape}; alpha makes a linear term")
         if not np.isfinite(linear).all():
@@ -219,7 +219,7 @@ class NetworkProblem:
     def residual(self, network: Network) -> Residual:
         """Objective of a network, and G = dF/dO (n, m)."""
         loss, G = self.fit.value_gradient(network.outputs)
-        return Residual(loss + self.regularizer.value(network.weights) + self.ridge.value(network.linear), G)
+        return Residual(loss + self.regularizer.value(network.weights) + self.linear_term.value(network.linear), G)
 
     def oracle(self, oracle: str | BasisOracle) -> BasisOracle:
         """Return the oracle of a method's name, for this problem's norm; an oracle is returned as it is."""
@@ -289,13 +289,15 @@ class NetworkProblem:
         The scaled gradient s G is a dual point; s is searched in one dimension. Rounding errors in the sums, and in
         the outputs at which the objective was evaluated, are added.
         """
-        lower = self.fit.dual_value(residual.gradient, bound, self.regularizer, self.ridge.conjugate(residual.gradient))
+        lower = self.fit.dual_value(
+            residual.gradient, bound, self.regularizer, self.linear_term.conjugate(residual.gradient)
+        )
         if not math.isfinite(lower):
             return math.inf
         k, d = network.basis.shape
         sizes = np.abs(residual.gradient) @ np.abs(network.weights).sum(axis=0)
         outputs = (k + 2 * d + 4) * _EPS * float(self.design.squared_norms @ sizes)
-        outputs += self.ridge.rounding(network.linear, residual.gradient)
+        outputs += self.linear_term.rounding_error(network.linear, residual.gradient)
         return max(residual.fun - lower, 0.0) + self.fit.rounding(residual.fun, lower, residual.gradient) + outputs
 
     def measure(
@@ -327,7 +329,7 @@ class NetworkProblem:
 
     def output_layer(self, network: Network) -> OutputLayerProblem:
         """Return the convex refit of the weights with the units fixed."""
-        return OutputLayerProblem.from_parts(network.features, self.fit, self.regularizer, self.ridge)
+        return OutputLayerProblem.from_parts(network.features, self.fit, self.regularizer, self.linear_term)
 
     def joint(
         self, network: Network, oracle: str = "gradient", *, single: bool = False
@@ -339,9 +341,9 @@ class NetworkProblem:
         """
         if oracle == "gradient":
             return JointProblem(
-                self.design, self.kernel, self.fit, self.regularizer, self.ridge, network, single=single
+                self.design, self.kernel, self.fit, self.regularizer, self.linear_term, network, single=single
             )
-        return UnitBallProblem(self.design, self.kernel, self.fit, self.regularizer, self.ridge, network)
+        return UnitBallProblem(self.design, self.kernel, self.fit, self.regularizer, self.linear_term, network)
 
     def line(
         self, network: Network, residual: Residual, units: np.ndarray, least: float, *, whole: bool = True
@@ -362,7 +364,7 @@ class NetworkProblem:
         1e-4 for l1/l2 by ``"exact"``.
         """
         network = self.start()
-        if self.ridge.active:
+        if self.linear_term.active:
             fitted = minimize(self.joint(network), LBFGS(gtol=0.0), tol=_EPS, max_iter=_LINEAR_ITER)
             if fitted.status == Status.INTERRUPTED:
                 raise KeyboardInterrupt

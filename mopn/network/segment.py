@@ -48,13 +48,13 @@ class Line:
         of_units = network.unit_outputs
         self.outputs = of_units + network.linear_outputs if network.linear.size else of_units
         self.step = features @ self.weights - of_units
-        self.linear, self.ridge = network.linear, problem.ridge
-        self.linear_step = self.ridge.least(G) - self.linear if whole else np.zeros_like(self.linear)
+        self.linear, self.linear_term = network.linear, problem.linear_term
+        self.linear_step = self.linear_term.minimizer(G) - self.linear if whole else np.zeros_like(self.linear)
         if self.linear_step.any():
-            self.step += self.ridge.outputs(self.linear_step)
+            self.step += self.linear_term.outputs(self.linear_step)
         self.penalty = regularizer.value(network.weights)
         self.vertex_penalty = price * size
-        fall = self.ridge.value(self.linear) - self.ridge.value(self.linear + self.linear_step)
+        fall = self.linear_term.value(self.linear) - self.linear_term.value(self.linear + self.linear_step)
         self.gap = self.penalty - self.vertex_penalty + fall - float(np.vdot(G, self.step))
         self.curvature = problem.fit.smoothness
         self.squared_length = problem.fit.squared_length(self.step)
@@ -62,7 +62,7 @@ class Line:
     def value(self, gamma: float) -> float:
         """Objective at U(gamma), with the penalty's upper bound (1 - gamma) Omega(U) + gamma Omega(Delta)."""
         penalty = (1.0 - gamma) * self.penalty + gamma * self.vertex_penalty
-        penalty += self.ridge.value(self.linear + gamma * self.linear_step)
+        penalty += self.linear_term.value(self.linear + gamma * self.linear_step)
         return self.problem.fit.value(self.outputs + gamma * self.step) + penalty
 
     def point(self, gamma: float) -> Network:

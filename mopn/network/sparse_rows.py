@@ -1,4 +1,4 @@
-"""The rows of a sparse design as compiled loops over units of degree 2 take them."""
+"""The rows of a sparse design for compiled loops over units of degree 2, and sums over them in threads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Units(NamedTuple):
 class SparseRows:
     """Rows of stored entries after dummies, which are not stored, in slices.
 
-    The slices do not depend on the number of threads, and their sums are added up in order: nor do results.
+    The slices do not depend on the number of threads, and their sums are added up in order, so that results do not
+    depend on it either.
 
     Parameters
     ----------
@@ -54,10 +55,14 @@ class SparseRows:
         return Units(table[: self.n_dummies], table[self.n_dummies :])
 
     def gradient(self, at: Units, of_constants: np.ndarray, of_units: np.ndarray, k: int) -> np.ndarray:
-        """Return the gradient (k, q + d) from what compiled loops added up."""
-        # The derivative of K by a dummy's entry is <h, x>, less its own part if products are of distinct features.
-        pulled, pulls = of_constants
-        of_dummies = pulled - at.dummies * pulls if self.distinct else np.broadcast_to(2.0 * pulled, at.dummies.shape)
+        """Return the gradient (k, q + d) from the sums of the compiled loops."""
+        # The derivative of A^2 with respect to a dummy's entry is <h, x> without its own term; that of <h, x>^2 is
+        # twice <h, x>.
+        projections, slopes = of_constants
+        if self.distinct:
+            of_dummies = projections - at.dummies * slopes
+        else:
+            of_dummies = np.broadcast_to(2.0 * projections, at.dummies.shape)
         return np.vstack([of_dummies, of_units]).T[:k]
 
     def forms(self, G: np.ndarray, H: np.ndarray) -> np.ndarray:
@@ -66,12 +71,13 @@ class SparseRows:
 
         at = self.units(H)
 
-        def of_slice(begin: int, stop: int) -> np.ndarray:
+        def of_slice(begin: int, stop: int) -> tuple[np.ndarray]:
             total, slopes = np.zeros((len(G), at.units.shape[1])), np.ascontiguousarray(G[:, begin:stop])
             add_forms(self.distinct, self.rows, begin, stop, at.constants(), at.units, slopes, total)
-            return total
+            return (total,)
 
-        return sum(self.map(of_slice)).T[: len(H)]
+        (total,) = self.sum(of_slice)
+        return total.T[: len(H)]
 
     def products(self, G: np.ndarray, W: np.ndarray, H: np.ndarray) -> np.ndarray:
         """Return half of the gradient of sum_ric W_rc G_ci K(h_r, x_i) with respect to H (k, q + d); W is (k, m)."""
@@ -85,12 +91,16 @@ class SparseRows:
             add_products(self.distinct, self.rows, begin, stop, *layers, slopes, *sums)
             return sums
 
-        of_constants, of_units = (sum(part) for part in zip(*self.map(of_slice), strict=True))
+        of_constants, of_units = self.sum(of_slice)
         return 0.5 * self.gradient(at, of_constants, of_units, len(H))
 
-    def map(self, of_slice: Callable[[int, int], Any]) -> list[Any]:
-        """Return the function of every slice's first row and end, in order."""
-        return map_in_threads(lambda limits: of_slice(*limits), self.slices)
+    def sum(self, of_slice: Callable[[int, int], tuple[Any, ...]]) -> list[Any]:
+        """Add up the terms that a function returns for every slice, given its first row and its end.
+
+        Slices are shared out among the threads, and their terms are added up in the order of the slices.
+        """
+        terms = map_in_threads(of_slice, self.slices)
+        return [sum(parts) for parts in zip(*terms, strict=True)]
 
 
 def padded(table: np.ndarray, dtype: type = np.float64) -> np.ndarray:

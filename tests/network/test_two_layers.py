@@ -9,9 +9,9 @@ from mopn.core import blocks
 from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
 from mopn.core.kernels import KERNELS
-from mopn.network import two_layers
 from mopn.network.gradient_forms import GradientForms
-from mopn.network.two_layers import SparseLayers
+from mopn.network.linear_term import LinearTerm
+from mopn.network.two_layers import SparseLayers, two_layers
 from mopn.solvers import ConditionalGradient
 from mopn.solvers.sphere.directions import leaders
 
@@ -29,9 +29,10 @@ LINEAR = {"linear": RNG.standard_normal((M, 1 + D)), "none": np.zeros((M, 0))}
 W = LINEAR["linear"]
 
 
-def layers(kernel, storage=np.array, single=False):
-    fit = DataFit("logistic", LABELS, N, WEIGHTS, OFFSET)
-    return two_layers.two_layers(make_design(storage(X)), KERNELS[kernel], fit, K, single=single)
+def layers(kernel, storage=np.array, single=False, linear=True):
+    fit, design = DataFit("logistic", LABELS, N, WEIGHTS, OFFSET), make_design(storage(X))
+    term = LinearTerm(design, 1.0 if linear else None)
+    return two_layers(design, KERNELS[kernel], fit, term, K, single=single)
 
 
 def features(kernel, H):
@@ -63,7 +64,7 @@ def test_value_and_gradients(monkeypatch, rows, kernel, storage, W):
     monkeypatch.setattr(blocks, "CACHE_ENTRIES", rows * (K + M))
     monkeypatch.setattr(blocks, "ROWS_PER_INPUT", 0)
     monkeypatch.setattr(blocks, "SLICE_ROWS", 2 * rows)
-    both = layers(kernel, storage)
+    both = layers(kernel, storage, linear=W.size > 0)
     if isinstance(both, SparseLayers):
         assert len(both.rows.slices) == min(max(1, N // (2 * rows)), 8)
         assert sum(stop - begin for begin, stop in both.fits) == N
@@ -101,10 +102,10 @@ def test_sparse_and_dense_rows(kernel, dummies, binary):
     A[3], A[:, 2] = 0.0, 0.0
     H = rng.standard_normal((K, dummies + D))
     fit = DataFit("logistic", LABELS, N, WEIGHTS, OFFSET)
-    sides = [
-        two_layers.two_layers(make_design(storage(A), dummies), KERNELS[kernel], fit, K).value_gradient(H, V, W)
-        for storage in (np.array, sparse.csr_array)
-    ]
+    sides = []
+    for storage in (np.array, sparse.csr_array):
+        design = make_design(storage(A), dummies)
+        sides.append(two_layers(design, KERNELS[kernel], fit, LinearTerm(design, 1.0), K).value_gradient(H, V, W))
     for dense, of_sparse in zip(*sides, strict=True):
         np.testing.assert_allclose(of_sparse, dense, rtol=1e-12, atol=1e-12)
 
