@@ -1,7 +1,8 @@
 """Designs: the data X (n, d) behind one interface, whatever its storage (dense, CSR, CSC) and augmentation.
 
-A design offers the products that kernels are made of, with X and with its elementwise square, and never a storage
-format. ``make_design`` checks and wraps what the user gave.
+A design offers the products that kernels are made of, with X and with its elementwise square, and hides the storage
+format. Augmentation puts dummies in front of X: columns of ones, which are never stored. ``make_design`` checks and
+wraps the user's data.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Design(ABC):
 
     @abstractmethod
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
-        """Return the total weight (d,) of the rows in which a feature has a stored entry."""
+        """Return the total weight (d,), for each feature, of the rows in which it has a stored entry."""
 
     @abstractmethod
     def inner_products(self, power: int) -> np.ndarray:
@@ -62,15 +63,15 @@ class Design(ABC):
 
     @abstractmethod
     def rows(self, rows: slice | np.ndarray) -> Design:
-        """Return the design of some rows, those of a slice without a copy if dense."""
+        """Return the design of some rows; a slice of dense rows is not copied."""
 
     @abstractmethod
     def matrix(self) -> Any:
-        """Return X (n, d) itself, dense or sparse, dummies included; not to be written to."""
+        """Return X (n, d) itself, dense or sparse, dummies included; it must not be written to."""
 
     @abstractmethod
     def single(self) -> Design:
-        """Return the design in float32: products with float32 arrays are then computed in it."""
+        """Return the design in float32, whose products with float32 arrays are computed in float32."""
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Design]]:
         """Cut the design into blocks of ``size`` rows."""
@@ -81,17 +82,17 @@ class Design(ABC):
 
     @cached_property
     def row_products(self) -> np.ndarray:
-        """<x_i, x_j> (n, n), kept: for few samples only."""
+        """<x_i, x_j> (n, n), cached: for few samples only."""
         return self.inner_products(1)
 
     @cached_property
     def squared_row_products(self) -> np.ndarray:
-        """<x_i * x_i, x_j * x_j> (n, n), kept: for few samples only."""
+        """<x_i * x_i, x_j * x_j> (n, n), cached: for few samples only."""
         return self.inner_products(2)
 
     @cached_property
     def row_lines(self) -> Lines:
-        """The rows as compiled functions see them, in float64, kept."""
+        """The rows for compiled functions, in float64, cached."""
         from mopn.compiled.storage import row_lines
 
         return row_lines(self.matrix())
@@ -108,7 +109,7 @@ class Design(ABC):
 
     @cached_property
     def column_lines(self) -> Lines:
-        """The columns as compiled functions see them, in float64, kept."""
+        """The columns for compiled functions, in float64, cached."""
         from mopn.compiled.storage import column_lines
 
         return column_lines(self.matrix())
@@ -120,17 +121,14 @@ class Design(ABC):
 
 
 class DenseDesign(Design):
-    """Row-major dense data; float32 is kept, and converted block by block so that sums are in float64.
-
-    Unless ``dtype`` says that they are in float32 too.
-    """
+    """Row-major dense data. Products are computed in ``dtype``, into which float32 data is converted block by block."""
 
     def __init__(self, X: np.ndarray, dtype: type = np.float64) -> None:
         self.X, self.dtype = X, dtype
         self.shape = X.shape
 
     def _blocks(self, *, temporary: bool = False) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield blocks of rows in the dtype of products; all rows at once if nothing as large as they is to be made."""
+        """Yield blocks of rows in the dtype of products; all rows at once if no ``temporary`` copy is made of them."""
         n, d = self.shape
         step = n if self.X.dtype == self.dtype and not temporary else rows_at_once(d)
         for first in range(0, n, step):
@@ -174,7 +172,7 @@ class DenseDesign(Design):
 
 
 class SparseDesign(Design):
-    """CSR or CSC data without duplicate entries; only the stored entries are ever touched."""
+    """CSR or CSC data without duplicate entries; only stored entries are read."""
 
     def __init__(self, X: Any) -> None:
         self.X = X
@@ -232,7 +230,7 @@ class SparseDesign(Design):
 
 
 class AugmentedDesign(Design):
-    """[1, ..., 1, X] with ``dummies`` leading columns of ones, which are never stored."""
+    """[1, ..., 1, X] with ``dummies`` leading columns of ones."""
 
     def __init__(self, base: Design, dummies: int) -> None:
         self.base, self.dummies = base, dummies
@@ -295,7 +293,7 @@ def linear_design(design: Design) -> Design:
 
 
 def make_design(X: Any, dummies: int = 0) -> Design:
-    """Check X, wrap it, and put ``dummies`` columns of ones in front of it.
+    """Check X, wrap it, and put dummies in front of it.
 
     Parameters
     ----------

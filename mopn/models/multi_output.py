@@ -10,7 +10,7 @@ import numpy as np
 from mopn.core.blocks import rows_at_once
 from mopn.core.designs import linear_design, make_design
 from mopn.core.kernels import get_kernel
-from mopn.models.base import Predictor
+from mopn.models.base import Predictor, common_offset
 from mopn.solvers.numerics.memory import keep_freed_memory
 
 __all__ = ["Model"]
@@ -107,9 +107,7 @@ class Model(Predictor):
         ValueError
             If the problem's offset differs between samples.
         """
-        offset = problem.fit.offset
-        if offset is not None and not np.all(offset == offset[0]):
-            raise ValueError("the problem's offset differs between samples, so it cannot be part of a model")
+        offset = common_offset(problem.fit.offset)
         linear = getattr(result, "linear", None)
         return cls(
             basis=np.array(result.basis),
@@ -118,7 +116,7 @@ class Model(Predictor):
             kernel=problem.kernel.name,
             loss=problem.fit.loss.name,
             augment=problem.augment,
-            offset=0.0 if offset is None else np.array(offset[0]),
+            offset=0.0 if offset is None else offset,
             classes=problem.classes if classes is None else np.asarray(classes),
             target=target,
         )

@@ -12,7 +12,7 @@ from mopn.core.blocks import rows_at_once
 from mopn.core.designs import Design, make_design
 from mopn.core.factor_kernels import make_factor_kernel
 from mopn.core.losses import get_loss
-from mopn.models.base import Predictor
+from mopn.models.base import Predictor, common_offset
 from mopn.models.multi_output import Model
 from mopn.solvers.numerics.memory import keep_freed_memory
 
@@ -114,14 +114,12 @@ class FactorizationModel(Predictor):
         ValueError
             If the problem's offset differs between samples, or each factor has an X of its own.
         """
-        offset = problem.fit.offset
-        if offset is not None and not np.all(offset == offset[0]):
-            raise ValueError("the problem's offset differs between samples, so it cannot be part of a model")
+        offset = common_offset(problem.fit.offset)
         lifted = "U" in result
         if lifted and not isinstance(result["U"], np.ndarray):
             raise ValueError("each factor of this problem has an X of its own; a model has a single one")
         theta = result.get("theta", None if lifted else problem.theta)
-        shift = 0.0 if offset is None else float(offset[0, 0])
+        shift = 0.0 if offset is None else float(offset[0])
         return cls(
             factors=np.array(result["U"] if lifted else result["P"]),
             degree=problem.degree,

@@ -79,7 +79,7 @@ class JointProblem:
         return -upper, upper
 
     def start(self, start: Any = None) -> np.ndarray:
-        """Return the point of the network that the problem was made around, or a flat point as it is."""
+        """Return the point of the network given to the constructor, or a copy of a flat point."""
         return self._start.copy() if start is None else np.array(start, dtype=np.float64)
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -28,7 +28,7 @@ class OutputLayerProblem:
     Parameters
     ----------
     features : ndarray of shape (n, k)
-        Phi, the units' features; any fixed features will do.
+        Phi, the units' features, or any other fixed features.
     y : array-like
         Labels (n,) or targets (n, m), as the loss asks.
     loss : str or Loss, default "logistic"
@@ -44,8 +44,8 @@ class OutputLayerProblem:
     Notes
     -----
     The point is V flat, in C order. Oracles: ``composite``; ``dual`` and ``barrier`` unless the strength is 0, which
-    admits no certificate; ``gradient`` where R is smooth (``"squared-l2"``, or a strength of 0). Gaps take the outputs
-    Phi V as they were computed.
+    admits no certificate; ``gradient`` where R is smooth (``"squared-l2"``, or a strength of 0). Gaps hold for the
+    outputs Phi V as computed: rounding errors made in computing them are not added.
     """
 
     def __init__(

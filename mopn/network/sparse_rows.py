@@ -16,7 +16,7 @@ __all__ = ["SparseRows", "Units", "padded"]
 
 
 class Units(NamedTuple):
-    """Units (q + d, k') laid out by features and filled up with zeros: the entries of the dummies, and the others."""
+    """Units by features, padded with zeros: entries of the dummies (q, k') and of the other features (d, k')."""
 
     dummies: np.ndarray
     units: np.ndarray
@@ -50,7 +50,7 @@ class SparseRows:
         self.slices = list(pairwise(n * part // count for part in range(count + 1)))
 
     def units(self, H: np.ndarray, dtype: type = np.float64) -> Units:
-        """Lay out units H (k, q + d)."""
+        """Lay out units H (k, q + d) for compiled loops."""
         table = padded(H.T, dtype)
         return Units(table[: self.n_dummies], table[self.n_dummies :])
 
@@ -104,7 +104,7 @@ class SparseRows:
 
 
 def padded(table: np.ndarray, dtype: type = np.float64) -> np.ndarray:
-    """Return a contiguous table whose rows are filled up with zeros to a multiple of what compiled loops take."""
+    """Return a contiguous table with rows padded by zeros to a multiple of the width of compiled loops."""
     from mopn.compiled.degree_two import WIDTH
 
     rows, k = table.shape

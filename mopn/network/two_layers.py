@@ -1,4 +1,4 @@
-"""F(K(X, H) V + [1, X] W') as a function of both layers and the linear term: values and gradients, by rows."""
+"""F(K(X, H) V + [1, X] W') as a function of both layers and the linear term: values and gradients, block by block."""
 
 from __future__ import annotations
 

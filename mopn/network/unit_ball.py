@@ -23,8 +23,8 @@ class UnitBallProblem:
     """Minimise sum_i w_i l(y_i, (K(X, H) V)_i + offset_i) + R(V) over H (k, d), ||h_r|| <= 1, and V (k, m).
 
     The second line of the refit in Algorithm 1 of Blondel et al. (NIPS 2017); made by ``NetworkProblem.joint``. The
-    point is (H, V, W) flat, with the coefficients W of the linear term. The problem
-    is not convex and has no certificate; the network problem certifies the result. Oracle: ``composite``.
+    point is (H, V, W) flat, with the coefficients W of the linear term. The problem is not convex and has no
+    certificate; the network problem certifies the result. Oracle: ``composite``.
     """
 
     oracles = frozenset({"composite"})
@@ -42,7 +42,7 @@ class UnitBallProblem:
         self.shapes = network.basis.shape, network.weights.shape, network.linear.shape
         self.layers = two_layers(design, kernel, fit, linear_term, len(network.basis))
         self._start = joined(network.basis, network.weights, network.linear)
-        # A guess; backtracking corrects it.
+        # A first guess for FISTA, which corrects it by backtracking.
         self.curvature = fit.smoothness * fit.squared_length(design.squared_norms[:, None])
 
     def split(self, x: np.ndarray) -> list[np.ndarray]:
@@ -50,7 +50,7 @@ class UnitBallProblem:
         return split(x, self.shapes)
 
     def start(self, start: Any = None) -> np.ndarray:
-        """Return the point of the network that the problem was made around, or a flat point made feasible."""
+        """Return the point of the network given to the constructor, or a flat point made feasible."""
         return self.prox(self._start if start is None else np.asarray(start, dtype=np.float64), 0.0)
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:

@@ -53,6 +53,31 @@ def test_fenchel_young_and_the_prox(seed):
     np.testing.assert_allclose(near + step * term.gradient(near), W, rtol=1e-12)
 
 
+def test_an_inactive_term_adds_nothing():
+    term, fit, G = LinearTerm(make_design(X)), make_problem().fit, RNG.standard_normal((N, M))
+    W, outputs = term.start(None, M), G.copy()
+    assert W.shape == term.adjoint(G).shape == term.gradient(W).shape == term.prox(W, 1.0).shape == (M, 0)
+    assert term.minimizer(G).shape == term.start(np.zeros((M, 0)), M).shape == (M, 0)
+    assert term.preconditioner(fit).shape == (0,)
+    term.add_outputs(outputs, W)
+    np.testing.assert_array_equal(outputs, G)
+    assert term.value(W) == term.conjugate(G) == term.rounding_error(W, G) == term.curvature(fit) == 0.0
+
+
+def test_the_term_on_other_rows():
+    term, rows = LinearTerm(make_design(X, 2), ALPHA), make_design(X[:7], 2)
+    W, outputs = RNG.standard_normal((M, 1 + D)), np.zeros((7, M))
+    term.on(rows).add_outputs(outputs, W)
+    np.testing.assert_allclose(outputs, ONES[:7] @ W.T, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(term.on(rows).adjoint(outputs), outputs.T @ ONES[:7], rtol=1e-12, atol=1e-12)
+
+
+def test_the_preconditioner_bounds_the_curvature_of_each_coefficient():
+    fit = make_problem(sample_weight=RNG.uniform(0.5, 2.0, N)).fit
+    scales = LinearTerm(make_design(X), ALPHA).preconditioner(fit)
+    np.testing.assert_allclose(scales**-2.0, ALPHAS + 0.25 * fit.weights @ ONES**2, rtol=1e-12)
+
+
 def test_the_bound_of_the_curvature_holds():
     fit = make_problem(sample_weight=RNG.uniform(0.5, 2.0, N)).fit
     largest = 0.25 * np.linalg.eigvalsh(ONES.T @ (ONES * fit.weights[:, None]))[-1]
