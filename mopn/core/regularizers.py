@@ -4,7 +4,8 @@ All that other files ask of a regulariser is here:
 
 * first-order methods: ``value``, ``prox``, and ``gradient`` where R is ``smooth``;
 * certificates: ``dual``, ``conjugate`` and ``max_scale``. For a dual point whose dual norm is at most ``dual``,
-  ``conjugate(s * dual)`` bounds R* at s times that point, and it is finite for ``s <= max_scale(dual)``;
+  ``conjugate(s * dual)`` bounds R* at s times that point, and it is finite for ``s <= max_scale(dual)``.
+  ``dual_of_rows`` bounds the effect of rounding on the dual norm;
 * interior-point methods: ``barrier``, where ``has_barrier``;
 * network problems, of a penalty or a ball alone (:class:`NormRegularizer`): which units are worth adding, extreme
   points of conditional gradient steps, and the smooth form of the refit of both layers (:mod:`mopn.network.joint`).
@@ -39,7 +40,7 @@ SQUARED_L2 = "squared-l2"
 _TINY = float(np.finfo(float).tiny)
 # Squared norms this near the radius, relative, are on the sphere.
 _ON_THE_SPHERE = 1e-12
-# Norms may exceed the radius by this much, relative, in what users give.
+# Norms may exceed the radius by this much, relative, in networks that users certify.
 _RADIUS_TOL = 1e-9
 
 

@@ -120,11 +120,11 @@ class JointProblem:
 def _preconditioners(
     design: Design, fit: DataFit, linear_term: LinearTerm, shapes: Sequence[tuple[int, ...]]
 ) -> list[np.ndarray]:
-    """Return what A, Z and W are divided by, entry by entry.
+    """Return what B, Z and W are divided by, entry by entry.
 
     The more samples have a feature, the larger the curvature in its coefficients: popular items are in a thousand times
     as many samples as others, and on one-hot rows L-BFGS takes several times as many iterations without
-    preconditioning. All entries for A are 1 if all features are in all samples.
+    preconditioning. All entries for B are 1 if all features are in all samples.
     """
     counts = design.occurrences(fit.sample_weights)
     of_units = np.sqrt(2.0 / (1.0 + counts / max(counts.mean(), np.finfo(float).tiny)))
