@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.regularizers import Penalty
 from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
@@ -18,15 +17,15 @@ from mopn.solvers.conditional_gradient import make_correction
 
 __all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver"]
 
-# Iterations a strength: all strengths together refine the same units.
+# Iterations per strength: all strengths together refine the same units.
 _REFIT_ITER = 100
 _UNITS = 50
-# What ends a run ends its path.
-_ENDS = (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.STOPPED)
+# A run that ends with one of these ends the path.
+_ENDS_PATH = (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.STOPPED)
 
 
 class EarlyStopping:
-    """The scores of a series of networks, the best of them, and how long ago that was.
+    """The scores of a series of networks, and the best network so far.
 
     An empty network is the best one only as long as there is no other.
     """
@@ -38,14 +37,14 @@ class EarlyStopping:
         self.best_index = 0
 
     def add(self, result: Result, score: float) -> None:
-        """Take the next network's score, the larger the better."""
+        """Add the next network and its score, the larger the better."""
         self.scores.append(score)
         if self.best is None or len(self.best.basis) == 0 or score > self.scores[self.best_index]:
             self.best, self.best_index = result, len(self.scores) - 1
 
     @property
     def is_over(self) -> bool:
-        """Whether as many networks as patience allows have not been better."""
+        """Whether the last ``patience`` networks were no better than the best before them."""
         return len(self.scores) - 1 - self.best_index >= self.patience
 
 
@@ -145,7 +144,7 @@ def path(
     """
     if not isinstance(problem, NetworkProblem):
         raise TypeError(f"path is for a NetworkProblem, got {type(problem).__name__}")
-    if not isinstance(problem.regularizer, Penalty):
+    if problem.regularizer.constrained:
         raise ValueError("path follows strengths, but the problem has a radius; make it with a strength instead")
     if patience is not None and not (isinstance(patience, Integral) and patience >= 1):
         raise ValueError(f"patience must be an integer >= 1 or None, got {patience!r}")
@@ -172,18 +171,18 @@ def path(
         left -= result.time
         if score is not None:
             watch.add(result, float(score(Model.from_result(part, result))))
-        if result.status in _ENDS or watch.is_over:
+        if result.status in _ENDS_PATH or watch.is_over:
             break
     return Path(series[: len(results)], results, None if score is None else np.array(watch.scores))
 
 
 def path_solver(n_strengths: int, max_units: int | None = _UNITS, refit: str = "full") -> ConditionalGradient:
-    """Return a solver for paths: few units a strength, short refits, and bounds that cost little.
+    """Return a solver for paths: few units per strength, short refits, and cheap bounds.
 
     Parameters
     ----------
     n_strengths : int
-        Length of the path; ``max_units`` may be reached half-way.
+        Length of the path; ``max_units`` can be reached half-way.
     max_units : int or None, default 50
         None for no limit.
     refit : {"full", "output", "none"}, default "full"

@@ -162,7 +162,7 @@ class WithBarrier(Composite, Protocol):
         ...
 
     def hessian(self, image: np.ndarray) -> Any:
-        """Return the second derivative of the smooth part: products, blocks column by column, ``invariant``."""
+        """Return the second derivative of the smooth part: products, blocks column by column, ``shift_invariant``."""
         ...
 
     def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Any:

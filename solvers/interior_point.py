@@ -89,7 +89,7 @@ class InteriorPoint(Solver[WithBarrier]):
             predicted = problem.predicted_bound(at, newton.hessian, step_image)
             image = image + step * step_image
             at = problem.smooth(image)
-            x, fun = _rounded(problem, barrier, at.value)
+            x, fun = _sparsified(problem, barrier, at.value)
             lower = max(lower, problem.dual_bound(at), predicted)
             gap, before = fun - lower, gap
             newton.adjust(lagging=both > _LONG and gap > _LAG * before)
@@ -122,9 +122,9 @@ def _line_search(
     return 0.0
 
 
-def _rounded(problem: WithBarrier, barrier: Any, value: float) -> tuple[np.ndarray, float]:
+def _sparsified(problem: WithBarrier, barrier: Any, value: float) -> tuple[np.ndarray, float]:
     """Return the point to report, with exact zeros if they do no harm, and its objective."""
-    inside, zeros = barrier.V.ravel(), barrier.rounded().ravel()
+    inside, zeros = barrier.V.ravel(), barrier.sparsified().ravel()
     fun = value + problem.regularizer_value(inside)
     fun_zeros = problem.smooth_value(problem.image(zeros)) + problem.regularizer_value(zeros)
     return (zeros, fun_zeros) if fun_zeros <= fun + _NOISE * abs(fun) else (inside, fun)
@@ -152,7 +152,9 @@ class _NewtonSystem:
         if blocks is None or renewed:
             blocks = self.blocks = hessian.blocks()
         for careful in (False, True):
-            preconditioner = BlockPreconditioner(blocks, *quadratic, invariant=hessian.invariant, careful=careful)
+            preconditioner = BlockPreconditioner(
+                blocks, *quadratic, shift_invariant=hessian.shift_invariant, careful=careful
+            )
             D, self.iterations = conjugate_gradient(
                 lambda X: hessian.product(X) + quadratic.product(X), force, preconditioner, self.tol, self.max_iter
             )

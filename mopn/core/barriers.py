@@ -1,32 +1,35 @@
 """Interior-point states of regularisers: norms as sums of bounds t on weights v, held inside their cones.
 
 R(V) = strength * sum(t) with |v_rc| <= t_rc for l1, ||v_r||_2 <= t_r for l1/l2, |v_rc| <= t_r for l1/linf; in a ball,
-sum(t) <= radius. With mu times the logarithmic barriers of the cones, and the bounds at their best, R becomes a smooth
-convex function of V, which tends to R with mu. Its second derivative is not taken at V alone: multipliers z of the
-cones, with <s, z> = mu where all is settled, are carried along by steps of their own. That is what lets mu fall fast:
-primal-dual methods for linear cones, and for lengths the one of Chan, Golub and Mulet (1999).
+sum(t) <= radius. With mu times the logarithmic barriers of the cones, minimised over the bounds t, R becomes a smooth
+convex function of V, which tends to R as mu tends to 0. Its second derivative depends on more than V: the multipliers z
+of the cones, with <s, z> = mu on the central path, are variables of their own. This allows mu to decrease fast:
+primal-dual methods for linear cones, and the method of Chan, Golub and Mulet (1999) for lengths.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
 
-from mopn.core.regularizers import Ball, Penalty, Regularizer, SquaredL2
+from mopn.core.norms import Norm
 
-__all__ = ["Barrier", "Quadratic", "make_barrier"]
+__all__ = ["BallBarrier", "Barrier", "PenaltyBarrier", "Quadratic", "QuadraticBarrier"]
 
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
-# Multipliers go at most this part of the way to the edge of their cones.
-_TO_THE_EDGE = 0.99
-# Lengths of multipliers stay this part of the central path's distance away from 1.
+# A step takes multipliers at most this fraction of the way to the boundary of their cones.
+_TO_THE_BOUNDARY = 0.99
+# Lengths of multipliers keep at least this fraction of the central path's distance from 1.
 _NEAREST = 0.5
-# Weights whose bounds exceed them by more, relative, count as zero: those that stay press on theirs as mu goes to 0.
-_SLACK = 0.05
-# Newton's steps to the best bound of a row, and how near its distance from the weights must come.
+# Weights whose bounds have a larger slack than this, relative, count as zero: bounds of nonzero weights are active in
+# the limit.
+_INACTIVE = 0.05
+# Largest number of Newton steps to the best bound of a row, and the relative accuracy of its slack.
 _ROOT_STEPS, _ROOT_TOL = 50, 1e-12
 
 
@@ -48,7 +51,10 @@ class Quadratic(NamedTuple):
 
 
 class Scaling(NamedTuple):
-    """Second derivatives in (t, v): omega for t, the coupling, and for v, t at its best, diagonal and rows."""
+    """Second derivatives in (t, v): ``omega`` for t alone, ``coupling`` for both.
+
+    With t eliminated, that in v is diag(diagonal) - sum_r e_r e_r' with the vectors e_r in ``rows``.
+    """
 
     omega: np.ndarray
     coupling: np.ndarray
@@ -57,15 +63,15 @@ class Scaling(NamedTuple):
 
 
 class Cones(ABC):
-    """Weights V (k, m), how far their bounds exceed them, (k, m) or (k, 1), and multipliers; strictly inside.
+    """Weights V (k, m), the slack of their bounds, (k, m) or (k, 1), and multipliers, all strictly feasible.
 
-    ``degree`` is the number of products <s, z>. The excess is the best one for V at a level mu and a price of sum(t).
-    It is kept in place of t, which near the edge would lose its digits.
+    ``degree`` is the number of products <s, z>. The slack, t minus what it bounds, is the best one for V at a level mu
+    where a unit of sum(t) costs ``multiplier``. It is stored in place of t, which would lose digits near the boundary.
     """
 
     degree: int
     V: np.ndarray
-    excess: np.ndarray
+    slack: np.ndarray
 
     @abstractmethod
     def total(self, X: np.ndarray) -> np.ndarray:
@@ -76,16 +82,16 @@ class Cones(ABC):
         """Return what the bounds bound."""
 
     @abstractmethod
-    def best_excess(self, V: np.ndarray, price: float, mu: float) -> np.ndarray:
-        """Minimise ``price * sum(t)`` plus the barrier over t; return t minus the sizes."""
+    def best_slack(self, V: np.ndarray, multiplier: float, mu: float) -> np.ndarray:
+        """Minimise ``multiplier * sum(t)`` plus the barrier over t; return t minus the sizes."""
 
     @abstractmethod
-    def value(self, V: np.ndarray, excess: np.ndarray, mu: float) -> float:
-        """Return the barrier: mu times minus the logarithm of the distances from the edge."""
+    def value(self, V: np.ndarray, slack: np.ndarray, mu: float) -> float:
+        """Return the barrier: minus mu times the sum of the logarithms of the distances from the boundary."""
 
     @abstractmethod
-    def settle(self, excess: np.ndarray, price: float) -> None:
-        """Take the best excess for V."""
+    def update_bounds(self, slack: np.ndarray, multiplier: float) -> None:
+        """Set the bounds to the best ones for V."""
 
     @abstractmethod
     def gradient(self, mu: float) -> np.ndarray:
@@ -97,7 +103,7 @@ class Cones(ABC):
 
     @abstractmethod
     def advance_multipliers(self, dT: np.ndarray, dV: np.ndarray, mu: float) -> float:
-        """Move the multipliers as the direction asks, within their cones; return the step, 1 at most."""
+        """Take the Newton step of the multipliers, shortened to stay in their cones; return its length, at most 1."""
 
     @property
     @abstractmethod
@@ -106,11 +112,11 @@ class Cones(ABC):
 
 
 class Boxes(Cones):
-    """-t <= v_rc <= t with one bound an entry (l1) or one a row (l1/linf)."""
+    """-t <= v_rc <= t with one bound per entry (l1) or one per row (l1/linf)."""
 
-    def __init__(self, V: np.ndarray, price: float, mu: float, by_row: bool) -> None:
+    def __init__(self, V: np.ndarray, multiplier: float, mu: float, by_row: bool) -> None:
         self.by_row, self.degree, self.V = by_row, 2 * V.size, V
-        self.settle(self.best_excess(V, price, mu), price)
+        self.update_bounds(self.best_slack(V, multiplier, mu), multiplier)
         self.upper, self.lower = mu / self.above, mu / self.below
 
     def total(self, X: np.ndarray) -> np.ndarray:
@@ -119,36 +125,36 @@ class Boxes(Cones):
     def sizes(self, V: np.ndarray) -> np.ndarray:
         return np.abs(V).max(axis=1, keepdims=True) if self.by_row else np.abs(V)
 
-    def best_excess(self, V: np.ndarray, price: float, mu: float) -> np.ndarray:
-        # 2 mu t / (t^2 - v^2) = price, of one entry or of the largest of a row, which lacks the others' part.
-        size, half = self.sizes(V), mu / price
-        excess = half + half * (half / (np.hypot(half, size) + size))
+    def best_slack(self, V: np.ndarray, multiplier: float, mu: float) -> np.ndarray:
+        # 2 mu t / (t^2 - v^2) = multiplier for one entry; for a row, that of its largest entry alone is a lower bound.
+        size, half = self.sizes(V), mu / multiplier
+        slack = half + half * (half / (np.hypot(half, size) + size))
         if not self.by_row:
-            return excess
+            return slack
         for _ in range(_ROOT_STEPS):
-            # Newton's method on 1 / f - 1 / price for f = sum_c 2 mu t / (t^2 - v_c^2), which is concave: it grows to
-            # the root.
-            near, far = self._distances(V, excess)
+            # Newton's method on 1 / f - 1 / multiplier for f = sum_c 2 mu t / (t^2 - v_c^2), which is concave: the
+            # iterates increase to the root.
+            near, far = self._distances(V, slack)
             f = mu * np.sum(1.0 / near + 1.0 / far, axis=1, keepdims=True)
             slope = mu * np.sum(1.0 / near**2 + 1.0 / far**2, axis=1, keepdims=True)
-            step = (f / price - 1.0) * f / slope
-            excess = excess + np.maximum(step, 0.0)
-            if np.all(step <= _ROOT_TOL * excess):
+            step = (f / multiplier - 1.0) * f / slope
+            slack = slack + np.maximum(step, 0.0)
+            if np.all(step <= _ROOT_TOL * slack):
                 break
-        return excess
+        return slack
 
-    def _distances(self, V: np.ndarray, excess: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _distances(self, V: np.ndarray, slack: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return t - |v| and t + |v|."""
         sizes, entries = self.sizes(V), np.abs(V)
-        return excess + (sizes - entries), excess + (sizes + entries)
+        return slack + (sizes - entries), slack + (sizes + entries)
 
-    def value(self, V: np.ndarray, excess: np.ndarray, mu: float) -> float:
-        near, far = self._distances(V, excess)
+    def value(self, V: np.ndarray, slack: np.ndarray, mu: float) -> float:
+        near, far = self._distances(V, slack)
         return -mu * float(np.log(near * far).sum())
 
-    def settle(self, excess: np.ndarray, price: float) -> None:
-        self.excess = excess
-        near, far = self._distances(self.V, excess)
+    def update_bounds(self, slack: np.ndarray, multiplier: float) -> None:
+        self.slack = slack
+        near, far = self._distances(self.V, slack)
         positive = self.V > 0
         self.above, self.below = np.where(positive, near, far), np.where(positive, far, near)
 
@@ -167,7 +173,7 @@ class Boxes(Cones):
         d_upper = (mu - self.upper * (dT - dV)) / self.above - self.upper
         d_lower = (mu - self.lower * (dT + dV)) / self.below - self.lower
         fastest = max((-d_upper / self.upper).max(initial=_TINY), (-d_lower / self.lower).max(initial=_TINY))
-        step = min(1.0, _TO_THE_EDGE / float(fastest))
+        step = min(1.0, _TO_THE_BOUNDARY / float(fastest))
         self.upper = self.upper + step * d_upper
         self.lower = self.lower + step * d_lower
         return step
@@ -178,11 +184,14 @@ class Boxes(Cones):
 
 
 class SecondOrder(Cones):
-    """||v_r||_2 <= t_r (l1/l2), with multipliers -price * p_r, ||p_r|| < 1, that tend to directions v_r / ||v_r||."""
+    """||v_r||_2 <= t_r (l1/l2).
 
-    def __init__(self, V: np.ndarray, price: float, mu: float) -> None:
+    The multipliers of a cone are ``multiplier`` times (1, -p_r) with ||p_r|| < 1; p_r tends to v_r / ||v_r||.
+    """
+
+    def __init__(self, V: np.ndarray, multiplier: float, mu: float) -> None:
         self.degree, self.V = len(V), V
-        self.settle(self.best_excess(V, price, mu), price)
+        self.update_bounds(self.best_slack(V, multiplier, mu), multiplier)
         self.P = V / self.T
 
     def total(self, X: np.ndarray) -> np.ndarray:
@@ -191,51 +200,51 @@ class SecondOrder(Cones):
     def sizes(self, V: np.ndarray) -> np.ndarray:
         return np.linalg.norm(V, axis=1, keepdims=True)
 
-    def best_excess(self, V: np.ndarray, price: float, mu: float) -> np.ndarray:
-        # t^2 - ||v||^2 = t mu / price.
-        size, half = self.sizes(V), 0.5 * mu / price
+    def best_slack(self, V: np.ndarray, multiplier: float, mu: float) -> np.ndarray:
+        # t^2 - ||v||^2 = t mu / multiplier.
+        size, half = self.sizes(V), 0.5 * mu / multiplier
         return half + half * (half / (np.hypot(half, size) + size))
 
-    def value(self, V: np.ndarray, excess: np.ndarray, mu: float) -> float:
-        return -0.5 * mu * float(np.log(excess * (excess + 2.0 * self.sizes(V))).sum())
+    def value(self, V: np.ndarray, slack: np.ndarray, mu: float) -> float:
+        return -0.5 * mu * float(np.log(slack * (slack + 2.0 * self.sizes(V))).sum())
 
-    def settle(self, excess: np.ndarray, price: float) -> None:
-        self.excess, self.T, self.price = excess, excess + self.sizes(self.V), price
+    def update_bounds(self, slack: np.ndarray, multiplier: float) -> None:
+        self.slack, self.T, self.multiplier = slack, slack + self.sizes(self.V), multiplier
 
     def gradient(self, mu: float) -> np.ndarray:
-        return self.price * self.V / self.T
+        return self.multiplier * self.V / self.T
 
     def scaling(self, mu: float) -> Scaling:
-        weight = self.price / self.T
-        determinant = self.T * (mu / self.price)
+        weight = self.multiplier / self.T
+        determinant = self.T * (mu / self.multiplier)
         omega = mu * (self.T**2 + self.sizes(self.V) ** 2) / determinant**2
         coupling = -2.0 * mu * self.T * self.V / determinant**2
-        # Exact on the central path, where P = V / T and dT / d(size) = size / (T - mu / (2 price)).
+        # Exact on the central path, where P = V / T and dT / d(size) = size / (T - mu / (2 multiplier)).
         size, length = self.sizes(self.V), self.sizes(self.P)
-        slant = (size / np.maximum(length, _TINY)) / (self.T - 0.5 * mu / self.price)
-        return Scaling(omega, coupling, np.broadcast_to(weight, self.V.shape), np.sqrt(weight * slant) * self.P)
+        curvature = (size / np.maximum(length, _TINY)) / (self.T - 0.5 * mu / self.multiplier)
+        return Scaling(omega, coupling, np.broadcast_to(weight, self.V.shape), np.sqrt(weight * curvature) * self.P)
 
     def advance_multipliers(self, dT: np.ndarray, dV: np.ndarray, mu: float) -> float:
         # t p = v, linearised.
         dP = (dV - self.P * dT + self.V) / self.T - self.P
         a, b = self.total(dP * dP), self.total(self.P * dP)
         c = np.maximum(1.0 - self.total(self.P * self.P), _EPS)
-        steps = np.minimum(1.0, _TO_THE_EDGE * c / np.maximum(b + np.sqrt(b * b + a * c), _TINY))
+        steps = np.minimum(1.0, _TO_THE_BOUNDARY * c / np.maximum(b + np.sqrt(b * b + a * c), _TINY))
         self.P = self.P + steps * dP
-        # Too near the edge they would be stuck there; on the central path 1 - ||p||^2 is mu / (price t).
-        largest = np.sqrt(np.maximum(1.0 - _NEAREST * mu / (self.price * self.T), 0.0))
+        # Nearer to the boundary, further steps would be short; on the central path 1 - ||p||^2 is mu / (multiplier t).
+        largest = np.sqrt(np.maximum(1.0 - _NEAREST * mu / (self.multiplier * self.T), 0.0))
         self.P = self.P * np.minimum(1.0, largest / np.maximum(self.sizes(self.P), _TINY))
         return float(steps.min(initial=1.0))
 
     @property
     def product(self) -> float:
         # t - p'v without cancellation.
-        slack = np.maximum(self.sizes(self.V) - self.total(self.P * self.V), 0.0)
-        return self.price * float((self.excess + slack).sum())
+        deviation = np.maximum(self.sizes(self.V) - self.total(self.P * self.V), 0.0)
+        return self.multiplier * float((self.slack + deviation).sum())
 
 
 class Barrier(ABC):
-    """What an interior-point solver asks of a regulariser; ``degree`` times mu is the gap on the central path."""
+    """What an interior-point method asks of a regulariser; ``degree`` times mu is the gap on the central path."""
 
     degree: int
     V: np.ndarray
@@ -243,32 +252,31 @@ class Barrier(ABC):
     @property
     @abstractmethod
     def complementarity(self) -> float:
-        """The present mean of <s, z>."""
+        """The present mean of the products <s, z>."""
 
     @abstractmethod
     def linearize(self, mu: float) -> tuple[Quadratic, np.ndarray]:
-        """Set the level; return the barrier's part of the Newton matrix, and its gradient (k, m)."""
+        """Set the level mu; return the barrier's part of the Newton matrix, and its gradient (k, m) at V."""
 
     @abstractmethod
     def value(self, V: np.ndarray) -> float:
-        """Return the smoothed regulariser at the level set; inf outside of a ball."""
+        """Return the smoothed regulariser at the present level; inf outside of a ball."""
 
     @abstractmethod
     def advance(self, D: np.ndarray, step: float) -> float:
-        """Go a step along D, whose multipliers follow; return the smaller of both steps."""
+        """Move V by a step along D, and the multipliers by their own; return the smaller of the two steps."""
 
     @abstractmethod
-    def rounded(self) -> np.ndarray:
-        """Return V with those weights zero that do not press on their bounds."""
+    def sparsified(self) -> np.ndarray:
+        """Return V with exact zeros for the weights whose bounds are not active."""
 
 
 class ConicBarrier(Barrier):
-    """A norm, as a penalty or in a ball."""
+    """A norm as a sum of bounds, of which a unit costs a multiplier: the strength, or in a ball the radius's own."""
 
-    def __init__(self, cones: Cones, regularizer: Penalty | Ball, mu: float) -> None:
-        self.cones, self.regularizer, self.mu = cones, regularizer, mu
-        self.in_ball = isinstance(regularizer, Ball)
-        self.degree = cones.degree + self.in_ball
+    def __init__(self, cones: Cones, norm: Norm, mu: float) -> None:
+        self.cones, self.norm, self.mu = cones, norm, mu
+        self.degree = cones.degree
 
     @property
     def V(self) -> np.ndarray:  # type: ignore[override]
@@ -276,61 +284,109 @@ class ConicBarrier(Barrier):
 
     @property
     def complementarity(self) -> float:
-        return (self.cones.product + (self.mu if self.in_ball else 0.0)) / self.degree
+        return self.cones.product / self.degree
 
-    def _best(self, V: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the best excess for V, and the price of sum(t): in a ball that of the slack mu / price."""
-        regularizer = self.regularizer
-        price = regularizer.strength if isinstance(regularizer, Penalty) else self._price(V, regularizer)
-        return self.cones.best_excess(V, price, self.mu), price
+    @abstractmethod
+    def multiplier(self, V: np.ndarray) -> float:
+        """Return what a unit of sum(t) costs at V."""
 
-    def _price(self, V: np.ndarray, ball: Ball) -> float:
-        room = ball.radius - ball.norm.value(V)
+    @abstractmethod
+    def budget_curvature(self, multiplier: float) -> float:
+        """Return the second derivative with respect to sum(t)."""
 
-        def overdrawn(price: float) -> float:
-            return float(self.cones.best_excess(V, price, self.mu).sum()) + self.mu / price - room
-
-        # Bounds exceed the weights by mu / price times the degree at most: there nothing is overdrawn.
-        return brentq(overdrawn, self.mu / (2.0 * room), (self.degree + 1) * self.mu / room, xtol=_TINY, rtol=_ROOT_TOL)
-
-    def value(self, V: np.ndarray) -> float:
-        if isinstance(self.regularizer, Ball) and not self.regularizer.norm.value(V) < self.regularizer.radius:
-            return np.inf
-        excess, price = self._best(V)
-        barrier = self.cones.value(V, excess, self.mu)
-        if self.in_ball:
-            return barrier - self.mu * float(np.log(self.mu / price))
-        return barrier + price * float(excess.sum()) + self.regularizer.value(V)
+    def _best_bounds(self, V: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the best slack for V, and the multiplier."""
+        multiplier = self.multiplier(V)
+        return self.cones.best_slack(V, multiplier, self.mu), multiplier
 
     def linearize(self, mu: float) -> tuple[Quadratic, np.ndarray]:
         self.mu = mu
-        excess, price = self._best(self.cones.V)
-        self.cones.settle(excess, price)
+        slack, multiplier = self._best_bounds(self.cones.V)
+        self.cones.update_bounds(slack, multiplier)
         omega, coupling, diagonal, rows = self.cones.scaling(mu)
         self.omega, self.coupling = omega, coupling
-        curvature = price**2 / mu if self.in_ball else 0.0
+        curvature = self.budget_curvature(multiplier)
         self.stiffness = curvature / (1.0 + curvature * float((1.0 / omega).sum()))
-        common = np.sqrt(self.stiffness) * coupling / omega if self.in_ball else None
+        common = np.sqrt(self.stiffness) * coupling / omega if curvature else None
         return Quadratic(diagonal, rows, common), self.cones.gradient(mu)
 
     def advance(self, D: np.ndarray, step: float) -> float:
         # (diag(omega) + curvature 11') dT = -total(coupling D).
-        pull = -self.cones.total(self.coupling * D)
-        dT = (pull - self.stiffness * float((pull / self.omega).sum())) / self.omega
+        force = -self.cones.total(self.coupling * D)
+        dT = (force - self.stiffness * float((force / self.omega).sum())) / self.omega
         dual_step = self.cones.advance_multipliers(dT, D, self.mu)
         self.cones.V = self.cones.V + step * D
-        self.cones.settle(*self._best(self.cones.V))
+        self.cones.update_bounds(*self._best_bounds(self.cones.V))
         return min(step, dual_step)
 
-    def rounded(self) -> np.ndarray:
-        sizes, excess = self.cones.sizes(self.V), self.cones.excess
-        # With mu, sizes of zeros fall as their excess does, and those of other weights do not.
-        zero = (excess > _SLACK * sizes) | (excess * sizes.max(initial=0.0) > sizes**2)
+    def sparsified(self) -> np.ndarray:
+        sizes, slack = self.cones.sizes(self.V), self.cones.slack
+        # As mu decreases, sizes of zeros decrease with their slack, and sizes of other weights do not.
+        zero = (slack > _INACTIVE * sizes) | (slack * sizes.max(initial=0.0) > sizes**2)
         return np.where(zero, 0.0, self.V)
 
 
+class PenaltyBarrier(ConicBarrier):
+    """``strength * norm(V)`` near weights V (k, m), on the central path of the level mu."""
+
+    def __init__(self, norm: Norm, strength: float, V: np.ndarray, mu: float) -> None:
+        super().__init__(_make_cones(norm, V, strength, mu), norm, mu)
+        self.strength = strength
+
+    def multiplier(self, V: np.ndarray) -> float:
+        return self.strength
+
+    def budget_curvature(self, multiplier: float) -> float:
+        return 0.0
+
+    def value(self, V: np.ndarray) -> float:
+        slack, strength = self._best_bounds(V)
+        barrier = self.cones.value(V, slack, self.mu)
+        return barrier + strength * float(slack.sum()) + strength * self.norm.value(V)
+
+
+class BallBarrier(ConicBarrier):
+    """``norm(V) <= radius`` near weights V (k, m), with mu times the logarithmic barrier of radius - sum(t).
+
+    V is scaled so far into the ball as is right for the multiplier that the loss gradient (k, m) at V suggests.
+    """
+
+    def __init__(self, norm: Norm, radius: float, V: np.ndarray, mu: float, gradient: np.ndarray) -> None:
+        degree = 2 * V.size + 1
+        multiplier = max(norm.dual(gradient), 4.0 * degree * mu / radius)
+        largest = radius - degree * mu / multiplier
+        V = V * min(1.0, largest / max(norm.value(V), _TINY))
+        super().__init__(_make_cones(norm, V, multiplier, mu), norm, mu)
+        self.radius = radius
+        self.degree = self.cones.degree + 1
+
+    @property
+    def complementarity(self) -> float:
+        return (self.cones.product + self.mu) / self.degree
+
+    def multiplier(self, V: np.ndarray) -> float:
+        """Return the multiplier for which sum(t) and what is left of the radius, mu over it, add up to the radius."""
+        room = self.radius - self.norm.value(V)
+
+        def budget_excess(multiplier: float) -> float:
+            return float(self.cones.best_slack(V, multiplier, self.mu).sum()) + self.mu / multiplier - room
+
+        # The slack is at most mu / multiplier times the degree, so that the excess is negative at the upper end.
+        low, high = self.mu / (2.0 * room), (self.degree + 1) * self.mu / room
+        return brentq(budget_excess, low, high, xtol=_TINY, rtol=_ROOT_TOL)
+
+    def budget_curvature(self, multiplier: float) -> float:
+        return multiplier**2 / self.mu
+
+    def value(self, V: np.ndarray) -> float:
+        if not self.norm.value(V) < self.radius:
+            return np.inf
+        slack, multiplier = self._best_bounds(V)
+        return self.cones.value(V, slack, self.mu) - self.mu * float(np.log(self.mu / multiplier))
+
+
 class QuadraticBarrier(Barrier):
-    """strength / 2 ||V||^2 needs no barrier."""
+    """``strength / 2 * ||V||^2``, which needs no barrier."""
 
     degree, complementarity = 0, 0.0
 
@@ -347,23 +403,14 @@ class QuadraticBarrier(Barrier):
         self.V = self.V + step * D
         return step
 
-    def rounded(self) -> np.ndarray:
+    def sparsified(self) -> np.ndarray:
         return self.V
 
 
-def make_barrier(regularizer: Regularizer, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
-    """Return a state at weights V (k, m), near the central path for the level mu.
-
-    In a ball V is moved inside, by what its multiplier, guessed from the loss gradient (k, m) at V, would leave.
-    """
-    if isinstance(regularizer, SquaredL2):
-        return QuadraticBarrier(V, regularizer.strength)
-    assert isinstance(regularizer, Penalty | Ball)
-    norm, price = regularizer.norm, regularizer.strength if isinstance(regularizer, Penalty) else 1.0
-    if isinstance(regularizer, Ball):
-        degree = 2 * V.size + 1
-        price = max(regularizer.dual(gradient), 4.0 * degree * mu / regularizer.radius)
-        largest = regularizer.radius - degree * mu / price
-        V = V * min(1.0, largest / max(norm.value(V), _TINY))
-    cones = SecondOrder(V, price, mu) if norm.name == "l1/l2" else Boxes(V, price, mu, by_row=norm.name == "l1/linf")
-    return ConicBarrier(cones, regularizer, mu)
+def _make_cones(norm: Norm, V: np.ndarray, multiplier: float, mu: float) -> Cones:
+    kinds: dict[str, Callable[[np.ndarray, float, float], Cones]] = {
+        "l1": partial(Boxes, by_row=False),
+        "l1/l2": SecondOrder,
+        "l1/linf": partial(Boxes, by_row=True),
+    }
+    return kinds[norm.name](V, multiplier, mu)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from mopn.core import blocks
 from mopn.core.hessians import Hessian, Weighted
 from mopn.core.losses import Loss, get_loss
 from mopn.core.regularizers import Regularizer
@@ -20,8 +21,6 @@ __all__ = ["DataFit"]
 _EPS = float(np.finfo(float).eps)
 # Scales of the dual point beyond this are not tried; ``rounding`` counts on it.
 _MAX_SCALE = 4.0
-# Losses and conjugates are added up over chunks of so many entries.
-_CHUNK = 1 << 16
 # Scales closer than this, relative, are not told apart.
 _NEARBY = 1e-3
 
@@ -77,7 +76,7 @@ class DataFit:
 
     def value_gradient(self, O: np.ndarray) -> tuple[float, np.ndarray]:  # noqa: E741
         """F(O) and G = dF/dO (n, m)."""
-        if O.size <= _CHUNK:
+        if O.size <= blocks.LOSS_ENTRIES:
             return self._value_gradient(O)
         total, G = 0.0, np.empty_like(O, dtype=np.float64)
         for rows, part in self._chunks():
@@ -102,7 +101,7 @@ class DataFit:
 
     def _chunks(self) -> Iterator[tuple[slice, DataFit]]:
         """Yield the samples in parts whose temporary arrays stay in the cache, and are small beside the outputs."""
-        size = max(1, _CHUNK // self.n_outputs)
+        size = max(1, blocks.LOSS_ENTRIES // self.n_outputs)
         for first in range(0, len(self.y), size):
             rows = slice(first, first + size)
             yield rows, self.rows(rows)

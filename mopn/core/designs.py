@@ -1,7 +1,8 @@
 """Designs: the data X (n, d) behind one interface, whatever its storage (dense, CSR, CSC) and augmentation.
 
-A design offers the products that kernels are made of, with X and with its elementwise square, and never a storage
-format. ``make_design`` checks and wraps what the user gave.
+A design offers the products that kernels are made of, with X and with its elementwise square, and hides the storage
+format. Augmentation puts dummies in front of X: columns of ones, which are never stored. ``make_design`` checks and
+wraps the user's data.
 """
 
 from __future__ import annotations
@@ -14,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from mopn.core.blocks import rows_at_once
+
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
 
 __all__ = ["AugmentedDesign", "DenseDesign", "Design", "SparseDesign", "linear_design", "make_design"]
-
-# Rows are converted to float64, squared or weighted in blocks of so many entries.
-_BLOCK = 1 << 18
 
 
 class Design(ABC):
@@ -50,7 +50,7 @@ class Design(ABC):
 
     @abstractmethod
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
-        """Return the total weight (d,) of the rows in which a feature has a stored entry."""
+        """Return the total weight (d,), for each feature, of the rows in which it has a stored entry."""
 
     @abstractmethod
     def inner_products(self, power: int) -> np.ndarray:
@@ -63,15 +63,15 @@ class Design(ABC):
 
     @abstractmethod
     def rows(self, rows: slice | np.ndarray) -> Design:
-        """Return the design of some rows, those of a slice without a copy if dense."""
+        """Return the design of some rows; a slice of dense rows is not copied."""
 
     @abstractmethod
     def matrix(self) -> Any:
-        """Return X (n, d) itself, dense or sparse, 1-features included; not to be written to."""
+        """Return X (n, d) itself, dense or sparse, dummies included; it must not be written to."""
 
     @abstractmethod
     def single(self) -> Design:
-        """Return the design in float32: products with float32 arrays are then computed in it."""
+        """Return the design in float32, whose products with float32 arrays are computed in float32."""
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Design]]:
         """Cut the design into blocks of ``size`` rows."""
@@ -82,34 +82,34 @@ class Design(ABC):
 
     @cached_property
     def row_products(self) -> np.ndarray:
-        """<x_i, x_j> (n, n), kept: for few samples only."""
+        """<x_i, x_j> (n, n), cached: for few samples only."""
         return self.inner_products(1)
 
     @cached_property
     def squared_row_products(self) -> np.ndarray:
-        """<x_i * x_i, x_j * x_j> (n, n), kept: for few samples only."""
+        """<x_i * x_i, x_j * x_j> (n, n), cached: for few samples only."""
         return self.inner_products(2)
 
     @cached_property
     def row_lines(self) -> Lines:
-        """The rows as compiled functions see them, in float64, kept."""
+        """The rows for compiled functions, in float64, cached."""
         from mopn.compiled.storage import row_lines
 
         return row_lines(self.matrix())
 
     @property
-    def without_ones(self) -> Design:
-        """The design without the leading 1-features."""
+    def without_dummies(self) -> Design:
+        """The design without its leading dummies."""
         return self
 
     @property
     def sparse_rows(self) -> tuple[Lines, int] | None:
-        """The stored rows, and the number of 1-features in front of them; None for dense data."""
+        """The stored rows, and the number of dummies in front of them; None for dense data."""
         return None
 
     @cached_property
     def column_lines(self) -> Lines:
-        """The columns as compiled functions see them, in float64, kept."""
+        """The columns for compiled functions, in float64, cached."""
         from mopn.compiled.storage import column_lines
 
         return column_lines(self.matrix())
@@ -121,19 +121,16 @@ class Design(ABC):
 
 
 class DenseDesign(Design):
-    """Row-major dense data; float32 is kept, and converted block by block so that sums are in float64.
-
-    Unless ``dtype`` says that they are in float32 too.
-    """
+    """Row-major dense data. Products are computed in ``dtype``, into which float32 data is converted block by block."""
 
     def __init__(self, X: np.ndarray, dtype: type = np.float64) -> None:
         self.X, self.dtype = X, dtype
         self.shape = X.shape
 
     def _blocks(self, *, temporary: bool = False) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield blocks of rows in the dtype of products; all rows at once if nothing as large as they is to be made."""
+        """Yield blocks of rows in the dtype of products; all rows at once if no ``temporary`` copy is made of them."""
         n, d = self.shape
-        step = n if self.X.dtype == self.dtype and not temporary else max(1, _BLOCK // d)
+        step = n if self.X.dtype == self.dtype and not temporary else rows_at_once(d)
         for first in range(0, n, step):
             rows = slice(first, min(first + step, n))
             yield rows, self.X[rows].astype(self.dtype, copy=False)
@@ -175,7 +172,7 @@ class DenseDesign(Design):
 
 
 class SparseDesign(Design):
-    """CSR or CSC data without duplicate entries; only the stored entries are ever touched."""
+    """CSR or CSC data without duplicate entries; only stored entries are read."""
 
     def __init__(self, X: Any) -> None:
         self.X = X
@@ -233,26 +230,26 @@ class SparseDesign(Design):
 
 
 class AugmentedDesign(Design):
-    """[1, ..., 1, X] with ``ones`` leading 1-features, which are never stored."""
+    """[1, ..., 1, X] with ``dummies`` leading columns of ones."""
 
-    def __init__(self, base: Design, ones: int) -> None:
-        self.base, self.ones = base, ones
-        self.shape = base.shape[0], base.shape[1] + ones
+    def __init__(self, base: Design, dummies: int) -> None:
+        self.base, self.dummies = base, dummies
+        self.shape = base.shape[0], base.shape[1] + dummies
 
     def project(self, H: np.ndarray) -> np.ndarray:
-        return self.base.project(H[:, self.ones :]) + H[:, : self.ones].sum(axis=1)
+        return self.base.project(H[:, self.dummies :]) + H[:, : self.dummies].sum(axis=1)
 
     def project_squares(self, H: np.ndarray) -> np.ndarray:
-        return self.base.project_squares(H[:, self.ones :]) + H[:, : self.ones].sum(axis=1)
+        return self.base.project_squares(H[:, self.dummies :]) + H[:, : self.dummies].sum(axis=1)
 
     def adjoint(self, R: np.ndarray) -> np.ndarray:
-        return np.hstack([np.repeat(R.sum(axis=0)[:, None], self.ones, axis=1), self.base.adjoint(R)])
+        return np.hstack([np.repeat(R.sum(axis=0)[:, None], self.dummies, axis=1), self.base.adjoint(R)])
 
     def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
-        return np.hstack([np.repeat(R.sum(axis=0)[:, None], self.ones, axis=1), self.base.adjoint_squares(R)])
+        return np.hstack([np.repeat(R.sum(axis=0)[:, None], self.dummies, axis=1), self.base.adjoint_squares(R)])
 
     def gram(self, g: np.ndarray) -> np.ndarray:
-        q = self.ones
+        q = self.dummies
         matrix = np.empty((self.shape[1], self.shape[1]))
         matrix[:q, :q] = g.sum()
         matrix[:q, q:] = self.base.adjoint(g[:, None])
@@ -261,50 +258,50 @@ class AugmentedDesign(Design):
         return matrix
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
-        return np.concatenate([np.full(self.ones, weights.sum()), self.base.occurrences(weights)])
+        return np.concatenate([np.full(self.dummies, weights.sum()), self.base.occurrences(weights)])
 
     def inner_products(self, power: int) -> np.ndarray:
-        return self.base.inner_products(power) + self.ones
+        return self.base.inner_products(power) + self.dummies
 
     @cached_property
     def absolute(self) -> AugmentedDesign:
-        return AugmentedDesign(self.base.absolute, self.ones)
+        return AugmentedDesign(self.base.absolute, self.dummies)
 
     def matrix(self) -> Any:
-        ones, X = np.ones((self.shape[0], self.ones)), self.base.matrix()
+        ones, X = np.ones((self.shape[0], self.dummies)), self.base.matrix()
         return sparse.hstack([ones, X], format="csr") if sparse.issparse(X) else np.hstack([ones, X])
 
     @property
-    def without_ones(self) -> Design:
-        return self.base.without_ones
+    def without_dummies(self) -> Design:
+        return self.base.without_dummies
 
     @property
     def sparse_rows(self) -> tuple[Lines, int] | None:
         stored = self.base.sparse_rows
-        return None if stored is None else (stored[0], stored[1] + self.ones)
+        return None if stored is None else (stored[0], stored[1] + self.dummies)
 
     def rows(self, rows: slice | np.ndarray) -> AugmentedDesign:
-        return AugmentedDesign(self.base.rows(rows), self.ones)
+        return AugmentedDesign(self.base.rows(rows), self.dummies)
 
     def single(self) -> AugmentedDesign:
-        return AugmentedDesign(self.base.single(), self.ones)
+        return AugmentedDesign(self.base.single(), self.dummies)
 
 
 def linear_design(design: Design) -> Design:
-    """Return the design [1, X] of linear terms, whatever 1-features the units have."""
-    return AugmentedDesign(design.without_ones, 1)
+    """Return the design [1, X] of linear terms, whatever dummies the units have."""
+    return AugmentedDesign(design.without_dummies, 1)
 
 
-def make_design(X: Any, ones: int = 0) -> Design:
-    """Check X, wrap it, and put ``ones`` 1-features in front of it.
+def make_design(X: Any, dummies: int = 0) -> Design:
+    """Check X, wrap it, and put dummies in front of it.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d)
         Finite numbers. Dense float64 and float32, CSR and CSC are used as they are, without a copy; everything else
         is converted to float64 or CSR. CSR and CSC whose indices are unsorted or repeated are copied and put in order.
-    ones : int, default 0
-        Number of leading 1-features.
+    dummies : int, default 0
+        Number of leading columns of ones.
 
     Raises
     ------
@@ -332,7 +329,7 @@ def make_design(X: Any, ones: int = 0) -> Design:
         _check_shape(X.shape)
         _check_finite(X)
         design = DenseDesign(X)
-    return AugmentedDesign(design, ones) if ones else design
+    return AugmentedDesign(design, dummies) if dummies else design
 
 
 def _to_float(X: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Arrays as one flat point, and back."""
+"""Several arrays as one flat point, and back."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Second derivatives of losses with respect to the outputs (n, m): products with directions, and diagonals.
 
-One small (m, m) matrix a sample, never formed: the three kinds below cover all losses of :mod:`mopn.core.losses`.
+Each sample has an (m, m) matrix, which is never formed; three kinds cover all losses of :mod:`mopn.core.losses`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ __all__ = ["Diagonal", "Hessian", "Margins", "Softmax", "Weighted"]
 class Hessian(ABC):
     """A positive semidefinite second derivative at fixed outputs.
 
-    ``invariant`` says that the loss does not feel all outputs of a sample move together.
+    ``shift_invariant`` says that the loss is constant when all outputs of a sample shift by the same amount.
     """
 
     diagonal: np.ndarray
-    invariant: bool = False
+    shift_invariant: bool = False
 
     @abstractmethod
     def product(self, Z: np.ndarray) -> np.ndarray:
@@ -27,7 +27,7 @@ class Hessian(ABC):
 
 
 class Diagonal(Hessian):
-    """Outputs do not interact: the product with h (n, m)."""
+    """diag(h_i) for h (n, m): losses that add up over the outputs."""
 
     def __init__(self, h: np.ndarray) -> None:
         self.diagonal = h
@@ -39,7 +39,7 @@ class Diagonal(Hessian):
 class Softmax(Hessian):
     """diag(p_i) - p_i p_i' for probabilities P (n, m)."""
 
-    invariant = True
+    shift_invariant = True
 
     def __init__(self, P: np.ndarray) -> None:
         self.P = P
@@ -57,7 +57,7 @@ class Softmax(Hessian):
 class Margins(Hessian):
     """sum_c h_ic (z_ic - z_iy)^2 / 2 for H (n, m) with h_iy = 0: losses that add up over the margins o_c - o_y."""
 
-    invariant = True
+    shift_invariant = True
 
     def __init__(self, H: np.ndarray, y: np.ndarray) -> None:
         self.H, self.rows, self.y = H, np.arange(len(y)), y
@@ -79,7 +79,7 @@ class Weighted(Hessian):
     """A Hessian whose samples have weights (n,)."""
 
     def __init__(self, hessian: Hessian, weights: np.ndarray) -> None:
-        self.hessian, self.weights, self.invariant = hessian, weights[:, None], hessian.invariant
+        self.hessian, self.weights, self.shift_invariant = hessian, weights[:, None], hessian.shift_invariant
 
     @property
     def diagonal(self) -> np.ndarray:  # type: ignore[override]

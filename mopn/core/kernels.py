@@ -22,15 +22,15 @@ class Kernel(ABC):
     Attributes
     ----------
     name : str
-    ones : int
-        How many 1-features give the model its linear and constant terms: ``anova`` uses distinct features only, so
+    dummies : int
+        How many columns of ones give the model its linear and constant terms: ``anova`` uses distinct features only, so
         one gives a linear term but no constant.
     distinct : bool
         Whether a feature is multiplied with others only.
     """
 
     name: str
-    ones: int
+    dummies: int
     distinct: bool
 
     def features(self, design: Design, H: np.ndarray) -> np.ndarray:
@@ -65,7 +65,7 @@ class Kernel(ABC):
 class Homogeneous(Kernel):
     """K(h, x) = <h, x>^2."""
 
-    name, ones, distinct = "homogeneous", 1, False
+    name, dummies, distinct = "homogeneous", 1, False
 
     def features_of(self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return np.multiply(P, P, out=out)
@@ -83,7 +83,7 @@ class Homogeneous(Kernel):
 class Anova(Kernel):
     """K(h, x) = sum_{i<j} h_i x_i h_j x_j = (<h, x>^2 - <h * h, x * x>) / 2."""
 
-    name, ones, distinct = "anova", 2, True
+    name, dummies, distinct = "anova", 2, True
 
     def features_of(self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         features = np.multiply(P, P, out=out)

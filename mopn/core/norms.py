@@ -1,6 +1,6 @@
-"""Norms of weights V (k, m) that make rows or entries zero (Table 1 of Blondel et al., NIPS 2017).
+"""Sparsity-inducing norms of weights V (k, m) (Table 1 of Blondel et al., NIPS 2017).
 
-Each has its value, its dual norm, the prox of ``step * norm`` and the projection onto the ball of a radius.
+Each has its value, its dual norm, the prox of ``step * norm`` and the projection onto a ball.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Norm(ABC):
     def project(self, V: np.ndarray, radius: float) -> np.ndarray:
         """Return the nearest point of the ball ``norm(U) <= radius``.
 
-        It is ``prox(V, step)`` with the step at which the norm equals the radius. That norm is convex, decreasing
-        and piecewise linear in the step, so Newton's method from 0 grows monotonically and ends at the root.
+        It is ``prox(V, step)`` for the step at which its norm equals the radius. That norm is convex, decreasing and
+        piecewise linear in the step, so Newton's method from 0 increases monotonically and ends at the root.
         """
         if self.value(V) <= radius:
             return np.array(V)
@@ -58,8 +58,8 @@ class Norm(ABC):
                 break
             step = new
         U = self.prox(V, step)
-        excess = self.value(U)
-        return U * (radius / excess) if excess > radius else U
+        value = self.value(U)
+        return U * (radius / value) if value > radius else U
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -115,7 +115,7 @@ class L1Linf(Norm):
 
 
 def _soft_threshold(a: np.ndarray, step: float) -> tuple[float, float]:
-    """Sum of max(a - step, 0), and how many entries it runs over."""
+    """Return the sum of max(a - step, 0), and the number of positive terms."""
     kept = a > step
     return float(np.sum(a[kept] - step)), float(np.count_nonzero(kept))
 

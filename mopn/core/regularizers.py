@@ -1,31 +1,76 @@
 """Regularisers R(V) of the output layer: a norm as a penalty or as a ball, and the squared l2 norm.
 
-A certificate needs the conjugate R* of each along a ray: for a dual point whose dual norm is at most ``dual``,
-``conjugate(s * dual)`` bounds R* at s times that point, and it is finite for ``s <= max_scale(dual)``.
+All that other files ask of a regulariser is here:
+
+* first-order methods: ``value``, ``prox``, and ``gradient`` where R is ``smooth``;
+* certificates: ``dual``, ``conjugate`` and ``max_scale``. For a dual point whose dual norm is at most ``dual``,
+  ``conjugate(s * dual)`` bounds R* at s times that point, and it is finite for ``s <= max_scale(dual)``.
+  ``dual_of_rows`` bounds the effect of rounding on the dual norm;
+* interior-point methods: ``barrier``, where ``has_barrier``;
+* network problems, of a penalty or a ball alone (:class:`NormRegularizer`): which units are worth adding, extreme
+  points of conditional gradient steps, and the smooth form of the refit of both layers (:mod:`mopn.network.joint`).
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from mopn.core.barriers import BallBarrier, Barrier, PenaltyBarrier, QuadraticBarrier
 from mopn.core.norms import Norm, get_norm
 from mopn.core.validation import check_strength
+from mopn.solvers.numerics.dot import dot
 
-__all__ = ["SQUARED_L2", "Ball", "Penalty", "Regularizer", "SquaredL2", "make_regularizer"]
+__all__ = [
+    "SQUARED_L2",
+    "Ball",
+    "NormRegularizer",
+    "Penalty",
+    "Regularizer",
+    "SquaredL2",
+    "make_norm_regularizer",
+    "make_regularizer",
+]
 
 SQUARED_L2 = "squared-l2"
 
+_TINY = float(np.finfo(float).tiny)
+# Squared norms this near the radius, relative, are on the sphere.
+_ON_THE_SPHERE = 1e-12
+# Norms may exceed the radius by this much, relative, in networks that users certify.
+_RADIUS_TOL = 1e-9
+
 
 class Regularizer(ABC):
-    """What a problem asks of its regulariser."""
+    """What every problem asks of its regulariser."""
+
+    @property
+    @abstractmethod
+    def active(self) -> bool:
+        """Whether R is anything but zero; if not, no certificate exists."""
+
+    @property
+    @abstractmethod
+    def smooth(self) -> bool:
+        """Whether R is differentiable."""
+
+    @property
+    @abstractmethod
+    def has_barrier(self) -> bool:
+        """Whether there is a barrier: R is active, and its domain has an interior."""
 
     @abstractmethod
     def value(self, V: np.ndarray) -> float:
-        """Return R(V)."""
+        """Return R(V) at a feasible V."""
+
+    def gradient(self, V: np.ndarray) -> np.ndarray:
+        """Return the gradient of R at V, if R is smooth."""
+        assert self.smooth
+        return np.zeros_like(V)
 
     @abstractmethod
     def prox(self, V: np.ndarray, step: float) -> np.ndarray:
@@ -35,6 +80,10 @@ class Regularizer(ABC):
     def dual(self, G: np.ndarray) -> float:
         """Return the dual norm of G (k, m)."""
 
+    def dual_of_rows(self, row_sum: float, k: int) -> float:
+        """Bound the dual norm of k rows from above, if the moduli of each add up to ``row_sum`` at most."""
+        return row_sum
+
     @abstractmethod
     def conjugate(self, dual: float) -> float:
         """Return R* at a point of dual norm ``dual`` (an upper bound, increasing in ``dual``)."""
@@ -43,27 +92,96 @@ class Regularizer(ABC):
     def max_scale(self, dual: float) -> float:
         """Return the largest s with ``conjugate(s * dual)`` finite."""
 
+    @abstractmethod
+    def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
+        """Return an interior-point state at weights V (k, m), near the central path for the level mu.
+
+        In a ball V is moved inside, how far depends on the loss gradient (k, m) at V.
+        """
+
+
+class NormRegularizer(Regularizer):
+    """A norm as a penalty or as a ball: it makes units zero, which network problems need.
+
+    In the smooth form of the refit of both layers, units A (k, d) have any length and their weights a norm of at most
+    1, so that ||A||_F^2 takes the place of the norm; the free variables are B (k, d).
+    """
+
+    norm: Norm
+
     @property
     @abstractmethod
-    def active(self) -> bool:
-        """Whether it restrains the weights at all; if not, no certificate exists."""
+    def constrained(self) -> bool:
+        """Whether the norm is bounded (a ball) and not penalised."""
+
+    def dual(self, G: np.ndarray) -> float:
+        return self.norm.dual(G)
+
+    def with_strength(self, strength: float) -> Penalty:
+        """Return the penalty of the same norm with a strength."""
+        return Penalty(self.norm, check_strength(strength, "strength"))
+
+    @abstractmethod
+    def check_feasible(self, V: np.ndarray) -> None:
+        """Raise ``ValueError`` if the weights V (k, m) lie outside the ball, if there is one."""
+
+    @abstractmethod
+    def weight_cost(self, earned: Callable[[], float]) -> float:
+        """Return the dual value that a unit must exceed for weight on it to decrease the objective.
+
+        It is the strength; in a ball, the mean decrease per unit of norm that the present weights stand for, where
+        ``earned()`` is that of all of them: minus the inner product of the loss gradient and the units' outputs.
+        """
+
+    @abstractmethod
+    def vertex(self, least: float, value: float) -> tuple[float, float]:
+        """Return the norm of the extreme point of a conditional gradient step, and the penalty of a unit of norm.
+
+        ``least`` is an objective value that was already reached, ``value`` the dual value of the best atom.
+        """
+
+    @abstractmethod
+    def shares(self, V: np.ndarray) -> np.ndarray:
+        """Return the coefficients (k,) of V as a combination of vertices of the ball, one a row, for away steps."""
+
+    @abstractmethod
+    def scaled_units(self, B: np.ndarray) -> np.ndarray:
+        """Return the units A (k, d) of the free variables B: these, scaled into the ball ||A||_F^2 <= radius if any."""
+
+    @abstractmethod
+    def units_value_gradient(self, B: np.ndarray, A: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return R at the units A of B, and the gradient of F + R with respect to B.
+
+        ``gradient`` (k, d) is that of F with respect to A.
+        """
 
 
 @dataclass(frozen=True)
-class Penalty(Regularizer):
+class Penalty(NormRegularizer):
     """``strength * norm(V)``; the conjugate is 0 up to a dual norm of ``strength``, and infinite above."""
 
     norm: Norm
     strength: float
+
+    constrained = False
+
+    @property
+    def active(self) -> bool:
+        return self.strength > 0
+
+    @property
+    def smooth(self) -> bool:
+        return not self.active
+
+    @property
+    def has_barrier(self) -> bool:
+        return self.active
 
     def value(self, V: np.ndarray) -> float:
         return self.strength * self.norm.value(V)
 
     def prox(self, V: np.ndarray, step: float) -> np.ndarray:
         return self.norm.prox(V, step * self.strength)
-
-    def dual(self, G: np.ndarray) -> float:
-        return self.norm.dual(G)
 
     def conjugate(self, dual: float) -> float:
         # max_scale returns the largest admissible ratio; its rounding must not turn a proof into infinity.
@@ -72,17 +190,48 @@ class Penalty(Regularizer):
     def max_scale(self, dual: float) -> float:
         return self.strength / dual if dual > 0 else math.inf
 
-    @property
-    def active(self) -> bool:
-        return self.strength > 0
+    def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
+        return PenaltyBarrier(self.norm, self.strength, V, mu)
+
+    def check_feasible(self, V: np.ndarray) -> None:
+        pass
+
+    def weight_cost(self, earned: Callable[[], float]) -> float:
+        return self.strength
+
+    def vertex(self, least: float, value: float) -> tuple[float, float]:
+        if value <= self.strength:
+            return 0.0, self.strength
+        if self.strength == 0:
+            raise ValueError(
+                "with strength=0 nothing bounds a step: give a radius or a positive strength, or use refit='output' or "
+                "refit=FullRefit(solver=FISTA())"
+            )
+        return least / self.strength, self.strength
+
+    def shares(self, V: np.ndarray) -> np.ndarray:
+        raise ValueError("away steps leave the vertices of a ball: give a radius instead of a strength")
+
+    def scaled_units(self, B: np.ndarray) -> np.ndarray:
+        return B
+
+    def units_value_gradient(self, B: np.ndarray, A: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
+        return self.strength * dot(A.ravel(), A.ravel()), gradient + 2.0 * self.strength * A
 
 
 @dataclass(frozen=True)
-class Ball(Regularizer):
+class Ball(NormRegularizer):
     """The constraint ``norm(V) <= radius``: 0 inside; the conjugate is ``radius`` times the dual norm."""
 
     norm: Norm
     radius: float
+
+    constrained = active = True
+    smooth = False
+
+    @property
+    def has_barrier(self) -> bool:
+        return self.radius > 0
 
     def value(self, V: np.ndarray) -> float:
         return 0.0
@@ -90,18 +239,49 @@ class Ball(Regularizer):
     def prox(self, V: np.ndarray, step: float) -> np.ndarray:
         return self.norm.project(V, self.radius)
 
-    def dual(self, G: np.ndarray) -> float:
-        return self.norm.dual(G)
-
     def conjugate(self, dual: float) -> float:
         return self.radius * dual
 
     def max_scale(self, dual: float) -> float:
         return math.inf
 
-    @property
-    def active(self) -> bool:
-        return True
+    def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
+        return BallBarrier(self.norm, self.radius, V, mu, gradient)
+
+    def check_feasible(self, V: np.ndarray) -> None:
+        norm = self.norm.value(V)
+        if norm > self.radius * (1 + _RADIUS_TOL):
+            raise ValueError(
+                f"the weights have norm {norm:.6g}, outside the ball of radius {self.radius:.6g}; scale them, or "
+                "certify against a larger radius"
+            )
+
+    def weight_cost(self, earned: Callable[[], float]) -> float:
+        return earned() / max(self.radius, math.ulp(0.0))
+
+    def vertex(self, least: float, value: float) -> tuple[float, float]:
+        return self.radius, 0.0
+
+    def shares(self, V: np.ndarray) -> np.ndarray:
+        return np.array([self.norm.value(row[None]) for row in V]) / max(self.radius, math.ulp(0.0))
+
+    def scaled_units(self, B: np.ndarray) -> np.ndarray:
+        return B * self._scale(B)
+
+    def units_value_gradient(self, B: np.ndarray, A: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
+        """Outside of the ball, the gradient loses its part along A, and the rest is scaled as B is.
+
+        On the sphere it is that of the side on which the objective decreases.
+        """
+        along = float(np.vdot(gradient, A)) / max(float(np.vdot(A, A)), _TINY)
+        outside = float(np.vdot(B, B)) / max(self.radius, _TINY) - 1.0
+        if outside < -_ON_THE_SPHERE or (outside <= _ON_THE_SPHERE and along > 0):
+            return 0.0, gradient
+        return 0.0, (gradient - along * A) * self._scale(B)
+
+    def _scale(self, B: np.ndarray) -> float:
+        largest, length = math.sqrt(self.radius), float(np.linalg.norm(B))
+        return 1.0 if length <= largest else largest / length
 
 
 @dataclass(frozen=True)
@@ -110,8 +290,21 @@ class SquaredL2(Regularizer):
 
     strength: float
 
+    smooth = True
+
+    @property
+    def active(self) -> bool:
+        return self.strength > 0
+
+    @property
+    def has_barrier(self) -> bool:
+        return self.active
+
     def value(self, V: np.ndarray) -> float:
         return 0.5 * self.strength * float(np.vdot(V, V))
+
+    def gradient(self, V: np.ndarray) -> np.ndarray:
+        return self.strength * V
 
     def prox(self, V: np.ndarray, step: float) -> np.ndarray:
         return V / (1.0 + step * self.strength)
@@ -119,28 +312,46 @@ class SquaredL2(Regularizer):
     def dual(self, G: np.ndarray) -> float:
         return float(np.linalg.norm(G))
 
+    def dual_of_rows(self, row_sum: float, k: int) -> float:
+        return math.sqrt(k) * row_sum
+
     def conjugate(self, dual: float) -> float:
         return 0.5 * dual**2 / self.strength
 
     def max_scale(self, dual: float) -> float:
         return math.inf
 
-    @property
-    def active(self) -> bool:
-        return self.strength > 0
+    def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
+        return QuadraticBarrier(V, self.strength)
 
 
 def make_regularizer(norm: str | Norm, strength: float | None, radius: float | None) -> Regularizer:
     """Return the regulariser of a norm with a strength or a radius, exactly one of which must be given."""
+    if not _is_squared_l2(norm):
+        return make_norm_regularizer(norm, strength, radius)
+    amount = _check_amount(strength, radius)
+    if radius is not None:
+        raise ValueError(f"norm={SQUARED_L2!r} has no ball form here; give strength instead of radius")
+    return SquaredL2(amount)
+
+
+def make_norm_regularizer(norm: str | Norm, strength: float | None, radius: float | None) -> NormRegularizer:
+    """Do the same for a norm that makes units zero."""
+    amount = _check_amount(strength, radius)
+    if _is_squared_l2(norm):
+        raise ValueError(f"norm={norm!r} makes no unit zero; a NetworkProblem takes 'l1', 'l1/l2' or 'l1/linf'")
+    return Penalty(get_norm(norm), amount) if radius is None else Ball(get_norm(norm), amount)
+
+
+def _is_squared_l2(norm: str | Norm) -> bool:
+    return isinstance(norm, str) and norm == SQUARED_L2
+
+
+def _check_amount(strength: float | None, radius: float | None) -> float:
+    """Return the strength or the radius, whichever is given."""
     if (strength is None) == (radius is None):
         raise ValueError(
             "give either strength (a penalty) or radius (a ball), and only one of them; "
             f"got strength={strength!r} and radius={radius!r}"
         )
-    name, number = ("strength", strength) if radius is None else ("radius", radius)
-    number = check_strength(number, name)
-    if isinstance(norm, str) and norm == SQUARED_L2:
-        if radius is not None:
-            raise ValueError(f"norm={SQUARED_L2!r} has no ball form here; give strength instead of radius")
-        return SquaredL2(number)
-    return Penalty(get_norm(norm), number) if radius is None else Ball(get_norm(norm), number)
+    return check_strength(strength, "strength") if radius is None else check_strength(radius, "radius")

@@ -1,16 +1,16 @@
-"""Threads of Python for compiled functions and for NumPy's, which let each other run."""
+"""A pool of threads for compiled functions and NumPy's, which release the interpreter lock."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import TypeVar
+from itertools import starmap
+from typing import Any, TypeVar
 
 __all__ = ["map_in_threads", "n_workers"]
 
-_Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
@@ -24,13 +24,13 @@ def n_workers() -> int:
 
 @lru_cache(maxsize=1)
 def _pool(process: int, workers: int) -> ThreadPoolExecutor:
-    """Return the threads of this process: those of a process that forked it are not there."""
+    """Return the threads of this process: a forked process does not inherit those of its parent."""
     return ThreadPoolExecutor(workers, thread_name_prefix="mopn")
 
 
-def map_in_threads(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-    """Return the function of every item, in their order."""
-    items, workers = list(items), n_workers()
-    if workers == 1 or len(items) == 1:
-        return [function(item) for item in items]
-    return list(_pool(os.getpid(), workers).map(function, items))
+def map_in_threads(function: Callable[..., _Result], arguments: Sequence[tuple[Any, ...]]) -> list[_Result]:
+    """Return the results of a function for several tuples of arguments, in their order."""
+    workers = n_workers()
+    if workers == 1 or len(arguments) == 1:
+        return list(starmap(function, arguments))
+    return list(_pool(os.getpid(), workers).map(function, *zip(*arguments, strict=True)))

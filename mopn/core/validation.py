@@ -1,4 +1,4 @@
-"""Checks of what users pass to problems: each error names the argument, what is wrong and what to do."""
+"""Input validation: each error names the argument, what is wrong with it, and what to do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def check_targets(y: Any, n: int, loss: Loss) -> tuple[np.ndarray, int, np.ndarray | None]:
-    """Return the targets as the loss wants them, the number of outputs and the classes (None per output)."""
+    """Return the targets in the form that the loss takes, the number of outputs, and the classes (None per output)."""
     y = np.asarray(y)
     if y.ndim == 0 or len(y) != n:
         raise ValueError(f"y must have one row a sample: X has {n} rows, y has shape {y.shape}")

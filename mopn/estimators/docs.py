@@ -51,7 +51,7 @@ _PARAMETERS = """loss : {losses}
 
 _ATTRIBUTES = """{classes}model_ : Model
         The model on its own, which ``save`` writes.
-    basis_ : ndarray of shape (k, ones + d)
+    basis_ : ndarray of shape (k, dummies + d)
         Units H, of length 1; the leading columns belong to the 1-features.
     weights_ : ndarray of shape (k, m)
         Output weights V; m counts {outputs}.

@@ -13,7 +13,7 @@ from mopn.core.losses import get_loss
 from mopn.models.files import write
 from mopn.models.ordinal import expected_level, level_probabilities
 
-__all__ = ["Predictor"]
+__all__ = ["Predictor", "common_offset"]
 
 _TARGETS = ("outputs", "vector", "labels", "indicator", "ordinal")
 # Outputs below this have probabilities proportional to exp(output), and some digits to spare before underflow.
@@ -113,3 +113,18 @@ class Predictor(ABC):
         if self.target == "labels" and (self.classes is None or self.classes.shape != (count,)):
             got = None if self.classes is None else self.classes.shape
             raise ValueError(f"labels from {m} outputs need classes of shape ({count},), got {got}")
+
+
+def common_offset(offset: np.ndarray | None) -> np.ndarray | None:
+    """Return the offset (m,) that all samples of a problem have in common, or None if there is none.
+
+    Raises
+    ------
+    ValueError
+        If it differs between samples.
+    """
+    if offset is None:
+        return None
+    if not np.all(offset == offset[0]):
+        raise ValueError("the problem's offset differs between samples, so it cannot be part of a model")
+    return np.array(offset[0])

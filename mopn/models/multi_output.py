@@ -7,16 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from mopn.core.blocks import rows_at_once
 from mopn.core.designs import linear_design, make_design
 from mopn.core.kernels import get_kernel
-from mopn.models.base import Predictor
+from mopn.models.base import Predictor, common_offset
 from mopn.solvers.numerics.memory import keep_freed_memory
 
 __all__ = ["Model"]
-
-# Predictions work through the rows in blocks of so many entries of (rows, k + m), which stay in the cache: no (n, k)
-# array is ever formed beyond a block.
-_BLOCK_ENTRIES = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +22,7 @@ class Model(Predictor):
 
     Attributes
     ----------
-    basis : ndarray of shape (k, d) or (k, ones + d)
+    basis : ndarray of shape (k, d) or (k, dummies + d)
         Units H; the leading columns belong to the 1-features if ``augment``.
     weights : ndarray of shape (k, m)
         Output weights V.
@@ -110,9 +107,7 @@ class Model(Predictor):
         ValueError
             If the problem's offset differs between samples.
         """
-        offset = problem.fit.offset
-        if offset is not None and not np.all(offset == offset[0]):
-            raise ValueError("the problem's offset differs between samples, so it cannot be part of a model")
+        offset = common_offset(problem.fit.offset)
         linear = getattr(result, "linear", None)
         return cls(
             basis=np.array(result.basis),
@@ -121,7 +116,7 @@ class Model(Predictor):
             kernel=problem.kernel.name,
             loss=problem.fit.loss.name,
             augment=problem.augment,
-            offset=0.0 if offset is None else np.array(offset[0]),
+            offset=0.0 if offset is None else offset,
             classes=problem.classes if classes is None else np.asarray(classes),
             target=target,
         )
@@ -129,7 +124,7 @@ class Model(Predictor):
     @property
     def n_features(self) -> int:
         """Number of columns that X must have."""
-        return self.basis.shape[1] - (get_kernel(self.kernel).ones if self.augment else 0)
+        return self.basis.shape[1] - (get_kernel(self.kernel).dummies if self.augment else 0)
 
     def outputs(self, X: Any) -> np.ndarray:
         """Return K(X, H) V + [1, X] W' + offset, shape (n, m).
@@ -144,14 +139,15 @@ class Model(Predictor):
             If X has another number of columns than in training, or NaN or infinity.
         """
         kernel = get_kernel(self.kernel)
-        ones = kernel.ones if self.augment else 0
-        design = make_design(X, ones)
+        dummies = kernel.dummies if self.augment else 0
+        design = make_design(X, dummies)
         n, d = design.shape
         if d != self.basis.shape[1]:
-            raise ValueError(f"X has {d - ones} features, but the model was trained with {self.n_features}")
+            raise ValueError(f"X has {d - dummies} features, but the model was trained with {self.n_features}")
         keep_freed_memory()
         out = np.empty((n, self.weights.shape[1]))
-        for rows, block in design.blocks(max(1, _BLOCK_ENTRIES // sum(self.weights.shape))):
+        # No array of shape (n, k) is formed.
+        for rows, block in design.blocks(rows_at_once(sum(self.weights.shape))):
             np.matmul(kernel.features(block, self.basis), self.weights, out=out[rows])
             if self.linear is not None:
                 out[rows] += linear_design(block).project(self.linear)

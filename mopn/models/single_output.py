@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from mopn.core.blocks import rows_at_once
 from mopn.core.designs import Design, make_design
 from mopn.core.factor_kernels import make_factor_kernel
 from mopn.core.losses import get_loss
-from mopn.models.base import Predictor
+from mopn.models.base import Predictor, common_offset
 from mopn.models.multi_output import Model
 from mopn.solvers.numerics.memory import keep_freed_memory
 
 __all__ = ["FactorizationModel"]
 
 _FORMS = ("direct", "lifted")
-# Lifted predictions work through the rows in blocks of so many entries of (rows, r).
-_BLOCK_ENTRIES = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,14 +114,12 @@ class FactorizationModel(Predictor):
         ValueError
             If the problem's offset differs between samples, or each factor has an X of its own.
         """
-        offset = problem.fit.offset
-        if offset is not None and not np.all(offset == offset[0]):
-            raise ValueError("the problem's offset differs between samples, so it cannot be part of a model")
+        offset = common_offset(problem.fit.offset)
         lifted = "U" in result
         if lifted and not isinstance(result["U"], np.ndarray):
             raise ValueError("each factor of this problem has an X of its own; a model has a single one")
         theta = result.get("theta", None if lifted else problem.theta)
-        shift = 0.0 if offset is None else float(offset[0, 0])
+        shift = 0.0 if offset is None else float(offset[0])
         return cls(
             factors=np.array(result["U"] if lifted else result["P"]),
             degree=problem.degree,
@@ -210,7 +207,7 @@ class FactorizationModel(Predictor):
 
     def _lifted(self, design: Design) -> np.ndarray:
         out = np.empty(design.shape[0])
-        for rows, block in design.blocks(max(1, _BLOCK_ENTRIES // self.factors.shape[1])):
+        for rows, block in design.blocks(rows_at_once(self.factors.shape[1])):
             out[rows] = np.prod([block.project(U) for U in self.factors], axis=0).sum(axis=1)
             if self.kernel == "anova":
                 diagonal = np.sum(self.factors[0] * self.factors[1], axis=0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from mopn.core.regularizers import Ball
 from mopn.network.oracles import BasisOracle
 from mopn.network.problem import NetworkProblem
 from mopn.solvers.interface import Measure
@@ -51,11 +50,5 @@ def certify(
     if not problem.regularized:
         raise ValueError("with strength=0 no certificate exists; give a positive strength or a radius")
     basis, weights = problem.unit_length(basis, weights)
-    if isinstance(problem.regularizer, Ball):
-        norm, radius = problem.norm.value(weights), problem.regularizer.radius
-        if norm > radius * (1 + 1e-9):
-            raise ValueError(
-                f"the weights have norm {norm:.6g}, outside the ball of radius {radius:.6g}; scale them, or certify "
-                "against a larger radius"
-            )
+    problem.regularizer.check_feasible(weights)
     return problem.measure(problem.start((basis, weights, linear)), oracle)

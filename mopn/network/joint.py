@@ -4,7 +4,7 @@ K(a, x) = ||a||^2 K(h, x) for a = ||a|| h, so the length of a unit can carry the
 
     outputs  o = sum_r K(a_r, x) e_r,   norm(V) <= ||A||_F^2,   directions e_r in the unit ball of a row's norm.
 
-The penalty is then strength * ||A||_F^2, which is smooth; in a ball, A is B cut back to ||A||_F^2 <= radius. The
+The penalty is then strength * ||A||_F^2, which is smooth; in a ball, A is B scaled into ||A||_F^2 <= radius. The
 directions are e = z / ||z|| for l1/l2, the box -1 <= z <= 1 for l1/linf, and fixed signed unit vectors for l1, where
 every unit has one output. Each point maps back to unit vectors and weights with the same outputs and no larger an
 objective.
@@ -12,7 +12,6 @@ objective.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -24,27 +23,25 @@ from mopn.core.designs import Design
 from mopn.core.flat import joined, split
 from mopn.core.kernels import Kernel
 from mopn.core.norms import Norm
-from mopn.core.regularizers import Ball, Penalty
-from mopn.network.linear_term import Ridge
+from mopn.core.regularizers import NormRegularizer
+from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.network.two_layers import two_layers
 from mopn.solvers.interface import Evaluation, Measure, Problem
-from mopn.solvers.numerics.dot import dot
 
 __all__ = ["JointProblem"]
 
 # Weights below this, relative to the largest, are rounding.
 _ZERO = 1e-12
-# Squared norms this near the radius, relative, are on the sphere.
-_ON_THE_SPHERE = 1e-12
 
 
 class JointProblem(Problem):
-    """Minimise F + R over units and weights together, and the coefficients of the ridge, around a network of k units.
+    """Minimise F + R over units, weights and linear term together, from a network of k units.
 
-    Made by ``NetworkProblem.joint``. The point is (A, Z, W) flat, each entry over its scale, of a fixed number of
-    units; a unit of length zero is stationary, so new units must start with some weight. It is not convex, so there is
-    no certificate here: the network problem's own certifies what this one finds. Oracle: ``gradient``.
+    Made by ``NetworkProblem.joint``. The point is (B, Z, W) flat, divided by a diagonal preconditioner: free variables
+    of a fixed number of units A and of their directions E, and the coefficients of the linear term. A unit of length
+    zero is stationary, so new units must start with some weight. The problem is not convex and has no certificate; the
+    network problem certifies the result. Oracle: ``gradient``.
     """
 
     oracles = frozenset({"gradient"})
@@ -54,19 +51,19 @@ class JointProblem(Problem):
         design: Design,
         kernel: Kernel,
         fit: DataFit,
-        regularizer: Ball | Penalty,
-        ridge: Ridge,
+        regularizer: NormRegularizer,
+        linear_term: LinearTerm,
         network: Network,
         *,
         single: bool = False,
     ) -> None:
-        self.regularizer, self.ridge = regularizer, ridge
+        self.regularizer, self.linear_term = regularizer, linear_term
         self.directions = _make_directions(regularizer.norm, network.weights)
-        self.layers = two_layers(design, kernel, fit, self.directions.n_units, single=single)
+        self.layers = two_layers(design, kernel, fit, linear_term, self.directions.n_units, single=single)
         parts = self._lengths(network), self.directions.start.ravel(), network.linear
         self._shapes = tuple(part.shape for part in parts)
-        self._scales = joined(*_scales(design, fit, ridge, self._shapes))
-        self._start = joined(*parts) / self._scales
+        self._preconditioner = joined(*_preconditioners(design, fit, linear_term, self._shapes))
+        self._start = joined(*parts) / self._preconditioner
 
     def _lengths(self, network: Network) -> np.ndarray:
         rows, sizes = self.directions.rows, self.directions.sizes
@@ -82,25 +79,19 @@ class JointProblem(Problem):
         return -upper, upper
 
     def start(self, start: Any = None) -> np.ndarray:
-        """Return the point of the network that the problem was made around, or a flat point as it is."""
+        """Return the point of the network given to the constructor, or a copy of a flat point."""
         return self._start.copy() if start is None else np.array(start, dtype=np.float64)
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return A (k, d), scaled into the ball where there is one, directions E (k, m), and W."""
-        return self._mapped(*self._parts(x * self._scales))
+        """Return units A (k, d), directions E (k, m), and W."""
+        return self._mapped(*self._parts(x * self._preconditioner))
 
     def _mapped(self, B: np.ndarray, Z: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return B * self._scale(B), self.directions.map(Z), W
+        return self.regularizer.scaled_units(B), self.directions.map(Z), W
 
     def _parts(self, x: np.ndarray) -> list[np.ndarray]:
         """Return views B, Z and W of a flat point."""
         return split(x, self._shapes)
-
-    def _scale(self, B: np.ndarray) -> float:
-        if isinstance(self.regularizer, Penalty):
-            return 1.0
-        most, length = math.sqrt(self.regularizer.radius), float(np.linalg.norm(B))
-        return 1.0 if length <= most else most / length
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of the point: unit vectors ``basis``, ``weights`` and ``linear``."""
@@ -113,49 +104,38 @@ class JointProblem(Problem):
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective."""
-        B, Z, W = self._parts(x * self._scales)
+        B, Z, W = self._parts(x * self._preconditioner)
         A, E, W = self._mapped(B, Z, W)
         value, gradient_A, gradient_E, gradient_W = self.layers.value_gradient(A, E, W)
-        value, gradient_W = value + self.ridge.value(W), gradient_W + self.ridge.slope(W)
-        if isinstance(self.regularizer, Penalty):
-            value += self.regularizer.strength * dot(A.ravel(), A.ravel())
-            gradient_A += 2.0 * self.regularizer.strength * A
-        else:
-            gradient_A = self._within_ball(gradient_A, A, B, self.regularizer.radius)
-        gradient = joined(gradient_A, self.directions.pull(Z, gradient_E), gradient_W)
-        return Evaluation(value, gradient * self._scales)
-
-    def _within_ball(self, gradient: np.ndarray, A: np.ndarray, B: np.ndarray, radius: float) -> np.ndarray:
-        """Return the gradient with respect to B: outside of the ball the part along A goes, and the rest is scaled.
-
-        On the sphere it is the gradient of the side that the objective falls to.
-        """
-        along = float(np.vdot(gradient, A)) / max(float(np.vdot(A, A)), np.finfo(float).tiny)
-        outside = float(np.vdot(B, B)) / max(radius, np.finfo(float).tiny) - 1.0
-        if outside < -_ON_THE_SPHERE or (outside <= _ON_THE_SPHERE and along > 0):
-            return gradient
-        return (gradient - along * A) * self._scale(B)
+        value, gradient_W = value + self.linear_term.value(W), gradient_W + self.linear_term.gradient(W)
+        penalty, gradient_B = self.regularizer.units_value_gradient(B, A, gradient_A)
+        gradient = joined(gradient_B, self.directions.pull_back(Z, gradient_E), gradient_W)
+        return Evaluation(value + penalty, gradient * self._preconditioner)
 
     def measure(self, x: np.ndarray) -> Measure:
         """Objective; no gap is known."""
         return Measure(self.value_gradient(x).value, float("inf"))
 
 
-def _scales(design: Design, fit: DataFit, ridge: Ridge, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
-    """Return the scales of A, Z and W: the more samples a feature is in, the steeper the losses in its coefficients.
+def _preconditioners(
+    design: Design, fit: DataFit, linear_term: LinearTerm, shapes: Sequence[tuple[int, ...]]
+) -> list[np.ndarray]:
+    """Return what B, Z and W are divided by, entry by entry.
 
-    Popular items are in a thousand times as many samples as others: unscaled, L-BFGS takes several times as many
-    iterations on one-hot rows. All scales of A are 1 where all features are in all samples.
+    The more samples have a feature, the larger the curvature in its coefficients: popular items are in a thousand times
+    as many samples as others, and on one-hot rows L-BFGS takes several times as many iterations without
+    preconditioning. All entries for B are 1 if all features are in all samples.
     """
     counts = design.occurrences(fit.sample_weights)
     of_units = np.sqrt(2.0 / (1.0 + counts / max(counts.mean(), np.finfo(float).tiny)))
-    return [np.broadcast_to(of_units, shapes[0]), np.ones(shapes[1]), np.broadcast_to(ridge.scales(fit), shapes[2])]
+    of_linear = linear_term.preconditioner(fit)
+    return [np.broadcast_to(of_units, shapes[0]), np.ones(shapes[1]), np.broadcast_to(of_linear, shapes[2])]
 
 
 class _Directions(ABC):
-    """How the free variables Z become directions E (k, m) in the unit ball of a row's norm.
+    """The map from free variables Z to directions E (k, m), each in the unit ball of a row's norm.
 
-    ``rows`` says which unit of the network each unit here comes from, ``sizes`` is the norm of its weights.
+    ``rows`` are the units of the network that the units here come from, ``sizes`` the norms of their weights.
     """
 
     box: float | None = None
@@ -176,7 +156,7 @@ class _Directions(ABC):
         """Return E for the flat Z."""
 
     @abstractmethod
-    def pull(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def pull_back(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Return the gradient with respect to Z from that with respect to E."""
 
     def merge(self, basis: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -191,7 +171,7 @@ class _Sphere(_Directions):
         Z = Z.reshape(self.shape)
         return Z / np.linalg.norm(Z, axis=1, keepdims=True)
 
-    def pull(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def pull_back(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         E = self.map(Z)
         along = np.einsum("rc,rc->r", gradient, E)[:, None]
         return (gradient - along * E) / np.linalg.norm(Z.reshape(self.shape), axis=1, keepdims=True)
@@ -205,12 +185,12 @@ class _Box(_Directions):
     def map(self, Z: np.ndarray) -> np.ndarray:
         return Z.reshape(self.shape)
 
-    def pull(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def pull_back(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         return gradient
 
 
 class _Signs(_Directions):
-    """l1: one output and a sign a unit, fixed; W_c = sum_r +-a_r a_r'."""
+    """l1: each unit has one output and one sign, both fixed; W_c = sum_r +-a_r a_r'."""
 
     def __init__(self, weights: np.ndarray, norm: Norm) -> None:
         self.rows, outputs = np.nonzero(weights)
@@ -224,7 +204,7 @@ class _Signs(_Directions):
     def map(self, Z: np.ndarray) -> np.ndarray:
         return self._E
 
-    def pull(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def pull_back(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         return Z
 
     def merge(self, basis: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

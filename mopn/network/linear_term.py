@@ -1,8 +1,17 @@
-"""The linear term of a network problem, X W' and constants, with its squared penalty and its dual side."""
+"""The linear term of a network problem, [1, X] W': outputs, squared penalty, dual side and scaling, all in one place.
+
+It is penalised coefficient by coefficient. A linear term inside the units, by dummies, pays the norm of whole units.
+
+Points carry its coefficients W (m, 1 + d), constants first. A problem without a linear term holds an inactive one: W is
+then (m, 0), penalty and outputs are zero, and no other file needs to ask which of the two it is. The one place
+outside where the outputs are computed is :mod:`mopn.compiled.degree_two`, which goes through sparse rows once for units
+and linear term.
+"""
 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -11,24 +20,25 @@ from mopn.core.designs import Design, linear_design
 from mopn.core.validation import check_strength
 from mopn.solvers.numerics.dot import dot
 
-__all__ = ["Ridge"]
+__all__ = ["LinearTerm"]
 
 _EPS = float(np.finfo(float).eps)
-# What constants pay of alpha: next to nothing, as features are to be shrunk to what is common; but without a penalty
-# their dual constraint, sum_i G_i = 0, would hold at no gradient but the last.
+# The ridge on the constants, relative to alpha: small, as it is features that are to be shrunk, but not zero, because
+# without a ridge their dual constraint, sum_i G_i = 0, would hold at no gradient but the last.
 _OF_CONSTANTS = 0.01
 
 
-class Ridge:
-    """Outputs [1, X] W' for coefficients W (m, 1 + d), which cost sum_j alpha_j / 2 ||w_j||^2.
+class LinearTerm:
+    """Outputs [1, X] W' for coefficients W (m, 1 + d), with the ridge penalty sum_j alpha_j / 2 ||w_j||^2.
 
-    alpha_j is alpha, and a hundredth of it for the constants w_0. Without ``alpha``, W is (m, 0). The penalty shrinks
-    each coefficient by itself: a linear term in the units, through 1-features, pays the norm of whole units instead.
+    alpha_j is alpha for the features, and a hundredth of it for the constants w_0.
 
     Parameters
     ----------
     design : Design, optional
+        The data; dummies in front of X are left out.
     alpha : float, optional
+        Without it the term is inactive: W is (m, 0).
     """
 
     design: Design
@@ -36,73 +46,113 @@ class Ridge:
     def __init__(self, design: Design | None = None, alpha: float | None = None) -> None:
         if alpha is not None and check_strength(alpha, "alpha") == 0:
             raise ValueError("alpha must be > 0, or None for no linear term: without it no certificate exists")
-        self.active = alpha is not None
+        self.alpha, self.active = alpha, alpha is not None
         self.alphas = np.zeros(0)
         if design is not None and alpha is not None:
             self.design = linear_design(design)
             self.alphas = np.full(self.design.shape[1], float(alpha))
             self.alphas[0] *= _OF_CONSTANTS
 
+    def on(self, design: Design) -> LinearTerm:
+        """Return the same term on other data: on a block of the rows, for instance."""
+        return LinearTerm(design, self.alpha)
+
+    # -- coefficients ----------------------------------------------------------------------------------------------
+
     def shape(self, n_outputs: int) -> tuple[int, int]:
-        """Return that of W."""
+        """Return the shape of W for m outputs."""
         return n_outputs, len(self.alphas)
 
+    def start(self, linear: Any, n_outputs: int) -> np.ndarray:
+        """Return a copy of the coefficients to start from; zeros for None, and for the (m, 0) of an inactive term.
+
+        Raises
+        ------
+        ValueError
+            If the shape is another one, or for NaN or infinity.
+        """
+        shape = self.shape(n_outputs)
+        if linear is None or np.shape(linear)[1:] == (0,):
+            return np.zeros(shape)
+        W = np.array(linear, dtype=np.float64)
+        if W.shape != shape:
+            raise ValueError(f"start must have linear of shape {shape}, got {W.shape}; alpha makes a linear term")
+        if not np.isfinite(W).all():
+            raise ValueError("start contains NaN or infinity")
+        return W
+
+    # -- outputs ---------------------------------------------------------------------------------------------------
+
     def outputs(self, W: np.ndarray) -> np.ndarray:
-        """Return [1, X] W' (n, m), each output contiguous."""
+        """Return [1, X] W' (n, m) of an active term, each output contiguous."""
         return np.asfortranarray(self.design.project(W))
+
+    def add_outputs(self, outputs: np.ndarray, W: np.ndarray) -> None:
+        """Add [1, X] W' to the outputs (n, m) in place."""
+        if self.active:
+            outputs += self.design.project(W)
+
+    def adjoint(self, G: np.ndarray) -> np.ndarray:
+        """Return G' [1, X] (m, 1 + d): the gradient of the losses with respect to W for loss gradients G (n, m)."""
+        return self.design.adjoint(G) if self.active else np.zeros((G.shape[1], 0))
+
+    def table(self, W: np.ndarray, dtype: type) -> np.ndarray:
+        """Return W' (1 + d, m) as compiled loops take it; one of length 0 for an inactive term."""
+        return np.ascontiguousarray(W.T, dtype)
+
+    # -- penalty ---------------------------------------------------------------------------------------------------
 
     def value(self, W: np.ndarray) -> float:
         """Return the penalty."""
-        return 0.5 * dot(self.slope(W).ravel(), W.ravel())
+        return 0.5 * dot(self.gradient(W).ravel(), W.ravel())
 
-    def slope(self, W: np.ndarray) -> np.ndarray:
-        """Return its gradient (m, 1 + d)."""
+    def gradient(self, W: np.ndarray) -> np.ndarray:
+        """Return the gradient (m, 1 + d) of the penalty."""
         return self.alphas * W
-
-    def pulled(self, G: np.ndarray) -> np.ndarray:
-        """Return G' [1, X] (m, 1 + d), the gradient of the losses, whose slopes are G (n, m), with respect to W."""
-        return self.design.adjoint(G) if self.active else np.zeros((G.shape[1], 0))
 
     def prox(self, W: np.ndarray, step: float) -> np.ndarray:
         """Minimise ``step * value(Z) + ||Z - W||^2 / 2`` over Z."""
         return W / (1.0 + step * self.alphas)
 
-    def least(self, G: np.ndarray) -> np.ndarray:
+    def minimizer(self, G: np.ndarray) -> np.ndarray:
         """Return the W that minimises <G, [1, X] W'> + value(W)."""
-        return -self.pulled(G) / self.alphas
+        return -self.adjoint(G) / self.alphas
+
+    # -- dual side and rounding ------------------------------------------------------------------------------------
 
     def conjugate(self, G: np.ndarray) -> float:
-        """Return the conjugate of the penalty at -G' [1, X], rounded up; that of s G is s^2 times it."""
+        """Return the conjugate of the penalty at -G' [1, X], rounded up; at s G it is s^2 times that."""
         if not self.active:
             return 0.0
-        pulled = self.pulled(G)
+        adjoint = self.adjoint(G)
         # Each entry is a sum of n products, whose moduli add up to the product of two lengths at most.
         error = (len(G) + 4) * _EPS * np.linalg.norm(G, axis=0)[:, None] * self._lengths
-        total = float(np.sum((np.abs(pulled) + error) ** 2 / self.alphas))
-        return 0.5 * total * (1.0 + (pulled.size + 4) * _EPS)
+        total = float(np.sum((np.abs(adjoint) + error) ** 2 / self.alphas))
+        return 0.5 * total * (1.0 + (adjoint.size + 4) * _EPS)
 
     @cached_property
     def _lengths(self) -> np.ndarray:
-        """Lengths of the columns of [1, X] (1 + d,)."""
-        return np.sqrt(self.design.adjoint_squares(np.ones((self.design.shape[0], 1)))[0]) * (
-            1.0 + self.design.shape[0] * _EPS
-        )
+        """Lengths of the columns of [1, X] (1 + d,), rounded up."""
+        n = self.design.shape[0]
+        return np.sqrt(self.design.adjoint_squares(np.ones((n, 1)))[0]) * (1.0 + n * _EPS)
 
-    def rounding(self, W: np.ndarray, G: np.ndarray) -> float:
-        """Bound what rounding of [1, X] W' may add to the losses, whose slopes are G."""
+    def rounding_error(self, W: np.ndarray, G: np.ndarray) -> float:
+        """Bound what rounding of [1, X] W' may add to the losses, for loss gradients G (n, m)."""
         if not self.active:
             return 0.0
         sizes = np.abs(G) @ np.linalg.norm(W, axis=1)
         return (W.shape[1] + 4) * _EPS * float(np.sqrt(self.design.squared_norms) @ sizes)
 
-    def scales(self, fit: DataFit) -> np.ndarray:
+    # -- scaling ---------------------------------------------------------------------------------------------------
+
+    def preconditioner(self, fit: DataFit) -> np.ndarray:
         """Return (1 + d,): in coefficients divided by these, the objective's curvature is at most 1 in each."""
         if not self.active:
-            return self.alphas
+            return np.ones(0)
         return 1.0 / np.sqrt(self.alphas + fit.smoothness * self.design.adjoint_squares(fit.sample_weights[:, None])[0])
 
     def curvature(self, fit: DataFit) -> float:
-        """Return a bound of the Lipschitz constant of the losses' gradient with respect to W."""
+        """Return an upper bound of the Lipschitz constant of the losses' gradient with respect to W."""
         if not self.active:
             return 0.0
         absolute, weights = self.design.absolute, fit.sample_weights

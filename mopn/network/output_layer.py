@@ -1,4 +1,4 @@
-"""The convex refit: the output layer V for fixed units, min_V F(Phi V) + R(V), with a linear term if there is one."""
+"""The convex refit: the output layer V for fixed units, min F(Phi V) + R(V), and the linear term with it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.barriers import Barrier, make_barrier
+from mopn.core.barriers import Barrier
 from mopn.core.datafit import DataFit
 from mopn.core.flat import joined, split
 from mopn.core.hessians import Hessian
 from mopn.core.losses import Loss
-from mopn.core.regularizers import Ball, Regularizer, SquaredL2, make_regularizer
-from mopn.network.linear_term import Ridge
+from mopn.core.regularizers import Regularizer, make_regularizer
+from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
 from mopn.solvers.interface import Evaluation, Measure, Problem
 
@@ -29,7 +29,7 @@ class OutputLayerProblem(Problem):
     Parameters
     ----------
     features : ndarray of shape (n, k)
-        Phi, the units' features; any fixed features will do.
+        Phi, the units' features, or any other fixed features.
     y : array-like
         Labels (n,) or targets (n, m), as the loss asks.
     loss : str or Loss, default "logistic"
@@ -44,9 +44,9 @@ class OutputLayerProblem(Problem):
 
     Notes
     -----
-    The point is V flat, in C order. Oracles: ``composite``; ``barrier`` unless the strength is 0, which
-    admits no certificate; ``gradient`` where R is smooth (``"squared-l2"``, or a strength of 0). Gaps take the outputs
-    Phi V as they were computed.
+    The point is V flat, in C order. Oracles: ``composite``; ``barrier`` unless the strength is 0, which admits
+    no certificate; ``gradient`` where R is smooth (``"squared-l2"``, or a strength of 0). Gaps hold for the
+    outputs Phi V as computed: rounding errors made in computing them are not added.
     """
 
     def __init__(
@@ -66,34 +66,32 @@ class OutputLayerProblem(Problem):
         if not np.isfinite(features).all():
             raise ValueError("features contains NaN or infinity")
         fit = DataFit(loss, y, len(features), sample_weight, offset)
-        self._assemble(features, fit, make_regularizer(norm, strength, radius), Ridge())
+        self._assemble(features, fit, make_regularizer(norm, strength, radius), LinearTerm())
 
     @classmethod
     def from_parts(
-        cls, features: np.ndarray, fit: DataFit, regularizer: Regularizer, ridge: Ridge
+        cls, features: np.ndarray, fit: DataFit, regularizer: Regularizer, linear_term: LinearTerm
     ) -> OutputLayerProblem:
-        """Make the problem from checked parts, and a linear term if the ridge is active.
+        """Make the problem from checked parts.
 
-        Then the point is (V, W) flat, with its coefficients W, and there is no barrier.
+        The point is (V, W) flat, with the coefficients W of the linear term. If that is active there is no barrier.
         """
         problem = cls.__new__(cls)
-        problem._assemble(features, fit, regularizer, ridge)
+        problem._assemble(features, fit, regularizer, linear_term)
         return problem
 
-    def _assemble(self, features: np.ndarray, fit: DataFit, regularizer: Regularizer, ridge: Ridge) -> None:
-        self.features, self.fit, self.regularizer, self.ridge = features, fit, regularizer, ridge
+    def _assemble(self, features: np.ndarray, fit: DataFit, regularizer: Regularizer, linear_term: LinearTerm) -> None:
+        self.features, self.fit, self.regularizer, self.linear_term = features, fit, regularizer, linear_term
         self.shape = features.shape[1], fit.n_outputs
-        self._shapes = self.shape, ridge.shape(fit.n_outputs)
+        self._shapes = self.shape, linear_term.shape(fit.n_outputs)
         self.bounds = None
 
     @property
     def oracles(self) -> frozenset[str]:
         """Names of the oracles offered."""
-        active, regularizer = self.regularizer.active, self.regularizer
-        smooth = isinstance(regularizer, SquaredL2) or not active
-        inside = not isinstance(regularizer, Ball) or regularizer.radius > 0
-        barrier = active and inside and self.fit.loss.has_hessian and not self.ridge.active
-        offered = {"composite": True, "gradient": smooth, "barrier": barrier}
+        regularizer = self.regularizer
+        barrier = regularizer.has_barrier and self.fit.loss.has_hessian and not self.linear_term.active
+        offered = {"composite": True, "gradient": regularizer.smooth, "barrier": barrier}
         return frozenset(name for name, there in offered.items() if there)
 
     @property
@@ -108,8 +106,8 @@ class OutputLayerProblem(Problem):
         w = self.fit.weights
         gram = self.features.T @ (self.features if w is None else self.features * w[:, None])
         largest = np.linalg.eigvalsh(gram)[-1] if len(gram) else 0.0
-        of_ridge = self.ridge.curvature(self.fit)
-        return max(self.fit.smoothness * float(largest) + of_ridge, float(np.finfo(float).tiny))
+        curvature = self.fit.smoothness * float(largest) + self.linear_term.curvature(self.fit)
+        return max(curvature, float(np.finfo(float).tiny))
 
     @cached_property
     def _row_maxima(self) -> np.ndarray:
@@ -118,17 +116,14 @@ class OutputLayerProblem(Problem):
     def start(self, start: Any = None) -> np.ndarray:
         """Return the point: zero, or of the given weights (k, m), moved into the ball where there is one.
 
-        A linear term starts from zero, or from the attribute ``linear`` of what was given.
+        An active linear term starts from the attribute ``linear`` of what was given, or from zero.
         """
         V = np.zeros(self.shape) if start is None else np.asarray(getattr(start, "weights", start), dtype=np.float64)
         if V.shape not in (self.shape, (self.shape[0] * self.shape[1],)):
             raise ValueError(f"start must have shape {self.shape}, got {V.shape}")
         if not np.isfinite(V).all():
             raise ValueError("start contains NaN or infinity")
-        W = np.asarray(getattr(start, "linear", np.zeros(0)), dtype=np.float64)
-        W = W if W.size else np.zeros(self._shapes[1])
-        if W.shape != self._shapes[1] or not np.isfinite(W).all():
-            raise ValueError(f"start must have finite linear coefficients of shape {self._shapes[1]}, got {W.shape}")
+        W = self.linear_term.start(getattr(start, "linear", None), self.fit.n_outputs)
         # A prox with step 0 moves nothing under a penalty and projects onto a ball.
         return joined(self.regularizer.prox(V.reshape(self.shape), 0.0), W)
 
@@ -139,14 +134,13 @@ class OutputLayerProblem(Problem):
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of the point."""
         V, W = self.split(x)
-        return {"x": x, "weights": V} | ({"linear": W} if self.ridge.active else {})
+        return {"x": x, "weights": V} | ({"linear": W} if self.linear_term.active else {})
 
     def image(self, x: np.ndarray) -> np.ndarray:
-        """Return the outputs Phi V (n, m) and those of the linear term, without offset."""
+        """Return the outputs (n, m) of the units and of the linear term, without offset."""
         V, W = self.split(x)
         outputs = layer_outputs(self.features, V)
-        if self.ridge.active:
-            outputs += self.ridge.outputs(W)
+        self.linear_term.add_outputs(outputs, W)
         return outputs
 
     def smooth_value(self, image: np.ndarray) -> float:
@@ -156,17 +150,17 @@ class OutputLayerProblem(Problem):
     def smooth(self, image: np.ndarray) -> Evaluation:
         """F at the outputs, and its gradient with respect to the point."""
         value, G = self.fit.value_gradient(image)
-        return Evaluation(value, joined(self.features.T @ G, self.ridge.pulled(G)), G)
+        return Evaluation(value, joined(self.features.T @ G, self.linear_term.adjoint(G)), G)
 
     def regularizer_value(self, x: np.ndarray) -> float:
-        """R at a feasible V, and the ridge."""
+        """R at a feasible V, and the penalty of the linear term."""
         V, W = self.split(x)
-        return self.regularizer.value(V) + self.ridge.value(W)
+        return self.regularizer.value(V) + self.linear_term.value(W)
 
     def prox(self, x: np.ndarray, step: float) -> np.ndarray:
-        """Prox of R (projection onto the ball) and of the ridge."""
+        """Prox of R (projection onto the ball) and of the penalty of the linear term."""
         V, W = self.split(x)
-        return joined(self.regularizer.prox(V, step), self.ridge.prox(W, step))
+        return joined(self.regularizer.prox(V, step), self.linear_term.prox(W, step))
 
     def hessian(self, image: np.ndarray) -> LayerHessian:
         """Second derivative of F with respect to V, at outputs."""
@@ -174,14 +168,14 @@ class OutputLayerProblem(Problem):
 
     def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
         """Return an interior-point state of R near V whose gap is about ``mu``; ``gradient`` is that of F at V."""
-        return make_barrier(self.regularizer, V, mu, gradient)
+        return self.regularizer.barrier(V, mu, gradient)
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective, where R is smooth."""
         value, gradient, G = self.smooth(self.image(x))
         V, W = self.split(x)
-        strength = self.regularizer.strength if isinstance(self.regularizer, SquaredL2) else 0.0
-        value, gradient = value + self.regularizer_value(x), gradient + joined(strength * V, self.ridge.slope(W))
+        value += self.regularizer_value(x)
+        gradient = gradient + joined(self.regularizer.gradient(V), self.linear_term.gradient(W))
         # G is kept so that ``dual_bound`` can use it; its gradient is that of F alone.
         return Evaluation(value, gradient, G)
 
@@ -210,12 +204,11 @@ class OutputLayerProblem(Problem):
 
     def _dual_bound(self, G: np.ndarray, *, search: bool) -> float:
         n = len(G)
-        pulled = self.features.T @ G
-        # Each entry of Phi' G is a sum of n products; the dual norm adds up m of them, or all k rows for squared l2.
-        rows = self.shape[0] if isinstance(self.regularizer, SquaredL2) else 1
-        error = (n + 3) * _EPS * math.sqrt(rows) * float(self._row_maxima @ np.abs(G).sum(axis=1))
-        dual, ridge = self.regularizer.dual(pulled) + error, self.ridge.conjugate(G)
-        lower = self.fit.dual_value(G, dual, self.regularizer, ridge, search=search)
+        adjoint = self.features.T @ G
+        # Each entry of Phi' G is a sum of n products.
+        row_error = (n + 3) * _EPS * float(self._row_maxima @ np.abs(G).sum(axis=1))
+        dual = self.regularizer.dual(adjoint) + self.regularizer.dual_of_rows(row_error, self.shape[0])
+        lower = self.fit.dual_value(G, dual, self.regularizer, self.linear_term.conjugate(G), search=search)
         return lower - self.fit.rounding(lower, lower, G)
 
 
@@ -223,7 +216,7 @@ class LayerHessian:
     """Phi' H Phi for the Hessian H of the losses at fixed outputs."""
 
     def __init__(self, features: np.ndarray, hessian: Hessian) -> None:
-        self.features, self.hessian, self.invariant = features, hessian, hessian.invariant
+        self.features, self.hessian, self.shift_invariant = features, hessian, hessian.shift_invariant
 
     def product(self, D: np.ndarray) -> np.ndarray:
         """Return the product with a direction D (k, m)."""

@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mopn.core import blocks
 from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
 from mopn.core.flat import joined
 from mopn.core.kernels import Kernel, get_kernel
 from mopn.core.losses import Loss
 from mopn.core.norms import Norm
-from mopn.core.regularizers import Ball, Penalty, make_regularizer
-from mopn.core.validation import check_strength
+from mopn.core.regularizers import make_norm_regularizer
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem
-from mopn.network.linear_term import Ridge
+from mopn.network.linear_term import LinearTerm
 from mopn.network.oracles import Atoms, BasisOracle, basis_oracle
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.point import Network
@@ -33,8 +33,6 @@ from mopn.solvers.interface import UNLIMITED, ActiveUnits, Effort, Form, Measure
 __all__ = ["NetworkProblem"]
 
 _EPS = float(np.finfo(float).eps)
-# Entries of K(X, H) that are computed at once.
-_FEATURES = 1 << 22
 # Of the linear term, for the largest strength.
 _LINEAR_ITER = 1000
 
@@ -116,13 +114,10 @@ class NetworkProblem(Problem):
         alpha: float | None = None,
     ) -> None:
         self.kernel = get_kernel(kernel)
-        regularizer = make_regularizer(norm, strength, radius)
-        if not isinstance(regularizer, Ball | Penalty):
-            raise ValueError(f"norm={norm!r} makes no unit zero; a NetworkProblem takes 'l1', 'l1/l2' or 'l1/linf'")
-        self.regularizer = regularizer
+        self.regularizer = make_norm_regularizer(norm, strength, radius)
         self.augment = bool(augment)
-        self.design = make_design(X, ones=self.kernel.ones if augment else 0)
-        self.ridge = Ridge(self.design, alpha)
+        self.design = make_design(X, dummies=self.kernel.dummies if augment else 0)
+        self.linear_term = LinearTerm(self.design, alpha)
         self.fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
 
     @property
@@ -151,24 +146,24 @@ class NetworkProblem(Problem):
     def with_strength(self, strength: float) -> NetworkProblem:
         """Return the same problem with another strength (in place of a radius, too); the data are shared."""
         other = copy(self)
-        other.regularizer = Penalty(self.norm, check_strength(strength, "strength"))
+        other.regularizer = self.regularizer.with_strength(strength)
         return other
 
     def features(self, H: np.ndarray) -> np.ndarray:
         """K(X, H), shape (n, k), column-major, computed a few columns at a time."""
         features = np.empty((len(H), self.design.shape[0])).T
-        step = max(1, _FEATURES // len(features))
+        step = max(1, blocks.KEPT_ENTRIES // len(features))
         for first in range(0, len(H), step):
             features[:, first : first + step] = self.kernel.features(self.design, H[first : first + step])
         return features
 
     def linear_outputs(self, W: np.ndarray) -> np.ndarray:
         """[1, X] W', shape (n, m)."""
-        return self.ridge.outputs(W)
+        return self.linear_term.outputs(W)
 
     def network(self, basis: np.ndarray, weights: np.ndarray, linear: np.ndarray | None = None) -> Network:
         """Return a point: unit vectors (k, d), weights (k, m) and the coefficients W of the linear term, if any."""
-        linear = np.zeros(self.ridge.shape(self.fit.n_outputs)) if linear is None else linear
+        linear = self.linear_term.start(None, self.fit.n_outputs) if linear is None else linear
         return Network(self, basis, weights, linear)
 
     def start(self, start: Any = None) -> Network:
@@ -183,18 +178,8 @@ class NetworkProblem(Problem):
         if not (isinstance(start, tuple | list) and 2 <= len(start) <= 3):
             raise TypeError(f"start must be an earlier Result or (basis, weights), got {type(start).__name__}")
         basis, weights = self.unit_length(*start[:2])
-        return self.network(basis, self.regularizer.prox(weights, 0.0), self._checked_linear(*start[2:]))
-
-    def _checked_linear(self, linear: Any = None) -> np.ndarray | None:
-        """Check coefficients of the linear term; None stands for zero, and so do those of a problem without it."""
-        if linear is None or np.shape(linear)[1:] == (0,):
-            return None
-        linear, shape = np.array(linear, dtype=np.float64), self.ridge.shape(self.fit.n_outputs)
-        if linear.shape != shape:
-            raise ValueError(f"start must have linear of shape {shape}, got {linear.shape}; alpha makes a linear term")
-        if not np.isfinite(linear).all():
-            raise ValueError("start contains NaN or infinity")
-        return linear
+        linear = self.linear_term.start(start[2] if len(start) == 3 else None, self.fit.n_outputs)
+        return self.network(basis, self.regularizer.prox(weights, 0.0), linear)
 
     def unit_length(self, basis: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
         """Check units of any length and their weights; return units of length 1 and weights of the same outputs."""
@@ -220,7 +205,9 @@ class NetworkProblem(Problem):
     def output_gradient(self, network: Network) -> OutputGradient:
         """Objective of a network, and G = dF/dO (n, m)."""
         loss, G = self.fit.value_gradient(network.outputs)
-        return OutputGradient(loss + self.regularizer.value(network.weights) + self.ridge.value(network.linear), G)
+        return OutputGradient(
+            loss + self.regularizer.value(network.weights) + self.linear_term.value(network.linear), G
+        )
 
     def oracle(self, oracle: str | BasisOracle) -> BasisOracle:
         """Return the oracle of a method's name, for this problem's norm; an oracle is returned as it is."""
@@ -252,13 +239,13 @@ class NetworkProblem(Problem):
         The scaled gradient s G is a dual point; s is searched in one dimension. Rounding errors in the sums, and in
         the outputs at which the objective was evaluated, are added.
         """
-        lower = self.fit.dual_value(at.G, bound, self.regularizer, self.ridge.conjugate(at.G))
+        lower = self.fit.dual_value(at.G, bound, self.regularizer, self.linear_term.conjugate(at.G))
         if not math.isfinite(lower):
             return math.inf
         k, d = network.basis.shape
         sizes = np.abs(at.G) @ np.abs(network.weights).sum(axis=0)
         outputs = (k + 2 * d + 4) * _EPS * float(self.design.squared_norms @ sizes)
-        outputs += self.ridge.rounding(network.linear, at.G)
+        outputs += self.linear_term.rounding_error(network.linear, at.G)
         return max(at.value - lower, 0.0) + self.fit.rounding(at.value, lower, at.G) + outputs
 
     def measure(self, network: Network, oracle: str | BasisOracle = "auto", effort: Effort = UNLIMITED) -> Measure:
@@ -282,26 +269,19 @@ class NetworkProblem(Problem):
         ``least`` is an objective value already reached, which bounds the minimisers under a penalty. Unless the point
         moves as a ``whole``, the linear term stays as it is, and so it does on the way from a vertex.
         """
-        parts = network, at.G, self.fit, self.regularizer, self.ridge
+        parts = network, at.G, self.fit, self.regularizer, self.linear_term
         towards = None
         if units is not None:
             towards = best_vertex(units, self.features(units), at.G, self.regularizer, least)
         if away is None:
             return Segment(*parts, towards=towards, linear_moves=whole)
-        return Segment(*parts, towards=towards, away=active_vertex(network, self._ball(), away))
+        return Segment(*parts, towards=towards, away=active_vertex(network, self.regularizer, away))
 
     def active_units(self, network: Network, at: OutputGradient) -> ActiveUnits:
         """Return the network as a combination of vertices of the ball, and their slopes, for away steps."""
-        ball, V = self._ball(), network.weights
-        sizes = np.array([self.norm.value(row[None]) for row in V])
-        directions = V / np.where(sizes > 0, sizes, 1.0)[:, None]
-        slopes = ball.radius * np.einsum("km,km->k", network.features.T @ at.G, directions)
-        return ActiveUnits(sizes / max(ball.radius, math.ulp(0.0)), slopes)
-
-    def _ball(self) -> Ball:
-        if not isinstance(self.regularizer, Ball):
-            raise ValueError("away steps leave the vertices of a ball: give a radius instead of a strength")
-        return self.regularizer
+        shares = self.regularizer.shares(network.weights)
+        vertices = network.weights / np.where(shares > 0, shares, 1.0)[:, None]
+        return ActiveUnits(shares, np.einsum("km,km->k", network.features.T @ at.G, vertices))
 
     # -- the oracle "corrective" ------------------------------------------------------------------------------------
 
@@ -313,10 +293,7 @@ class NetworkProblem(Problem):
         Random units of that kind ``fill`` up the rest. Weight costs the strength or, in a ball, what the weights there
         earn.
         """
-        if isinstance(self.regularizer, Penalty):
-            cost = self.regularizer.strength
-        else:
-            cost = -float(np.vdot(at.G, network.unit_outputs)) / max(self.regularizer.radius, math.ulp(0.0))
+        cost = self.regularizer.weight_cost(earned=lambda: -float(np.vdot(at.G, network.unit_outputs)))
         units = atoms.basis[: max(1, min(most, int(np.sum(atoms.values > cost))))]
         if not fill or len(units) >= most:
             return units
@@ -327,7 +304,7 @@ class NetworkProblem(Problem):
 
     def output_layer(self, network: Network) -> OutputLayerProblem:
         """Return the convex refit of the weights with the units fixed."""
-        return OutputLayerProblem.from_parts(network.features, self.fit, self.regularizer, self.ridge)
+        return OutputLayerProblem.from_parts(network.features, self.fit, self.regularizer, self.linear_term)
 
     def joint(self, network: Network, form: Form) -> JointProblem | UnitBallProblem:
         """Return the non-convex refit of units and weights, in the form that offers an oracle.
@@ -335,7 +312,7 @@ class NetworkProblem(Problem):
         "gradient": the smooth form, for L-BFGS, perhaps with features in single precision. "composite": the paper's,
         for FISTA.
         """
-        parts = self.design, self.kernel, self.fit, self.regularizer, self.ridge, network
+        parts = self.design, self.kernel, self.fit, self.regularizer, self.linear_term, network
         if form.oracle == "gradient":
             return JointProblem(*parts, single=form.single)
         return UnitBallProblem(*parts)
@@ -350,7 +327,7 @@ class NetworkProblem(Problem):
         1e-4 for l1/l2 by ``"exact"``.
         """
         network = self.start()
-        if self.ridge.active:
+        if self.linear_term.active:
             fitted = minimize(self.joint(network, Form("gradient")), LBFGS(gtol=0.0), tol=_EPS, max_iter=_LINEAR_ITER)
             if fitted.status == Status.INTERRUPTED:
                 raise KeyboardInterrupt

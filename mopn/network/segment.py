@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mopn.core.datafit import DataFit
-from mopn.core.regularizers import Ball, Penalty
-from mopn.network.linear_term import Ridge
+from mopn.core.regularizers import NormRegularizer
+from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.solvers.sphere.refinement import dual_vectors
 
@@ -43,19 +43,19 @@ class Left(NamedTuple):
 
 
 def best_vertex(
-    units: np.ndarray, features: np.ndarray, G: np.ndarray, regularizer: Ball | Penalty, least: float
+    units: np.ndarray, features: np.ndarray, G: np.ndarray, regularizer: NormRegularizer, least: float
 ) -> Vertex:
     """Return the extreme point on a unit for a gradient G; with several units, the mean of theirs."""
     q = features.T @ G
     directions = -dual_vectors(q, regularizer.norm.exponent) / len(units)
-    size, price = _vertex_size(regularizer, least, -float(np.vdot(directions, q)))
+    size, price = regularizer.vertex(least, -float(np.vdot(directions, q)))
     return Vertex(units, features, size * directions, price * size)
 
 
-def active_vertex(network: Network, regularizer: Ball, r: int) -> Left:
+def active_vertex(network: Network, regularizer: NormRegularizer, r: int) -> Left:
     """Return the extreme point of the ball that a unit of the network is a multiple of."""
     weights = network.weights[[r]]
-    coefficient = regularizer.norm.value(weights) / regularizer.radius
+    coefficient = float(regularizer.shares(weights)[0])
     vertex = Vertex(network.basis[[r]], network.features[:, [r]], weights / coefficient, 0.0)
     return Left(r, vertex, coefficient)
 
@@ -72,14 +72,14 @@ class Segment:
         network: Network,
         G: np.ndarray,
         fit: DataFit,
-        regularizer: Ball | Penalty,
-        ridge: Ridge,
+        regularizer: NormRegularizer,
+        linear_term: LinearTerm,
         *,
         towards: Vertex | None = None,
         away: Left | None = None,
         linear_moves: bool = False,
     ) -> None:
-        self.network, self.fit, self.ridge, self.towards, self.away = network, fit, ridge, towards, away
+        self.network, self.fit, self.linear_term, self.towards, self.away = network, fit, linear_term, towards, away
         # How U itself counts in D.
         self.own = -1.0 if away is None else 1.0 if towards is None else 0.0
         self.limit = 1.0 if away is None else _limit(away.coefficient, pairwise=towards is not None)
@@ -91,12 +91,12 @@ class Segment:
         if away is not None:
             self.step = self.step - away.vertex.outputs
         self.linear = network.linear
-        self.linear_step = ridge.least(G) - self.linear if linear_moves else np.zeros_like(self.linear)
+        self.linear_step = linear_term.minimizer(G) - self.linear if linear_moves else np.zeros_like(self.linear)
         if self.linear_step.any():
-            self.step += ridge.outputs(self.linear_step)
+            self.step += linear_term.outputs(self.linear_step)
         self.penalty = regularizer.value(network.weights)
         self.vertex_penalty = 0.0 if towards is None else towards.penalty
-        fall = ridge.value(self.linear) - ridge.value(self.linear + self.linear_step)
+        fall = linear_term.value(self.linear) - linear_term.value(self.linear + self.linear_step)
         self.gap = -self.own * self.penalty - self.vertex_penalty + fall - float(np.vdot(G, self.step))
         self.curvature = fit.smoothness
         self.squared_length = fit.squared_length(self.step)
@@ -104,7 +104,7 @@ class Segment:
     def value(self, gamma: float) -> float:
         """Objective at U(gamma), with the penalty's upper bound (1 - gamma) Omega(U) + gamma Omega(Delta)."""
         penalty = (1.0 + self.own * gamma) * self.penalty + gamma * self.vertex_penalty
-        penalty += self.ridge.value(self.linear + gamma * self.linear_step)
+        penalty += self.linear_term.value(self.linear + gamma * self.linear_step)
         return self.fit.value(self.outputs + gamma * self.step) + penalty
 
     def point(self, gamma: float) -> Network:
@@ -126,17 +126,3 @@ def _limit(coefficient: float, *, pairwise: bool) -> float:
     if pairwise:
         return coefficient
     return coefficient / (1.0 - coefficient) if coefficient < 1 else 0.0
-
-
-def _vertex_size(regularizer: Ball | Penalty, least: float, value: float) -> tuple[float, float]:
-    """Return the norm of the extreme point, given the atom's value, and the price of a unit of norm."""
-    if isinstance(regularizer, Ball):
-        return regularizer.radius, 0.0
-    if value <= regularizer.strength:
-        return 0.0, regularizer.strength
-    if regularizer.strength == 0:
-        raise ValueError(
-            "with strength=0 nothing bounds a step: give a radius or a positive strength, or use refit='output' or "
-            "refit=FullRefit(solver=FISTA())"
-        )
-    return least / regularizer.strength, regularizer.strength

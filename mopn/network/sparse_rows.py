@@ -1,4 +1,4 @@
-"""The rows of a sparse design as compiled loops over units of degree 2 take them."""
+"""The rows of a sparse design for compiled loops over units of degree 2, and sums over them in threads."""
 
 from __future__ import annotations
 
@@ -8,31 +8,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mopn.core import blocks
 from mopn.core.designs import Design
 from mopn.core.threads import map_in_threads
 
 __all__ = ["SparseRows", "Units", "padded"]
 
-# Rows of a slice at least, and as many per input; slices share the threads, and there are at most so many.
-_SLICE, _ROWS_PER_INPUT, _SLICES = 8192, 4, 8
-
 
 class Units(NamedTuple):
-    """Units (q + d, k') laid out by features and filled up with zeros: those of the 1-features, and the others."""
+    """Units by features, padded with zeros: entries of the dummies (q, k') and of the other features (d, k')."""
 
-    ones: np.ndarray
+    dummies: np.ndarray
     units: np.ndarray
 
     def constants(self) -> np.ndarray:
-        """A^1 and A^2 of the 1-features, (2, k')."""
-        first = self.ones.sum(axis=0)
-        return np.stack([first, 0.5 * (first**2 - (self.ones**2).sum(axis=0))])
+        """A^1 and A^2 of the dummies, (2, k')."""
+        first = self.dummies.sum(axis=0)
+        return np.stack([first, 0.5 * (first**2 - (self.dummies**2).sum(axis=0))])
 
 
 class SparseRows:
-    """Rows of stored entries after 1-features that are not stored, in slices.
+    """Rows of stored entries after dummies, which are not stored, in slices.
 
-    The slices do not depend on the number of threads, and their sums are added up in order: nor do results.
+    The slices do not depend on the number of threads, and their sums are added up in order, so that results do not
+    depend on it either.
 
     Parameters
     ----------
@@ -44,23 +43,27 @@ class SparseRows:
 
     def __init__(self, design: Design, *, distinct: bool) -> None:
         assert design.sparse_rows is not None
-        self.rows, self.n_ones = design.sparse_rows
+        self.rows, self.n_dummies = design.sparse_rows
         self.distinct = distinct
         n, d = design.shape
-        count = min(max(1, n // max(_SLICE, _ROWS_PER_INPUT * d)), _SLICES)
+        count = min(max(1, n // max(blocks.SLICE_ROWS, blocks.ROWS_PER_INPUT * d)), blocks.MAX_SLICES)
         self.slices = list(pairwise(n * part // count for part in range(count + 1)))
 
     def units(self, H: np.ndarray, dtype: type = np.float64) -> Units:
-        """Lay out units H (k, q + d)."""
+        """Lay out units H (k, q + d) for compiled loops."""
         table = padded(H.T, dtype)
-        return Units(table[: self.n_ones], table[self.n_ones :])
+        return Units(table[: self.n_dummies], table[self.n_dummies :])
 
     def gradient(self, at: Units, of_constants: np.ndarray, of_units: np.ndarray, k: int) -> np.ndarray:
-        """Return the gradient (k, q + d) from what compiled loops added up."""
-        # The derivative of K by a 1-feature's entry is <h, x>, less its own part if products are of distinct features.
-        pulled, pulls = of_constants
-        of_ones = pulled - at.ones * pulls if self.distinct else np.broadcast_to(2.0 * pulled, at.ones.shape)
-        return np.vstack([of_ones, of_units]).T[:k]
+        """Return the gradient (k, q + d) from the sums of the compiled loops."""
+        # The derivative of A^2 with respect to a dummy's entry is <h, x> without its own term; that of <h, x>^2 is
+        # twice <h, x>.
+        projections, slopes = of_constants
+        if self.distinct:
+            of_dummies = projections - at.dummies * slopes
+        else:
+            of_dummies = np.broadcast_to(2.0 * projections, at.dummies.shape)
+        return np.vstack([of_dummies, of_units]).T[:k]
 
     def forms(self, G: np.ndarray, H: np.ndarray) -> np.ndarray:
         """Return the sums over the rows of G_ci K(h_r, x_i), shape (k, m), for G (m, n) and H (k, q + d)."""
@@ -68,12 +71,13 @@ class SparseRows:
 
         at = self.units(H)
 
-        def of_slice(begin: int, stop: int) -> np.ndarray:
+        def of_slice(begin: int, stop: int) -> tuple[np.ndarray]:
             total, slopes = np.zeros((len(G), at.units.shape[1])), np.ascontiguousarray(G[:, begin:stop])
             add_forms(self.distinct, self.rows, begin, stop, at.constants(), at.units, slopes, total)
-            return total
+            return (total,)
 
-        return sum(self.map(of_slice)).T[: len(H)]
+        (total,) = self.sum(of_slice)
+        return total.T[: len(H)]
 
     def products(self, G: np.ndarray, W: np.ndarray, H: np.ndarray) -> np.ndarray:
         """Return half of the gradient of sum_ric W_rc G_ci K(h_r, x_i) with respect to H (k, q + d); W is (k, m)."""
@@ -87,16 +91,20 @@ class SparseRows:
             add_products(self.distinct, self.rows, begin, stop, *layers, slopes, *sums)
             return sums
 
-        of_constants, of_units = (sum(part) for part in zip(*self.map(of_slice), strict=True))
+        of_constants, of_units = self.sum(of_slice)
         return 0.5 * self.gradient(at, of_constants, of_units, len(H))
 
-    def map(self, of_slice: Callable[[int, int], Any]) -> list[Any]:
-        """Return the function of every slice's first row and end, in order."""
-        return map_in_threads(lambda limits: of_slice(*limits), self.slices)
+    def sum(self, of_slice: Callable[[int, int], tuple[Any, ...]]) -> list[Any]:
+        """Add up the terms that a function returns for every slice, given its first row and its end.
+
+        Slices are shared out among the threads, and their terms are added up in the order of the slices.
+        """
+        terms = map_in_threads(of_slice, self.slices)
+        return [sum(parts) for parts in zip(*terms, strict=True)]
 
 
 def padded(table: np.ndarray, dtype: type = np.float64) -> np.ndarray:
-    """Return a contiguous table whose rows are filled up with zeros to a multiple of what compiled loops take."""
+    """Return a contiguous table with rows padded by zeros to a multiple of the width of compiled loops."""
     from mopn.compiled.degree_two import WIDTH
 
     rows, k = table.shape

@@ -11,7 +11,7 @@ from mopn.core.designs import Design
 from mopn.core.flat import joined, split
 from mopn.core.kernels import Kernel
 from mopn.core.regularizers import Regularizer
-from mopn.network.linear_term import Ridge
+from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.network.two_layers import two_layers
 from mopn.solvers.interface import Evaluation, Measure, Problem
@@ -23,20 +23,26 @@ class UnitBallProblem(Problem):
     """Minimise sum_i w_i l(y_i, (K(X, H) V)_i + offset_i) + R(V) over H (k, d), ||h_r|| <= 1, and V (k, m).
 
     The second line of the refit in Algorithm 1 of Blondel et al. (NIPS 2017); made by ``NetworkProblem.joint``. The
-    point is (H, V, W) flat, with the coefficients W of the ridge if there is one. It is not convex, so there is no
-    certificate here: the network problem's own certifies what this one finds. Oracle: ``composite``.
+    point is (H, V, W) flat, with the coefficients W of the linear term. The problem is not convex and has no
+    certificate; the network problem certifies the result. Oracle: ``composite``.
     """
 
     oracles = frozenset({"composite"})
 
     def __init__(
-        self, design: Design, kernel: Kernel, fit: DataFit, regularizer: Regularizer, ridge: Ridge, network: Network
+        self,
+        design: Design,
+        kernel: Kernel,
+        fit: DataFit,
+        regularizer: Regularizer,
+        linear_term: LinearTerm,
+        network: Network,
     ) -> None:
-        self.regularizer, self.ridge = regularizer, ridge
+        self.regularizer, self.linear_term = regularizer, linear_term
         self.shapes = network.basis.shape, network.weights.shape, network.linear.shape
-        self.layers = two_layers(design, kernel, fit, len(network.basis))
+        self.layers = two_layers(design, kernel, fit, linear_term, len(network.basis))
         self._start = joined(network.basis, network.weights, network.linear)
-        # A guess; backtracking corrects it.
+        # A first guess for FISTA, which corrects it by backtracking.
         self.curvature = fit.smoothness * fit.squared_length(design.squared_norms[:, None])
 
     def split(self, x: np.ndarray) -> list[np.ndarray]:
@@ -44,7 +50,7 @@ class UnitBallProblem(Problem):
         return split(x, self.shapes)
 
     def start(self, start: Any = None) -> np.ndarray:
-        """Return the point of the network that the problem was made around, or a flat point made feasible."""
+        """Return the point of the network given to the constructor, or a flat point made feasible."""
         return self.prox(self._start if start is None else np.asarray(start, dtype=np.float64), 0.0)
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
@@ -59,7 +65,7 @@ class UnitBallProblem(Problem):
         return {"x": x, "basis": unit, "weights": V * lengths**2, "linear": W}
 
     def image(self, x: np.ndarray) -> np.ndarray:
-        """Return the point itself: F is not a function of anything linear in it that is smaller."""
+        """Return the point itself: F is a function of no smaller linear image of it."""
         return x
 
     def smooth_value(self, image: np.ndarray) -> float:
@@ -72,15 +78,15 @@ class UnitBallProblem(Problem):
         return Evaluation(value, joined(*gradients))
 
     def regularizer_value(self, x: np.ndarray) -> float:
-        """R at a feasible V, and the ridge."""
+        """R at a feasible V, and the penalty of the linear term."""
         _, V, W = self.split(x)
-        return self.regularizer.value(V) + self.ridge.value(W)
+        return self.regularizer.value(V) + self.linear_term.value(W)
 
     def prox(self, x: np.ndarray, step: float) -> np.ndarray:
-        """Prox of R for V and of the ridge, projection of the rows of H onto the unit ball."""
+        """Prox of R for V and of the penalty of the linear term, projection of the rows of H onto the unit ball."""
         H, V, W = self.split(x)
         H = H / np.maximum(np.linalg.norm(H, axis=1, keepdims=True), 1.0)
-        return joined(H, self.regularizer.prox(V, step), self.ridge.prox(W, step))
+        return joined(H, self.regularizer.prox(V, step), self.linear_term.prox(W, step))
 
     def measure(self, x: np.ndarray) -> Measure:
         """Objective; no gap is known."""

@@ -61,9 +61,9 @@ class BlockPreconditioner:
         The vectors e_r, one within each row of X; together they must leave the matrix positive definite.
     common : ndarray of shape (k, m), optional
         The vector z.
-    invariant : bool, default False
-        Whether what B stands for does not feel that a row of X moves as a whole. B itself does; the solution on those k
-        directions, where D and e_r are all there is, is then added (a coarse space).
+    shift_invariant : bool, default False
+        Whether the matrix that B approximates is zero on the k directions that shift all entries of a row of X by the
+        same amount. B is not; the solution on these directions, from D and e_r alone, is then added (a coarse space).
     careful : bool, default False
         Decompose the blocks by eigenvalues: for those that are singular but for rounding, where it is slower.
     """
@@ -75,7 +75,7 @@ class BlockPreconditioner:
         rows: np.ndarray | None,
         common: np.ndarray | None,
         *,
-        invariant: bool = False,
+        shift_invariant: bool = False,
         careful: bool = False,
     ) -> None:
         _, k, _ = blocks.shape
@@ -85,7 +85,7 @@ class BlockPreconditioner:
         matrices[:, entries, entries] += diagonal.T
         self.inverses = _inverses(matrices, careful=careful)
         self.rows = self.capacitance = self.common = self.coarse = None
-        if invariant:
+        if shift_invariant:
             moved = diagonal.sum(axis=1) - (0.0 if rows is None else rows.sum(axis=1) ** 2)
             self.coarse = 1.0 / np.maximum(moved, _ROUNDING * diagonal.sum(axis=1))[:, None]
         if rows is not None:

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from mopn.core.barriers import make_barrier
 from mopn.core.norms import NORMS
 from mopn.core.regularizers import make_regularizer
 
@@ -41,7 +40,7 @@ def draw(name, form, rng, shape):
 
 def state(name, form, V, mu):
     """A state at V, and its quadratic and gradient; no guess of a loss gradient, so a ball moves nothing."""
-    barrier = make_barrier(make_regularizer(name, **sizes(form)), V, mu, np.zeros(V.shape))
+    barrier = make_regularizer(name, **sizes(form)).barrier(V, mu, np.zeros(V.shape))
     np.testing.assert_allclose(barrier.V, V, rtol=1e-15, atol=0)
     return barrier, *barrier.linearize(mu)
 
@@ -77,7 +76,7 @@ def cone_barrier(name, V, t):
 def reference_value(name, form, V, mu):
     """min over t of strength * sum(t), or of the barrier of the radius, plus those of the cones: by BFGS.
 
-    Unknowns are logarithms of excesses, or in a ball of their shares of the room, so that every trial is feasible.
+    Unknowns are logarithms of slacks, or in a ball of their shares of the room, so that every trial is feasible.
     """
     low = lowest(name, V)
     room = SIZE - low.sum()
@@ -90,7 +89,7 @@ def reference_value(name, form, V, mu):
         shares *= room / shares.sum()
         return -math.log(shares[-1]) + cone_barrier(name, V, low + shares[:-1])
 
-    # The best excesses lie within a factor of mu / price; a large radius pays little for the slack.
+    # The best slacks lie within a factor of mu / multiplier; a large radius pays little for the slack.
     return mu * minimize(objective, np.zeros(len(low)), method="BFGS", options={"gtol": 1e-6}).fun
 
 
@@ -180,10 +179,10 @@ def test_value_is_convex_and_even(name, form, seed, mu):
 def test_gradient_equals_finite_differences_of_the_value(name, form, shape, seed, mu):
     V = draw(name, form, np.random.default_rng(seed), shape)
     barrier, _, gradient = state(name, form, V, mu)
-    # Distances from the edge are at least mu / price, and the price SIZE or what the room of 0.4 SIZE leaves at most.
+    # Distances from the boundary are at least mu / multiplier; in a ball, 0.4 SIZE or more is left for the slacks.
     h = 5e-3 * mu / (SIZE + barrier.degree * mu)
     numeric = by_differences(barrier.value, V, h).reshape(shape)
-    # In a ball the value takes a price to 1e-10, relative: 1e-10 mu of noise a bound, over h.
+    # In a ball the value finds the multiplier to 1e-10, relative: 1e-10 mu of noise a bound, over h.
     np.testing.assert_allclose(gradient, numeric, rtol=0, atol=1e-6 * (SIZE + barrier.degree * mu))
 
 
@@ -231,8 +230,8 @@ def curvatures(name, form, V, mu, quadratic):
     def gradient(U):
         return state(name, form, U, mu)[2].ravel()
 
-    # Distances from the edge are about mu / price.
-    h = 1e-3 * mu / (SIZE + make_barrier(make_regularizer(name, **sizes(form)), V, mu, 0 * V).degree * mu)
+    # Distances from the boundary are about mu / multiplier.
+    h = 1e-3 * mu / (SIZE + make_regularizer(name, **sizes(form)).barrier(V, mu, 0 * V).degree * mu)
     exact = by_differences(gradient, V, h)
     np.testing.assert_allclose(exact, exact.T, rtol=0, atol=1e-7 * np.abs(exact).max())
     A = dense(quadratic, V.shape)
@@ -261,7 +260,7 @@ def test_boxes_on_the_central_path_have_the_exact_second_derivative(name, form, 
 @varied
 @given(seed=seeds, mu=st.sampled_from([0.03, 0.3, 3.0]))
 def test_lengths_on_the_central_path_have_at_most_twice_the_exact_second_derivative(form, shape, seed, mu):
-    """Exact across v; along it the quadratic's p p' is v v' / t^2, the exact one v v' / (t (t - mu / (2 price)))."""
+    """Exact across v; along it p p' is v v' / t^2, where v v' / (t (t - mu / (2 multiplier))) would be exact."""
     V = draw("l1/l2", form, np.random.default_rng(seed), shape)
     _, quadratic, _ = centred("l1/l2", form, V, mu)
     ratios, error = curvatures("l1/l2", form, V, mu, quadratic)
@@ -369,26 +368,26 @@ def test_multipliers_follow_the_newton_step(name, form, shape, seed):
 
 @every_norm
 @every_form
-def test_rounded_keeps_what_presses_on_its_bound(name, form):
+def test_sparsified_keeps_weights_with_active_bounds(name, form):
     mu = 1e-8
     V = np.array([[0.4, -0.3], [0.0, 0.0], [1e-9, -1e-9], [0.2, 1e-9]])
     if form == "radius":
-        # So close to the edge that the price is about 1.
+        # So close to the boundary that the multiplier is about 1.
         V *= (SIZE - 20 * mu) / NORMS[name].value(V)
-    barrier = make_barrier(make_regularizer(name, **sizes(form)), V, mu, np.ones(V.shape))
+    barrier = make_regularizer(name, **sizes(form)).barrier(V, mu, np.ones(V.shape))
     barrier.linearize(mu)
     expected = np.array(barrier.V)
     expected[1:3] = 0.0
     if name == "l1":
         expected[3, 1] = 0.0
-    np.testing.assert_array_equal(barrier.rounded(), expected)
+    np.testing.assert_array_equal(barrier.sparsified(), expected)
 
 
 @every_norm
 @every_form
-def test_rounded_of_zero_weights_is_zero(name, form):
+def test_sparsified_of_zero_weights_is_zero(name, form):
     barrier, *_ = state(name, form, np.zeros((3, 2)), 0.1)
-    np.testing.assert_array_equal(barrier.rounded(), np.zeros((3, 2)))
+    np.testing.assert_array_equal(barrier.sparsified(), np.zeros((3, 2)))
 
 
 # Starts
@@ -402,7 +401,7 @@ def test_a_start_in_the_ball_is_moved_strictly_inside(name, seed, mu, share):
     rng = np.random.default_rng(seed)
     V, gradient = rng.standard_normal((4, 3)), rng.standard_normal((4, 3))
     V *= share * SIZE / NORMS[name].value(V)
-    barrier = make_barrier(make_regularizer(name, **sizes("radius")), V, mu, gradient)
+    barrier = make_regularizer(name, **sizes("radius")).barrier(V, mu, gradient)
     assert NORMS[name].value(barrier.V) < SIZE
     np.testing.assert_allclose(barrier.V * np.abs(V).sum(), V * np.abs(barrier.V).sum(), rtol=1e-13)
     barrier.linearize(mu)
@@ -427,13 +426,13 @@ def test_the_start_is_not_overwritten(name, form):
 def test_the_squared_norm_is_its_own_barrier(seed):
     rng = np.random.default_rng(seed)
     V, D = rng.standard_normal((3, 2)), rng.standard_normal((3, 2))
-    barrier = make_barrier(make_regularizer("squared-l2", SIZE, None), V, 0.1, np.zeros((3, 2)))
+    barrier = make_regularizer("squared-l2", SIZE, None).barrier(V, 0.1, np.zeros((3, 2)))
     quadratic, gradient = barrier.linearize(0.1)
     assert barrier.degree == barrier.complementarity == 0
     np.testing.assert_allclose(barrier.value(D), 0.5 * SIZE * sum(float(d) ** 2 for d in D.ravel()), rtol=1e-14)
     np.testing.assert_array_equal(gradient, SIZE * V)
     np.testing.assert_array_equal(dense(quadratic, (3, 2)), SIZE * np.eye(6))
     np.testing.assert_array_equal(quadratic.product(D), SIZE * D)
-    np.testing.assert_array_equal(barrier.rounded(), V)
+    np.testing.assert_array_equal(barrier.sparsified(), V)
     assert barrier.advance(D, 0.25) == 0.25
     np.testing.assert_array_equal(barrier.V, V + 0.25 * D)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from mopn.core import designs
+from mopn.core import blocks
 from mopn.core.designs import AugmentedDesign, make_design
 from mopn.core.kernels import KERNELS, get_kernel
 from mopn.network.gradient_forms import GradientForms
@@ -68,7 +68,7 @@ UNCOPIED = [
 ]
 
 every_storage = pytest.mark.parametrize("storage", STORAGES)
-every_ones = pytest.mark.parametrize("ones", [0, 1, 2])
+every_count = pytest.mark.parametrize("dummies", [0, 1, 2])
 every_kernel = pytest.mark.parametrize("kernel", KERNEL_NAMES)
 varied = settings(max_examples=5, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)
@@ -86,8 +86,8 @@ def draw(seed, shape=(7, 4)):
     return rng, X.astype(np.float32).astype(np.float64)
 
 
-def augmented(X, ones):
-    return np.hstack([np.ones((len(X), ones)), X])
+def augmented(X, dummies):
+    return np.hstack([np.ones((len(X), dummies)), X])
 
 
 def brute_force(kernel, H, X):
@@ -111,12 +111,12 @@ def close(actual, expected, size):
 
 
 @every_storage
-@every_ones
+@every_count
 @varied
 @given(seed=seeds, shape=shapes)
-def test_products_equal_those_of_the_explicit_array(storage, ones, seed, shape):
+def test_products_equal_those_of_the_explicit_array(storage, dummies, seed, shape):
     rng, X = draw(seed, shape)
-    design, X = make_design(STORAGES[storage](X), ones), augmented(X, ones)
+    design, X = make_design(STORAGES[storage](X), dummies), augmented(X, dummies)
     (n, d), k = X.shape, 3
     H, R, g = rng.standard_normal((k, d)), rng.standard_normal((n, k)), rng.standard_normal(n)
     assert design.shape == (n, d)
@@ -133,12 +133,12 @@ def test_products_equal_those_of_the_explicit_array(storage, ones, seed, shape):
 
 
 @pytest.mark.parametrize("storage", ["float32", "float64"])
-@every_ones
-def test_blocks_of_rows_give_the_same_products(monkeypatch, storage, ones):
+@every_count
+def test_blocks_of_rows_give_the_same_products(monkeypatch, storage, dummies):
     """float32 data is converted block by block; the last block here is a short one."""
     rng, X = draw(0, (11, 4))
-    monkeypatch.setattr(designs, "_BLOCK", 12)
-    design, X = make_design(STORAGES[storage](X), ones), augmented(X, ones)
+    monkeypatch.setattr(blocks, "CACHE_ENTRIES", 12)
+    design, X = make_design(STORAGES[storage](X), dummies), augmented(X, dummies)
     H, R, g = rng.standard_normal((3, X.shape[1])), rng.standard_normal((11, 3)), rng.standard_normal(11)
     close(design.project(H), X @ H.T, 50)
     close(design.project_squares(H), (X * X) @ H.T, 50)
@@ -148,13 +148,13 @@ def test_blocks_of_rows_give_the_same_products(monkeypatch, storage, ones):
 
 
 @every_storage
-@every_ones
+@every_count
 @varied
 @given(seed=seeds, shape=shapes)
-def test_adjoint_identity(storage, ones, seed, shape):
+def test_adjoint_identity(storage, dummies, seed, shape):
     """<X H', R> = <H, R' X>, and the same for the squares."""
     rng, X = draw(seed, shape)
-    design = make_design(STORAGES[storage](X), ones)
+    design = make_design(STORAGES[storage](X), dummies)
     n, d = design.shape
     H, R = rng.standard_normal((2, d)), rng.standard_normal((n, 2))
     size = 1e-14 * n * d * (1 + np.abs(X).max()) ** 2 * 10
@@ -197,21 +197,21 @@ def test_the_users_data_is_not_overwritten(storage):
 
 
 @pytest.mark.parametrize("storage", UNCOPIED)
-@every_ones
-def test_dense_and_compressed_data_is_not_copied(storage, ones):
+@every_count
+def test_dense_and_compressed_data_is_not_copied(storage, dummies):
     given_X = STORAGES[storage](draw(2)[1])
-    design = make_design(given_X, ones)
-    held = design.base.X if ones else design.X
+    design = make_design(given_X, dummies)
+    held = design.base.X if dummies else design.X
     assert held.dtype == given_X.dtype
     for name in ("data", "indices", "indptr") if sparse.issparse(given_X) else ("T",):
         assert np.shares_memory(getattr(held, name), getattr(given_X, name))
 
 
-@every_ones
-def test_ones_are_never_stored(ones):
-    design = make_design(draw(3)[1], ones)
-    assert isinstance(design, AugmentedDesign) == (ones > 0)
-    assert design.shape == (7, 4 + ones)
+@every_count
+def test_dummies_are_never_stored(dummies):
+    design = make_design(draw(3)[1], dummies)
+    assert isinstance(design, AugmentedDesign) == (dummies > 0)
+    assert design.shape == (7, 4 + dummies)
 
 
 @pytest.mark.parametrize(
@@ -256,11 +256,11 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-@every_ones
-def test_make_design_says_what_is_wrong(case, ones):
+@every_count
+def test_make_design_says_what_is_wrong(case, dummies):
     X, error, message = WRONG[case]
     with pytest.raises(error) as raised:
-        make_design(X, ones)
+        make_design(X, dummies)
     assert message in str(raised.value)
 
 
@@ -268,13 +268,13 @@ def test_make_design_says_what_is_wrong(case, ones):
 
 
 @every_kernel
-@every_ones
+@every_count
 @pytest.mark.parametrize("storage", ["float64", "float32", "csr_array", "csc_float32", "csr_duplicates"])
 @varied
 @given(seed=seeds, shape=shapes)
-def test_features_equal_brute_force(kernel, ones, storage, seed, shape):
+def test_features_equal_brute_force(kernel, dummies, storage, seed, shape):
     rng, X = draw(seed, shape)
-    design, X = make_design(STORAGES[storage](X), ones), augmented(X, ones)
+    design, X = make_design(STORAGES[storage](X), dummies), augmented(X, dummies)
     H = rng.standard_normal((3, X.shape[1]))
     scale = brute_force("homogeneous", np.abs(H), np.abs(X)).max()
     close(KERNELS[kernel].features(design, H), brute_force(kernel, H, X), 1 + 4 * scale)
@@ -294,24 +294,24 @@ def test_anova_of_one_feature_a_row_is_zero(storage):
 def test_ones_give_the_linear_and_constant_terms(kernel, d):
     """K over [1, x] or [1, 1, x] written out as a polynomial in x."""
     rng = np.random.default_rng(d)
-    X, ones = rng.standard_normal((6, d)), KERNELS[kernel].ones
-    H = rng.standard_normal((4, ones + d))
-    pure = KERNELS[kernel].features(make_design(X), H[:, ones:])
-    linear, sums = X @ H[:, ones:].T, H[:, :ones].sum(axis=1)
-    # <h, x>^2 = c^2 + 2 c l + l^2 with one 1-feature; two 1-features pair to a * b, and each with x to (a + b) l.
-    expected = sums**2 + 2 * sums * linear + pure if ones == 1 else H[:, 0] * H[:, 1] + sums * linear + pure
-    close(KERNELS[kernel].features(make_design(X, ones), H), expected, 100)
+    X, dummies = rng.standard_normal((6, d)), KERNELS[kernel].dummies
+    H = rng.standard_normal((4, dummies + d))
+    pure = KERNELS[kernel].features(make_design(X), H[:, dummies:])
+    linear, sums = X @ H[:, dummies:].T, H[:, :dummies].sum(axis=1)
+    # <h, x>^2 = c^2 + 2 c l + l^2 with one dummy; two dummies pair to a * b, and each with x to (a + b) l.
+    expected = sums**2 + 2 * sums * linear + pure if dummies == 1 else H[:, 0] * H[:, 1] + sums * linear + pure
+    close(KERNELS[kernel].features(make_design(X, dummies), H), expected, 100)
 
 
 @every_kernel
-@every_ones
+@every_count
 @every_storage
 @varied
 @given(seed=seeds, shape=shapes)
-def test_gammas_are_the_matrices_of_the_forms(kernel, ones, storage, seed, shape):
+def test_gammas_are_the_matrices_of_the_forms(kernel, dummies, storage, seed, shape):
     """h' Gamma_c h = sum_i G_ic K(h, x_i)."""
     rng, X = draw(seed, shape)
-    design, X = make_design(STORAGES[storage](X), ones), augmented(X, ones)
+    design, X = make_design(STORAGES[storage](X), dummies), augmented(X, dummies)
     G, H = rng.standard_normal((len(X), 2)), rng.standard_normal((3, X.shape[1]))
     gammas = KERNELS[kernel].gammas(design, G)
     assert gammas.shape == (2, X.shape[1], X.shape[1])
@@ -324,13 +324,13 @@ def test_gammas_are_the_matrices_of_the_forms(kernel, ones, storage, seed, shape
 
 
 @every_kernel
-@every_ones
+@every_count
 @every_storage
 @varied
 @given(seed=seeds, shape=shapes)
-def test_gradient_forms_equal_their_dense_stack(kernel, ones, storage, seed, shape):
+def test_gradient_forms_equal_their_dense_stack(kernel, dummies, storage, seed, shape):
     rng, X = draw(seed, shape)
-    design = make_design(STORAGES[storage](X), ones)
+    design = make_design(STORAGES[storage](X), dummies)
     n, d = design.shape
     H, W, G = rng.standard_normal((4, d)), rng.standard_normal((4, 3)), rng.standard_normal((n, 3))
     forms = GradientForms(KERNELS[kernel], design, G)
@@ -344,28 +344,28 @@ def test_gradient_forms_equal_their_dense_stack(kernel, ones, storage, seed, sha
 
 
 @every_kernel
-@every_ones
+@every_count
 @varied
 @given(seed=seeds, shape=shapes)
-def test_twice_the_products_is_the_gradient(kernel, ones, seed, shape):
+def test_twice_the_products_is_the_gradient(kernel, dummies, seed, shape):
     """Of sum_i R_ir K(h_r, x_i); central differences are exact on quadratics, up to rounding."""
     rng, X = draw(seed, shape)
-    X = augmented(X, ones)
+    X = augmented(X, dummies)
     (n, d), k = X.shape, 3
     H, R = rng.standard_normal((k, d)), rng.standard_normal((n, k))
     numeric = np.zeros((k, d))
     for j, e in enumerate(0.5 * np.eye(d)):
         ahead, behind = brute_force(kernel, H + e, X), brute_force(kernel, H - e, X)
         numeric[:, j] = np.sum(R * (ahead - behind), axis=0)
-    products = KERNELS[kernel].products(make_design(X[:, ones:], ones), R, H)
+    products = KERNELS[kernel].products(make_design(X[:, dummies:], dummies), R, H)
     size = np.sum(np.abs(R) * brute_force("homogeneous", np.abs(H) + 1, np.abs(X)), axis=0).max()
     close(2 * products, numeric, 10 * (1 + size))
 
 
 @every_kernel
-@every_ones
+@every_count
 @pytest.mark.parametrize("storage", ["float64", "float32", "csr_float32"])
-def test_error_of_the_dense_stack_covers_the_rounding(kernel, ones, storage):
+def test_error_of_the_dense_stack_covers_the_rounding(kernel, dummies, storage):
     """Against Gamma in rational arithmetic: the spectral norm of what forming the matrices has lost."""
     for seed in range(4):
         rng, X = draw(seed, (12, 3))
@@ -373,11 +373,11 @@ def test_error_of_the_dense_stack_covers_the_rounding(kernel, ones, storage):
         X = np.vstack([X, (X * (1 + 1e-6)).astype(np.float32).astype(np.float64)])
         G = 10.0 ** rng.integers(-3, 4, size=(12, 2)) * rng.standard_normal((12, 2))
         G = np.vstack([G, -G])
-        dense = GradientForms(KERNELS[kernel], make_design(STORAGES[storage](X), ones), G).dense()
-        error = exact_gammas(kernel, augmented(X, ones), G) - dense.matrices.astype(object)
+        dense = GradientForms(KERNELS[kernel], make_design(STORAGES[storage](X), dummies), G).dense()
+        error = exact_gammas(kernel, augmented(X, dummies), G) - dense.matrices.astype(object)
         assert (np.linalg.norm(error.astype(float), 2, axis=(1, 2)) <= dense.error).all()
         # And it is a bound that one can still use: a few hundred units in the last place of the moduli.
-        assert (dense.error <= 1e-13 * np.sum(augmented(X, ones) ** 2, axis=1) @ np.abs(G)).all()
+        assert (dense.error <= 1e-13 * np.sum(augmented(X, dummies) ** 2, axis=1) @ np.abs(G)).all()
 
 
 def exact_gammas(kernel, X, G):

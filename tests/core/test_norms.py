@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mopn.core.norms import NORMS, Norm, get_norm
-from mopn.core.regularizers import Ball, Penalty, SquaredL2, make_regularizer
+from mopn.core.regularizers import Ball, Penalty, SquaredL2, make_norm_regularizer, make_regularizer
 
 NAMES = sorted(NORMS)
 SHAPES = [(1, 1), (4, 1), (1, 3), (3, 2), (5, 4)]
@@ -524,3 +524,98 @@ def test_make_regularizer_refuses_norms():
     with pytest.raises(ValueError, match=r"norm must be one of .* got 'l2'"):
         make_regularizer("l2", 1.0, None)
     assert isinstance(make_regularizer(Norm.__subclasses__()[0](), np.float32(1), None), Penalty)
+
+
+# What problems ask of regularisers
+
+
+@every_regularizer
+def test_the_gradient_of_a_smooth_regulariser(name, size):
+    regularizer, V = make(name, size), np.random.default_rng(0).standard_normal((3, 2))
+    assert regularizer.smooth == (name == "squared-l2" or size.get("strength") == 0)
+    assert regularizer.has_barrier == (max(size.values()) > 0)
+    if regularizer.smooth:
+        U, h = np.random.default_rng(1).standard_normal(V.shape), 1e-6
+        slope = (regularizer.value(V + h * U) - regularizer.value(V - h * U)) / (2 * h)
+        np.testing.assert_allclose(np.vdot(regularizer.gradient(V), U), slope, rtol=1e-8, atol=1e-12)
+
+
+@every_regularizer
+@varied
+@given(seed=seeds)
+def test_the_dual_norm_of_rows_is_bounded_by_their_moduli(name, size, seed):
+    G = draw(np.random.default_rng(seed), (4, 3))
+    regularizer = make(name, size)
+    assert regularizer.dual(G) <= regularizer.dual_of_rows(np.abs(G).sum(axis=1).max(), len(G)) * (1 + 1e-15)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_cost_of_weight(name):
+    penalty, ball = make(name, {"strength": 2.0}), make(name, {"radius": 4.0})
+    assert penalty.weight_cost(earned=12.0) == 2.0
+    # Weights of norm 4 that earn 12 earn 3 each.
+    assert ball.weight_cost(earned=12.0) == 3.0
+    assert make(name, {"radius": 0.0}).weight_cost(earned=0.0) == 0.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_extreme_points_minimise_the_linearised_objective(name):
+    """Of -value * norm + penalty over the norms up to the radius, or up to least / strength."""
+    penalty, ball = make(name, {"strength": 2.0}), make(name, {"radius": 4.0})
+    for value in (0.5, 1.999, 2.001, 7.0):
+        for regularizer, largest, price in ((penalty, 6.0 / 2.0, 2.0), (ball, 4.0, 0.0)):
+            size, paid = regularizer.vertex(least=6.0, value=value)
+            assert paid == price
+            norms = np.linspace(0.0, largest, 5)
+            assert (price - value) * size == min((price - value) * norms)
+    with pytest.raises(ValueError, match="strength=0 nothing bounds a step"):
+        make(name, {"strength": 0.0}).vertex(least=6.0, value=1.0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("size", [{"strength": 0.7}, {"radius": 2.0}])
+@pytest.mark.parametrize("length", [0.5, 3.0])
+def test_the_gradient_by_free_units(name, size, length):
+    """Of <C, A>^2 / 2 + R in the place of F + R, inside and outside of the ball, by central differences."""
+    rng, regularizer = np.random.default_rng(0), make(name, size)
+    B, C, D = rng.standard_normal((3, 2, 4))
+    B *= length / np.linalg.norm(B)
+
+    def objective(B):
+        A = regularizer.scaled_units(B)
+        gradient = np.vdot(C, A) * C
+        penalty, gradient = regularizer.units_value_gradient(B, A, gradient)
+        return 0.5 * np.vdot(C, A) ** 2 + penalty, gradient, A
+
+    _, gradient, A = objective(B)
+    if "radius" in size:
+        assert np.vdot(A, A) <= size["radius"] * (1 + 1e-14)
+    h = 1e-5
+    slope = (objective(B + h * D)[0] - objective(B - h * D)[0]) / (2 * h)
+    np.testing.assert_allclose(np.vdot(gradient, D), slope, rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_feasible_weights(name):
+    V = np.array([[1.0, -2.0], [0.5, 0.0]])
+    make(name, {"strength": 1.0}).check_feasible(1e9 * V)
+    radius = NORMS[name].value(V)
+    make(name, {"radius": radius}).check_feasible(V)
+    with pytest.raises(ValueError, match="outside the ball of radius"):
+        make(name, {"radius": radius * (1 - 1e-6)}).check_feasible(V)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_another_strength(name):
+    for size in ({"strength": 0.5}, {"radius": 2.0}):
+        regularizer = make(name, size)
+        assert regularizer.constrained == ("radius" in size)
+        assert regularizer.with_strength(3.0) == make(name, {"strength": 3.0})
+        with pytest.raises(ValueError, match="strength must be a finite number >= 0, got -1"):
+            regularizer.with_strength(-1)
+
+
+def test_network_problems_take_norms_that_make_units_zero():
+    assert make_norm_regularizer("l1", None, 2.0) == make("l1", {"radius": 2.0})
+    with pytest.raises(ValueError, match="'squared-l2' makes no unit zero"):
+        make_norm_regularizer("squared-l2", 1.0, None)

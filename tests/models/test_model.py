@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.special import expit, softmax
 
 import mopn
+from mopn.core import blocks
 from mopn.models import multi_output as model_module
 
 RNG = np.random.default_rng(0)
@@ -21,16 +22,16 @@ X = RNG.uniform(-1, 1, (23, 4))
 def network(m=3, *, d=4, k=5, **options):
     """Return a model with random units and weights."""
     rng = np.random.default_rng(1)
-    ones = {"homogeneous": 1, "anova": 2}[options.get("kernel", "homogeneous")] if options.get("augment") else 0
-    return mopn.Model(rng.standard_normal((k, d + ones)), rng.standard_normal((k, m)), **options)
+    dummies = {"homogeneous": 1, "anova": 2}[options.get("kernel", "homogeneous")] if options.get("augment") else 0
+    return mopn.Model(rng.standard_normal((k, d + dummies)), rng.standard_normal((k, m)), **options)
 
 
 def outputs_by_definition(model, X):
     """Sum over pairs of features, one unit, one sample and one output at a time."""
-    ones = {"homogeneous": 1, "anova": 2}[model.kernel] if model.augment else 0
+    dummies = {"homogeneous": 1, "anova": 2}[model.kernel] if model.augment else 0
     result = np.zeros((len(X), model.weights.shape[1])) + model.offset
     for i, x in enumerate(X):
-        z = [1.0] * ones + list(x)
+        z = [1.0] * dummies + list(x)
         for h, v in zip(model.basis, model.weights, strict=True):
             pairs = [(a, b) for a in range(len(z)) for b in range(len(z))]
             if model.kernel == "anova":
@@ -60,7 +61,7 @@ def test_float32_data_are_computed_in_float64():
 def test_blocks_of_rows_do_not_show(monkeypatch, storage):
     model = network(kernel="anova", augment=True)
     whole = model.outputs(X)
-    monkeypatch.setattr(model_module, "_BLOCK_ENTRIES", 7 * sum(model.weights.shape))
+    monkeypatch.setattr(blocks, "CACHE_ENTRIES", 7 * sum(model.weights.shape))
     assert_allclose(model.outputs(storage(X)), whole, rtol=1e-13, atol=1e-13)
 
 

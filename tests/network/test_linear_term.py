@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 import mopn
 from mopn.core.designs import make_design
 from mopn.estimators import MultiOutputFMClassifier, MultiOutputPNRegressor, OrdinalFMRegressor
-from mopn.network.linear_term import Ridge
+from mopn.network.linear_term import LinearTerm
 from mopn.solvers import FISTA, GECO, ConditionalGradient, Status
 
 RNG = np.random.default_rng(0)
@@ -33,30 +33,55 @@ def solve(problem, tol=1e-5, **options):
     return mopn.minimize(problem, ConditionalGradient(refit_tol=1e-8, **options), tol=tol, max_iter=500)
 
 
-# -- the ridge itself -------------------------------------------------------------------------------------------------
+# -- the term itself --------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10**6))
 def test_fenchel_young_and_the_prox(seed):
     rng = np.random.default_rng(seed)
-    ridge = Ridge(make_design(X), ALPHA)
+    term = LinearTerm(make_design(X), ALPHA)
     W, G, step = rng.standard_normal((M, 1 + D)), rng.standard_normal((N, M)), rng.uniform(0.1, 10.0)
-    np.testing.assert_allclose(ridge.outputs(W), ONES @ W.T, rtol=1e-12, atol=1e-13)
-    assert ridge.value(W) == pytest.approx(0.5 * np.sum(ALPHAS * W**2), rel=1e-13)
+    np.testing.assert_allclose(term.outputs(W), ONES @ W.T, rtol=1e-12, atol=1e-13)
+    assert term.value(W) == pytest.approx(0.5 * np.sum(ALPHAS * W**2), rel=1e-13)
     # value(W) + conjugate(-G' [1, X]) >= -<G, [1, X] W'>, with equality at the minimiser.
-    assert ridge.value(W) + ridge.conjugate(G) >= -np.vdot(G, ONES @ W.T) - 1e-12
-    best = ridge.least(G)
-    assert ridge.value(best) + ridge.conjugate(G) == pytest.approx(-np.vdot(G, ONES @ best.T), rel=1e-12)
-    assert ridge.conjugate(0.3 * G) == pytest.approx(0.09 * ridge.conjugate(G), rel=1e-12)
-    near = ridge.prox(W, step)
-    np.testing.assert_allclose(near + step * ridge.slope(near), W, rtol=1e-12)
+    assert term.value(W) + term.conjugate(G) >= -np.vdot(G, ONES @ W.T) - 1e-12
+    best = term.minimizer(G)
+    assert term.value(best) + term.conjugate(G) == pytest.approx(-np.vdot(G, ONES @ best.T), rel=1e-12)
+    assert term.conjugate(0.3 * G) == pytest.approx(0.09 * term.conjugate(G), rel=1e-12)
+    near = term.prox(W, step)
+    np.testing.assert_allclose(near + step * term.gradient(near), W, rtol=1e-12)
+
+
+def test_an_inactive_term_adds_nothing():
+    term, fit, G = LinearTerm(make_design(X)), make_problem().fit, RNG.standard_normal((N, M))
+    W, outputs = term.start(None, M), G.copy()
+    assert W.shape == term.adjoint(G).shape == term.gradient(W).shape == term.prox(W, 1.0).shape == (M, 0)
+    assert term.minimizer(G).shape == term.start(np.zeros((M, 0)), M).shape == (M, 0)
+    assert term.preconditioner(fit).shape == (0,)
+    term.add_outputs(outputs, W)
+    np.testing.assert_array_equal(outputs, G)
+    assert term.value(W) == term.conjugate(G) == term.rounding_error(W, G) == term.curvature(fit) == 0.0
+
+
+def test_the_term_on_other_rows():
+    term, rows = LinearTerm(make_design(X, 2), ALPHA), make_design(X[:7], 2)
+    W, outputs = RNG.standard_normal((M, 1 + D)), np.zeros((7, M))
+    term.on(rows).add_outputs(outputs, W)
+    np.testing.assert_allclose(outputs, ONES[:7] @ W.T, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(term.on(rows).adjoint(outputs), outputs.T @ ONES[:7], rtol=1e-12, atol=1e-12)
+
+
+def test_the_preconditioner_bounds_the_curvature_of_each_coefficient():
+    fit = make_problem(sample_weight=RNG.uniform(0.5, 2.0, N)).fit
+    scales = LinearTerm(make_design(X), ALPHA).preconditioner(fit)
+    np.testing.assert_allclose(scales**-2.0, ALPHAS + 0.25 * fit.weights @ ONES**2, rtol=1e-12)
 
 
 def test_the_bound_of_the_curvature_holds():
     fit = make_problem(sample_weight=RNG.uniform(0.5, 2.0, N)).fit
     largest = 0.25 * np.linalg.eigvalsh(ONES.T @ (ONES * fit.weights[:, None]))[-1]
-    bound = Ridge(make_design(X), ALPHA).curvature(fit)
+    bound = LinearTerm(make_design(X), ALPHA).curvature(fit)
     assert largest <= bound <= 5.0 * largest
 
 

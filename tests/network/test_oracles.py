@@ -418,14 +418,14 @@ every_data = pytest.mark.parametrize("data", DATA)
 every_kernel = pytest.mark.parametrize("kernel", sorted(KERNELS))
 
 
-def draw_forms(kernel, data, seed, n=10, d=4, m=3, *, sparsely=False, ones=0):
+def draw_forms(kernel, data, seed, n=10, d=4, m=3, *, sparsely=False, dummies=0):
     """The forms, the explicit data and the gradient of a random problem."""
     rng = np.random.default_rng(seed)
     X, G = DATA[data](rng, n, d), rng.standard_normal((n, m))
     if data == "cancelling":
         G[1::2] = -G[: n - 1 : 2]
-    design = make_design(sparse.csr_array(X) if sparsely else X, ones)
-    return GradientForms(KERNELS[kernel], design, G), np.hstack([np.ones((n, ones)), X]), G
+    design = make_design(sparse.csr_array(X) if sparsely else X, dummies)
+    return GradientForms(KERNELS[kernel], design, G), np.hstack([np.ones((n, dummies)), X]), G
 
 
 def attained_by_forms(kernel, X, G, H, p):
@@ -443,12 +443,12 @@ def attained_by_forms(kernel, X, G, H, p):
 @given(
     seed=seeds,
     sparsely=st.booleans(),
-    ones=st.integers(0, 2),
+    dummies=st.integers(0, 2),
     sizes=st.sampled_from([(1, 1, 1), (10, 4, 3), (8, 9, 2)]),
 )
-def test_no_attained_value_exceeds_the_bounds_of_forms(kernel, data, p, seed, sparsely, ones, sizes):
+def test_no_attained_value_exceeds_the_bounds_of_forms(kernel, data, p, seed, sparsely, dummies, sizes):
     """Matrix-free, dense and enumerated: all three prove a bound for the data, not for the rounded matrices."""
-    forms, X, G = draw_forms(kernel, data, seed, *sizes, sparsely=sparsely, ones=ones)
+    forms, X, G = draw_forms(kernel, data, seed, *sizes, sparsely=sparsely, dummies=dummies)
     dense = forms.dense()
     H = good_vectors(np.random.default_rng(seed), dense.matrices, p)
     largest = attained_by_forms(kernel, X, G, H, p).max()

@@ -42,7 +42,7 @@ class KernelTerm(Term):
     def __init__(
         self, design: Design, kernel: FactorKernel, lams: np.ndarray, ridge: np.ndarray, scale: float, name: str = "P"
     ) -> None:
-        super().__init__({name: (len(lams), design.shape[1])}, (design.without_ones,))
+        super().__init__({name: (len(lams), design.shape[1])}, (design.without_dummies,))
         self.design, self.kernel, self.scale, self.name = design, kernel, scale, name
         self.lams, self.ridge = lams, ridge
         self.multiconvex = kernel.multilinear

@@ -51,7 +51,7 @@ class Linear(Term):
     """<w, x> with the penalty ``alpha / 2 * ||w||^2``; 1-features of the design have no weight."""
 
     def __init__(self, design: Design, alpha: float) -> None:
-        self.design, self.alpha = design.without_ones, alpha
+        self.design, self.alpha = design.without_dummies, alpha
         super().__init__({"w": (self.design.shape[1],)}, (self.design,))
 
     def start(self, rng: np.random.Generator) -> Parameters:
