@@ -9,10 +9,8 @@ from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
 from mopn.core.kernels import KERNELS
 from mopn.network import sparse_rows, two_layers
-from mopn.network.gradient_forms import GradientForms
 from mopn.network.two_layers import SparseLayers
 from mopn.solvers import ConditionalGradient
-from mopn.solvers.sphere.directions import leaders
 
 RNG = np.random.default_rng(0)
 # Five outputs: compiled loops take four of them, and one.
@@ -153,31 +151,3 @@ def test_a_fit_in_single_precision_is_as_good():
     assert again.fun == pytest.approx(single.fun, rel=1e-12)
     with pytest.raises(ValueError, match="joint_precision must be one of 'double', 'single', got 'half'"):
         ConditionalGradient(joint_precision="half")
-
-
-def test_leaders_are_taken_in_order():
-    """Rows within the cosine of a leader belong to it, up to sign, and to the first that claims them."""
-    angles = np.deg2rad([0.0, 8.0, 16.0, 180.0, 90.0])
-    rows = np.column_stack([np.cos(angles), np.sin(angles)])
-    cosine = np.cos(np.deg2rad(10.0))
-    assert leaders(rows, np.arange(5), cosine).tolist() == [0, 0, 2, 0, 4]
-    assert leaders(rows, np.array([1, 0, 2, 3, 4]), cosine).tolist() == [1, 1, 1, 1, 4]
-    assert leaders(np.zeros((0, 2)), np.arange(0), cosine).tolist() == []
-    # Not quite of length one: a leader leads itself all the same.
-    assert leaders(0.5 * rows, np.arange(5), cosine).tolist() == [0, 1, 2, 3, 4]
-
-
-@pytest.mark.parametrize("kernel", sorted(KERNELS))
-@pytest.mark.parametrize("ones", [0, 2])
-@pytest.mark.parametrize("units", [1, 9])
-def test_forms_of_sparse_rows(monkeypatch, units, ones, kernel):
-    """Values and products of the matrices of a gradient, in slices, against the matrices themselves."""
-    monkeypatch.setattr(sparse_rows, "_SLICE", 11)
-    monkeypatch.setattr(sparse_rows, "_ROWS_PER_INPUT", 0)
-    rng = np.random.default_rng(units)
-    A = rng.uniform(-1, 1, (N, D)) * (rng.uniform(size=(N, D)) < 0.5)
-    G, W, H = rng.standard_normal((N, M)), rng.standard_normal((units, M)), rng.standard_normal((units, ones + D))
-    found = GradientForms(KERNELS[kernel], make_design(sparse.csr_array(A), ones), G)
-    dense = GradientForms(KERNELS[kernel], make_design(A, ones), G).dense()
-    np.testing.assert_allclose(found.forms(H), dense.forms(H), rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(found.products(W, H), dense.products(W, H), rtol=1e-11, atol=1e-12)
