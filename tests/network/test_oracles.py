@@ -125,6 +125,8 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
     p, oracle = NORMS[norm].exponent, basis_oracle(norm, method)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(oracles, "DENSE_LIMIT", dense_limit)
+        # Of what cancels nothing can be proven: that is found with a twentieth of the work as well.
+        patch.setattr(oracles, "_WORK", oracles._WORK / 20)
         too_large = dense_limit == 0 and (method in ("eigh", "enumerate") or (method == "exact" and seed % 2 == 1))
         if too_large:
             patch.setattr(oracles, "CHOLESKY_LIMIT", 4)

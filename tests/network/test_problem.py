@@ -61,10 +61,10 @@ def test_linf_optimum_by_enumeration_is_the_independent_one(loss):
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_gap_is_valid_at_any_network(loss, norm, form):
-    """At random feasible networks fun - gap lies below the best value that any of several solves finds."""
+    """At random feasible networks fun - gap lies below a value that is next to the minimum."""
     X, y = data(loss)
     problem = mopn.NetworkProblem(X, y, loss=loss, norm=norm, **{form: 1.5})
-    best = min(solve(problem, tol=1e-3, refit=refit, max_iter=30).fun for refit in ("output", "full"))
+    best = solve(problem, tol=1e-4, refit="full", max_iter=30).fun
     rng = np.random.default_rng(1)
     for scale in (0.0, 0.01, 0.1, 1.0, 10.0):
         start = rng.standard_normal((6, X.shape[1])), scale * rng.standard_normal((6, problem.fit.n_outputs))
@@ -132,8 +132,8 @@ def test_theorem_1_along_plain_steps(loss, step):
 def test_plain_steps_under_a_penalty(norm, step):
     X, y = data("logistic")
     problem = mopn.NetworkProblem(X, y, norm=norm, strength=1.0)
-    reference = solve(problem, tol=1e-4)
-    plain = mopn.minimize(problem, ConditionalGradient(refit="none", step=step), tol=1e-9, max_iter=200)
+    reference = solve(problem, tol=1e-4, refit="full")
+    plain = mopn.minimize(problem, ConditionalGradient(refit="none", step=step), tol=1e-9, max_iter=100)
     assert plain.fun >= reference.fun - reference.gap
     # Theorem 1 in the epigraph, whose radius is the loss at zero over the strength; beta as above.
     trace = plain.trace
@@ -224,7 +224,7 @@ def test_a_weight_is_a_repetition(norm, loss):
         a, b = (p.measure(p.start(start), oracle) for p in (weighted, repeated))
         assert a.fun == pytest.approx(b.fun, rel=1e-12)
         assert a.gap == pytest.approx(b.gap, rel=1e-8)
-    a, b = solve(weighted, tol=1e-6, refit="full"), solve(repeated, tol=1e-6, refit="full")
+    a, b = (solve(each, tol=5e-6, refit="full") for each in (weighted, repeated))
     assert a.fun == pytest.approx(b.fun, rel=1e-5)
 
 
