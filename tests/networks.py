@@ -13,12 +13,24 @@ from mopn.core.kernels import KERNELS
 from mopn.core.norms import NORMS
 from mopn.network.gradient_forms import GradientForms
 
+LOSSES = ("logistic", "smoothed-hinge", "squared-hinge", "squared", "binary-logistic", "binary-squared-hinge")
+
 every_norm = pytest.mark.parametrize("norm", sorted(NORMS))
 every_kernel = pytest.mark.parametrize("kernel", sorted(KERNELS))
 every_form = pytest.mark.parametrize("form", ["strength", "radius"])
 
 
 # -- problems ----------------------------------------------------------------------------------------------------------
+
+
+def data(loss, n=40, d=4, m=3, seed=0):
+    """Samples (n, d) and targets that the loss takes, of a quadratic function of them."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d))
+    scores = np.einsum("ni,cij,nj->nc", X, rng.standard_normal((m, d, d)), X)
+    if loss in ("logistic", "smoothed-hinge", "squared-hinge"):
+        return X, scores.argmax(axis=1)
+    return X, np.sign(scores) if loss.startswith("binary") else scores
 
 
 def problem_of(norm, form="strength", value=1.0, loss="logistic", kernel="homogeneous", n=60, d=4):

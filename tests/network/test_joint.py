@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from networks import every_form, every_kernel, every_norm, problem_of, random_network
+from networks import data, every_form, every_kernel, every_norm, problem_of, random_network
 
 import mopn
 from mopn.solvers import FISTA, LBFGS
@@ -69,3 +69,21 @@ def test_recompression_keeps_outputs_and_limits_units():
     W = np.einsum("rc,ri,rj->cij", network.weights, network.basis, network.basis)
     nuclear = np.abs(np.linalg.eigvalsh(W)).sum()
     assert np.abs(views["weights"]).sum() == pytest.approx(nuclear, rel=1e-9)
+
+
+@every_norm
+@every_kernel
+def test_gradient_of_the_smooth_part(norm, kernel):
+    X, y = data("logistic", n=15)
+    problem = mopn.NetworkProblem(X, y, kernel=kernel, norm=norm, strength=1.0, augment=True)
+    rng = np.random.default_rng(0)
+    joint = problem.joint(
+        problem.start((rng.standard_normal((3, problem.design.shape[1])), rng.standard_normal((3, 3)))),
+        "composite",
+    )
+    x = 0.3 * rng.standard_normal(3 * (problem.design.shape[1] + 3))
+    gradient = joint.smooth(x).gradient
+    step = 1e-6
+    for j, e in enumerate(np.eye(len(x))):
+        numeric = (joint.smooth_value(x + step * e) - joint.smooth_value(x - step * e)) / (2 * step)
+        assert gradient[j] == pytest.approx(numeric, rel=1e-6, abs=1e-7)
