@@ -66,7 +66,7 @@ def samples(seed, n=5, d=7, k=11):
 @pytest.mark.parametrize("degree", [1, 2, 3, 5, 9])
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_and_gradients_are_those_of_the_definition(kind, degree, storage):
-    X, P = samples(degree)
+    X, P = samples(degree, n=3)
     theta = np.random.default_rng(1).standard_normal(degree)
     kernel, design = make(kind, degree, theta), make_design(storage(X))
     scale = np.array([[value(kind, abs(p), abs(x), degree, abs(theta)) for p in P] for x in X], dtype=float)
@@ -82,7 +82,7 @@ def test_values_and_gradients_are_those_of_the_definition(kind, degree, storage)
     assert np.all(np.abs(kernel.gradient(design, P, lams, slopes) - gradient) <= RTOL * bound)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10**6), degree=st.integers(1, 10), large=st.sampled_from([1.0, 1e4, 1e-4]), full=st.booleans()
 )
@@ -214,7 +214,7 @@ def test_degrees_from_columns_and_from_rows(n, degree):
             assert np.all(np.abs(found[:3, t - 1].T - exact) <= RTOL * scale)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from([2, 3, 4, 6, 10]), st.sampled_from([1.0, 1e4, 1e-4, 0.0]))
 # By chance the sum over all features is small there, and that without one of them is not.
 @example(4947, 10, 1e-4)

@@ -1,5 +1,6 @@
 """Losses: values, gradients and conjugates against exact arithmetic, convex duality and the table of conjugates."""
 
+import math
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -66,9 +67,12 @@ def dual_points(loss, rng, y, m):
 
 
 def exact(name, y, o):
-    """Value and gradient of one row by the textbook formulas, in so many digits that 1 + exp(-700) keeps them."""
+    """Value and gradient of one row by the textbook formulas, in so many digits that 1 + exp(-margin) keeps them.
+
+    Beyond 1 + exp(-700) there is nothing for a float to keep.
+    """
     with localcontext() as context:
-        context.prec = 360
+        context.prec = min(360, 50 + 2 * math.ceil(np.abs(o).max()))
         o = [Decimal(float(v)) for v in o]
         if not LOSSES[name].multiclass:
             terms = [exact_per_output(name, Decimal(float(t)), v) for t, v in zip(y, o, strict=True)]

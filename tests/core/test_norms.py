@@ -64,9 +64,9 @@ def project_on_dual_ball(name, V, radius):
         if name == "l1/l2":
             row *= radius / math.hypot(*row)
         else:
-            a = np.abs(row)
-            level = bisect(lambda u, a=a: np.maximum(a - u, 0.0).sum() - radius, a.max())
-            row[:] = np.sign(row) * np.maximum(a - level, 0.0)
+            a = np.abs(row).tolist()
+            level = bisect(lambda u, a=a: sum(v - u for v in a if v > u) - radius, max(a))
+            row[:] = np.sign(row) * np.maximum(np.abs(row) - level, 0.0)
     return P
 
 

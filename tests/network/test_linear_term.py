@@ -36,7 +36,7 @@ def solve(problem, tol=1e-5, **options):
 # -- the term itself --------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6))
 def test_fenchel_young_and_the_prox(seed):
     rng = np.random.default_rng(seed)
@@ -110,7 +110,7 @@ def test_every_refit_finds_the_same_minimum(norm, form):
         other = solve(problem, tol=1e-3, **options)
         assert abs(other.fun - exact.fun) <= 1e-3 * exact.fun, options
     # Plain steps get there slowly.
-    plain = mopn.minimize(problem, ConditionalGradient(refit="none"), tol=0.0, max_iter=300)
+    plain = mopn.minimize(problem, ConditionalGradient(refit="none"), tol=0.0, max_iter=150)
     assert exact.fun - exact.gap <= plain.fun <= exact.fun * 1.05
 
 
@@ -172,7 +172,9 @@ def test_weights_are_repetitions():
     weighted = solve(make_problem(norm="l1/l2", sample_weight=counts), refit="full")
     rows = np.repeat(np.arange(N), counts)
     options = {"kernel": "anova", "norm": "l1/l2", "strength": 1.0, "alpha": ALPHA}
-    repeated = solve(mopn.NetworkProblem(X[rows], TARGETS["binary-logistic"][rows], "binary-logistic", **options))
+    repeated = solve(
+        mopn.NetworkProblem(X[rows], TARGETS["binary-logistic"][rows], "binary-logistic", **options), refit="full"
+    )
     assert weighted.fun == pytest.approx(repeated.fun, rel=1e-4)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from networks import LOSSES, data
 from reference import matrix_optimum
 from scipy import sparse
 
@@ -11,17 +12,7 @@ import mopn
 from mopn.solvers import FISTA, GECO, LBFGS, ConditionalGradient, Status
 
 NORMS = ("l1", "l1/l2", "l1/linf")
-LOSSES = ("logistic", "smoothed-hinge", "squared-hinge", "squared", "binary-logistic", "binary-squared-hinge")
 KERNELS = ("homogeneous", "anova")
-
-
-def data(loss, n=40, d=4, m=3, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-1, 1, (n, d))
-    scores = np.einsum("ni,cij,nj->nc", X, rng.standard_normal((m, d, d)), X)
-    if loss in ("logistic", "smoothed-hinge", "squared-hinge"):
-        return X, scores.argmax(axis=1)
-    return X, np.sign(scores) if loss.startswith("binary") else scores
 
 
 def solve(problem, tol=1e-4, start=None, oracle="auto", max_iter=300, **options):
@@ -61,10 +52,10 @@ def test_linf_optimum_by_enumeration_is_the_independent_one(loss):
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_gap_is_valid_at_any_network(loss, norm, form):
-    """At random feasible networks fun - gap lies below the best value that any of several solves finds."""
+    """At random feasible networks fun - gap lies below a value that is next to the minimum."""
     X, y = data(loss)
     problem = mopn.NetworkProblem(X, y, loss=loss, norm=norm, **{form: 1.5})
-    best = min(solve(problem, tol=1e-3, refit=refit, max_iter=30).fun for refit in ("output", "full"))
+    best = solve(problem, tol=1e-4, refit="full", max_iter=30).fun
     rng = np.random.default_rng(1)
     for scale in (0.0, 0.01, 0.1, 1.0, 10.0):
         start = rng.standard_normal((6, X.shape[1])), scale * rng.standard_normal((6, problem.fit.n_outputs))
@@ -132,8 +123,8 @@ def test_theorem_1_along_plain_steps(loss, step):
 def test_plain_steps_under_a_penalty(norm, step):
     X, y = data("logistic")
     problem = mopn.NetworkProblem(X, y, norm=norm, strength=1.0)
-    reference = solve(problem, tol=1e-4)
-    plain = mopn.minimize(problem, ConditionalGradient(refit="none", step=step), tol=1e-9, max_iter=200)
+    reference = solve(problem, tol=1e-4, refit="full")
+    plain = mopn.minimize(problem, ConditionalGradient(refit="none", step=step), tol=1e-9, max_iter=100)
     assert plain.fun >= reference.fun - reference.gap
     # Theorem 1 in the epigraph, whose radius is the loss at zero over the strength; beta as above.
     trace = plain.trace
@@ -161,24 +152,6 @@ def test_refits_are_monotone_and_full_is_never_worse(norm, form):
     assert problem.residual(full).fun <= output.fun * (1 + 1e-12)
     assert problem.residual(full).fun < output.fun - 1e-6 * output.fun
     assert np.linalg.norm(joint.basis, axis=1) == pytest.approx(1.0, rel=1e-12)
-
-
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_joint_gradient_is_the_derivative(norm, kernel):
-    X, y = data("logistic", n=15)
-    problem = mopn.NetworkProblem(X, y, kernel=kernel, norm=norm, strength=1.0, augment=True)
-    rng = np.random.default_rng(0)
-    joint = problem.joint(
-        problem.start((rng.standard_normal((3, problem.design.shape[1])), rng.standard_normal((3, 3)))),
-        "composite",
-    )
-    x = 0.3 * rng.standard_normal(3 * (problem.design.shape[1] + 3))
-    gradient = joint.smooth(x).gradient
-    step = 1e-6
-    for j, e in enumerate(np.eye(len(x))):
-        numeric = (joint.smooth_value(x + step * e) - joint.smooth_value(x - step * e)) / (2 * step)
-        assert gradient[j] == pytest.approx(numeric, rel=1e-6, abs=1e-7)
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -224,7 +197,7 @@ def test_a_weight_is_a_repetition(norm, loss):
         a, b = (p.measure(p.start(start), oracle) for p in (weighted, repeated))
         assert a.fun == pytest.approx(b.fun, rel=1e-12)
         assert a.gap == pytest.approx(b.gap, rel=1e-8)
-    a, b = solve(weighted, tol=1e-6, refit="full"), solve(repeated, tol=1e-6, refit="full")
+    a, b = (solve(each, tol=5e-6, refit="full") for each in (weighted, repeated))
     assert a.fun == pytest.approx(b.fun, rel=1e-5)
 
 
@@ -399,53 +372,6 @@ def test_proofs_survive_large_offsets(size):
     d0, d1, d2 = dual(Fraction(0)), dual(Fraction(1)), dual(Fraction(2))
     curve, slope = (d2 - 2 * d1 + d0) / 2, (-d2 + 4 * d1 - 3 * d0) / 2
     assert claimed <= d0 - slope * slope / (4 * curve)
-
-
-# -- the output layer -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("form", ["strength", "radius"])
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("loss", LOSSES)
-def test_output_layer_gap_by_fista(loss, norm, form):
-    """Converged means: the gap, recomputed here from the definition, is within tol."""
-    X, y = data(loss)
-    problem = mopn.OutputLayerProblem(X**2, y, loss=loss, norm=norm, **{form: 1.0})
-    result = mopn.minimize(problem, FISTA(), tol=1e-7, max_iter=5000)
-    assert result.success
-    assert result.certified
-    fit = problem.fit
-    value, G = fit.value_gradient(X**2 @ result.weights)
-    pulled = (X**2).T @ G
-    exponent = {"l1": np.inf, "l1/l2": 2, "l1/linf": 1}[norm]
-    dual = np.linalg.norm(pulled, exponent, axis=1).max()
-    if form == "strength":
-        s = min(1.0, 1.0 / dual)
-        gap = value + problem.regularizer.value(result.weights) + fit.conjugate(s * G)
-    else:
-        gap = value + fit.conjugate(G) + dual
-    assert -1e-9 * abs(value) <= gap <= 1e-4 * result.fun
-    assert result.gap <= 1e-7 * result.fun
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_lbfgs_and_fista_agree_on_the_smooth_problem(loss):
-    X, y = data(loss)
-    problem = mopn.OutputLayerProblem(X**2, y, loss=loss, norm="squared-l2", strength=0.5)
-    fista = mopn.minimize(problem, FISTA(), tol=1e-9, max_iter=5000)
-    lbfgs = mopn.minimize(problem, LBFGS(gtol=1e-12), tol=1e-9)
-    assert fista.success
-    assert lbfgs.success
-    assert lbfgs.fun == pytest.approx(fista.fun, rel=3e-9)
-    assert lbfgs.weights == pytest.approx(fista.weights, abs=1e-3)
-
-
-def test_squared_loss_ridge_in_closed_form():
-    X, y = data("squared")
-    problem = mopn.OutputLayerProblem(X, y, loss="squared", norm="squared-l2", strength=0.5)
-    result = mopn.minimize(problem, LBFGS(gtol=1e-12), tol=1e-12)
-    exact = np.linalg.solve(X.T @ X + 0.5 * np.eye(X.shape[1]), X.T @ y)
-    assert result.weights == pytest.approx(exact, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,12 @@ import pytest
 from scipy import sparse
 
 import mopn
-from mopn.core import blocks
 from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
 from mopn.core.kernels import KERNELS
-from mopn.network.gradient_forms import GradientForms
-from mopn.network.linear_term import LinearTerm
-from mopn.network.two_layers import SparseLayers, two_layers
+from mopn.network import sparse_rows, two_layers
+from mopn.network.two_layers import SparseLayers
 from mopn.solvers import ConditionalGradient
-from mopn.solvers.sphere.directions import leaders
 
 RNG = np.random.default_rng(0)
 # Five outputs: compiled loops take four of them, and one.
@@ -29,10 +26,9 @@ LINEAR = {"linear": RNG.standard_normal((M, 1 + D)), "none": np.zeros((M, 0))}
 W = LINEAR["linear"]
 
 
-def layers(kernel, storage=np.array, single=False, linear=True):
-    fit, design = DataFit("logistic", LABELS, N, WEIGHTS, OFFSET), make_design(storage(X))
-    term = LinearTerm(design, 1.0 if linear else None)
-    return two_layers(design, KERNELS[kernel], fit, term, K, single=single)
+def layers(kernel, storage=np.array, single=False):
+    fit = DataFit("logistic", LABELS, N, WEIGHTS, OFFSET)
+    return two_layers.two_layers(make_design(storage(X)), KERNELS[kernel], fit, K, single=single)
 
 
 def features(kernel, H):
@@ -61,10 +57,11 @@ def differences(function, A):
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 @pytest.mark.parametrize("rows", [1, 7, 40, 1000])
 def test_value_and_gradients(monkeypatch, rows, kernel, storage, W):
-    monkeypatch.setattr(blocks, "CACHE_ENTRIES", rows * (K + M))
-    monkeypatch.setattr(blocks, "ROWS_PER_INPUT", 0)
-    monkeypatch.setattr(blocks, "SLICE_ROWS", 2 * rows)
-    both = layers(kernel, storage, linear=W.size > 0)
+    monkeypatch.setattr(two_layers, "_BLOCK_ENTRIES", rows * (K + M))
+    monkeypatch.setattr(two_layers, "_ROWS_PER_INPUT", 0)
+    monkeypatch.setattr(sparse_rows, "_ROWS_PER_INPUT", 0)
+    monkeypatch.setattr(sparse_rows, "_SLICE", 2 * rows)
+    both = layers(kernel, storage)
     if isinstance(both, SparseLayers):
         assert len(both.rows.slices) == min(max(1, N // (2 * rows)), 8)
         assert sum(stop - begin for begin, stop in both.fits) == N
@@ -92,27 +89,27 @@ def test_without_units_there_is_the_linear_term(kernel, storage):
 
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
-@pytest.mark.parametrize("dummies", [0, 1, 2])
+@pytest.mark.parametrize("ones", [0, 1, 2])
 @pytest.mark.parametrize("binary", [False, True])
-def test_sparse_and_dense_rows(kernel, dummies, binary):
-    """With zeros, empty rows, features that never occur, and dummies, against the dense layers."""
-    rng = np.random.default_rng(dummies)
+def test_sparse_and_dense_rows(kernel, ones, binary):
+    """With zeros, empty rows, features that never occur, and 1-features, against the dense layers."""
+    rng = np.random.default_rng(ones)
     A = rng.uniform(-1, 1, (N, D)) * (rng.uniform(size=(N, D)) < 0.4)
     A = np.sign(np.abs(A)) if binary else A
     A[3], A[:, 2] = 0.0, 0.0
-    H = rng.standard_normal((K, dummies + D))
+    H = rng.standard_normal((K, ones + D))
     fit = DataFit("logistic", LABELS, N, WEIGHTS, OFFSET)
-    sides = []
-    for storage in (np.array, sparse.csr_array):
-        design = make_design(storage(A), dummies)
-        sides.append(two_layers(design, KERNELS[kernel], fit, LinearTerm(design, 1.0), K).value_gradient(H, V, W))
+    sides = [
+        two_layers.two_layers(make_design(storage(A), ones), KERNELS[kernel], fit, K).value_gradient(H, V, W)
+        for storage in (np.array, sparse.csr_array)
+    ]
     for dense, of_sparse in zip(*sides, strict=True):
         np.testing.assert_allclose(of_sparse, dense, rtol=1e-12, atol=1e-12)
 
 
 def test_threads_do_not_change_sparse_gradients(monkeypatch):
-    monkeypatch.setattr(blocks, "SLICE_ROWS", 5)
-    monkeypatch.setattr(blocks, "ROWS_PER_INPUT", 0)
+    monkeypatch.setattr(sparse_rows, "_SLICE", 5)
+    monkeypatch.setattr(sparse_rows, "_ROWS_PER_INPUT", 0)
     found = []
     for threads in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
@@ -154,31 +151,3 @@ def test_a_fit_in_single_precision_is_as_good():
     assert again.fun == pytest.approx(single.fun, rel=1e-12)
     with pytest.raises(ValueError, match="joint_precision must be one of 'double', 'single', got 'half'"):
         ConditionalGradient(joint_precision="half")
-
-
-def test_leaders_are_taken_in_order():
-    """Rows within the cosine of a leader belong to it, up to sign, and to the first that claims them."""
-    angles = np.deg2rad([0.0, 8.0, 16.0, 180.0, 90.0])
-    rows = np.column_stack([np.cos(angles), np.sin(angles)])
-    cosine = np.cos(np.deg2rad(10.0))
-    assert leaders(rows, np.arange(5), cosine).tolist() == [0, 0, 2, 0, 4]
-    assert leaders(rows, np.array([1, 0, 2, 3, 4]), cosine).tolist() == [1, 1, 1, 1, 4]
-    assert leaders(np.zeros((0, 2)), np.arange(0), cosine).tolist() == []
-    # Not quite of length one: a leader leads itself all the same.
-    assert leaders(0.5 * rows, np.arange(5), cosine).tolist() == [0, 1, 2, 3, 4]
-
-
-@pytest.mark.parametrize("kernel", sorted(KERNELS))
-@pytest.mark.parametrize("dummies", [0, 2])
-@pytest.mark.parametrize("units", [1, 9])
-def test_forms_of_sparse_rows(monkeypatch, units, dummies, kernel):
-    """Values and products of the matrices of a gradient, in slices, against the matrices themselves."""
-    monkeypatch.setattr(blocks, "SLICE_ROWS", 11)
-    monkeypatch.setattr(blocks, "ROWS_PER_INPUT", 0)
-    rng = np.random.default_rng(units)
-    A = rng.uniform(-1, 1, (N, D)) * (rng.uniform(size=(N, D)) < 0.5)
-    G, W, H = rng.standard_normal((N, M)), rng.standard_normal((units, M)), rng.standard_normal((units, dummies + D))
-    found = GradientForms(KERNELS[kernel], make_design(sparse.csr_array(A), dummies), G)
-    dense = GradientForms(KERNELS[kernel], make_design(A, dummies), G).dense()
-    np.testing.assert_allclose(found.forms(H), dense.forms(H), rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(found.products(W, H), dense.products(W, H), rtol=1e-11, atol=1e-12)

@@ -1,0 +1,136 @@
+"""Estimators of ordered levels."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import mopn
+from mopn.estimators import OrdinalFMRegressor, OrdinalPNRegressor
+
+ESTIMATORS = [OrdinalFMRegressor, OrdinalPNRegressor]
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (120, 3))
+LEVELS = np.array([-1.5, 0.0, 2.0, 7.0])
+CODES = np.digitize(X[:, 0] * X[:, 1] + 0.3 * X[:, 2], [-0.2, 0.0, 0.25])
+Y = LEVELS[CODES]
+
+
+# An ordinal regressor predicts expectations, and has the probabilities behind them.
+WITH_PROBABILITIES = {"check_regressors_no_decision_function": "regressors are not to have predict_proba"}
+
+
+@parametrize_with_checks(
+    [cls(strength=20.0, max_units=2, tol=0.1) for cls in ESTIMATORS],
+    expected_failed_checks=lambda _: WITH_PROBABILITIES,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_levels_are_learnt(cls, storage, tmp_path):
+    regressor = cls(strength=0.05, tol=1e-2).fit(storage(X), Y)
+    np.testing.assert_array_equal(regressor.levels_, LEVELS)
+    assert regressor.weights_.shape[1] == 3
+    P = regressor.predict_proba(storage(X))
+    assert P.shape == (120, 4)
+    np.testing.assert_allclose(P @ LEVELS, regressor.predict(storage(X)), rtol=1e-12)
+    assert np.mean(P.argmax(axis=1) == CODES) > 0.85
+    assert regressor.score(storage(X), Y) > 0.7
+    regressor.save(tmp_path / "model.npz")
+    loaded = mopn.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.predict(X), regressor.model_.predict(X))
+    np.testing.assert_array_equal(loaded.predict_proba(X), regressor.model_.predict_proba(X))
+
+
+def test_outputs_are_the_binary_problems():
+    """The objective is that of a problem with targets y <= r_c, in order of the levels."""
+    regressor = OrdinalFMRegressor(strength=0.5).fit(X, Y)
+    targets = np.where(Y[:, None] <= LEVELS[:-1], 1.0, -1.0)
+    problem = mopn.NetworkProblem(
+        X, targets, "binary-logistic", "anova", strength=0.5, alpha=0.7, offset=regressor.model_.offset
+    )
+    assert mopn.certify(problem, regressor.basis_, regressor.weights_, linear=regressor.linear_).fun == pytest.approx(
+        regressor.objective_, rel=1e-10
+    )
+
+
+def test_without_units_predictions_are_the_mean_nearly():
+    regressor = OrdinalFMRegressor(strength=1e4, alpha=None).fit(X, Y)
+    assert len(regressor.basis_) == 0
+    np.testing.assert_allclose(regressor.predict(X), Y.mean(), atol=0.05)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_two_levels(cls):
+    y = np.where(X[:, 0] * X[:, 1] > 0, 3.5, -2.0)
+    regressor = cls(strength=0.05).fit(X, y)
+    assert regressor.weights_.shape[1] == 1
+    assert np.mean(np.where(regressor.predict(X) > 0.75, 3.5, -2.0) == y) > 0.95
+
+
+def test_weights_are_repetitions():
+    weights = RNG.integers(0, 3, len(Y))
+    options = {"strength": 0.3, "max_units": 5}
+    weighted = OrdinalFMRegressor(**options).fit(X, Y, sample_weight=weights)
+    repeated = OrdinalFMRegressor(**options).fit(np.repeat(X, weights, axis=0), np.repeat(Y, weights))
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-10)
+
+
+def test_a_level_that_the_split_misses():
+    y = Y.copy()
+    y[0] = 100.0
+    for seed in range(4):
+        regressor = OrdinalFMRegressor(strength=0.1, validation_fraction=0.5, random_state=seed).fit(X, y)
+        assert regressor.predict_proba(X).shape == (120, 5)
+        assert np.isfinite(regressor.predict(X)).all()
+
+
+def test_unseen_categories_and_empty_rows():
+    rng = np.random.default_rng(1)
+    table = np.column_stack([rng.integers(0, 10, 200), rng.integers(0, 12, 200)])
+    y = np.clip(table[:, 0] // 3 + table[:, 1] // 4, 1, 5)
+    model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), OrdinalFMRegressor(strength=0.2)).fit(table, y)
+    assert model.score(table, y) > 0.8
+    known, unseen_item, unseen = model.predict([[9, 11], [9, 99], [99, 99]])
+    # A user alone gives what the user's ratings are like; nothing at all, about the mean.
+    assert known > unseen_item > unseen
+    assert abs(unseen - y.mean()) < 1.0
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "message"),
+    [
+        (np.ones(120), {}, "y has a single level"),
+        (np.arange(120.0)[:, None] @ np.ones((1, 2)), {}, "y should be a 1d array"),
+        (Y, {"loss": "squared"}, "loss='squared' gives no probability of each level; use 'binary-logistic'"),
+        (Y, {"loss": "logistic"}, "loss='logistic' gives no probability"),
+        (np.where(np.arange(120) == 3, np.nan, Y), {}, "NaN"),
+    ],
+)
+def test_bad_input(y, options, message):
+    with pytest.raises(ValueError, match=message):
+        OrdinalFMRegressor(**options).fit(X, y)
+
+
+def test_too_many_levels():
+    with pytest.raises(ValueError, match="y has 300 levels, each of which makes an output; at most 256"):
+        OrdinalFMRegressor().fit(np.ones((300, 1)), np.arange(300))
+
+
+def test_no_columns():
+    with pytest.raises(ValueError, match="0 feature"):
+        OrdinalFMRegressor().fit(np.zeros((5, 0)), np.arange(5))
+
+
+def test_other_levels_do_not_continue():
+    regressor = OrdinalFMRegressor(warm_start=True, strength=0.3).fit(X, Y)
+    before = regressor.objective_
+    regressor.fit(X, Y)
+    assert regressor.objective_ <= before * (1.0 + 1e-9)
+    with pytest.raises(ValueError, match="a network for the levels"):
+        regressor.fit(X, 2.0 * Y)

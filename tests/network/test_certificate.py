@@ -1,0 +1,78 @@
+"""Whole fits that are proven, certificates of any model, and what is not called proven."""
+
+import numpy as np
+import pytest
+from networks import every_form, every_norm, problem_of, wide_problem
+from reference import matrix_optimum
+
+import mopn
+from mopn.solvers import ConditionalGradient, Status
+
+
+@every_form
+@every_norm
+@pytest.mark.parametrize("loss", ["logistic", "squared-hinge"])
+def test_fits_are_proven_optimal(norm, form, loss):
+    problem = problem_of(norm, form, value=2.0, loss=loss)
+    solver = ConditionalGradient(refit="full", oracle="exact", atoms_per_round=3)
+    result = mopn.minimize(problem, solver, tol=1e-4, max_iter=60)
+    assert result.success, result
+    assert result.certified
+    # A run that goes on with another refit and another oracle finds nothing below what is proven.
+    other = mopn.minimize(problem, ConditionalGradient(oracle="refine"), tol=1e-6, max_iter=10, start=result)
+    assert other.fun <= result.fun
+    assert other.fun >= result.fun - result.gap
+
+
+@every_form
+@every_norm
+def test_wide_fits_are_proven(norm, form):
+    problem = wide_problem(norm, m=2, **{form: 0.2})
+    result = mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-4, max_iter=60)
+    assert result.success, result
+    assert result.certified
+
+
+def test_what_is_not_proven_is_called_estimated():
+    problem = wide_problem("l1/l2", m=4, strength=0.2)
+    result = mopn.minimize(problem, ConditionalGradient(refit="full", oracle="refine"), tol=1e-3, max_iter=60)
+    assert result.status == Status.ESTIMATED
+    assert not result.success
+    assert result.gap > 1e-3 * result.fun
+
+
+@pytest.mark.parametrize("norm", ["l1", "l1/linf"])
+def test_proven_fit_is_the_independent_optimum(norm):
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-1, 1, (30, 3))
+    y = np.arange(30) % 3
+    problem = mopn.NetworkProblem(X, y, norm=norm, strength=1.0)
+    optimum = matrix_optimum(problem.fit, X, norm, 1.0)
+    result = mopn.minimize(problem, ConditionalGradient(refit="full", oracle="exact"), tol=1e-6, max_iter=100)
+    assert result.success
+    assert result.fun == pytest.approx(optimum, rel=1e-6)
+
+
+@every_norm
+@every_form
+def test_certify_any_model(norm, form):
+    problem = problem_of(norm, form, value=1.5)
+    best = mopn.minimize(problem, ConditionalGradient(refit="full", oracle="exact"), tol=1e-4, max_iter=60)
+    measure = mopn.certify(problem, best.basis, best.weights, "exact")
+    assert measure.fun == pytest.approx(best.fun, rel=1e-12)
+    assert measure.gap <= 3e-3 * measure.fun
+    # A model found by something else, with units of other lengths.
+    rng = np.random.default_rng(6)
+    basis, weights = 0.5 * rng.standard_normal((4, 5)), 0.1 * rng.standard_normal((4, 3))
+    other = mopn.certify(problem, basis, weights)
+    assert other.fun - other.gap <= best.fun <= other.fun
+
+
+def test_certify_refuses_what_it_cannot_certify():
+    ball = problem_of("l1", "radius", value=1.0)
+    with pytest.raises(ValueError, match="outside the ball of radius 1"):
+        mopn.certify(ball, np.ones((1, 5)), np.ones((1, 3)))
+    with pytest.raises(ValueError, match="strength=0 no certificate"):
+        mopn.certify(problem_of("l1", "strength", value=0.0), np.ones((1, 5)), np.ones((1, 3)))
+    with pytest.raises(ValueError, match="basis \\(k, 5\\)"):
+        mopn.certify(ball, np.ones((1, 4)), np.ones((1, 3)))

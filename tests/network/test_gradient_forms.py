@@ -1,0 +1,128 @@
+"""Forms of a gradient, matrix-free: bounds against attained values, products against the matrices themselves."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from networks import DATA, attained_by_forms, draw_forms, every_kernel, forms_of, random_network, wide_problem
+from scipy import sparse
+from stacks import best_of_many, every_p, good_vectors, norms, seeds, slow_maximum, spectral, varied
+
+from mopn.core.designs import make_design
+from mopn.core.kernels import KERNELS
+from mopn.network import sparse_rows
+from mopn.network.gradient_forms import GradientForms
+from mopn.solvers.sphere import enumerate_signs, lanczos, refine
+from mopn.solvers.sphere.eigenvectors import lanczos_start
+
+every_data = pytest.mark.parametrize("data", DATA)
+
+
+@every_kernel
+@every_data
+@every_p
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(
+    seed=seeds,
+    sparsely=st.booleans(),
+    ones=st.integers(0, 2),
+    sizes=st.sampled_from([(1, 1, 1), (10, 4, 3), (8, 9, 2)]),
+)
+def test_no_attained_value_exceeds_the_bounds_of_forms(kernel, data, p, seed, sparsely, ones, sizes):
+    """Matrix-free, dense and enumerated: all three prove a bound for the data, not for the rounded matrices."""
+    forms, X, G = draw_forms(kernel, data, seed, *sizes, sparsely=sparsely, ones=ones)
+    dense = forms.dense()
+    H = good_vectors(np.random.default_rng(seed), dense.matrices, p)
+    largest = attained_by_forms(kernel, X, G, H, p).max()
+    assert largest <= forms.bound(p)
+    assert largest <= dense.bound(p)
+    if p == 1:
+        assert largest <= enumerate_signs(dense)[1]
+
+
+@every_kernel
+@every_data
+@varied
+@given(seed=seeds, sparsely=st.booleans())
+def test_matrix_free_bound_exceeds_the_dense_exact_optimum(kernel, data, seed, sparsely):
+    forms, _, _ = draw_forms(kernel, data, seed, sparsely=sparsely)
+    stack = forms.dense().matrices
+    assert forms.bound(np.inf) >= max(spectral(matrix) for matrix in stack) * (1 - 1e-14)
+    assert forms.bound(1.0) >= slow_maximum(stack) * (1 - 1e-14)
+
+
+@every_kernel
+@every_data
+@every_p
+def test_matrix_free_bound_is_at_most_its_first_step(kernel, data, p):
+    """The largest row sum of the matrix A of |x_i| and weights ||G_i||_p, plus the allowance for rounding."""
+    for seed in range(5):
+        forms, X, G = draw_forms(kernel, data, seed)
+        A = majorant(kernel, X, G, p)
+        assert spectral(A) * (1 - 1e-14) <= forms.collatz_bound(p)
+        assert forms.bound(p) <= forms.collatz_bound(p)
+        assert forms.collatz_bound(p) <= A.sum(axis=1).max() + 1e-11 * np.sum(norms(G, p)[:, None] * X**2)
+
+
+@every_kernel
+@every_p
+@pytest.mark.parametrize("data", ["positive", "dense"])
+def test_matrix_free_bound_is_close_to_the_perron_value(kernel, data, p):
+    for seed in range(5):
+        forms, X, G = draw_forms(kernel, data, seed, n=30, d=8)
+        np.testing.assert_allclose(forms.collatz_bound(p), spectral(majorant(kernel, X, G, p)), rtol=1e-3)
+
+
+def majorant(kernel, X, G, p):
+    A = np.einsum("i,ij,ik->jk", norms(G, p), np.abs(X), np.abs(X))
+    return A if kernel == "homogeneous" else 0.5 * (A - np.diag(np.diag(A)))
+
+
+@every_kernel
+@pytest.mark.parametrize("data", ["dense", "positive", "two-hot", "empty columns"])
+@pytest.mark.parametrize("sparsely", [False, True])
+def test_matrix_free_lanczos_and_refinement_equal_dense_ones(kernel, data, sparsely):
+    for seed in range(3):
+        forms, _, _ = draw_forms(kernel, data, seed, n=30, d=8, sparsely=sparsely)
+        dense, start = forms.dense(), lanczos_start(3, 8)
+        size = 1e-9 * np.abs(dense.matrices).sum()
+        free, full = (lanczos(stack, np.eye(3), start, tol=1e-12) for stack in (forms, dense))
+        values = [np.abs(np.diag(dense.forms(H))) for H in (free, full)]
+        np.testing.assert_allclose(*values, rtol=0, atol=size)
+        for p in (1, 2, np.inf):
+            refined, values = refine(forms, free, p, tol=1e-12)
+            assert (values >= norms(forms.forms(free), p)).all()
+            np.testing.assert_allclose(values, norms(dense.forms(refined), p), rtol=0, atol=size)
+
+
+def test_gram_of_a_stack():
+    """The Gram matrix of the matrix-free stack is that of the dense one; beyond some samples it is estimated."""
+    for kernel in ("homogeneous", "anova"):
+        for sparse_data in (True, False):
+            problem = wide_problem(m=3, kernel=kernel, sparse_data=sparse_data, d=50)
+            forms = forms_of(problem, random_network(problem, seed=2))
+            dense = forms.dense()
+            assert forms.gram() == pytest.approx(dense.gram(), rel=1e-9, abs=1e-9)
+            for p in (1, 2, np.inf):
+                assert forms.bound(p) >= best_of_many(dense.matrices, p, np.random.default_rng(3), starts=20)
+    problem = wide_problem(m=3, n=3200, d=40)
+    many = forms_of(problem, random_network(problem, seed=2))
+    assert many.gram() == pytest.approx(many.dense().gram(), rel=1.0)
+
+
+@every_kernel
+@pytest.mark.parametrize("ones", [0, 2])
+@pytest.mark.parametrize("units", [1, 9])
+def test_forms_of_sparse_rows(monkeypatch, units, ones, kernel):
+    """Values and products of the matrices of a gradient, in slices, against the matrices themselves."""
+    monkeypatch.setattr(sparse_rows, "_SLICE", 11)
+    monkeypatch.setattr(sparse_rows, "_ROWS_PER_INPUT", 0)
+    rng = np.random.default_rng(units)
+    # Five outputs: compiled loops take four of them, and one.
+    n, d, m = 40, 5, 5
+    A = rng.uniform(-1, 1, (n, d)) * (rng.uniform(size=(n, d)) < 0.5)
+    G, W, H = rng.standard_normal((n, m)), rng.standard_normal((units, m)), rng.standard_normal((units, ones + d))
+    found = GradientForms(KERNELS[kernel], make_design(sparse.csr_array(A), ones), G)
+    dense = GradientForms(KERNELS[kernel], make_design(A, ones), G).dense()
+    np.testing.assert_allclose(found.forms(H), dense.forms(H), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(found.products(W, H), dense.products(W, H), rtol=1e-11, atol=1e-12)

@@ -1,0 +1,52 @@
+"""The output layer: gaps recomputed from the definition, solvers that agree, and a solution in closed form."""
+
+import numpy as np
+import pytest
+from networks import LOSSES, data, every_form, every_norm
+
+import mopn
+from mopn.core.norms import NORMS
+from mopn.solvers import FISTA, LBFGS
+
+
+@every_form
+@every_norm
+@pytest.mark.parametrize("loss", LOSSES)
+def test_output_layer_gap_by_fista(loss, norm, form):
+    """Converged means: the gap, recomputed here from the definition, is within tol."""
+    X, y = data(loss)
+    problem = mopn.OutputLayerProblem(X**2, y, loss=loss, norm=norm, **{form: 1.0})
+    result = mopn.minimize(problem, FISTA(), tol=1e-7, max_iter=5000)
+    assert result.success
+    assert result.certified
+    fit = problem.fit
+    value, G = fit.value_gradient(X**2 @ result.weights)
+    pulled = (X**2).T @ G
+    dual = np.linalg.norm(pulled, NORMS[norm].exponent, axis=1).max()
+    if form == "strength":
+        s = min(1.0, 1.0 / dual)
+        gap = value + problem.regularizer.value(result.weights) + fit.conjugate(s * G)
+    else:
+        gap = value + fit.conjugate(G) + dual
+    assert -1e-9 * abs(value) <= gap <= 1e-4 * result.fun
+    assert result.gap <= 1e-7 * result.fun
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_lbfgs_and_fista_agree_on_the_smooth_problem(loss):
+    X, y = data(loss)
+    problem = mopn.OutputLayerProblem(X**2, y, loss=loss, norm="squared-l2", strength=0.5)
+    fista = mopn.minimize(problem, FISTA(), tol=1e-9, max_iter=5000)
+    lbfgs = mopn.minimize(problem, LBFGS(gtol=1e-12), tol=1e-9)
+    assert fista.success
+    assert lbfgs.success
+    assert lbfgs.fun == pytest.approx(fista.fun, rel=3e-9)
+    assert lbfgs.weights == pytest.approx(fista.weights, abs=1e-3)
+
+
+def test_squared_loss_ridge_in_closed_form():
+    X, y = data("squared")
+    problem = mopn.OutputLayerProblem(X, y, loss="squared", norm="squared-l2", strength=0.5)
+    result = mopn.minimize(problem, LBFGS(gtol=1e-12), tol=1e-12)
+    exact = np.linalg.solve(X.T @ X + 0.5 * np.eye(X.shape[1]), X.T @ y)
+    assert result.weights == pytest.approx(exact, rel=1e-6, abs=1e-9)

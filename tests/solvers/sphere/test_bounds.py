@@ -1,0 +1,128 @@
+"""The bound that costs least, against attained values, special stacks and the paper's factor."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from networks import forms_of, problem_of, random_network
+from stacks import (
+    SHAPES,
+    STACKS,
+    attained,
+    draw,
+    draw_small,
+    every_kind,
+    every_p,
+    good_vectors,
+    norms,
+    seeds,
+    shapes,
+    slow_maximum,
+    spectral,
+    varied,
+)
+
+from mopn.core.kernels import KERNELS
+from mopn.solvers.sphere import DenseStack, refine
+from mopn.solvers.sphere.branch_signs import branch_and_bound
+
+
+@every_kind
+@every_p
+@varied
+@given(seed=seeds, shape=shapes)
+def test_no_attained_value_exceeds_the_bound(kind, p, seed, shape):
+    """Without a tolerance: the bound is a proof, and the values are attained."""
+    rng, stack = draw(kind, seed, shape)
+    bound = DenseStack(stack).bound(p)
+    assert np.isfinite(bound)
+    assert attained(stack, good_vectors(rng, stack, p), p).max() <= bound
+
+
+@every_kind
+@every_p
+@varied
+@given(seed=seeds, shape=shapes)
+def test_the_bound_is_never_looser_than_the_papers_factor(kind, p, seed, shape):
+    """At most m^(1/p) times the maximum for p = inf (section 4), which is exact."""
+    _, stack = draw(kind, seed, shape)
+    largest = max(spectral(matrix) for matrix in stack)
+    factor = 1.0 if p == np.inf else shape[0] ** (1 / p)
+    assert DenseStack(stack).bound(p) <= factor * largest * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("kind", ["duplicated", "identity", "diagonal", "positive"])
+@varied
+@given(seed=seeds, shape=shapes)
+def test_the_bound_is_exact_for_p_1_where_the_moduli_add_up(kind, seed, shape):
+    """For semidefinite, commuting or proportional matrices h' |Gamma| h = |h' Gamma h| at a common maximiser."""
+    _, stack = draw(kind, seed, shape)
+    if kind == "diagonal":
+        stack = np.abs(stack)
+    np.testing.assert_allclose(DenseStack(stack).bound(1.0), slow_maximum(stack), rtol=1e-13)
+
+
+@pytest.mark.parametrize("d", [2, 3, 5])
+def test_the_bound_is_exact_for_p_2_on_an_orthonormal_basis(d):
+    """Of the symmetric matrices, m = d (d + 1) / 2: then ||q(h)||_2 = ||h h'||_F = 1 for every unit h."""
+    pairs = list(itertools.combinations_with_replacement(range(d), 2))
+    basis = np.zeros((len(pairs), d, d))
+    for c, (j, k) in enumerate(pairs):
+        basis[c, j, k] = basis[c, k, j] = 1.0 if j == k else np.sqrt(0.5)
+    rotation, _ = np.linalg.qr(np.random.default_rng(d).standard_normal((len(pairs),) * 2))
+    for stack in (basis, np.einsum("ce,ejk->cjk", rotation, basis)):
+        np.testing.assert_allclose(DenseStack(stack).bound(2.0), 1.0, rtol=1e-13)
+
+
+@every_kind
+@varied
+@given(seed=seeds, shape=st.sampled_from([*SHAPES, (12, 2), (20, 3)]))
+def test_bounds_are_ordered_like_the_norms(kind, seed, shape):
+    """||q||_1 <= sqrt(m) ||q||_2: the bound for p = 1 must not be worse than what that for p = 2 gives."""
+    _, stack = draw(kind, seed, shape)
+    assert DenseStack(stack).bound(1.0) <= np.sqrt(shape[0]) * DenseStack(stack).bound(2.0) * (1 + 1e-12)
+
+
+@every_kind
+@every_p
+@pytest.mark.parametrize("scale", [2.0**-40, 2.0**40])
+def test_the_bound_scales_with_the_stack(kind, p, scale):
+    _, stack = draw(kind, 0, (3, 5))
+    np.testing.assert_allclose(DenseStack(scale * stack).bound(p), scale * DenseStack(stack).bound(p), rtol=1e-13)
+
+
+@every_p
+def test_the_bound_counts_the_errors_of_forming_the_matrices(p):
+    """Errors of spectral norm e_c raise ||q||_p by up to ||e||_p, and do so for matrices proportional to e."""
+    e = np.array([0.5, 0.25, 1.0])
+    assert DenseStack(np.zeros((3, 4, 4)), error=e).bound(p) >= norms(e[None], p)[0]
+    assert DenseStack(np.zeros((3, 4, 4)), error=e).bound(p) <= norms(e[None], p)[0] * (1 + 1e-14)
+    stack = np.ones((3, 1, 1))
+    np.testing.assert_allclose(DenseStack(stack, error=e).bound(p), norms((1 + e)[None], p)[0], rtol=0.05)
+    assert DenseStack(stack, error=e).bound(p) >= norms((1 + e)[None], p)[0]
+
+
+def gradient_stacks():
+    """Stacks of loss gradients at networks, of both kernels."""
+    for kernel in sorted(KERNELS):
+        problem = problem_of("l1", "strength", 0.5, kernel=kernel, n=40, d=3)
+        for k in range(1, 19):
+            yield forms_of(problem, random_network(problem, seed=k, k=k % 6 + 1)).dense()
+
+
+def test_no_bound_is_ever_violated():
+    """1,500 cases: random stacks of every kind and scale, and gradients; each bound against the enumerated optimum."""
+    rng, kinds, gradients = np.random.default_rng(16), itertools.cycle(STACKS), list(gradient_stacks())
+    random = [DenseStack(draw_small(next(kinds), rng)) for _ in range(1500 - len(gradients))]
+    for stack in [*random, *gradients]:
+        stack, _ = stack.scaled()
+        A, corners = stack.matrices, np.eye(stack.shape[1])
+        h, bound, _ = branch_and_bound(stack, corners[:1], max_nodes=int(rng.integers(0, 40)))
+        values = refine(stack, np.vstack([corners, h]), 2, max_iter=3)[1]
+        optimum = slow_maximum(A)
+        assert bound >= optimum * (1 - 1e-15)
+        assert stack.bound(1) >= optimum * (1 - 1e-15)
+        assert stack.bound(2) >= values.max() * (1 - 1e-15)
+        assert stack.bound(np.inf) >= np.abs(np.linalg.eigvalsh(A)).max() * (1 - 1e-15)

@@ -1,0 +1,58 @@
+"""All sign vectors, against a slow loop and refinement from many starts."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stacks import attained, draw, every_kind, good_vectors, seeds, shapes, slow_maximum, spectral, unit_vectors, varied
+
+from mopn.solvers.sphere import MAX_ENUMERATED, DenseStack, enumerate_signs, enumeration, refine
+
+
+@every_kind
+@pytest.mark.parametrize("chunk", [1, 3, 512])
+@settings(max_examples=8, deadline=None, derandomize=True)
+@given(seed=seeds, shape=shapes)
+def test_enumeration_equals_a_slow_loop(kind, chunk, seed, shape):
+    _, stack = draw(kind, seed, shape)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(enumeration, "_CHUNK", chunk)
+        h, bound = enumerate_signs(DenseStack(stack))
+    expected, size = slow_maximum(stack), sum(spectral(matrix) for matrix in stack)
+    np.testing.assert_allclose(attained(stack, h[None], 1)[0].astype(float), expected, rtol=0, atol=1e-14 * size)
+    np.testing.assert_allclose(bound, expected, rtol=0, atol=1e-13 * size)
+
+
+@every_kind
+@varied
+@given(seed=seeds, shape=shapes)
+def test_no_attained_value_exceeds_the_enumerated_bound(kind, seed, shape):
+    rng, stack = draw(kind, seed, shape)
+    h, bound = enumerate_signs(DenseStack(stack))
+    assert attained(stack, np.vstack([h[None], good_vectors(rng, stack, 1)]), 1).max() <= bound
+
+
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(seed=seeds, shape=st.sampled_from([(2, 3), (4, 3), (6, 2)]), kind=st.sampled_from(["gaussian", "sum to zero"]))
+def test_enumeration_equals_refinement_from_many_random_starts(seed, shape, kind):
+    rng, stack = draw(kind, seed, shape)
+    starts = unit_vectors(rng, 300, shape[1])
+    H, values = refine(DenseStack(stack), starts, 1, tol=1e-14)
+    _, bound = enumerate_signs(DenseStack(stack))
+    assert attained(stack, H, 1).max() <= bound
+    np.testing.assert_allclose(values.max(), bound, rtol=1e-9)
+
+
+def test_enumeration_crosses_chunks_of_signs():
+    """2^10 sign vectors are two chunks; the second holds those whose last sign is -1."""
+    stack = np.ones((11, 2, 2)) * np.where(np.arange(11) == 10, -1.0, 1.0)[:, None, None]
+    h, bound = enumerate_signs(DenseStack(stack))
+    np.testing.assert_allclose(np.abs(h), np.sqrt(0.5), rtol=1e-14)
+    np.testing.assert_allclose(bound, 22.0, rtol=1e-13)
+
+
+@pytest.mark.parametrize("m", [MAX_ENUMERATED + 1, 26])
+def test_enumeration_refuses_many_outputs(m):
+    stack = np.ones((m, 1, 1))
+    with pytest.raises(ValueError, match=rf"refused above m = 20 outputs, got m = {m}; use method='refine'"):
+        enumerate_signs(DenseStack(stack))

@@ -1,0 +1,66 @@
+"""Ascents: never downwards, up to the maximum in the plane, and many at once as each alone."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stacks import attained, draw, draw_small, every_kind, every_p, norms, seeds, shapes, unit_vectors, varied
+
+from mopn.solvers.sphere import DenseStack, refine
+from mopn.solvers.sphere.refinement import dual_vectors
+
+
+@every_p
+@varied
+@given(seed=seeds, m=st.sampled_from([1, 2, 5]))
+def test_dual_vectors_attain_the_norm(p, seed, m):
+    Q = np.random.default_rng(seed).standard_normal((6, m))
+    Q[0] = 0.0
+    Q[1] = np.round(Q[1])
+    W = dual_vectors(Q, p)
+    dual = {1.0: np.inf, 2.0: 2.0, np.inf: 1.0}[p]
+    np.testing.assert_allclose(norms(W, dual), 1.0, rtol=1e-15)
+    np.testing.assert_allclose(np.sum(W * Q, axis=1), norms(Q, p), rtol=1e-14, atol=0)
+
+
+@every_kind
+@every_p
+@varied
+@given(seed=seeds, shape=shapes)
+def test_refinement_is_monotone(kind, p, seed, shape):
+    """More ascents never lower a value, none falls below its start, and values are those of the vectors."""
+    rng, stack = draw(kind, seed, shape)
+    starts = unit_vectors(rng, 4, shape[1])
+    before = DenseStack(stack).forms(starts)
+    before = norms(before, p)
+    for max_iter in (0, 1, 2, 5, 20):
+        H, values = refine(DenseStack(stack), starts, p, tol=1e-15, max_iter=max_iter)
+        assert (values >= before).all()
+        np.testing.assert_allclose(np.linalg.norm(H, axis=1), 1.0, rtol=1e-14)
+        size = 1e-14 * np.abs(stack).sum(axis=(1, 2)).sum()
+        np.testing.assert_allclose(values, attained(stack, H, p).astype(float), rtol=0, atol=size)
+        before = values
+
+
+@every_p
+@pytest.mark.parametrize("kind", ["gaussian", "sum to zero", "near ties", "positive"])
+def test_refinement_finds_the_maximum_in_the_plane(kind, p):
+    """In two dimensions a fine grid of angles is a brute-force search."""
+    angles = np.linspace(0, np.pi, 3001)
+    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    for seed in range(5):
+        _, stack = draw(kind, seed, (3, 2))
+        grid = attained(stack, circle, p).max()
+        _, values = refine(DenseStack(stack), circle[::100], p, tol=1e-15, max_iter=1000)
+        # The grid's spacing costs at most (pi / 6000)^2 of the spread of the eigenvalues.
+        assert grid * (1 - 1e-9) <= values.max() <= grid + 1e-6 * np.abs(stack).sum()
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_refinement_of_many_is_that_of_each(p):
+    stack = DenseStack(draw_small("gaussian", np.random.default_rng(20)))
+    H = unit_vectors(np.random.default_rng(21), 12, stack.shape[1])
+    together, values = refine(stack, H, p)
+    alone = [refine(stack, h[None], p) for h in H]
+    np.testing.assert_allclose(values, [value[0] for _, value in alone], rtol=1e-12)
+    np.testing.assert_allclose(np.abs(np.sum(together * np.vstack([h for h, _ in alone]), axis=1)), 1.0, rtol=1e-9)
