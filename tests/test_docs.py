@@ -93,7 +93,7 @@ def test_the_problems_of_ones_own_agree(extensions):
     rounded = problem.strength * abs(in_ball.radius - norm) + result.gap
     solvers = mopn.solvers.ConditionalGradient(refit="none"), away["AwaySteps"](), away["AwaySteps"](pairwise=True)
     for solver in solvers:
-        found = mopn.minimize(in_ball, solver, tol=3e-2)
+        found = mopn.minimize(in_ball, solver, tol=1e-2)
         assert found.success
         assert found.fun - found.gap - rounded <= least <= found.fun + rounded
 
