@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import importlib
+import io
 import pkgutil
 import re
 import runpy
@@ -20,11 +22,22 @@ import mopn
 mpl.use("Agg")
 
 ROOT = Path(__file__).parents[1]
-BLOCKS = [
-    block
-    for name in ("README.md", "docs/migration.md")
-    for block in re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), flags=re.DOTALL)
-]
+
+
+def blocks_of(name):
+    return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def run(block, label):
+    """Run a script as it stands; return its names."""
+    # Dataclasses look their module up by this name.
+    namespace = {"__name__": "__main__"}
+    exec(compile(block, label, "exec"), namespace)
+    return namespace
+
+
+EXTENDING = blocks_of("docs/extending.md")
+BLOCKS = [*blocks_of("README.md"), *blocks_of("docs/migration.md"), EXTENDING[0]]
 MODULES = [
     name for _, name, _ in pkgutil.walk_packages(mopn.__path__, "mopn.") if not name.startswith("mopn.solvers")
 ] + [name for _, name, _ in pkgutil.walk_packages(mopn.solvers.__path__, "mopn.solvers.")]
@@ -33,13 +46,56 @@ MODULES = [
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
 def test_a_script_of_the_documents(number, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    namespace = {"__name__": "__main__"}
-    exec(compile(BLOCKS[number], f"script {number}", "exec"), namespace)
+    run(BLOCKS[number], f"script {number}")
     assert capsys.readouterr().out
 
 
 def test_the_scripts_are_found():
-    assert len(BLOCKS) == 9
+    assert len(BLOCKS) == 10
+    assert len(EXTENDING) == 4
+
+
+@pytest.fixture(scope="module")
+def extensions():
+    """The solver and the two problems of docs/extending.md: what their scripts print, and their names."""
+    outcomes = []
+    for number, block in enumerate(EXTENDING[1:], 1):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            outcomes.append(run(block, f"extension {number}"))
+        assert out.getvalue()
+    return outcomes
+
+
+def test_the_solver_of_ones_own_is_better_than_plain_steps_and_as_true(extensions):
+    away, *_ = extensions
+    problem, results = away["problem"], away["results"]
+    exact = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-8)
+    assert exact.success
+    for result in results.values():
+        assert result.certified
+        assert exact.fun - exact.gap <= result.fun
+        assert result.fun - result.gap <= exact.fun
+    assert results["away"].gap < 0.5 * results["plain"].gap
+    assert results["pairwise"].gap < results["plain"].gap
+    assert len(results["away"].basis) < 0.5 * len(results["plain"].basis)
+
+
+def test_the_problems_of_ones_own_agree(extensions):
+    """The penalty's minimiser is that of the ball through it; so are the bounds, whatever solver found them."""
+    away, penalty, ball = extensions
+    problem, result, norm = penalty["problem"], penalty["result"], penalty["norm"]
+    assert result.certified
+    assert result.gap <= 1e-8 * result.fun
+    least = result.fun - problem.strength * norm
+    in_ball = ball["problem"]
+    np.testing.assert_allclose(in_ball.radius, norm, rtol=1e-5)
+    # The radius is that of the page, rounded: by the multiplier the error differs by so much.
+    rounded = problem.strength * abs(in_ball.radius - norm) + result.gap
+    solvers = mopn.solvers.ConditionalGradient(refit="none"), away["AwaySteps"](), away["AwaySteps"](pairwise=True)
+    for solver in solvers:
+        found = mopn.minimize(in_ball, solver, tol=1e-2)
+        assert found.success
+        assert found.fun - found.gap - rounded <= least <= found.fun + rounded
 
 
 @pytest.mark.parametrize("name", MODULES)
