@@ -11,6 +11,7 @@ import numpy as np
 from mopn.core.barriers import Barrier, make_barrier
 from mopn.core.datafit import DataFit
 from mopn.core.flat import joined, split
+from mopn.core.gap import lower_bound
 from mopn.core.hessians import Hessian
 from mopn.core.losses import Loss
 from mopn.core.regularizers import Ball, Regularizer, SquaredL2, make_regularizer
@@ -95,6 +96,13 @@ class OutputLayerProblem:
         barrier = active and inside and self.fit.loss.has_hessian and not self.ridge.active
         offered = {"composite": True, "dual": active, "gradient": smooth, "barrier": barrier}
         return frozenset(name for name, there in offered.items() if there)
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why oracles are not offered, where the loss is to blame."""
+        loss = self.fit.loss
+        missing = " and no ".join(loss.lacks_for_newton)
+        return {"barrier": f"the loss {loss.name!r} has no {missing}"} if missing else {}
 
     @property
     def newton_size(self) -> float:
@@ -213,8 +221,7 @@ class OutputLayerProblem:
         rows = self.shape[0] if isinstance(self.regularizer, SquaredL2) else 1
         error = (n + 3) * _EPS * math.sqrt(rows) * float(self._row_maxima @ np.abs(G).sum(axis=1))
         dual, ridge = self.regularizer.dual(pulled) + error, self.ridge.conjugate(G)
-        lower = self.fit.dual_value(G, dual, self.regularizer, ridge, search=search)
-        return lower - self.fit.rounding(lower, lower, G)
+        return lower_bound(self.fit, self.regularizer, G, dual, ridge, search=search)
 
 
 class LayerHessian:

@@ -14,7 +14,8 @@ import numpy as np
 from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
 from mopn.core.flat import joined
-from mopn.core.kernels import Kernel, get_kernel
+from mopn.core.gap import gap
+from mopn.core.kernels import get_kernel
 from mopn.core.losses import Loss
 from mopn.core.norms import Norm
 from mopn.core.regularizers import Ball, Penalty, make_regularizer
@@ -106,8 +107,8 @@ class NetworkProblem:
         X: Any,
         y: Any,
         loss: str | Loss = "logistic",
-        kernel: str | Kernel = "homogeneous",
-        norm: str | Norm = "l1/l2",
+        kernel: str = "homogeneous",
+        norm: str = "l1/l2",
         strength: float | None = None,
         radius: float | None = None,
         sample_weight: Any = None,
@@ -287,17 +288,14 @@ class NetworkProblem:
     def gap(self, network: Network, residual: Residual, bound: float) -> float:
         """Upper bound of ``residual.fun`` minus the minimum, given a bound of the dual norm; proven if the bound is.
 
-        The scaled gradient s G is a dual point; s is searched in one dimension. Rounding errors in the sums, and in
-        the outputs at which the objective was evaluated, are added.
+        See :mod:`mopn.core.gap`. Rounding errors in the outputs at which the objective was evaluated are added.
         """
-        lower = self.fit.dual_value(residual.gradient, bound, self.regularizer, self.ridge.conjugate(residual.gradient))
-        if not math.isfinite(lower):
-            return math.inf
+        G = residual.gradient
         k, d = network.basis.shape
-        sizes = np.abs(residual.gradient) @ np.abs(network.weights).sum(axis=0)
+        sizes = np.abs(G) @ np.abs(network.weights).sum(axis=0)
         outputs = (k + 2 * d + 4) * _EPS * float(self.design.squared_norms @ sizes)
-        outputs += self.ridge.rounding(network.linear, residual.gradient)
-        return max(residual.fun - lower, 0.0) + self.fit.rounding(residual.fun, lower, residual.gradient) + outputs
+        outputs += self.ridge.rounding(network.linear, G)
+        return gap(self.fit, self.regularizer, residual.fun, G, bound, self.ridge.conjugate(G)) + outputs
 
     def measure(
         self,

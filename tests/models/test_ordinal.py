@@ -173,4 +173,4 @@ def test_other_levels_do_not_continue():
 def test_models_of_levels_are_checked():
     basis, weights = np.eye(2), np.ones((2, 3))
     with pytest.raises(ValueError, match=r"3 outputs of ordered levels need classes of shape \(4,\), got \(3,\)"):
-        mopn.Model(basis, weights, loss="binary-logistic", target="ordinal", classes=np.arange(3.0))
+        mopn.Model(basis, weights, link="logistic", target="ordinal", classes=np.arange(3.0))

@@ -390,7 +390,10 @@ def test_lanczos_stops_at_a_small_residual(tol):
     Q, _ = np.linalg.qr(rng.standard_normal((120, 120)))
     stack = ((Q * np.r_[-3.0, np.linspace(-1, 2, 119)]) @ Q.T)[None]
     h = lanczos(
-        DenseStack(0.5 * (stack + stack.transpose(0, 2, 1))), np.eye(1), sphere.eigenvectors.lanczos_start(1, 120), tol=tol
+        DenseStack(0.5 * (stack + stack.transpose(0, 2, 1))),
+        np.eye(1),
+        sphere.eigenvectors.lanczos_start(1, 120),
+        tol=tol,
     )[0]
     theta = h @ stack[0] @ h
     assert np.linalg.norm(stack[0] @ h - theta * h) <= 1.01 * tol * abs(theta)
