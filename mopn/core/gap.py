@@ -7,9 +7,9 @@ inequality for each of the three gives
     F(O) + R(V) + Q(W) >= -F*(D) - R*(-Phi' D) - Q*(-D' X),
 
 and where Phi runs over all units, R* is known from the dual norm of D pulled back to them, which an oracle bounds. The
-dual point is s G, the gradient G = dF/dO scaled: s = 1 is right at the minimum, where both sides are equal (Rockafellar,
-Convex Analysis, section 31); elsewhere the best s in [0, ``max_scale``] is searched, in which the right-hand side is
-concave. A penalty wants s <= strength / dual norm; a ball pays radius times s times the dual norm.
+dual point is s G, the gradient G = dF/dO scaled: s = 1 is right at the minimum, where both sides are equal
+(Rockafellar, Convex Analysis, section 31); elsewhere the best s in [0, ``max_scale``] is searched, in which the
+right-hand side is concave. A penalty wants s <= strength / dual norm; a ball pays radius times s times the dual norm.
 
 The conjugates are evaluated at the array s G itself, so no error of G matters. What does are the roundings of the two
 sums, of which each may have larger terms than its sum: they are bounded by the sum of the moduli of all terms, sample

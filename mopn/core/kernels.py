@@ -59,7 +59,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def inner_products(self, design: Design) -> np.ndarray:
-        """Return (n, n): the inner products of the matrices Gamma that single samples stand for."""
+        """Return (n, n): the inner products of the matrices Gamma that single samples stand for, over unit^4."""
 
 
 class Homogeneous(Kernel):

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from mopn.compiled.kernels import anova_degrees, anova_degrees_of_columns, pack, parallel_anova_degrees
 from mopn.compiled.codes import SQUARED
+from mopn.compiled.kernels import anova_degrees, anova_degrees_of_columns, pack, parallel_anova_degrees
 from mopn.compiled.storage import Lines
 from mopn.compiled.sweeps import parallel_sweep_units, sweep_units
 from mopn.core.datafit import DataFit

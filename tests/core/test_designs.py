@@ -414,12 +414,12 @@ def test_kernels_are_a_closed_set():
         name = "upper"
 
     for kernel in (Upper(), Homogeneous()):
-        with pytest.raises(TypeError, match="kernel must be one of 'homogeneous', 'anova', by name: .*got the object"):
+        with pytest.raises(TypeError, match=r"kernel must be one of 'homogeneous', 'anova', by name: .*got the object"):
             mopn.NetworkProblem(np.eye(3), np.arange(3), kernel=kernel, strength=1.0)
 
 
 @pytest.mark.parametrize("wrong", ["rbf", "", None, 2])
 def test_get_kernel_names_the_choices(wrong):
-    with pytest.raises(ValueError, match="kernel must be one of 'homogeneous', 'anova', got") as error:
+    with pytest.raises(ValueError, match=r"kernel must be one of 'homogeneous', 'anova', got") as error:
         get_kernel(wrong)
     assert repr(wrong) in str(error.value)

@@ -1,8 +1,7 @@
 """Losses: values, gradients and conjugates against exact arithmetic, convex duality and the table of conjugates."""
 
-from decimal import Decimal, localcontext
-
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest

@@ -536,7 +536,7 @@ def test_norms_are_a_closed_set():
 
     X, y = np.eye(3), np.arange(3)
     for norm in (Half(), L1L2()):
-        with pytest.raises(TypeError, match="norm must be one of 'l1', 'l1/l2', 'l1/linf', by name: .*got the object"):
+        with pytest.raises(TypeError, match=r"norm must be one of 'l1', 'l1/l2', 'l1/linf', by name: .*got the object"):
             mopn.NetworkProblem(X, y, norm=norm, strength=1.0)
         with pytest.raises(TypeError, match="norm must be one of"):
             mopn.OutputLayerProblem(X, y, norm=norm, strength=1.0)

@@ -110,7 +110,7 @@ def test_probabilities_of_one_class_against_the_rest_survive_extreme_outputs():
 
 
 def test_without_a_link_there_are_no_probabilities():
-    with pytest.raises(TypeError, match="no link .* not a probability model; use loss='logistic'"):
+    with pytest.raises(TypeError, match=r"no link .* not a probability model; use loss='logistic'"):
         network().predict_proba(X)
 
 

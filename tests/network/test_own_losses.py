@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from own_losses import OWN_LOSSES, Huber, HuberWithHessian, LogCosh, SoftLabels, Sparsemax
+from reference import matrix_optimum
 
 import mopn
 from mopn.core.losses import LOSSES, Logistic, Squared, get_loss
 from mopn.solvers import FISTA, LBFGS, SGD, ConditionalGradient, CoordinateDescent, InteriorPoint
-from own_losses import OWN_LOSSES, Huber, HuberWithHessian, LogCosh, SoftLabels, Sparsemax
-from reference import matrix_optimum
 
 every_own = pytest.mark.parametrize("loss", OWN_LOSSES, ids=lambda loss: loss.name)
 
@@ -104,7 +104,7 @@ def test_the_conjugate_of_another_gradient_is_missed_by_name():
         def value_gradient(self, y, O):  # noqa: E741
             return Huber().value_gradient(y, O)
 
-    with pytest.raises(TypeError, match="conjugate.*smoothness"):
+    with pytest.raises(TypeError, match=r"conjugate.*smoothness"):
         Clipped()
 
 
@@ -146,7 +146,7 @@ def test_an_interior_point_method_names_what_it_lacks(lacking):
 
 
 @pytest.mark.parametrize(
-    "attributes, message",
+    ("attributes", "message"),
     [
         ({}, "'Bare' must declare targets"),
         ({"targets": "ranks"}, "'Bare' must declare targets.*got 'ranks'"),
@@ -200,7 +200,7 @@ def test_a_declared_link_gives_probabilities(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "loss, link",
+    ("loss", "link"),
     [("logistic", "softmax"), ("binary-logistic", "logistic"), ("smoothed-hinge", None), ("huber", None)],
 )
 def test_files_of_format_1_are_read(loss, link, tmp_path):
