@@ -162,7 +162,8 @@ def _owner(cls: type, name: str) -> type:
 class Logistic(Loss):
     """Multi-class logistic: log(1 + sum_{c != y} exp(o_c - o_y))."""
 
-    name, targets, link = "logistic", "labels", "softmax"
+    name, targets = "logistic", "labels"
+    link: str | None = "softmax"
     # Added to o_c for c != y, as if it were an output: 0 here, 1 for the smoothed hinge.
     cost = 0.0
 

@@ -207,7 +207,7 @@ LABELS = {
 @pytest.mark.parametrize("name", ["model.npz", "model", "model.bin"])
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 def test_a_loaded_model_predicts_the_same(tmp_path, labels, name):
-    model = network(kernel="anova", augment=True, classes=labels, offset=np.array([0.1, 0.2, 0.3]))
+    model = network(link="softmax", kernel="anova", augment=True, classes=labels, offset=np.array([0.1, 0.2, 0.3]))
     model.save(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == [name]
     loaded = mopn.load(tmp_path / name)
