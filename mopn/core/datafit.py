@@ -88,8 +88,12 @@ class DataFit:
             return self.loss.dual_point(self.y, G)
         return self.loss.dual_point(self.y, self._unweighted(G)) * self.weights[:, None]
 
-    def conjugate(self, G: np.ndarray, scale: float = 1.0) -> tuple[float, float]:
-        """F*(scale * G), and the sum of the moduli of its rows; scale * G in the domain up to rounding."""
+    def conjugate(self, G: np.ndarray, scale: float = 1.0) -> float:
+        """F*(scale * G); scale * G in the domain up to rounding."""
+        return self.conjugate_and_size(G, scale)[0]
+
+    def conjugate_and_size(self, G: np.ndarray, scale: float = 1.0) -> tuple[float, float]:
+        """F*(scale * G), and the sum of the moduli of its rows."""
         total, size = 0.0, 0.0
         for rows, part in self._chunks():
             D = scale * G[rows]

@@ -87,10 +87,10 @@ def lower_bound(
     limit = min(fit.max_scale(G), regularizer.max_scale(dual))
 
     def negative_dual(s: float) -> float:
-        return fit.conjugate(G, s)[0] + regularizer.conjugate(s * dual) + s * s * ridge
+        return fit.conjugate(G, s) + regularizer.conjugate(s * dual) + s * s * ridge
 
     s = _best_scale(negative_dual, min(1.0, limit), min(limit, _MAX_SCALE)) if search else min(1.0, limit)
-    of_fit, size = fit.conjugate(G, s)
+    of_fit, size = fit.conjugate_and_size(G, s)
     of_rest = regularizer.conjugate(s * dual) + s * s * ridge
     return -(of_fit + of_rest) - _rounding(fit, size + of_rest, s * fit.slope_size(G))
 
