@@ -3,6 +3,7 @@
 from typing import Any
 
 from mopn import oracles, solvers
+from mopn.core.losses import Loss
 from mopn.models.load import load
 from mopn.models.multi_output import Model
 from mopn.network.certificate import certify
@@ -20,6 +21,7 @@ __all__ = [
     "FactorizationProblem",
     "JointProblem",
     "LiftedProblem",
+    "Loss",
     "Model",
     "NetworkProblem",
     "OutputLayerProblem",

@@ -103,9 +103,11 @@ def check_oracles(problem: Problem, solver: Solver[Any]) -> None:
     """Fail at once, by name, if the problem lacks an oracle that the solver asks for."""
     missing = sorted(solver.needs - problem.oracles)
     if missing:
+        reasons = getattr(problem, "reasons", {})
+        why = "".join(f"; {reasons[name]}" for name in missing if name in reasons)
         raise TypeError(
             f"{type(solver).__name__} asks for the oracle {', '.join(map(repr, missing))}, which "
-            f"{type(problem).__name__} does not offer (it offers: {', '.join(sorted(problem.oracles))}); "
+            f"{type(problem).__name__} does not offer (it offers: {', '.join(sorted(problem.oracles))}){why}; "
             "use another solver or another form of the problem"
         )
 

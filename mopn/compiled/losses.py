@@ -6,10 +6,9 @@ import math
 
 from numba import njit
 
-__all__ = ["CODES", "SQUARED", "derivative", "value"]
+from mopn.compiled.codes import LOGISTIC, SQUARED
 
-SQUARED, LOGISTIC, SQUARED_HINGE = 0, 1, 2
-CODES = {"squared": SQUARED, "binary-logistic": LOGISTIC, "binary-squared-hinge": SQUARED_HINGE}
+__all__ = ["derivative", "value"]
 
 
 @njit(cache=True)

@@ -1,28 +1,19 @@
-"""F(O) = sum_i w_i l(y_i, o_i + offset_i): a loss bound to targets, sample weights and offset, and its dual side."""
+"""F(O) = sum_i w_i l(y_i, o_i + offset_i): a loss bound to targets, sample weights and offset, and its conjugate."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import copy
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from mopn.core import blocks
 from mopn.core.hessians import Hessian, Weighted
 from mopn.core.losses import Loss, get_loss
-from mopn.core.regularizers import Regularizer
 from mopn.core.validation import check_offset, check_sample_weight, check_targets
 
 __all__ = ["DataFit"]
-
-_EPS = float(np.finfo(float).eps)
-# Scales of the dual point beyond this are not tried; ``rounding`` counts on it.
-_MAX_SCALE = 4.0
-# Scales closer than this, relative, are not told apart.
-_NEARBY = 1e-3
 
 
 class DataFit:
@@ -97,7 +88,30 @@ class DataFit:
 
     def conjugate(self, G: np.ndarray, scale: float = 1.0) -> float:
         """F*(scale * G); scale * G in the domain up to rounding."""
-        return sum(part._conjugate(scale * G[rows]) for rows, part in self._chunks())
+        return self.conjugate_and_size(G, scale)[0]
+
+    def conjugate_and_size(self, G: np.ndarray, scale: float = 1.0) -> tuple[float, float]:
+        """F*(scale * G), and the sum of the moduli of its rows."""
+        total, size = 0.0, 0.0
+        for rows, part in self._chunks():
+            D = scale * G[rows]
+            values = part.loss.conjugate(part.y, part._unweighted(D))
+            total, size = total + part._sum(values), size + part._sum(np.abs(values))
+            if part.offset is not None:
+                total -= float(np.vdot(D, part.offset))
+        return total, size
+
+    def max_scale(self, G: np.ndarray) -> float:
+        """Return the largest s with F* finite at s * G, for a gradient G (n, m)."""
+        return self.loss.max_scale(self.y, self._unweighted(G))
+
+    def slope_size(self, G: np.ndarray) -> float:
+        """Return sum_ic (1 + |y_ic| + |offset_ic|) |G_ic|, which bounds terms of F and F*; 1 for y if y is labels."""
+        sizes = np.abs(G)
+        total = float(sizes.sum())
+        if self.loss.targets != "labels":
+            total += float(np.vdot(sizes, np.abs(self.y)))
+        return total if self.offset is None else total + float(np.vdot(sizes, np.abs(self.offset)))
 
     def _chunks(self) -> Iterator[tuple[slice, DataFit]]:
         """Yield the samples in parts whose temporary arrays stay in the cache, and are small beside the outputs."""
@@ -110,63 +124,6 @@ class DataFit:
         values, G = self.loss.value_gradient(self.y, self._shifted(O))
         return self._sum(values), G if self.weights is None else G * self.weights[:, None]
 
-    def _conjugate(self, G: np.ndarray) -> float:
-        if self.weights is None:
-            total = float(self.loss.conjugate(self.y, G).sum())
-        else:
-            total = float(self.weights @ self.loss.conjugate(self.y, self._unweighted(G)))
-        return total if self.offset is None else total - float(np.vdot(G, self.offset))
-
-    def dual_value(
-        self, G: np.ndarray, dual: float, regularizer: Regularizer, ridge: float = 0.0, *, search: bool = True
-    ) -> float:
-        """Return a lower bound of the minimum of F + R from a gradient G: the largest -F*(s G) - R*(s G) over s.
-
-        Parameters
-        ----------
-        G : ndarray of shape (n, m)
-            A gradient of F.
-        dual : float
-            A proven upper bound of the dual norm of G pulled back to the weights.
-        regularizer : Regularizer
-            R; without one (strength 0) there is no certificate and the bound is -inf.
-        ridge : float, default 0
-            Upper bound of the conjugate of a ridge at G, which is s^2 times as much at s G.
-        search : bool, default True
-            Search s in one dimension; without it s is 1, or the largest admissible scale below 1.
-        """
-        if not regularizer.active or not math.isfinite(dual):
-            return -math.inf
-        limit = min(self.loss.max_scale(self.y, self._unweighted(G)), regularizer.max_scale(dual))
-
-        def loss_of_bound(s: float) -> float:
-            return self.conjugate(G, s) + regularizer.conjugate(s * dual) + s * s * ridge
-
-        s = min(1.0, limit)
-        best = loss_of_bound(s)
-        if search:
-            upper = min(limit, _MAX_SCALE)
-            # Convex in s: if neither side is better nearby, none is further away.
-            if loss_of_bound((1.0 - _NEARBY) * s) < best:
-                best = min(best, _least(loss_of_bound, 0.0, s))
-            elif upper > s and loss_of_bound(min((1.0 + _NEARBY) * s, upper)) < best:
-                best = min(best, _least(loss_of_bound, s, upper), loss_of_bound(upper))
-        return -best
-
-    def rounding(self, fun: float, dual_value: float, G: np.ndarray) -> float:
-        """Bound what rounding may add to a gap whose dual point is at most 4 G.
-
-        Each of F and F* sums n m terms. Those of F* are at most 1 + |y| + |offset| times |g|, apart from terms of one
-        sign; they may be far larger than their sum.
-        """
-        total = float(np.abs(G).sum())
-        if not self.loss.multiclass:
-            total += float(np.vdot(np.abs(G), np.abs(self.y)))
-        if self.offset is not None:
-            total += float(np.vdot(np.abs(G), np.abs(self.offset)))
-        terms = len(self.y) * self.n_outputs + 16
-        return terms * _EPS * (abs(fun) + abs(dual_value) + _MAX_SCALE * total)
-
     def _shifted(self, O: np.ndarray) -> np.ndarray:  # noqa: E741
         return O if self.offset is None else O + self.offset
 
@@ -177,8 +134,3 @@ class DataFit:
 
     def _sum(self, values: np.ndarray) -> float:
         return float(values.sum() if self.weights is None else self.weights @ values)
-
-
-def _least(function: Callable[[float], float], low: float, high: float) -> float:
-    options = {"xatol": _NEARBY * (high - low), "maxiter": 20}
-    return float(minimize_scalar(function, bounds=(low, high), method="bounded", options=options).fun)

@@ -7,6 +7,7 @@ wraps the user's data.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
@@ -16,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from mopn.core.blocks import rows_at_once
+from mopn.solvers.sphere import power_of_two
 
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
@@ -53,8 +55,8 @@ class Design(ABC):
         """Return the total weight (d,), for each feature, of the rows in which it has a stored entry."""
 
     @abstractmethod
-    def inner_products(self, power: int) -> np.ndarray:
-        """Return <x_i, x_j> (n, n), of the rows of X for power 1, of X * X for 2."""
+    def inner_products(self, power: int, unit: float) -> np.ndarray:
+        """Return <x_i, x_j> (n, n), of the rows of X / unit for power 1, of its squares for 2."""
 
     @property
     @abstractmethod
@@ -81,14 +83,19 @@ class Design(ABC):
             yield rows, self if size >= n else self.rows(rows)
 
     @cached_property
+    def unit(self) -> float:
+        """A power of two near the length of the longest row: products of X / unit neither under- nor overflow."""
+        return power_of_two(math.sqrt(float(self.squared_norms.max())))
+
+    @cached_property
     def row_products(self) -> np.ndarray:
-        """<x_i, x_j> (n, n), cached: for few samples only."""
-        return self.inner_products(1)
+        """<x_i, x_j> / unit^2 (n, n), kept: for few samples only."""
+        return self.inner_products(1, self.unit)
 
     @cached_property
     def squared_row_products(self) -> np.ndarray:
-        """<x_i * x_i, x_j * x_j> (n, n), cached: for few samples only."""
-        return self.inner_products(2)
+        """<x_i * x_i, x_j * x_j> / unit^4 (n, n), kept: for few samples only."""
+        return self.inner_products(2, self.unit)
 
     @cached_property
     def row_lines(self) -> Lines:
@@ -153,8 +160,8 @@ class DenseDesign(Design):
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
         return np.full(self.shape[1], weights.sum())
 
-    def inner_products(self, power: int) -> np.ndarray:
-        powers = self.X.astype(np.float64) ** power
+    def inner_products(self, power: int, unit: float) -> np.ndarray:
+        powers = (self.X.astype(np.float64) / unit) ** power
         return powers @ powers.T
 
     @cached_property
@@ -203,8 +210,8 @@ class SparseDesign(Design):
         stored = type(self.X)((np.ones(self.X.nnz), self.X.indices, self.X.indptr), shape=self.shape)
         return stored.T @ weights
 
-    def inner_products(self, power: int) -> np.ndarray:
-        powers = self._squares if power == 2 else self.X.astype(np.float64)
+    def inner_products(self, power: int, unit: float) -> np.ndarray:
+        powers = (self.X.astype(np.float64) / unit).power(power)
         return (powers @ powers.T).toarray()
 
     @cached_property
@@ -260,8 +267,8 @@ class AugmentedDesign(Design):
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
         return np.concatenate([np.full(self.dummies, weights.sum()), self.base.occurrences(weights)])
 
-    def inner_products(self, power: int) -> np.ndarray:
-        return self.base.inner_products(power) + self.dummies
+    def inner_products(self, power: int, unit: float) -> np.ndarray:
+        return self.base.inner_products(power, unit) + self.dummies / unit ** (2 * power)
 
     @cached_property
     def absolute(self) -> AugmentedDesign:

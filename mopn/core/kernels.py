@@ -59,7 +59,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def inner_products(self, design: Design) -> np.ndarray:
-        """Return (n, n): the inner products of the matrices Gamma that single samples stand for."""
+        """Return (n, n): the inner products of the matrices Gamma that single samples stand for, over unit^4."""
 
 
 class Homogeneous(Kernel):
@@ -108,8 +108,13 @@ KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (Homogeneous(), 
 
 
 def get_kernel(kernel: str | Kernel) -> Kernel:
-    """Return the kernel of a name (a kernel object is returned as it is)."""
+    """Return the kernel of a name; the objects of ``KERNELS`` are returned as they are, and no others."""
     if isinstance(kernel, Kernel):
+        if kernel not in KERNELS.values():
+            raise TypeError(
+                f"kernel must be one of {', '.join(map(repr, KERNELS))}, by name: bounds over all units and compiled "
+                f"loops hold for these alone; got the object {kernel!r}"
+            )
         return kernel
     if not isinstance(kernel, str) or kernel not in KERNELS:
         raise ValueError(f"kernel must be one of {', '.join(map(repr, KERNELS))}, got {kernel!r}")

@@ -10,32 +10,94 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
-from scipy.special import expit, xlogy
+from scipy.special import expit, xlog1py, xlogy
 
+from mopn.compiled import codes
 from mopn.core.hessians import Diagonal, Hessian, Margins, Softmax
+from mopn.core.links import LINKS
 
 __all__ = ["LOSSES", "Loss", "get_loss"]
 
+_TARGETS = ("labels", "numbers", "signs")
+# What holds for one gradient says nothing of another one.
+_OF_THE_GRADIENT = ("value", "hessian", "conjugate", "max_scale", "dual_point", "smoothness", "link")
+
 
 class Loss(ABC):
-    """A loss; ``value`` (n,), ``value_gradient`` (n,) and (n, m), ``conjugate`` (n,), ``max_scale`` a number.
+    """Base of losses, those of one's own too: a convex, smooth function of the outputs, at least 0, row by row.
 
-    Outputs may be of either memory order; sums over the outputs are fastest where each output is contiguous.
+    Required are the attribute ``targets`` and the methods ``value_gradient``, ``smoothness`` and ``conjugate``; then
+    all solvers of networks and of output layers but ``InteriorPoint`` take the loss, and their gaps are proven. The
+    rest is optional:
+
+    * ``hessian`` and ``dual_point``, both: without them there is no ``InteriorPoint``, so that refits of the output
+      layer take FISTA, which is slower.
+    * ``max_scale``: without it a dual point is never a gradient scaled up, so that gaps may be larger.
+    * ``value``: without it, line searches compute gradients that they do not need.
+    * ``link``: without it, models have no ``predict_proba``.
+    * ``code``: without it there is no coordinate descent, SGD and AdaGrad for a ``FactorizationProblem``.
+
+    A class with a ``value_gradient`` of its own inherits nothing that belongs to the gradient of another class: what it
+    does not define itself is missing, or as it is here. To say that an inherited method still holds, name it in the
+    class: ``conjugate = Parent.conjugate``. ``code`` is never inherited.
 
     Attributes
     ----------
-    name : str
-    multiclass : bool
-        Whether y is labels (n,) rather than targets (n, m).
-    probabilistic : bool
-        Whether the outputs define probabilities.
+    targets : {"labels", "numbers", "signs"}
+        What y is: labels (n,) in 0..m-1, for one loss over all outputs; or targets (n, m), any numbers, or -1 and +1
+        only, for a sum of losses of each output.
+    link : {"softmax", "logistic"}, optional
+        How outputs become probabilities: of the classes, or of each output being positive. Default None.
+    code : int, optional
+        Which of the derivatives in ``mopn.compiled.losses`` is that of the loss. Default None.
+    name : str, optional
+        What messages call the loss; default the name of the class.
+
+    Notes
+    -----
+    Outputs may be of either memory order; sums over the outputs are fastest where each output is contiguous.
+
+    Examples
+    --------
+    The Huber loss. Its conjugate is finite for slopes in [-1, 1], and gradients are such slopes:
+
+    >>> import numpy as np, mopn
+    >>> class Huber(mopn.Loss):
+    ...     targets = "numbers"
+    ...
+    ...     def smoothness(self, m):
+    ...         return 1.0
+    ...
+    ...     def value_gradient(self, y, O):
+    ...         R = O - y
+    ...         G = np.clip(R, -1.0, 1.0)
+    ...         return np.sum(G * (R - 0.5 * G), axis=1), G
+    ...
+    ...     def conjugate(self, y, G):
+    ...         return np.sum(G * (0.5 * G + y), axis=1)
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (50, 3))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1], loss=Huber(), norm="l1", strength=0.1)
+    >>> mopn.minimize(problem, mopn.solvers.ConditionalGradient(), tol=1e-2).certified
+    True
     """
 
     name: str
-    multiclass: bool
-    probabilistic: bool = False
+    targets: str
+    link: str | None = None
+    code: int | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        of_gradient = _owner(cls, "value_gradient")
+        for name in _OF_THE_GRADIENT:
+            # Not issubclass, which does not know a class that is still being made.
+            if of_gradient not in _owner(cls, name).__mro__:
+                setattr(cls, name, vars(Loss)[name])
+        cls.name = vars(cls).get("name", cls.__name__)
+        cls.code = vars(cls).get("code")
 
     @abstractmethod
     def smoothness(self, m: int) -> float:
@@ -52,40 +114,56 @@ class Loss(ABC):
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Hessian:  # noqa: E741
         """Second derivative with respect to the outputs, one of its generalised ones where it jumps.
 
-        Optional: Newton's methods need it, first-order ones do not.
+        Optional: Newton's methods need it, first-order ones do not. One of :mod:`mopn.core.hessians`.
         """
         raise NotImplementedError(f"the loss {self.name!r} has no hessian; use a first-order solver, such as FISTA")
 
     @property
+    def lacks_for_newton(self) -> tuple[str, ...]:
+        """Names of the methods that an interior-point method asks for and the loss does not define."""
+        return tuple(name for name in ("hessian", "dual_point") if vars(Loss)[name] is getattr(type(self), name))
+
+    @property
     def has_hessian(self) -> bool:
-        """Whether ``hessian`` is there; a class with a gradient of its own needs its own."""
-        owners = [next(c for c in type(self).__mro__ if name in vars(c)) for name in ("hessian", "value_gradient")]
-        return owners[0] is not Loss and issubclass(*owners)
+        """Whether the loss has what an interior-point method asks for."""
+        return not self.lacks_for_newton
 
     @abstractmethod
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """Conjugate of every row at G (n, m), for G in its domain up to rounding."""
+        """Conjugate of every row (n,) at G (n, m): gradients times an s in [0, ``max_scale``], up to rounding.
+
+        Its own rounding errors must be a few eps of its modulus and of sum_c (1 + |y_c|) |g_c|, no more (1 for y_c if
+        y is labels).
+        """
 
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
-        """Largest s with the conjugate finite at s * G, for a gradient G; inf where there is no limit."""
-        return math.inf
+        """Return the largest s that keeps the conjugate finite at s * G, for a gradient G; inf where there is none.
+
+        Optional: 1 is right for every loss, as its conjugate is finite at its gradients and, as it is at least 0, at 0.
+        """
+        return 1.0
 
     def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """Return a point near G (n, m) where the conjugate is finite: G itself if it is a gradient."""
-        return G
+        """Return a point near G (n, m), any array, where the conjugate is finite: G itself if it is a gradient.
 
-    def probabilities(self, O: np.ndarray) -> np.ndarray:  # noqa: E741
-        """Probabilities (n, m) of the classes, or of each output being positive."""
-        raise TypeError(f"the loss {self.name!r} is not a probability model; use loss='logistic'")
+        Optional: an interior-point method needs it, as it predicts gradients.
+        """
+        raise NotImplementedError(f"the loss {self.name!r} has no dual_point; use a first-order solver, such as FISTA")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
 
+def _owner(cls: type, name: str) -> type:
+    """Return the class from which another one has an attribute."""
+    return next(base for base in cls.__mro__ if name in vars(base))
+
+
 class Logistic(Loss):
     """Multi-class logistic: log(1 + sum_{c != y} exp(o_c - o_y))."""
 
-    name, multiclass, probabilistic = "logistic", True, True
+    name, targets = "logistic", "labels"
+    link: str | None = "softmax"
     # Added to o_c for c != y, as if it were an output: 0 here, 1 for the smoothed hinge.
     cost = 0.0
 
@@ -126,10 +204,11 @@ class Logistic(Loss):
         return E, E.sum(axis=1) + np.expm1(-largest), largest
 
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
-        rows = np.arange(len(y))
+        # The mass off the own class is the sum of the others: 1 + g_y would round the small ones of heavy rows away.
         Q = np.maximum(G, 0.0)
-        Q[rows, y] = np.maximum(1.0 + G[rows, y], 0.0)
-        return xlogy(Q, Q).sum(axis=1) - self.cost * (1.0 - Q[rows, y])
+        Q[np.arange(len(y)), y] = 0.0
+        others = np.minimum(Q.sum(axis=1), 1.0)
+        return xlogy(Q, Q).sum(axis=1) + xlog1py(1.0 - others, -others) - self.cost * others
 
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         return _reciprocal(-G[np.arange(len(y)), y])
@@ -144,10 +223,6 @@ class Logistic(Loss):
         Q[rows, y] = -np.minimum(others, 1.0)
         return Q
 
-    def probabilities(self, O: np.ndarray) -> np.ndarray:  # noqa: E741
-        P = np.exp(O - O.max(axis=1, keepdims=True))
-        return P / P.sum(axis=1, keepdims=True)
-
 
 class SmoothedHinge(Logistic):
     """Smoothed multi-class hinge: log(1 + sum_{c != y} exp(1 + o_c - o_y)); a cost-shifted logistic loss.
@@ -155,16 +230,13 @@ class SmoothedHinge(Logistic):
     Softmax of the outputs is not its probability model, as the shift depends on y.
     """
 
-    name, probabilistic, cost = "smoothed-hinge", False, 1.0
-
-    def probabilities(self, O: np.ndarray) -> np.ndarray:  # noqa: E741
-        return Loss.probabilities(self, O)
+    name, link, cost = "smoothed-hinge", None, 1.0
 
 
 class SquaredHinge(Loss):
     """Multi-class squared hinge: sum_{c != y} max(1 + o_c - o_y, 0)^2."""
 
-    name, multiclass = "squared-hinge", True
+    name, targets = "squared-hinge", "labels"
 
     def smoothness(self, m: int) -> float:
         return 2.0 * m
@@ -189,6 +261,9 @@ class SquaredHinge(Loss):
         terms = G * (0.25 * G - 1.0)
         return terms.sum(axis=1) - terms[rows, y]
 
+    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
+        return math.inf
+
     def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         rows = np.arange(len(y))
         positive = np.maximum(G, 0.0)
@@ -200,7 +275,7 @@ class SquaredHinge(Loss):
 class Squared(Loss):
     """Squared loss per output: (o - y)^2 / 2."""
 
-    name, multiclass = "squared", False
+    name, targets, code = "squared", "numbers", codes.SQUARED
 
     def smoothness(self, m: int) -> float:
         return 1.0
@@ -215,11 +290,17 @@ class Squared(Loss):
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         return np.sum(G * (0.5 * G + y), axis=1)
 
+    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
+        return math.inf
+
+    def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        return G
+
 
 class BinaryLogistic(Loss):
     """Binary logistic loss per output: log(1 + exp(-y o)), y in {-1, 1}."""
 
-    name, multiclass, probabilistic = "binary-logistic", False, True
+    name, targets, link, code = "binary-logistic", "signs", "logistic", codes.LOGISTIC
 
     def smoothness(self, m: int) -> float:
         return 0.25
@@ -240,7 +321,7 @@ class BinaryLogistic(Loss):
 
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         a = np.clip(-y * G, 0.0, 1.0)
-        return np.sum(xlogy(a, a) + xlogy(1.0 - a, 1.0 - a), axis=1)
+        return np.sum(xlogy(a, a) + xlog1py(1.0 - a, -a), axis=1)
 
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         return _reciprocal(np.abs(G))
@@ -248,14 +329,11 @@ class BinaryLogistic(Loss):
     def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         return -y * np.clip(-y * G, 0.0, 1.0)
 
-    def probabilities(self, O: np.ndarray) -> np.ndarray:  # noqa: E741
-        return expit(O)
-
 
 class BinarySquaredHinge(Loss):
     """Binary squared hinge per output: max(1 - y o, 0)^2, y in {-1, 1}."""
 
-    name, multiclass = "binary-squared-hinge", False
+    name, targets, code = "binary-squared-hinge", "signs", codes.SQUARED_HINGE
 
     def smoothness(self, m: int) -> float:
         return 2.0
@@ -270,6 +348,9 @@ class BinarySquaredHinge(Loss):
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         a = -y * G
         return np.sum(a * (0.25 * a - 1.0), axis=1)
+
+    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
+        return math.inf
 
     def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         return -y * np.maximum(-y * G, 0.0)
@@ -287,9 +368,23 @@ LOSSES: dict[str, Loss] = {
 
 
 def get_loss(loss: str | Loss) -> Loss:
-    """Return the loss of a name (a loss object is returned as it is)."""
+    """Return the loss of a name; a loss object is returned as it is, if what it declares makes sense."""
     if isinstance(loss, Loss):
+        _check_declarations(loss)
         return loss
     if not isinstance(loss, str) or loss not in LOSSES:
         raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))} or a Loss, got {loss!r}")
     return LOSSES[loss]
+
+
+def _check_declarations(loss: Loss) -> None:
+    targets, known = getattr(loss, "targets", None), (codes.SQUARED, codes.LOGISTIC, codes.SQUARED_HINGE)
+    if targets not in _TARGETS:
+        raise TypeError(
+            f"the loss {loss.name!r} must declare targets, one of {', '.join(map(repr, _TARGETS))}, got {targets!r}"
+        )
+    if loss.link is not None and loss.link not in LINKS:
+        names = ", ".join(map(repr, LINKS))
+        raise TypeError(f"the link of the loss {loss.name!r} must be one of {names} or None, got {loss.link!r}")
+    if loss.code is not None and loss.code not in known:
+        raise TypeError(f"the code of the loss {loss.name!r} must be one of {known} or None, got {loss.code!r}")

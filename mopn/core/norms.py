@@ -139,8 +139,13 @@ NORMS: dict[str, Norm] = {norm.name: norm for norm in (L1(), L1L2(), L1Linf())}
 
 
 def get_norm(norm: str | Norm) -> Norm:
-    """Return the norm of a name (a norm object is returned as it is)."""
+    """Return the norm of a name; the objects of ``NORMS`` are returned as they are, and no others."""
     if isinstance(norm, Norm):
+        if norm not in NORMS.values():
+            raise TypeError(
+                f"norm must be one of {', '.join(map(repr, NORMS))}, by name: bounds over all units are proven for "
+                f"these alone; got the object {norm!r}"
+            )
         return norm
     if not isinstance(norm, str) or norm not in NORMS:
         raise ValueError(f"norm must be one of {', '.join(map(repr, NORMS))}, got {norm!r}")

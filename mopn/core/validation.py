@@ -28,7 +28,7 @@ def check_targets(y: Any, n: int, loss: Loss) -> tuple[np.ndarray, int, np.ndarr
         raise ValueError(f"y must have one row a sample: X has {n} rows, y has shape {y.shape}")
     if n < 2:
         raise ValueError(f"at least 2 samples are needed to fit, got n_samples = {n}; a fit on 1 sample is meaningless")
-    if loss.multiclass:
+    if loss.targets == "labels":
         return _labels(y, loss)
     return _per_output(y, loss)
 
@@ -61,7 +61,7 @@ def _per_output(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, int, None]:
         ) from None
     if not np.isfinite(Y).all():
         raise ValueError("y contains NaN or infinity")
-    if loss.name.startswith("binary") and not np.isin(Y, (-1.0, 1.0)).all():
+    if loss.targets == "signs" and not np.isin(Y, (-1.0, 1.0)).all():
         raise ValueError(f"loss={loss.name!r} takes targets -1 and +1 only; turn 0/1 into them by 2 * y - 1")
     return Y, Y.shape[1], None
 

@@ -21,23 +21,28 @@ from mopn.estimators.targets import Targets
 __all__ = ["MultiOutputFMClassifier", "MultiOutputPNClassifier"]
 
 # What a multi-class loss becomes where each output is a yes or no of its own.
-_BINARY_FORMS = {"logistic": "binary-logistic", "squared-hinge": "binary-squared-hinge"}
+_BINARY_FORMS = {
+    LOSSES["logistic"]: LOSSES["binary-logistic"],
+    LOSSES["squared-hinge"]: LOSSES["binary-squared-hinge"],
+}
 
 
 def _takes_indicators(loss: Loss) -> bool:
-    return not loss.multiclass or loss.name in _BINARY_FORMS
+    return loss.targets != "labels" or loss in _BINARY_FORMS
 
 
-def _name(loss: str | Loss) -> str:
-    return loss.name if isinstance(loss, Loss) else loss
+def _known_loss(loss: Any) -> Loss | None:
+    """Return the loss of a parameter that nobody has checked yet."""
+    return loss if isinstance(loss, Loss) else LOSSES.get(loss)
 
 
 def _has_probabilities(classifier: Classifier) -> bool:
-    name = _name(classifier.loss)
-    models = [loss.name for loss in LOSSES.values() if loss.probabilistic]
-    if name not in models:
+    loss = _known_loss(classifier.loss)
+    if loss is None or loss.link is None:
+        models = " or ".join(repr(name) for name in LOSSES if LOSSES[name].link is not None)
         raise AttributeError(
-            f"loss={name!r} is not a probability model; for predict_proba use loss={' or '.join(map(repr, models))}"
+            f"loss={classifier.loss!r} is not a probability model; for predict_proba use loss={models}, or a Loss that "
+            "declares a link"
         )
     return True
 
@@ -111,7 +116,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return probabilities; there are some for the losses "logistic" and "binary-logistic" only.
+        """Return probabilities; there are some for "logistic", "binary-logistic" and losses that declare a link.
 
         Parameters
         ----------
@@ -128,8 +133,8 @@ class Classifier(ClassifierMixin, NetworkEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        name = _name(self.loss)
-        tags.classifier_tags.multi_label = name not in LOSSES or _takes_indicators(LOSSES[name])
+        loss = _known_loss(self.loss)
+        tags.classifier_tags.multi_label = loss is None or _takes_indicators(loss)
         return tags
 
     def _encode(self, y: Any, sample_weight: np.ndarray | None) -> Targets:
@@ -144,7 +149,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         if len(classes) < 2:
             raise ValueError(f"y has one class only ({classes[0]!r}); classification needs at least 2 classes")
         values: np.ndarray
-        if loss.multiclass:
+        if loss.targets == "labels":
             values = codes
         elif len(classes) == 2:
             values = 2.0 * codes - 1.0
@@ -156,14 +161,13 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         if not _takes_indicators(loss):
             raise ValueError(
                 f"loss={loss.name!r} compares classes with each other, so it cannot take an indicator matrix y; "
-                f"use {', '.join(map(repr, _BINARY_FORMS))} or a loss for each output"
+                f"use {', '.join(repr(form.name) for form in _BINARY_FORMS)} or a loss for each output"
             )
         if self.class_weight is not None:
             raise ValueError("class_weight is for labels; for an indicator matrix y give sample_weight to fit instead")
         if not np.isin(y, (0, 1)).all():
             raise ValueError(f"an indicator matrix y must hold 0 and 1 only, got {np.unique(y)}")
-        if loss.multiclass:
-            loss = get_loss(_BINARY_FORMS[loss.name])
+        loss = _BINARY_FORMS.get(loss, loss)
         return Targets(y, 2.0 * y - 1.0, loss, "indicator", np.arange(y.shape[1]), sample_weight)
 
     def _factors(self, codes: np.ndarray, classes: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:

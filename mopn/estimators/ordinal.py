@@ -92,7 +92,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
 
     def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
         loss = get_loss(self.loss)
-        if loss.multiclass or not loss.probabilistic:
+        if loss.targets == "labels" or loss.link != "logistic":
             raise ValueError(f"loss={loss.name!r} gives no probability of each level; use 'binary-logistic'")
         y = column_or_1d(y, warn=True)
         levels, codes = np.unique(y, return_inverse=True)

@@ -28,7 +28,7 @@ class Regressor(RegressorMixin, NetworkEstimator):
 
     def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
         loss = get_loss(self.loss)
-        if loss.multiclass or loss.name.startswith("binary"):
+        if loss.targets != "numbers":
             raise ValueError(f"loss={loss.name!r} is for classifiers; a regressor takes 'squared'")
         values = y.astype(np.float64, copy=False)
         return Targets(y, values, loss, "vector" if y.ndim == 1 else "outputs", None, sample_weight)

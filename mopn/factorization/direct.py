@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from mopn.compiled.losses import CODES
 from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
 from mopn.core.factor_kernels import make_factor_kernel
@@ -196,7 +195,7 @@ class FactorizationProblem(SingleOutputProblem):
     @property
     def oracles(self) -> frozenset[str]:
         """Names of the oracles offered: ``batch_gradient`` too, if lambda and theta are fixed."""
-        stochastic = self.fit.loss.name in CODES and not self.fitted_lams and self.fit_lower != "shared"
+        stochastic = self.fit.loss.code is not None and not self.fitted_lams and self.fit_lower != "shared"
         return super().oracles | ({"batch_gradient"} if stochastic else frozenset())
 
     def stochastic(self, x: np.ndarray, sums: np.ndarray | None = None) -> StochasticPasses:
@@ -222,7 +221,7 @@ class FactorizationProblem(SingleOutputProblem):
         x = super().start(start)
         term = self.kernel_terms[0]
         given = isinstance(start, np.ndarray) or (isinstance(start, dict) and "lams" in start)
-        if isinstance(term, FittedKernelTerm) and self.fit.loss.name in CODES and not given:
+        if isinstance(term, FittedKernelTerm) and self.fit.loss.code is not None and not given:
             # Section 9.1 of the ICML paper: with lambda fitted before P, its own start does not matter. Units that get
             # none are turned until they do.
             at, descent = self.views(x)[-1], Descent(self.fit, self.outputs(x))

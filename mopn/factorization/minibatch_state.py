@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mopn.compiled.kernels import WIDTH, pack, unpack
-from mopn.compiled.losses import CODES
 from mopn.compiled.stochastic import count_entries, stochastic_pass
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class StochasticPasses:
             self._kernels[0].kernel.kind,
             self._thetas,
             problem.design.row_lines,
-            CODES[problem.fit.loss.name],
+            problem.fit.loss.code,
             self._y,
             self._offset,
             self._weights,

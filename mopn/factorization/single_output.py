@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from mopn.compiled.losses import CODES
 from mopn.core.datafit import DataFit
 from mopn.core.designs import Design
 from mopn.core.losses import Loss, get_loss
@@ -55,9 +54,16 @@ class SingleOutputProblem(Problem):
         names = set()
         if all(term.smooth for term in self.terms):
             names.add("gradient")
-        if self.fit.loss.name in CODES and all(term.multiconvex for term in self.terms):
+        if self.fit.loss.code is not None and all(term.multiconvex for term in self.terms):
             names.add("blocks")
         return frozenset(names)
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why oracles are not offered, where the loss is to blame."""
+        if self.fit.loss.code is not None:
+            return {}
+        return dict.fromkeys(("blocks", "batch_gradient"), f"the loss {self.fit.loss.name!r} declares no code")
 
     @cached_property
     def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -166,7 +172,7 @@ class CoordinateBlocks:
 def check_single_output_loss(loss: str | Loss) -> Loss:
     """Return the loss of a name; refuse the multi-class ones."""
     loss = get_loss(loss)
-    if loss.multiclass:
+    if loss.targets == "labels":
         raise ValueError(
             f"loss={loss.name!r} is for several classes; a single output takes 'squared', 'binary-logistic' or "
             "'binary-squared-hinge' (targets -1 and +1), and several classes mopn.NetworkProblem"

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from mopn.compiled.codes import SQUARED
 from mopn.compiled.kernels import anova_degrees, anova_degrees_of_columns, pack, parallel_anova_degrees
-from mopn.compiled.losses import CODES, SQUARED
 from mopn.compiled.storage import Lines
 from mopn.compiled.sweeps import parallel_sweep_units, sweep_units
 from mopn.core.datafit import DataFit
@@ -38,7 +38,7 @@ class Descent:
     def __init__(self, fit: DataFit, outputs: np.ndarray, designs: Iterable[Design] = (), n_threads: int = 1) -> None:
         self.fit, self.n_threads = fit, n_threads
         self.order = arrangement([design.column_lines for design in designs], n_threads)
-        self.loss, self.smoothness = CODES[fit.loss.name], fit.loss.smoothness(1)
+        self.loss, self.smoothness = fit.loss.code, fit.loss.smoothness(1)
         self._offset = 0.0 if fit.offset is None else fit.offset[:, 0]
         self._arranged_y = self._arrange(np.ascontiguousarray(fit.y[:, 0], dtype=np.float64))
         self._arranged_weights = None if fit.weights is None else self._arrange(fit.weights)

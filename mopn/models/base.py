@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.losses import get_loss
+from mopn.core.links import LINKS, check_link
 from mopn.models.files import write
 from mopn.models.ordinal import expected_level, level_probabilities
 
@@ -25,12 +25,12 @@ class Predictor(ABC):
 
     Attributes
     ----------
-    loss : str
+    link : {"softmax", "logistic"} or None
     classes : ndarray or None
     target : str
     """
 
-    loss: str
+    link: str | None
     classes: np.ndarray | None
     target: str | None
 
@@ -52,7 +52,7 @@ class Predictor(ABC):
             return self.classes[codes]
         if self.target == "ordinal":
             assert self.classes is not None
-            return expected_level(get_loss(self.loss).probabilities(outputs), self.classes)
+            return expected_level(self._probabilities(outputs), self.classes)
         if self.target == "indicator":
             return (outputs > 0).astype(np.int64)
         return outputs[:, 0] if self.target == "vector" else outputs
@@ -69,18 +69,26 @@ class Predictor(ABC):
         Raises
         ------
         TypeError
-            If the loss is not a probability model.
+            If the model has no link from outputs to probabilities.
         """
-        loss, outputs = get_loss(self.loss), self.outputs(X)
+        outputs = self.outputs(X)
         if self.target == "ordinal":
-            return level_probabilities(loss.probabilities(outputs))
-        if self.target != "labels" or loss.multiclass:
-            return loss.probabilities(outputs)
+            return level_probabilities(self._probabilities(outputs))
+        if self.target != "labels" or self.link == "softmax":
+            return self._probabilities(outputs)
         if outputs.shape[1] == 1:
-            return loss.probabilities(np.hstack([-outputs, outputs]))
+            return self._probabilities(np.hstack([-outputs, outputs]))
         outputs += np.maximum(_DEEP - outputs.max(axis=1, keepdims=True), 0.0)
-        P = loss.probabilities(outputs)
+        P = self._probabilities(outputs)
         return P / P.sum(axis=1, keepdims=True)
+
+    def _probabilities(self, outputs: np.ndarray) -> np.ndarray:
+        if self.link is None:
+            raise TypeError(
+                "the model has no link from outputs to probabilities, as the loss that it was trained with is not a "
+                "probability model; use loss='logistic' or 'binary-logistic', or a loss of your own that declares one"
+            )
+        return LINKS[self.link](outputs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a plain ``.npz`` file, which :func:`mopn.load` reads without pickle.
@@ -99,7 +107,8 @@ class Predictor(ABC):
         write(path, values)
 
     def _check_target(self, m: int) -> None:
-        """Check classes and target against the number of outputs."""
+        """Check the link, and classes and target against the number of outputs."""
+        check_link(self.link)
         if self.target is None:
             object.__setattr__(self, "target", "outputs" if self.classes is None else "labels")
         if self.target not in _TARGETS:

@@ -11,7 +11,9 @@ import numpy as np
 
 __all__ = ["read", "write"]
 
-_FORMAT = 1
+_FORMAT = 2
+# Format 1 held the name of the loss in place of the link.
+_LINKS = {"logistic": "softmax", "binary-logistic": "logistic"}
 
 
 def write(path: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
@@ -47,7 +49,13 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
             raise ValueError(f"{name!r} is not a mopn model")
         if int(file["format"]) > _FORMAT:
             raise ValueError(f"{name!r} was written by a newer mopn (format {int(file['format'])}); update mopn")
-        return {key: _field(file[key]) for key in file if key != "format"}
+        values = {key: _field(file[key]) for key in file if key != "format"}
+        return values if int(file["format"]) > 1 else _with_link(values)
+
+
+def _with_link(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of format 1 as those of format 2."""
+    return {name: value for name, value in values.items() if name != "loss"} | {"link": _LINKS.get(values["loss"])}
 
 
 def _field(value: np.ndarray) -> Any:

@@ -28,8 +28,9 @@ class Model(Predictor):
         Output weights V.
     kernel : str
         ``"homogeneous"`` or ``"anova"``.
-    loss : str
-        The loss it was trained with; decides how outputs become probabilities.
+    link : {"softmax", "logistic"} or None, default None
+        How outputs become probabilities: those of the classes, which add up to 1, or that of each output being
+        positive. Without a link there are none.
     augment : bool
         Whether 1-features stand in front of X.
     offset : ndarray of shape (m,) or float
@@ -60,7 +61,7 @@ class Model(Predictor):
     basis: np.ndarray
     weights: np.ndarray
     kernel: str = "homogeneous"
-    loss: str = "logistic"
+    link: str | None = None
     augment: bool = False
     offset: np.ndarray | float = 0.0
     classes: np.ndarray | None = None
@@ -114,7 +115,7 @@ class Model(Predictor):
             weights=np.array(result.weights),
             linear=None if linear is None or not linear.size else np.array(linear),
             kernel=problem.kernel.name,
-            loss=problem.fit.loss.name,
+            link=problem.fit.loss.link,
             augment=problem.augment,
             offset=0.0 if offset is None else offset,
             classes=problem.classes if classes is None else np.asarray(classes),

@@ -11,7 +11,6 @@ import numpy as np
 from mopn.core.blocks import rows_at_once
 from mopn.core.designs import Design, make_design
 from mopn.core.factor_kernels import make_factor_kernel
-from mopn.core.losses import get_loss
 from mopn.models.base import Predictor, common_offset
 from mopn.models.multi_output import Model
 from mopn.solvers.numerics.memory import keep_freed_memory
@@ -43,7 +42,8 @@ class FactorizationModel(Predictor):
     intercept : float
     dummies : int
         How many 1-features stand in front of X; the linear term has no weights for them.
-    loss : str
+    link : {"logistic"} or None, default None
+        How outputs become probabilities: that of being positive.
     classes : ndarray of shape (2,) or None
         Labels, if the model predicts labels: the second one for positive outputs.
     target : {"vector", "labels", "outputs"}
@@ -71,7 +71,7 @@ class FactorizationModel(Predictor):
     w: np.ndarray | None = None
     intercept: np.ndarray | float = 0.0
     dummies: int = 0
-    loss: str = "squared"
+    link: str | None = None
     classes: np.ndarray | None = None
     target: str | None = None
 
@@ -88,7 +88,6 @@ class FactorizationModel(Predictor):
             raise ValueError(f"factors of shape {self.factors.shape} have no column beside those of the 1-features")
         if self.w is not None and self.w.shape != (self.n_features,):
             raise ValueError(f"w must have shape ({self.n_features},), got {self.w.shape}")
-        get_loss(self.loss)
         if self.target is None and self.classes is None:
             object.__setattr__(self, "target", "vector")
         self._check_target(1)
@@ -130,7 +129,7 @@ class FactorizationModel(Predictor):
             w=np.array(result["w"]) if "w" in result else None,
             intercept=float(result["intercept"][0]) + shift if "intercept" in result else shift,
             dummies=problem.dummies,
-            loss=problem.fit.loss.name,
+            link=problem.fit.loss.link,
             classes=None if classes is None else np.asarray(classes),
         )
 

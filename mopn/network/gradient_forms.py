@@ -15,6 +15,7 @@ from mopn.solvers.sphere.bounds import eigen_error
 __all__ = ["GradientForms"]
 
 _EPS = float(np.finfo(float).eps)
+_SMALLEST = float(np.finfo(float).smallest_subnormal)
 _COLLATZ_STEPS = 20
 # Up to this many samples their n x n products are formed, once a design, for the Gram matrix of a stack.
 _GRAM_SAMPLES = 3000
@@ -77,30 +78,49 @@ class GradientForms:
     def _forming_error(self, sizes: np.ndarray) -> np.ndarray:
         # A sum of n products of three factors errs by (n + 3) eps times the sum of moduli, whose spectral norm is at
         # most its trace sum_i |G_ic| ||x_i||^2 (a sum of positive semidefinite matrices in |x_i|).
-        return (len(self.G) + 3) * _EPS * (self.design.squared_norms @ sizes)
+        return (len(self.G) + 3) * _EPS * (self.design.squared_norms @ sizes) + self._underflow(sizes)
+
+    def _underflow(self, sizes: np.ndarray) -> np.ndarray:
+        """Bound what products of d features, and then with slopes of these sizes (n, k), lose by underflow, (k,).
+
+        Rows whose squares are all 0 are 0: so they are in the outputs.
+        """
+        squares = self.design.squared_norms
+        return (
+            4.0 * self.shape[1] * _SMALLEST * (1.0 + math.sqrt(float(squares.max()))) * ((squares > 0) @ (1.0 + sizes))
+        )
 
     def gram(self) -> np.ndarray:
         """Return M (m, m), M_ce = <Gamma_c, Gamma_e>; with many samples an estimate from a few random vectors."""
         if len(self.G) <= _GRAM_SAMPLES:
-            return self.G.T @ self.kernel.inner_products(self.design) @ self.G
+            return self._scaled_gram() * self.design.unit**4
         m, d = self.shape
         Z = np.random.default_rng(0).standard_normal((_GRAM_PROBES, d))
         images = self.products(np.tile(np.eye(m), (_GRAM_PROBES, 1)), np.repeat(Z, m, axis=0))
         images = images.reshape(_GRAM_PROBES, m, d)
         return np.einsum("pcd,ped->ce", images, images) / _GRAM_PROBES
 
+    def _scaled_gram(self) -> np.ndarray:
+        """Return M over the fourth power of the design's unit, which products of fourth order in small X would lose."""
+        return self.G.T @ self.kernel.inner_products(self.design) @ self.G
+
     def bound(self, p: float) -> float:
-        """Proven upper bound of max ||q(h)||_p over unit h, without forming a d x d matrix."""
+        """Proven upper bound of max ||q(h)||_p over unit h, without forming a d x d matrix.
+
+        0 only if the stack is: what underflows is counted, for G of moderate size (see ``scaled``).
+        """
         return min(self.collatz_bound(p), self.gram_bound(p) if len(self.G) <= _GRAM_SAMPLES else math.inf)
 
     def gram_bound(self, p: float) -> float:
         """||q(h)||_2^2 <= lambda_max(M), and |q_c(h)|^2 <= M_cc, as hh' has Frobenius norm 1."""
-        n, m = self.G.shape
-        M = self.gram()
-        sizes = self.design.squared_norms @ np.abs(self.G)
-        error = (2 * n + 2 * self.shape[1] + 6) * _EPS * float(sizes @ sizes) + eigen_error(M)
-        square = float(np.diag(M).max() if p == math.inf else np.linalg.eigvalsh(M)[-1])
-        return math.sqrt((max(square, 0.0) + error) * (m if p == 1 else 1)) * (1 + 4 * _EPS)
+        (n, m), d, square = self.G.shape, self.shape[1], self.design.unit**2
+        M = self._scaled_gram()
+        sizes = self.design.squared_norms / square @ np.abs(self.G)
+        error = (2 * n + 2 * d + 6) * _EPS * float(sizes @ sizes) + eigen_error(M)
+        # n^2 products of sums of d, each of which may underflow.
+        error += 4.0 * n * n * (d + 2) * _SMALLEST * (1.0 + float(np.sum(self.G**2)))
+        largest = float(np.diag(M).max() if p == math.inf else np.linalg.eigvalsh(M)[-1])
+        return math.sqrt((max(largest, 0.0) + error) * (m if p == 1 else 1)) * (1 + 4 * _EPS) * square
 
     def collatz_bound(self, p: float) -> float:
         """Bound by moduli: loose, as it ignores that terms of different samples cancel.
@@ -123,4 +143,5 @@ class GradientForms:
             u = np.maximum(image, 0.0) / image.max() + 1e-3 * u
         # anova subtracts the diagonal, so rounding is relative to the sum with it: the homogeneous kernel's.
         whole = float(np.max(KERNELS["homogeneous"].products(absolute, weights, best) / best))
-        return max(bound, 0.0) + 4 * (len(self.G) + self.shape[1] + 10) * _EPS * whole
+        lost = float(self._underflow(weights)[0] / best.min()) if weights.any() else 0.0
+        return max(bound, 0.0) + 4 * (len(self.G) + self.shape[1] + 10) * _EPS * whole + lost

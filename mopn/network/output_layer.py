@@ -11,6 +11,7 @@ import numpy as np
 from mopn.core.barriers import Barrier
 from mopn.core.datafit import DataFit
 from mopn.core.flat import joined, split
+from mopn.core.gap import lower_bound
 from mopn.core.hessians import Hessian
 from mopn.core.losses import Loss
 from mopn.core.regularizers import Regularizer, make_regularizer
@@ -93,6 +94,13 @@ class OutputLayerProblem(Problem):
         barrier = regularizer.has_barrier and self.fit.loss.has_hessian and not self.linear_term.active
         offered = {"composite": True, "gradient": regularizer.smooth, "barrier": barrier}
         return frozenset(name for name, there in offered.items() if there)
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why oracles are not offered, where the loss is to blame."""
+        loss = self.fit.loss
+        missing = " and no ".join(loss.lacks_for_newton)
+        return {"barrier": f"the loss {loss.name!r} has no {missing}"} if missing else {}
 
     @property
     def newton_size(self) -> float:
@@ -208,8 +216,7 @@ class OutputLayerProblem(Problem):
         # Each entry of Phi' G is a sum of n products.
         row_error = (n + 3) * _EPS * float(self._row_maxima @ np.abs(G).sum(axis=1))
         dual = self.regularizer.dual(adjoint) + self.regularizer.dual_of_rows(row_error, self.shape[0])
-        lower = self.fit.dual_value(G, dual, self.regularizer, self.linear_term.conjugate(G), search=search)
-        return lower - self.fit.rounding(lower, lower, G)
+        return lower_bound(self.fit, self.regularizer, G, dual, self.linear_term.conjugate(G), search=search)
 
 
 class LayerHessian:

@@ -15,7 +15,8 @@ from mopn.core import blocks
 from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
 from mopn.core.flat import joined
-from mopn.core.kernels import Kernel, get_kernel
+from mopn.core.gap import gap
+from mopn.core.kernels import get_kernel
 from mopn.core.losses import Loss
 from mopn.core.norms import Norm
 from mopn.core.regularizers import make_norm_regularizer
@@ -104,8 +105,8 @@ class NetworkProblem(Problem):
         X: Any,
         y: Any,
         loss: str | Loss = "logistic",
-        kernel: str | Kernel = "homogeneous",
-        norm: str | Norm = "l1/l2",
+        kernel: str = "homogeneous",
+        norm: str = "l1/l2",
         strength: float | None = None,
         radius: float | None = None,
         sample_weight: Any = None,
@@ -236,17 +237,14 @@ class NetworkProblem(Problem):
     def gap(self, network: Network, at: OutputGradient, bound: float) -> float:
         """Upper bound of ``at.value`` minus the minimum, given a bound of the dual norm; proven if the bound is.
 
-        The scaled gradient s G is a dual point; s is searched in one dimension. Rounding errors in the sums, and in
-        the outputs at which the objective was evaluated, are added.
+        See :mod:`mopn.core.gap`. Rounding errors in the outputs at which the objective was evaluated are added.
         """
-        lower = self.fit.dual_value(at.G, bound, self.regularizer, self.linear_term.conjugate(at.G))
-        if not math.isfinite(lower):
-            return math.inf
+        G = at.G
         k, d = network.basis.shape
-        sizes = np.abs(at.G) @ np.abs(network.weights).sum(axis=0)
+        sizes = np.abs(G) @ np.abs(network.weights).sum(axis=0)
         outputs = (k + 2 * d + 4) * _EPS * float(self.design.squared_norms @ sizes)
-        outputs += self.linear_term.rounding_error(network.linear, at.G)
-        return max(at.value - lower, 0.0) + self.fit.rounding(at.value, lower, at.G) + outputs
+        outputs += self.linear_term.rounding_error(network.linear, G)
+        return gap(self.fit, self.regularizer, at.value, G, bound, self.linear_term.conjugate(G)) + outputs
 
     def measure(self, network: Network, oracle: str | BasisOracle = "auto", effort: Effort = UNLIMITED) -> Measure:
         """Objective and proven gap, from scratch."""

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+import mopn
 from mopn.core import blocks
 from mopn.core.designs import AugmentedDesign, make_design
-from mopn.core.kernels import KERNELS, get_kernel
+from mopn.core.kernels import KERNELS, Homogeneous, get_kernel
 from mopn.network.gradient_forms import GradientForms
 
 KERNEL_NAMES = sorted(KERNELS)
@@ -408,8 +409,17 @@ def test_get_kernel_takes_names_and_objects(kernel):
     assert get_kernel(KERNELS[kernel]) is KERNELS[kernel]
 
 
+def test_kernels_are_a_closed_set():
+    class Upper(Homogeneous):
+        name = "upper"
+
+    for kernel in (Upper(), Homogeneous()):
+        with pytest.raises(TypeError, match=r"kernel must be one of 'homogeneous', 'anova', by name: .*got the object"):
+            mopn.NetworkProblem(np.eye(3), np.arange(3), kernel=kernel, strength=1.0)
+
+
 @pytest.mark.parametrize("wrong", ["rbf", "", None, 2])
 def test_get_kernel_names_the_choices(wrong):
-    with pytest.raises(ValueError, match="kernel must be one of 'homogeneous', 'anova', got") as error:
+    with pytest.raises(ValueError, match=r"kernel must be one of 'homogeneous', 'anova', got") as error:
         get_kernel(wrong)
     assert repr(wrong) in str(error.value)

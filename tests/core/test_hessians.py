@@ -20,7 +20,7 @@ seeds = st.integers(0, 2**32 - 1)
 class NoHessian(Loss):
     """A user's own loss, for first-order solvers."""
 
-    name, multiclass = "mine", False
+    name, targets = "mine", "numbers"
 
     def smoothness(self, m):
         return 1.0
@@ -39,7 +39,7 @@ def draw(name, rng, m, n=N):
 
 
 def targets(name, rng, n, m):
-    if LOSSES[name].multiclass:
+    if LOSSES[name].targets == "labels":
         return rng.integers(m, size=n)
     return rng.standard_normal((n, m)) if name == "squared" else rng.choice([-1.0, 1.0], size=(n, m))
 
@@ -101,7 +101,7 @@ def test_symmetric_positive_semidefinite_and_within_the_smoothness(name, m, seed
     assert eigenvalues.max() <= loss.smoothness(m) + size
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if LOSSES[name].multiclass])
+@pytest.mark.parametrize("name", [name for name in NAMES if LOSSES[name].targets == "labels"])
 @every_size
 @varied
 @given(seed=seeds)
@@ -122,7 +122,7 @@ def test_extreme_margins(name, m, size):
     loss = LOSSES[name]
     out = size * np.repeat(np.vstack([np.eye(m), -np.eye(m)]), m, axis=0)
     y = np.tile(np.arange(m), 2 * m)
-    if not loss.multiclass:
+    if loss.targets != "labels":
         y = np.where(np.eye(m)[y] > 0, 1.0, -1.0)
     matrices = dense(loss.hessian(y, out), len(out), m)
     assert np.isfinite(matrices).all()
@@ -155,7 +155,7 @@ def test_inputs_are_not_overwritten(name, weighted):
     """Read-only inputs would raise on a write; a second product must equal the first."""
     rng = np.random.default_rng(0)
     y, out = draw(name, rng, 3)
-    y = np.arange(N) % 3 if LOSSES[name].multiclass else y
+    y = np.arange(N) % 3 if LOSSES[name].targets == "labels" else y
     Z, weights = rng.standard_normal(out.shape), rng.uniform(size=N)
     for array in (y, out, Z, weights):
         array.setflags(write=False)
@@ -173,7 +173,7 @@ def test_a_weight_is_a_repetition(name, seed):
     rng = np.random.default_rng(seed)
     y, out = draw(name, rng, 3)
     counts = np.r_[1, 1, 1, rng.integers(0, 4, N - 3)]
-    if LOSSES[name].multiclass:
+    if LOSSES[name].targets == "labels":
         y[:3] = 0, 1, 2
     Z = rng.standard_normal(out.shape)
     weighted = DataFit(name, y, N, counts).hessian(out)
@@ -191,7 +191,7 @@ def test_a_weight_is_a_repetition(name, seed):
 def test_data_fit_with_weights_and_offset_equals_finite_differences(name, seed):
     rng = np.random.default_rng(seed)
     y, out = draw(name, rng, 3)
-    if LOSSES[name].multiclass:
+    if LOSSES[name].targets == "labels":
         y[:3] = 0, 1, 2
     offset = rng.integers(-2, 3, size=out.shape)
     fit = DataFit(name, y, N, rng.uniform(0, 3, N), offset)

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from mopn.core.links import LINKS, check_link
 from mopn.core.losses import LOSSES, get_loss
 
 NAMES = sorted(LOSSES)
-MULTICLASS = [name for name in NAMES if LOSSES[name].multiclass]
+MULTICLASS = [name for name in NAMES if LOSSES[name].targets == "labels"]
 SIZES = [1, 2, 5]
 # The losses whose conjugate has a domain that a scaled gradient can leave.
 BOUNDED = ["logistic", "smoothed-hinge", "binary-logistic"]
@@ -38,7 +39,7 @@ def on_grid(a):
 
 
 def targets(loss, rng, n, m):
-    if loss.multiclass:
+    if loss.targets == "labels":
         return rng.integers(m, size=n)
     if loss.name == "squared":
         return on_grid(rng.standard_normal((n, m)))
@@ -74,7 +75,7 @@ def exact(name, y, o):
     with localcontext() as context:
         context.prec = min(360, 50 + 2 * math.ceil(np.abs(o).max()))
         o = [Decimal(float(v)) for v in o]
-        if not LOSSES[name].multiclass:
+        if LOSSES[name].targets != "labels":
             terms = [exact_per_output(name, Decimal(float(t)), v) for t, v in zip(y, o, strict=True)]
             return float(sum(value for value, _ in terms)), [float(slope) for _, slope in terms]
         others = [c for c in range(len(o)) if c != y]
@@ -131,7 +132,7 @@ def test_extreme_margins_are_finite_and_accurate(name, m, size):
     out = size * np.vstack([np.eye(m), -np.eye(m), np.ones((1, m)), np.zeros((1, m))])
     out = np.repeat(out, m, axis=0)
     y = np.tile(np.arange(m), 2 * m + 2)
-    if not loss.multiclass:
+    if loss.targets != "labels":
         y = np.where(np.arange(len(out))[:, None] % 2, 1.0, -1.0) * np.ones(m)
     # The exponential of a rounded argument of 1e4 would lose 4 digits; these margins are exact.
     check_exact(name, y, out, rtol=1e-13)
@@ -148,14 +149,19 @@ def limits_of_conjugate(loss, y, G):
     """Sum q log q (and minus 1 - q_y) with the tiny q taken from the gradient itself."""
     total = np.zeros(len(G))
     for i, g in enumerate(G):
-        if loss.multiclass:
-            q_y = 1.0 + g[y[i]]
-            q = [v for c, v in enumerate(g) if c != y[i]] + [q_y]
-            total[i] = sum(v * np.log(v) for v in q if v > 0) - (loss.name == "smoothed-hinge") * (1.0 - q_y)
+        if loss.targets == "labels":
+            q = [v for c, v in enumerate(g) if c != y[i]]
+            off = min(math.fsum(q), 1.0)
+            total[i] = entropy([*q], off) - (loss.name == "smoothed-hinge") * off
         else:
-            a = np.abs(g)
-            total[i] = sum(v * np.log(v) for v in [*a, *(1.0 - a)] if v > 0)
+            total[i] = sum(entropy([a], a) for a in np.abs(g))
     return total
+
+
+def entropy(q, off):
+    """Sum of v log v over q, and of 1 - off, whose logarithm keeps the digits of a small off."""
+    rest = (1.0 - off) * math.log1p(-off) if off < 1 else 0.0
+    return sum(v * math.log(v) for v in q if v > 0) + rest
 
 
 @every_loss
@@ -267,7 +273,7 @@ def test_smoothness_bounds_the_change_of_gradients(name, m, seed):
 def test_smoothness_is_attained(name, m):
     """A too large constant makes every step too short: some pair of points must come within 1 % of it."""
     loss = LOSSES[name]
-    y = np.zeros(1, dtype=int) if loss.multiclass else -np.ones((1, m))
+    y = np.zeros(1, dtype=int) if loss.targets == "labels" else -np.ones((1, m))
     best = 0.0
     # All outputs tied, or the target's tied with one other (the cost of the smoothed hinge counted), the rest away.
     for o in (np.zeros(m), np.r_[0.0, 0.0, np.full(m, -40.0)][:m], np.r_[1.0, 0.0, np.full(m, -40.0)][:m]):
@@ -320,7 +326,7 @@ def test_max_scale_is_the_edge_of_the_conjugates_domain(name, m, seed):
 
 def dual_violation(loss, y, G):
     """How far the dual point is outside the domain: q in the simplex, or a in [0, 1]."""
-    if not loss.multiclass:
+    if loss.targets != "labels":
         a = -y * G
         return max(np.max(-a), np.max(a - 1.0), 0.0)
     Q = G + np.eye(G.shape[1])[y]
@@ -366,18 +372,18 @@ def test_probabilities_are_the_gradients(m):
     rng = np.random.default_rng(m)
     out = rng.choice([1.0, 1e4], size=(30, 1)) * rng.standard_normal((30, m))
     y = rng.integers(m, size=30)
-    P = LOSSES["logistic"].probabilities(out)
+    P = LINKS[LOSSES["logistic"].link](out)
     np.testing.assert_allclose(P, LOSSES["logistic"].value_gradient(y, out)[1] + np.eye(m)[y], rtol=0, atol=1e-15)
     np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-15)
     Y = rng.choice([-1.0, 1.0], size=(30, m))
-    P = LOSSES["binary-logistic"].probabilities(out)
+    P = LINKS[LOSSES["binary-logistic"].link](out)
     np.testing.assert_allclose(P, LOSSES["binary-logistic"].value_gradient(Y, out)[1] + (Y > 0), rtol=0, atol=1e-15)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if not LOSSES[name].probabilistic])
-def test_other_losses_refuse_probabilities(name):
-    with pytest.raises(TypeError, match=f"'{name}' is not a probability model; use loss='logistic'"):
-        LOSSES[name].probabilities(np.zeros((2, 3)))
+@pytest.mark.parametrize("wrong", ["probit", "", 1, np.exp])
+def test_check_link_names_the_choices(wrong):
+    with pytest.raises(ValueError, match="link must be one of 'softmax', 'logistic' or None, got"):
+        check_link(wrong)
 
 
 @every_loss
@@ -392,8 +398,8 @@ def test_inputs_are_not_overwritten(name, m):
     for result in (loss.value(y, out), *loss.value_gradient(y, out), loss.conjugate(y, G)):
         assert not any(np.shares_memory(result, array) for array in (y, out, G))
     loss.max_scale(y, G)
-    if loss.probabilistic:
-        loss.probabilities(out)
+    if loss.link is not None:
+        LINKS[loss.link](out)
 
 
 @every_loss

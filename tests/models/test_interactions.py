@@ -171,7 +171,7 @@ def test_no_features_have_no_weights():
         ({"form": "lifted", "factors": np.ones((3, 1, 4))}, "as many factors"),
         ({"dummies": 4}, "no column beside"),
         ({"w": np.ones(3)}, "w must have shape"),
-        ({"loss": "other"}, "loss must be"),
+        ({"link": "other"}, "link must be"),
         ({"target": "labels"}, "need classes"),
     ],
 )

@@ -95,25 +95,30 @@ def test_a_single_output_makes_a_vector_or_two_classes():
 def test_probabilities_of_every_target():
     outputs, single = network().outputs(X), network(1).outputs(X)[:, 0]
     labels = np.arange(3)
-    assert_allclose(network(classes=labels).predict_proba(X), softmax(outputs, axis=1))
-    assert_allclose(network(loss="binary-logistic", target="indicator").predict_proba(X), expit(outputs))
+    assert_allclose(network(link="softmax", classes=labels).predict_proba(X), softmax(outputs, axis=1))
+    assert_allclose(network(link="logistic", target="indicator").predict_proba(X), expit(outputs))
     rest = expit(outputs)
-    normalised = network(loss="binary-logistic", classes=labels).predict_proba(X)
+    normalised = network(link="logistic", classes=labels).predict_proba(X)
     assert_allclose(normalised, rest / rest.sum(axis=1, keepdims=True))
-    two = network(1, loss="binary-logistic", classes=np.array([0, 1])).predict_proba(X)
+    two = network(1, link="logistic", classes=np.array([0, 1])).predict_proba(X)
     assert_allclose(two, np.column_stack([expit(-single), expit(single)]))
 
 
 def test_probabilities_of_one_class_against_the_rest_survive_extreme_outputs():
-    model = network(2, loss="binary-logistic", classes=np.array([0, 1]), offset=np.array([-2000.0, -2001.0]))
-    model = mopn.Model(0 * model.basis, model.weights, loss=model.loss, classes=model.classes, offset=model.offset)
+    model = network(2, link="logistic", classes=np.array([0, 1]), offset=np.array([-2000.0, -2001.0]))
+    model = mopn.Model(0 * model.basis, model.weights, link=model.link, classes=model.classes, offset=model.offset)
     assert_allclose(model.predict_proba(X), np.tile(expit([1.0, -1.0]), (23, 1)))
 
 
-@pytest.mark.parametrize("loss", ["smoothed-hinge", "squared-hinge", "squared", "binary-squared-hinge"])
-def test_other_losses_have_no_probabilities(loss):
-    with pytest.raises(TypeError, match="not a probability model; use loss='logistic'"):
-        network(loss=loss).predict_proba(X)
+def test_without_a_link_there_are_no_probabilities():
+    with pytest.raises(TypeError, match=r"no link .* not a probability model; use loss='logistic'"):
+        network().predict_proba(X)
+
+
+@pytest.mark.parametrize("link", ["probit", "binary-logistic", 1])
+def test_links_are_checked(link):
+    with pytest.raises(ValueError, match="link must be one of 'softmax', 'logistic' or None"):
+        network(link=link)
 
 
 # -- from a result ----------------------------------------------------------------------------------------------------
@@ -129,7 +134,7 @@ def test_from_result_keeps_kernel_offset_and_augmentation():
     problem, result = solve(kernel="anova", augment=True, offset=[0.25])
     model = mopn.Model.from_result(problem, result)
     assert_allclose(model.outputs(X), problem.features(result.basis) @ result.weights + 0.25, rtol=1e-12)
-    assert (model.kernel, model.augment, model.loss, model.target) == ("anova", True, "squared", "outputs")
+    assert (model.kernel, model.augment, model.link, model.target) == ("anova", True, None, "outputs")
     result.basis[:] = 0
     assert model.basis.any()
 
@@ -203,7 +208,7 @@ LABELS = {
 @pytest.mark.parametrize("name", ["model.npz", "model", "model.bin"])
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 def test_a_loaded_model_predicts_the_same(tmp_path, labels, name):
-    model = network(kernel="anova", augment=True, classes=labels, offset=np.array([0.1, 0.2, 0.3]))
+    model = network(link="softmax", kernel="anova", augment=True, classes=labels, offset=np.array([0.1, 0.2, 0.3]))
     model.save(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == [name]
     loaded = mopn.load(tmp_path / name)
@@ -215,10 +220,10 @@ def test_a_loaded_model_predicts_the_same(tmp_path, labels, name):
 @pytest.mark.parametrize(
     ("m", "options"),
     [
-        (3, {"loss": "squared"}),
-        (1, {"loss": "squared", "target": "vector"}),
-        (3, {"loss": "binary-logistic", "target": "indicator"}),
-        (1, {"loss": "binary-logistic", "classes": np.array([False, True])}),
+        (3, {}),
+        (1, {"target": "vector"}),
+        (3, {"link": "logistic", "target": "indicator"}),
+        (1, {"link": "logistic", "classes": np.array([False, True])}),
     ],
     ids=["outputs", "vector", "indicator", "two classes"],
 )

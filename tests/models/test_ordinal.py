@@ -44,4 +44,4 @@ def test_probabilities_that_cross_are_put_in_order(seed, m, n):
 def test_models_of_levels_are_checked():
     basis, weights = np.eye(2), np.ones((2, 3))
     with pytest.raises(ValueError, match=r"3 outputs of ordered levels need classes of shape \(4,\), got \(3,\)"):
-        mopn.Model(basis, weights, loss="binary-logistic", target="ordinal", classes=np.arange(3.0))
+        mopn.Model(basis, weights, link="logistic", target="ordinal", classes=np.arange(3.0))

@@ -1,5 +1,7 @@
 """The oracles of the best units: answers, bounds, proofs within their time, and what is refused."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -29,7 +31,9 @@ from stacks import (
     spectral,
 )
 
+import mopn
 from mopn.core.designs import make_design
+from mopn.core.kernels import KERNELS
 from mopn.core.norms import NORMS, get_norm
 from mopn.network import oracles
 from mopn.network.gradient_forms import GradientForms
@@ -317,3 +321,27 @@ def test_basis_oracle_refuses_arguments():
     for tol in (0, 1, -1e-6, np.nan, 2.0):
         with pytest.raises(ValueError, match=r"tol must lie in \(0, 1\), got"):
             basis_oracle("l1", tol=tol)
+
+
+@pytest.mark.parametrize("method", ["power", "eigh", "auto"])
+@pytest.mark.parametrize("scale", [1e-60, 1e-78, 1e-100, 1e-150])
+def test_small_data_do_not_make_the_bound_zero(method, scale):
+    """Products of fourth order underflow where those of second order, which are the problem's, do not."""
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0, 1.0], (40, 3))
+    unit = 2.0 ** round(math.log2(scale))
+    problem, tiny = (mopn.NetworkProblem(c * X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=c**2) for c in (1.0, unit))
+    bound, small = (p.bound(p.output_gradient(p.start()), method) for p in (problem, tiny))
+    assert small == pytest.approx(unit**2 * bound, rel=1e-9)
+    forms = forms_of(tiny, tiny.start())
+    assert min(forms.gram_bound(2), forms.collatz_bound(2)) >= unit**2 * bound * (1 - 1e-9)
+
+
+def test_rows_far_smaller_than_others_keep_their_bounds():
+    X, G = np.diag([1.0, 1e-60]), np.array([[0.0, 0.0], [1.0, -1.0]])
+    forms = GradientForms(KERNELS["homogeneous"], make_design(X), G)
+    assert min(forms.gram_bound(math.inf), forms.collatz_bound(math.inf)) >= 1e-120
+    X[1, 1] = 1e-120
+    forms = GradientForms(KERNELS["homogeneous"], make_design(X), G)
+    assert forms.bound(math.inf) >= 1e-240
+    assert GradientForms(KERNELS["homogeneous"], make_design(X), 0 * G).bound(2) == 0.0

@@ -13,7 +13,7 @@ from mopn.core.norms import NORMS
 from mopn.solvers import FISTA, LBFGS, InteriorPoint, Status
 
 NAMES = sorted(LOSSES)
-PER_OUTPUT = [name for name in NAMES if not LOSSES[name].multiclass]
+PER_OUTPUT = [name for name in NAMES if LOSSES[name].targets != "labels"]
 FORMS = [(norm, form) for norm in sorted(NORMS) for form in ("strength", "radius")] + [("squared-l2", "strength")]
 DUALS = {"l1": np.inf, "l1/l2": 2, "l1/linf": 1}
 
@@ -30,7 +30,7 @@ def data(loss, n=60, k=8, m=3, condition=None, seed=0):
         U, _, W = np.linalg.svd(features, full_matrices=False)
         features = math.sqrt(n) * (U * np.geomspace(1.0, 1.0 / condition, k)) @ W
     scores = features @ rng.standard_normal((k, m)) + rng.standard_normal((n, m))
-    if LOSSES[loss].multiclass:
+    if LOSSES[loss].targets == "labels":
         return features, scores.argmax(axis=1)
     return features, np.sign(scores) if loss.startswith("binary") else scores
 
@@ -448,7 +448,7 @@ def test_a_network_has_no_barrier():
 class Lorentz(Loss):
     """A loss with value and gradient only: sqrt(1 + r^2) - 1."""
 
-    name, multiclass = "lorentz", False
+    name, targets = "lorentz", "numbers"
 
     def smoothness(self, m):
         return 1.0

@@ -1,0 +1,86 @@
+"""Certificates against minima in extended precision; ``python -m benchmarks.certificates_search`` searches on."""
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+import mopn
+from benchmarks.certificates_search import LOSSES, draw, loss_and_slope, minimise, violations
+from mopn.core.datafit import DataFit
+
+EPS = np.finfo(float).eps
+
+
+def test_no_draw_has_a_false_certificate():
+    assert list(violations(40, seed=0)) == []
+
+
+@pytest.mark.parametrize("weight", [1e8, 1e12, 1e16])
+@pytest.mark.parametrize("loss", ["logistic", "smoothed-hinge", "binary-logistic"])
+def test_a_heavy_sample_keeps_its_small_gradient(loss, weight):
+    """Near the minimum of a heavy and a light sample that pull apart, a gradient of 1 / weight decides."""
+    X, weights = np.array([[1.0], [0.25]]), np.array([weight, 1.0])
+    y = np.array([1.0, -1.0]) if loss == "binary-logistic" else np.array([0, 1])
+    problem = mopn.NetworkProblem(X, y, loss=loss, norm="l1", strength=1.0, sample_weight=weights)
+    with mp.workdps(40):
+        rows = [(sign, mpf(x) ** 2, mpf(0), mpf(w)) for sign, x, w in zip((1, -1), X[:, 0], weights, strict=True)]
+        best, minimum = minimise(loss, rows, mpf(1))
+        width = min(np.sqrt(EPS * weight), 0.5)
+        for t in np.linspace(float(best) - width, float(best) + width, 41):
+            V = [[t]] if loss == "binary-logistic" else [[t / 2, -t / 2]]
+            measured = mopn.certify(problem, [[1.0]], V)
+            assert mpf(measured.fun) - minimum <= measured.gap
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_conjugates_err_by_no_more_than_is_granted(loss):
+    """F* at scaled gradients of weighted samples, against 40 digits at the same point."""
+    rng = np.random.default_rng(0)
+    n, m = 12, 2 if loss in LOSSES[:3] else 1
+    labels = np.arange(n) % 2
+    y = labels if m == 2 else rng.choice([-1.0, 1.0], (n, 1))
+    weights = np.power(10.0, rng.uniform(-8, 16, n))
+    fit = DataFit(loss, y, n, weights)
+    G = fit.value_gradient(rng.choice([1.0, 30.0], (n, 1)) * rng.standard_normal((n, m)))[1]
+    for scale in (0.3, 0.99, min(fit.max_scale(G), 1.7)):
+        D = scale * G
+        with mp.workdps(40):
+            exact = mpf(0)
+            for i in range(n):
+                # The slope in the own margin, or in y o: -D_iy is the sum of the others.
+                a = mpf(D[i, 1 - labels[i]] if m == 2 else -y[i, 0] * D[i, 0]) / mpf(weights[i])
+                exact += mpf(weights[i]) * conjugate(loss, min(a, mpf(1)) if "squared" not in loss else a, y[i])
+        value, size = fit.conjugate_and_size(G, scale)
+        assert abs(mpf(value) - exact) <= (n + 64) * m * EPS * (size + 2 * scale * fit.slope_size(G))
+
+
+def conjugate(loss, a, y):
+    """l*(-a) of a loss of y o, or of the margin."""
+    if loss == "squared":
+        return a * a / 2 - a * mpf(float(y[0])) ** 2
+    if "squared-hinge" in loss:
+        return a * a / 4 - a
+    entropy = (a * mp.log(a) if a > 0 else mpf(0)) + ((1 - a) * mp.log(1 - a) if a < 1 else mpf(0))
+    return entropy - (a if loss == "smoothed-hinge" else 0)
+
+
+def test_references_are_convex_conjugates():
+    """The two references of this file and of the search fit each other: l(o) + l*(l'(o)) = o l'(o)."""
+    with mp.workdps(40):
+        for loss in LOSSES:
+            for o in (-3.0, 0.2, 5.0):
+                value, slope = loss_and_slope(loss, 1.0, mpf(o))
+                assert abs(value + conjugate(loss, -slope, [1.0]) - slope * o) < 1e-30
+
+
+def test_gaps_are_not_loose():
+    """At the minimum of an ordinary problem the gap is rounding alone."""
+    found = []
+    for k in range(40):
+        with mp.workdps(40):
+            drawn = draw(np.random.default_rng((0, k)))
+        if drawn.problem.fit.weights.max() <= 2.0 and drawn.minimum > 0:
+            measured = mopn.certify(drawn.problem, drawn.basis, (1.0 - EPS) * drawn.weights)
+            found.append(measured.gap / measured.fun)
+    assert len(found) > 5
+    assert max(found) <= 1e-9

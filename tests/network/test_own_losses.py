@@ -1,0 +1,229 @@
+"""Losses of one's own are safe: no gap below the true distance, no inherited fact about another loss."""
+
+import numpy as np
+import pytest
+from own_losses import OWN_LOSSES, Huber, HuberWithHessian, LogCosh, SoftLabels, Sparsemax
+from reference import matrix_optimum
+
+import mopn
+from mopn.core.losses import LOSSES, Logistic, Squared, get_loss
+from mopn.solvers import FISTA, LBFGS, SGD, ConditionalGradient, CoordinateDescent, InteriorPoint
+
+every_own = pytest.mark.parametrize("loss", OWN_LOSSES, ids=lambda loss: loss.name)
+
+
+def data(loss, n=24, d=2, seed=0):
+    """Samples with outliers, or labels of three classes."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d))
+    if loss.targets == "labels":
+        return X, np.digitize(X[:, 0] * X[:, 1], [-0.1, 0.1])
+    y = 3 * X[:, 0] * X[:, 1] + 0.1 * rng.standard_normal(n)
+    y[::4] += 10 * rng.standard_normal(len(y[::4]))
+    return X, (np.clip(y, 0, 1) if isinstance(loss, SoftLabels) else y)
+
+
+# Gaps
+
+
+@every_own
+@pytest.mark.parametrize("form", ["strength", "radius"])
+def test_no_gap_is_below_the_true_distance(loss, form):
+    X, y = data(loss)
+    problem = mopn.NetworkProblem(X, y, loss=loss, norm="l1", **{form: 0.5 if form == "strength" else 2.0})
+    solvers = [ConditionalGradient(refit=refit) for refit in ("none", "output", "full")]
+    solvers.append(ConditionalGradient(output_solver=FISTA()))
+    runs = [mopn.minimize(problem, solver, tol=1e-4, max_iter=30) for solver in solvers]
+    least = min(run.fun for run in runs)
+    if form == "strength":
+        least = min(least, matrix_optimum(problem.fit, X, "l1", 0.5, iterations=500))
+    # What rounding allows in the sums of the least value.
+    allowed = len(X) * 3 * np.finfo(float).eps * least
+    for run in runs:
+        lower = np.asarray(run.trace["fun"]) - np.asarray(run.trace["gap"])
+        assert lower.max() <= least + allowed
+        assert run.fun - run.gap <= least + allowed
+        measured = mopn.certify(problem, run.basis, 0.9 * run.weights)
+        assert measured.fun - measured.gap <= least + allowed
+    # And the gaps say something.
+    assert runs[2].gap <= 1e-3 * runs[2].fun
+
+
+@every_own
+@pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
+def test_no_gap_of_a_layer_is_below_the_true_distance(loss, norm):
+    X, y = data(loss, seed=1)
+    problem = mopn.OutputLayerProblem(np.abs(X), y, loss=loss, norm=norm, strength=0.5)
+    solvers = [FISTA(), InteriorPoint()] if loss.has_hessian else [FISTA()]
+    runs = [mopn.minimize(problem, solver, tol=1e-6, max_iter=2000) for solver in solvers]
+    runs.append(mopn.minimize(problem, FISTA(), tol=0, max_iter=2000))
+    least = min(run.fun for run in runs)
+    allowed = len(X) * 3 * np.finfo(float).eps * least
+    for run in runs:
+        lower = np.asarray(run.trace["fun"]) - np.asarray(run.trace["gap"])
+        assert lower.max() <= least + allowed
+        assert run.gap <= 1e-5 * run.fun
+
+
+@every_own
+def test_no_gap_of_a_smooth_layer_is_below_the_true_distance(loss):
+    X, y = data(loss, seed=2)
+    problem = mopn.OutputLayerProblem(np.abs(X), y, loss=loss, norm="squared-l2", strength=0.5)
+    run = mopn.minimize(problem, LBFGS(), tol=1e-8, max_iter=500)
+    least = min(run.fun, mopn.minimize(problem, FISTA(), tol=0, max_iter=500).fun)
+    assert run.success
+    assert run.fun - run.gap <= least * (1 + len(X) * 3 * np.finfo(float).eps)
+
+
+# What is inherited, and what is not
+
+
+def test_nothing_of_another_gradient_is_inherited():
+    class Half(Logistic):
+        def smoothness(self, m):
+            return 0.25
+
+        def value_gradient(self, y, O):  # noqa: E741
+            value, G = super().value_gradient(y, O)
+            return 0.5 * value, 0.5 * G
+
+        def conjugate(self, y, G):
+            return 0.5 * super().conjugate(y, 2.0 * G)
+
+    loss, y = Half(), np.zeros(1, dtype=int)
+    out = np.array([[1.0, 2.0]])
+    np.testing.assert_array_equal(loss.value(y, out), loss.value_gradient(y, out)[0])
+    assert loss.max_scale(y, loss.value_gradient(y, out)[1]) == 1.0
+    assert (loss.link, loss.code, loss.has_hessian, loss.name) == (None, None, False, "Half")
+    with pytest.raises(NotImplementedError, match="'Half' has no dual_point"):
+        loss.dual_point(y, out)
+
+
+def test_the_conjugate_of_another_gradient_is_missed_by_name():
+    class Clipped(Squared):
+        def value_gradient(self, y, O):  # noqa: E741
+            return Huber().value_gradient(y, O)
+
+    with pytest.raises(TypeError, match=r"conjugate.*smoothness"):
+        Clipped()
+
+
+def test_compiled_code_is_declared_never_inherited():
+    class Own(Squared):
+        pass
+
+    assert LOSSES["squared"].code is not None
+    assert Own().code is None
+
+
+def test_an_inherited_loss_is_not_swept_as_its_parent():
+    class Robust(Squared):
+        smoothness, conjugate = Huber.smoothness, Huber.conjugate
+
+        def value_gradient(self, y, O):  # noqa: E741
+            return Huber().value_gradient(y, O)
+
+    X, y = data(Robust())
+    problem = mopn.FactorizationProblem(X, y, loss=Robust(), n_components=2, beta=0.1)
+    for solver in (CoordinateDescent(), SGD(step=0.01)):
+        with pytest.raises(TypeError, match="the loss 'Robust' declares no code"):
+            mopn.minimize(problem, solver, max_iter=2)
+    assert mopn.minimize(problem, LBFGS(), max_iter=50).fun > 0
+
+
+@pytest.mark.parametrize("lacking", ["hessian", "dual_point"])
+def test_an_interior_point_method_names_what_it_lacks(lacking):
+    class Lacking(Huber):
+        pass
+
+    given = {"hessian": "dual_point", "dual_point": "hessian"}[lacking]
+    setattr(Lacking, given, vars(HuberWithHessian)[given])
+    loss = Lacking()
+    assert not loss.has_hessian
+    X, y = data(loss)
+    with pytest.raises(TypeError, match=f"'barrier'.*the loss 'Lacking' has no {lacking}"):
+        mopn.minimize(mopn.OutputLayerProblem(X, y, loss=loss, strength=1.0), InteriorPoint())
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({}, "'Bare' must declare targets"),
+        ({"targets": "ranks"}, "'Bare' must declare targets.*got 'ranks'"),
+        ({"targets": "numbers", "link": "probit"}, "link of the loss 'Bare' must be one of.*'logistic'.*got 'probit'"),
+        ({"targets": "numbers", "code": 17}, "code of the loss 'Bare' must be.*got 17"),
+    ],
+)
+def test_declarations_are_checked(attributes, message):
+    body = {name: vars(Huber)[name] for name in ("smoothness", "value_gradient", "conjugate")}
+    with pytest.raises(TypeError, match=message):
+        get_loss(type("Bare", (mopn.Loss,), body | attributes)())
+
+
+def test_signs_are_asked_for_by_declaration():
+    class Odd(Huber):
+        name, targets = "odd", "signs"
+
+    class Binary(Huber):
+        name = "binary-in-name-only"
+
+    X, y = data(Huber())
+    mopn.NetworkProblem(X, y, loss=Binary(), strength=1.0)
+    with pytest.raises(ValueError, match="takes targets -1 and \\+1 only"):
+        mopn.NetworkProblem(X, y, loss=Odd(), strength=1.0)
+
+
+# Models
+
+
+def test_a_model_of_a_loss_of_ones_own_is_made_saved_and_predicts(tmp_path):
+    X, y = data(LogCosh())
+    network = mopn.NetworkProblem(X, y, loss=LogCosh(), strength=0.5)
+    machine = mopn.FactorizationProblem(X, y, loss=LogCosh(), n_components=2)
+    solved = mopn.minimize(network, ConditionalGradient(), tol=1e-2), mopn.minimize(machine, LBFGS(), max_iter=20)
+    for model in (mopn.Model.from_result(network, solved[0]), mopn.FactorizationModel.from_result(machine, solved[1])):
+        model.save(tmp_path / "model.npz")
+        again = mopn.load(tmp_path / "model.npz")
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+        assert again.link is None
+        with pytest.raises(TypeError, match="no link"):
+            again.predict_proba(X)
+
+
+def test_a_declared_link_gives_probabilities(tmp_path):
+    X, y = data(SoftLabels())
+    problem = mopn.NetworkProblem(X, y, loss=SoftLabels(), strength=0.5)
+    model = mopn.Model.from_result(problem, mopn.minimize(problem, ConditionalGradient(), tol=1e-2))
+    model.save(tmp_path / "model.npz")
+    P = mopn.load(tmp_path / "model.npz").predict_proba(X)
+    np.testing.assert_allclose(P, 1 / (1 + np.exp(-model.outputs(X))), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("loss", "link"),
+    [("logistic", "softmax"), ("binary-logistic", "logistic"), ("smoothed-hinge", None), ("huber", None)],
+)
+def test_files_of_format_1_are_read(loss, link, tmp_path):
+    path = tmp_path / "old.npz"
+    with open(path, "wb") as file:
+        np.savez(file, format=1, basis=np.eye(2), weights=np.ones((2, 1)), kernel="anova", loss=loss, augment=False)
+    model = mopn.load(path)
+    assert (model.link, model.kernel) == (link, "anova")
+    model.save(path)
+    assert int(np.load(path)["format"]) == 2
+    assert mopn.load(path).link == link
+
+
+def test_classifiers_take_losses_of_ones_own():
+    estimators = pytest.importorskip("mopn.estimators")
+
+    class Own(Logistic):
+        link = "softmax"
+
+    X, y = data(Sparsemax())
+    classifier = estimators.MultiOutputPNClassifier(loss=Own(), strength=0.5, max_units=4).fit(X, y)
+    plain = estimators.MultiOutputPNClassifier(strength=0.5, max_units=4).fit(X, y)
+    np.testing.assert_array_equal(classifier.predict_proba(X), plain.predict_proba(X))
+    sparse = estimators.MultiOutputPNClassifier(loss=Sparsemax(), strength=0.5, max_units=4).fit(X, y)
+    assert not hasattr(sparse, "predict_proba")
+    assert sparse.score(X, y) > 0.5
