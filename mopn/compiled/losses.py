@@ -6,7 +6,7 @@ import math
 
 from numba import njit
 
-__all__ = ["CODES", "SQUARED", "derivative", "value"]
+__all__ = ["CODES", "SQUARED", "derivative"]
 
 SQUARED, LOGISTIC, SQUARED_HINGE = 0, 1, 2
 CODES = {"squared": SQUARED, "binary-logistic": LOGISTIC, "binary-squared-hinge": SQUARED_HINGE}
@@ -20,14 +20,3 @@ def derivative(loss, y, output):  # type: ignore[no-untyped-def]
     if loss == LOGISTIC:
         return -y / (1.0 + math.exp(y * output))
     return -2.0 * y * max(1.0 - y * output, 0.0)
-
-
-@njit(cache=True)
-def value(loss, y, output):  # type: ignore[no-untyped-def]
-    """Return the loss of a code."""
-    if loss == SQUARED:
-        return 0.5 * (output - y) ** 2
-    if loss == LOGISTIC:
-        margin = y * output
-        return max(-margin, 0.0) + math.log1p(math.exp(-abs(margin)))
-    return max(1.0 - y * output, 0.0) ** 2

@@ -12,9 +12,10 @@ import math
 import numpy as np
 from numba import njit
 
-from mopn.compiled.kernels import WIDTH, longest_line, row_gradient, row_values, workspace
+from mopn.compiled.kernels import longest_line, row_gradient, row_values, workspace
 from mopn.compiled.losses import derivative
 from mopn.compiled.storage import place, span, value
+from mopn.compiled.vectorization import WIDTH
 
 __all__ = ["count_entries", "stochastic_pass"]
 

@@ -19,10 +19,10 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from mopn.compiled.losses import SQUARED, derivative
 from mopn.compiled.storage import Lines, place, span, value
+from mopn.compiled.vectorization import FAST, IN_ORDER
 
 __all__ = ["parallel_sweep_units", "sweep", "sweep_units"]
 
-_FAST = {"contract", "nsz"}
 # A column whose sums lose this factor to cancellation, beyond what the signs of a row's products do anyway, is computed
 # anew from its rows. What the signs do is seen in so many of its rows.
 _CANCELLATION, _SAMPLED = 1e3, 16
@@ -43,7 +43,7 @@ def _step(slope, curvature):  # type: ignore[no-untyped-def]
     return slope / curvature if curvature > 0.0 else 0.0
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=IN_ORDER)
 def _derivative(theta, omega, state, i, x, p, j):  # type: ignore[no-untyped-def]
     """Return the derivative h of K with respect to p_j at a sample, and the size of what it was computed from.
 
@@ -67,7 +67,7 @@ def _derivative(theta, omega, state, i, x, p, j):  # type: ignore[no-untyped-def
     return x * h, x * total
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=IN_ORDER)
 def _move(theta, omega, state, i, x, p, j, step):  # type: ignore[no-untyped-def]
     """Bring the state of a sample up to date with a step of p_j; return the change of K."""
     if theta is None:
@@ -101,11 +101,11 @@ def _sums(theta, omega, columns, state, weights, p, j):  # type: ignore[no-untyp
 
 # In sums over full columns the compiler may change the order, and use vector instructions. Threads share sparse ones,
 # which must add up to the same bits in either loop.
-_sparse_sums = njit(cache=True, fastmath=_FAST)(_sums)
-_full_sums = njit(cache=True, fastmath=_FAST | {"reassoc"})(_sums)
+_sparse_sums = njit(cache=True, fastmath=IN_ORDER)(_sums)
+_full_sums = njit(cache=True, fastmath=FAST)(_sums)
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=IN_ORDER)
 def sweep(  # type: ignore[no-untyped-def]
     theta, omega, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, begin, stop
 ):
@@ -305,7 +305,7 @@ def _alike_of_types(theta, coefficients):  # type: ignore[no-untyped-def]
     return lambda theta, coefficients: coefficients
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=IN_ORDER)
 def _sweep_ones(  # type: ignore[no-untyped-def]
     theta, loss, smoothness, y, outputs, weights, state, gamma, scale, ridge
 ):

@@ -33,7 +33,6 @@ _SOLVERS: dict[str, type[Solver]] = {"cd": CoordinateDescent, "lbfgs": LBFGS, "a
 _NAMES = {"squared": "squared", "logistic": "binary-logistic", "squared_hinge": "binary-squared-hinge"}
 _LAMBDAS = {"ones": "ones", "random_signs": "signs", "fit": "fit"}
 _SEEDS = 2**31 - 1
-_SECOND_DEGREE = 2
 
 _COMMON = """tol : float, default 1e-3
         Stop when ten iterations together decrease the objective by less than ``tol``, relative; 0 leaves it to the
@@ -311,7 +310,7 @@ class FactorizationMachine(SingleOutputEstimator):
             lams = self.lams_
         # Of degree 2, the lower degrees are those of the linear term.
         lower = self.fit_lower
-        if self.kernel != "anova" or (self.degree == _SECOND_DEGREE and (lower == "explicit" or self.fit_linear)):
+        if self.kernel != "anova" or (self.degree == 2 and (lower == "explicit" or self.fit_linear)):
             lower = None
         return FactorizationProblem(
             X,

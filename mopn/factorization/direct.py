@@ -21,7 +21,6 @@ from mopn.factorization.terms.factors import FittedKernelTerm, SharedKernelTerm
 
 __all__ = ["FactorizationProblem"]
 
-_SECOND_DEGREE = 2
 _STARTING_ROUNDS = 20
 
 
@@ -117,7 +116,7 @@ class FactorizationProblem(SingleOutputProblem):
         random_state: int = 0,
     ) -> None:
         loss = check_single_output_loss(loss)
-        self.degree = check_count(degree, "degree", _SECOND_DEGREE if kernel != "all-subsets" else 1)
+        self.degree = check_count(degree, "degree", 2 if kernel != "all-subsets" else 1)
         self.n_components = check_count(n_components, "n_components")
         self.alpha, self.beta = check_strength(alpha, "alpha"), check_strength(beta, "beta")
         self.fit_lower, self.fitted_lams = fit_lower, isinstance(lams, str) and lams == "fit"
@@ -239,6 +238,6 @@ class FactorizationProblem(SingleOutputProblem):
         ``mopn.NetworkProblem(..., norm="l1", strength=beta)`` (Theorem 2 of the ICML paper), which certifies it:
         ``mopn.certify(network_problem, *problem.network(result))``.
         """
-        if self.degree != _SECOND_DEGREE or self.kernel_name == "all-subsets":
+        if self.degree != 2 or self.kernel_name == "all-subsets":
             raise ValueError("networks are of degree 2; this problem is not")
         return direct_to_network(at["lams"], at["P"][0])

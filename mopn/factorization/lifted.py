@@ -16,8 +16,6 @@ from mopn.factorization.terms import ProductTerm
 
 __all__ = ["LiftedProblem"]
 
-_SECOND_DEGREE = 2
-
 
 class LiftedProblem(SingleOutputProblem):
     """Minimise sum_i w_i l(y_i, o_i + offset_i) + alpha / 2 ||w||^2 + beta / 2 sum_t ||U^t||^2.
@@ -95,7 +93,7 @@ class LiftedProblem(SingleOutputProblem):
         random_state: int = 0,
     ) -> None:
         loss = check_single_output_loss(loss)
-        self.degree, self.rank = check_count(degree, "degree", _SECOND_DEGREE), check_count(rank, "rank")
+        self.degree, self.rank = check_count(degree, "degree", 2), check_count(rank, "rank")
         self.alpha, self.beta = check_strength(alpha, "alpha"), check_strength(beta, "beta")
         self.kernel_name, self.several, self.dummies = kernel, isinstance(X, tuple), int(augment)
         self._check_options(X, kernel, fit_linear)
@@ -115,7 +113,7 @@ class LiftedProblem(SingleOutputProblem):
     def _check_options(self, X: Any, kernel: str, fit_linear: bool) -> None:
         if kernel not in ("homogeneous", "anova"):
             raise ValueError(f"kernel must be 'homogeneous' or 'anova', got {kernel!r}")
-        if kernel == "anova" and (self.degree != _SECOND_DEGREE or self.several):
+        if kernel == "anova" and (self.degree != 2 or self.several):
             raise ValueError(
                 "kernel='anova' is lifted for degree=2 and a single X only; mopn.FactorizationProblem has all degrees"
             )
@@ -148,6 +146,6 @@ class LiftedProblem(SingleOutputProblem):
         Without a linear term the problem has the minimum of ``mopn.NetworkProblem(..., norm="l1", strength=beta)``
         (Theorem 2 of the paper), which certifies it: ``mopn.certify(network_problem, *problem.network(result))``.
         """
-        if self.degree != _SECOND_DEGREE or self.several:
+        if self.degree != 2 or self.several:
             raise ValueError("networks are of degree 2 and have a single X; this problem does not")
         return direct_to_network(*lifted_to_direct(at["U"]))

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mopn.compiled.kernels import WIDTH, pack, unpack
+from mopn.compiled.kernels import pack, unpack
 from mopn.compiled.losses import CODES
 from mopn.compiled.stochastic import count_entries, stochastic_pass
+from mopn.compiled.vectorization import WIDTH
 
 if TYPE_CHECKING:
     from mopn.factorization.direct import FactorizationProblem

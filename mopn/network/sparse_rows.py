@@ -97,7 +97,7 @@ class SparseRows:
 
 def padded(table: np.ndarray, dtype: type = np.float64) -> np.ndarray:
     """Return a contiguous table whose rows are filled up with zeros to a multiple of what compiled loops take."""
-    from mopn.compiled.degree_two import WIDTH
+    from mopn.compiled.vectorization import WIDTH
 
     rows, k = table.shape
     filled = np.zeros((rows, -(-k // WIDTH) * WIDTH), dtype)

@@ -9,13 +9,8 @@ from scipy import sparse
 import mopn
 from mopn.core.designs import make_design
 from mopn.core.losses import Squared
-from mopn.factorization.conversions import (
-    direct_to_lifted,
-    direct_to_network,
-    lifted_to_direct,
-    network_to_direct,
-    reduced,
-)
+from mopn.core.spectral import eigen_units
+from mopn.factorization.conversions import direct_to_network, lifted_to_direct
 from mopn.factorization.direct import FactorizationProblem
 from mopn.factorization.lifted import LiftedProblem
 from mopn.solvers import LBFGS, CoordinateDescent, Status
@@ -417,18 +412,12 @@ def test_conversions_keep_the_model():
     assert 3 <= len(lams) <= 6
     np.testing.assert_allclose((P.T * lams) @ P, W, atol=1e-12)
     np.testing.assert_allclose(P @ P.T, np.eye(len(P)), atol=1e-12)
-    V = direct_to_lifted(lams, P)
-    np.testing.assert_allclose(V[0].T @ V[1], W, atol=1e-12)
-    # Equal penalties: half the squared norms of balanced factors is the nuclear norm.
-    assert 0.5 * (V**2).sum() == pytest.approx(np.abs(lams).sum(), rel=1e-12)
     lams, P = rng.standard_normal(4), rng.standard_normal((4, 7))
     basis, weights = direct_to_network(lams, P)
     np.testing.assert_allclose(np.linalg.norm(basis, axis=1), 1.0, rtol=1e-12)
     np.testing.assert_allclose((basis.T * weights[:, 0]) @ basis, (P.T * lams) @ P, atol=1e-12)
     assert np.abs(weights).sum() == pytest.approx(np.abs(lams) @ (P**2).sum(axis=1), rel=1e-12)
-    back, Q = network_to_direct(basis, weights)
-    np.testing.assert_allclose((Q.T * back) @ Q, (P.T * lams) @ P, atol=1e-12)
-    values, vectors = reduced(lams, P)
+    values, vectors = eigen_units(lams, P)
     np.testing.assert_allclose((vectors.T * values) @ vectors, (P.T * lams) @ P, atol=1e-12)
     assert np.abs(values).sum() <= np.abs(weights).sum() + 1e-12
 
@@ -437,17 +426,16 @@ def test_units_without_weight_are_left_out():
     basis, weights = direct_to_network([0.0, 1.0, 2.0], [[1.0, 0.0], [0.0, 0.0], [0.0, 3.0]])
     np.testing.assert_array_equal(basis, [[0.0, 1.0]])
     np.testing.assert_array_equal(weights, [[18.0]])
-    assert len(reduced(np.zeros(2), np.ones((2, 3)))[0]) == 0
-    with pytest.raises(ValueError, match="one output"):
-        network_to_direct(np.ones((2, 3)), np.ones((2, 2)))
+    assert len(eigen_units(np.zeros(2), np.ones((2, 3)))[0]) == 0
 
 
 def test_a_network_starts_a_direct_problem():
     X, y, _, _ = data()
     convex = mopn.NetworkProblem(X, y, loss="squared", kernel="anova", norm="l1", strength=0.5)
     network = mopn.minimize(convex, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-6)
-    lams, P = network_to_direct(network.basis, network.weights)
-    problem = FactorizationProblem(X, y, n_components=len(P), beta=0.5, lams=lams)
+    # Unit vectors times sqrt|v|, with lambda the sign of v: an equal model with an equal penalty.
+    P = np.sqrt(np.abs(network.weights)) * network.basis
+    problem = FactorizationProblem(X, y, n_components=len(P), beta=0.5, lams=np.sign(network.weights[:, 0]))
     assert problem.measure(problem.start({"P": P[None]})).fun == pytest.approx(network.fun, rel=1e-9)
 
 

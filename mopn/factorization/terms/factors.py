@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mopn.compiled import kernels as compiled
 from mopn.compiled.lasso import minimize_l1
 from mopn.compiled.losses import SQUARED
+from mopn.compiled.vectorization import WIDTH
 from mopn.core.designs import Design
 from mopn.core.factor_kernels import Anova, FactorKernel
 from mopn.factorization.terms.base import Parameters, Term, Update
@@ -74,10 +74,10 @@ class KernelTerm(Term):
         sweep = descent.sweeper(design)
         anova = isinstance(self.kernel, Anova)
         P, columns = at[self.name], len(self.kernel.theta) if anova else 2
-        values = descent.room((compiled.WIDTH, columns - 1, self.design.shape[0]))
+        values = descent.room((WIDTH, columns - 1, self.design.shape[0]))
 
         def update(first: int) -> float:
-            some = slice(first, first + compiled.WIDTH)
+            some = slice(first, first + WIDTH)
             lams, ridge = self.weights(at)
             kernel = self.kernel_at(at)
             theta = kernel.coefficients if isinstance(kernel, Anova) else None
@@ -87,7 +87,7 @@ class KernelTerm(Term):
                 sweep.degrees(theta, P[some], values)
             return sweep(theta, None, values, P[some], lams[some], ridge[some])
 
-        for first in range(0, len(P), compiled.WIDTH):
+        for first in range(0, len(P), WIDTH):
             yield partial(update, first)
 
 

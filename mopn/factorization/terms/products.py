@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mopn.compiled import kernels as compiled
+from mopn.compiled.vectorization import WIDTH
 from mopn.core.designs import Design
 from mopn.factorization.terms.base import Parameters, Term, Update
 
@@ -70,7 +70,7 @@ class ProductTerm(Term):
 
     def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
         """Yield the sweeps of Algorithm 2, eight units of a factor at a time."""
-        shape = (compiled.WIDTH, 1, self.designs[0].shape[0])
+        shape = (WIDTH, 1, self.designs[0].shape[0])
         xi, factor = descent.room(shape, copy=0), descent.room(shape, copy=1)
         sweeps = [descent.sweeper(design) for design in self.designs]
 
@@ -86,8 +86,8 @@ class ProductTerm(Term):
             return sweeps[t](None, omegas, xi, U, np.ones(len(U)), np.full(len(U), self.beta))
 
         for t in range(len(self.designs)):
-            for first in range(0, len(at[self.names[t]]), compiled.WIDTH):
-                yield partial(update, t, slice(first, first + compiled.WIDTH))
+            for first in range(0, len(at[self.names[t]]), WIDTH):
+                yield partial(update, t, slice(first, first + WIDTH))
 
     def _projections(self, at: Parameters) -> list[np.ndarray]:
         return [design.project(at[name]) for name, design in zip(self.names, self.designs, strict=True)]
