@@ -18,7 +18,6 @@ from mopn.estimators.base import Callback, ModelEstimator
 from mopn.estimators.docs import filled
 from mopn.factorization.direct import FactorizationProblem
 from mopn.factorization.lifted import LiftedProblem
-from mopn.factorization.minibatch_state import StochasticPasses
 from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Result, Solver, Status, minimize
 
@@ -226,7 +225,7 @@ class SingleOutputEstimator(ModelEstimator):
         if self.solver not in _SOLVERS:
             raise ValueError(f"solver must be one of {', '.join(map(repr, _SOLVERS))} or a Solver, got {self.solver!r}")
         kind = _SOLVERS[self.solver]
-        return kind(random_state=self._seed()) if issubclass(kind, SGD) else kind()
+        return kind(rng=self._seed()) if issubclass(kind, SGD) else kind()
 
     def _seed(self) -> int:
         if self.random_state is None:
@@ -326,7 +325,7 @@ class FactorizationMachine(SingleOutputEstimator):
             fit_intercept=self.fit_intercept,
             lams=lams,
             sample_weight=sample_weight,
-            random_state=seed,
+            rng=seed,
         )
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Any:
@@ -335,9 +334,8 @@ class FactorizationMachine(SingleOutputEstimator):
         X, y, sample_weight, _ = self._samples(X, y, sample_weight, reset=first)
         problem = self._problem(X, self._encode(column_or_1d(y, warn=True)), sample_weight, self._seed())
         start = problem.start(None if first else self._start())
-        passes = StochasticPasses(problem, start, None if first else self._sums, part=True)
-        order = np.random.default_rng(self._seed()).permutation(passes.n)
-        passes.run(order, solver.batch_size, solver.step, adaptive=solver.adaptive)
+        passes = problem.passes_over_part(start, None if first else self._sums)
+        solver.do_pass(passes, np.random.default_rng(self._seed()))
         x = passes.point()
         if np.isfinite(x).all():
             self._sums = passes.sums()
@@ -399,7 +397,7 @@ class PolynomialNetwork(SingleOutputEstimator):
             augment=self.fit_lower == "augment",
             fit_intercept=self.fit_intercept,
             sample_weight=sample_weight,
-            random_state=seed,
+            rng=seed,
         )
 
 

@@ -1,6 +1,8 @@
 """Problems of one output: objectives, gradients, coordinate descent and conversions, against slow references."""
 
 import itertools
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -363,10 +365,9 @@ def test_theta_solves_its_problem_on_the_simplex():
     assert theta.sum() == pytest.approx(1.0, abs=1e-12)
     units = np.eye(3)
     x, values = result.x, []
-    place = next(place for _, name, place, _ in problem._places if name == "theta")
     for direction in units:
         moved = x.copy()
-        moved[place] += 1e-6 * (direction - theta)
+        problem.views(moved)[0]["theta"] += 1e-6 * (direction - theta)
         values.append(problem.measure(moved).fun - result.fun)
     # No direction within the simplex decreases the objective, to first order.
     assert min(values) >= -1e-9 * result.fun
@@ -399,6 +400,60 @@ def test_lambda_fixed_to_one_is_a_smaller_class():
         for lams in ("ones", "fit")
     }
     assert funs["fit"] < funs["ones"] * (1 - 1e-3)
+
+
+# -- gradients of some samples -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("kind", KINDS)
+def test_batch_gradients_of_a_partition_add_up_to_the_gradient(kind, storage):
+    X, y, weights, offset = data()
+    X[:, 2] = 0.0
+    if kind == "bilinear":
+        problem = make(kind, X, y, sample_weight=weights, offset=offset)
+    else:
+        problem = make(kind, storage(X), y, sample_weight=weights, offset=offset)
+    if kind == "shared":
+        assert "batch_gradient" not in problem.oracles
+        return
+    assert "batch_gradient" in problem.oracles
+    x = interior(problem)
+    parts = np.split(np.random.default_rng(2).permutation(len(y)), [1, 5, 17])
+    total = sum(problem.batch_gradient(x, rows) for rows in parts)
+    exact = problem.value_gradient(x).gradient
+    np.testing.assert_allclose(total, exact, rtol=1e-10, atol=1e-12 * np.abs(exact).max())
+    # A row that is given twice counts twice.
+    np.testing.assert_allclose(
+        problem.batch_gradient(x, [3, 3]), 2.0 * problem.batch_gradient(x, [3]), rtol=1e-10, atol=1e-12
+    )
+
+
+@dataclass(frozen=True)
+class VarianceReduced(mopn.solvers.Solver):
+    """Stochastic variance reduced gradients (Johnson and Zhang, 2013), as a user would write them."""
+
+    step: float = 0.1
+    needs: ClassVar[frozenset[str]] = frozenset({"gradient", "batch_gradient"})
+
+    def run(self, problem, start, monitor):
+        """Do epochs until the monitor ends the run."""
+        x, rng, n = start, np.random.default_rng(0), len(problem.fit.y)
+        while True:
+            anchor, (value, full, _) = x.copy(), problem.value_gradient(x)
+            monitor(anchor, fun=value)
+            for row in rng.permutation(n):
+                difference = problem.batch_gradient(x, [row]) - problem.batch_gradient(anchor, [row])
+                x = x - self.step / n * (n * difference + full)
+
+
+def test_batch_gradients_are_enough_for_a_solver_of_ones_own():
+    X, y, _, _ = data()
+    problem = make("second", X, y)
+    start = mopn.minimize(problem, LBFGS(), tol=1e-10, max_iter=5)
+    minimum = mopn.minimize(problem, LBFGS(), start=start, tol=1e-12, max_iter=500)
+    found = mopn.minimize(problem, VarianceReduced(), start=start, tol=0, max_iter=300)
+    assert found.fun - minimum.fun <= 1e-6 * (start.fun - minimum.fun)
 
 
 # -- conversions -------------------------------------------------------------------------------------------------------
@@ -495,9 +550,9 @@ def test_bad_options_of_the_lifted_problem(X, options, message):
     ("start", "message"),
     [
         (np.zeros(3), "start must be a flat point"),
-        ({"P": np.zeros((1, 2, 6))}, r"P must have shape \(9, 6\)"),
-        ({"P": np.zeros((2, 9, 6))}, r"P must have shape \(1, 9, 6\)"),
-        ({"P": np.full((1, 9, 6), np.nan)}, "P contains NaN or infinity"),
+        ({"P": np.zeros((1, 2, 6))}, r"P\[0\] must have shape \(9, 6\)"),
+        ({"P": np.zeros((2, 9, 6))}, "P must have length 1, got 2"),
+        ({"P": np.full((1, 9, 6), np.nan)}, r"P\[0\] contains NaN or infinity"),
         ({"w": np.zeros(5)}, r"w must have shape \(6,\)"),
     ],
 )
@@ -507,7 +562,7 @@ def test_bad_starts(start, message):
     with pytest.raises(ValueError, match=message):
         problem.start(start)
     lifted = make("lifted", X, y)
-    with pytest.raises(ValueError, match="U must hold 3 factors"):
+    with pytest.raises(ValueError, match="U must have length 3, got 2"):
         lifted.start({"U": np.zeros((2, 9, 7))})
 
 
@@ -515,6 +570,28 @@ def test_several_targets_have_problems_of_their_own():
     X, y, _, _ = data()
     with pytest.raises(ValueError, match=r"mopn\.NetworkProblem takes several"):
         FactorizationProblem(X, np.stack([y, y], axis=1))
+
+
+@pytest.mark.parametrize("make_one", [FactorizationProblem, LiftedProblem])
+def test_random_starts_follow_rng(make_one):
+    X, y, _, _ = data()
+
+    def starts(rng):
+        problem = make_one(X, y, rng=rng)
+        return problem.start(), problem.start()
+
+    default, seeded, other = make_one(X, y).start(), starts(0), starts(1)
+    for start in seeded:
+        np.testing.assert_array_equal(start, default)
+    assert not np.array_equal(other[0], default)
+    # A generator is used itself, and so goes on.
+    first, second = starts(np.random.default_rng(0))
+    np.testing.assert_array_equal(first, default)
+    assert not np.array_equal(second, first)
+    assert not np.array_equal(*starts(None))
+    for rng in (-1, "seed", 0.5):
+        with pytest.raises((TypeError, ValueError), match="rng must be a numpy Generator, a seed"):
+            make_one(X, y, rng=rng)
 
 
 def test_only_degree_two_is_a_network():
@@ -532,13 +609,13 @@ def test_missing_oracles_are_named():
         mopn.minimize(make("shared", X, y), LBFGS())
 
 
-def test_a_loss_of_ones_own_has_the_gradient_only():
+def test_a_loss_of_ones_own_has_gradients_only():
     class Own(Squared):
         name = "own"
 
     X, y, _, _ = data()
     own, theirs = (FactorizationProblem(X, y, n_components=3, loss=loss) for loss in (Own(), "squared"))
-    assert own.oracles == {"gradient"}
+    assert own.oracles == {"gradient", "batch_gradient"}
     own, theirs = (mopn.minimize(problem, LBFGS(), tol=1e-8) for problem in (own, theirs))
     assert own.fun == pytest.approx(theirs.fun, rel=1e-6)
 
