@@ -2,7 +2,7 @@
 
 The units are the columns of ``units`` (d, k), so that those of a feature lie side by side, filled up with zeros to a
 multiple of eight. K(h, x) is the elementary symmetric polynomial A^2 of the h_j x_j for distinct features, and
-<h, x>^2 otherwise. Leading 1-features come as the constants that a row starts from: their A^1 and A^2, (2, k).
+<h, x>^2 otherwise. Leading dummies come as the constants that a row starts from: their A^1 and A^2, (2, k).
 
 Slopes G (m, n) of the losses and weights V (m, k) give the pull of a row on every unit, sum_c G_ci V_cs: the derivative
 of the losses with respect to K(h_s, x_i).

@@ -58,7 +58,7 @@ def unpack(panels: np.ndarray, k: int) -> np.ndarray:
 
 
 def theta_of_dummies(gamma: np.ndarray) -> np.ndarray:
-    """Unroll the parameters gamma (k, m - 1) of 1-features into theta (k, m).
+    """Unroll the parameters gamma (k, m - 1) of dummies into theta (k, m).
 
     ``A^m([gamma, p], [1, ..., 1, x]) = sum_t theta_t A^t(p, x)``: theta_t is the elementary symmetric polynomial of
     degree m - t in gamma (equation 15 of the ICML paper, again and again).
@@ -74,14 +74,14 @@ def theta_of_dummies(gamma: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def workspace(kind, theta, longest):  # type: ignore[no-untyped-def]
-    """Return room for the dynamic programme of a row of at most ``longest`` entries, and for its adjoints."""
+    """Return arrays for the dynamic programme of a row of at most ``longest`` entries, and for its adjoints."""
     degrees = len(theta) + 1 if kind == ANOVA else 1
     return np.zeros((longest + 1, degrees, WIDTH)), np.zeros((degrees + 1, WIDTH))
 
 
 @njit(cache=True, fastmath=FAST)
 def row_values(kind, theta, lines, row, panels, c, table, out):  # type: ignore[no-untyped-def]
-    """Set out (8,) to the kernels of a row and panel c, and ``table`` to what ``row_gradient`` wants.
+    """Set out (8,) to the kernels of a row and panel c, and ``table`` to what ``row_gradient`` takes.
 
     For ANOVA that is the table of Algorithm 1: table[j, t] is A^t of the first j entries.
     """

@@ -57,7 +57,7 @@ def stochastic_pass(  # type: ignore[no-untyped-def]
     thetas : ndarray of shape (c, m)
         Coefficients of the kernels of each panel.
     lines : Lines
-        The rows of X, with ``dummies`` leading 1-features.
+        The rows of X, with ``dummies`` leading dummies.
     loss : int
     y, offset, weights : ndarray of shape (n,)
     order : ndarray of ints
