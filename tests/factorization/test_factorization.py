@@ -197,7 +197,7 @@ def test_an_epoch_is_that_of_the_paper(kind, loss):
 @pytest.mark.parametrize("loss", ["squared", "binary-logistic"])
 @pytest.mark.parametrize("kind", ["second", "augmented", "all subsets", "lifted"])
 def test_a_coordinate_that_dominates_is_computed_anew(kind, loss):
-    """1-features beside small ones, a factor 1 + p x that is exactly zero: still the paper's epoch."""
+    """Dummies beside small ones, a factor 1 + p x that is exactly zero: still the paper's epoch."""
     X, y, _, _ = data(n=12)
     X[:, 0], X[:, 1:] = 1.0, 1e-4 * X[:, 1:]
     problem = make(kind, X, y, loss, beta=1e-6, fit_linear=False, fit_intercept=False)
