@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mopn.solvers.interface import Blockwise, Monitor, Solver
+from mopn.solvers.numerics.generators import make_generator
 from mopn.solvers.numerics.plateau import Plateau
 from mopn.solvers.result import Status
 
@@ -29,17 +30,17 @@ class CoordinateDescent(Solver[Blockwise]):
     shuffle : bool, default False
         Take the blocks in random order, a new one every epoch.
     n_threads : int, default 1
-        Threads for groups of columns that have no row in common, one-hot fields say. The iterates are the same to the
-        last bit.
+        Threads for groups of columns that have no row in common, such as one-hot fields. The iterates are the same to
+        the last bit.
     gtol : float, default 1e-8
-    random_state : int, default 0
-        Seed of the order.
+    rng : Generator, int or None, default 0
+        The orders of ``shuffle``. With a seed every run has the same ones; a generator goes on from run to run.
     """
 
     shuffle: bool = False
     n_threads: int = 1
     gtol: float = 1e-8
-    random_state: int = 0
+    rng: np.random.Generator | int | None = 0
     needs = frozenset({"blocks"})
 
     def __post_init__(self) -> None:
@@ -47,11 +48,12 @@ class CoordinateDescent(Solver[Blockwise]):
             raise ValueError(f"n_threads must be >= 1, got {self.n_threads!r}")
         if not self.gtol >= 0:
             raise ValueError(f"gtol must be >= 0, got {self.gtol!r}")
+        make_generator(self.rng)
 
     def run(self, problem: Blockwise, start: Any, monitor: Monitor) -> None:
         """Do epochs until the monitor ends the run."""
         blocks = problem.blocks(start, self.n_threads)
-        rng = np.random.default_rng(self.random_state)
+        rng = make_generator(self.rng)
         levelled_off = Plateau(monitor.tol)
         fun = blocks.value()
         gtol, slope = self.gtol * abs(fun), math.nan

@@ -3,15 +3,16 @@
 A problem lists the oracles that it offers in ``problem.oracles``; a solver lists those that it needs in
 ``Solver.needs``. The protocols below say which members each name stands for:
 
-============== ======================= ======================================
-"gradient"     :class:`Smooth`         L-BFGS
-"composite"    :class:`Composite`      FISTA
-"barrier"      :class:`WithBarrier`    interior point
-"blocks"       :class:`Blockwise`      coordinate descent
-"batch_gradient" :class:`Sampled`      SGD, AdaGrad
-"atomic"       :class:`Atomic`         conditional gradient by plain steps
-"corrective"   :class:`Corrective`     conditional gradient with refits, GECO
-============== ======================= ======================================
+================ ==================== ==================================================
+"gradient"       :class:`Smooth`      L-BFGS
+"composite"      :class:`Composite`   FISTA
+"barrier"        :class:`WithBarrier` interior point
+"blocks"         :class:`Blockwise`   coordinate descent
+"passes"         :class:`WithPasses`  SGD, AdaGrad
+"batch_gradient" :class:`Sampled`     stochastic gradient methods of one's own
+"atomic"         :class:`Atomic`      conditional gradient by plain steps
+"corrective"     :class:`Corrective`  conditional gradient with refits, GECO
+================ ==================== ==================================================
 
 Members that are data are read-only here: attributes and properties serve alike.
 """
@@ -35,6 +36,7 @@ __all__ = [
     "Atomic",
     "AtomicPoint",
     "Atoms",
+    "Barrier",
     "Blockwise",
     "Composite",
     "Corrective",
@@ -42,14 +44,18 @@ __all__ = [
     "Effort",
     "Evaluation",
     "Form",
+    "LayerHessian",
     "Measure",
     "Monitor",
+    "Passes",
     "Problem",
+    "Quadratic",
     "Sampled",
     "Segment",
     "Smooth",
     "Solver",
     "WithBarrier",
+    "WithPasses",
 ]
 
 Bounds = tuple[np.ndarray, np.ndarray]
@@ -144,6 +150,81 @@ class Composite(Problem, Protocol):
         ...
 
 
+class Quadratic(Protocol):
+    """A barrier's part of the Newton matrix over (k, m): diag(diagonal) - sum_r e_r e_r' + z z', as three arrays."""
+
+    @property
+    def diagonal(self) -> np.ndarray:
+        """Positive, (k, m)."""
+        ...
+
+    @property
+    def rows(self) -> np.ndarray | None:
+        """The vectors e_r, one within each row, (k, m)."""
+        ...
+
+    @property
+    def common(self) -> np.ndarray | None:
+        """The vector z, (k, m)."""
+        ...
+
+    def product(self, D: np.ndarray) -> np.ndarray:
+        """Return the product with a direction D (k, m)."""
+        ...
+
+
+class Barrier(Protocol):
+    """A smoothed regulariser with multipliers, at strictly feasible weights."""
+
+    @property
+    def degree(self) -> int:
+        """``degree * mu`` is the gap on the central path; 0 if no barrier is needed."""
+        ...
+
+    @property
+    def V(self) -> np.ndarray:
+        """The present weights (k, m)."""
+        ...
+
+    @property
+    def complementarity(self) -> float:
+        """The present mean of the products of distances and multipliers."""
+        ...
+
+    def linearize(self, mu: float) -> tuple[Quadratic, np.ndarray]:
+        """Set the level mu; return the barrier's part of the Newton matrix and its gradient (k, m)."""
+        ...
+
+    def value(self, V: np.ndarray) -> float:
+        """Return the smoothed regulariser at the present level; inf where it is not defined."""
+        ...
+
+    def advance(self, D: np.ndarray, step: float) -> float:
+        """Move V by a step along D, and the multipliers by their own; return the smaller of the two steps."""
+        ...
+
+    def sparsified(self) -> np.ndarray:
+        """Return V with exact zeros for the weights whose bounds are not active."""
+        ...
+
+
+class LayerHessian(Protocol):
+    """The second derivative of a smooth part with respect to the point (k, m)."""
+
+    @property
+    def shift_invariant(self) -> bool:
+        """Whether it is constant when all outputs of a sample shift."""
+        ...
+
+    def product(self, D: np.ndarray) -> np.ndarray:
+        """Return the product with a direction D (k, m)."""
+        ...
+
+    def blocks(self) -> np.ndarray:
+        """Return its diagonal blocks, column by column (m, k, k)."""
+        ...
+
+
 class WithBarrier(Composite, Protocol):
     """The oracle "barrier": second derivatives, and the regulariser as a barrier function with multipliers.
 
@@ -161,11 +242,11 @@ class WithBarrier(Composite, Protocol):
         """Size of the matrices of Newton's method over that of the data: beyond 1 a first-order method is cheaper."""
         ...
 
-    def hessian(self, image: np.ndarray) -> Any:
-        """Return the second derivative of the smooth part: products, blocks column by column, ``shift_invariant``."""
+    def hessian(self, image: np.ndarray) -> LayerHessian:
+        """Return the second derivative of the smooth part."""
         ...
 
-    def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Any:
+    def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
         """Return a state of the regulariser near V whose gap is about ``mu``."""
         ...
 
@@ -186,13 +267,41 @@ class Blockwise(Problem, Protocol):
         ...
 
 
+class Passes(Protocol):
+    """Stochastic gradient descent on the way, over ``n`` samples."""
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+        ...
+
+    def run(self, order: np.ndarray, batch: int, step: float, *, adaptive: bool) -> None:
+        """Take a step along the mean gradient of every ``batch`` of the samples in ``order``.
+
+        If ``adaptive``, each parameter's step is divided by the root of the sum of its squared gradients so far.
+        """
+        ...
+
+    def point(self) -> np.ndarray:
+        """Return the flat point."""
+        ...
+
+
+class WithPasses(Problem, Protocol):
+    """The oracle "passes": compiled passes of stochastic gradient descent and AdaGrad."""
+
+    def passes(self, x: np.ndarray) -> Passes:
+        """Return passes from a point, which is left as it is."""
+        ...
+
+
 class Sampled(Problem, Protocol):
-    """The oracle "batch_gradient": steps along stochastic gradients, which are sparse."""
+    """The oracle "batch_gradient": the objective is a sum over samples, whose gradients can be had one by one."""
 
-    def stochastic(self, x: np.ndarray, sums: np.ndarray | None = None) -> Any:
-        """Return passes over ``n`` samples from a point: ``run(order, batch, step, adaptive=)``, and ``point()``.
+    def batch_gradient(self, x: np.ndarray, rows: Any) -> np.ndarray:
+        """Return the gradient (size,) of the losses of some samples, and ``len(rows) / n`` of that of the penalties.
 
-        ``sums`` are sums of squared gradients to go on from, flat like the point; ``sums()`` returns them.
+        Those of the parts of a partition add up to the gradient of the objective.
         """
         ...
 

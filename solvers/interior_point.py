@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mopn.solvers.interface import Monitor, Solver, WithBarrier
+from mopn.solvers.interface import Barrier, LayerHessian, Monitor, Quadratic, Solver, WithBarrier
 from mopn.solvers.numerics.conjugate_gradients import BlockPreconditioner, conjugate_gradient
 from mopn.solvers.result import Status
 
@@ -108,7 +108,7 @@ def _line_search(
     image: np.ndarray,
     step_image: np.ndarray,
     value: float,
-    barrier: Any,
+    barrier: Barrier,
     D: np.ndarray,
     slope: float,
 ) -> float:
@@ -122,7 +122,7 @@ def _line_search(
     return 0.0
 
 
-def _sparsified(problem: WithBarrier, barrier: Any, value: float) -> tuple[np.ndarray, float]:
+def _sparsified(problem: WithBarrier, barrier: Barrier, value: float) -> tuple[np.ndarray, float]:
     """Return the point to report, with exact zeros if they do no harm, and its objective."""
     inside, zeros = barrier.V.ravel(), barrier.sparsified().ravel()
     fun = value + problem.regularizer_value(inside)
@@ -137,20 +137,21 @@ class _NewtonSystem:
         self.problem, self.loosest, self.max_iter = problem, tol, max_iter
         self.tol = tol
         self.blocks: np.ndarray | None = None
-        self.hessian: Any = None
+        self.hessian: LayerHessian | None = None
         self.iterations, self.fresh, self.excess = 0, 0, 0
 
     def adjust(self, *, lagging: bool) -> None:
         """Solve the next systems more exactly if the gap did not follow a long step: what was left holds it up."""
         self.tol = max(0.1 * self.tol, _TIGHTEST) if lagging else min(10.0 * self.tol, self.loosest)
 
-    def solve(self, image: np.ndarray, quadratic: Any, force: np.ndarray) -> np.ndarray:
+    def solve(self, image: np.ndarray, quadratic: Quadratic, force: np.ndarray) -> np.ndarray:
         """Solve (hessian + quadratic) D = force."""
         hessian = self.hessian = self.problem.hessian(image)
         blocks = self.blocks
         renewed = blocks is None or self.excess > self.problem.shape[0] / 2
         if blocks is None or renewed:
             blocks = self.blocks = hessian.blocks()
+        parts = quadratic.diagonal, quadratic.rows, quadratic.common
         for careful in (False, True):
             preconditioner = BlockPreconditioner(
                 blocks, *quadratic, shift_invariant=hessian.shift_invariant, careful=careful

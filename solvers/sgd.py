@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mopn.solvers.interface import Monitor, Sampled, Solver
+from mopn.solvers.interface import Monitor, Passes, Solver, WithPasses
+from mopn.solvers.numerics.generators import make_generator
 from mopn.solvers.numerics.plateau import Plateau
 from mopn.solvers.result import Status
 
@@ -15,14 +16,14 @@ __all__ = ["SGD", "AdaGrad"]
 
 
 @dataclass(frozen=True)
-class SGD(Solver[Sampled]):
+class SGD(Solver[WithPasses]):
     """Stochastic gradient descent over mini-batches in random order.
 
-    An iteration is a pass over all samples. Steps follow the mean gradient of a mini-batch, of which each sample
-    carries its loss, and its share of the penalty of the features that it has. The objective is computed after every
-    pass, and the best point is returned; one that becomes infinite ends the run with ``Status.NONFINITE``: take a
-    smaller step. Ten passes that together decrease the objective by less than ``tol``, relative, end the run too.
-    Features that no sample has start from zero, as no step would touch them.
+    An iteration is a pass over all samples. Steps follow the mean gradient of a mini-batch: each sample carries its
+    loss, and its share of the penalty of the features that it has. The objective is computed after every pass, and the
+    best point is returned; an objective that becomes infinite ends the run with ``Status.NONFINITE``: take a smaller
+    step. Ten passes that together decrease the objective by less than ``tol``, relative, end the run too. Features
+    that no sample has start from zero, as no step would touch them.
 
     Parameters
     ----------
@@ -31,15 +32,15 @@ class SGD(Solver[Sampled]):
     decay : float, default 0.0
         Pass t, from 0, has the step size ``step / (1 + decay * t)``.
     batch_size : int, default 1
-    random_state : int, default 0
-        Seed of the order of the samples.
+    rng : Generator, int or None, default 0
+        The order of the samples. With a seed every run has the same orders; a generator goes on from run to run.
     """
 
     step: float = 0.01
     decay: float = 0.0
     batch_size: int = 1
-    random_state: int = 0
-    needs = frozenset({"batch_gradient"})
+    rng: np.random.Generator | int | None = 0
+    needs = frozenset({"passes"})
     adaptive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -49,13 +50,13 @@ class SGD(Solver[Sampled]):
             raise ValueError(f"decay must be >= 0, got {self.decay!r}")
         if not self.batch_size >= 1:
             raise ValueError(f"batch_size must be >= 1, got {self.batch_size!r}")
+        make_generator(self.rng)
 
-    def run(self, problem: Sampled, start: Any, monitor: Monitor) -> None:
+    def run(self, problem: WithPasses, start: Any, monitor: Monitor) -> None:
         """Do passes until the monitor ends the run."""
-        passes = self._passes(problem, start)
-        rng = np.random.default_rng(self.random_state)
+        passes, rng = problem.passes(start), make_generator(self.rng)
         levelled_off = Plateau(monitor.tol)
-        passed = 0
+        done = 0
         while True:
             point = passes.point()
             with np.errstate(over="ignore", invalid="ignore"):
@@ -63,16 +64,13 @@ class SGD(Solver[Sampled]):
             monitor(point, fun=fun)
             if monitor.tol > 0 and levelled_off(fun):
                 monitor.stop(Status.CONVERGED)
-            step = self.step / (1.0 + self.decay * passed)
-            passes.run(rng.permutation(passes.n), self.batch_size, step, adaptive=self.adaptive)
-            self._keep(passes)
-            passed += 1
+            self.do_pass(passes, rng, done)
+            done += 1
 
-    def _passes(self, problem: Sampled, start: Any) -> Any:
-        return problem.stochastic(start)
-
-    def _keep(self, passes: Any) -> None:
-        """Keep what the next run is to go on from."""
+    def do_pass(self, passes: Passes, rng: np.random.Generator, done: int = 0) -> None:
+        """Take a step for every ``batch_size`` samples, in random order, after so many passes."""
+        step = self.step / (1.0 + self.decay * done)
+        passes.run(rng.permutation(passes.n), self.batch_size, step, adaptive=self.adaptive)
 
 
 @dataclass(frozen=True)
@@ -88,19 +86,9 @@ class AdaGrad(SGD):
     decay : float, default 0.0
         Pass t, from 0, has the step size ``step / (1 + decay * t)``.
     batch_size : int, default 1
-    random_state : int, default 0
-        Seed of the order of the samples.
-    sums : ndarray or None, default None
-        Sums of squared gradients, flat like the point: a run starts from them and leaves its own in them.
+    rng : Generator, int or None, default 0
+        The order of the samples. With a seed every run has the same orders; a generator goes on from run to run.
     """
 
     step: float = 0.1
-    sums: np.ndarray | None = None
     adaptive: ClassVar[bool] = True
-
-    def _passes(self, problem: Sampled, start: Any) -> Any:
-        return problem.stochastic(start, self.sums)
-
-    def _keep(self, passes: Any) -> None:
-        if self.sums is not None:
-            self.sums[:] = passes.sums()

@@ -158,7 +158,7 @@ def networks(task: Task, X: np.ndarray, y: np.ndarray, strengths: Sequence[float
 
 
 def _network(task: Task, X: np.ndarray, y: np.ndarray, beta: float) -> Predict:
-    shared = {"degree": _DEGREE, "beta": beta, "random_state": task.split}
+    shared = {"degree": _DEGREE, "beta": beta, "rng": task.split}
     if task.method == "lifted":
         problem = mopn.LiftedProblem(X, y, rank=task.k // _DEGREE, augment=True, **shared)
     else:

@@ -124,7 +124,7 @@ def _problem(task: Task, lams: Any) -> mopn.FactorizationProblem:
     # The default start draws P from N(0, 0.01); a fitted lambda is fitted before P.
     X, y = data(task.data)
     k, seed = task.k, task.seed
-    return mopn.FactorizationProblem(X, y, n_components=k, kernel=task.kernel, beta=_BETA, lams=lams, random_state=seed)
+    return mopn.FactorizationProblem(X, y, n_components=k, kernel=task.kernel, beta=_BETA, lams=lams, rng=seed)
 
 
 def _polished(task: Task, result: mopn.Result) -> mopn.Result:

@@ -63,7 +63,7 @@ BY_NAME = {model.name: model for model in MODELS}
 def make_problem(model: Model, graph: Graph, pairs: np.ndarray, y: np.ndarray, beta: float, k: int, seed: int) -> Any:
     """Return the problem of a model; ``beta`` is the paper's, who averages the losses, so beta times n is mopn's."""
     strength = beta * len(y)
-    common = {"beta": strength, "fit_intercept": True, "random_state": seed}
+    common = {"beta": strength, "fit_intercept": True, "rng": seed}
     A, B = graph.rows(pairs)
     if model.kind == "bilinear":
         return mopn.LiftedProblem((A, B), y, rank=k, **common)

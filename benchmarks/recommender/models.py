@@ -76,7 +76,7 @@ def _factorized(X: Any, y: np.ndarray, options: Options, **kernel: Any) -> Fitte
     def make(X: Any, y: np.ndarray) -> mopn.FactorizationProblem:
         strengths = {"alpha": options.strength, "beta": options.strength, "penalty": "frobenius"}
         return mopn.FactorizationProblem(
-            X, y, n_components=options.k, fit_intercept=True, random_state=options.seed, **strengths, **kernel
+            X, y, n_components=options.k, fit_intercept=True, rng=options.seed, **strengths, **kernel
         )
 
     return _minimized(make, X, y), options.k
@@ -85,9 +85,7 @@ def _factorized(X: Any, y: np.ndarray, options: Options, **kernel: Any) -> Fitte
 def _lifted(X: Any, y: np.ndarray, options: Options, **kernel: Any) -> Fitted:
     def make(X: Any, y: np.ndarray) -> mopn.LiftedProblem:
         strengths = {"alpha": options.strength, "beta": options.strength}
-        return mopn.LiftedProblem(
-            X, y, rank=options.k, fit_intercept=True, random_state=options.seed, **strengths, **kernel
-        )
+        return mopn.LiftedProblem(X, y, rank=options.k, fit_intercept=True, rng=options.seed, **strengths, **kernel)
 
     return _minimized(make, X, y), options.k
 

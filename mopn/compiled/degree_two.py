@@ -1,7 +1,7 @@
 """Units of degree 2 on sparse rows: features, outputs and forms, and what the gradients of both layers take.
 
 The units are the columns of ``units`` (d, k), so that those of a feature lie side by side, filled up with zeros to a
-multiple of ``WIDTH``. K(h, x) is the elementary symmetric polynomial A^2 of the h_j x_j for distinct features, and
+multiple of eight. K(h, x) is the elementary symmetric polynomial A^2 of the h_j x_j for distinct features, and
 <h, x>^2 otherwise. Leading dummies come as the constants that a row starts from: their A^1 and A^2, (2, k).
 
 Slopes G (m, n) of the losses and weights V (m, k) give the pull of a row on every unit, sum_c G_ci V_cs: the derivative
@@ -14,15 +14,13 @@ import numpy as np
 from numba import njit
 
 from mopn.compiled.storage import place, span, value
+from mopn.compiled.vectorization import FAST
 
-__all__ = ["WIDTH", "add_forms", "add_gradients", "add_products", "set_outputs"]
+__all__ = ["add_forms", "add_gradients", "add_products", "set_outputs"]
 
-WIDTH = 8
+
 # The steps of a row are inlined, a few instructions each: calls would take a fifth of the time.
-_FAST = {"contract", "reassoc", "nsz"}
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _set_row(distinct, rows, i, constants, units, A1, A2):  # type: ignore[no-untyped-def]
     """Set A1 and A2 (k,) to <h, x_i> and K(h, x_i)."""
     k = units.shape[1]
@@ -40,7 +38,7 @@ def _set_row(distinct, rows, i, constants, units, A1, A2):  # type: ignore[no-un
             A2[s] = A1[s] * A1[s]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _set_projection(rows, i, constants, units, A1):  # type: ignore[no-untyped-def]
     """Set A1 (k,) to <h, x_i>."""
     k = units.shape[1]
@@ -53,7 +51,7 @@ def _set_projection(rows, i, constants, units, A1):  # type: ignore[no-untyped-d
             A1[s] += h[s] * x
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _set_pull(slopes, i, weights, pull):  # type: ignore[no-untyped-def]
     """Set pull (k,) to that of a row; four outputs at a time, as to store costs more than to add."""
     pull[:] = 0
@@ -69,7 +67,7 @@ def _set_pull(slopes, i, weights, pull):  # type: ignore[no-untyped-def]
             pull[s] += a * u[s]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _add_forms(slopes, i, A2, of_weights):  # type: ignore[no-untyped-def]
     """Add the slopes of a row times K(h, x) to the derivatives of the weights (m, k)."""
     fours = len(of_weights) - len(of_weights) % 4
@@ -87,7 +85,7 @@ def _add_forms(slopes, i, A2, of_weights):  # type: ignore[no-untyped-def]
             u[s] += a * A2[s]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _add_row(distinct, rows, i, units, A1, pull, of_constants, of_units):  # type: ignore[no-untyped-def]
     """Add pull times the derivative of K(h, x_i) to that of the units; see ``add_gradients`` for the constants."""
     k = units.shape[1]
@@ -106,7 +104,7 @@ def _add_row(distinct, rows, i, units, A1, pull, of_constants, of_units):  # typ
                 of_h[s] += pull[s] * x * (2 * A1[s])
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _add_linear_row(rows, i, linear, row, outputs):  # type: ignore[no-untyped-def]
     """Add to the outputs (m, b) of a row those of a linear term."""
     m = linear.shape[1]
@@ -119,7 +117,7 @@ def _add_linear_row(rows, i, linear, row, outputs):  # type: ignore[no-untyped-d
             outputs[c, row] += x * w[c]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _pull_linear_row(rows, i, slopes, row, of_linear):  # type: ignore[no-untyped-def]
     """Add the slopes of a row to the derivatives of a linear term (1 + d, m)."""
     m = of_linear.shape[1]
@@ -132,7 +130,7 @@ def _pull_linear_row(rows, i, slopes, row, of_linear):  # type: ignore[no-untype
             of_w[c] += x * slopes[c, row]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=FAST)
 def set_outputs(distinct, rows, begin, stop, constants, units, weights, linear, outputs):  # type: ignore[no-untyped-def]
     """Set the outputs of the rows ``begin`` to ``stop - 1``.
 
@@ -163,7 +161,7 @@ def set_outputs(distinct, rows, begin, stop, constants, units, weights, linear, 
             _add_linear_row(rows, i, linear, i - begin, outputs)
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=FAST)
 def add_gradients(  # type: ignore[no-untyped-def]
     distinct, rows, begin, stop, constants, units, weights, slopes, of_constants, of_units, of_weights, of_linear
 ):
@@ -183,7 +181,7 @@ def add_gradients(  # type: ignore[no-untyped-def]
             _pull_linear_row(rows, i, slopes, i - begin, of_linear)
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=FAST)
 def add_products(  # type: ignore[no-untyped-def]
     distinct, rows, begin, stop, constants, units, weights, slopes, of_constants, of_units
 ):
@@ -196,7 +194,7 @@ def add_products(  # type: ignore[no-untyped-def]
         _add_row(distinct, rows, i, units, A1, pull, of_constants, of_units)
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=FAST)
 def add_forms(distinct, rows, begin, stop, constants, units, slopes, of_weights):  # type: ignore[no-untyped-def]
     """Do the part of the weights alone: add sum_i G_ci K(h_s, x_i)."""
     room = np.empty((2, units.shape[1]), units.dtype)

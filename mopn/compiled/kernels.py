@@ -3,8 +3,7 @@
 ANOVA A^m by dynamic programming in O(m) an entry and its gradient in reverse mode (Algorithms 1 and 2 of Blondel et
 al., Higher-Order Factorization Machines, NIPS 2016), inhomogeneous ANOVA A^{1..m}(.; theta) = sum_t theta_t A^t (their
 equation 13), all-subsets S (section 5.2) and polynomial kernels P^m_gamma = (gamma + <p, x>)^m (section 3 of Blondel
-et al., Polynomial Networks and Factorization Machines, ICML 2016). At the end, for comparison, their other way to
-A^m: power sums.
+et al., Polynomial Networks and Factorization Machines, ICML 2016).
 
 Eight kernels p_1, ..., p_8 are computed at a time, as the processor does it: ``panels`` holds P (k, d) in panels of
 eight, (panels, d, 8), filled up with zeros.
@@ -18,23 +17,19 @@ import numpy as np
 from numba import njit, prange
 
 from mopn.compiled.storage import Lines, place, span, value
+from mopn.compiled.vectorization import FAST, WIDTH
 
 __all__ = [
     "ANOVA",
     "POLYNOMIAL",
     "SUBSETS",
-    "WIDTH",
     "add_anova",
     "add_gradient",
     "add_outputs",
     "anova_degrees",
     "anova_degrees_of_columns",
-    "anova_derivative_from_power_sums",
-    "anova_from_power_sums",
-    "anova_gradient_from_power_sums",
     "pack",
     "parallel_anova_degrees",
-    "power_sums",
     "row_gradient",
     "row_values",
     "set_features",
@@ -45,7 +40,6 @@ __all__ = [
 
 # The kinds of kernels. ANOVA has coefficients theta_1, ..., theta_m; POLYNOMIAL has theta = (gamma, m).
 ANOVA, SUBSETS, POLYNOMIAL = 0, 1, 2
-WIDTH = 8
 # Rows whose kernels of one unit stay in the cache.
 _BLOCK = 1024
 
@@ -64,7 +58,7 @@ def unpack(panels: np.ndarray, k: int) -> np.ndarray:
 
 
 def theta_of_dummies(gamma: np.ndarray) -> np.ndarray:
-    """Unroll the parameters gamma (k, m - 1) of 1-features into theta (k, m).
+    """Unroll the parameters gamma (k, m - 1) of dummies into theta (k, m).
 
     ``A^m([gamma, p], [1, ..., 1, x]) = sum_t theta_t A^t(p, x)``: theta_t is the elementary symmetric polynomial of
     degree m - t in gamma (equation 15 of the ICML paper, again and again).
@@ -78,19 +72,16 @@ def theta_of_dummies(gamma: np.ndarray) -> np.ndarray:
     return theta
 
 
-FAST = {"contract", "reassoc", "nsz"}
-
-
 @njit(cache=True)
 def workspace(kind, theta, longest):  # type: ignore[no-untyped-def]
-    """Return room for the dynamic programme of a row of at most ``longest`` entries, and for its adjoints."""
+    """Return arrays for the dynamic programme of a row of at most ``longest`` entries, and for its adjoints."""
     degrees = len(theta) + 1 if kind == ANOVA else 1
     return np.zeros((longest + 1, degrees, WIDTH)), np.zeros((degrees + 1, WIDTH))
 
 
 @njit(cache=True, fastmath=FAST)
 def row_values(kind, theta, lines, row, panels, c, table, out):  # type: ignore[no-untyped-def]
-    """Set out (8,) to the kernels of a row and panel c, and ``table`` to what ``row_gradient`` wants.
+    """Set out (8,) to the kernels of a row and panel c, and ``table`` to what ``row_gradient`` takes.
 
     For ANOVA that is the table of Algorithm 1: table[j, t] is A^t of the first j entries.
     """
@@ -291,70 +282,3 @@ def add_gradient(kind, theta, lines, panels, weights, slopes, gradient):  # type
             for s in range(WIDTH):
                 scale[s] = slopes[row] * weights[c, s]
             row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gradient)
-
-
-# -- the other way: power sums D^t = sum_j (p_j x_j)^t -----------------------------------------------------------------
-
-
-@njit(cache=True)
-def power_sums(p, x, degree):  # type: ignore[no-untyped-def]
-    """Return D^0, ..., D^m (m + 1,) of dense p and x (d,); D^0 = d."""
-    D = np.zeros(degree + 1)
-    for j in range(len(p)):
-        power = 1.0
-        for t in range(degree + 1):
-            D[t] += power
-            power *= p[j] * x[j]
-    return D
-
-
-@njit(cache=True)
-def anova_from_power_sums(D):  # type: ignore[no-untyped-def]
-    """Return A^0, ..., A^m from D^0, ..., D^m: equation 11 of the NIPS paper.
-
-    For m = 2 and 3 these are the closed forms of the ICML paper, Lemma 3. They cancel: errors are relative to sums of
-    moduli far larger than A^m.
-    """
-    A = np.zeros(len(D))
-    A[0] = 1.0
-    for m in range(1, len(D)):
-        sign = 1.0
-        for t in range(1, m + 1):
-            A[m] += sign * A[m - t] * D[t] / m
-            sign = -sign
-    return A
-
-
-@njit(cache=True)
-def anova_derivative_from_power_sums(D, p, x):  # type: ignore[no-untyped-def]
-    """Return the derivatives of A^0, ..., A^m with respect to one p, whose feature is x: equation 12."""
-    A = anova_from_power_sums(D)
-    dA = np.zeros(len(D))
-    for m in range(1, len(D)):
-        sign, power = 1.0, x
-        for t in range(1, m + 1):
-            dA[m] += sign * (dA[m - t] * D[t] + A[m - t] * t * power) / m
-            sign, power = -sign, power * p * x
-    return dA
-
-
-@njit(cache=True)
-def anova_gradient_from_power_sums(D, p, x):  # type: ignore[no-untyped-def]
-    """Return the gradient of A^m (d,) by reverse mode on equation 11: appendix C of the NIPS paper."""
-    m = len(D) - 1
-    A = anova_from_power_sums(D)
-    of_A, of_D = np.zeros(m + 1), np.zeros(m + 1)
-    of_A[m] = 1.0
-    for t in range(m - 1, 0, -1):
-        for s in range(t + 1, m + 1):
-            of_A[t] += (-1.0) ** (s - t + 1) * of_A[s] * D[s - t] / s
-    for t in range(1, m + 1):
-        for s in range(t, m + 1):
-            of_D[t] += (-1.0) ** (t + 1) * of_A[s] * A[s - t] / s
-    gradient = np.zeros(len(p))
-    for j in range(len(p)):
-        power = x[j]
-        for t in range(1, m + 1):
-            gradient[j] += of_D[t] * t * power
-            power *= p[j] * x[j]
-    return gradient

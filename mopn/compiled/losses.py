@@ -8,7 +8,7 @@ from numba import njit
 
 from mopn.compiled.codes import LOGISTIC, SQUARED
 
-__all__ = ["derivative", "value"]
+__all__ = ["derivative"]
 
 
 @njit(cache=True)
@@ -19,14 +19,3 @@ def derivative(loss, y, output):  # type: ignore[no-untyped-def]
     if loss == LOGISTIC:
         return -y / (1.0 + math.exp(y * output))
     return -2.0 * y * max(1.0 - y * output, 0.0)
-
-
-@njit(cache=True)
-def value(loss, y, output):  # type: ignore[no-untyped-def]
-    """Return the loss of a code."""
-    if loss == SQUARED:
-        return 0.5 * (output - y) ** 2
-    if loss == LOGISTIC:
-        margin = y * output
-        return max(-margin, 0.0) + math.log1p(math.exp(-abs(margin)))
-    return max(1.0 - y * output, 0.0) ** 2

@@ -12,9 +12,10 @@ import math
 import numpy as np
 from numba import njit
 
-from mopn.compiled.kernels import WIDTH, longest_line, row_gradient, row_values, workspace
+from mopn.compiled.kernels import longest_line, row_gradient, row_values, workspace
 from mopn.compiled.losses import derivative
 from mopn.compiled.storage import place, span, value
+from mopn.compiled.vectorization import WIDTH
 
 __all__ = ["count_entries", "stochastic_pass"]
 
@@ -56,7 +57,7 @@ def stochastic_pass(  # type: ignore[no-untyped-def]
     thetas : ndarray of shape (c, m)
         Coefficients of the kernels of each panel.
     lines : Lines
-        The rows of X, with ``dummies`` leading 1-features.
+        The rows of X, with ``dummies`` leading dummies.
     loss : int
     y, offset, weights : ndarray of shape (n,)
     order : ndarray of ints

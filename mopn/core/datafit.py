@@ -38,7 +38,7 @@ class DataFit:
         self.weights = check_sample_weight(sample_weight, n)
         self.offset = check_offset(offset, n, self.n_outputs)
 
-    def rows(self, rows: slice) -> DataFit:
+    def rows(self, rows: slice | np.ndarray) -> DataFit:
         """Return the sum over some samples."""
         part = copy(self)
         part.y = self.y[rows]

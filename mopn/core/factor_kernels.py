@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from mopn.compiled import kernels as compiled
+from mopn.compiled.vectorization import WIDTH
 from mopn.core.designs import Design
 
 __all__ = ["AllSubsets", "Anova", "FactorKernel", "Homogeneous", "make_factor_kernel"]
 
-
+# Loops over so many coefficients are unrolled.
 _UNROLLED = 10
 
 
@@ -40,7 +41,7 @@ class FactorKernel(ABC):
     def features(self, design: Design, P: np.ndarray) -> np.ndarray:
         """Return K(p_s, x_i), shape (n, k), for P (k, d)."""
         panels = compiled.pack(P)
-        out = np.zeros((design.shape[0], len(panels), compiled.WIDTH))
+        out = np.zeros((design.shape[0], len(panels), WIDTH))
         compiled.set_features(self.kind, self.theta, design.row_lines, panels, out)
         return out.reshape(len(out), -1)[:, : len(P)]
 

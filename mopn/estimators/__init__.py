@@ -12,13 +12,9 @@ except ImportError as error:
 
 from mopn.estimators.classifiers import MultiOutputFMClassifier, MultiOutputPNClassifier
 from mopn.estimators.cross_validation import MultiOutputFMClassifierCV, MultiOutputPNClassifierCV
-from mopn.estimators.factorization import (
-    FactorizationMachineClassifier,
-    FactorizationMachineRegressor,
-    PolynomialNetworkClassifier,
-    PolynomialNetworkRegressor,
-)
+from mopn.estimators.fm import FactorizationMachineClassifier, FactorizationMachineRegressor
 from mopn.estimators.ordinal import OrdinalFMRegressor, OrdinalPNRegressor
+from mopn.estimators.pn import PolynomialNetworkClassifier, PolynomialNetworkRegressor
 from mopn.estimators.regressors import MultiOutputFMRegressor, MultiOutputPNRegressor
 
 __all__ = [

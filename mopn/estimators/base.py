@@ -1,4 +1,4 @@
-"""What the estimators share: parameters, the steps of ``fit``, and prediction."""
+"""What all estimators share: parameters, the steps of ``fit``, and prediction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mopn.core.losses import Loss
-from mopn.core.validation import check_sample_weight
+from mopn.core.validation import check_sample_weight, present_rows
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.models.base import Predictor
 from mopn.models.multi_output import Model
@@ -31,12 +31,12 @@ __all__ = ["Callback", "ModelEstimator", "NetworkEstimator", "network_model"]
 Callback = Callable[..., Any]
 
 _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
-# The other reasons to stop are success, or a limit that the user gave.
-_WORTH_A_WARNING = (Status.MAX_ITER, Status.NONFINITE, Status.FAILED)
-# What the last refit aims at, if tol does not say.
+# The other statuses are success, or a limit that the user set.
+_WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.FAILED)
+# The tolerance of the last refit if tol is 0.
 _REFIT_TOL = 1e-3
-# Units a round where validation chooses how many.
-_CHOSEN = 5
+# Units added a round where validation chooses their number.
+_UNITS_PER_ROUND = 5
 
 
 class ModelEstimator(ABC, BaseEstimator):
@@ -84,10 +84,8 @@ class ModelEstimator(ABC, BaseEstimator):
         X, y = validate_data(self, X, y, reset=reset, **checks)
         y = y.toarray() if hasattr(y, "toarray") else y
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
-        if sample_weight is None or sample_weight.all():
-            return X, y, sample_weight, np.arange(X.shape[0])
-        present = np.flatnonzero(sample_weight)
-        return X[present], y[present], sample_weight[present], present
+        (X, indices), y, sample_weight, _ = present_rows((X, np.arange(X.shape[0])), y, sample_weight, None)
+        return X, y, sample_weight, indices
 
     def _checked(self, X: Any) -> Any:
         """Check X for a prediction."""
@@ -95,12 +93,12 @@ class ModelEstimator(ABC, BaseEstimator):
         return validate_data(self, X, reset=False, **_X_FORMAT)
 
     def _finish(self, result: Result) -> None:
-        """Pass on what ended the fit, or warn of it."""
+        """Raise what interrupted the fit, or warn if it did not succeed."""
         if result.status == Status.INTERRUPTED:
             raise KeyboardInterrupt
         if result.status == Status.CALLBACK_FAILED:
             raise result.error
-        if result.status in _WORTH_A_WARNING:
+        if result.status in _WARN_ON:
             reason = "" if result.error is None else f" ({result.error!r})"
             gap = f", the gap {result.gap:.3g}" if math.isfinite(result.gap) else ""
             text = f"{result.message}{reason} The objective is {result.fun:.6g}{gap}."
@@ -159,7 +157,7 @@ class NetworkEstimator(ModelEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
-            Training data, scaled to [-1, 1], say. float32 is kept; sparse formats other than CSR and CSC are converted.
+            Training data, best scaled to [-1, 1]. float32 is kept; sparse formats other than CSR and CSC are converted.
         y : array-like of shape (n,) or (n, m)
             Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
         sample_weight : array-like of shape (n,), optional
@@ -173,7 +171,7 @@ class NetworkEstimator(ModelEstimator):
         Raises
         ------
         ValueError, TypeError
-            If X, y, the weights or a parameter are not what they should be.
+            If X, y, the weights or a parameter are invalid.
         KeyboardInterrupt
             After Ctrl-C. The estimator is then fitted to the best network so far; likewise if ``callback`` raises.
 
@@ -195,8 +193,8 @@ class NetworkEstimator(ModelEstimator):
             max_units=self.max_units,
             # A given number of units asks for the best model of that size, none for a proof.
             schedule="grow" if self.max_units is None else "fill",
-            # The number of units is chosen between rounds.
-            atoms_per_round=_CHOSEN if self.validation_fraction and self.refit == "full" else None,
+            # Validation chooses the number of units between rounds.
+            atoms_per_round=_UNITS_PER_ROUND if self.validation_fraction and self.refit == "full" else None,
         )
         result = minimize(
             problem,
@@ -208,7 +206,7 @@ class NetworkEstimator(ModelEstimator):
             callback=validation or self.callback,
             verbose=self.verbose,
         )
-        self._keep(problem, solver, targets, result, validation)
+        self._set_fitted(problem, solver, targets, result, validation)
         self._finish(result)
         return self
 
@@ -225,7 +223,7 @@ class NetworkEstimator(ModelEstimator):
     # -- the steps of fit -------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        """Check those that nothing below checks."""
+        """Check the parameters that problem and solver do not check."""
         if not 0 <= self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must lie in [0, 1), got {self.validation_fraction!r}")
         if not (isinstance(self.n_iter_no_change, Integral) and self.n_iter_no_change >= 1):
@@ -253,7 +251,7 @@ class NetworkEstimator(ModelEstimator):
         return (X[train], targets.rows(train)), (X[held_out], targets.rows(held_out))
 
     def _offset(self, targets: Targets) -> np.ndarray | None:
-        """Return what the outputs are fitted around (m,)."""
+        """Return the constants (m,) that the units are added to."""
         if not self._numeric_y:
             return None
         return np.atleast_1d(np.average(targets.values, axis=0, weights=targets.weights))
@@ -279,7 +277,7 @@ class NetworkEstimator(ModelEstimator):
         new = problem.design.shape[1], problem.fit.n_outputs
         if old != new:
             raise ValueError(
-                f"warm_start=True starts from a network of {old[0]} inputs (1-features included) and {old[1]} outputs, "
+                f"warm_start=True starts from a network of {old[0]} inputs (dummies included) and {old[1]} outputs, "
                 f"but this fit has {new[0]} and {new[1]}; set warm_start=False"
             )
         if targets.classes is not None and not np.array_equal(getattr(self, self._classes_name), targets.classes):
@@ -296,7 +294,7 @@ class NetworkEstimator(ModelEstimator):
 
         return Validation(score, self.n_iter_no_change, self.callback)
 
-    def _keep(
+    def _set_fitted(
         self,
         problem: NetworkProblem,
         solver: Solver,

@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 
 from mopn.core.losses import LOSSES, Loss, get_loss
 from mopn.estimators.base import Callback, NetworkEstimator
-from mopn.estimators.docs import documented
+from mopn.estimators.docs import CLASSIFIER, NETWORK, VALIDATED, documented
 from mopn.estimators.targets import Targets
 
 __all__ = ["MultiOutputFMClassifier", "MultiOutputPNClassifier"]
@@ -189,28 +189,16 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         return accuracy_score(targets.y, prediction, sample_weight=targets.sample_weight)
 
 
-@documented("classifier")
+@documented(CLASSIFIER, NETWORK, VALIDATED)
 class MultiOutputPNClassifier(Classifier):
     """Multi-class and multi-label classifier: a polynomial network whose classes share their units.
 
     The outputs are ``sum_r <h_r, z>^2 v_r`` with ``z = [1, x]``. Units h_r and weights v_r minimise a convex problem
     over all networks of any size, and the distance to its minimum is bounded (``gap_``).
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
-
     See Also
     --------
     MultiOutputFMClassifier : Products of distinct features only, for sparse and categorical data.
-
-    References
-    ----------
-    {reference}
 
     Examples
     --------
@@ -230,7 +218,7 @@ class MultiOutputPNClassifier(Classifier):
     _kernel = "homogeneous"
 
 
-@documented("classifier")
+@documented(CLASSIFIER, NETWORK, VALIDATED)
 class MultiOutputFMClassifier(Classifier):
     """Multi-class and multi-label classifier: a factorization machine whose classes share their units.
 
@@ -238,21 +226,9 @@ class MultiOutputFMClassifier(Classifier):
     products of distinct features. Units h_r and weights v_r minimise a convex problem over all networks of any size,
     and the distance to its minimum is bounded (``gap_``).
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
-
     See Also
     --------
     MultiOutputPNClassifier : The features' squares as well.
-
-    References
-    ----------
-    {reference}
 
     Examples
     --------

@@ -13,7 +13,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from mopn.core.losses import Loss
 from mopn.estimators.base import network_model
 from mopn.estimators.classifiers import Classifier, MultiOutputFMClassifier, MultiOutputPNClassifier
-from mopn.estimators.docs import documented
+from mopn.estimators.docs import CLASSIFIER, CROSS_VALIDATED, NETWORK, documented
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.regularization_path import check_strengths, path, path_solver
 from mopn.solvers import Status
@@ -65,7 +65,7 @@ class ClassifierCV(Classifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
-            Training data, scaled to [-1, 1], say.
+            Training data, best scaled to [-1, 1].
         y : array-like of shape (n,) or (n, m)
             Labels, or an indicator matrix of 0 and 1.
         sample_weight : array-like of shape (n,), optional
@@ -79,7 +79,7 @@ class ClassifierCV(Classifier):
         Raises
         ------
         ValueError, TypeError
-            If X, y, the weights or a parameter are not what they should be, or if a class is missing in the training
+            If X, y, the weights or a parameter are invalid, or if a class is missing in the training
             part of a fold.
         """
         names = set(self.get_params()) - {"strengths", "ratio", "cv", "n_jobs"}
@@ -137,28 +137,16 @@ def _fold_scores(
     return np.array([single._score(held_out, model.predict(X[test])) for model in models])
 
 
-@documented("classifier", cross_validated=True)
+@documented(CROSS_VALIDATED, CLASSIFIER, NETWORK)
 class MultiOutputPNClassifierCV(ClassifierCV):
     """:class:`MultiOutputPNClassifier` with the strength of the best cross-validated accuracy.
 
     Every fold follows one path of warm-started fits from the largest strength down; then a network for the best
     strength is fitted to all samples.
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
-
     See Also
     --------
     MultiOutputPNClassifier : For a given strength.
-
-    References
-    ----------
-    {reference}
 
     Examples
     --------
@@ -175,28 +163,16 @@ class MultiOutputPNClassifierCV(ClassifierCV):
     _single = MultiOutputPNClassifier
 
 
-@documented("classifier", cross_validated=True)
+@documented(CROSS_VALIDATED, CLASSIFIER, NETWORK)
 class MultiOutputFMClassifierCV(ClassifierCV):
     """:class:`MultiOutputFMClassifier` with the strength of the best cross-validated accuracy.
 
     Every fold follows one path of warm-started fits from the largest strength down; then a network for the best
     strength is fitted to all samples.
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
-
     See Also
     --------
     MultiOutputFMClassifier : For a given strength.
-
-    References
-    ----------
-    {reference}
 
     Examples
     --------

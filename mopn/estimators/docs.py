@@ -1,176 +1,350 @@
-"""The sections that the docstrings of the estimators share."""
+"""The sections that the docstrings of the estimators share, with the defaults of each signature."""
 
 from __future__ import annotations
 
+import inspect
+import json
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-__all__ = ["documented", "filled"]
+__all__ = [
+    "BINARY_CLASSIFIER",
+    "CLASSIFIER",
+    "CROSS_VALIDATED",
+    "FACTORIZATION_MACHINE",
+    "NETWORK",
+    "ORDINAL",
+    "POLYNOMIAL_NETWORK",
+    "REGRESSOR",
+    "SINGLE_OUTPUT",
+    "SINGLE_OUTPUT_REGRESSOR",
+    "VALIDATED",
+    "Prose",
+    "documented",
+]
 
-_PARAMETERS = """loss : {losses}
-    norm : {{"l1", "l1/l2", "l1/linf"}}, default "l1/l2"
-        The norm Omega of the output weights, which makes most units zero: l1 gives every output its own units, the
-        others share units between the outputs.
-    strength : float or None, default 1.0
-        Strength of the penalty ``strength * Omega``; larger means fewer units. The losses are added up over the
-        samples, not averaged, so it plays the role of 1 / C in ``LogisticRegression``. None if ``radius`` is given.
-    radius : float, optional
-        The constraint ``Omega <= radius``, the paper's form, in place of the penalty.
-    max_units : int or None, default 50
-        Largest number of units; the fit also ends when twice as many have been tried. None leaves it to ``tol``.
-    refit : {{"full", "output", "none"}}, default "full"
-        What follows new units. "full" refits units and output weights together, which is not convex, but gives smaller
-        and better networks sooner: a round adds all units that there is room for. "output" refits the output weights,
-        a convex problem, and adds about a tenth of the units a round. "none" takes a plain conditional gradient step.
-    augment : bool, default {augment}
-        Put 1-features in front of X (one for PN, two for FM), which give the model linear and constant terms.
-    alpha : float or None, default {alpha}
-        Strength of the penalty ``alpha / 2 * ||W||^2`` of a linear term beside the units, which shrinks every
-        coefficient by itself; its constants pay a hundredth. None for no such term.
-    tol : float, default {tol}
-        Stop when the gap is at most ``tol`` times the objective; 0 leaves it to the limits.
-    max_iter : int or None, default 1000
-        Largest number of rounds, if nothing else ends the fit before.
-    max_time : float, optional
-        Largest number of seconds for the solver.
-    validation_fraction : float, default 0.0
-        Fraction of the samples to hold out (stratified for labels). The network is scored on them as by ``score``
-        after every round, and the best one is kept: this chooses the number of units, of which a round then adds 5 at
-        most.
-    n_iter_no_change : int, default 10
-        With ``validation_fraction``: stop after so many rounds without a better score.
-    {class_weight}warm_start : bool, default False
-        Start from the previous fit's network.
-    verbose : int, default 0
-        Print a table with every ``verbose``-th round.
-    callback : callable, optional
-        Called after every round as ``callback(intermediate_result=Result)``; ``StopIteration`` stops the fit.
-    random_state : int, RandomState or None, default None
-        Seed of the validation split; nothing else is random."""
-
-_ATTRIBUTES = """{classes}model_ : Model
-        The model on its own, which ``save`` writes.
-    basis_ : ndarray of shape (k, dummies + d)
-        Units H, of length 1; the leading columns belong to the 1-features.
-    weights_ : ndarray of shape (k, m)
-        Output weights V; m counts {outputs}.
-    linear_ : ndarray of shape (m, 1 + d) or None
-        Coefficients W of the linear term, constants first, if ``alpha`` gives one.
-    objective_, gap_ : float
-        The objective, and an upper bound of its distance to the minimum over all networks of any size.
-    certified_ : bool
-        Whether the gap is finite and proven.
-    status_ : Status
-        Why the solver stopped; ``status_.message`` is a sentence.
-    n_iter_ : int
-        Rounds done, at least 1.
-    trace_ : Trace
-        A row a round: time, objective, gap, number of units.
-    validation_scores_ : ndarray or None
-        The score at every row of the trace, if ``validation_fraction`` is positive.
-    n_features_in_ : int
-        Number of features d.
-    feature_names_in_ : ndarray of shape (d,)
-        Names of the features, if all are strings."""
-
-_REFERENCE = """Blondel, Niculae, Otsuka and Ueda: Multi-output Polynomial Networks and Factorization Machines.
-    NIPS 2017. Algorithm 1 solves problem (2), with a penalty in place of the constraint unless ``radius`` is given."""
-
-_KINDS = {
-    "classifier": {
-        "losses": """str or Loss, default "logistic"
-        For several classes at once "logistic", "smoothed-hinge", "squared-hinge"; for each class against the rest
-        "binary-logistic", "binary-squared-hinge", "squared". If y is an indicator matrix, "logistic" and
-        "squared-hinge" mean their binary forms.""",
-        "class_weight": """class_weight : dict, "balanced" or None, default None
-        Factors of the sample weights, by label; "balanced" makes all classes weigh the same. For labels only.
-    """,
-        "classes": """classes_ : ndarray of shape (m,)
-        Sorted labels, or the numbers of the columns of an indicator matrix y.
-    """,
-        "alpha": "None",
-        "tol": "1e-3",
-        "augment": "True",
-        "outputs": "classes or columns of y; it is 1 for two classes with a loss for each class",
-    },
-    "regressor": {
-        "losses": """str or Loss, default "squared"
-        "squared", or an object of your own.""",
-        "class_weight": "",
-        "classes": "",
-        "alpha": "None",
-        "tol": "1e-3",
-        "augment": "True",
-        "outputs": "columns of y",
-    },
-    "ordinal": {
-        "losses": """str or Loss, default "binary-logistic"
-        "binary-logistic", or an object of your own with probabilities.""",
-        "class_weight": "",
-        "classes": """levels_ : ndarray of shape (m + 1,)
-        The sorted distinct values of y.
-    """,
-        "alpha": "0.7",
-        "tol": "5e-3",
-        "augment": "False",
-        "outputs": "levels but one",
-    },
-}
-
-# What the classifiers with cross-validation lack, and what they have instead.
-_WITHOUT = (
-    *("strength", "radius", "max_time", "validation_fraction", "n_iter_no_change", "warm_start", "callback"),
-    *("random_state", "validation_scores_"),
-)
-_CV_PARAMETERS = """strengths : int or array-like of shape (q,), default 20
-        How many strengths, in geometric series from the smallest whose solution is zero down to ``ratio`` times it; or
-        the strengths themselves. The losses are added up over the samples, so a fold's training part, which is smaller
-        than all samples, feels a strength more.
-    ratio : float, default 1e-3
-        The smallest strength over the largest, if ``strengths`` is a number.
-    cv : int, splitter or iterable, default 5
-        Folds, as for ``sklearn.model_selection.cross_val_score``; stratified for labels.
-    n_jobs : int or None, default None
-        Folds at a time, each in a process of its own (joblib); joblib then shares the threads of the linear algebra
-        between them.
-    """
-_CV_ATTRIBUTES = """strength_ : float
-        The strength of the best mean score; of equal ones the largest.
-    strengths_ : ndarray of shape (q,)
-        All strengths, descending.
-    scores_ : ndarray of shape (folds, q)
-        Accuracy on the held-out part of every fold; samples and classes weigh what they weigh in the objective.
-    """
 _Class = TypeVar("_Class", bound=type)
 
 
-def documented(kind: str, *, cross_validated: bool = False) -> Callable[[_Class], _Class]:
-    """Return a class decorator that fills ``{parameters}``, ``{attributes}`` and ``{reference}`` in."""
-    parts = {
-        "parameters": _PARAMETERS.format(**_KINDS[kind]),
-        "attributes": _ATTRIBUTES.format(**_KINDS[kind]),
-        "reference": _REFERENCE,
-    }
-    if cross_validated:
-        parts["parameters"] = _CV_PARAMETERS + _without(parts["parameters"])
-        parts["attributes"] = _CV_ATTRIBUTES + _without(parts["attributes"])
+class Prose(NamedTuple):
+    """Entries of parameters, without their defaults, and of attributes, as numpydoc has them; and a reference."""
 
-    return filled(**parts)
+    parameters: str = ""
+    attributes: str = ""
+    reference: str = ""
 
 
-def filled(**parts: str) -> Callable[[_Class], _Class]:
-    """Return a class decorator that fills sections into the docstring."""
+def documented(*parts: Prose) -> Callable[[_Class], _Class]:
+    """Return a class decorator that puts the sections Parameters, Attributes and References into the docstring.
 
-    def fill(cls: _Class) -> _Class:
-        for name, text in parts.items():
-            cls.__doc__ = (cls.__doc__ or "").replace("{" + name + "}", text)
+    The parameters are those of ``__init__``, in its order and with its defaults. Where several parts have an entry of
+    one name, or a reference, the first of them counts.
+    """
+    parameters = _entries(*(part.parameters for part in parts))
+    attributes = _entries(*(part.attributes for part in parts))
+    reference = next((part.reference.strip("\n") for part in parts if part.reference), None)
+
+    def document(cls: _Class) -> _Class:
+        signature = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]
+        own = [_with_default(parameters[p.name], p.default) for p in signature if p.name != "self"]
+        if cls.__doc__ is None:  # python -OO
+            return cls
+        doc = _insert(inspect.cleandoc(cls.__doc__), "See Also", _section("Parameters", own))
+        doc = _insert(doc, "See Also", _section("Attributes", list(attributes.values())))
+        cls.__doc__ = _insert(doc, "Examples", _section("References", [reference])) if reference else doc
         return cls
 
-    return fill
+    return document
 
 
-def _without(section: str) -> str:
-    """Drop the entries that the classifiers with cross-validation lack."""
-    entries = re.split(r"\n    (?=\w)", section)
-    return "\n    ".join(entry for entry in entries if entry.split(" : ")[0] not in _WITHOUT)
+def _entries(*texts: str) -> dict[str, str]:
+    """Return the entries by name; the first ones count, in the order of the last text, others come first."""
+    parsed = []
+    for text in texts:
+        entries = re.split(r"\n(?=\w)", text.strip("\n")) if text else []
+        parsed.append({entry.split(" : ")[0]: entry for entry in entries})
+    merged: dict[str, str] = {}
+    for entries_of_text in reversed(parsed):
+        new = {name: entry for name, entry in entries_of_text.items() if name not in merged}
+        merged = new | merged | entries_of_text
+    return merged
+
+
+def _with_default(entry: str, default: Any) -> str:
+    """Return the entry of a parameter with its default in the first line."""
+    first, *rest = entry.split("\n")
+    kind = first.split(" : ")[1]
+    if default is None and "None" not in kind:
+        first += ", optional"
+    else:
+        first += f", default {json.dumps(default) if isinstance(default, str) else repr(default)}"
+    return "\n".join([first, *rest])
+
+
+def _section(title: str, entries: list[str]) -> str:
+    return "\n".join([title, "-" * len(title), *entries])
+
+
+def _insert(doc: str, before: str, section: str) -> str:
+    """Insert a section before another one of a class docstring."""
+    head, tail = re.split(rf"(?=^{before}\n---)", doc, maxsplit=1, flags=re.MULTILINE)
+    return f"{head}{section}\n\n{tail}"
+
+
+# -- several outputs ---------------------------------------------------------------------------------------------------
+
+NETWORK = Prose(
+    parameters="""
+norm : {"l1", "l1/l2", "l1/linf"}
+    The norm Omega of the output weights, which makes most units zero: l1 gives every output its own units, the
+    others share units between the outputs.
+strength : float or None
+    Strength of the penalty ``strength * Omega``; larger means fewer units. The losses are added up over the
+    samples, not averaged, so it plays the role of 1 / C in ``LogisticRegression``. None if ``radius`` is given.
+radius : float
+    The constraint ``Omega <= radius``, the paper's form, in place of the penalty.
+max_units : int or None
+    Largest number of units; the fit also ends when twice as many have been tried. None leaves it to ``tol``.
+refit : {"full", "output", "none"}
+    What follows new units. "full" refits units and output weights together, which is not convex, but gives smaller
+    and better networks sooner: a round adds all units that there is room for. "output" refits the output weights,
+    a convex problem, and adds about a tenth of the units a round. "none" takes a plain conditional gradient step.
+augment : bool
+    Put dummies, columns of ones, in front of X (one for PN, two for FM): they give the model linear and constant
+    terms.
+alpha : float or None
+    Strength of the penalty ``alpha / 2 * ||W||^2`` of a linear term beside the units, which shrinks every
+    coefficient by itself; its constants pay a hundredth. None for no such term.
+tol : float
+    Stop when the gap is at most ``tol`` times the objective; 0 leaves it to the limits.
+max_iter : int or None
+    Largest number of rounds.
+max_time : float
+    Largest number of seconds for the solver.
+validation_fraction : float
+    Fraction of the samples to hold out (stratified for labels). The network is scored on them as by ``score``
+    after every round, and the best one is kept: this chooses the number of units, of which a round then adds 5 at
+    most.
+n_iter_no_change : int
+    With ``validation_fraction``: stop after so many rounds without a better score.
+warm_start : bool
+    Start from the previous fit's network.
+verbose : int
+    Print a table with every ``verbose``-th round.
+callback : callable
+    Called after every round as ``callback(intermediate_result=Result)``; ``StopIteration`` stops the fit.
+random_state : int, RandomState or None
+    Seed of the validation split; nothing else is random.
+""",
+    attributes="""
+model_ : Model
+    The model on its own, which ``save`` writes.
+basis_ : ndarray of shape (k, dummies + d)
+    Units H, of length 1; the leading columns belong to the dummies.
+weights_ : ndarray of shape (k, m)
+    Output weights V.
+linear_ : ndarray of shape (m, 1 + d) or None
+    Coefficients W of the linear term, constants first, if ``alpha`` gives one.
+objective_, gap_ : float
+    The objective, and an upper bound of its distance to the minimum over all networks of any size.
+certified_ : bool
+    Whether the gap is finite and proven.
+status_ : Status
+    Why the solver stopped; ``status_.message`` is a sentence.
+n_iter_ : int
+    Rounds done, at least 1.
+trace_ : Trace
+    A row a round: time, objective, gap, number of units.
+n_features_in_ : int
+    Number of features d.
+feature_names_in_ : ndarray of shape (d,)
+    Names of the features, if all are strings.
+""",
+    reference="""
+Blondel, Niculae, Otsuka and Ueda: Multi-output Polynomial Networks and Factorization Machines.
+NIPS 2017. Algorithm 1 solves problem (2), with a penalty in place of the constraint unless ``radius`` is given.
+""",
+)
+VALIDATED = Prose(
+    attributes="""
+validation_scores_ : ndarray or None
+    The score at every row of the trace, if ``validation_fraction`` is positive.
+""",
+)
+CLASSIFIER = Prose(
+    parameters="""
+loss : str or Loss
+    For several classes at once "logistic", "smoothed-hinge", "squared-hinge"; for each class against the rest
+    "binary-logistic", "binary-squared-hinge", "squared". If y is an indicator matrix, "logistic" and
+    "squared-hinge" mean their binary forms.
+class_weight : dict, "balanced" or None
+    Factors of the sample weights, by label; "balanced" makes all classes weigh the same. For labels only.
+""",
+    attributes="""
+classes_ : ndarray of shape (m,)
+    Sorted labels, or the numbers of the columns of an indicator matrix y.
+weights_ : ndarray of shape (k, m)
+    Output weights V; m counts the classes or columns of y; it is 1 for two classes with a loss for each class.
+""",
+)
+REGRESSOR = Prose(
+    parameters="""
+loss : str or Loss
+    "squared", or an object of your own.
+""",
+    attributes="""
+weights_ : ndarray of shape (k, m)
+    Output weights V; m counts the columns of y.
+""",
+)
+ORDINAL = Prose(
+    parameters="""
+loss : str or Loss
+    "binary-logistic", or an object of your own with probabilities.
+""",
+    attributes="""
+levels_ : ndarray of shape (m + 1,)
+    The sorted distinct values of y.
+weights_ : ndarray of shape (k, m)
+    Output weights V; m counts the levels but one.
+""",
+    reference="""
+Blondel, Niculae, Otsuka and Ueda: Multi-output Polynomial Networks and Factorization Machines.
+NIPS 2017. Algorithm 1 solves problem (2), with a penalty in place of the constraint unless ``radius`` is given.
+Section 6.5 is about ordinal regression.
+""",
+)
+CROSS_VALIDATED = Prose(
+    parameters="""
+strengths : int or array-like of shape (q,)
+    How many strengths, in geometric series from the smallest whose solution is zero down to ``ratio`` times it; or
+    the strengths themselves. The losses are added up over the samples, so a strength shrinks the
+    network of a fold more than that of all samples.
+ratio : float
+    The smallest strength over the largest, if ``strengths`` is a number.
+cv : int, splitter or iterable
+    Folds, as for ``sklearn.model_selection.cross_val_score``; stratified for labels.
+n_jobs : int or None
+    Folds at a time, each in a process of its own (joblib); joblib then shares the threads of the linear algebra
+    between them.
+""",
+    attributes="""
+strength_ : float
+    The strength of the best mean score; of equal ones the largest.
+strengths_ : ndarray of shape (q,)
+    All strengths, descending.
+scores_ : ndarray of shape (folds, q)
+    Accuracy on the held-out part of every fold; samples and classes weigh what they weigh in the objective.
+""",
+)
+
+# -- one output --------------------------------------------------------------------------------------------------------
+
+SINGLE_OUTPUT = Prose(
+    parameters="""
+tol : float
+    Stop when ten iterations together decrease the objective by less than ``tol``, relative; 0 leaves it to the
+    limits.
+fit_intercept : bool
+    Fit a constant, without a penalty.
+warm_start : bool
+    Start from the fitted attributes, those of an earlier fit or those that you set; what is missing is random.
+max_iter : int
+    Largest number of iterations: epochs of "cd", "adagrad" and "sgd", steps of "lbfgs".
+max_time : float
+    Largest number of seconds for the solver.
+verbose : int
+    Print a table with every ``verbose``-th iteration.
+callback : callable
+    Called after every iteration as ``callback(intermediate_result=Result)``; ``StopIteration`` stops the fit.
+random_state : int, RandomState or None
+    Seed of the random start (entries from N(0, 0.01)), of random signs and of the order of samples.
+""",
+    attributes="""
+intercept_ : float
+    The constant; 0 if there is none.
+model_ : FactorizationModel
+    The model on its own, which ``save`` writes.
+objective_ : float
+    The objective.
+status_ : Status
+    Why the solver stopped; ``status_.message`` is a sentence.
+n_iter_ : int
+    Iterations done, at least 1.
+trace_ : Trace
+    A row an iteration: time, objective.
+n_features_in_ : int
+    Number of features d.
+feature_names_in_ : ndarray of shape (d,)
+    Names of the features, if all are strings.
+""",
+)
+SINGLE_OUTPUT_REGRESSOR = Prose(
+    parameters="""
+loss : {"squared"} or None
+    The squared loss, half the squared error.
+""",
+)
+BINARY_CLASSIFIER = Prose(
+    parameters="""
+loss : {"squared_hinge", "logistic", "squared"} or None
+    Loss of labels -1 and 1; None means "squared_hinge".
+""",
+    attributes="""
+classes_ : ndarray of shape (2,)
+    Sorted labels; positive outputs mean the second one.
+""",
+)
+FACTORIZATION_MACHINE = Prose(
+    parameters="""
+degree : int
+    The largest number m of features in a product.
+n_components : int
+    Number k of units, for each degree if there are several.
+alpha : float
+    Strength of ``alpha / 2 * ||w||^2``. The losses are added up over the samples, not averaged.
+beta : float
+    Strength of ``beta * sum_s |lambda_s| ||p_s||^2``.
+fit_lower : {"explicit", "augment", "shared", None}
+    Degrees 2 to m - 1: units of their own; by dummies, columns of ones in front of X, whose weights are learned; by
+    the same units with weights theta on the simplex; or left out.
+fit_linear : bool
+    Fit a linear term ``<w, x>``.
+kernel : {"anova", "all-subsets"}
+    Products of ``degree`` distinct features, or of any number of them.
+solver : {"cd", "lbfgs", "adagrad", "sgd"} or Solver
+    Coordinate descent; L-BFGS; AdaGrad; stochastic gradient descent; or one of ``mopn.solvers`` with options of
+    its own, ``CoordinateDescent(n_threads=2)`` for instance.
+init_lambdas : {"ones", "random_signs", "fit"}
+    lambda: fixed to 1, to random signs, or fitted.
+""",
+    attributes="""
+P_ : ndarray of shape (n_orders, k, dummies + d)
+    Units; ``P_[0]`` are those of degree m, then m - 1, ... if "explicit".
+lams_ : ndarray of shape (k,)
+    lambda.
+w_ : ndarray of shape (d,)
+    The linear term, if it is fitted.
+theta_ : ndarray of shape (m,)
+    Weights of the degrees, if "shared".
+""",
+)
+POLYNOMIAL_NETWORK = Prose(
+    parameters="""
+degree : int
+    The degree m of the polynomial.
+n_components : int
+    Number r of products.
+beta : float
+    Strength of ``beta / 2 * sum_t ||U^t||^2``. The losses are added up over the samples, not averaged.
+fit_lower : {"augment", None}
+    Lower degrees, by a dummy, a column of ones in front of X, or none.
+solver : {"cd", "lbfgs"} or Solver
+    Coordinate descent; L-BFGS; or one of ``mopn.solvers`` with options of its own.
+""",
+    attributes="""
+U_ : ndarray of shape (m, r, d) or (m, r, 1 + d)
+    Factors.
+""",
+)

@@ -12,14 +12,14 @@ from sklearn.utils.validation import column_or_1d
 
 from mopn.core.losses import Loss, get_loss
 from mopn.estimators.base import Callback, NetworkEstimator
-from mopn.estimators.docs import documented
+from mopn.estimators.docs import NETWORK, ORDINAL, VALIDATED, documented
 from mopn.estimators.targets import Targets
 from mopn.models.ordinal import cumulative_targets, log_odds
 
 __all__ = ["OrdinalFMRegressor", "OrdinalPNRegressor"]
 
-# Each level but one is an output.
-_MOST_LEVELS = 256
+# Each level but the last makes an output.
+_MAX_LEVELS = 256
 
 
 class OrdinalRegressor(RegressorMixin, NetworkEstimator):
@@ -98,9 +98,9 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         levels, codes = np.unique(y, return_inverse=True)
         if len(levels) < 2:
             raise ValueError(f"y has a single level, {levels[0]}: there is nothing to learn; give at least two")
-        if len(levels) > _MOST_LEVELS:
+        if len(levels) > _MAX_LEVELS:
             raise ValueError(
-                f"y has {len(levels)} levels, each of which makes an output; at most {_MOST_LEVELS} are taken: round "
+                f"y has {len(levels)} levels, each of which makes an output; at most {_MAX_LEVELS} are taken: round "
                 "y, or use MultiOutputFMRegressor or MultiOutputPNRegressor"
             )
         values = cumulative_targets(codes, len(levels))
@@ -113,7 +113,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         return r2_score(targets.y, prediction, sample_weight=targets.sample_weight)
 
 
-@documented("ordinal")
+@documented(ORDINAL, NETWORK, VALIDATED)
 class OrdinalFMRegressor(OrdinalRegressor):
     """Regressor of ordered levels, ratings say: a multi-output factorization machine by ordinal McRank.
 
@@ -123,22 +123,9 @@ class OrdinalFMRegressor(OrdinalRegressor):
     expectations of y; probabilities that cross are put in order first. Units h_r and weights v_r minimise a convex
     problem over all networks of any size, and the distance to its minimum is bounded (``gap_``).
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
-
     See Also
     --------
     OrdinalPNRegressor : The features' squares as well.
-
-    References
-    ----------
-    {reference}
-    Section 6.5 is about ordinal regression.
 
     Examples
     --------
@@ -158,7 +145,7 @@ class OrdinalFMRegressor(OrdinalRegressor):
     _kernel = "anova"
 
 
-@documented("ordinal")
+@documented(ORDINAL, NETWORK, VALIDATED)
 class OrdinalPNRegressor(OrdinalRegressor):
     """Regressor of ordered levels: a multi-output polynomial network by ordinal McRank.
 
@@ -168,22 +155,9 @@ class OrdinalPNRegressor(OrdinalRegressor):
     probabilities that cross are put in order first. Units h_r and weights v_r minimise a convex problem over all
     networks of any size, and the distance to its minimum is bounded (``gap_``).
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
-
     See Also
     --------
     OrdinalFMRegressor : Products of distinct features only, for sparse and categorical data.
-
-    References
-    ----------
-    {reference}
-    Section 6.5 is about ordinal regression.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from sklearn.metrics import r2_score
 
 from mopn.core.losses import get_loss
 from mopn.estimators.base import NetworkEstimator
-from mopn.estimators.docs import documented
+from mopn.estimators.docs import NETWORK, REGRESSOR, VALIDATED, documented
 from mopn.estimators.targets import Targets
 
 __all__ = ["MultiOutputFMRegressor", "MultiOutputPNRegressor"]
@@ -37,28 +37,16 @@ class Regressor(RegressorMixin, NetworkEstimator):
         return r2_score(targets.y, prediction, sample_weight=targets.sample_weight)
 
 
-@documented("regressor")
+@documented(REGRESSOR, NETWORK, VALIDATED)
 class MultiOutputPNRegressor(Regressor):
     """Regressor of one or several targets: a polynomial network whose targets share their units.
 
     Predictions are ``mean(y) + sum_r <h_r, z>^2 v_r`` with ``z = [1, x]``. Units h_r and weights v_r minimise a convex
     problem over all networks of any size, and the distance to its minimum is bounded (``gap_``).
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
-
     See Also
     --------
     MultiOutputFMRegressor : Products of distinct features only, for sparse and categorical data.
-
-    References
-    ----------
-    {reference}
 
     Examples
     --------
@@ -74,7 +62,7 @@ class MultiOutputPNRegressor(Regressor):
     _kernel = "homogeneous"
 
 
-@documented("regressor")
+@documented(REGRESSOR, NETWORK, VALIDATED)
 class MultiOutputFMRegressor(Regressor):
     """Regressor of one or several targets: a factorization machine whose targets share their units.
 
@@ -82,21 +70,9 @@ class MultiOutputFMRegressor(Regressor):
     term and the products of distinct features. Units h_r and weights v_r minimise a convex problem over all networks of
     any size, and the distance to its minimum is bounded (``gap_``).
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
-
     See Also
     --------
     MultiOutputPNRegressor : The features' squares as well.
-
-    References
-    ----------
-    {reference}
 
     Examples
     --------

@@ -10,26 +10,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["direct_to_lifted", "direct_to_network", "lifted_to_direct", "network_to_direct", "reduced"]
+from mopn.core.spectral import eigen_units
 
-# Eigenvalues below this, relative to the largest, are rounding.
-_ZERO = 1e-12
-
-
-def reduced(lams: Any, P: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the eigenvalues (k,) and unit eigenvectors (k, d) of W = P' diag(lambda) P: the fewest units.
-
-    Parameters
-    ----------
-    lams : array-like of shape (k,)
-    P : array-like of shape (k, d)
-    """
-    lams, P = np.asarray(lams, dtype=np.float64), np.asarray(P, dtype=np.float64)
-    # In the span of P: no d x d matrix.
-    Q, R = np.linalg.qr(P.T)
-    values, vectors = np.linalg.eigh((R * lams) @ R.T)
-    kept = np.abs(values) > _ZERO * np.abs(values).max(initial=0.0)
-    return values[kept], (Q @ vectors[:, kept]).T
+__all__ = ["direct_to_network", "lifted_to_direct"]
 
 
 def lifted_to_direct(U: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -41,20 +24,7 @@ def lifted_to_direct(U: Any) -> tuple[np.ndarray, np.ndarray]:
     # u v' + v u' = ((u + v)(u + v)' - (u - v)(u - v)') / 2
     r = len(first)
     signs = np.concatenate([np.full(r, 0.25), np.full(r, -0.25)])
-    return reduced(signs, np.vstack([first + second, first - second]))
-
-
-def direct_to_lifted(lams: Any, P: Any) -> np.ndarray:
-    """Return balanced factors U (2, k, d) of the same model, with the same penalty: equation 12 equals 13.
-
-    Parameters
-    ----------
-    lams : array-like of shape (k,)
-    P : array-like of shape (k, d)
-    """
-    lams, P = np.asarray(lams, dtype=np.float64), np.asarray(P, dtype=np.float64)
-    V = np.sqrt(np.abs(lams))[:, None] * P
-    return np.stack([np.sign(lams)[:, None] * V, V])
+    return eigen_units(signs, np.vstack([first + second, first - second]))
 
 
 def direct_to_network(lams: Any, P: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -69,23 +39,3 @@ def direct_to_network(lams: Any, P: Any) -> tuple[np.ndarray, np.ndarray]:
     squares = np.einsum("sj,sj->s", P, P)
     alive = (squares > 0) & (lams != 0)
     return P[alive] / np.sqrt(squares[alive])[:, None], (lams * squares)[alive, None]
-
-
-def network_to_direct(basis: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return lambda (k,), of modulus 1, and P (k, d) of a network of one output; the penalties of both are equal.
-
-    Parameters
-    ----------
-    basis : array-like of shape (k, d)
-    weights : array-like of shape (k, 1)
-
-    Raises
-    ------
-    ValueError
-        If the network has several outputs.
-    """
-    basis, weights = np.asarray(basis, dtype=np.float64), np.asarray(weights, dtype=np.float64)
-    if weights.ndim != 2 or weights.shape[1] != 1:
-        raise ValueError(f"weights must have shape (k, 1), one output, got {weights.shape}")
-    lams = weights[:, 0]
-    return np.where(lams < 0, -1.0, 1.0), np.sqrt(np.abs(lams))[:, None] * basis

@@ -12,15 +12,15 @@ from mopn.core.factor_kernels import make_factor_kernel
 from mopn.core.losses import Loss
 from mopn.core.validation import check_count, check_strength, present_rows
 from mopn.factorization.conversions import direct_to_network
-from mopn.factorization.minibatch_state import StochasticPasses
+from mopn.factorization.minibatch_state import StochasticPasses, without_absent_features
 from mopn.factorization.single_output import SingleOutputProblem, affine_terms, check_single_output_loss
-from mopn.factorization.sweep_state import Descent
+from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import KernelTerm
 from mopn.factorization.terms.factors import FittedKernelTerm, SharedKernelTerm
+from mopn.solvers.numerics.generators import make_generator
 
 __all__ = ["FactorizationProblem"]
 
-_SECOND_DEGREE = 2
 _STARTING_ROUNDS = 20
 
 
@@ -52,10 +52,9 @@ class FactorizationProblem(SingleOutputProblem):
     penalty : {"weighted", "frobenius"}, default "weighted"
         ``beta * sum_s |lambda_s| ||p_s||^2`` (equation 13), or ``beta / 2 * ||P||^2``.
     fit_lower : {None, "explicit", "augment", "shared"}, default None
-        What there is of degrees 2 to m - 1. None: nothing. "explicit": units of their own (HOFM). "augment": m - 1
-        1-features in front of X, or m - 2 with ``fit_linear`` (HOFM-shared-augmented); one for the homogeneous kernel.
-        "shared": the same units with
-        weights theta on the simplex for the degrees 1 to m (HOFM-shared-simplex).
+        The degrees 2 to m - 1. None: left out. "explicit": units of their own (HOFM). "augment": m - 1 dummies, columns
+        of ones in front of X, or m - 2 with ``fit_linear`` (HOFM-shared-augmented); one for the homogeneous kernel.
+        "shared": the same units with weights theta on the simplex for the degrees 1 to m (HOFM-shared-simplex).
     fit_linear : bool, default False
     fit_intercept : bool, default False
     lams : {"ones", "signs", "fit"} or array-like of shape (k,), default "ones"
@@ -69,13 +68,13 @@ class FactorizationProblem(SingleOutputProblem):
         Added to the outputs.
     init_scale : float, default 0.1
         Standard deviation of the entries of P at the default start.
-    random_state : int, default 0
-        Seed of the default start and of random signs.
+    rng : Generator, int or None, default 0
+        For the default start, and for random signs. With a seed every default start is the same; a generator goes on.
 
     Raises
     ------
     ValueError, TypeError
-        For data or options that are not what they should be.
+        If the data or an option are not what they should be.
 
     Notes
     -----
@@ -113,10 +112,10 @@ class FactorizationProblem(SingleOutputProblem):
         sample_weight: Any = None,
         offset: Any = None,
         init_scale: float = 0.1,
-        random_state: int = 0,
+        rng: np.random.Generator | int | None = 0,
     ) -> None:
         loss = check_single_output_loss(loss)
-        self.degree = check_count(degree, "degree", _SECOND_DEGREE if kernel != "all-subsets" else 1)
+        self.degree = check_count(degree, "degree", 2 if kernel != "all-subsets" else 1)
         self.n_components = check_count(n_components, "n_components")
         self.alpha, self.beta = check_strength(alpha, "alpha"), check_strength(beta, "beta")
         self.fit_lower, self.fitted_lams = fit_lower, isinstance(lams, str) and lams == "fit"
@@ -127,12 +126,12 @@ class FactorizationProblem(SingleOutputProblem):
         self.design = make_design(X, self.dummies)
         self._check_degree(kernel)
         fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
-        self.lams = self._make_lams(lams, random_state)
+        self.lams = self._make_lams(lams, rng)
         ridge = 2.0 * self.beta * np.abs(self.lams) if penalty == "weighted" else np.full(len(self.lams), self.beta)
         self.fit_linear, self.fit_intercept = bool(fit_linear), bool(fit_intercept)
         terms = affine_terms(self.design, self.alpha, linear=fit_linear, intercept=fit_intercept)
         self.kernel_terms = self._make_kernel_terms(kernel, theta, ridge, check_strength(init_scale, "init_scale"))
-        super().__init__(fit, [*terms, *self.kernel_terms], random_state)
+        super().__init__(fit, [*terms, *self.kernel_terms], rng, ("P", [term.name for term in self.kernel_terms]))
 
     def _check_options(self, kernel: str, penalty: str, fit_lower: str | None, theta: Any) -> None:
         if penalty not in ("weighted", "frobenius"):
@@ -166,13 +165,13 @@ class FactorizationProblem(SingleOutputProblem):
                 f"{d - self.dummies}; lower the degree"
             )
 
-    def _make_lams(self, lams: Any, random_state: int) -> np.ndarray:
+    def _make_lams(self, lams: Any, rng: Any) -> np.ndarray:
         k = self.n_components
         if isinstance(lams, str):
             if lams in ("ones", "fit"):
                 return np.ones(k)
             if lams == "signs":
-                return np.random.default_rng(random_state).choice([-1.0, 1.0], size=k)
+                return make_generator(rng).choice([-1.0, 1.0], size=k)
             raise ValueError(f"lams must be 'ones', 'signs', 'fit' or {k} numbers, got {lams!r}")
         lams = np.asarray(lams, dtype=np.float64)
         if lams.shape != (k,) or not np.isfinite(lams).all():
@@ -194,39 +193,36 @@ class FactorizationProblem(SingleOutputProblem):
 
     @property
     def oracles(self) -> frozenset[str]:
-        """Names of the oracles offered: ``batch_gradient`` too, if lambda and theta are fixed."""
+        """Names of the oracles offered: ``passes`` too, if lambda and theta are fixed and the loss is one of mopn's."""
         stochastic = self.fit.loss.code is not None and not self.fitted_lams and self.fit_lower != "shared"
-        return super().oracles | ({"batch_gradient"} if stochastic else frozenset())
+        return super().oracles | ({"passes"} if stochastic else frozenset())
 
-    def stochastic(self, x: np.ndarray, sums: np.ndarray | None = None) -> StochasticPasses:
-        """Return the passes of stochastic gradient methods from a point, which is left as it is."""
-        return StochasticPasses(self, x, sums)
+    def passes(self, x: np.ndarray) -> StochasticPasses:
+        """Return passes of stochastic gradient methods from a point, which is left as it is.
+
+        Features that no sample has start from zero where they pay a penalty, as no step would touch them.
+        """
+        return self.passes_over_part(without_absent_features(self._layout, x))
+
+    def passes_over_part(self, x: np.ndarray, sums: np.ndarray | None = None) -> StochasticPasses:
+        """Return passes where the samples are a part of all, after others, whose squared gradients had these sums."""
+        return StochasticPasses(self.fit, self._layout, x, sums)
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of a point; see the class."""
-        parts = super().unpack(x)
-        orders = [parts.pop(name) for name in list(parts) if name[0] == "P"]
-        return {"lams": self.lams} | parts | {"P": np.stack(orders)}
+        return {"lams": self.lams} | super().unpack(x)
 
     def start(self, start: Any = None) -> np.ndarray:
         """Return a point; see :meth:`SingleOutputProblem.start`. ``P`` has the shape that results have."""
-        if isinstance(start, dict) and "P" in start:
-            P = np.asarray(start["P"], dtype=np.float64)
-            names = [term.name for term in self.kernel_terms]
-            if P.ndim != 3 or len(P) != len(names):
-                raise ValueError(
-                    f"start: P must have shape {(len(names), *self.terms[-1].shapes[names[-1]])}, got {P.shape}"
-                )
-            start = {**start, **dict(zip(names, P, strict=True))}
         x = super().start(start)
         term = self.kernel_terms[0]
         given = isinstance(start, np.ndarray) or (isinstance(start, dict) and "lams" in start)
         if isinstance(term, FittedKernelTerm) and self.fit.loss.code is not None and not given:
             # Section 9.1 of the ICML paper: with lambda fitted before P, its own start does not matter. Units that get
             # none are turned until they do.
-            at, descent = self.views(x)[-1], Descent(self.fit, self.outputs(x))
+            at, state = self.views(x)[-1], SweepState(self.fit, self.outputs(x))
             for _ in range(_STARTING_ROUNDS):
-                term.fit_lams(at, descent)
+                term.fit_lams(at, state)
                 if np.all(at["lams_plus"] != at["lams_minus"]):
                     break
         return x
@@ -238,6 +234,6 @@ class FactorizationProblem(SingleOutputProblem):
         ``mopn.NetworkProblem(..., norm="l1", strength=beta)`` (Theorem 2 of the ICML paper), which certifies it:
         ``mopn.certify(network_problem, *problem.network(result))``.
         """
-        if self.degree != _SECOND_DEGREE or self.kernel_name == "all-subsets":
+        if self.degree != 2 or self.kernel_name == "all-subsets":
             raise ValueError("networks are of degree 2; this problem is not")
         return direct_to_network(at["lams"], at["P"][0])

@@ -16,8 +16,6 @@ from mopn.factorization.terms import ProductTerm
 
 __all__ = ["LiftedProblem"]
 
-_SECOND_DEGREE = 2
-
 
 class LiftedProblem(SingleOutputProblem):
     """Minimise sum_i w_i l(y_i, o_i + offset_i) + alpha / 2 ||w||^2 + beta / 2 sum_t ||U^t||^2.
@@ -37,13 +35,13 @@ class LiftedProblem(SingleOutputProblem):
     rank : int, default 30
         Number r of products.
     kernel : {"homogeneous", "anova"}, default "homogeneous"
-        With squares, or of distinct features only, which is there for degree 2 (appendix D.3).
+        All products, or those of distinct features, for degree 2 only (appendix D.3).
     loss : str or Loss, default "squared"
         "squared", "binary-logistic", "binary-squared-hinge", or an object.
     alpha, beta : float, default 1.0
         Strengths for w and for U.
     augment : bool, default False
-        Put a 1-feature in front of every X: lower degrees too.
+        Put a dummy, a column of ones, in front of every X, for the lower degrees.
     fit_linear, fit_intercept : bool, default False
     sample_weight : array-like of shape (n,), optional
         A weight of 2 equals a repeated row.
@@ -51,13 +49,13 @@ class LiftedProblem(SingleOutputProblem):
         Added to the outputs.
     init_scale : float, default 0.1
         Standard deviation of the entries of U at the default start.
-    random_state : int, default 0
-        Seed of the default start.
+    rng : Generator, int or None, default 0
+        For the default start. With a seed every default start is the same; a generator goes on.
 
     Raises
     ------
     ValueError, TypeError
-        For data or options that are not what they should be.
+        If the data or an option are not what they should be.
 
     Notes
     -----
@@ -92,10 +90,10 @@ class LiftedProblem(SingleOutputProblem):
         sample_weight: Any = None,
         offset: Any = None,
         init_scale: float = 0.1,
-        random_state: int = 0,
+        rng: np.random.Generator | int | None = 0,
     ) -> None:
         loss = check_single_output_loss(loss)
-        self.degree, self.rank = check_count(degree, "degree", _SECOND_DEGREE), check_count(rank, "rank")
+        self.degree, self.rank = check_count(degree, "degree", 2), check_count(rank, "rank")
         self.alpha, self.beta = check_strength(alpha, "alpha"), check_strength(beta, "beta")
         self.kernel_name, self.several, self.dummies = kernel, isinstance(X, tuple), int(augment)
         self._check_options(X, kernel, fit_linear)
@@ -109,38 +107,20 @@ class LiftedProblem(SingleOutputProblem):
         terms = affine_terms(self.design, self.alpha, linear=fit_linear, intercept=fit_intercept)
         factors = designs if self.several else designs * self.degree
         scale = check_strength(init_scale, "init_scale")
-        terms.append(ProductTerm(factors, self.rank, self.beta, kernel == "anova", scale))
-        super().__init__(fit, terms, random_state)
+        products = ProductTerm(factors, self.rank, self.beta, kernel == "anova", scale)
+        super().__init__(fit, [*terms, products], rng, ("U", products.names))
 
     def _check_options(self, X: Any, kernel: str, fit_linear: bool) -> None:
         if kernel not in ("homogeneous", "anova"):
             raise ValueError(f"kernel must be 'homogeneous' or 'anova', got {kernel!r}")
-        if kernel == "anova" and (self.degree != _SECOND_DEGREE or self.several):
+        if kernel == "anova" and (self.degree != 2 or self.several):
             raise ValueError(
                 "kernel='anova' is lifted for degree=2 and a single X only; mopn.FactorizationProblem has all degrees"
             )
         if self.several and len(X) != self.degree:
             raise ValueError(f"X is a tuple of {len(X)} parts, but degree={self.degree} takes one a factor")
         if self.several and fit_linear:
-            raise ValueError("fit_linear=True needs a single X; put 1-features in front by augment=True instead")
-
-    @property
-    def _names(self) -> list[str]:
-        return [f"U{t}" for t in range(self.degree)]
-
-    def unpack(self, x: np.ndarray) -> dict[str, Any]:
-        """Named views of a point; see the class."""
-        parts = super().unpack(x)
-        factors = [parts.pop(name) for name in self._names]
-        return parts | {"U": factors if self.several else np.stack(factors)}
-
-    def start(self, start: Any = None) -> np.ndarray:
-        """Return a point; see :meth:`SingleOutputProblem.start`. ``U`` has the shape that results have."""
-        if isinstance(start, dict) and "U" in start:
-            if len(start["U"]) != self.degree:
-                raise ValueError(f"start: U must hold {self.degree} factors, got {len(start['U'])}")
-            start = {**start, **dict(zip(self._names, start["U"], strict=True))}
-        return super().start(start)
+            raise ValueError("fit_linear=True needs a single X; use augment=True instead")
 
     def network(self, at: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return a result as a network of one output: unit vectors (k, d) and weights (k, 1), of degree 2.
@@ -148,6 +128,6 @@ class LiftedProblem(SingleOutputProblem):
         Without a linear term the problem has the minimum of ``mopn.NetworkProblem(..., norm="l1", strength=beta)``
         (Theorem 2 of the paper), which certifies it: ``mopn.certify(network_problem, *problem.network(result))``.
         """
-        if self.degree != _SECOND_DEGREE or self.several:
+        if self.degree != 2 or self.several:
             raise ValueError("networks are of degree 2 and have a single X; this problem does not")
         return direct_to_network(*lifted_to_direct(at["U"]))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from mopn.compiled.kernels import WIDTH, pack, unpack
+from mopn.compiled.kernels import pack, unpack
 from mopn.compiled.stochastic import count_entries, stochastic_pass
+from mopn.compiled.vectorization import WIDTH
+from mopn.core.datafit import DataFit
+from mopn.factorization.layout import Layout
+from mopn.factorization.terms import KernelTerm, Linear
 
-if TYPE_CHECKING:
-    from mopn.factorization.direct import FactorizationProblem
-    from mopn.factorization.terms import KernelTerm
-
-__all__ = ["StochasticPasses"]
+__all__ = ["StochasticPasses", "without_absent_features"]
 
 
 class StochasticPasses:
@@ -21,31 +19,29 @@ class StochasticPasses:
 
     Parameters
     ----------
-    problem : FactorizationProblem
+    fit : DataFit
+    layout : Layout
+        Terms of the same design: kernels of fixed lambda and theta, and perhaps an intercept and a linear term.
     x : ndarray
         The flat point to start from; it is left as it is.
     sums : ndarray or None
         Sums of squared gradients of earlier passes, flat like the point.
-    part : bool
-        Whether the samples are a part of all: else features that none has are set to zero, as their penalty asks for.
     """
 
-    def __init__(
-        self, problem: FactorizationProblem, x: np.ndarray, sums: np.ndarray | None = None, *, part: bool = False
-    ) -> None:
-        self._problem, self._x = problem, x.copy()
-        self._kernels: list[KernelTerm] = problem.kernel_terms
-        self.n = problem.design.shape[0]
-        fit = problem.fit
+    def __init__(self, fit: DataFit, layout: Layout, x: np.ndarray, sums: np.ndarray | None = None) -> None:
+        self._fit, self._layout = fit, layout
+        self._kernels = [term for term in layout.terms if isinstance(term, KernelTerm)]
+        self._linear = next((term for term in layout.terms if isinstance(term, Linear)), None)
+        self._fit_intercept = any("intercept" in term.shapes for term in layout.terms)
+        self._rows = self._kernels[0].design.row_lines
+        self._dummies = 0 if self._linear is None else self._rows.length - self._linear.design.shape[1]
+        self.n = len(fit.y)
         self._y = np.ascontiguousarray(fit.y[:, 0], dtype=np.float64)
         self._offset = np.zeros(self.n) if fit.offset is None else np.ascontiguousarray(fit.offset[:, 0])
-        self._weights = np.ones(self.n) if fit.weights is None else fit.weights
-        self._counts = count_entries(problem.design.row_lines)
-        self._panels, self._w, self._intercept = self._packed(self._x)
+        self._counts = count_entries(self._rows)
+        self._panels, self._w, self._intercept = self._packed(x)
         self._sums = self._packed(np.zeros_like(x) if sums is None else sums)
-        if not part:
-            self._drop_absent_features()
-        lams, ridges = problem.kernel_terms[0].weights({})
+        lams, ridges = self._kernels[0].lams, self._kernels[0].ridge
         chunks = len(self._panels) // len(self._kernels)
         self._lams = np.tile(pack(lams[:, None])[:, 0], (len(self._kernels), 1))
         self._ridges = np.tile(pack(ridges[:, None])[:, 0], (len(self._kernels), 1))
@@ -56,17 +52,16 @@ class StochasticPasses:
 
     def run(self, order: np.ndarray, batch: int, step: float, *, adaptive: bool) -> None:
         """Take one step for every ``batch`` of the rows in ``order``."""
-        problem = self._problem
         panel_sums, w_sums, intercept_sum = self._sums
         intercept = np.array([self._intercept[0], intercept_sum[0]])
         stochastic_pass(
             self._kernels[0].kernel.kind,
             self._thetas,
-            problem.design.row_lines,
-            problem.fit.loss.code,
+            self._rows,
+            self._fit.loss.code,
             self._y,
             self._offset,
-            self._weights,
+            self._fit.sample_weights,
             order,
             batch,
             step,
@@ -78,11 +73,11 @@ class StochasticPasses:
             self._ridges,
             self._w,
             w_sums,
-            problem.fit_linear,
-            problem.alpha,
-            problem.dummies,
+            self._linear is not None,
+            0.0 if self._linear is None else self._linear.alpha,
+            self._dummies,
             intercept,
-            problem.fit_intercept,
+            self._fit_intercept,
         )
         self._intercept[0], intercept_sum[0] = intercept
 
@@ -95,30 +90,37 @@ class StochasticPasses:
         return self._flat(*self._sums)
 
     def _packed(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the panels of all degrees (c, d, 8), w with room for the 1-features (d,) and the intercept (1,)."""
-        parts = {name: value for view in self._problem.views(x) for name, value in view.items()}
+        """Return the panels of all degrees (c, d, 8), w with zeros for the dummies (d,) and the intercept (1,)."""
+        parts = {name: value for view in self._layout.views(x) for name, value in view.items()}
         panels = np.concatenate([pack(parts[term.name]) for term in self._kernels])
-        w = np.zeros(self._problem.design.shape[1])
+        w = np.zeros(self._rows.length)
         if "w" in parts:
-            w[self._problem.dummies :] = parts["w"]
+            w[self._dummies :] = parts["w"]
         return panels, w, parts.get("intercept", np.zeros(1)).copy()
 
     def _flat(self, panels: np.ndarray, w: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-        x = np.empty_like(self._x)
-        k = self._problem.n_components
+        x = np.empty(self._layout.size)
+        k = len(self._kernels[0].lams)
         per_order = -(-k // WIDTH)
-        parts = {"w": w[self._problem.dummies :], "intercept": intercept}
+        parts = {"w": w[self._dummies :], "intercept": intercept}
         for order, term in enumerate(self._kernels):
             parts[term.name] = unpack(panels[order * per_order : (order + 1) * per_order], k)
-        for view in self._problem.views(x):
+        for view in self._layout.views(x):
             for name, value in view.items():
                 value[:] = parts[name]
         return x
 
-    def _drop_absent_features(self) -> None:
-        """Set what no step touches to zero, if there is a penalty."""
-        absent = self._counts == 0
-        if self._problem.beta > 0:
-            self._panels[:, absent] = 0.0
-        if self._problem.alpha > 0:
-            self._w[absent] = 0.0
+
+def without_absent_features(layout: Layout, x: np.ndarray) -> np.ndarray:
+    """Return a point whose parameters of features that no sample has are zero, where they pay a penalty.
+
+    No sample carries a share of their penalty, so no step would touch them.
+    """
+    x = x.copy()
+    for term, at in zip(layout.terms, layout.views(x), strict=True):
+        if isinstance(term, KernelTerm):
+            absent = count_entries(term.design.row_lines) == 0
+            at[term.name][np.ix_(term.ridge > 0, absent)] = 0.0
+        elif isinstance(term, Linear) and term.alpha > 0:
+            at["w"][count_entries(term.design.row_lines) == 0] = 0.0
+    return x

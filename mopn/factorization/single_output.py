@@ -13,10 +13,12 @@ import numpy as np
 from mopn.core.datafit import DataFit
 from mopn.core.designs import Design
 from mopn.core.losses import Loss, get_loss
-from mopn.factorization.sweep_state import Descent
+from mopn.factorization.layout import Layout
+from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import Intercept, Linear, Term
 from mopn.factorization.terms.base import Parameters
 from mopn.solvers.interface import Evaluation, Measure, Problem
+from mopn.solvers.numerics.generators import make_generator
 
 __all__ = [
     "CoordinateBlocks",
@@ -29,31 +31,40 @@ __all__ = [
 class SingleOutputProblem(Problem):
     """Minimise sum_i w_i l(y_i, o_i + offset_i) + penalties, where the outputs o are a sum of terms.
 
-    The point is the terms' parameters one after the other, flat. Oracles: ``gradient`` unless a term has parameters on
-    a simplex; ``blocks`` (coordinate descent) if the objective is convex along each coordinate and the loss is one of
-    mopn's. It is not convex, so there is no certificate here.
+    The point is the terms' parameters one after the other, flat. Oracles: ``gradient`` and ``batch_gradient`` unless a
+    term has parameters on a simplex; ``blocks`` (coordinate descent) if the objective is convex along each coordinate
+    and the loss is one of mopn's. The objective is not convex, so there is no certificate here.
+
+    Parameters
+    ----------
+    fit : DataFit
+    terms : sequence of Term
+    rng : Generator, int or None
+        For the default start.
+    units : tuple of a str and a sequence of str
+        What results call the units, and the names of their parts in the terms.
     """
 
-    def __init__(self, fit: DataFit, terms: Sequence[Term], random_state: int) -> None:
-        self.fit, self.terms, self.random_state = fit, list(terms), random_state
+    # Whether every factor has an X of its own.
+    several = False
+
+    def __init__(self, fit: DataFit, terms: Sequence[Term], rng: Any, units: tuple[str, Sequence[str]]) -> None:
         if fit.n_outputs != 1:
             raise ValueError(
                 f"y has {fit.n_outputs} outputs, but this problem has a single one; mopn.NetworkProblem takes several"
             )
-        self._places: list[tuple[Term, str, slice, tuple[int, ...]]] = []
-        size = 0
-        for term in self.terms:
-            for name, shape in term.shapes.items():
-                self._places.append((term, name, slice(size, size + math.prod(shape)), shape))
-                size += math.prod(shape)
-        self.size = size
+        make_generator(rng)
+        self.fit, self.rng, self._layout = fit, rng, Layout(terms)
+        self.terms, self.size = self._layout.terms, self._layout.size
+        # What users call the units, and the terms' names of their parts.
+        self._units, self._parts = units
 
     @property
     def oracles(self) -> frozenset[str]:
         """Names of the oracles offered."""
         names = set()
         if all(term.smooth for term in self.terms):
-            names.add("gradient")
+            names |= {"gradient", "batch_gradient"}
         if self.fit.loss.code is not None and all(term.multiconvex for term in self.terms):
             names.add("blocks")
         return frozenset(names)
@@ -68,9 +79,7 @@ class SingleOutputProblem(Problem):
     @cached_property
     def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Lower and upper bounds on the flat point, or None."""
-        lower = np.full(self.size, -np.inf)
-        for term, name, place, _ in self._places:
-            lower[place] = term.lower.get(name, -np.inf)
+        lower = self._layout.lower_bounds()
         return None if np.isinf(lower).all() else (lower, np.full(self.size, np.inf))
 
     def start(self, start: Any = None) -> np.ndarray:
@@ -79,41 +88,49 @@ class SingleOutputProblem(Problem):
         Parameters
         ----------
         start : optional
-            None for random units (``random_state``), another seed, a flat point, an earlier result, or a dictionary
-            with some of the parameters as ``unpack`` names them; the others are then as at the default start.
+            None for random units (``rng``), a seed for others, a flat point, an earlier result, or a dictionary with
+            some of the parameters as ``unpack`` names them; the others are then as at the default start.
         """
         if isinstance(start, np.ndarray):
             if start.shape != (self.size,):
                 raise ValueError(f"start must be a flat point of shape ({self.size},), got {start.shape}")
             return start.astype(np.float64)
-        seed = start if isinstance(start, Integral) else self.random_state
-        rng = np.random.default_rng(int(seed))
-        given = start if isinstance(start, dict) else {}
+        seeded = isinstance(start, Integral)
+        rng = make_generator(start, "start") if seeded else make_generator(self.rng)
+        given = self._separated(start) if isinstance(start, dict) else {}
         x = np.empty(self.size)
-        views = self.views(x)
-        for term, at in zip(self.terms, views, strict=True):
+        for term, at in zip(self.terms, self.views(x), strict=True):
             for name, value in (term.start(rng) | term.absorb(given)).items():
                 value = np.asarray(value, dtype=np.float64)
+                label = f"{self._units}[{self._parts.index(name)}]" if name in self._parts else name
                 if value.shape != at[name].shape:
-                    raise ValueError(f"start: {name} must have shape {at[name].shape}, got {value.shape}")
+                    raise ValueError(f"start: {label} must have shape {at[name].shape}, got {value.shape}")
                 if not np.isfinite(value).all():
-                    raise ValueError(f"start: {name} contains NaN or infinity")
+                    raise ValueError(f"start: {label} contains NaN or infinity")
                 at[name][:] = value
         return x
 
+    def _separated(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters with those of the units under the terms' names."""
+        if self._units not in given:
+            return given
+        units = given[self._units]
+        units = list(units) if np.iterable(units) else [units]
+        if len(units) != len(self._parts):
+            raise ValueError(f"start: {self._units} must have length {len(self._parts)}, got {len(units)}")
+        return {**given, **dict(zip(self._parts, units, strict=True))}
+
     def views(self, x: np.ndarray) -> list[Parameters]:
         """Return the parameters of each term, as views of a point."""
-        views: dict[int, Parameters] = {id(term): {} for term in self.terms}
-        for term, name, place, shape in self._places:
-            views[id(term)][name] = x[place].reshape(shape)
-        return [views[id(term)] for term in self.terms]
+        return self._layout.views(x)
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
-        """Named views of a point."""
+        """Named views of a point; see the class."""
         parts: dict[str, Any] = {"x": x}
         for term, at in zip(self.terms, self.views(x), strict=True):
             parts |= term.present(at)
-        return parts
+        units = [parts.pop(name) for name in self._parts]
+        return parts | {self._units: units if self.several else np.stack(units)}
 
     def outputs(self, x: np.ndarray) -> np.ndarray:
         """Return the outputs (n,), without the offset."""
@@ -126,12 +143,40 @@ class SingleOutputProblem(Problem):
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective."""
         value, G = self.fit.value_gradient(self.outputs(x)[:, None])
+        gradient = self._gradient(self.terms, x, np.ascontiguousarray(G[:, 0]))
+        return Evaluation(value + self.penalty(x), gradient)
+
+    def _gradient(self, terms: Sequence[Term], x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         gradient = np.empty(self.size)
-        slopes = np.ascontiguousarray(G[:, 0])
-        for term, at, parts in zip(self.terms, self.views(x), self.views(gradient), strict=True):
+        for term, at, parts in zip(terms, self.views(x), self.views(gradient), strict=True):
             for name, part in term.gradient(at, slopes).items():
                 parts[name][:] = part
-        return Evaluation(value + self.penalty(x), gradient)
+        return gradient
+
+    def batch_gradient(self, x: np.ndarray, rows: Any) -> np.ndarray:
+        """Return the gradient of the losses of some samples, and of their share of the penalties.
+
+        The share is uniform, ``len(rows) / n`` of all penalties. So the gradients of the parts of a partition of the
+        samples add up to that of the objective, and ``n / len(rows)`` times the one of random rows is an unbiased
+        estimate of it. Its cost is that of the rows' entries and of ``size``.
+
+        Parameters
+        ----------
+        x : ndarray of shape (size,)
+        rows : array-like of ints, shape (b,), b >= 1
+            Indices of samples among those of positive weight; an index that is there twice counts twice.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+        """
+        rows = np.asarray(rows)
+        share = len(rows) / len(self.fit.y)
+        terms, views = [term.on_rows(rows) for term in self.terms], self.views(x)
+        outputs = sum((term.outputs(at) for term, at in zip(terms, views, strict=True)), np.zeros(len(rows)))
+        _, G = self.fit.rows(rows).value_gradient(outputs[:, None])
+        # The terms' gradients are affine in the slopes, so this takes the penalties' part times the share.
+        return share * self._gradient(terms, x, G[:, 0] / share)
 
     def measure(self, x: np.ndarray) -> Measure:
         """Objective; no gap is known."""
@@ -143,7 +188,7 @@ class SingleOutputProblem(Problem):
 
 
 class CoordinateBlocks:
-    """Coordinate descent on the way.
+    """A run of coordinate descent.
 
     Attributes
     ----------
@@ -155,14 +200,14 @@ class CoordinateBlocks:
     def __init__(self, problem: SingleOutputProblem, x: np.ndarray, n_threads: int) -> None:
         self._problem, self._x = problem, x
         designs = {id(design): design for term in problem.terms for design in term.designs}
-        self._descent = Descent(problem.fit, problem.outputs(x), designs.values(), n_threads)
+        self._state = SweepState(problem.fit, problem.outputs(x), designs.values(), n_threads)
         self.updates: list[Callable[[], float]] = []
         for term, at in zip(problem.terms, problem.views(x), strict=True):
-            self.updates.extend(term.updates(at, self._descent))
+            self.updates.extend(term.updates(at, self._state))
 
     def value(self) -> float:
         """Return the objective."""
-        return self._descent.value() + self._problem.penalty(self._x)
+        return self._state.value() + self._problem.penalty(self._x)
 
     def point(self) -> np.ndarray:
         """Return a copy of the point."""

@@ -15,14 +15,14 @@ from mopn.core.designs import Design
 from mopn.factorization.column_groups import arranged_lines, arrangement, column_parts
 from mopn.solvers.numerics.dot import dot
 
-__all__ = ["Descent"]
+__all__ = ["SweepState"]
 
 
-class Descent:
+class SweepState:
     """Outputs o, and slopes w_i l'(y_i, o_i), of a problem with one output.
 
-    For the squared loss sweeps maintain the slopes alone, which tell the outputs. Sweeps may have the samples in an
-    order of their own, ``order``, if there are threads; whatever is given or returned has them as they come.
+    For the squared loss sweeps maintain the slopes alone, from which the outputs follow. With threads, sweeps may have
+    the samples in another order, ``order``; all that is given or returned is in the original one.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Descent:
     outputs : ndarray of shape (n,)
         Without the offset.
     designs : iterable of Design
-        Those that are going to be swept over.
+        Those of all sweeps.
     n_threads : int
     """
 
@@ -45,7 +45,7 @@ class Descent:
         self._arranged_outputs = self._arrange(outputs + self._offset)
         self._arranged_slopes = self._arrange(self._slopes_at(outputs)).copy()
         self._lines: dict[int, tuple[Lines, Lines]] = {}
-        self._rooms: dict[tuple[tuple[int, ...], int], np.ndarray] = {}
+        self._workspaces: dict[tuple[tuple[int, ...], int], np.ndarray] = {}
 
     @property
     def total_weight(self) -> float:
@@ -55,7 +55,7 @@ class Descent:
     @property
     def slopes(self) -> np.ndarray:
         """The slopes (n,)."""
-        return self._as_they_come(self._arranged_slopes)
+        return self._original_order(self._arranged_slopes)
 
     def value(self) -> float:
         """Return the sum of the losses."""
@@ -64,7 +64,7 @@ class Descent:
             return 0.5 * dot(slopes, slopes if self.fit.weights is None else slopes / self.fit.weights)
         return self.fit.value(self._outputs()[:, None])
 
-    def move(self, change: np.ndarray) -> None:
+    def shift_outputs(self, change: np.ndarray) -> None:
         """Add a change (n,) to the outputs."""
         if self.loss == SQUARED:
             self._arranged_slopes += self._arrange(change if self.fit.weights is None else self.fit.weights * change)
@@ -86,14 +86,14 @@ class Descent:
         """Return the sweeps over the columns of a design."""
         return Sweeper(self, design)
 
-    def room(self, shape: tuple[int, ...], copy: int = 0) -> np.ndarray:
+    def workspace(self, shape: tuple[int, ...], copy: int = 0) -> np.ndarray:
         """Return an array to work in, the same one whenever the same shape is asked for."""
-        if (shape, copy) not in self._rooms:
-            self._rooms[shape, copy] = np.zeros(shape)
-        return self._rooms[shape, copy]
+        if (shape, copy) not in self._workspaces:
+            self._workspaces[shape, copy] = np.zeros(shape)
+        return self._workspaces[shape, copy]
 
     def _outputs(self) -> np.ndarray:
-        return self._as_they_come(self._arranged_outputs) - self._offset
+        return self._original_order(self._arranged_outputs) - self._offset
 
     def _slopes_at(self, outputs: np.ndarray) -> np.ndarray:
         return self.fit.value_gradient(outputs[:, None])[1][:, 0]
@@ -101,7 +101,7 @@ class Descent:
     def _arrange(self, values: np.ndarray) -> np.ndarray:
         return values if self.order is None else values[self.order]
 
-    def _as_they_come(self, arranged: np.ndarray) -> np.ndarray:
+    def _original_order(self, arranged: np.ndarray) -> np.ndarray:
         if self.order is None:
             return arranged
         values = np.empty_like(arranged)
@@ -110,33 +110,33 @@ class Descent:
 
 
 class Sweeper:
-    """Sweeps of a descent over the columns of a design, with threads where that pays."""
+    """Sweeps over the columns of a design, with threads where that pays."""
 
-    def __init__(self, descent: Descent, design: Design) -> None:
-        self.columns, self.rows = descent.lines(design)
-        self.n_threads = descent.n_threads
+    def __init__(self, state: SweepState, design: Design) -> None:
+        self.columns, self.rows = state.lines(design)
+        self.n_threads = state.n_threads
         self._parts = column_parts(self.columns, self.n_threads)
         self._losses = (
-            descent.loss,
-            descent.smoothness,
-            descent._arranged_y,
-            descent._arranged_outputs,
-            descent._arranged_weights,
+            state.loss,
+            state.smoothness,
+            state._arranged_y,
+            state._arranged_outputs,
+            state._arranged_weights,
         )
-        self._room, self._arrange = descent.room, descent._arrange
-        self._slopes = descent._arranged_slopes
+        self._workspace, self._arrange = state.workspace, state._arrange
+        self._slopes = state._arranged_slopes
 
     def __call__(self, theta, omegas, values, P, scales, ridges) -> float:  # type: ignore[no-untyped-def]
         """Sweep over the units P, at most as many as ``values`` (8, q, n) holds: see ``sweep_units``.
 
-        What P has more columns than the design belongs to 1-features.
+        The first columns of P, those that the design lacks, belong to dummies.
         """
         # Sparse columns gather samples, whose entries then lie side by side; full ones go through all in turn.
         shape = values.shape[2], values.shape[1] + 1
-        state = self._room(shape[::-1]).T if self.columns.indices is None else self._room(shape)
+        state = self._workspace(shape[::-1]).T if self.columns.indices is None else self._workspace(shape)
         state[:, 0] = self._slopes
-        ones = P.shape[1] - self.columns.size
-        arguments = (theta, omegas, self.columns, self.rows, *self._losses, state, values, P, scales, ridges, ones)
+        dummies = P.shape[1] - self.columns.size
+        arguments = (theta, omegas, self.columns, self.rows, *self._losses, state, values, P, scales, ridges, dummies)
         slope = sweep_units(*arguments) if self._parts is None else parallel_sweep_units(*arguments, self._parts)
         self._slopes[:] = state[:, 0]
         return slope
@@ -146,7 +146,7 @@ class Sweeper:
         out[: features.shape[1], 0] = self._arrange(features).T
 
     def degrees(self, theta: tuple[float, ...], P: np.ndarray, out: np.ndarray) -> None:
-        """Set out (8, m - 1, n) to A^1, ..., A^{m-1} for at most eight units P, without the part of 1-features."""
+        """Set out (8, m - 1, n) to A^1, ..., A^{m-1} for at most eight units P, without the part of dummies."""
         P = np.ascontiguousarray(P[:, P.shape[1] - self.columns.size :])
         if self.columns.indices is None:
             anova_degrees_of_columns(theta, self.columns, P, out)

@@ -1,4 +1,4 @@
-"""What a model of one output learned of interactions: the weight of given features' product, and the strongest ones."""
+"""Interactions in a model of one output: the weights of given products of features, and the largest weights."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def interaction_weights(model: FactorizationModel, features: Any, names: Sequenc
 
     For factorization machines it is the tensor's entry, W_{j1,...,jt} = sum_s lambda_s p_{j1,s} ... p_{jt,s} (section 2
     of Blondel et al., NIPS 2016); for polynomial networks that times the number of its permutations, as each of them is
-    in the sum. Weights of lower degrees that 1-features give rise to are unrolled; a linear term ``model.w`` is apart.
+    in the sum. The weights of lower degrees that dummies give rise to are included; a linear term ``model.w`` is not.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def _theta_of_degree(theta: np.ndarray, gamma: np.ndarray, degree: int) -> np.nd
 
 def _lifted_products(model: FactorizationModel, degree: int) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
     m, dummies = model.degree, model.dummies
-    # Each way to give the features to factors; the 1-feature is for the other factors.
+    # Each way to give the features to factors; the dummy is for the other factors.
     for places in itertools.permutations(range(m), degree):
         others = [t for t in range(m) if t not in places]
         weights = np.prod([model.factors[t][:, :dummies].sum(axis=1) for t in others], axis=0, initial=1.0)

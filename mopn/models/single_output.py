@@ -41,7 +41,7 @@ class FactorizationModel(Predictor):
         Linear term.
     intercept : float
     dummies : int
-        How many 1-features stand in front of X; the linear term has no weights for them.
+        How many dummies, columns of ones, stand in front of X; the linear term has no weights for them.
     link : {"logistic"} or None, default None
         How outputs become probabilities: that of being positive.
     classes : ndarray of shape (2,) or None
@@ -85,7 +85,7 @@ class FactorizationModel(Predictor):
         if self.form == "lifted" and len(self.factors) != self.degree:
             raise ValueError(f"a lifted model of degree {self.degree} has as many factors, got {len(self.factors)}")
         if self.n_features < 1:
-            raise ValueError(f"factors of shape {self.factors.shape} have no column beside those of the 1-features")
+            raise ValueError(f"factors of shape {self.factors.shape} have no column beside those of the dummies")
         if self.w is not None and self.w.shape != (self.n_features,):
             raise ValueError(f"w must have shape ({self.n_features},), got {self.w.shape}")
         if self.target is None and self.classes is None:

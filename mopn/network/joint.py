@@ -24,6 +24,7 @@ from mopn.core.flat import joined, split
 from mopn.core.kernels import Kernel
 from mopn.core.norms import Norm
 from mopn.core.regularizers import NormRegularizer
+from mopn.core.spectral import eigen_units
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.network.two_layers import two_layers
@@ -212,12 +213,9 @@ class _Signs(_Directions):
         units, entries = [np.zeros((0, basis.shape[1]))], [np.zeros((0, weights.shape[1]))]
         for c, column in enumerate(weights.T):
             alive = column != 0
-            # W = B' diag(column) B, of rank at most the number of rows of B: decomposed in the span of B.
-            Q, R = np.linalg.qr(basis[alive].T)
-            values, vectors = np.linalg.eigh((R * column[alive]) @ R.T)
-            kept = np.abs(values) > _ZERO * np.abs(values).max(initial=0.0)
-            units.append((Q @ vectors[:, kept]).T)
-            entries.append(np.outer(values[kept], np.eye(weights.shape[1])[c]))
+            values, vectors = eigen_units(column[alive], basis[alive])
+            units.append(vectors)
+            entries.append(np.outer(values, np.eye(weights.shape[1])[c]))
         return np.vstack(units), np.vstack(entries)
 
 

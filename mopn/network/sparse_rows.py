@@ -105,7 +105,7 @@ class SparseRows:
 
 def padded(table: np.ndarray, dtype: type = np.float64) -> np.ndarray:
     """Return a contiguous table with rows padded by zeros to a multiple of the width of compiled loops."""
-    from mopn.compiled.degree_two import WIDTH
+    from mopn.compiled.vectorization import WIDTH
 
     rows, k = table.shape
     filled = np.zeros((rows, -(-k // WIDTH) * WIDTH), dtype)

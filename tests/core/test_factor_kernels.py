@@ -12,6 +12,7 @@ from scipy import sparse
 
 from mopn.compiled import kernels as compiled
 from mopn.compiled.sweeps import sweep
+from mopn.compiled.vectorization import WIDTH
 from mopn.core.designs import make_design
 from mopn.core.factor_kernels import AllSubsets, Anova, Homogeneous, make_factor_kernel
 
@@ -137,7 +138,7 @@ def test_a_dummy_feature_makes_the_homogeneous_kernel_polynomial():
     features = Homogeneous(3).features(make_design(X, 1), np.hstack([gamma[:, None], P]))
     np.testing.assert_allclose(features, (gamma + X @ P.T) ** 3, rtol=1e-12, atol=1e-12)
     theta = np.array([0.7, 3.0])
-    out = np.zeros((len(X), 2, compiled.WIDTH))
+    out = np.zeros((len(X), 2, WIDTH))
     compiled.set_features(compiled.POLYNOMIAL, theta, make_design(X).row_lines, compiled.pack(P), out)
     np.testing.assert_allclose(out.reshape(len(X), -1)[:, : len(P)], (0.7 + X @ P.T) ** 3, rtol=1e-12, atol=1e-12)
     gradient = np.zeros_like(compiled.pack(P))
@@ -147,22 +148,6 @@ def test_a_dummy_feature_makes_the_homogeneous_kernel_polynomial():
     np.testing.assert_allclose(
         compiled.unpack(gradient, len(P)), 3 * ((0.7 + X @ P.T) ** 2).T @ X, rtol=1e-11, atol=1e-12
     )
-
-
-@pytest.mark.parametrize("degree", [1, 2, 3, 6])
-def test_power_sums_lead_to_the_same_kernel_and_derivatives(degree):
-    rng = np.random.default_rng(degree)
-    p, x = rng.uniform(0.5, 1.0, 8), rng.uniform(0.5, 1.0, 8)
-    D = compiled.power_sums(p, x, degree)
-    np.testing.assert_allclose(D, [((p * x) ** t).sum() for t in range(degree + 1)])
-    exact = [
-        float(anova([a * b for a, b in zip(fractions(p), fractions(x), strict=True)], t)) for t in range(degree + 1)
-    ]
-    np.testing.assert_allclose(compiled.anova_from_power_sums(D), exact, rtol=1e-10)
-    gradient = make_factor_kernel("anova", degree).gradient(make_design(x[None]), p[None], np.ones(1), np.ones(1))[0]
-    np.testing.assert_allclose(compiled.anova_gradient_from_power_sums(D, p, x), gradient, rtol=1e-9)
-    forward = [compiled.anova_derivative_from_power_sums(D, p[j], x[j])[degree] for j in range(8)]
-    np.testing.assert_allclose(forward, gradient, rtol=1e-9)
 
 
 def test_the_closed_forms_of_degree_two_and_three():
@@ -177,7 +162,7 @@ def test_the_closed_forms_of_degree_two_and_three():
 def test_panels_are_unpacked_as_they_were_packed():
     P = np.random.default_rng(9).standard_normal((11, 3))
     panels = compiled.pack(P)
-    assert panels.shape == (2, 3, compiled.WIDTH)
+    assert panels.shape == (2, 3, WIDTH)
     np.testing.assert_array_equal(compiled.unpack(panels, 11), P)
 
 
@@ -204,7 +189,7 @@ def test_degrees_from_columns_and_from_rows(n, degree):
     rng = np.random.default_rng(n)
     design, P = make_design(rng.uniform(-1, 1, (n, 14))), rng.standard_normal((3, 14))
     theta = Anova(np.eye(degree)[-1]).coefficients
-    out = np.full((2, compiled.WIDTH, degree - 1, n), np.nan)
+    out = np.full((2, WIDTH, degree - 1, n), np.nan)
     compiled.anova_degrees_of_columns(theta, design.column_lines, P, out[0])
     compiled.anova_degrees(theta, design.row_lines, compiled.pack(P), 0, out[1], 0, n)
     for t in range(1, degree):
@@ -227,7 +212,7 @@ def test_the_derivatives_of_coordinate_descent_keep_their_digits(seed, degree, l
     theta = tuple(np.eye(degree)[-1].tolist())
     design = make_design(x[None])
     columns, rows = design.column_lines, design.row_lines
-    degrees = np.zeros((compiled.WIDTH, degree - 1, 1))
+    degrees = np.zeros((WIDTH, degree - 1, 1))
     compiled.anova_degrees(theta, rows, compiled.pack(p[None]), 0, degrees, 0, 1)
     for j in range(len(x)):
         state = np.concatenate([[1.0], degrees[0, :, 0]])[None]

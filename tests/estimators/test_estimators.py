@@ -2,6 +2,7 @@
 
 import doctest
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -998,8 +999,11 @@ def test_the_documentation_covers_every_parameter_and_attribute(cls):
     model = few(cls, validation_fraction=0.3, random_state=0).fit(pd.DataFrame(X, columns=list("abcd")), default_y(cls))
     attributes = [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]
     for name in [*cls().get_params(), *attributes]:
-        assert f"\n    {name} : " in cls.__doc__ or f"{name} : float" in cls.__doc__ or f"{name}, " in cls.__doc__, name
-    assert "{" not in cls.__doc__.replace("{i<j}", "").replace('{"', "")
+        assert f"\n{name} : " in cls.__doc__ or f"{name} : float" in cls.__doc__ or f"{name}, " in cls.__doc__, name
+    for name, default in cls().get_params().items():
+        written = f'default "{default}"' if isinstance(default, str) else f"default {default}"
+        line = re.search(rf"^{name} : .*$", cls.__doc__, re.MULTILINE)[0]
+        assert line.endswith(f", {written}") or (default is None and line.endswith(", optional"))
 
 
 # -- cross-validation -------------------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ def test_fitted_attributes_are_a_start():
 def test_a_start_of_another_shape_is_refused():
     X, y = regression()
     estimator = FactorizationMachineRegressor(n_components=4, warm_start=True, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="P must have shape"):
+    with pytest.raises(ValueError, match=r"P\[0\] must have shape"):
         estimator.set_params(n_components=5, init_lambdas="fit").fit(X, y)
 
 

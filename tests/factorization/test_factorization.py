@@ -1,6 +1,8 @@
 """Problems of one output: objectives, gradients, coordinate descent and conversions, against slow references."""
 
 import itertools
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -9,13 +11,8 @@ from scipy import sparse
 import mopn
 from mopn.core.designs import make_design
 from mopn.core.losses import Squared
-from mopn.factorization.conversions import (
-    direct_to_lifted,
-    direct_to_network,
-    lifted_to_direct,
-    network_to_direct,
-    reduced,
-)
+from mopn.core.spectral import eigen_units
+from mopn.factorization.conversions import direct_to_network, lifted_to_direct
 from mopn.factorization.direct import FactorizationProblem
 from mopn.factorization.lifted import LiftedProblem
 from mopn.solvers import LBFGS, CoordinateDescent, Status
@@ -200,7 +197,7 @@ def test_an_epoch_is_that_of_the_paper(kind, loss):
 @pytest.mark.parametrize("loss", ["squared", "binary-logistic"])
 @pytest.mark.parametrize("kind", ["second", "augmented", "all subsets", "lifted"])
 def test_a_coordinate_that_dominates_is_computed_anew(kind, loss):
-    """1-features beside small ones, a factor 1 + p x that is exactly zero: still the paper's epoch."""
+    """Dummies beside small ones, a factor 1 + p x that is exactly zero: still the paper's epoch."""
     X, y, _, _ = data(n=12)
     X[:, 0], X[:, 1:] = 1.0, 1e-4 * X[:, 1:]
     problem = make(kind, X, y, loss, beta=1e-6, fit_linear=False, fit_intercept=False)
@@ -368,10 +365,9 @@ def test_theta_solves_its_problem_on_the_simplex():
     assert theta.sum() == pytest.approx(1.0, abs=1e-12)
     units = np.eye(3)
     x, values = result.x, []
-    place = next(place for _, name, place, _ in problem._places if name == "theta")
     for direction in units:
         moved = x.copy()
-        moved[place] += 1e-6 * (direction - theta)
+        problem.views(moved)[0]["theta"] += 1e-6 * (direction - theta)
         values.append(problem.measure(moved).fun - result.fun)
     # No direction within the simplex decreases the objective, to first order.
     assert min(values) >= -1e-9 * result.fun
@@ -406,6 +402,60 @@ def test_lambda_fixed_to_one_is_a_smaller_class():
     assert funs["fit"] < funs["ones"] * (1 - 1e-3)
 
 
+# -- gradients of some samples -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("kind", KINDS)
+def test_batch_gradients_of_a_partition_add_up_to_the_gradient(kind, storage):
+    X, y, weights, offset = data()
+    X[:, 2] = 0.0
+    if kind == "bilinear":
+        problem = make(kind, X, y, sample_weight=weights, offset=offset)
+    else:
+        problem = make(kind, storage(X), y, sample_weight=weights, offset=offset)
+    if kind == "shared":
+        assert "batch_gradient" not in problem.oracles
+        return
+    assert "batch_gradient" in problem.oracles
+    x = interior(problem)
+    parts = np.split(np.random.default_rng(2).permutation(len(y)), [1, 5, 17])
+    total = sum(problem.batch_gradient(x, rows) for rows in parts)
+    exact = problem.value_gradient(x).gradient
+    np.testing.assert_allclose(total, exact, rtol=1e-10, atol=1e-12 * np.abs(exact).max())
+    # A row that is given twice counts twice.
+    np.testing.assert_allclose(
+        problem.batch_gradient(x, [3, 3]), 2.0 * problem.batch_gradient(x, [3]), rtol=1e-10, atol=1e-12
+    )
+
+
+@dataclass(frozen=True)
+class VarianceReduced(mopn.solvers.Solver):
+    """Stochastic variance reduced gradients (Johnson and Zhang, 2013), as a user would write them."""
+
+    step: float = 0.1
+    needs: ClassVar[frozenset[str]] = frozenset({"gradient", "batch_gradient"})
+
+    def run(self, problem, start, monitor):
+        """Do epochs until the monitor ends the run."""
+        x, rng, n = start, np.random.default_rng(0), len(problem.fit.y)
+        while True:
+            anchor, (value, full, _) = x.copy(), problem.value_gradient(x)
+            monitor(anchor, fun=value)
+            for row in rng.permutation(n):
+                difference = problem.batch_gradient(x, [row]) - problem.batch_gradient(anchor, [row])
+                x = x - self.step / n * (n * difference + full)
+
+
+def test_batch_gradients_are_enough_for_a_solver_of_ones_own():
+    X, y, _, _ = data()
+    problem = make("second", X, y)
+    start = mopn.minimize(problem, LBFGS(), tol=1e-10, max_iter=5)
+    minimum = mopn.minimize(problem, LBFGS(), start=start, tol=1e-12, max_iter=500)
+    found = mopn.minimize(problem, VarianceReduced(), start=start, tol=0, max_iter=300)
+    assert found.fun - minimum.fun <= 1e-6 * (start.fun - minimum.fun)
+
+
 # -- conversions -------------------------------------------------------------------------------------------------------
 
 
@@ -417,18 +467,12 @@ def test_conversions_keep_the_model():
     assert 3 <= len(lams) <= 6
     np.testing.assert_allclose((P.T * lams) @ P, W, atol=1e-12)
     np.testing.assert_allclose(P @ P.T, np.eye(len(P)), atol=1e-12)
-    V = direct_to_lifted(lams, P)
-    np.testing.assert_allclose(V[0].T @ V[1], W, atol=1e-12)
-    # Equal penalties: half the squared norms of balanced factors is the nuclear norm.
-    assert 0.5 * (V**2).sum() == pytest.approx(np.abs(lams).sum(), rel=1e-12)
     lams, P = rng.standard_normal(4), rng.standard_normal((4, 7))
     basis, weights = direct_to_network(lams, P)
     np.testing.assert_allclose(np.linalg.norm(basis, axis=1), 1.0, rtol=1e-12)
     np.testing.assert_allclose((basis.T * weights[:, 0]) @ basis, (P.T * lams) @ P, atol=1e-12)
     assert np.abs(weights).sum() == pytest.approx(np.abs(lams) @ (P**2).sum(axis=1), rel=1e-12)
-    back, Q = network_to_direct(basis, weights)
-    np.testing.assert_allclose((Q.T * back) @ Q, (P.T * lams) @ P, atol=1e-12)
-    values, vectors = reduced(lams, P)
+    values, vectors = eigen_units(lams, P)
     np.testing.assert_allclose((vectors.T * values) @ vectors, (P.T * lams) @ P, atol=1e-12)
     assert np.abs(values).sum() <= np.abs(weights).sum() + 1e-12
 
@@ -437,17 +481,16 @@ def test_units_without_weight_are_left_out():
     basis, weights = direct_to_network([0.0, 1.0, 2.0], [[1.0, 0.0], [0.0, 0.0], [0.0, 3.0]])
     np.testing.assert_array_equal(basis, [[0.0, 1.0]])
     np.testing.assert_array_equal(weights, [[18.0]])
-    assert len(reduced(np.zeros(2), np.ones((2, 3)))[0]) == 0
-    with pytest.raises(ValueError, match="one output"):
-        network_to_direct(np.ones((2, 3)), np.ones((2, 2)))
+    assert len(eigen_units(np.zeros(2), np.ones((2, 3)))[0]) == 0
 
 
 def test_a_network_starts_a_direct_problem():
     X, y, _, _ = data()
     convex = mopn.NetworkProblem(X, y, loss="squared", kernel="anova", norm="l1", strength=0.5)
     network = mopn.minimize(convex, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-6)
-    lams, P = network_to_direct(network.basis, network.weights)
-    problem = FactorizationProblem(X, y, n_components=len(P), beta=0.5, lams=lams)
+    # Unit vectors times sqrt|v|, with lambda the sign of v: an equal model with an equal penalty.
+    P = np.sqrt(np.abs(network.weights)) * network.basis
+    problem = FactorizationProblem(X, y, n_components=len(P), beta=0.5, lams=np.sign(network.weights[:, 0]))
     assert problem.measure(problem.start({"P": P[None]})).fun == pytest.approx(network.fun, rel=1e-9)
 
 
@@ -507,9 +550,9 @@ def test_bad_options_of_the_lifted_problem(X, options, message):
     ("start", "message"),
     [
         (np.zeros(3), "start must be a flat point"),
-        ({"P": np.zeros((1, 2, 6))}, r"P must have shape \(9, 6\)"),
-        ({"P": np.zeros((2, 9, 6))}, r"P must have shape \(1, 9, 6\)"),
-        ({"P": np.full((1, 9, 6), np.nan)}, "P contains NaN or infinity"),
+        ({"P": np.zeros((1, 2, 6))}, r"P\[0\] must have shape \(9, 6\)"),
+        ({"P": np.zeros((2, 9, 6))}, "P must have length 1, got 2"),
+        ({"P": np.full((1, 9, 6), np.nan)}, r"P\[0\] contains NaN or infinity"),
         ({"w": np.zeros(5)}, r"w must have shape \(6,\)"),
     ],
 )
@@ -519,7 +562,7 @@ def test_bad_starts(start, message):
     with pytest.raises(ValueError, match=message):
         problem.start(start)
     lifted = make("lifted", X, y)
-    with pytest.raises(ValueError, match="U must hold 3 factors"):
+    with pytest.raises(ValueError, match="U must have length 3, got 2"):
         lifted.start({"U": np.zeros((2, 9, 7))})
 
 
@@ -527,6 +570,28 @@ def test_several_targets_have_problems_of_their_own():
     X, y, _, _ = data()
     with pytest.raises(ValueError, match=r"mopn\.NetworkProblem takes several"):
         FactorizationProblem(X, np.stack([y, y], axis=1))
+
+
+@pytest.mark.parametrize("make_one", [FactorizationProblem, LiftedProblem])
+def test_random_starts_follow_rng(make_one):
+    X, y, _, _ = data()
+
+    def starts(rng):
+        problem = make_one(X, y, rng=rng)
+        return problem.start(), problem.start()
+
+    default, seeded, other = make_one(X, y).start(), starts(0), starts(1)
+    for start in seeded:
+        np.testing.assert_array_equal(start, default)
+    assert not np.array_equal(other[0], default)
+    # A generator is used itself, and so goes on.
+    first, second = starts(np.random.default_rng(0))
+    np.testing.assert_array_equal(first, default)
+    assert not np.array_equal(second, first)
+    assert not np.array_equal(*starts(None))
+    for rng in (-1, "seed", 0.5):
+        with pytest.raises((TypeError, ValueError), match="rng must be a numpy Generator, a seed"):
+            make_one(X, y, rng=rng)
 
 
 def test_only_degree_two_is_a_network():
@@ -544,13 +609,13 @@ def test_missing_oracles_are_named():
         mopn.minimize(make("shared", X, y), LBFGS())
 
 
-def test_a_loss_of_ones_own_has_the_gradient_only():
+def test_a_loss_of_ones_own_has_gradients_only():
     class Own(Squared):
         name = "own"
 
     X, y, _, _ = data()
     own, theirs = (FactorizationProblem(X, y, n_components=3, loss=loss) for loss in (Own(), "squared"))
-    assert own.oracles == {"gradient"}
+    assert own.oracles == {"gradient", "batch_gradient"}
     own, theirs = (mopn.minimize(problem, LBFGS(), tol=1e-8) for problem in (own, theirs))
     assert own.fun == pytest.approx(theirs.fun, rel=1e-6)
 

@@ -6,8 +6,7 @@ from scipy import sparse
 
 import mopn
 from mopn.factorization.direct import FactorizationProblem
-from mopn.factorization.minibatch_state import StochasticPasses
-from mopn.solvers import LBFGS, SGD, AdaGrad, Status
+from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Status
 
 KINDS = {
     "second": {"degree": 2},
@@ -37,7 +36,7 @@ def make(kind, loss="squared", n=60, storage=np.asarray, **options):
 def test_one_batch_of_all_samples_is_a_gradient_step(kind, loss, storage):
     problem = make(kind, loss, storage=storage)
     x, step = problem.start(1), 1e-3
-    passes = StochasticPasses(problem, x)
+    passes = problem.passes(x)
     passes.run(np.random.default_rng(0).permutation(passes.n), passes.n, step, adaptive=False)
     gradient = problem.value_gradient(x).gradient
     np.testing.assert_allclose(passes.point(), x - step * gradient / passes.n, rtol=1e-10, atol=1e-12)
@@ -49,7 +48,7 @@ def test_the_mean_of_all_samples_steps_is_the_gradient(kind):
     x, step, n = problem.start(1), 1e-3, problem.design.shape[0]
     total = np.zeros_like(x)
     for row in range(n):
-        passes = StochasticPasses(problem, x)
+        passes = problem.passes(x)
         passes.run(np.array([row]), 1, step, adaptive=False)
         total += (x - passes.point()) / step
     np.testing.assert_allclose(total, problem.value_gradient(x).gradient, rtol=1e-8, atol=1e-9)
@@ -58,7 +57,7 @@ def test_the_mean_of_all_samples_steps_is_the_gradient(kind):
 def test_a_step_touches_the_features_of_its_samples_only():
     problem = make("second")
     x = problem.start(1)
-    passes = StochasticPasses(problem, x)
+    passes = problem.passes(x)
     passes.run(np.array([3]), 1, 0.1, adaptive=False)
     before, after = problem.unpack(x), problem.unpack(passes.point())
     absent = problem.design.matrix()[3] == 0.0
@@ -82,7 +81,7 @@ def test_passes_approach_the_minimum(kind, solver):
 def test_adagrad_divides_by_the_root_of_the_sum_of_squares():
     problem = make("second")
     x, step = problem.start(1), 0.1
-    passes = StochasticPasses(problem, x)
+    passes = problem.passes(x)
     order = np.arange(passes.n)
     for _ in range(2):
         passes.run(order, passes.n, step, adaptive=True)
@@ -94,16 +93,17 @@ def test_adagrad_divides_by_the_root_of_the_sum_of_squares():
     np.testing.assert_allclose(passes.point(), middle - step * second / np.sqrt(sums), rtol=1e-6, atol=1e-8)
 
 
-def test_a_run_of_adagrad_goes_on_from_its_sums():
+def test_passes_over_parts_go_on_from_their_sums():
     problem = make("second")
-    sums = np.zeros(problem.size)
-    solver = AdaGrad(sums=sums)
-    first = mopn.minimize(problem, solver, tol=0, max_iter=1)
-    kept = sums.copy()
-    assert np.all(kept >= 0)
-    assert kept.any()
-    mopn.minimize(problem, solver, start=first, tol=0, max_iter=1)
-    assert np.all(sums >= kept)
+    x, order = problem.start(1), np.arange(60)
+    whole = problem.passes_over_part(x)
+    whole.run(order, 4, 0.1, adaptive=True)
+    first = problem.passes_over_part(x)
+    first.run(order[:32], 4, 0.1, adaptive=True)
+    second = problem.passes_over_part(first.point(), first.sums())
+    second.run(order[32:], 4, 0.1, adaptive=True)
+    np.testing.assert_array_equal(second.point(), whole.point())
+    np.testing.assert_array_equal(second.sums(), whole.sums())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -120,18 +120,28 @@ def test_features_that_never_occur_are_set_to_zero():
     problem = make("second", storage=lambda X: X * np.array([1.0, 0.0, 1.0, 1.0, 1.0]))
     result = mopn.minimize(problem, AdaGrad(), tol=0, max_iter=1)
     np.testing.assert_array_equal(result.P[0][:, 1], 0.0)
-    passes = StochasticPasses(problem, problem.start(1), part=True)
+    passes = problem.passes_over_part(problem.start(1))
     passes.run(np.arange(passes.n), 1, 0.1, adaptive=True)
     np.testing.assert_array_equal(
         problem.unpack(passes.point())["P"][..., 1], problem.unpack(problem.start(1))["P"][..., 1]
     )
 
 
-def test_runs_are_the_same_for_the_same_seed():
+def test_the_order_of_samples_follows_rng():
     problem = make("second")
-    runs = [mopn.minimize(problem, SGD(random_state=seed), tol=0, max_iter=2).x for seed in (0, 0, 1)]
-    np.testing.assert_array_equal(runs[0], runs[1])
-    assert not np.array_equal(runs[0], runs[2])
+
+    def run(solver):
+        return mopn.minimize(problem, solver, tol=0, max_iter=2).x
+
+    default = run(SGD())
+    np.testing.assert_array_equal(run(SGD(rng=0)), default)
+    assert not np.array_equal(run(SGD(rng=1)), default)
+    # A generator is used itself, and so goes on from run to run.
+    solver = SGD(rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(run(solver), default)
+    assert not np.array_equal(run(solver), default)
+    descent = CoordinateDescent(shuffle=True, rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(run(descent), run(CoordinateDescent(shuffle=True)))
 
 
 def test_a_plateau_ends_the_run():
@@ -143,11 +153,11 @@ def test_a_plateau_ends_the_run():
 @pytest.mark.parametrize("options", [{"lams": "fit"}, {"fit_lower": "shared", "degree": 3}])
 def test_fitted_lambda_and_theta_have_no_stochastic_steps(options):
     problem = make("second", **options)
-    with pytest.raises(TypeError, match="'batch_gradient'"):
+    with pytest.raises(TypeError, match="'passes'"):
         mopn.minimize(problem, SGD())
 
 
-@pytest.mark.parametrize("options", [{"step": 0.0}, {"decay": -1.0}, {"batch_size": 0}])
+@pytest.mark.parametrize("options", [{"step": 0.0}, {"decay": -1.0}, {"batch_size": 0}, {"rng": -1}])
 def test_bad_options(options):
     for solver in (SGD, AdaGrad):
         with pytest.raises(ValueError, match=next(iter(options))):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mopn.core.designs import Design
-
-if TYPE_CHECKING:
-    from mopn.factorization.sweep_state import Descent
+from mopn.factorization.sweep_state import SweepState
 
 __all__ = ["Parameters", "Term", "Update"]
 
@@ -30,7 +28,7 @@ class Term(ABC):
     lower : dict
         Lower bounds of parameters, by name, where there are some.
     smooth : bool
-        Whether its gradient says all: no parameter is restrained but by bounds.
+        Whether its gradient is enough for descent: no constraints on its parameters beside bounds.
     multiconvex : bool
         Whether it has updates for coordinate descent.
     designs : tuple of Design
@@ -64,11 +62,15 @@ class Term(ABC):
 
     @abstractmethod
     def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
-        """Return the gradient of the objective, given the slopes (n,) of the losses."""
+        """Return the gradient of the objective, given the slopes (n,) of the losses, in which it is affine."""
 
     @abstractmethod
-    def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
-        """Yield the updates of coordinate descent: each changes ``at`` in place and tells ``descent``."""
+    def on_rows(self, rows: np.ndarray) -> Term:
+        """Return the term on some of the samples; its penalty is the same."""
+
+    @abstractmethod
+    def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
+        """Yield the updates of coordinate descent: each changes ``at`` in place and brings ``state`` up to date."""
 
     def present(self, at: Parameters) -> dict[str, Any]:
         """Return the parameters as users know them."""

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from mopn.compiled import kernels as compiled
 from mopn.compiled.lasso import minimize_l1
 from mopn.compiled.losses import SQUARED
+from mopn.compiled.vectorization import WIDTH
 from mopn.core.designs import Design
 from mopn.core.factor_kernels import Anova, FactorKernel
+from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update
-
-if TYPE_CHECKING:
-    from mopn.factorization.sweep_state import Descent
 
 __all__ = ["FittedKernelTerm", "KernelTerm", "SharedKernelTerm"]
 
@@ -68,16 +67,22 @@ class KernelTerm(Term):
         P, (lams, ridge) = at[self.name], self.weights(at)
         return {self.name: self.kernel_at(at).gradient(self.design, P, lams, slopes) + ridge[:, None] * P}
 
-    def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
+    def on_rows(self, rows: np.ndarray) -> KernelTerm:
+        term = copy(self)
+        term.design = self.design.rows(rows)
+        term.designs = (term.design.without_dummies,)
+        return term
+
+    def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
         """Yield an update for every eight units."""
         (design,) = self.designs
-        sweep = descent.sweeper(design)
+        sweep = state.sweeper(design)
         anova = isinstance(self.kernel, Anova)
         P, columns = at[self.name], len(self.kernel.theta) if anova else 2
-        values = descent.room((compiled.WIDTH, columns - 1, self.design.shape[0]))
+        values = state.workspace((WIDTH, columns - 1, self.design.shape[0]))
 
         def update(first: int) -> float:
-            some = slice(first, first + compiled.WIDTH)
+            some = slice(first, first + WIDTH)
             lams, ridge = self.weights(at)
             kernel = self.kernel_at(at)
             theta = kernel.coefficients if isinstance(kernel, Anova) else None
@@ -87,7 +92,7 @@ class KernelTerm(Term):
                 sweep.degrees(theta, P[some], values)
             return sweep(theta, None, values, P[some], lams[some], ridge[some])
 
-        for first in range(0, len(P), compiled.WIDTH):
+        for first in range(0, len(P), WIDTH):
             yield partial(update, first)
 
 
@@ -116,39 +121,39 @@ class FittedKernelTerm(KernelTerm):
         parts = {"lams_plus": of_lams + penalty, "lams_minus": penalty - of_lams}
         return super().gradient(at, slopes) | parts
 
-    def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
+    def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
         """Yield the convex problem in lambda, then those in P."""
-        yield partial(self.fit_lams, at, descent)
-        yield from super().updates(at, descent)
+        yield partial(self.fit_lams, at, state)
+        yield from super().updates(at, state)
 
-    def fit_lams(self, at: Parameters, descent: Descent) -> float:
+    def fit_lams(self, at: Parameters, state: SweepState) -> float:
         """Minimise over lambda, a weighted l1 problem; return the largest violation of its optimality before."""
         lams = at["lams_plus"] - at["lams_minus"]
-        self._turn(at["P"], lams == 0.0, descent)
+        self._turn(at["P"], lams == 0.0, state)
         features = self.kernel.features(self.design, at["P"])
         thresholds = self.beta * _squared_norms(at["P"])
-        weighted = descent.weighted(features)
+        weighted = state.weighted(features)
         # The loss bounded by a quadratic: the loss itself if it is squared, which one round then minimises.
-        K = descent.smoothness * (weighted.T @ weighted)
-        slopes = features.T @ descent.slopes
+        K = state.smoothness * (weighted.T @ weighted)
+        slopes = features.T @ state.slopes
         largest = float(_violations(slopes, lams, thresholds).max())
-        for _ in range(1 if descent.loss == SQUARED else _INNER_ROUNDS):
+        for _ in range(1 if state.loss == SQUARED else _INNER_ROUNDS):
             old = lams.copy()
             minimize_l1(K, slopes, thresholds, lams, _INNER_ROUNDS, _INNER_TOL)
-            descent.move(features @ (lams - old))
-            slopes = features.T @ descent.slopes
+            state.shift_outputs(features @ (lams - old))
+            slopes = features.T @ state.slopes
             if np.abs(lams - old).max() <= _INNER_TOL * np.abs(lams).max():
                 break
         at["lams_plus"][:], at["lams_minus"][:] = self._parts(lams).values()
         return largest
 
-    def _turn(self, P: np.ndarray, idle: np.ndarray, descent: Descent) -> None:
+    def _turn(self, P: np.ndarray, idle: np.ndarray, state: SweepState) -> None:
         """Turn the units whose lambda is 0 to where the losses decrease, by a step of the power method.
 
-        The objective does not depend on them, so it stays as it is; where they are, it tells them nothing.
+        The objective does not depend on these units, so it stays as it is, and has no derivative along them.
         """
         if idle.any():
-            gradient = self.kernel.gradient(self.design, P[idle], np.ones(idle.sum()), descent.slopes)
+            gradient = self.kernel.gradient(self.design, P[idle], np.ones(idle.sum()), state.slopes)
             lengths = np.sqrt(_squared_norms(gradient))
             alive = lengths > 0
             scale = np.sqrt(_squared_norms(P[idle][alive])) / lengths[alive]
@@ -183,23 +188,23 @@ class SharedKernelTerm(KernelTerm):
     def kernel_at(self, at: Parameters) -> FactorKernel:
         return Anova(at["theta"])
 
-    def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
+    def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
         """Yield those in P, then the convex problem in theta."""
-        yield from super().updates(at, descent)
-        yield partial(self._fit_theta, at, descent)
+        yield from super().updates(at, state)
+        yield partial(self._fit_theta, at, state)
 
-    def _fit_theta(self, at: Parameters, descent: Descent) -> float:
+    def _fit_theta(self, at: Parameters, state: SweepState) -> float:
         """Minimise over theta by projected gradients; return the largest change of the first, times the curvature."""
         degree = len(at["theta"])
         degrees = [Anova(np.eye(degree)[t]).outputs(self.design, at[self.name], self.lams) for t in range(degree)]
         features = np.array(degrees).T
-        curvature = descent.smoothness * np.linalg.norm(descent.weighted(features), 2) ** 2
+        curvature = state.smoothness * np.linalg.norm(state.weighted(features), 2) ** 2
         theta, largest = at["theta"], None
         for _ in range(_INNER_ROUNDS if curvature > 0 else 0):
-            new = _on_simplex(theta - (features.T @ descent.slopes) / curvature)
+            new = _on_simplex(theta - (features.T @ state.slopes) / curvature)
             step = new - theta
             theta[:] = new
-            descent.move(features @ step)
+            state.shift_outputs(features @ step)
             largest = curvature * float(np.abs(step).max()) if largest is None else largest
             if np.abs(step).max() <= _INNER_TOL:
                 break

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mopn.core.designs import Design
+from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update
 from mopn.solvers.numerics.dot import dot
-
-if TYPE_CHECKING:
-    from mopn.factorization.sweep_state import Descent
 
 __all__ = ["Intercept", "Linear"]
 
@@ -36,19 +33,22 @@ class Intercept(Term):
     def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
         return {"intercept": np.array([slopes.sum()])}
 
-    def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
+    def on_rows(self, rows: np.ndarray) -> Intercept:
+        return Intercept(len(rows))
+
+    def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
         def update() -> float:
-            slope = float(descent.slopes.sum())
-            step = slope / (descent.smoothness * descent.total_weight)
+            slope = float(state.slopes.sum())
+            step = slope / (state.smoothness * state.total_weight)
             at["intercept"] -= step
-            descent.move(np.full(self.n, -step))
+            state.shift_outputs(np.full(self.n, -step))
             return abs(slope)
 
         yield update
 
 
 class Linear(Term):
-    """<w, x> with the penalty ``alpha / 2 * ||w||^2``; 1-features of the design have no weight."""
+    """<w, x> with the penalty ``alpha / 2 * ||w||^2``; dummies of the design have no weight."""
 
     def __init__(self, design: Design, alpha: float) -> None:
         self.design, self.alpha = design.without_dummies, alpha
@@ -66,7 +66,10 @@ class Linear(Term):
     def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
         return {"w": self.design.adjoint(slopes[:, None])[0] + self.alpha * at["w"]}
 
-    def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
-        sweep = descent.sweeper(self.design)
+    def on_rows(self, rows: np.ndarray) -> Linear:
+        return Linear(self.design.rows(rows), self.alpha)
+
+    def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
+        sweep = state.sweeper(self.design)
         nothing, scale, ridge = np.empty((1, 0, self.design.shape[0])), np.ones(1), np.array([self.alpha])
         yield lambda: sweep((1.0,), None, nothing, at["w"][None], scale, ridge)

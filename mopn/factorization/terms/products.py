@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mopn.compiled import kernels as compiled
+from mopn.compiled.vectorization import WIDTH
 from mopn.core.designs import Design
+from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update
-
-if TYPE_CHECKING:
-    from mopn.factorization.sweep_state import Descent
 
 __all__ = ["ProductTerm"]
 
@@ -68,11 +66,16 @@ class ProductTerm(Term):
             gradients = {U: 0.5 * (gradients[U] - diagonal * at[V]), V: 0.5 * (gradients[V] - diagonal * at[U])}
         return {name: gradient + self.beta * at[name] for name, gradient in gradients.items()}
 
-    def updates(self, at: Parameters, descent: Descent) -> Iterator[Update]:
+    def on_rows(self, rows: np.ndarray) -> ProductTerm:
+        term = copy(self)
+        term.designs = tuple(design.rows(rows) for design in self.designs)
+        return term
+
+    def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
         """Yield the sweeps of Algorithm 2, eight units of a factor at a time."""
-        shape = (compiled.WIDTH, 1, self.designs[0].shape[0])
-        xi, factor = descent.room(shape, copy=0), descent.room(shape, copy=1)
-        sweeps = [descent.sweeper(design) for design in self.designs]
+        shape = (WIDTH, 1, self.designs[0].shape[0])
+        xi, factor = state.workspace(shape, copy=0), state.workspace(shape, copy=1)
+        sweeps = [state.sweeper(design) for design in self.designs]
 
         def update(t: int, some: slice) -> float:
             xi[:] = 0.5 if self.distinct else 1.0
@@ -86,8 +89,8 @@ class ProductTerm(Term):
             return sweeps[t](None, omegas, xi, U, np.ones(len(U)), np.full(len(U), self.beta))
 
         for t in range(len(self.designs)):
-            for first in range(0, len(at[self.names[t]]), compiled.WIDTH):
-                yield partial(update, t, slice(first, first + compiled.WIDTH))
+            for first in range(0, len(at[self.names[t]]), WIDTH):
+                yield partial(update, t, slice(first, first + WIDTH))
 
     def _projections(self, at: Parameters) -> list[np.ndarray]:
         return [design.project(at[name]) for name, design in zip(self.names, self.designs, strict=True)]

@@ -1,0 +1,112 @@
+"""The guard of coordinate descent against cancellation: columns whose sums lost their digits, computed from the rows.
+
+The derivative of K with respect to p_j comes from A^1, ..., A^{m-1} of all features by subtraction. Where feature j
+dominates, that cancels; the kernels without it, from the row itself, do not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mopn.compiled.coordinates import derivative_of, quadratic_step, weight_of
+from mopn.compiled.losses import SQUARED, derivative
+from mopn.compiled.storage import place, span, value
+
+__all__ = ["CANCELLATION", "cancels", "coordinate_from_rows"]
+
+# A column whose sums lose this factor to cancellation, beyond what the signs of a row's products do anyway, is computed
+# anew from its rows. The effect of the signs is measured in so many of its rows.
+CANCELLATION, _SAMPLED = 1e3, 16
+
+
+@njit(cache=True)
+def _without(theta, rows, i, j, p, e, moduli):  # type: ignore[no-untyped-def]
+    """Set e to A^0, ..., A^{m-1}, or e[0] to the all-subsets kernel, of a sample without feature j.
+
+    With ``moduli`` those of |p| and |x|.
+    """
+    first, end = span(rows.starts, i, rows.length)
+    e[:] = 0.0
+    e[0] = 1.0
+    for entry in range(first, end):
+        feature, x = place(rows.indices, entry, first), value(rows.values, entry)
+        if feature == j:
+            continue
+        rho = abs(p[feature] * x) if moduli else p[feature] * x
+        if theta is None:
+            e[0] *= 1.0 + rho
+        else:
+            for t in range(len(e) - 1, 0, -1):
+                e[t] += rho * e[t - 1]
+
+
+@njit(cache=True)
+def _derivative_without(theta, e, x):  # type: ignore[no-untyped-def]
+    if theta is None:
+        return x * e[0]
+    h = 0.0
+    for t in range(len(theta)):
+        h += theta[t] * e[t]
+    return x * h
+
+
+@njit(cache=True)
+def cancels(theta, columns, rows, state, weights, p, j, sizes, c):  # type: ignore[no-untyped-def]
+    """Return whether the sizes behind h exceed its moduli, x sum_t |theta_t| A^{t-1}(|p|, |x|) without j, too far.
+
+    Where the products of a row cancel by their signs, A^t itself is known to its rounding errors only, which are
+    relative to A^t(|p|, |x|): nothing is gained by computing it anew. How much they do is measured in a few rows.
+    """
+    if theta is None:
+        return True
+    first, end = span(columns.starts, j, columns.length)
+    e = np.empty(len(theta))
+    moduli, sampled = 0.0, 0.0
+    for entry in range(first, end, max(np.int64(1), np.int64(end - first) // _SAMPLED)):
+        i, x = place(columns.indices, entry, first), value(columns.values, entry)
+        h, _ = derivative_of(theta, None, state, i, x, p[j], j)
+        sampled += weight_of(weights, i) * h * h
+        _without(theta, rows, i, j, p, e, True)
+        h = 0.0
+        for t in range(len(theta)):
+            h += abs(theta[t]) * e[t]
+        moduli += weight_of(weights, i) * (x * h) ** 2
+    # Where all of them vanish nothing is known, and the rows decide.
+    return sizes * sampled >= CANCELLATION**2 * c * moduli
+
+
+@njit(cache=True)
+def coordinate_from_rows(  # type: ignore[no-untyped-def]
+    theta, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, j
+):
+    """Do what ``sweep`` does with p_j, by kernels without feature j that are computed from the rows: no cancellation.
+
+    Return the derivative.
+    """
+    first, end = span(columns.starts, j, columns.length)
+    E = np.empty((np.int64(end - first), state.shape[1]))
+    g, c = 0.0, 0.0
+    for entry in range(first, end):
+        i, e = place(columns.indices, entry, first), E[np.int64(entry - first)]
+        _without(theta, rows, i, j, p, e, False)
+        h = _derivative_without(theta, e, value(columns.values, entry))
+        g += state[i, 0] * h
+        c += weight_of(weights, i) * h * h
+    slope, curvature = scale * g + ridge * p[j], smoothness * scale * scale * c + ridge
+    step = quadratic_step(slope, curvature)
+    p[j] -= step
+    for entry in range(first, end):
+        i, x, e = place(columns.indices, entry, first), value(columns.values, entry), E[np.int64(entry - first)]
+        if theta is None:
+            state[i, 1] = e[0] * (1.0 + p[j] * x)
+        else:
+            for t in range(1, len(theta)):
+                state[i, t] = e[t] + p[j] * x * e[t - 1]
+        change = -step * scale * _derivative_without(theta, e, x)
+        if loss == SQUARED:
+            state[i, 0] += weight_of(weights, i) * change
+        else:
+            outputs[i] += change
+            state[i, 0] = weight_of(weights, i) * derivative(loss, y[i], outputs[i])
+    return slope

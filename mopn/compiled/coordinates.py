@@ -1,0 +1,72 @@
+"""One coordinate of a vector p at one sample: the derivative of its kernel, and a step along it.
+
+The kernel K is ANOVA with coefficients ``theta``; or a factor of a product, sum_j p_j x_j (xi - omega_j x_j), if theta
+is None; or all-subsets, if omega is None too. As None has a type of its own, each kind becomes machine code of its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mopn.compiled.vectorization import IN_ORDER
+
+__all__ = ["derivative_of", "move", "quadratic_step", "weight_of"]
+
+# A factor of the all-subsets kernel smaller than this is not divided by.
+_SMALL_FACTOR = 1e-3
+
+
+@njit(cache=True)
+def weight_of(weights, i):  # type: ignore[no-untyped-def]
+    """Return the weight of a sample, 1 if there are no weights."""
+    if weights is None:
+        return 1.0
+    return weights[i]
+
+
+@njit(cache=True)
+def quadratic_step(slope, curvature):  # type: ignore[no-untyped-def]
+    """Return the step to the minimum of the quadratic bound."""
+    return slope / curvature if curvature > 0.0 else 0.0
+
+
+@njit(cache=True, fastmath=IN_ORDER)
+def derivative_of(theta, omega, state, i, x, p, j):  # type: ignore[no-untyped-def]
+    """Return the derivative h of K with respect to p_j at a sample, and the size of what it was computed from.
+
+    For ANOVA, h = x sum_t theta_t e_{t-1}, where e_t is A^t without feature j: e_t = A^t - p x e_{t-1}.
+    """
+    if theta is None:
+        if omega is None:
+            factor = 1.0 + p * x
+            if abs(factor) < _SMALL_FACTOR:
+                return 0.0, np.inf
+            return x * state[i, 1] / factor, 0.0
+        return x * (state[i, 1] - omega[j] * x), 0.0
+    rho = p * x
+    e, size = 1.0, 1.0
+    h, total = theta[0], 0.0
+    for t in range(1, len(theta)):
+        e = state[i, t] - rho * e
+        size = abs(state[i, t]) + abs(rho) * size
+        h += theta[t] * e
+        total += abs(theta[t]) * size
+    return x * h, x * total
+
+
+@njit(cache=True, fastmath=IN_ORDER)
+def move(theta, omega, state, i, x, p, j, step):  # type: ignore[no-untyped-def]
+    """Bring the state of a sample up to date with a step of p_j; return the change of K."""
+    if theta is None:
+        h, _ = derivative_of(theta, omega, state, i, x, p, j)
+        if omega is None:
+            state[i, 1] -= step * h
+        return -step * h
+    e, h = 1.0, theta[0]
+    for t in range(1, len(theta)):
+        a = state[i, t]
+        state[i, t] = a - step * x * e
+        e = a - p * x * e
+        h += theta[t] * e
+    return -step * x * h

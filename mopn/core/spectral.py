@@ -1,0 +1,28 @@
+"""The spectral decomposition of a symmetric matrix of low rank, given as a sum of rank-one matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["eigen_units"]
+
+# Eigenvalues below this, relative to the largest modulus, are rounding errors.
+_ZERO = 1e-12
+
+
+def eigen_units(weights: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nonzero eigenvalues (r,) and unit eigenvectors (r, d) of W = sum_s weights_s h_s h_s'.
+
+    They are the fewest units of which W is such a sum, and the moduli of their weights add up to its nuclear norm.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (k,)
+    units : ndarray of shape (k, d)
+        The vectors h_s, of any length.
+    """
+    # W = H' diag(weights) H is decomposed in the span of the units: no d x d matrix.
+    Q, R = np.linalg.qr(units.T)
+    values, vectors = np.linalg.eigh((R * weights) @ R.T)
+    kept = np.abs(values) > _ZERO * np.abs(values).max(initial=0.0)
+    return values[kept], (Q @ vectors[:, kept]).T

@@ -1,0 +1,234 @@
+"""Factorization machines of one output and any degree, with polylearn's names: a regressor and a classifier."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import column_or_1d
+
+from mopn.estimators.base import Callback
+from mopn.estimators.docs import (
+    BINARY_CLASSIFIER,
+    FACTORIZATION_MACHINE,
+    SINGLE_OUTPUT,
+    SINGLE_OUTPUT_REGRESSOR,
+    documented,
+)
+from mopn.estimators.single_output import BinaryClassifier, SingleOutputEstimator, SingleOutputRegressor
+from mopn.factorization.direct import FactorizationProblem
+from mopn.solvers import SGD, Result, Solver
+
+__all__ = ["FactorizationMachineClassifier", "FactorizationMachineRegressor"]
+
+_LAMBDAS = {"ones": "ones", "random_signs": "signs", "fit": "fit"}
+
+
+def _is_stochastic(estimator: Any) -> bool:
+    if estimator.solver not in ("adagrad", "sgd") and not isinstance(estimator.solver, SGD):
+        raise AttributeError(f"partial_fit needs solver='adagrad' or 'sgd', got {estimator.solver!r}")
+    return True
+
+
+class FactorizationMachine(SingleOutputEstimator):
+    """Base of the factorization machines."""
+
+    def __init__(
+        self,
+        *,
+        degree: int = 2,
+        loss: str | None = None,
+        n_components: int = 10,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        tol: float = 1e-3,
+        fit_lower: str | None = "explicit",
+        fit_linear: bool = True,
+        fit_intercept: bool = True,
+        kernel: str = "anova",
+        solver: str | Solver = "cd",
+        init_lambdas: str = "ones",
+        warm_start: bool = False,
+        max_iter: int | None = 1000,
+        max_time: float | None = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.degree = degree
+        self.loss = loss
+        self.n_components = n_components
+        self.alpha = alpha
+        self.beta = beta
+        self.tol = tol
+        self.fit_lower = fit_lower
+        self.fit_linear = fit_linear
+        self.fit_intercept = fit_intercept
+        self.kernel = kernel
+        self.solver = solver
+        self.init_lambdas = init_lambdas
+        self.warm_start = warm_start
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.verbose = verbose
+        self.callback = callback
+        self.random_state = random_state
+
+    def _problem(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None, seed: int) -> FactorizationProblem:
+        if self.init_lambdas not in _LAMBDAS:
+            raise ValueError(f"init_lambdas must be one of {', '.join(map(repr, _LAMBDAS))}, got {self.init_lambdas!r}")
+        lams: Any = _LAMBDAS[self.init_lambdas]
+        if self.warm_start and lams != "fit" and hasattr(self, "lams_"):
+            lams = self.lams_
+        # Of degree 2, the lower degrees are those of the linear term.
+        lower = self.fit_lower
+        if self.kernel != "anova" or (self.degree == 2 and (lower == "explicit" or self.fit_linear)):
+            lower = None
+        return FactorizationProblem(
+            X,
+            y,
+            degree=self.degree,
+            n_components=self.n_components,
+            kernel=self.kernel,
+            loss=self._loss_name(),
+            alpha=self.alpha,
+            beta=self.beta,
+            fit_lower=lower,
+            fit_linear=self.fit_linear,
+            fit_intercept=self.fit_intercept,
+            lams=lams,
+            sample_weight=sample_weight,
+            rng=seed,
+        )
+
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Any:
+        """Take one pass over some samples."""
+        solver: Any = self._solver()
+        X, y, sample_weight, _ = self._samples(X, y, sample_weight, reset=first)
+        problem = self._problem(X, self._encode(column_or_1d(y, warn=True)), sample_weight, self._seed())
+        start = problem.start(None if first else self._start())
+        passes = problem.passes_over_part(start, None if first else self._sums)
+        solver.do_pass(passes, np.random.default_rng(self._seed()))
+        x = passes.point()
+        if np.isfinite(x).all():
+            self._sums = passes.sums()
+        else:
+            x = start
+            text = "A step led to NaN or infinity, and was not taken; take a smaller one, or scale the features."
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+        self._set_fitted(problem, Result(problem.unpack(x)))
+        self.n_iter_ = 1 if first else self.n_iter_ + 1
+        return self
+
+
+@documented(SINGLE_OUTPUT_REGRESSOR, FACTORIZATION_MACHINE, SINGLE_OUTPUT)
+class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine):
+    """Regressor: a factorization machine of any degree.
+
+    Predictions are ``b + <w, x> + sum_s lambda_s A^m(p_s, x)``, and the same of lower degrees: sums over products of
+    distinct features.
+
+    See Also
+    --------
+    MultiOutputFMRegressor : Degree 2, several targets, with a bound on the distance to the global optimum.
+
+    References
+    ----------
+    Blondel, Fujino, Ueda and Ishihata: Higher-Order Factorization Machines. NIPS 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mopn.estimators import FactorizationMachineRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 4))
+    >>> y = X[:, 0] * X[:, 1] * X[:, 2] - X[:, 3]
+    >>> regressor = FactorizationMachineRegressor(degree=3, alpha=0.01, beta=0.01, random_state=0).fit(X, y)
+    >>> regressor.P_.shape, regressor.score(X, y) > 0.95
+    ((2, 10, 4), True)
+    """
+
+    @available_if(_is_stochastic)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Take one pass of AdaGrad or stochastic gradient descent over some samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+            The estimator. The objective of a call is that of its samples, the penalty of their features included.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As ``fit``.
+        AttributeError
+            If ``solver`` is not "adagrad" or "sgd".
+        """
+        return self._partial_fit(X, y, sample_weight, first=not hasattr(self, "model_"))
+
+
+@documented(BINARY_CLASSIFIER, FACTORIZATION_MACHINE, SINGLE_OUTPUT)
+class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
+    """Classifier of two classes: a factorization machine of any degree.
+
+    The outputs are ``b + <w, x> + sum_s lambda_s A^m(p_s, x)``, and the same of lower degrees: sums over products of
+    distinct features.
+
+    See Also
+    --------
+    MultiOutputFMClassifier : Degree 2, any number of classes, with a bound on the distance to the global optimum.
+
+    References
+    ----------
+    Blondel, Fujino, Ueda and Ishihata: Higher-Order Factorization Machines. NIPS 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mopn.estimators import FactorizationMachineClassifier
+    >>> X = np.random.default_rng(0).choice([-1.0, 1.0], (100, 3))
+    >>> y = np.where(X.prod(axis=1) > 0, "even", "odd")
+    >>> classifier = FactorizationMachineClassifier(degree=3, beta=0.1, random_state=0).fit(X, y)
+    >>> classifier.score(X, y)
+    1.0
+    """
+
+    @available_if(_is_stochastic)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Take one pass of AdaGrad or stochastic gradient descent over some samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        classes : array-like of shape (2,), optional
+            Both labels; needed in the first call if y has not both.
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+            The estimator. The objective of a call is that of its samples, the penalty of their features included.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As ``fit``, or for labels that are not among the classes.
+        AttributeError
+            If ``solver`` is not "adagrad" or "sgd".
+        """
+        first = not hasattr(self, "model_")
+        self._classes = np.unique(y if classes is None else classes) if first else self.classes_
+        self._check_classes(self._classes)
+        try:
+            return self._partial_fit(X, y, sample_weight, first=first)
+        finally:
+            self._classes = None

@@ -1,0 +1,125 @@
+"""Polynomial networks of one output and any degree, with polylearn's names: a regressor and a classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mopn.estimators.base import Callback
+from mopn.estimators.docs import (
+    BINARY_CLASSIFIER,
+    POLYNOMIAL_NETWORK,
+    SINGLE_OUTPUT,
+    SINGLE_OUTPUT_REGRESSOR,
+    documented,
+)
+from mopn.estimators.single_output import BinaryClassifier, SingleOutputEstimator, SingleOutputRegressor
+from mopn.factorization.lifted import LiftedProblem
+from mopn.solvers import Solver
+
+__all__ = ["PolynomialNetworkClassifier", "PolynomialNetworkRegressor"]
+
+
+class PolynomialNetwork(SingleOutputEstimator):
+    """Base of the polynomial networks."""
+
+    def __init__(
+        self,
+        *,
+        degree: int = 2,
+        loss: str | None = None,
+        n_components: int = 10,
+        beta: float = 1.0,
+        tol: float = 1e-3,
+        fit_lower: str | None = "augment",
+        fit_intercept: bool = True,
+        solver: str | Solver = "cd",
+        warm_start: bool = False,
+        max_iter: int | None = 1000,
+        max_time: float | None = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.degree = degree
+        self.loss = loss
+        self.n_components = n_components
+        self.beta = beta
+        self.tol = tol
+        self.fit_lower = fit_lower
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.warm_start = warm_start
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.verbose = verbose
+        self.callback = callback
+        self.random_state = random_state
+
+    def _problem(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None, seed: int) -> LiftedProblem:
+        if self.fit_lower not in ("augment", None):
+            raise ValueError(f"fit_lower must be 'augment' or None, got {self.fit_lower!r}")
+        return LiftedProblem(
+            X,
+            y,
+            degree=self.degree,
+            rank=self.n_components,
+            loss=self._loss_name(),
+            beta=self.beta,
+            augment=self.fit_lower == "augment",
+            fit_intercept=self.fit_intercept,
+            sample_weight=sample_weight,
+            rng=seed,
+        )
+
+
+@documented(SINGLE_OUTPUT_REGRESSOR, POLYNOMIAL_NETWORK, SINGLE_OUTPUT)
+class PolynomialNetworkRegressor(SingleOutputRegressor, PolynomialNetwork):
+    """Regressor: a polynomial network of any degree, trained by the lifted approach.
+
+    Predictions are ``b + sum_s prod_t <u_s^t, z>`` with ``z = [1, x]``: polynomials of degree m.
+
+    See Also
+    --------
+    MultiOutputPNRegressor : Degree 2, several targets, with a bound on the distance to the global optimum.
+
+    References
+    ----------
+    Blondel, Ishihata, Fujino and Ueda: Polynomial Networks and Factorization Machines. ICML 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mopn.estimators import PolynomialNetworkRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 4))
+    >>> y = X[:, 0] ** 2 * X[:, 1] - X[:, 3]
+    >>> regressor = PolynomialNetworkRegressor(degree=3, beta=0.1, random_state=0).fit(X, y)
+    >>> regressor.U_.shape, regressor.score(X, y) > 0.95
+    ((3, 10, 5), True)
+    """
+
+
+@documented(BINARY_CLASSIFIER, POLYNOMIAL_NETWORK, SINGLE_OUTPUT)
+class PolynomialNetworkClassifier(BinaryClassifier, PolynomialNetwork):
+    """Classifier of two classes: a polynomial network of any degree, trained by the lifted approach.
+
+    The outputs are ``b + sum_s prod_t <u_s^t, z>`` with ``z = [1, x]``: polynomials of degree m.
+
+    See Also
+    --------
+    MultiOutputPNClassifier : Degree 2, any number of classes, with a bound on the distance to the global optimum.
+
+    References
+    ----------
+    Blondel, Ishihata, Fujino and Ueda: Polynomial Networks and Factorization Machines. ICML 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mopn.estimators import PolynomialNetworkClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (100, 2))
+    >>> y = (X**2).sum(axis=1) > 0.6
+    >>> PolynomialNetworkClassifier(beta=0.1, random_state=0).fit(X, y).score(X, y) > 0.95
+    True
+    """

@@ -1,0 +1,214 @@
+"""Base of the estimators of one output: the steps of ``fit``, regressors, and classifiers of two classes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from mopn.estimators.base import Callback, ModelEstimator
+from mopn.models.single_output import FactorizationModel
+from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Solver, Status, minimize
+
+__all__ = ["BinaryClassifier", "SingleOutputEstimator", "SingleOutputRegressor"]
+
+_SOLVERS: dict[str, type[Solver]] = {"cd": CoordinateDescent, "lbfgs": LBFGS, "adagrad": AdaGrad, "sgd": SGD}
+_NAMES = {"squared": "squared", "logistic": "binary-logistic", "squared_hinge": "binary-squared-hinge"}
+_SEEDS = 2**31 - 1
+
+
+class SingleOutputEstimator(ModelEstimator):
+    """Base of the estimators of one output: the steps of ``fit``."""
+
+    loss: str | None
+    # The names of the losses, the default first.
+    _losses: ClassVar[tuple[str, ...]]
+    solver: str | Solver
+    tol: float
+    max_iter: int | None
+    max_time: float | None
+    warm_start: bool
+    verbose: int
+    callback: Callback | None
+    random_state: Any
+    # AdaGrad's sums of squared gradients, between passes over parts of the samples.
+    _sums: np.ndarray | None = None
+    # The fitted parameters, and what the problem calls them.
+    _fitted: ClassVar[dict[str, str]] = {f"{name}_": name for name in ("w", "intercept", "lams", "theta", "P", "U")}
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Training data. Sparse formats other than CSR and CSC are converted.
+        y : array-like of shape (n,)
+            Classifiers: labels of two classes. Regressors: numbers.
+        sample_weight : array-like of shape (n,), optional
+            A weight of 2 equals a repeated sample, and a weight of 0 a missing one.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X, y, the weights or a parameter are invalid.
+        KeyboardInterrupt
+            After Ctrl-C. The estimator is then fitted to the best parameters so far; likewise if ``callback`` raises.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If ``max_iter`` iterations of "cd" or "lbfgs" were not enough, or a number overflowed.
+        """
+        solver, self._sums = self._solver(), None
+        X, y, sample_weight, _ = self._samples(X, y, sample_weight)
+        problem = self._problem(X, self._encode(column_or_1d(y, warn=True)), sample_weight, self._seed())
+        result = minimize(
+            problem,
+            solver,
+            start=self._start() if self.warm_start else None,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            max_time=self.max_time,
+            callback=self.callback,
+            verbose=self.verbose,
+        )
+        self._set_fitted(problem, result)
+        self.objective_, self.status_, self.trace_ = float(result.fun), result.status, result.trace
+        self.n_iter_ = max(int(result.nit), 1)
+        # That all passes were done is no failure of a stochastic method.
+        if not (isinstance(solver, SGD) and result.status == Status.MAX_ITER):
+            self._finish(result)
+        return self
+
+    @abstractmethod
+    def _encode(self, y: np.ndarray) -> np.ndarray:
+        """Check y and turn it into numbers."""
+
+    @abstractmethod
+    def _problem(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None, seed: int) -> Any:
+        """Return the problem."""
+
+    def _solver(self) -> Solver:
+        if isinstance(self.solver, Solver):
+            return self.solver
+        if self.solver not in _SOLVERS:
+            raise ValueError(f"solver must be one of {', '.join(map(repr, _SOLVERS))} or a Solver, got {self.solver!r}")
+        kind = _SOLVERS[self.solver]
+        return kind(rng=self._seed()) if issubclass(kind, SGD) else kind()
+
+    def _seed(self) -> int:
+        if self.random_state is None:
+            return int(np.random.default_rng().integers(_SEEDS))
+        return int(check_random_state(self.random_state).randint(_SEEDS))
+
+    def _start(self) -> dict[str, np.ndarray] | None:
+        """Return the fitted parameters, those that exist."""
+        return {
+            name: np.atleast_1d(getattr(self, attribute))
+            for attribute, name in self._fitted.items()
+            if hasattr(self, attribute)
+        }
+
+    def _loss_name(self) -> str:
+        loss = self._losses[0] if self.loss is None else self.loss
+        if loss not in self._losses:
+            raise ValueError(f"loss must be one of {', '.join(map(repr, self._losses))} or None, got {self.loss!r}")
+        return _NAMES[loss]
+
+    def _set_fitted(self, problem: Any, result: Any) -> None:
+        """Set the fitted parameters."""
+        self.model_ = FactorizationModel.from_result(problem, result, classes=getattr(self, "classes_", None))
+        for attribute, name in self._fitted.items():
+            if name in result:
+                value = np.array(result[name])
+                setattr(self, attribute, float(value[0]) if name == "intercept" else value)
+        if "intercept" not in result:
+            self.intercept_ = 0.0
+
+
+class SingleOutputRegressor(RegressorMixin):
+    """What the regressors of one output share."""
+
+    _numeric_y = True
+    _losses: ClassVar[tuple[str, ...]] = ("squared",)
+
+    def _encode(self, y: np.ndarray) -> np.ndarray:
+        return y.astype(np.float64, copy=False)
+
+
+def _is_logistic(classifier: Any) -> bool:
+    if classifier.loss != "logistic":
+        raise AttributeError(f"loss={classifier.loss!r} is not a probability model; for predict_proba use 'logistic'")
+    return True
+
+
+class BinaryClassifier(ClassifierMixin):
+    """What the classifiers of one output share: two classes."""
+
+    _numeric_y = False
+    _losses: ClassVar[tuple[str, ...]] = ("squared_hinge", "logistic", "squared")
+    model_: Any
+    classes_: np.ndarray
+    # Given to partial_fit, as a part of the samples may lack one of them.
+    _classes: np.ndarray | None = None
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the outputs (n,), positive for ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        """
+        X = self._checked(X)
+        return self.model_.outputs(X)[:, 0]
+
+    @available_if(_is_logistic)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return probabilities (n, 2) of the classes; there are some for the loss "logistic" only.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        """
+        X = self._checked(X)
+        return self.model_.predict_proba(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _encode(self, y: np.ndarray) -> np.ndarray:
+        check_classification_targets(y)
+        if self._classes is None:
+            classes = np.unique(y)
+            self._check_classes(classes)
+        else:
+            classes = self._classes
+            unknown = np.setdiff1d(y, classes)
+            if len(unknown):
+                raise ValueError(f"y has labels {unknown} that are not among the classes {classes}")
+        self.classes_ = classes
+        return np.where(y == classes[1], 1.0, -1.0)
+
+    def _check_classes(self, classes: np.ndarray) -> None:
+        if len(classes) == 1:
+            raise ValueError(f"y has one class only ({classes[0]!r}); classification needs 2 classes")
+        if len(classes) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: y has "
+                f"{len(classes)} classes; mopn.estimators.MultiOutputFMClassifier and MultiOutputPNClassifier take "
+                "them all at once"
+            )
