@@ -55,7 +55,8 @@ class LowRank:
     @property
     def features(self) -> np.ndarray:
         """The matrices u_r v_r' as columns (p q, k)."""
-        return np.einsum("ri,rj->ijr", self.units[:, : self.p], self.units[:, self.p :]).reshape(-1, self.n_units)
+        products = np.einsum("ri,rj->ijr", self.units[:, : self.p], self.units[:, self.p :])
+        return products.reshape(math.prod(products.shape[:2]), self.n_units)
 
     def compact(self) -> LowRank:
         return self
@@ -77,7 +78,7 @@ class LowRank:
     def merge_parallel_units(self) -> LowRank:
         features = self.features
         cosines = features.T @ features
-        keeper = np.argmax(np.abs(cosines) > 0.999, axis=1) if self.n_units else np.zeros(0, dtype=int)
+        keeper = np.argmax(np.abs(cosines) > 0.999, axis=1) if self.n_units else np.arange(0)
         weights = np.zeros(self.n_units)
         np.add.at(weights, keeper, self.weights * np.sign(cosines[np.arange(self.n_units), keeper]))
         kept = np.unique(keeper)
