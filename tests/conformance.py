@@ -8,6 +8,8 @@ here once.
 
 from __future__ import annotations
 
+import fakes
+
 from mopn.factorization.direct import FactorizationProblem
 from mopn.factorization.lifted import LiftedProblem
 from mopn.network import oracles, segment
@@ -103,4 +105,22 @@ def corrections() -> None:
 
 
 def driver(monitor: RunMonitor) -> None:
+    a_monitor: Monitor = monitor
+
+
+def fake(
+    steps: fakes.LowRankSteps,
+    problem: fakes.LowRankProblem,
+    point: fakes.LowRank,
+    layer: fakes.LayerOfLowRank,
+    factors: fakes.FactorsOfLowRank,
+    monitor: fakes.FakeMonitor,
+) -> None:
+    """Tests of solvers prove nothing on a problem that does not keep the protocols."""
+    atomic: Atomic = steps
+    corrective: Corrective = problem
+    corrective_point: CorrectivePoint = point
+    composite: Composite = layer
+    smooth: Smooth = factors
+    composite_too: Composite = factors
     a_monitor: Monitor = monitor
