@@ -66,6 +66,8 @@ def test_under_a_penalty_the_value_is_a_bound_that_begins_at_the_objective(norm,
     assert towards.value(0.0) == pytest.approx(at.value, rel=1e-12)
     for gamma in steps(towards):
         assert objective(problem, towards.point(gamma)) <= towards.value(gamma) * (1 + 1e-12)
+    # The vertex lies where no minimiser is beyond: its penalty alone is the objective of the point.
+    assert problem.regularizer.value(towards.point(1.0).weights) == pytest.approx(at.value, rel=1e-12)
 
 
 @every_norm

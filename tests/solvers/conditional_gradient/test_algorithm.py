@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -243,17 +244,19 @@ def test_where_units_enter_with_weight_the_polish_follows_at_once():
     assert monitor.status == Status.MAX_UNITS
 
 
-def test_a_polish_that_drops_units_makes_room():
+@pytest.mark.parametrize(("kept", "inserted"), [(0, [3, 3]), (1, [3, 2, 2]), (2, [3])])
+def test_a_polish_that_drops_half_of_the_units_makes_room(kept, inserted):
+    """Until twice max_units have been tried."""
+
     class Dropping(Spy):
         def begin(self, problem, monitor, schedule):
             run = super().begin(problem, monitor, schedule)
-            run.polish = lambda point: problem.start()
+            run.polish = lambda point: replace(point, units=point.units[:kept], weights=point.weights[:kept])
             return run
 
     spy = Dropping()
-    _, monitor = calls_of(spy, max_units=2)
-    # Twice max_units are tried.
-    assert spy.run.inserted == [2, 2]
+    _, monitor = calls_of(spy, max_units=3, max_iter=20)
+    assert spy.run.inserted == inserted
     assert monitor.status == Status.MAX_UNITS
 
 

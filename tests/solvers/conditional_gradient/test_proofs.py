@@ -30,6 +30,7 @@ class Script:
         self.asked = []
 
     def output_gradient(self, point):
+        self.point = point
         return AtMatrix(1.0, None)
 
     def lmo(self, at, oracle, effort):
@@ -267,6 +268,7 @@ def test_the_final_measurement_costs_no_more_than_a_round():
     select, _ = budget(script)
     select()
     assert measure(script, Point(), "an oracle") == (1.0, 0.25)
+    assert script.point == "compact"
     (_, _, of_a_round), (name, oracle, effort) = script.asked
     assert (name, oracle) == ("bound", "an oracle")
     assert 0 < effort.precision <= 0.1

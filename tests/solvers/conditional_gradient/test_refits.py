@@ -277,6 +277,27 @@ def test_full_refits_by_fista_follow_one_of_the_output_layer(bound_is_best):
     assert {asked.max_iter for asked in run.monitor.solved[first:]} == {90}
 
 
+def test_refits_by_fista_wait_for_the_proof_of_the_output_layer_whatever_the_bound():
+    base, _ = low_rank()
+    problem = WithLayer(base.M, base.B, base.strength)
+    problem.layer = Layer(frozenset({"barrier", "composite"}), 0.1)
+    run = Setup(FullRefit(solver=FISTA()), problem=problem)
+    run.monitor.answer = lambda *args, **options: Result(units=run.point.units, weights=run.point.weights, fun=1.0)
+    for estimate, proves in ((1.0, False), (0.009, True)):
+        run.aim_at(estimate, bound_is_best=True)
+        run.refits.improve(run.point)
+        assert run.monitor.solved[-2].solver == InteriorPoint(prove=proves)
+
+
+def test_units_without_weight_are_gone_before_both_layers_are_refitted():
+    """A unit of length zero is stationary in the smooth form."""
+    run = Setup(FullRefit())
+    run.aim_at(1.0)
+    run.point.weights[1] = 0.0
+    run.refits.improve(run.point)
+    assert run.monitor.solved[0].problem.around.n_units == 2
+
+
 def test_solvers_and_precision_go_where_they_belong():
     mine, layers = LBFGS(memory=3), FISTA(gap_every=1)
     run = Setup(FullRefit(solver=mine, output_solver=layers, precision="single"))
