@@ -16,6 +16,7 @@ test: $(VENV)/.test
 	rm -rf build $(VENV)/wheel && $(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/wheel .
 	rm -rf build
 	cd $(VENV)/wheel && $(HERE)/$(BIN)/python -m mypy -p mopn --config-file $(HERE)/pyproject.toml
+	cd $(VENV)/wheel && $(HERE)/$(BIN)/python -m mypy --config-file $(HERE)/pyproject.toml $(HERE)/tests/conformance.py
 	$(BIN)/python -m pytest -n auto
 
 $(BIN)/python:

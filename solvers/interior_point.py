@@ -154,7 +154,7 @@ class _NewtonSystem:
         parts = quadratic.diagonal, quadratic.rows, quadratic.common
         for careful in (False, True):
             preconditioner = BlockPreconditioner(
-                blocks, *quadratic, shift_invariant=hessian.shift_invariant, careful=careful
+                blocks, *parts, shift_invariant=hessian.shift_invariant, careful=careful
             )
             D, self.iterations = conjugate_gradient(
                 lambda X: hessian.product(X) + quadratic.product(X), force, preconditioner, self.tol, self.max_iter

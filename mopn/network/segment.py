@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,9 @@ from mopn.network.point import Network
 from mopn.solvers.sphere.refinement import dual_vectors
 
 __all__ = ["Left", "Segment", "Vertex", "active_vertex", "best_vertex"]
+
+# A coefficient this near 1 is that of the whole point: what else there is would be rounding errors.
+_WHOLE = 1e-12
 
 
 class Vertex(NamedTuple):
@@ -53,10 +57,10 @@ def best_vertex(
 
 
 def active_vertex(network: Network, regularizer: NormRegularizer, r: int) -> Left:
-    """Return the extreme point of the ball that a unit of the network is a multiple of."""
+    """Return the extreme point of the ball that a unit of the network is a multiple of; of one without weight, 0."""
     weights = network.weights[[r]]
     coefficient = float(regularizer.shares(weights)[0])
-    vertex = Vertex(network.basis[[r]], network.features[:, [r]], weights / coefficient, 0.0)
+    vertex = Vertex(network.basis[[r]], network.features[:, [r]], weights / max(coefficient, math.ulp(0.0)), 0.0)
     return Left(r, vertex, coefficient)
 
 
@@ -113,7 +117,7 @@ class Segment:
         if self.away is not None:
             # At the limit the unit is gone, whatever rounding would leave.
             rest = weights[self.away.r] - gamma * self.away.vertex.weights[0]
-            weights[self.away.r] = 0.0 if gamma == self.limit else rest
+            weights[self.away.r] = 0.0 if gamma == self.limit > 0 else rest
         network = self.network.with_weights(weights)
         if self.towards is not None:
             network = network.with_units(self.towards.units, self.towards.features)
@@ -125,4 +129,4 @@ def _limit(coefficient: float, *, pairwise: bool) -> float:
     """Return how far the point may go from a vertex until its coefficient is 0."""
     if pairwise:
         return coefficient
-    return coefficient / (1.0 - coefficient) if coefficient < 1 else 0.0
+    return coefficient / (1.0 - coefficient) if 1.0 - coefficient > _WHOLE else 0.0

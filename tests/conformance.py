@@ -1,0 +1,126 @@
+"""What keeps which protocol, for mypy: nothing here is run.
+
+A problem lists names of oracles, and mypy cannot see that these names stand for protocols: so every pair is assigned
+here once.
+"""
+
+# ruff: noqa: F841 (the assignments are what is checked)
+
+from __future__ import annotations
+
+import fakes
+
+from mopn.factorization.direct import FactorizationProblem
+from mopn.factorization.lifted import LiftedProblem
+from mopn.network import oracles, segment
+from mopn.network.joint import JointProblem
+from mopn.network.output_layer import OutputLayerProblem
+from mopn.network.point import Network
+from mopn.network.problem import NetworkProblem, OutputGradient
+from mopn.network.unit_ball import UnitBallProblem
+from mopn.solvers import (
+    FISTA,
+    GECO,
+    LBFGS,
+    SGD,
+    AdaGrad,
+    ConditionalGradient,
+    CoordinateDescent,
+    FullRefit,
+    InteriorPoint,
+    OutputRefit,
+    PlainStep,
+    Solver,
+)
+from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.driver import RunMonitor
+from mopn.solvers.interface import (
+    Atomic,
+    Atoms,
+    AtOutputs,
+    Blockwise,
+    Composite,
+    Corrective,
+    CorrectivePoint,
+    Monitor,
+    Sampled,
+    Segment,
+    Smooth,
+    WithBarrier,
+)
+
+
+def network_problem(
+    problem: NetworkProblem,
+    point: Network,
+    at: OutputGradient,
+    atoms: oracles.Atoms,
+    way: segment.Segment,
+) -> None:
+    atomic: Atomic = problem
+    corrective: Corrective = problem
+    a_point: CorrectivePoint = point
+    at_outputs: AtOutputs = at
+    some_atoms: Atoms = atoms
+    a_segment: Segment = way
+
+
+def refits(layer: OutputLayerProblem, joint: JointProblem, unit_ball: UnitBallProblem) -> None:
+    composite: Composite = layer
+    smooth: Smooth = layer
+    barrier: WithBarrier = layer
+    of_both_layers: Smooth = joint
+    of_both_layers_in_the_papers_form: Composite = unit_ball
+
+
+def stochastic(problem: FactorizationProblem) -> None:
+    sampled: Sampled = problem
+    steps: Solver[Sampled] = SGD()
+    adaptive_steps: Solver[Sampled] = AdaGrad()
+
+
+def factorization(direct: FactorizationProblem, lifted: LiftedProblem) -> None:
+    smooth: Smooth = direct
+    blocks: Blockwise = direct
+    lifted_smooth: Smooth = lifted
+    lifted_blocks: Blockwise = lifted
+
+
+def solvers() -> None:
+    smooth: Solver[Smooth] = LBFGS()
+    composite: Solver[Composite] = FISTA()
+    barrier: Solver[WithBarrier] = InteriorPoint()
+    # A problem with a barrier has all that FISTA asks for.
+    composite_too: Solver[WithBarrier] = FISTA()
+    blocks: Solver[Blockwise] = CoordinateDescent()
+    atomic: Solver[Atomic] = ConditionalGradient(refit="none")
+    corrective: Solver[Corrective] = ConditionalGradient()
+    greedy: Solver[Corrective] = GECO()
+
+
+def corrections() -> None:
+    steps: Correction = PlainStep()
+    output: Correction = OutputRefit(solver=InteriorPoint())
+    full: Correction = FullRefit(solver=FISTA(), output_solver=FISTA())
+
+
+def driver(monitor: RunMonitor) -> None:
+    a_monitor: Monitor = monitor
+
+
+def fake(
+    steps: fakes.LowRankSteps,
+    problem: fakes.LowRankProblem,
+    point: fakes.LowRank,
+    layer: fakes.LayerOfLowRank,
+    factors: fakes.FactorsOfLowRank,
+    monitor: fakes.FakeMonitor,
+) -> None:
+    """Tests of solvers prove nothing on a problem that does not keep the protocols."""
+    atomic: Atomic = steps
+    corrective: Corrective = problem
+    corrective_point: CorrectivePoint = point
+    composite: Composite = layer
+    smooth: Smooth = factors
+    composite_too: Composite = factors
+    a_monitor: Monitor = monitor

@@ -1,0 +1,248 @@
+"""Segments of a network problem: towards a vertex, away from one, and from one to another."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import mopn
+from mopn.solvers.conditional_gradient import line_search
+
+NORMS = ("l1", "l1/l2", "l1/linf")
+RADIUS, ALPHA = 2.0, 0.5
+WAYS = ("towards", "away", "pairwise")
+every_way = pytest.mark.parametrize("way", WAYS)
+every_norm = pytest.mark.parametrize("norm", NORMS)
+
+
+def make(norm, alpha=None, size=0.8, **form):
+    """A problem and a point of three units, whose weights fill part of the ball."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (30, 4))
+    problem = mopn.NetworkProblem(X, np.arange(30) % 3, norm=norm, alpha=alpha, **(form or {"radius": RADIUS}))
+    basis, weights = rng.standard_normal((3, 4)), rng.standard_normal((3, 3))
+    if norm == "l1":
+        weights *= np.eye(3)
+    basis /= np.linalg.norm(basis, axis=1, keepdims=True)
+    weights *= size * RADIUS / problem.norm.value(weights)
+    linear = None if alpha is None else rng.standard_normal((3, 5))
+    return problem, problem.start((basis, weights, linear))
+
+
+def segment(problem, point, way, r=1, whole=True):
+    at = problem.output_gradient(point)
+    units = None if way == "away" else problem.lmo(at).basis[:1]
+    return at, problem.segment(point, at, units, least=at.value, whole=whole, away=None if way == "towards" else r)
+
+
+def steps(segment):
+    return segment.limit * np.array([0.0, 1e-6, 0.3, 0.9, 1.0])
+
+
+def objective(problem, point):
+    return problem.output_gradient(point.compact()).value
+
+
+@every_way
+@every_norm
+@pytest.mark.parametrize("alpha", [None, ALPHA])
+def test_the_value_is_the_objective_of_the_point(norm, way, alpha):
+    problem, point = make(norm, alpha)
+    for whole in (True, False):
+        at, way_ = segment(problem, point, way, whole=whole)
+        assert way_.value(0.0) == pytest.approx(at.value, rel=1e-12)
+        for gamma in steps(way_):
+            assert objective(problem, way_.point(gamma)) == pytest.approx(way_.value(gamma), rel=1e-12)
+
+
+@every_norm
+@pytest.mark.parametrize("alpha", [None, ALPHA])
+def test_under_a_penalty_the_value_is_a_bound_that_begins_at_the_objective(norm, alpha):
+    problem, point = make(norm, alpha, strength=0.1)
+    at, towards = segment(problem, point, "towards")
+    assert towards.value(0.0) == pytest.approx(at.value, rel=1e-12)
+    for gamma in steps(towards):
+        assert objective(problem, towards.point(gamma)) <= towards.value(gamma) * (1 + 1e-12)
+    # The vertex lies where no minimiser is beyond: its penalty alone is the objective of the point.
+    assert problem.regularizer.value(towards.point(1.0).weights) == pytest.approx(at.value, rel=1e-12)
+
+
+@every_norm
+@pytest.mark.parametrize(
+    ("way", "form"), [*((way, {"radius": RADIUS}) for way in WAYS), ("towards", {"strength": 0.1})]
+)
+@pytest.mark.parametrize("alpha", [None, ALPHA])
+def test_the_gap_is_the_slope_and_the_curvature_bounds_the_rest(norm, way, alpha, form):
+    problem, point = make(norm, alpha, **form)
+    # With the linear term held, the losses alone are curved.
+    _, way_ = segment(problem, point, way, whole=False)
+    h = 1e-6
+    assert -(way_.value(h) - way_.value(-h)) / (2 * h) == pytest.approx(way_.gap, rel=1e-6, abs=1e-8)
+    for gamma in steps(way_):
+        model = way_.value(0.0) - gamma * way_.gap + 0.5 * gamma**2 * way_.curvature * way_.squared_length
+        assert way_.value(gamma) <= model + 1e-12 * abs(model)
+
+
+@every_norm
+def test_the_gap_counts_the_linear_term_that_moves(norm):
+    """It is the derivative but for the ridge, whose linearisation is not taken: its fall is that of the whole step."""
+    problem, point = make(norm, ALPHA)
+    at, towards = segment(problem, point, "towards")
+    W, step = point.linear, towards.point(1.0).linear - point.linear
+    h = 1e-6
+    slope = -(towards.value(h) - towards.value(-h)) / (2 * h)
+    linearised = slope + float(np.sum(problem.ridge.slope(W) * step))
+    assert towards.gap == pytest.approx(linearised + problem.ridge.value(W) - problem.ridge.value(W + step), rel=1e-6)
+    # And so it is the gap itself, of the best vertex and the best linear term.
+    assert problem.gap(point, at, problem.lmo(at).values[0]) <= towards.gap * (1 + 1e-6)
+
+
+@every_way
+@every_norm
+def test_weights_stay_in_the_ball(norm, way):
+    for size in (0.3, 1.0):
+        problem, point = make(norm, size=size)
+        for r in range(3):
+            _, way_ = segment(problem, point, way, r)
+            for gamma in steps(way_):
+                assert problem.norm.value(way_.point(gamma).weights) <= RADIUS * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("way", ["away", "pairwise"])
+@every_norm
+def test_the_unit_is_gone_at_the_limit_exactly(norm, way):
+    problem, point = make(norm)
+    for r in range(3):
+        _, way_ = segment(problem, point, way, r)
+        weights = way_.point(way_.limit).weights
+        assert not weights[r].any()
+        assert weights[[i for i in range(3) if i != r]].any(axis=1).all()
+        assert way_.point(way_.limit).drop_zero_units().n_units == len(weights) - 1
+        # Just before it is there, on its side.
+        before = way_.point(0.999 * way_.limit).weights[r]
+        assert np.all(before * point.weights[r] >= 0)
+        assert before.any()
+
+
+@every_norm
+def test_points_are_those_of_the_directions(norm):
+    problem, point = make(norm)
+    of = {way: segment(problem, point, way)[1] for way in WAYS}
+    atom = of["towards"].point(1.0)
+    assert problem.norm.value(atom.weights) == pytest.approx(RADIUS)
+    vertex = RADIUS * point.weights[1] / problem.norm.value(point.weights[[1]])
+    V, gamma = point.weights, 0.01
+    left = np.outer(np.eye(3)[1], vertex)
+    expected = {
+        "towards": np.vstack([(1 - gamma) * V, gamma * atom.weights[3:]]),
+        "away": (1 + gamma) * V - gamma * left,
+        "pairwise": np.vstack([V - gamma * left, gamma * atom.weights[3:]]),
+    }
+    for way in WAYS:
+        assert of[way].point(gamma).weights == pytest.approx(expected[way], rel=1e-12, abs=1e-15)
+
+
+@every_norm
+def test_active_units_make_up_the_point(norm):
+    problem, point = make(norm)
+    at = problem.output_gradient(point)
+    active = problem.active_units(point, at)
+    assert active.coefficients.sum() == pytest.approx(0.8)
+    # sum_r c_r <G, Delta_r> = <G, U>, and the away gap is <G, Delta_r - U>.
+    inner = float(np.vdot(at.G, point.unit_outputs))
+    assert active.coefficients @ active.slopes == pytest.approx(inner, rel=1e-12)
+    for r in range(3):
+        _, away = segment(problem, point, "away", r)
+        assert away.gap == pytest.approx(active.slopes[r] - inner, rel=1e-9, abs=1e-12)
+        assert away.limit == pytest.approx(active.coefficients[r] / (1 - active.coefficients[r]), rel=1e-12)
+        _, pairwise = segment(problem, point, "pairwise", r)
+        assert pairwise.limit == pytest.approx(active.coefficients[r], rel=1e-12)
+
+
+@every_way
+@every_norm
+def test_line_searches_decrease_the_objective(norm, way):
+    problem, point = make(norm)
+    active = problem.active_units(point, problem.output_gradient(point))
+    at, way_ = segment(problem, point, way, int(np.argmax(active.slopes)))
+    assert way_.gap > 0
+    assert objective(problem, way_.point(line_search(way_))) < at.value
+
+
+@every_norm
+def test_the_linear_term_stays_on_the_way_from_a_vertex(norm):
+    problem, point = make(norm, ALPHA)
+    for way, whole in itertools.product(("away", "pairwise"), (True, False)):
+        _, way_ = segment(problem, point, way, whole=whole)
+        assert np.array_equal(way_.point(0.1).linear, point.linear)
+    assert np.array_equal(segment(problem, point, "towards", whole=False)[1].point(0.1).linear, point.linear)
+    assert not np.array_equal(segment(problem, point, "towards")[1].point(0.1).linear, point.linear)
+
+
+@every_norm
+@pytest.mark.parametrize("rounding", [-3, -1, 0, 1])
+def test_a_point_that_is_a_vertex_itself_cannot_leave_it(norm, rounding):
+    """Up to rounding errors: there is nothing else to move to. The limit is 0, and a step of 0 changes nothing."""
+    problem, point = make(norm)
+    weights = RADIUS * point.weights[:1] / problem.norm.value(point.weights[:1])
+    single = problem.network(point.basis[:1], weights * (1.0 + rounding * np.finfo(float).eps))
+    _, away = segment(problem, single, "away", 0)
+    assert away.limit == 0.0
+    still = away.point(0.0)
+    assert np.array_equal(still.weights, single.weights)
+    assert away.value(0.0) == pytest.approx(objective(problem, still), rel=1e-12)
+
+
+@pytest.mark.parametrize("way", ["away", "pairwise"])
+@every_norm
+@pytest.mark.parametrize("radius", [RADIUS, 0.0])
+def test_a_unit_without_weight_has_no_vertex_to_leave(norm, way, radius):
+    problem, point = make(norm, radius=radius)
+    weights = point.weights.copy()
+    weights[1] = 0.0
+    point = point.with_weights(weights if radius else 0.0 * weights)
+    at, way_ = segment(problem, point, way)
+    assert way_.limit == 0.0
+    assert math.isfinite(way_.gap)
+    still = way_.point(0.0)
+    assert np.array_equal(still.weights[:3], point.weights)
+    assert objective(problem, still) == pytest.approx(at.value, rel=1e-12)
+
+
+@pytest.mark.parametrize("way", ["away", "pairwise"])
+def test_away_steps_under_a_penalty_are_refused_by_name(way):
+    problem, point = make("l1/l2", strength=0.1)
+    with pytest.raises(
+        ValueError, match="away steps leave the vertices of a ball: give a radius instead of a strength"
+    ):
+        segment(problem, point, way)
+    with pytest.raises(ValueError, match="away steps leave the vertices of a ball"):
+        problem.active_units(point, problem.output_gradient(point))
+
+
+def test_steps_without_a_strength_are_refused():
+    problem, point = make("l1/l2", strength=0.0)
+    with pytest.raises(ValueError, match="with strength=0 nothing bounds a step"):
+        segment(problem, point, "towards")
+
+
+@every_norm
+def test_an_atom_that_is_not_worth_its_penalty_is_left(norm):
+    problem, point = make(norm, strength=1e3)
+    _, towards = segment(problem, point, "towards")
+    assert not towards.point(1.0).weights.any()
+
+
+@every_norm
+def test_several_units_are_gone_towards_in_equal_parts(norm):
+    problem, point = make(norm)
+    at = problem.output_gradient(point)
+    units = problem.lmo(at).basis[:2]
+    assert len(units) == 2
+    each = [problem.segment(point, at, unit[None]).point(1.0).weights[3] for unit in units]
+    both = problem.segment(point, at, units).point(1.0).weights
+    assert both[3:] == pytest.approx(0.5 * np.array(each), rel=1e-12)
+    assert problem.norm.value(both) == pytest.approx(RADIUS)

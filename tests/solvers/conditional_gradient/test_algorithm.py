@@ -1,0 +1,313 @@
+"""The loop of conditional gradient, on a problem of known minimum that is no model of mopn's."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fakes import FakeMonitor, LowRankProblem, LowRankSteps, Noted, low_rank
+
+from mopn.solvers import (
+    FISTA,
+    ConditionalGradient,
+    FullRefit,
+    OutputRefit,
+    PlainStep,
+    Status,
+    minimize,
+)
+from mopn.solvers.conditional_gradient.correction import Correction, Corrector
+
+# With the tolerances that they reach soon.
+CORRECTIONS = {
+    "none": ("none", 0.05),
+    "output": ("output", 1e-3),
+    "full": ("full", 1e-6),
+    "full by FISTA": (FullRefit(solver=FISTA()), 1e-4),
+}
+every_correction = pytest.mark.parametrize("name", CORRECTIONS)
+
+
+def check_trace(result, minimum):
+    """Every bound that was proven holds, and so does the last one."""
+    distance = result.trace["fun"] - minimum
+    assert np.all(distance >= -1e-12 * minimum)
+    assert np.all(result.trace["gap"] >= distance - 1e-12 * minimum)
+    assert result.gap >= result.fun - minimum - 1e-12 * minimum
+
+
+@every_correction
+@pytest.mark.parametrize("oracle", ["exact", "patient"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_known_minimum_is_found_and_proven(name, oracle, seed):
+    refit, tol = CORRECTIONS[name]
+    problem, minimum = low_rank(seed)
+    result = minimize(problem, ConditionalGradient(refit, oracle=oracle), tol=tol)
+    assert result.status == Status.CONVERGED
+    assert result.success
+    assert result.certified
+    check_trace(result, minimum)
+    assert result.fun - minimum <= result.gap <= tol * result.fun
+
+
+@every_correction
+def test_a_loose_bound_is_called_estimated(name):
+    """The oracle finds the best units; what it proves about the others never meets the tolerance."""
+    refit, tol = CORRECTIONS[name]
+    problem, minimum = low_rank()
+    result = minimize(problem, ConditionalGradient(refit, oracle="loose"), tol=tol)
+    assert result.status == Status.ESTIMATED
+    assert not result.success
+    check_trace(result, minimum)
+    assert result.gap > tol * result.fun
+    assert result.fun - minimum <= tol * result.fun
+
+
+@every_correction
+@pytest.mark.parametrize("schedule", ["grow", "fill"])
+@pytest.mark.parametrize("per_round", [None, 1, 2])
+def test_max_units_ends_the_run(name, schedule, per_round):
+    problem, minimum = low_rank()
+    solver = ConditionalGradient(
+        CORRECTIONS[name][0], oracle="exact", max_units=1, schedule=schedule, atoms_per_round=per_round
+    )
+    result = minimize(problem, solver, tol=1e-6)
+    assert result.status == Status.MAX_UNITS
+    assert result.trace["n_units"].max() == len(result.weights) == 1
+    check_trace(result, minimum)
+
+
+@pytest.mark.parametrize("refit", ["output", FullRefit(), FullRefit(solver=FISTA())])
+def test_the_last_refit_is_the_polish(refit):
+    """However short the refits before it were."""
+    problem, _ = low_rank()
+    options = {"tol": 1e-8, "max_iter": 1, "polish_iter": 2000}
+    refit = OutputRefit(**options) if refit == "output" else FullRefit(**options, solver=refit.solver)
+    result = minimize(problem, ConditionalGradient(refit, max_units=2, schedule="fill"), tol=1e-9)
+    layer = minimize(problem.output_layer(problem.start(result)), FISTA(), tol=1e-7, max_iter=1000)
+    assert layer.success
+    assert result.fun <= layer.fun * (1 + 1e-6)
+
+
+@every_correction
+def test_limits_of_the_driver(name):
+    problem, _ = low_rank()
+    solver = ConditionalGradient(CORRECTIONS[name][0], oracle="loose")
+    assert minimize(problem, solver, tol=0.0, max_iter=2).status == Status.MAX_ITER
+    assert minimize(problem, solver, tol=0.0, max_time=0.0).status == Status.MAX_TIME
+
+
+@every_correction
+def test_a_run_goes_on_from_its_result(name):
+    refit, tol = CORRECTIONS[name]
+    problem, minimum = low_rank()
+    solver = ConditionalGradient(refit, oracle="exact")
+    first = minimize(problem, solver, tol=tol)
+    second = minimize(problem, solver, start=first, tol=tol)
+    assert second.trace["fun"][0] == pytest.approx(first.fun, rel=1e-12)
+    assert second.status == Status.CONVERGED
+    # The bounds of earlier rounds may have been better ones.
+    assert second.nit <= 1
+    check_trace(second, minimum)
+
+
+@every_correction
+def test_zero_is_recognised(name):
+    """Beyond the largest strength of use: the first bound proves that no unit is worth its weight."""
+    problem, _ = low_rank()
+    strong = LowRankProblem(problem.M, problem.B, 1.001 * float(np.linalg.norm(problem.M * problem.B, 2)))
+    result = minimize(strong, ConditionalGradient(CORRECTIONS[name][0], oracle="exact"), tol=1e-9)
+    assert result.status == Status.CONVERGED
+    assert result.nit == 0
+    assert len(result.weights) == 0
+
+
+@pytest.mark.parametrize("refit", ["output", FullRefit()])
+def test_without_a_regulariser_the_loss_goes_to_zero(refit):
+    problem, _ = low_rank()
+    free = LowRankProblem(problem.M, problem.B, 0.0)
+    result = minimize(free, ConditionalGradient(refit), tol=0.0, max_iter=8)
+    assert math.isinf(result.gap)
+    assert result.fun <= 1e-3 * result.trace["fun"][0]
+    with pytest.raises(ValueError, match="no certificate exists"):
+        minimize(free, ConditionalGradient(refit), tol=1e-3)
+
+
+# -- what a problem must offer ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("refit", ["output", "full", OutputRefit(), FullRefit(solver=FISTA())])
+def test_refits_of_a_problem_that_offers_steps_alone_are_refused_before_the_run(refit):
+    problem, _ = low_rank()
+    steps = Noted(LowRankSteps(problem.M, problem.B, problem.strength))
+    with pytest.raises(TypeError, match=r"ConditionalGradient asks for the oracle 'corrective'.*offers: atomic"):
+        minimize(steps, ConditionalGradient(refit))
+    assert steps.calls == []
+
+
+def test_plain_steps_take_such_a_problem():
+    problem, minimum = low_rank()
+    result = minimize(
+        LowRankSteps(problem.M, problem.B, problem.strength), ConditionalGradient("none"), tol=0.05, max_iter=200
+    )
+    assert result.status == Status.CONVERGED
+    check_trace(result, minimum)
+
+
+@pytest.mark.parametrize(
+    ("refit", "needs"),
+    [("none", "atomic"), (PlainStep("short"), "atomic"), ("output", "corrective"), (FullRefit(), "corrective")],
+)
+def test_needs_are_those_of_the_correction(refit, needs):
+    assert ConditionalGradient(refit).needs == {needs}
+
+
+# -- the loop ---------------------------------------------------------------------------------------------------------
+
+
+class Spy(Correction):
+    """A correction that notes when it is asked for what; it adds units without weight and fits nothing."""
+
+    needs, can_move_units = frozenset({"atomic"}), False
+
+    def __init__(self, units_per_round=None, inserts_by_line_search=False):
+        self._units_per_round, self.weighs, self.calls = units_per_round, inserts_by_line_search, []
+
+    @property
+    def units_per_round(self):
+        return self._units_per_round
+
+    def begin(self, problem, monitor, schedule):
+        self.schedule = schedule
+        return SpyRun(self, problem.calls if isinstance(problem, Noted) else self.calls)
+
+
+class SpyRun(Corrector):
+    def __init__(self, spy, calls):
+        self.inserts_by_line_search, self.calls, self.inserted = spy.weighs, calls, []
+        spy.run = self
+
+    def start(self, point):
+        self.calls.append("start")
+        return point
+
+    def aim_at(self, selection):
+        self.calls.append("aim_at")
+
+    def insert(self, point, at, units):
+        self.calls.append("insert")
+        self.inserted.append(len(units))
+        return point.with_units(units)
+
+    def improve(self, point):
+        self.calls.append("improve")
+        return point
+
+    def polish(self, point):
+        self.calls.append("polish")
+        return point
+
+
+def calls_of(spy, max_iter=1000, **options):
+    problem, monitor = Noted(low_rank()[0]), FakeMonitor(tol=0.0, max_iter=max_iter)
+    solver = ConditionalGradient(spy, oracle="loose", **options)
+    with pytest.raises(StopIteration):
+        solver.run(problem, problem.start(), monitor)
+    # The gap is asked for as often as the bound's price is weighed.
+    calls = [name for name in problem.calls[1:] if name not in ("gap", "bound")]
+    return calls, monitor
+
+
+def test_a_round_selects_records_aims_inserts_and_improves():
+    calls, monitor = calls_of(Spy(), max_iter=2)
+    a_round = ["output_gradient", "lmo", "aim_at", "select_units", "insert", "improve"]
+    assert calls == ["oracle", "start", *a_round, *a_round, "output_gradient", "lmo"]
+    assert monitor.status == Status.MAX_ITER
+    assert [row["n_units"] for row in monitor.rows] == [0, 3, 6]
+
+
+def test_a_full_run_is_polished_once_and_ends():
+    calls, monitor = calls_of(Spy(), max_units=2)
+    select = ["output_gradient", "lmo"]
+    enter = [*select, "aim_at", "select_units", "insert", "improve"]
+    assert calls == ["oracle", "start", *enter, *select, "aim_at", "polish", *select]
+    assert monitor.status == Status.MAX_UNITS
+    assert [row["n_units"] for row in monitor.rows] == [0, 2, 2]
+
+
+def test_where_units_enter_with_weight_the_polish_follows_at_once():
+    calls, monitor = calls_of(Spy(inserts_by_line_search=True), max_units=2)
+    select = ["output_gradient", "lmo"]
+    assert calls == ["oracle", "start", *select, "aim_at", "select_units", "insert", "polish", *select]
+    assert monitor.status == Status.MAX_UNITS
+
+
+@pytest.mark.parametrize(("kept", "inserted"), [(0, [3, 3]), (1, [3, 2, 2]), (2, [3])])
+def test_a_polish_that_drops_half_of_the_units_makes_room(kept, inserted):
+    """Until twice max_units have been tried."""
+
+    class Dropping(Spy):
+        def begin(self, problem, monitor, schedule):
+            run = super().begin(problem, monitor, schedule)
+            run.polish = lambda point: replace(point, units=point.units[:kept], weights=point.weights[:kept])
+            return run
+
+    spy = Dropping()
+    _, monitor = calls_of(spy, max_units=3, max_iter=20)
+    assert spy.run.inserted == inserted
+    assert monitor.status == Status.MAX_UNITS
+
+
+@pytest.mark.parametrize(("own", "users", "expected"), [(1, None, 1), (1, 4, 1), (None, 1, 1), (None, None, 3)])
+def test_units_a_round_are_the_corrections_or_the_users(own, users, expected):
+    spy = Spy(units_per_round=own)
+    calls_of(spy, max_iter=2, atoms_per_round=users)
+    assert spy.run.inserted == [expected] * 2
+
+
+def test_a_round_is_recorded_with_its_value_and_bound():
+    problem, monitor = low_rank()[0], FakeMonitor(tol=0.0, max_iter=0)
+    with pytest.raises(StopIteration):
+        ConditionalGradient(Spy(), oracle="loose").run(problem, problem.start(), monitor)
+    point = problem.start()
+    at = problem.output_gradient(point)
+    bound = float(np.linalg.norm(at.G))
+    assert monitor.rows == [
+        {
+            "fun": at.value,
+            "gap": problem.gap(point, at, bound),
+            "n_units": 0,
+            "value": pytest.approx(np.linalg.norm(at.G, 2), rel=1e-12),
+            "bound": bound,
+        }
+    ]
+
+
+def test_nothing_is_computed_from_an_objective_that_is_not_finite():
+    problem, _ = low_rank()
+    problem.B[0, 0] = math.nan
+    noted = Noted(problem)
+    with pytest.raises(ValueError, match="not finite at the start"):
+        minimize(noted, ConditionalGradient())
+    assert "lmo" not in noted.calls
+
+
+# -- options ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"refit": "layers"}, "refit must be one of 'none', 'output', 'full'"),
+        ({"schedule": "fill"}, "schedule='fill' fits a model of max_units units: give max_units"),
+        ({"schedule": "shrink"}, "schedule must be one of 'grow', 'fill', got 'shrink'"),
+        ({"max_units": 0}, "max_units must be an integer >= 1 or None, got 0"),
+        ({"max_units": 2.5}, "max_units must be an integer >= 1 or None, got 2.5"),
+        ({"atoms_per_round": 0}, "atoms_per_round must be >= 1 or None, got 0"),
+    ],
+)
+def test_options_are_refused_when_they_are_given(options, message):
+    with pytest.raises(ValueError, match=message):
+        ConditionalGradient(**options)

@@ -1,0 +1,440 @@
+"""Refits: which problems they solve, how loosely, how long and by what; on a monitor that records what it is asked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pytest
+from fakes import FactorsOfLowRank, FakeMonitor, LayerOfLowRank, LowRankProblem, low_rank
+
+from mopn.solvers import (
+    FISTA,
+    GECO,
+    LBFGS,
+    ConditionalGradient,
+    CoordinateDescent,
+    FullRefit,
+    InteriorPoint,
+    OutputRefit,
+    Result,
+    minimize,
+)
+from mopn.solvers.conditional_gradient import make_correction
+from mopn.solvers.conditional_gradient.proofs import Selection
+from mopn.solvers.conditional_gradient.schedule import Fill, Grow
+from mopn.solvers.interface import Form
+
+
+class Setup:
+    """The refits of a run, and a point of ``n_units`` random units of equal weight that they begin from."""
+
+    def __init__(self, refit, *, tol=1e-3, schedule=None, problem=None, n_units=3, weight=0.1):
+        self.problem = problem or low_rank()[0]
+        self.monitor = FakeMonitor(tol=tol)
+        schedule = schedule or Grow(None, None, refit.can_move_units)
+        self.refits = refit.begin(self.problem, self.monitor, schedule)
+        point = self.problem.start()
+        units = self.problem.select_units(point, self.at(point), self.atoms(point), n_units, fill=True)
+        self.point = replace(point.with_units(units), weights=np.full(n_units, weight))
+
+    def at(self, point):
+        return self.problem.output_gradient(point)
+
+    def atoms(self, point):
+        return self.problem.lmo(self.at(point), "exact", None)
+
+    def aim_at(self, estimate, *, bound_is_best=False):
+        atoms = self.atoms(self.point)._replace(bound_is_best=bound_is_best)
+        self.refits.aim_at(Selection(atoms, atoms.bound, estimate))
+
+    @property
+    def kinds(self):
+        return [type(asked.problem).__name__ for asked in self.monitor.solved]
+
+    @property
+    def last(self):
+        return self.monitor.solved[-1]
+
+
+LAYER, BOTH = LayerOfLowRank.__name__, FactorsOfLowRank.__name__
+
+
+# -- of the output layer ----------------------------------------------------------------------------------------------
+
+
+def test_output_refits_are_a_hundredth_as_wide_as_the_gap_that_is_left():
+    run = Setup(OutputRefit(max_iter=7, polish_iter=90))
+    for estimate in (5.0, 0.2, 0.04):
+        run.aim_at(estimate)
+        run.refits.improve(run.point)
+        assert run.last.tol == pytest.approx(0.01 * estimate)
+        assert run.last.max_iter == 7
+    assert run.kinds == [LAYER] * 3
+
+
+def test_the_aim_falls_where_the_last_refit_did_not_help_down_to_the_tolerance():
+    run, aims = Setup(OutputRefit(), tol=0.5), []
+    for estimate in (2.0, 1.9, 3.0, 0.1, 2.0):
+        run.aim_at(estimate)
+        run.refits.improve(run.point)
+        aims.append(100.0 * run.last.tol)
+    assert aims == pytest.approx([2.0, 1.4, 0.98, 0.5, 0.5])
+
+
+def test_without_a_tolerance_the_aim_ends_where_rounding_begins():
+    run = Setup(OutputRefit(), tol=0.0)
+    run.aim_at(0.0)
+    run.refits.improve(run.point)
+    assert run.last.tol == pytest.approx(1e-8)
+
+
+def test_without_a_regulariser_there_is_no_gap_to_aim_at():
+    problem, _ = low_rank()
+    run = Setup(OutputRefit(tol=1e-4), tol=0.0, problem=LowRankProblem(problem.M, problem.B, 0.0))
+    run.aim_at(math.inf)
+    run.refits.improve(run.point)
+    assert run.last.tol == pytest.approx(1e-4)
+
+
+def test_the_polish_is_as_tight_as_asked_for():
+    run = Setup(OutputRefit(tol=1e-5, max_iter=7, polish_iter=90))
+    run.aim_at(5.0)
+    polished = run.refits.polish(run.point)
+    assert (run.kinds, run.last.tol, run.last.max_iter) == ([LAYER], 1e-5, 90)
+    best = minimize(run.problem.output_layer(run.point), FISTA(), tol=1e-6, max_iter=1000)
+    assert best.success
+    assert run.at(polished).value <= best.fun * (1.0 + 1e-5)
+
+
+def test_output_refits_fit_the_weights_alone_and_drop_what_became_zero():
+    run = Setup(OutputRefit(), n_units=20)
+    run.aim_at(1e-3)
+    refitted = run.refits.improve(run.point)
+    assert np.all(refitted.weights != 0)
+    assert 0 < refitted.n_units < 20
+    rows = {tuple(row) for row in run.point.units}
+    assert all(tuple(row) in rows for row in refitted.units)
+    assert run.at(refitted).value < run.at(run.point).value
+
+
+def test_new_units_enter_without_weight():
+    run = Setup(OutputRefit())
+    units = run.atoms(run.point).basis[:2]
+    entered = run.refits.insert(run.point, run.at(run.point), units)
+    assert np.array_equal(entered.units[3:], units)
+    assert np.array_equal(entered.weights, [*run.point.weights, 0.0, 0.0])
+
+
+@dataclass
+class Layer:
+    """Says what it offers; nobody solves it."""
+
+    oracles: frozenset[str]
+    newton_size: float
+
+
+class WithLayer(LowRankProblem):
+    """A problem whose output layers offer what a test says."""
+
+    layer: Layer
+
+    def output_layer(self, point):
+        return self.layer
+
+
+def unsolved(problem, solver, *, start, tol, max_iter):
+    return Result(weights=start.weights, units=start.units, fun=0.0)
+
+
+@pytest.mark.parametrize(
+    ("oracles", "size", "expected"),
+    [
+        ({"barrier", "composite"}, 1.0, InteriorPoint),
+        ({"barrier", "composite"}, 1.1, FISTA),
+        ({"composite"}, 0.1, FISTA),
+    ],
+)
+def test_the_default_solver_and_when_it_proves(oracles, size, expected):
+    base, _ = low_rank()
+    problem = WithLayer(base.M, base.B, base.strength)
+    problem.layer = Layer(frozenset(oracles), size)
+    run = Setup(OutputRefit(), problem=problem)
+    run.monitor.answer = unsolved
+    for estimate, proves in ((1.0, False), (0.011, False), (0.009, True)):
+        run.aim_at(estimate)
+        run.refits.improve(run.point)
+        assert isinstance(run.last.solver, expected)
+        # Proofs begin at ten times the tolerance.
+        assert getattr(run.last.solver, "prove", proves) == proves
+    run.refits.polish(run.point)
+    assert getattr(run.last.solver, "prove", True)
+
+
+def test_a_solver_of_ones_own_is_taken():
+    mine = FISTA(gap_every=1)
+    run = Setup(OutputRefit(solver=mine))
+    run.aim_at(1.0)
+    run.refits.improve(run.point)
+    run.refits.polish(run.point)
+    assert [asked.solver for asked in run.monitor.solved] == [mine, mine]
+
+
+class WithExtra(LowRankProblem):
+    """The empty point has something to fit beside units; its "joint" problem is recorded, not solved."""
+
+    def start(self, start=None):
+        return replace(super().start(start), extra_size=4)
+
+    def joint(self, point, form):
+        self.form = form
+        return "the problem of the extra coefficients"
+
+
+@pytest.mark.parametrize("refit", [OutputRefit(tol=1e-2, polish_iter=90), FullRefit(tol=1e-2, polish_iter=90)])
+def test_units_fit_what_the_rest_leaves(refit):
+    base, _ = low_rank()
+    problem = WithExtra(base.M, base.B, base.strength)
+    run = Setup(refit, problem=problem)
+    run.monitor.answer = lambda *args, **options: Result(units=np.zeros((0, 11)), weights=np.zeros(0), fun=1.0)
+    run.refits.start(problem.start())
+    assert problem.form == Form("gradient")
+    assert run.last == ("the problem of the extra coefficients", LBFGS(), pytest.approx(1e-5), 90)
+    # A point with units, and one with nothing to fit, are begun from as they are.
+    assert run.refits.start(run.point) is run.point
+    empty = base.start()
+    assert run.refits.start(empty) is empty
+    assert len(run.monitor.solved) == 1
+
+
+@pytest.mark.parametrize("refit", [OutputRefit(), FullRefit(), FullRefit(solver=FISTA())])
+def test_a_gap_is_not_promised_where_none_can_be_known(refit):
+    problem, _ = low_rank()
+    free = LowRankProblem(problem.M, problem.B, 0.0)
+    with pytest.raises(ValueError, match="no certificate exists"):
+        refit.begin(free, FakeMonitor(tol=1e-3), Grow(None, None, False))
+    refit.begin(free, FakeMonitor(tol=0.0), Grow(None, None, False))
+
+
+# -- of both layers ---------------------------------------------------------------------------------------------------
+
+
+def test_full_refits_end_at_a_fraction_of_the_square_of_the_gap():
+    """And are long under "grow", as no polish may come after them."""
+    run = Setup(FullRefit(max_iter=7, polish_iter=90))
+    for estimate, square in ((5.0, 1.0), (0.5, 0.25), (0.1, 0.01)):
+        run.aim_at(estimate)
+        run.refits.improve(run.point)
+        assert run.last.tol == pytest.approx(1e-3 * square)
+        assert run.last.max_iter == 90
+        assert run.last.solver == LBFGS()
+    assert set(run.kinds) == {BOTH}
+    assert run.last.problem.form == Form("gradient")
+
+
+def test_full_refits_are_short_under_fill_and_the_polish_is_long():
+    run = Setup(FullRefit(tol=1e-2, max_iter=7, polish_iter=90), schedule=Fill(8, None, True))
+    run.aim_at(1.0)
+    run.refits.improve(run.point)
+    assert run.last.max_iter == 7
+    first = len(run.monitor.solved)
+    run.refits.polish(run.point)
+    assert run.monitor.solved[first].max_iter == 90
+    assert run.monitor.solved[first].tol == pytest.approx(1e-5)
+    assert set(run.kinds) == {BOTH}
+
+
+def test_near_the_end_the_output_layer_is_refitted_too_for_its_proof():
+    run = Setup(FullRefit())
+    run.aim_at(0.009)
+    run.refits.improve(run.point)
+    assert run.kinds == [LAYER, BOTH]
+    assert run.monitor.solved[0].tol == pytest.approx(0.01 * 0.009)
+
+
+def test_no_proof_of_the_output_layer_helps_a_bound_that_stays_loose():
+    run = Setup(FullRefit())
+    run.aim_at(0.009, bound_is_best=True)
+    run.refits.improve(run.point)
+    assert run.kinds == [BOTH]
+
+
+@pytest.mark.parametrize("bound_is_best", [False, True])
+def test_full_refits_by_fista_follow_one_of_the_output_layer(bound_is_best):
+    run = Setup(FullRefit(tol=1e-2, solver=FISTA(), max_iter=7, polish_iter=90))
+    for estimate in (1.0, 0.005):
+        first = len(run.monitor.solved)
+        run.aim_at(estimate, bound_is_best=bound_is_best)
+        run.refits.improve(run.point)
+        assert run.kinds[first:] == [LAYER, BOTH]
+        assert run.last.problem.form == Form("composite")
+        assert (run.last.solver, run.last.tol, run.last.max_iter) == (FISTA(), 1e-2, 7)
+    first = len(run.monitor.solved)
+    run.refits.polish(run.point)
+    assert run.kinds[first:] == [LAYER, BOTH]
+    assert {asked.max_iter for asked in run.monitor.solved[first:]} == {90}
+
+
+def test_refits_by_fista_wait_for_the_proof_of_the_output_layer_whatever_the_bound():
+    base, _ = low_rank()
+    problem = WithLayer(base.M, base.B, base.strength)
+    problem.layer = Layer(frozenset({"barrier", "composite"}), 0.1)
+    run = Setup(FullRefit(solver=FISTA()), problem=problem)
+    run.monitor.answer = lambda *args, **options: Result(units=run.point.units, weights=run.point.weights, fun=1.0)
+    for estimate, proves in ((1.0, False), (0.009, True)):
+        run.aim_at(estimate, bound_is_best=True)
+        run.refits.improve(run.point)
+        assert run.monitor.solved[-2].solver == InteriorPoint(prove=proves)
+
+
+def test_units_without_weight_are_gone_before_both_layers_are_refitted():
+    """A unit of length zero is stationary in the smooth form."""
+    run = Setup(FullRefit())
+    run.aim_at(1.0)
+    run.point.weights[1] = 0.0
+    run.refits.improve(run.point)
+    assert run.monitor.solved[0].problem.around.n_units == 2
+
+
+def test_solvers_and_precision_go_where_they_belong():
+    mine, layers = LBFGS(memory=3), FISTA(gap_every=1)
+    run = Setup(FullRefit(solver=mine, output_solver=layers, precision="single"))
+    run.aim_at(0.009)
+    run.refits.improve(run.point)
+    assert [asked.solver for asked in run.monitor.solved] == [layers, mine]
+    assert run.last.problem.form == Form("gradient", single=True)
+
+
+def test_units_that_are_to_move_enter_with_weight_by_a_line_search():
+    run = Setup(FullRefit())
+    run.aim_at(1.0)
+    at, units = run.at(run.point), run.atoms(run.point).basis[:2]
+    entered = run.refits.insert(run.point, at, units)
+    assert np.all(entered.weights != 0)
+    assert run.at(entered).value < at.value
+
+
+def test_near_the_end_units_wait_for_the_refit_of_the_output_layer_unless_they_are_the_last():
+    run = Setup(FullRefit(), schedule=Grow(6, None, True))
+    run.aim_at(0.009)
+    at, units = run.at(run.point), run.atoms(run.point).basis
+    assert not run.refits.insert(run.point, at, units[:2]).weights[3:].any()
+    # Then the polish follows at once, and it has no such refit.
+    assert run.refits.insert(run.point, at, units[:3]).weights[3:].all()
+
+
+@pytest.mark.parametrize("strength", [0.5, 0.0])
+@pytest.mark.parametrize("solver", [LBFGS(), FISTA()])
+def test_a_line_search_is_for_smooth_refits_with_a_regulariser(solver, strength):
+    problem, _ = low_rank()
+    run = Setup(FullRefit(solver=solver), tol=0.0, problem=LowRankProblem(problem.M, problem.B, strength))
+    assert run.refits.inserts_by_line_search == (solver == LBFGS() and strength > 0)
+    if not run.refits.inserts_by_line_search:
+        run.aim_at(1.0)
+        entered = run.refits.insert(run.point, run.at(run.point), run.atoms(run.point).basis[:2])
+        assert not entered.weights[3:].any()
+        run.refits.improve(run.point)
+        assert run.kinds == [LAYER, BOTH]
+
+
+def test_an_empty_point_is_not_refitted():
+    run = Setup(FullRefit())
+    run.aim_at(1.0)
+    assert run.refits.improve(run.problem.start()).n_units == 0
+    assert run.refits.polish(run.problem.start()).n_units == 0
+    assert run.kinds == []
+
+
+@pytest.mark.parametrize(("harm", "merged"), [(0.0, True), (0.9, True), (1.1, False)])
+@pytest.mark.parametrize("way", ["improve", "polish"])
+def test_merging_is_kept_unless_it_harms(way, harm, merged):
+    """Two of four units coincide; the objectives that the two refits report differ by ``harm`` times the tolerance."""
+    run = Setup(FullRefit(tol=1e-2, max_iter=7, polish_iter=90), schedule=Fill(9, None, True), n_units=4)
+    run.point.units[1] = run.point.units[0]
+    answers = []
+
+    def refit(problem, solver, *, start, tol, max_iter):
+        answers.append(problem.around.n_units)
+        fun = 100.0 * (1.0 + harm * tol * (len(answers) - 1))
+        return Result(units=problem.around.units, weights=problem.around.weights, fun=fun)
+
+    run.monitor.answer = refit
+    run.aim_at(1.0)
+    refitted = getattr(run.refits, way)(run.point)
+    assert answers == [4, 3]
+    assert run.last.max_iter == 7
+    assert run.monitor.solved[0].tol == run.monitor.solved[1].tol
+    assert refitted.n_units == (3 if merged else 4)
+    if merged:
+        assert refitted.weights.sum() == pytest.approx(run.point.weights.sum())
+
+
+def test_without_units_to_merge_there_is_one_refit():
+    run = Setup(FullRefit())
+    run.aim_at(1.0)
+    run.monitor.answer = lambda problem, *args, **options: Result(
+        units=problem.around.units, weights=problem.around.weights, fun=1.0
+    )
+    run.refits.improve(run.point)
+    assert run.kinds == [BOTH]
+
+
+# -- options ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NeedsAtomic(LBFGS):
+    """A solver of another kind of problem."""
+
+    @cached_property
+    def needs(self):
+        return frozenset({"atomic"})
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FullRefit(solver=InteriorPoint()), "solver must be one for the refit of both layers.*needs barrier"),
+        (lambda: FullRefit(solver=CoordinateDescent()), "solver must be one for the refit of both.*needs blocks"),
+        (lambda: FullRefit(solver=GECO()), "solver must be one for the refit of both layers.*needs corrective"),
+        (lambda: FullRefit(output_solver=GECO()), "output_solver must be one for the refit of the output layer"),
+        (lambda: OutputRefit(solver=GECO()), "^solver must be one for the refit of the output layer.*corrective"),
+        (lambda: OutputRefit(solver=ConditionalGradient("none")), "solver must be one for the.*needs atomic"),
+        (lambda: OutputRefit(solver=NeedsAtomic()), "solver must be one for the refit.*needs atomic"),
+        (lambda: FullRefit(precision="single", solver=FISTA()), "precision='single' is for refits by LBFGS"),
+        (lambda: FullRefit(precision="half"), "precision must be one of 'double', 'single', got 'half'"),
+        (lambda: OutputRefit(tol=0.0), "tol of a refit must be > 0, got 0.0"),
+        (lambda: FullRefit(tol=-1.0), "tol of a refit must be > 0, got -1.0"),
+        (lambda: OutputRefit(tol=math.nan), "tol of a refit must be > 0, got nan"),
+        (lambda: OutputRefit(max_iter=0), "max_iter of a refit must be >= 1, got 0"),
+        (lambda: FullRefit(polish_iter=0), "polish_iter of a refit must be >= 1, got 0"),
+        (lambda: make_correction("both"), "refit must be one of 'none', 'output', 'full'.*got 'both'"),
+        (lambda: make_correction(LBFGS()), "refit must be one of 'none', 'output', 'full'"),
+    ],
+)
+def test_options_are_refused_when_they_are_given(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_names_stand_for_corrections_and_take_options():
+    assert make_correction("output", tol=1e-5, max_iter=3) == OutputRefit(tol=1e-5, max_iter=3)
+    assert make_correction("full", precision="single") == FullRefit(precision="single")
+    mine = OutputRefit(tol=1e-6)
+    assert make_correction(mine) is mine
+
+
+def test_refits_ask_for_the_oracle_corrective():
+    assert OutputRefit().needs == FullRefit().needs == {"corrective"}
+
+
+@pytest.mark.parametrize("solver", [LBFGS(), FISTA()])
+def test_a_refit_of_both_layers_is_the_minimum_where_there_are_units_enough(solver):
+    """Of a sum of squared lengths, whose least value over all factors is the nuclear norm: no minimum is spurious."""
+    problem, minimum = low_rank()
+    run = Setup(FullRefit(tol=1e-9, polish_iter=5000, solver=solver), problem=problem, n_units=6)
+    factors = problem.joint(run.point, Form("gradient"))
+    assert minimize(factors, LBFGS(gtol=1e-12), tol=0.0, max_iter=2000).fun == pytest.approx(minimum, rel=1e-9)
+    assert run.at(run.refits.polish(run.point)).value == pytest.approx(minimum, rel=1e-5)

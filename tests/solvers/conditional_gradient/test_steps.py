@@ -1,0 +1,239 @@
+"""Plain steps: on segments of one variable, whose best step a fine grid knows; and on a problem of known minimum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from fakes import FakeMonitor, LowRankSteps, low_rank
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mopn.solvers import ConditionalGradient, PlainStep, Status, minimize
+from mopn.solvers.conditional_gradient.schedule import Grow
+from mopn.solvers.conditional_gradient.steps import line_search
+
+
+@dataclass
+class Line:
+    """sum_i weights_i sqrt(1 + (slopes_i gamma - offsets_i)^2), whose second derivative is bounded and varies."""
+
+    slopes: np.ndarray
+    offsets: np.ndarray
+    weights: np.ndarray
+    limit: float = 1.0
+
+    def values(self, gammas):
+        return np.sqrt(1.0 + (gammas[:, None] * self.slopes - self.offsets) ** 2) @ self.weights
+
+    def value(self, gamma):
+        return float(self.values(np.array([gamma]))[0])
+
+    @property
+    def gap(self):
+        return float(np.sum(self.weights * self.slopes * self.offsets / np.sqrt(1.0 + self.offsets**2)))
+
+    @property
+    def curvature(self):
+        return float(self.weights.max())
+
+    @property
+    def squared_length(self):
+        return float(np.sum(self.slopes**2))
+
+    def point(self, gamma):
+        return gamma
+
+
+def lines(limit=1.0, scale=1.0):
+    """Lines with offsets up to 3, far away where the ``scale`` of the slopes is large."""
+    n = 4
+
+    def line(seed):
+        rng = np.random.default_rng(seed)
+        return Line(scale * rng.standard_normal(n), 3.0 * rng.standard_normal(n), rng.uniform(0.0, 1.0, n), limit)
+
+    return st.integers(0, 10**6).map(line)
+
+
+# Limits of steps towards a vertex, of pairwise steps, and of away steps.
+LIMITS = [0.0, 1e-9, 0.03, 1.0, 50.0]
+every_limit = pytest.mark.parametrize("limit", LIMITS)
+
+
+def best_on_a_grid(line):
+    """Least value over a grid as fine at tiny steps as at long ones."""
+    grid = np.concatenate([[0.0], np.geomspace(1e-12, 1.0, 4000), np.linspace(0.0, 1.0, 4000)]) * line.limit
+    return line.values(grid).min()
+
+
+@every_limit
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
+def test_line_search_finds_the_best_step(limit, scale):
+    """With long slopes the best step is 1e-6 of the way."""
+
+    @settings(max_examples=5, derandomize=True, deadline=None)
+    @given(lines(limit, scale))
+    def check(line):
+        gamma = line_search(line)
+        assert 0.0 <= gamma <= limit
+        assert line.value(gamma) <= line.value(0.0)
+        assert line.value(gamma) <= best_on_a_grid(line) + 1e-12 * line.value(0.0)
+
+    check()
+
+
+@pytest.mark.parametrize("step", [1e-9, 1e-4, 0.5, 0.97])
+@pytest.mark.parametrize("flatter", [1.0, 1e3, 1e8])
+def test_line_search_of_a_parabola(step, flatter):
+    """The smoothness constant may promise a step that is many times too short."""
+
+    class Parabola(Line):
+        gap, curvature, squared_length = 1.0, flatter / step, 1.0
+
+        def value(self, gamma):
+            return 0.5 / step * (gamma - step) ** 2 - 0.5 * step
+
+    assert line_search(Parabola(None, None, None)) == pytest.approx(step, rel=1e-6)
+
+
+@pytest.mark.parametrize("limit", [0.2, 1.0, 3.0])
+def test_line_search_goes_all_the_way_where_that_is_best(limit):
+    line = Line(np.array([1.0]), np.array([5.0]), np.array([1.0]), limit)
+    assert line_search(line) == pytest.approx(limit, rel=1e-8)
+
+
+def test_line_search_stays_where_no_step_is_better():
+    assert line_search(Line(np.array([1.0]), np.array([-1.0]), np.array([1.0]))) == 0.0
+    flat = Line(np.zeros(1), np.ones(1), np.ones(1))
+    assert flat.value(line_search(flat)) == flat.value(0.0)
+
+    class Uphill(Line):
+        """Its gap is all rounding errors."""
+
+        gap, curvature, squared_length = 1e-18, 1e-18, 1.0
+
+        def value(self, gamma):
+            return 1.0 + gamma
+
+    assert line_search(Uphill(None, None, None)) == 0.0
+
+
+@dataclass
+class OneSegment:
+    """A problem whose steps are all taken on one line."""
+
+    line: Line
+
+    def segment(self, point, at, units, *, least):
+        self.least = least
+        return self.line
+
+
+def stepper(rule, problem):
+    return PlainStep(rule).begin(problem, FakeMonitor(), Grow(None, 1, False))
+
+
+@dataclass
+class At:
+    value: float
+
+
+def test_open_loop():
+    steps = stepper("open-loop", OneSegment(Line(np.ones(1), np.ones(1), np.ones(1))))
+    assert [steps.insert(None, At(1.0), None) for _ in range(4)] == [1.0, 2 / 3, 2 / 4, 2 / 5]
+
+
+@every_limit
+@settings(max_examples=5, derandomize=True, deadline=None)
+@given(data=st.data())
+def test_short_steps_decrease_by_what_their_model_promises(limit, data):
+    line = data.draw(lines(limit))
+    # The first constant is far too small: it has to grow.
+    steps = stepper("short", OneSegment(line))
+    steps.curvature = 1e-6
+    gamma = steps.insert(None, At(1.0), None)
+    assert 0.0 <= gamma <= limit
+    if line.gap <= 0:
+        assert gamma == 0.0
+        return
+    # A step with the model's constant L gains gamma gap - gamma^2 L ||D||^2 / 2 >= gamma gap / 2.
+    assert line.value(gamma) <= line.value(0.0) - 0.5 * gamma * line.gap + 1e-12 * line.value(0.0)
+    # And the constant that backtracking ends with is at most twice that of the segment, so the step is not tiny.
+    promised = min(limit, line.gap / (2.0 * line.curvature * line.squared_length))
+    assert gamma >= promised * (1.0 - 1e-12)
+
+
+def test_short_steps_remember_the_smoothness():
+    """The constant starts from the segment's, and is halved before every step."""
+
+    class Parabola(Line):
+        """Half as curved as its constant says."""
+
+        gap, curvature, squared_length = 1.0, 8.0, 1.0
+
+        def value(self, gamma):
+            return 2.0 * gamma**2 - gamma
+
+    steps = stepper("short", OneSegment(Parabola(None, None, None)))
+    assert [steps.insert(None, At(1.0), None) for _ in range(3)] == [1 / 8, 1 / 4, 1 / 4]
+
+
+def test_a_short_step_near_the_optimum_ends():
+    """No constant makes a model that lies above rounding errors: backtracking must not go on for ever."""
+
+    asked = []
+
+    class Rough(Line):
+        gap, curvature, squared_length = 1e-10, 1.0, 1.0
+
+        def value(self, gamma):
+            asked.append(gamma)
+            return 1.0 if gamma == 0.0 else 1.0 + 1e-12
+
+    gamma = stepper("short", OneSegment(Rough(None, None, None))).insert(None, At(1.0), None)
+    # A gain of 1e-16, relative, is none.
+    assert gamma * 1e-10 <= 1e-16
+    assert len(asked) < 50
+
+
+def test_steps_know_the_least_objective_so_far():
+    """It bounds the norm of a minimiser under a penalty."""
+    problem = OneSegment(Line(np.ones(1), np.ones(1), np.ones(1)))
+    steps, seen = stepper("open-loop", problem), []
+    for value in (5.0, 7.0, 3.0):
+        steps.insert(None, At(value), None)
+        seen.append(problem.least)
+    assert seen == [5.0, 5.0, 3.0]
+
+
+def test_a_polish_is_the_end():
+    monitor = FakeMonitor()
+    steps = PlainStep().begin(None, monitor, Grow(3, 1, False))
+    with pytest.raises(StopIteration):
+        steps.polish(None)
+    assert monitor.status == Status.MAX_UNITS
+
+
+def test_unknown_rule():
+    with pytest.raises(ValueError, match=r"rule must be one of 'line-search', 'open-loop', 'short', got 'golden'"):
+        PlainStep("golden")
+
+
+@pytest.mark.parametrize("rule", ["line-search", "open-loop", "short"])
+def test_plain_steps_converge(rule):
+    """Sublinearly: the distance falls like 8 L R^2 / (t + 2) with the radius R = F(0) / strength of the epigraph."""
+    problem, minimum = low_rank()
+    steps = LowRankSteps(problem.M, problem.B, problem.strength)
+    solver = ConditionalGradient(PlainStep(rule), oracle="exact")
+    trace = minimize(steps, solver, tol=1e-9, max_iter=60).trace
+    distance, t = trace["fun"] - minimum, np.arange(1, len(trace))
+    radius = trace["fun"][0] / problem.strength
+    assert np.all(distance >= -1e-12 * minimum)
+    assert np.all(trace["gap"] >= distance)
+    assert np.all(distance[1:] <= 8.0 * problem.M.max() * radius**2 / (t + 2))
+    # The first step of the open loop goes all the way.
+    assert distance[-1] < 0.05 * distance.max()
+    if rule != "open-loop":
+        assert np.all(np.diff(trace["fun"]) <= 1e-12 * trace["fun"][0])
