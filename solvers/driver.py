@@ -100,7 +100,10 @@ def minimize(
 
 
 def check_oracles(problem: Problem, solver: Solver[Any]) -> None:
-    """Fail at once, by name, if the problem lacks an oracle that the solver asks for."""
+    """Fail at once, by name, if the problem lacks an oracle that the solver asks for.
+
+    A problem may have ``reasons``, a dictionary that says of an oracle why it is not offered.
+    """
     missing = sorted(solver.needs - problem.oracles)
     if missing:
         reasons = getattr(problem, "reasons", {})

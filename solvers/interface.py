@@ -30,6 +30,7 @@ import numpy as np
 from mopn.solvers.result import Result, Status
 
 __all__ = [
+    "SMOOTH",
     "UNLIMITED",
     "ActiveUnits",
     "AtOutputs",
@@ -500,8 +501,11 @@ class CorrectivePoint(AtomicPoint, Protocol):
 class Form(NamedTuple):
     """A form of the refit of both layers: the oracle that it offers, and whether features are in single precision."""
 
-    oracle: Literal["gradient", "composite"]
+    oracle: Literal["gradient", "composite"] = "gradient"
     single: bool = False
+
+
+SMOOTH = Form("gradient")
 
 
 class Corrective(Atomic, Protocol):

@@ -47,6 +47,7 @@ from mopn.solvers.interface import (
     Segment,
     Smooth,
     WithBarrier,
+    WithPasses,
 )
 
 
@@ -75,8 +76,9 @@ def refits(layer: OutputLayerProblem, joint: JointProblem, unit_ball: UnitBallPr
 
 def stochastic(problem: FactorizationProblem) -> None:
     sampled: Sampled = problem
-    steps: Solver[Sampled] = SGD()
-    adaptive_steps: Solver[Sampled] = AdaGrad()
+    with_passes: WithPasses = problem
+    steps: Solver[WithPasses] = SGD()
+    adaptive_steps: Solver[WithPasses] = AdaGrad()
 
 
 def factorization(direct: FactorizationProblem, lifted: LiftedProblem) -> None:

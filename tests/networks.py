@@ -61,7 +61,7 @@ def random_network(problem, seed=1, k=5):
 
 def forms_of(problem, network):
     """The forms of the loss gradient at a network."""
-    return GradientForms(problem.kernel, problem.design, problem.residual(network).gradient)
+    return GradientForms(problem.kernel, problem.design, problem.output_gradient(network).G)
 
 
 # -- gradient forms ----------------------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ class SingleOutputProblem(Problem):
         """Why oracles are not offered, where the loss is to blame."""
         if self.fit.loss.code is not None:
             return {}
-        return dict.fromkeys(("blocks", "batch_gradient"), f"the loss {self.fit.loss.name!r} declares no code")
+        return dict.fromkeys(("blocks", "passes"), f"the loss {self.fit.loss.name!r} declares no code")
 
     @cached_property
     def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:

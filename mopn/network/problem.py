@@ -29,7 +29,7 @@ from mopn.network.point import Network
 from mopn.network.segment import Segment, active_vertex, best_vertex
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, Status, minimize
-from mopn.solvers.interface import UNLIMITED, ActiveUnits, Effort, Form, Measure, Problem
+from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Effort, Form, Measure, Problem
 
 __all__ = ["NetworkProblem"]
 
@@ -304,7 +304,7 @@ class NetworkProblem(Problem):
         """Return the convex refit of the weights with the units fixed."""
         return OutputLayerProblem.from_parts(network.features, self.fit, self.regularizer, self.linear_term)
 
-    def joint(self, network: Network, form: Form) -> JointProblem | UnitBallProblem:
+    def joint(self, network: Network, form: Form = SMOOTH) -> JointProblem | UnitBallProblem:
         """Return the non-convex refit of units and weights, in the form that offers an oracle.
 
         "gradient": the smooth form, for L-BFGS, perhaps with features in single precision. "composite": the paper's,
@@ -326,7 +326,7 @@ class NetworkProblem(Problem):
         """
         network = self.start()
         if self.linear_term.active:
-            fitted = minimize(self.joint(network, Form("gradient")), LBFGS(gtol=0.0), tol=_EPS, max_iter=_LINEAR_ITER)
+            fitted = minimize(self.joint(network), LBFGS(gtol=0.0), tol=_EPS, max_iter=_LINEAR_ITER)
             if fitted.status == Status.INTERRUPTED:
                 raise KeyboardInterrupt
             if fitted.error is not None:

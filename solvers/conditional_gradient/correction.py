@@ -7,7 +7,8 @@ from typing import Any
 
 from mopn.solvers.conditional_gradient.proofs import Selection
 from mopn.solvers.conditional_gradient.schedule import Schedule
-from mopn.solvers.interface import Monitor
+from mopn.solvers.interface import SMOOTH, Monitor
+from mopn.solvers.lbfgs import LBFGS
 
 __all__ = ["Correction", "Corrector"]
 
@@ -40,10 +41,20 @@ class Corrector(ABC):
 
     # Whether units enter with some weight, so that a polish may follow at once.
     inserts_by_line_search = False
+    # Of the fit of what an empty point has beside units: like that of a last refit.
+    start_tol, start_iter = 1e-6, 500
+
+    def __init__(self, problem: Any, monitor: Monitor) -> None:
+        self.problem, self.monitor = problem, monitor
 
     def start(self, point: Any) -> Any:
-        """Return the point to begin from."""
-        return point
+        """Fit what an empty point has beside units, a linear term say, where the problem can: units fit the rest."""
+        if "corrective" not in self.problem.oracles or point.n_units or not point.extra_size:
+            return point
+        joint = self.problem.joint(point, SMOOTH)
+        return point.with_layers(
+            self.monitor.solve(joint, LBFGS(), start=None, tol=self.start_tol, max_iter=self.start_iter)
+        )
 
     def aim_at(self, selection: Selection) -> None:  # noqa: B027
         """Take notice of the gap that is left, where it matters."""

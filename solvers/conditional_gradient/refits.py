@@ -26,6 +26,8 @@ _LOOSENESS = 0.01
 _NEAR = 10.0
 # Every refit aims at a gap that is smaller by this, at least, than the last one aimed at.
 _FALL = 0.7
+# By this the least aim falls when a round changed nothing.
+_STUCK = 0.1
 # Nothing smaller is aimed at if no gap is asked for.
 _SMALLEST = 1e-6
 # A joint refit ends when ten iterations gain less than this, times the square of the relative gap aimed at: it may
@@ -161,20 +163,23 @@ class _OutputRefits(Corrector):
         self, options: _Refit, solver: Solver[Any] | None, problem: Corrective, monitor: Monitor, schedule: Schedule
     ) -> None:
         _check_certificate(problem, monitor.tol)
-        self.options, self.layer_solver, self.problem, self.monitor = options, solver, problem, monitor
+        super().__init__(problem, monitor)
+        self.options, self.layer_solver = options, solver
+        self.start_tol, self.start_iter = _JOINT_TOL * options.tol, options.polish_iter
         self.max_iter = schedule.refit_iterations(options.max_iter, options.polish_iter)
-        self.aim, self.near = math.inf, False
-
-    def start(self, point: CorrectivePoint) -> CorrectivePoint:
-        """Fit what an empty point has beside units, a linear term say: units then fit what is left."""
-        if point.n_units or not point.extra_size:
-            return point
-        form = Form("gradient")
-        return self._solve_joint(point, LBFGS(), form, _JOINT_TOL * self.options.tol, self.options.polish_iter)[0]
+        self.aim, self.near, self.estimate = math.inf, False, math.inf
+        self.least_aim = monitor.tol or _SMALLEST
 
     def aim_at(self, selection: Selection) -> None:
-        """Aim at the gap that is left, and lower where the last refit did not make it fall."""
-        self.aim = max(min(selection.estimate, _FALL * self.aim), self.monitor.tol or _SMALLEST)
+        """Aim at the gap that is left, and lower where the last refit did not make it fall.
+
+        The aim need not be below the tolerance, unless the last round changed nothing: its refit was content with the
+        point as it was, without the new units, and would be so for ever.
+        """
+        if selection.estimate == self.estimate:
+            self.least_aim *= _STUCK
+        self.estimate = selection.estimate
+        self.aim = max(min(selection.estimate, _FALL * self.aim), self.least_aim)
         self.near = self.aim <= _NEAR * self.monitor.tol
 
     def insert(self, point: CorrectivePoint, at: AtOutputs, units: Any) -> CorrectivePoint:
@@ -198,14 +203,6 @@ class _OutputRefits(Corrector):
         solver = self.layer_solver or _default_layer_solver(layer_problem, prove=prove)
         layer = self.monitor.solve(layer_problem, solver, start=point, tol=tol, max_iter=max_iter)
         return point.with_layer(layer).drop_zero_units()
-
-    def _solve_joint(
-        self, point: CorrectivePoint, solver: Solver[Any], form: Form, tol: float, max_iter: int
-    ) -> tuple[CorrectivePoint, float]:
-        if not (point.n_units or point.extra_size):
-            return point, math.inf
-        joint = self.monitor.solve(self.problem.joint(point, form), solver, start=None, tol=tol, max_iter=max_iter)
-        return point.with_layers(joint), joint.fun
 
 
 class _FullRefits(_OutputRefits):
@@ -267,7 +264,11 @@ class _FullRefits(_OutputRefits):
         return point
 
     def _joint(self, point: CorrectivePoint, tol: float, max_iter: int) -> tuple[CorrectivePoint, float]:
-        return self._solve_joint(point, self.full.solver, self.form, tol, max_iter)
+        if not (point.n_units or point.extra_size):
+            return point, math.inf
+        problem, solver = self.problem.joint(point, self.form), self.full.solver
+        joint = self.monitor.solve(problem, solver, start=None, tol=tol, max_iter=max_iter)
+        return point.with_layers(joint), joint.fun
 
 
 def _default_layer_solver(problem: Composite, *, prove: bool) -> Solver[Any]:

@@ -66,7 +66,8 @@ class _Stepper(Corrector):
     """Remembers t, the smoothness estimated so far, and the least objective, which bounds the norm of a minimiser."""
 
     def __init__(self, rule: str, problem: Atomic, monitor: Monitor) -> None:
-        self.rule, self.problem, self.monitor = rule, problem, monitor
+        super().__init__(problem, monitor)
+        self.rule = rule
         self.t, self.curvature, self.least = 0, math.nan, math.inf
 
     def insert(self, point: AtomicPoint, at: AtOutputs, units: Any) -> AtomicPoint:

@@ -8,11 +8,12 @@ from networks import DATA, attained_by_forms, draw_forms, every_kernel, forms_of
 from scipy import sparse
 from stacks import best_of_many, every_p, good_vectors, norms, seeds, slow_maximum, spectral, varied
 
+from mopn.core import blocks
 from mopn.core.designs import make_design
 from mopn.core.kernels import KERNELS
-from mopn.network import sparse_rows
 from mopn.network.gradient_forms import GradientForms
 from mopn.solvers.sphere import enumerate_signs, lanczos, refine
+from mopn.solvers.sphere.bounds import upper_bound
 from mopn.solvers.sphere.eigenvectors import lanczos_start
 
 every_data = pytest.mark.parametrize("data", DATA)
@@ -35,7 +36,7 @@ def test_no_attained_value_exceeds_the_bounds_of_forms(kernel, data, p, seed, sp
     H = good_vectors(np.random.default_rng(seed), dense.matrices, p)
     largest = attained_by_forms(kernel, X, G, H, p).max()
     assert largest <= forms.bound(p)
-    assert largest <= dense.bound(p)
+    assert largest <= upper_bound(dense, p)
     if p == 1:
         assert largest <= enumerate_signs(dense)[1]
 
@@ -115,8 +116,8 @@ def test_gram_of_a_stack():
 @pytest.mark.parametrize("units", [1, 9])
 def test_forms_of_sparse_rows(monkeypatch, units, ones, kernel):
     """Values and products of the matrices of a gradient, in slices, against the matrices themselves."""
-    monkeypatch.setattr(sparse_rows, "_SLICE", 11)
-    monkeypatch.setattr(sparse_rows, "_ROWS_PER_INPUT", 0)
+    monkeypatch.setattr(blocks, "SLICE_ROWS", 11)
+    monkeypatch.setattr(blocks, "ROWS_PER_INPUT", 0)
     rng = np.random.default_rng(units)
     # Five outputs: compiled loops take four of them, and one.
     n, d, m = 40, 5, 5

@@ -6,6 +6,7 @@ from networks import data, every_form, every_kernel, every_norm, problem_of, ran
 
 import mopn
 from mopn.solvers import FISTA, LBFGS
+from mopn.solvers.interface import Form
 
 
 @every_form
@@ -30,13 +31,13 @@ def test_joint_point_is_the_network(norm, form):
     joint = problem.joint(network)
     views = joint.unpack(joint.start())
     again = problem.network(views["basis"], views["weights"])
-    fun = problem.residual(network).fun
+    fun = problem.output_gradient(network).value
     assert np.linalg.norm(views["basis"], axis=1) == pytest.approx(1.0, rel=1e-12)
     assert problem.norm.value(views["weights"]) <= problem.norm.value(network.weights) * (1 + 1e-12) or form == "radius"
     if form == "strength":
         assert again.outputs == pytest.approx(network.outputs, rel=1e-9, abs=1e-9)
         assert joint.value_gradient(joint.start()).value == pytest.approx(fun, rel=1e-12)
-        assert problem.residual(again).fun <= fun * (1 + 1e-12)
+        assert problem.output_gradient(again).value <= fun * (1 + 1e-12)
     else:
         assert problem.norm.value(again.weights) <= 3.0 * (1 + 1e-9)
 
@@ -47,11 +48,11 @@ def test_joint_refit_improves_and_stays_feasible(norm, form):
     problem = problem_of(norm, form, value=2.0)
     network = random_network(problem)
     for solver, oracle in ((LBFGS(), "gradient"), (FISTA(), "composite")):
-        joint = problem.joint(network, oracle)
+        joint = problem.joint(network, Form(oracle))
         before = joint.measure(joint.start()).fun
         result = mopn.minimize(joint, solver, tol=1e-8, max_iter=300)
         after = problem.network(result.basis, result.weights)
-        assert problem.residual(after).fun <= result.fun * (1 + 1e-9)
+        assert problem.output_gradient(after).value <= result.fun * (1 + 1e-9)
         assert result.fun < before
         if form == "radius":
             assert problem.norm.value(result.weights) <= 2.0 * (1 + 1e-9)

@@ -13,6 +13,7 @@ from mopn.core.designs import make_design
 from mopn.estimators import MultiOutputFMClassifier, MultiOutputPNRegressor, OrdinalFMRegressor
 from mopn.network.linear_term import LinearTerm
 from mopn.solvers import FISTA, GECO, ConditionalGradient, Status
+from mopn.solvers.conditional_gradient import make_correction
 
 RNG = np.random.default_rng(0)
 N, D, M, ALPHA = 50, 4, 3, 0.8
@@ -29,8 +30,9 @@ def make_problem(loss="binary-logistic", norm="l1", storage=np.array, **options)
     return mopn.NetworkProblem(storage(X), TARGETS[loss], loss, "anova", norm, alpha=ALPHA, **options)
 
 
-def solve(problem, tol=1e-5, **options):
-    return mopn.minimize(problem, ConditionalGradient(refit_tol=1e-8, **options), tol=tol, max_iter=500)
+def solve(problem, tol=1e-5, refit="output", **options):
+    correction = make_correction(refit, tol=1e-8, **options)
+    return mopn.minimize(problem, ConditionalGradient(refit=correction), tol=tol, max_iter=500)
 
 
 # -- the term itself --------------------------------------------------------------------------------------------------
@@ -106,7 +108,7 @@ def test_every_refit_finds_the_same_minimum(norm, form):
     exact = solve(problem, refit="full")
     assert exact.success
     assert exact.linear.shape == (M, 1 + D)
-    for options in ({"refit": "output"}, {"refit": "full", "joint_solver": FISTA()}):
+    for options in ({"refit": "output"}, {"refit": "full", "solver": FISTA()}):
         other = solve(problem, tol=1e-3, **options)
         assert abs(other.fun - exact.fun) <= 1e-3 * exact.fun, options
     # Plain steps get there slowly.

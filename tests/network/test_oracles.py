@@ -35,9 +35,10 @@ import mopn
 from mopn.core.designs import make_design
 from mopn.core.kernels import KERNELS
 from mopn.core.norms import NORMS, get_norm
-from mopn.network import oracles
+from mopn.network import dense_oracle, oracles
 from mopn.network.gradient_forms import GradientForms
 from mopn.oracles import METHODS, basis_oracle
+from mopn.solvers import Effort
 from mopn.solvers.sphere import MAX_ENUMERATED, DenseStack
 from mopn.solvers.sphere.cholesky import expected_seconds
 
@@ -130,7 +131,7 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(oracles, "DENSE_LIMIT", dense_limit)
         # Of what cancels nothing can be proven: that is found with a twentieth of the work as well.
-        patch.setattr(oracles, "_WORK", oracles._WORK / 20)
+        patch.setattr(dense_oracle, "_WORK", dense_oracle._WORK / 20)
         too_large = dense_limit == 0 and (method in ("eigh", "enumerate") or (method == "exact" and seed % 2 == 1))
         if too_large:
             patch.setattr(oracles, "CHOLESKY_LIMIT", 4)
@@ -143,8 +144,8 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
             patch.delattr(GradientForms, "dense")
         answer = oracle(forms)
         assert (
-            basis_oracle(norm, method).bound(forms, patience=0.0)
-            == basis_oracle(norm, method)(forms, patience=0.0).bound
+            basis_oracle(norm, method).bound(forms, Effort(work=2e8))
+            == basis_oracle(norm, method)(forms, Effort(work=2e8)).bound
         )
     check_answer(answer, lambda H: attained_by_forms(kernel, X, G, H, p))
     size = 1e-14 * len(X) * np.sum(np.abs(G)) * np.sum(X**2)
@@ -223,7 +224,7 @@ def test_precision_trades_work_for_tightness(norm):
     p = NORMS[norm].exponent
     oracle = basis_oracle(norm, method="exact")
     for precision in (1.0, 1e-1, 1e-2, 1e-4):
-        atoms = oracle(A, precision)
+        atoms = oracle(A, Effort(precision))
         assert atoms.values[0] <= best_of_many(A, p, np.random.default_rng(0)) * (1 + 1e-9)
         assert atoms.bound >= best_of_many(A, p, np.random.default_rng(0))
         assert atoms.bound <= atoms.values[0] * (1 + precision) * (1 + 1e-6)
@@ -235,7 +236,7 @@ def test_precision_trades_work_for_tightness(norm):
 def test_cholesky_proves_what_lanczos_finds(norm, m, kernel):
     problem = wide_problem(norm, m, kernel=kernel)
     forms = forms_of(problem, random_network(problem))
-    atoms = basis_oracle(norm, method="exact")(forms, precision=1e-6)
+    atoms = basis_oracle(norm, method="exact")(forms, Effort(1e-6))
     p = problem.norm.exponent
     dense = forms.dense()
     if p == np.inf:
@@ -255,16 +256,16 @@ def test_cholesky_proves_what_lanczos_finds(norm, m, kernel):
 
 @every_norm
 def test_a_proof_by_cholesky_waits_for_its_time(norm):
-    """What it is expected to take must fit into the patience; whatever the patience, the bound holds."""
+    """What it is expected to take must fit into the effort; whatever the effort, the bound holds."""
     problem, oracle = wide_problem(norm, 4), basis_oracle(norm, method="exact")
     forms = forms_of(problem, random_network(problem))
     seconds = expected_seconds(forms, oracle.norm.exponent)
-    hasty, patient = (oracle(forms, precision=1e-6, patience=factor * seconds) for factor in (0.99, 1.01))
+    hasty, patient = (oracle(forms, Effort(1e-6, seconds=factor * seconds)) for factor in (0.99, 1.01))
     assert hasty.bound == forms.bound(oracle.norm.exponent)
     assert patient.bound < hasty.bound
-    assert oracle.bound(forms, 1e-6, 1.01 * seconds) == patient.bound
+    assert oracle.bound(forms, Effort(1e-6, seconds=1.01 * seconds)) == patient.bound
     limited = basis_oracle(norm, method="exact", max_time=0.99 * seconds)
-    assert limited(forms, precision=1e-6).bound == hasty.bound
+    assert limited(forms, Effort(1e-6)).bound == hasty.bound
 
 
 def test_many_outputs_are_no_sign_vectors_to_prove(monkeypatch):
@@ -274,7 +275,7 @@ def test_many_outputs_are_no_sign_vectors_to_prove(monkeypatch):
     monkeypatch.setattr(oracles, "DENSE_LIMIT", 4)
     problem = wide_problem("l1/linf", 1030, n=1040, d=6)
     forms = forms_of(problem, problem.start())
-    assert basis_oracle("l1/linf", method="exact").bound(forms, 0.5) == forms.bound(1)
+    assert basis_oracle("l1/linf", method="exact").bound(forms, Effort(0.5)) == forms.bound(1)
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------

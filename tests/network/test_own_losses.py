@@ -7,7 +7,7 @@ from reference import matrix_optimum
 
 import mopn
 from mopn.core.losses import LOSSES, Logistic, Squared, get_loss
-from mopn.solvers import FISTA, LBFGS, SGD, ConditionalGradient, CoordinateDescent, InteriorPoint
+from mopn.solvers import FISTA, LBFGS, SGD, ConditionalGradient, CoordinateDescent, InteriorPoint, OutputRefit
 
 every_own = pytest.mark.parametrize("loss", OWN_LOSSES, ids=lambda loss: loss.name)
 
@@ -32,7 +32,7 @@ def test_no_gap_is_below_the_true_distance(loss, form):
     X, y = data(loss)
     problem = mopn.NetworkProblem(X, y, loss=loss, norm="l1", **{form: 0.5 if form == "strength" else 2.0})
     solvers = [ConditionalGradient(refit=refit) for refit in ("none", "output", "full")]
-    solvers.append(ConditionalGradient(output_solver=FISTA()))
+    solvers.append(ConditionalGradient(refit=OutputRefit(solver=FISTA())))
     runs = [mopn.minimize(problem, solver, tol=1e-4, max_iter=30) for solver in solvers]
     least = min(run.fun for run in runs)
     if form == "strength":

@@ -5,12 +5,13 @@ import pytest
 from scipy import sparse
 
 import mopn
+from mopn.core import blocks
 from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
 from mopn.core.kernels import KERNELS
-from mopn.network import sparse_rows, two_layers
-from mopn.network.two_layers import SparseLayers
-from mopn.solvers import ConditionalGradient
+from mopn.network.linear_term import LinearTerm
+from mopn.network.two_layers import SparseLayers, two_layers
+from mopn.solvers import ConditionalGradient, FullRefit
 
 RNG = np.random.default_rng(0)
 # Five outputs: compiled loops take four of them, and one.
@@ -26,9 +27,10 @@ LINEAR = {"linear": RNG.standard_normal((M, 1 + D)), "none": np.zeros((M, 0))}
 W = LINEAR["linear"]
 
 
-def layers(kernel, storage=np.array, single=False):
-    fit = DataFit("logistic", LABELS, N, WEIGHTS, OFFSET)
-    return two_layers.two_layers(make_design(storage(X)), KERNELS[kernel], fit, K, single=single)
+def layers(kernel, storage=np.array, single=False, linear=True):
+    fit, design = DataFit("logistic", LABELS, N, WEIGHTS, OFFSET), make_design(storage(X))
+    term = LinearTerm(design, 1.0 if linear else None)
+    return two_layers(design, KERNELS[kernel], fit, term, K, single=single)
 
 
 def features(kernel, H):
@@ -57,11 +59,10 @@ def differences(function, A):
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 @pytest.mark.parametrize("rows", [1, 7, 40, 1000])
 def test_value_and_gradients(monkeypatch, rows, kernel, storage, W):
-    monkeypatch.setattr(two_layers, "_BLOCK_ENTRIES", rows * (K + M))
-    monkeypatch.setattr(two_layers, "_ROWS_PER_INPUT", 0)
-    monkeypatch.setattr(sparse_rows, "_ROWS_PER_INPUT", 0)
-    monkeypatch.setattr(sparse_rows, "_SLICE", 2 * rows)
-    both = layers(kernel, storage)
+    monkeypatch.setattr(blocks, "CACHE_ENTRIES", rows * (K + M))
+    monkeypatch.setattr(blocks, "ROWS_PER_INPUT", 0)
+    monkeypatch.setattr(blocks, "SLICE_ROWS", 2 * rows)
+    both = layers(kernel, storage, linear=W.size > 0)
     if isinstance(both, SparseLayers):
         assert len(both.rows.slices) == min(max(1, N // (2 * rows)), 8)
         assert sum(stop - begin for begin, stop in both.fits) == N
@@ -89,27 +90,27 @@ def test_without_units_there_is_the_linear_term(kernel, storage):
 
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
-@pytest.mark.parametrize("ones", [0, 1, 2])
+@pytest.mark.parametrize("dummies", [0, 1, 2])
 @pytest.mark.parametrize("binary", [False, True])
-def test_sparse_and_dense_rows(kernel, ones, binary):
-    """With zeros, empty rows, features that never occur, and 1-features, against the dense layers."""
-    rng = np.random.default_rng(ones)
+def test_sparse_and_dense_rows(kernel, dummies, binary):
+    """With zeros, empty rows, features that never occur, and dummies, against the dense layers."""
+    rng = np.random.default_rng(dummies)
     A = rng.uniform(-1, 1, (N, D)) * (rng.uniform(size=(N, D)) < 0.4)
     A = np.sign(np.abs(A)) if binary else A
     A[3], A[:, 2] = 0.0, 0.0
-    H = rng.standard_normal((K, ones + D))
+    H = rng.standard_normal((K, dummies + D))
     fit = DataFit("logistic", LABELS, N, WEIGHTS, OFFSET)
-    sides = [
-        two_layers.two_layers(make_design(storage(A), ones), KERNELS[kernel], fit, K).value_gradient(H, V, W)
-        for storage in (np.array, sparse.csr_array)
-    ]
+    sides = []
+    for storage in (np.array, sparse.csr_array):
+        design = make_design(storage(A), dummies)
+        sides.append(two_layers(design, KERNELS[kernel], fit, LinearTerm(design, 1.0), K).value_gradient(H, V, W))
     for dense, of_sparse in zip(*sides, strict=True):
         np.testing.assert_allclose(of_sparse, dense, rtol=1e-12, atol=1e-12)
 
 
 def test_threads_do_not_change_sparse_gradients(monkeypatch):
-    monkeypatch.setattr(sparse_rows, "_SLICE", 5)
-    monkeypatch.setattr(sparse_rows, "_ROWS_PER_INPUT", 0)
+    monkeypatch.setattr(blocks, "SLICE_ROWS", 5)
+    monkeypatch.setattr(blocks, "ROWS_PER_INPUT", 0)
     found = []
     for threads in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
@@ -142,12 +143,14 @@ def test_a_fit_in_single_precision_is_as_good():
     y = (X[:, 0] * X[:, 1] > 0).astype(int) + (X[:, 2] > 0)
     problem = mopn.NetworkProblem(X, y, strength=0.5, augment=True)
     double, single = (
-        mopn.minimize(problem, ConditionalGradient(refit="full", max_units=5, joint_precision=precision), tol=1e-2)
+        mopn.minimize(
+            problem, ConditionalGradient(refit=FullRefit(precision=precision), max_units=5, schedule="fill"), tol=1e-2
+        )
         for precision in ("double", "single")
     )
     assert single.fun == pytest.approx(double.fun, rel=1e-3)
     # The gap is measured in double precision, whatever found the network.
     again = mopn.certify(problem, single.basis, single.weights)
     assert again.fun == pytest.approx(single.fun, rel=1e-12)
-    with pytest.raises(ValueError, match="joint_precision must be one of 'double', 'single', got 'half'"):
-        ConditionalGradient(joint_precision="half")
+    with pytest.raises(ValueError, match="precision must be one of 'double', 'single', got 'half'"):
+        FullRefit(precision="half")

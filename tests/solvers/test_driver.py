@@ -10,7 +10,8 @@ import pytest
 from cases import SOLVERS, X, Y, every_solver, layer, network
 
 import mopn
-from mopn.solvers import FISTA, LBFGS, ConditionalGradient, Result, Solver, Status, Trace
+from mopn.solvers import FISTA, LBFGS, ConditionalGradient, PlainStep, Result, Solver, Status, Trace
+from mopn.solvers.conditional_gradient import make_correction
 
 FIELDS = {"x", "fun", "gap", "certified", "success", "status", "message", "nit", "time", "trace", "error"}
 
@@ -113,7 +114,7 @@ def failing_at(problem, number, error):
 @pytest.mark.parametrize("refit", ["none", "output", "full"])
 def test_a_failure_at_any_moment_keeps_the_best_point(refit, error):
     """Each evaluation in turn fails, in the loop, in refits and in the last measurement: the run ends with a point."""
-    solver = ConditionalGradient(refit=refit, max_units=2, refit_iter=8)
+    solver = ConditionalGradient(refit=make_correction(refit, max_iter=8), max_units=2, schedule="fill")
     problem = network()
     total = failing_at(problem, -1, error)
     whole = mopn.minimize(problem, solver, tol=0)
@@ -145,12 +146,12 @@ def test_a_failing_routine_keeps_the_best_point(monkeypatch):
     lmo = problem.lmo
     calls = 0
 
-    def failing(residual, oracle, precision=None, patience=np.inf):
+    def failing(at, oracle, effort):
         nonlocal calls
         calls += 1
         if calls == 3:
             raise np.linalg.LinAlgError("no convergence")
-        return lmo(residual, oracle, precision, patience)
+        return lmo(at, oracle, effort)
 
     monkeypatch.setattr(problem, "lmo", failing)
     result = mopn.minimize(problem, ConditionalGradient(), tol=0, max_iter=50)
@@ -266,7 +267,11 @@ def test_the_clock_stands_still_in_callbacks():
 @pytest.mark.parametrize(
     ("problem", "solver", "message"),
     [
-        (layer, ConditionalGradient(), "ConditionalGradient asks for the oracle 'lmo', which OutputLayerProblem"),
+        (
+            layer,
+            ConditionalGradient(),
+            "ConditionalGradient asks for the oracle 'corrective', which OutputLayerProblem",
+        ),
         (network, FISTA(), "FISTA asks for the oracle 'composite', which NetworkProblem does not offer"),
         (layer, LBFGS(), "LBFGS asks for the oracle 'gradient', which OutputLayerProblem does not offer"),
     ],
@@ -298,10 +303,11 @@ def test_bad_options(options, message):
     ("options", "message"),
     [
         ({"refit": "both"}, "refit must be one of"),
-        ({"step": "long"}, "step must be one of"),
+        ({"refit": PlainStep}, "refit must be one of"),
+        ({"schedule": "fast"}, "schedule must be one of 'grow', 'fill'"),
+        ({"schedule": "fill"}, "give max_units"),
         ({"max_units": 0}, "max_units must be"),
-        ({"refit_tol": 0.0}, "refit_tol must be"),
-        ({"refit_iter": 0}, "refit_iter must be"),
+        ({"atoms_per_round": 0}, "atoms_per_round must be"),
     ],
 )
 def test_bad_solver_options(options, message):
