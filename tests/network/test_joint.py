@@ -80,7 +80,7 @@ def test_gradient_of_the_smooth_part(norm, kernel):
     rng = np.random.default_rng(0)
     joint = problem.joint(
         problem.start((rng.standard_normal((3, problem.design.shape[1])), rng.standard_normal((3, 3)))),
-        "composite",
+        Form("composite"),
     )
     x = 0.3 * rng.standard_normal(3 * (problem.design.shape[1] + 3))
     gradient = joint.smooth(x).gradient
