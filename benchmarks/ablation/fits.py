@@ -23,6 +23,9 @@ _MAX_TIME = 30.0
 _NO_MATRICES = Constant("mopn.network.oracles", "DENSE_LIMIT", 0)
 
 
+_SMALL = ("vowel", "segment", "digits")
+
+
 class Goal(NamedTuple):
     """A solver, the strength over ``strength_max``, the tolerance, and the norms."""
 
@@ -32,6 +35,7 @@ class Goal(NamedTuple):
     norms: tuple[str, ...]
     two_classes: bool = False
     matrix_free: bool = False
+    sets: tuple[str, ...] = SETS
 
 
 _MODEL = ConditionalGradient(refit="full", max_units=20, schedule="fill")
@@ -41,6 +45,12 @@ GOALS = {
     "two classes": Goal(_MODEL, 0.02, 1e-3, ("l1/l2",), two_classes=True),
     "output": Goal(ConditionalGradient(refit="output"), 0.3, 1e-2, ("l1/l2",)),
     "matrix-free": Goal(_MODEL, 0.05, 1e-2, ("l1/l2",), matrix_free=True),
+    "tight": Goal(ConditionalGradient(refit="full"), 0.2, 1e-5, ("l1", "l1/l2", "l1/linf"), sets=("vowel", "segment")),
+    "tight output": Goal(ConditionalGradient(refit="output"), 0.3, 1e-4, ("l1", "l1/l2"), sets=("vowel", "segment")),
+    "model of l1": Goal(_MODEL, 0.05, 1e-3, ("l1",), sets=_SMALL),
+    "60 fixed units": Goal(
+        ConditionalGradient(refit="output", max_units=60, schedule="fill"), 0.02, 1e-3, ("l1/l2",), sets=_SMALL
+    ),
 }
 # Of the largest set, fits of some seconds alone.
 _LARGE, _OF_LARGE = "letter", {("proof", "l1/l2"), ("model", "l1/l2")}
@@ -72,7 +82,7 @@ def wanted(sets: list[str], data: str) -> list[Fit]:
         for name in sets
         for goal, of in GOALS.items()
         for norm in of.norms
-        if name != _LARGE or (goal, norm) in _OF_LARGE
+        if name in of.sets and (name != _LARGE or (goal, norm) in _OF_LARGE)
     ]
     return [Fit(*variant, *fit, data) for fit in fits for variant in variants]
 
