@@ -26,7 +26,7 @@ class MatrixFreeSearch(Search):
 
     def __init__(self, stack: MatrixFreeStack, p: float, method: str, limits: Limits, effort: Effort) -> None:
         super().__init__(stack, p, method, limits, effort)
-        # Without a proof, the precision of the bound does not matter to a round of a fit: it only needs units.
+        # Without a proof the bound is loose in any case, so the values may have the largest tolerance.
         exact = method == "exact" or math.isinf(effort.work)
         self.tol = max(limits.tol, min(_ROUGH, _FINER * (self.precision if exact else 1.0)))
 

@@ -38,7 +38,7 @@ class Selection(NamedTuple):
     estimate : float
         Estimate of the relative gap: the value of the best atom in place of the bound.
     exhausted : bool
-        Whether the estimate has reached the tolerance and no tighter bound is to be had.
+        Whether the estimate has reached the tolerance and the oracle gives no tighter bound.
     """
 
     atoms: Atoms
@@ -51,7 +51,7 @@ class ProofBudget:
     """Selects units, and sets the effort of the bound on all units.
 
     In every round the effort is small, and the precision is the estimated gap of the round before. When the estimated
-    gap has fallen well below that at the last tight bound, a tight bound is computed again, within a fraction of the
+    gap has fallen far below that at the last tight bound, another tight bound is computed, within a fraction of the
     time of the run. When the estimated gap reaches the tolerance, the final proof may use all limits of the oracle. If
     the schedule fits a model, the final proof takes at most as long as the run before it, and its units are not used.
     """
@@ -94,7 +94,7 @@ class ProofBudget:
         return Selection(proof, proof.bound, self.estimate, exhausted=self.estimate <= tol)
 
     def _with_tight_bound(self, at: AtOutputs, selection: Selection) -> Selection:
-        """Return the same atoms with a tighter bound: a result that depends on the clock must not change the run."""
+        """Return the same atoms with a tighter bound; atoms that depend on the clock would change the run."""
         seconds = min(_OVERHEAD * self.monitor.elapsed - self.seconds_spent, self.monitor.left)
         if seconds <= 0:
             return selection
@@ -119,7 +119,7 @@ def _round_effort(precision: float) -> Effort:
 
 
 def _deciding_precision(gap: Callable[[float], float], value: float, tol: float) -> float:
-    """Return the precision of a bound that proves the gap ``tol``, if the value is the maximum: 2^j times ``tol``."""
+    """Return the precision that a bound needs to prove the gap ``tol``, if ``value`` is the maximum."""
     precision = _LOOSEST * tol
     while precision > _TIGHTEST * tol and gap(value * (1.0 + precision)) > tol:
         precision *= 0.5

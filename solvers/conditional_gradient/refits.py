@@ -58,13 +58,13 @@ class _Refit(Correction):
 
 @dataclass(frozen=True)
 class OutputRefit(_Refit):
-    """The convex refit of all weights, the units fixed.
+    """The convex refit of all weights, with the units fixed.
 
     Parameters
     ----------
     tol : float, default 1e-3
         The polish, the last refit when ``max_units`` is reached, stops at this relative duality gap. Refits between
-        rounds stop at a hundredth of the present gap, as estimated from the oracle's best value.
+        rounds stop at a hundredth of the present gap, which is estimated from the oracle's best value.
     max_iter : int, default 100
         Largest number of iterations of a refit between rounds. Each starts at the result of the one before.
     polish_iter : int, default 500
@@ -170,10 +170,10 @@ class _OutputRefits(Corrector):
         self.least_target = monitor.tol or _LEAST_TARGET
 
     def set_target(self, selection: Selection) -> None:
-        """Set the target gap: the estimated one, but at most 0.7 times the last target.
+        """Set the target gap: the estimated one, but at most 0.7 times the last target, and at least the tolerance.
 
-        The target is at least the tolerance. If the last round changed nothing, its refit had stopped at the start, as
-        the point without the new units met the target. A smaller target is then needed, or the run would be stuck.
+        If the last round changed nothing, its refit stopped at the start, since the point without the new units met the
+        target. Then the target may fall below the tolerance, as the run would be stuck otherwise.
         """
         if selection.estimate == self.estimate:
             self.least_target *= _STUCK
@@ -211,14 +211,14 @@ class _FullRefits(_OutputRefits):
         super().__init__(options, options.output_solver, problem, monitor, schedule)
         self.full, self.schedule = options, schedule
         self.form = Form("gradient" if options.is_smooth else "composite", single=options.precision == "single")
-        # Without a regulariser there is no step that gives new units some weight: the refit of the output layer does.
+        # Without a regulariser no line search can give new units a weight; the refit of the output layer does so.
         self.inserts_by_line_search = options.is_smooth and problem.regularized
 
     def set_target(self, selection: Selection) -> None:
         """Set the target gap.
 
-        Near the end, the gap over all units can only be proven after a proven refit of the output layer. If the bound
-        of the oracle cannot become tighter, such a refit is skipped before a joint refit in the smooth form.
+        Near the end, a refit of the output layer that proves its gap comes first, as the gap over all units depends on
+        it. A joint refit in the smooth form goes without it if the oracle has no tighter bound.
         """
         super().set_target(selection)
         self.near = self.near and not (self.full.is_smooth and selection.atoms.bound_is_best)
@@ -229,11 +229,11 @@ class _FullRefits(_OutputRefits):
         if not self.inserts_by_line_search or (self.near and not full):
             return super().insert(point, at, units)
         segment = self.problem.segment(point, at, units, least=at.value, whole=False)
-        # The joint refit does not use the stored features, and needs the memory.
+        # Compact, as the joint refit does not use the stored features, and needs their memory.
         return segment.point(line_search(segment)).compact()
 
     def improve(self, point: CorrectivePoint) -> CorrectivePoint:
-        """Refit both layers, as the target gap demands; near the end the output layer first."""
+        """Refit both layers to a tolerance for the target gap; near the end the output layer first."""
         tol = _joint_tol(self._finite_target())
         if not self.inserts_by_line_search or self.near:
             point, tol = super().improve(point), self._joint_tol_after_layer(tol)

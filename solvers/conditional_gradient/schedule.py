@@ -14,7 +14,7 @@ _MIN_UNITS, _GROWTH = 5, 0.1
 _MAX_UNITS = 50
 # If the weights of a unit cannot rotate, "fill" adds this fraction of max_units in a round.
 _FILL_FRACTION = 0.25
-# A run may try this multiple of max_units candidates. It goes on after a polish that leaves at most this fraction of
+# A run may try this multiple of max_units candidates. It goes on after a polish that leaves less than this fraction of
 # max_units.
 _MAX_TRIED, _LEFT_BY_POLISH = 2, 0.5
 
@@ -52,13 +52,11 @@ class Schedule(ABC):
         return units
 
     def is_full(self, n_units: int, *, polished: bool) -> bool:
-        """Whether no more units may be added; after a polish, only if it has kept most of them."""
+        """Whether no more units may be added; a polish that leaves fewer than half of ``max_units`` makes room."""
         if self.max_units is None:
             return False
-        return (
-            n_units >= (_LEFT_BY_POLISH if polished else 1.0) * self.max_units
-            or self.tried >= _MAX_TRIED * self.max_units
-        )
+        limit = (_LEFT_BY_POLISH if polished else 1.0) * self.max_units
+        return n_units >= limit or self.tried >= _MAX_TRIED * self.max_units
 
     @abstractmethod
     def _wanted(self, n_units: int, room: float, can_rotate: bool) -> tuple[float, bool]:

@@ -16,8 +16,8 @@ from mopn.solvers.result import Status
 __all__ = ["PlainStep", "line_search"]
 
 RULES = ("line-search", "open-loop", "short")
-# The interval of a line search is the short step times this factor. It grows by the same factor while the best step
-# exceeds this fraction of it.
+# The first interval of a line search is the short step times this factor. It grows by the same factor while the best
+# step exceeds this fraction of it.
 _STRETCH, _NEAR_THE_END = 10.0, 0.9
 # Tolerance of the best step, relative to the interval.
 _STEP_TOL = 1e-10
