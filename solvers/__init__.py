@@ -1,6 +1,6 @@
-"""The ground floor of mopn: the driver, the algorithms and the maximisers on the unit sphere.
+"""The driver, the algorithms and the maximisers on the unit sphere: the lowest layer of mopn.
 
-Nothing here knows a polynomial, a class label or a data set, and nothing imports from the rest of mopn.
+This package imports nothing from the rest of mopn; polynomials, class labels and data sets do not occur in it.
 """
 
 from mopn.solvers.conditional_gradient import GECO, ConditionalGradient, FullRefit, OutputRefit, PlainStep

@@ -1,4 +1,4 @@
-"""Coordinate descent: exact or upper-bounded minimisation along one coordinate after the other."""
+"""Coordinate descent: minimisation, of the objective or of an upper bound, along one coordinate after the other."""
 
 from __future__ import annotations
 
@@ -20,21 +20,23 @@ __all__ = ["CoordinateDescent"]
 class CoordinateDescent(Solver[Blockwise]):
     """Cyclic coordinate descent (Bertsekas, Nonlinear Programming, section 2.7); the objective never increases.
 
-    An iteration is an epoch: every coordinate once. The run ends when the largest derivative of an epoch, each taken
-    as its coordinate's turn came, is at most ``gtol`` times ``abs(fun)`` of the start, or when ten epochs together
-    decrease the objective by less than ``tol``, relative. There is no certificate. The trace has a column ``slope``,
-    the largest derivative.
+    An iteration is an epoch, one update of every coordinate. The run ends when the largest derivative of an epoch, each
+    evaluated just before the update of its coordinate, is at most ``gtol`` times ``abs(fun)`` at the start, or when ten
+    epochs together decrease the objective by less than ``tol``, relative. There is no certificate. The trace has a
+    column ``slope``, the largest derivative.
 
     Parameters
     ----------
     shuffle : bool, default False
-        Take the blocks in random order, a new one every epoch.
+        Update the blocks in random order, a new one in every epoch.
     n_threads : int, default 1
-        Threads for groups of columns that have no row in common, such as one-hot fields. The iterates are the same to
-        the last bit.
+        Number of threads for groups of columns that have no row in common, such as one-hot fields. The iterates do not
+        depend on it, to the last bit.
     gtol : float, default 1e-8
+        Tolerance of the largest derivative, relative to ``abs(fun)`` at the start.
     rng : Generator, int or None, default 0
-        The orders of ``shuffle``. With a seed every run has the same ones; a generator goes on from run to run.
+        Generator of the random orders. With a seed every run has the same orders; a generator continues from run to
+        run.
     """
 
     shuffle: bool = False

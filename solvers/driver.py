@@ -1,4 +1,4 @@
-"""The one driver: it owns clock, limits, trace, callback, printing, finiteness and the best point so far."""
+"""The driver of all solvers: clock, limits, trace, callback, printing, checks for finiteness, and the best point."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["RunMonitor", "minimize"]
 Callback = Callable[..., Any]
 
 _EPS = float(np.finfo(float).eps)
-# What ends a run without losing its best point. Anything else is a bug and is passed on.
+# Exceptions that end a run without losing its best point. Any other exception is a bug and is raised.
 _RECOVERABLE = (KeyboardInterrupt, np.linalg.LinAlgError, ArithmeticError, MemoryError)
 # Reasons to stop that the final measurement may still turn into success.
 _MAY_STILL_CONVERGE = (Status.MAX_ITER, Status.MAX_TIME, Status.MAX_UNITS, Status.ESTIMATED, Status.STALLED)
 
 
 class NotFiniteError(ValueError):
-    """There is no best point, as the objective is not finite at the start."""
+    """The objective is not finite at the start, so there is no best point."""
 
 
 def minimize(
@@ -46,20 +46,20 @@ def minimize(
     Parameters
     ----------
     problem : a problem of mopn
-        Says what is minimised, ``mopn.NetworkProblem`` for instance.
+        What is minimised, e.g. ``mopn.NetworkProblem(X, y)``.
     solver : Solver
-        Says how, ``mopn.solvers.ConditionalGradient()`` for instance.
+        The algorithm and its options, e.g. ``mopn.solvers.ConditionalGradient()``.
     start : object, optional
-        Where to start: an earlier ``Result``, or what the problem documents; default the problem's zero point.
+        An earlier ``Result``, or a start as the problem documents it; default the zero point of the problem.
     tol : float, default 1e-3
-        Stop when ``gap <= tol * abs(fun)``; 0 leaves it to the limits.
+        Stop when ``gap <= tol * abs(fun)``; with 0 only the limits end the run.
     max_iter : int, optional
         Largest number of iterations; default 1000.
     max_time : float, optional
-        Largest number of seconds, callbacks and printing excluded; default no limit. It is looked at once an
-        iteration, in refits too, so that a run may exceed it by one call of an oracle and the final measurement.
+        Largest number of seconds, callbacks and printing excluded; default no limit. It is checked once in every
+        iteration, also in those of refits, so a run may exceed it by one call of an oracle and the final measurement.
     callback : callable, optional
-        Called once an iteration as ``callback(intermediate_result=Result)``; ``StopIteration`` stops the run. Any
+        Called in every iteration as ``callback(intermediate_result=Result)``; ``StopIteration`` stops the run. Any
         other exception ends the run too, and is kept in ``result.error``.
     verbose : int, default 0
         Print a table with every ``verbose``-th iteration.
@@ -67,14 +67,14 @@ def minimize(
     Returns
     -------
     Result
-        The best point found, always; see its ``status`` and ``message``.
+        The best point found, whatever ended the run; see its ``status`` and ``message``.
 
     Raises
     ------
     TypeError
-        If the problem lacks an oracle that the solver asks for.
+        If the problem does not offer an oracle that the solver needs.
     ValueError
-        If an option is out of range, a tolerance is asked for where no certificate exists, or the objective is not
+        If an option is out of range, if ``tol > 0`` is given where no certificate exists, or if the objective is not
         finite at the start.
     """
     _check_options(tol, max_iter, max_time)
@@ -94,15 +94,15 @@ def minimize(
         monitor.fail(error)
     if monitor.best is None:
         raise NotFiniteError(
-            "the objective is not finite at the start; scale X and y (to [-1, 1], say), or start elsewhere"
+            "the objective is not finite at the start; scale X and y (e.g. to [-1, 1]), or give another start"
         )
     return monitor.result()
 
 
 def check_oracles(problem: Problem, solver: Solver[Any]) -> None:
-    """Fail at once, by name, if the problem lacks an oracle that the solver asks for.
+    """Raise ``TypeError`` if the problem does not offer an oracle that the solver needs; the message names it.
 
-    A problem may have ``reasons``, a dictionary that says of an oracle why it is not offered.
+    A problem may have ``reasons``, a dictionary from the names of oracles to why they are not offered.
     """
     missing = sorted(solver.needs - problem.oracles)
     if missing:
@@ -125,9 +125,9 @@ def _check_options(tol: float, max_iter: int | None, max_time: float | None) -> 
 
 
 class RunMonitor:
-    """The monitor of one run: it records every iteration, and ends the run when a limit or test says so.
+    """The monitor of one run: it records every iteration, and ends the run at a limit or by the stopping test.
 
-    Any proven lower bound of the minimum stays proven, so ``gap`` is measured against the best one seen.
+    A proven lower bound of the minimum stays valid, so ``gap`` is relative to the largest one of the run.
     """
 
     def __init__(
@@ -151,20 +151,20 @@ class RunMonitor:
         self.status = Status.RUNNING
         self.error: BaseException | None = None
         self.nit = -1
-        self._pending: Status | None = None
-        self._paused = 0.0
-        self._first = 0.0
+        self._status_of_subproblem: Status | None = None
+        self._seconds_paused = 0.0
+        self._first_size = 0.0
         self._began = time.perf_counter()
 
     @property
     def elapsed(self) -> float:
         """Seconds since the start, without callbacks and printing."""
-        return time.perf_counter() - self._began - self._paused
+        return time.perf_counter() - self._began - self._seconds_paused
 
     @property
     def left(self) -> float:
         """Seconds until the time limit; none once the run is to end."""
-        return max(self.max_time - self.elapsed, 0.0) if self._pending is None else 0.0
+        return max(self.max_time - self.elapsed, 0.0) if self._status_of_subproblem is None else 0.0
 
     def __call__(self, point: Any, fun: float, gap: float = math.inf, **columns: float) -> None:
         """Record one iteration; raises ``StopIteration`` when the run is over."""
@@ -172,29 +172,29 @@ class RunMonitor:
         self.check_finite(fun)
         self.nit += 1
         if self.nit == 0:
-            self._first = abs(fun)
+            self._first_size = abs(fun)
         self.lower = max(self.lower, fun - gap)
         if self.best is None or fun < self.fun:
             self.best, self.fun = point, fun
         self.trace.append(nit=self.nit, time=now, fun=fun, gap=fun - self.lower, **columns)
         self._report_iteration(point)
-        self._paused += self.elapsed - now
+        self._seconds_paused += self.elapsed - now
         self._stop_if_over()
 
     def check_finite(self, fun: float) -> None:
-        """End the run if an objective is infinite or NaN: before more is computed from it."""
+        """End the run if an objective is infinite or NaN, before anything is computed from it."""
         if not math.isfinite(fun):
             self.stop(Status.NONFINITE)
 
     def fail(self, error: BaseException) -> None:
-        """Take the status of an exception that ends the run without losing its best point."""
+        """Set the status for an exception that ends the run without losing its best point."""
         if isinstance(error, KeyboardInterrupt):
             self.status = Status.INTERRUPTED
         else:
             self.status, self.error = Status.FAILED, error
 
     def _report_iteration(self, point: Any) -> None:
-        """Print and call back; the clock stands still meanwhile."""
+        """Print, and call the callback; the clock is stopped meanwhile."""
         if self.verbose and self.nit % self.verbose == 0:
             _print_row(self.trace, header=self.nit == 0)
         if self.callback is None:
@@ -210,9 +210,9 @@ class RunMonitor:
     def _stop_if_over(self) -> None:
         if self.fun - self.lower <= self.tol * abs(self.fun):
             self.stop(Status.CONVERGED)
-        if self._pending is not None:
-            self.stop(self._pending)
-        if self.fun - self.lower <= _EPS * self._first:
+        if self._status_of_subproblem is not None:
+            self.stop(self._status_of_subproblem)
+        if self.fun - self.lower <= _EPS * self._first_size:
             self.stop(Status.STALLED)
         if self.nit >= self.max_iter:
             self.stop(Status.MAX_ITER)
@@ -220,22 +220,22 @@ class RunMonitor:
             self.stop(Status.MAX_TIME)
 
     def stop(self, status: Status) -> NoReturn:
-        """End the run for a reason of the solver's own."""
+        """End the run with a status."""
         self.status = status
         raise StopIteration
 
     def solve(self, problem: Problem, solver: Solver[Any], *, start: Any, tol: float, max_iter: int) -> Result:
-        """Run a solver on a subproblem within this run's time; a Ctrl-C in it ends this run at its next iteration."""
+        """Run a solver on a subproblem within the time left; Ctrl-C in it ends this run at the next iteration."""
         try:
             result = minimize(problem, solver, start=start, tol=tol, max_iter=max_iter, max_time=self.left)
         except NotFiniteError:
             self.stop(Status.NONFINITE)
         if result.status in (Status.INTERRUPTED, Status.FAILED):
-            self._pending, self.error = result.status, result.error
+            self._status_of_subproblem, self.error = result.status, result.error
         return result
 
     def result(self) -> Result:
-        """Measure the best point from scratch and report it; if that fails, report what was recorded."""
+        """Return the best point, measured from scratch; if that fails, with the values recorded."""
         seconds = self.elapsed
         try:
             measure: Measure = self.solver.measure(self.problem, self.best)

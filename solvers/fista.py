@@ -14,7 +14,7 @@ from mopn.solvers.result import Status
 
 __all__ = ["FISTA"]
 
-# Rounding errors of two objective values that are being compared, relative.
+# Rounding error in the comparison of two objective values, relative.
 _NOISE = 1e-14
 _MAX_DOUBLINGS = 60
 
@@ -23,14 +23,15 @@ _MAX_DOUBLINGS = 60
 class FISTA(Solver[Composite]):
     """Accelerated proximal gradient (Beck and Teboulle, 2009), monotone.
 
-    The step comes from backtracking. Momentum restarts when it points uphill (O'Donoghue and Candès, 2015), and a
-    point that does not decrease the objective is never accepted, so the method is safe on non-convex problems too.
+    The step size is found by backtracking. The momentum is reset to zero when it opposes the proximal step (gradient
+    restart of O'Donoghue and Candès, 2015). A point is accepted only if it decreases the objective, so the method is
+    safe on non-convex problems too.
 
     Parameters
     ----------
     gap_every : int, default 5
-        Iterations between two evaluations of the duality gap, where the problem offers one. Without a certificate
-        the run converges when ten iterations together decrease the objective by less than ``tol``, relative.
+        Iterations between two evaluations of the duality gap, if the problem offers one. Without a certificate the run
+        has converged when ten iterations together decrease the objective by less than ``tol``, relative.
     """
 
     gap_every: int = 5
@@ -74,7 +75,7 @@ class FISTA(Solver[Composite]):
 
 
 def _extrapolated(new: np.ndarray, old: np.ndarray, momentum: float) -> np.ndarray:
-    """Return new + momentum (new - old), with one array allocated: images are large."""
+    """Return new + momentum (new - old), allocating only one array, as images are large."""
     z = new - old
     z *= momentum
     z += new

@@ -1,7 +1,7 @@
-"""What solvers ask of problems (the oracles), and what solvers and the driver ask of each other.
+"""The interface between problems and solvers (the oracles), and between solvers and the driver.
 
 A problem lists the oracles that it offers in ``problem.oracles``; a solver lists those that it needs in
-``Solver.needs``. The protocols below say which members each name stands for:
+``Solver.needs``. The protocols below define the members of each oracle:
 
 ================ ==================== ==================================================
 "gradient"       :class:`Smooth`      L-BFGS
@@ -9,12 +9,12 @@ A problem lists the oracles that it offers in ``problem.oracles``; a solver list
 "barrier"        :class:`WithBarrier` interior point
 "blocks"         :class:`Blockwise`   coordinate descent
 "passes"         :class:`WithPasses`  SGD, AdaGrad
-"batch_gradient" :class:`Sampled`     stochastic gradient methods of one's own
+"batch_gradient" :class:`Sampled`     your own stochastic gradient methods
 "atomic"         :class:`Atomic`      conditional gradient by plain steps
 "corrective"     :class:`Corrective`  conditional gradient with refits, GECO
 ================ ==================== ==================================================
 
-Members that are data are read-only here: attributes and properties serve alike.
+Members that are data are declared read-only; a problem may have them as attributes or as properties.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Bounds = tuple[np.ndarray, np.ndarray]
 
 
 class Evaluation(NamedTuple):
-    """Value and gradient at a point, and the loss gradient G (n, m) they came from (None where there is none)."""
+    """Value and gradient at a point, and the loss gradient G (n, m) behind them (None if there is none)."""
 
     value: float
     gradient: np.ndarray
@@ -71,7 +71,7 @@ class Evaluation(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """A point measured from scratch: its objective and its proven gap (inf where nothing is known)."""
+    """A point measured from scratch: its objective and its proven gap (inf if no bound is known)."""
 
     fun: float
     gap: float
@@ -81,7 +81,7 @@ class Measure(NamedTuple):
 
 
 class Problem(Protocol):
-    """What every problem offers, whatever its oracles are. To inherit from it gives the default of ``dual_bound``."""
+    """The members of every problem, whatever its oracles are. Subclasses inherit the default of ``dual_bound``."""
 
     @property
     def oracles(self) -> frozenset[str]:
@@ -89,7 +89,7 @@ class Problem(Protocol):
         ...
 
     def start(self, start: Any = None) -> Any:
-        """Turn what the user gave as a start (None: the default one) into a feasible point of its own."""
+        """Turn the user's start (None for the default) into a feasible point of its own."""
         ...
 
     def measure(self, point: Any) -> Measure:
@@ -101,12 +101,12 @@ class Problem(Protocol):
         ...
 
     def dual_bound(self, at: Evaluation) -> float:
-        """Proven lower bound of the minimum from an evaluation at any point; -inf where nothing is known."""
+        """Proven lower bound of the minimum from an evaluation at any point; -inf if no bound is known."""
         return -math.inf
 
 
 class Smooth(Problem, Protocol):
-    """The oracle "gradient": the whole objective is smooth, perhaps within bounds."""
+    """The oracle "gradient": the whole objective is smooth; the variables may have bounds."""
 
     @property
     def bounds(self) -> Bounds | None:
@@ -121,13 +121,13 @@ class Smooth(Problem, Protocol):
 class Composite(Problem, Protocol):
     """The oracle "composite": a smooth part plus a regulariser with a prox (or projection).
 
-    The smooth part is a function of a linear image of the point (of the outputs Phi V, say, or of the point itself), so
-    that solvers extrapolate images instead of computing them again.
+    The smooth part is a function of a linear image of the point (e.g. the outputs Phi V, or the point itself), so
+    solvers can extrapolate images and need not compute them again.
     """
 
     @property
     def curvature(self) -> float:
-        """Lipschitz constant of the smooth part's gradient, or a guess of it."""
+        """Lipschitz constant of the gradient of the smooth part, or an estimate of it."""
         ...
 
     def image(self, x: np.ndarray) -> np.ndarray:
@@ -152,7 +152,7 @@ class Composite(Problem, Protocol):
 
 
 class Quadratic(Protocol):
-    """A barrier's part of the Newton matrix over (k, m): diag(diagonal) - sum_r e_r e_r' + z z', as three arrays."""
+    """The part of a barrier in the Newton matrix over (k, m): diag(diagonal) - sum_r e_r e_r' + z z', three arrays."""
 
     @property
     def diagonal(self) -> np.ndarray:
@@ -161,7 +161,7 @@ class Quadratic(Protocol):
 
     @property
     def rows(self) -> np.ndarray | None:
-        """The vectors e_r, one within each row, (k, m)."""
+        """The vectors e_r, one for each row, (k, m)."""
         ...
 
     @property
@@ -197,11 +197,11 @@ class Barrier(Protocol):
         ...
 
     def value(self, V: np.ndarray) -> float:
-        """Return the smoothed regulariser at the present level; inf where it is not defined."""
+        """Return the smoothed regulariser at the present level; inf outside its domain."""
         ...
 
     def advance(self, D: np.ndarray, step: float) -> float:
-        """Move V by a step along D, and the multipliers by their own; return the smaller of the two steps."""
+        """Move V by a step along D, and the multipliers by their own step; return the smaller of the two steps."""
         ...
 
     def sparsified(self) -> np.ndarray:
@@ -214,7 +214,7 @@ class LayerHessian(Protocol):
 
     @property
     def shift_invariant(self) -> bool:
-        """Whether it is constant when all outputs of a sample shift."""
+        """Whether the smooth part is constant when all outputs of a sample shift by the same amount."""
         ...
 
     def product(self, D: np.ndarray) -> np.ndarray:
@@ -240,7 +240,7 @@ class WithBarrier(Composite, Protocol):
 
     @property
     def newton_size(self) -> float:
-        """Size of the matrices of Newton's method over that of the data: beyond 1 a first-order method is cheaper."""
+        """Size of the matrices of Newton's method relative to the data; above 1 a first-order method is cheaper."""
         ...
 
     def hessian(self, image: np.ndarray) -> LayerHessian:
@@ -260,16 +260,16 @@ class Blockwise(Problem, Protocol):
     """The oracle "blocks": the objective can be minimised, or an upper bound of it, along each coordinate."""
 
     def blocks(self, x: np.ndarray, n_threads: int) -> Any:
-        """Return coordinate descent from a point: its ``updates``, ``value()`` and ``point()``.
+        """Return the state of coordinate descent at a point: its ``updates``, ``value()`` and ``point()``.
 
-        Each update minimises along the coordinates of one block in turn; it never increases the objective, and
-        returns the largest modulus of the derivatives that it found.
+        Each update minimises along the coordinates of one block in turn. It never increases the objective, and
+        returns the largest modulus of the derivatives before each step.
         """
         ...
 
 
 class Passes(Protocol):
-    """Stochastic gradient descent on the way, over ``n`` samples."""
+    """The state of stochastic gradient descent over ``n`` samples."""
 
     @property
     def n(self) -> int:
@@ -292,17 +292,17 @@ class WithPasses(Problem, Protocol):
     """The oracle "passes": compiled passes of stochastic gradient descent and AdaGrad."""
 
     def passes(self, x: np.ndarray) -> Passes:
-        """Return passes from a point, which is left as it is."""
+        """Return the state of passes at a point, which is not changed."""
         ...
 
 
 class Sampled(Problem, Protocol):
-    """The oracle "batch_gradient": the objective is a sum over samples, whose gradients can be had one by one."""
+    """The oracle "batch_gradient": the objective is a sum over samples, with a gradient for any of them."""
 
     def batch_gradient(self, x: np.ndarray, rows: Any) -> np.ndarray:
-        """Return the gradient (size,) of the losses of some samples, and ``len(rows) / n`` of that of the penalties.
+        """Return the gradient (size,) of the losses of some samples plus ``len(rows) / n`` of that of the penalties.
 
-        Those of the parts of a partition add up to the gradient of the objective.
+        The gradients of the parts of a partition of the samples add up to the gradient of the objective.
         """
         ...
 
@@ -312,18 +312,18 @@ class Sampled(Problem, Protocol):
 
 @dataclass(frozen=True)
 class Effort:
-    """What a proof may cost, and how tight a bound is asked for; an oracle's own limits hold as well.
+    """Budget of a proof, and the precision of its bound; the limits of the oracle itself apply as well.
 
     Parameters
     ----------
     precision : float, optional
-        How far the bound may exceed the best value found, relative; default as tight as the oracle goes.
+        How far the bound may exceed the best value found, relative; default set by the oracle.
     work : float, default inf
-        Floating-point operations, about.
+        Approximate number of floating-point operations.
     nodes : float, default inf
-        Nodes of branch and bound.
+        Number of nodes of branch and bound.
     seconds : float, default inf
-        Seconds. What a clock cuts short does not repeat: where results must, work and nodes are the limits to give.
+        Number of seconds. Results under a time limit may differ from run to run; limit work and nodes to avoid this.
     """
 
     precision: float | None = None
@@ -332,12 +332,12 @@ class Effort:
     seconds: float = math.inf
 
 
-# As tight as the oracle goes, within its own limits.
+# The oracle's own precision, within its own limits.
 UNLIMITED = Effort()
 
 
 class AtOutputs(Protocol):
-    """An objective, and the loss gradient it came with, which only the problem looks at."""
+    """An objective, and the loss gradient computed with it, which only the problem uses."""
 
     @property
     def value(self) -> float:
@@ -355,7 +355,7 @@ class Atoms(Protocol):
 
     @property
     def values(self) -> np.ndarray:
-        """What each of them attains: lower bounds of the dual norm."""
+        """The value of each unit: lower bounds of the dual norm."""
         ...
 
     @property
@@ -387,7 +387,7 @@ class AtomicPoint(Protocol):
 
 
 class Segment(Protocol):
-    """The points U(gamma) on the way to a better one, 0 <= gamma <= limit, for line searches."""
+    """The points U(gamma), 0 <= gamma <= limit, along a descent direction, for line searches."""
 
     @property
     def limit(self) -> float:
@@ -419,21 +419,21 @@ class Segment(Protocol):
 
 
 class ActiveUnits(NamedTuple):
-    """The convex combination that a point is: coefficients (k,), and the slope <G, Delta_r> of every vertex (k,)."""
+    """A point as a convex combination: coefficients (k,), and the slope <G, Delta_r> of every vertex (k,)."""
 
     coefficients: np.ndarray
     slopes: np.ndarray
 
 
 class Atomic(Problem, Protocol):
-    """The oracle "atomic": a convex problem over infinitely many units; what plain, away and pairwise steps need."""
+    """The oracle "atomic": a convex problem over infinitely many units, for plain, away and pairwise steps."""
 
     def output_gradient(self, point: Any) -> AtOutputs:
         """Objective at a point, and the loss gradient G at its outputs."""
         ...
 
     def oracle(self, spec: Any) -> Any:
-        """Return the oracle that a user named, to be passed to ``lmo`` and ``bound``."""
+        """Return the oracle that the user specified, for ``lmo`` and ``bound``."""
         ...
 
     def lmo(self, at: Any, oracle: Any, effort: Effort) -> Atoms:
@@ -441,11 +441,11 @@ class Atomic(Problem, Protocol):
         ...
 
     def bound(self, at: Any, oracle: Any, effort: Effort) -> float:
-        """Return the proven bound on every unit alone."""
+        """Return only the proven bound on every unit."""
         ...
 
     def gap(self, point: Any, at: Any, bound: float) -> float:
-        """Upper bound of the distance to the minimum, given a bound of the dual norm; proven if that is."""
+        """Upper bound of the objective minus the minimum, given a bound of the dual norm; proven if that is."""
         ...
 
     def segment(
@@ -453,10 +453,10 @@ class Atomic(Problem, Protocol):
     ) -> Segment:
         """Return the segment from a point towards the vertices of some units.
 
-        ``least`` is an objective value already reached, from which problems with a penalty bound their minimisers.
-        Unless the point moves as a ``whole``, what it has besides units stays. With ``away`` the segment leaves the
-        vertex of that unit of the point: for ``units=None`` along U - Delta_away, otherwise along the pairwise
-        direction.
+        ``least`` is an objective value already reached, from which problems with a penalty bound the norm of their
+        minimisers. If ``whole`` is False, the coefficients beside the units do not move. With ``away`` the direction is
+        away from the vertex of that unit of the point: U - Delta_away for ``units=None``, the pairwise direction
+        otherwise.
         """
         ...
 
@@ -466,11 +466,11 @@ class Atomic(Problem, Protocol):
 
 
 class CorrectivePoint(AtomicPoint, Protocol):
-    """A combination of units whose weights, and which itself, can be refitted."""
+    """A combination of units; the weights and the units can be refitted."""
 
     @property
     def extra_size(self) -> int:
-        """Number of coefficients beside the units and their weights: those of a linear term, say."""
+        """Number of coefficients beside the units and their weights, e.g. those of a linear term."""
         ...
 
     def compact(self) -> CorrectivePoint:
@@ -482,24 +482,24 @@ class CorrectivePoint(AtomicPoint, Protocol):
         ...
 
     def with_units(self, units: Any) -> CorrectivePoint:
-        """Return the point with more units, whose weights are zero."""
+        """Return the point with more units, with weights of zero."""
         ...
 
     def with_layer(self, refit: Result) -> CorrectivePoint:
-        """Return the point with the weights that a refit of the output layer found."""
+        """Return the point with the weights of a refit of the output layer."""
         ...
 
     def with_layers(self, refit: Result) -> CorrectivePoint:
-        """Return the point that a refit of both layers found."""
+        """Return the point of a refit of both layers."""
         ...
 
     def merge_parallel_units(self) -> CorrectivePoint:
-        """Return the point with units that nearly coincide made one."""
+        """Return the point with nearly parallel units merged into one."""
         ...
 
 
 class Form(NamedTuple):
-    """A form of the refit of both layers: the oracle that it offers, and whether features are in single precision."""
+    """A form of the refit of both layers: its oracle, and whether the features are in single precision."""
 
     oracle: Literal["gradient", "composite"] = "gradient"
     single: bool = False
@@ -509,11 +509,11 @@ SMOOTH = Form("gradient")
 
 
 class Corrective(Atomic, Protocol):
-    """The oracle "corrective": weights, and units with them, can be refitted by solvers of their own."""
+    """The oracle "corrective": subproblems in the weights, or in units and weights, that other solvers refit."""
 
     @property
     def regularized(self) -> bool:
-        """Whether anything restrains the weights; if not, no certificate exists."""
+        """Whether the weights are regularized; if not, no certificate exists."""
         ...
 
     @property
@@ -522,14 +522,14 @@ class Corrective(Atomic, Protocol):
         ...
 
     def select_units(self, point: Any, at: Any, atoms: Any, most: int, *, fill: bool = False) -> Any:
-        """Return the atoms whose dual value exceeds what weight costs, at most so many and at least the best one.
+        """Return the atoms whose dual value exceeds the strength: at most ``most``, and at least the best one.
 
-        ``fill`` up with other units of that kind if there are fewer.
+        With ``fill``, other such units are added if there are fewer than ``most``.
         """
         ...
 
     def output_layer(self, point: Any) -> Composite:
-        """Return the convex problem in the weights, the units fixed."""
+        """Return the convex problem in the weights, with the units fixed."""
         ...
 
     def joint(self, point: Any, form: Form) -> Smooth | Composite:
@@ -543,11 +543,11 @@ P = TypeVar("P", contravariant=True, bound=Problem)
 
 
 class Monitor(Protocol):
-    """What a solver calls once an iteration, and asks about its run; the driver implements it."""
+    """The state of a run, which a solver calls in every iteration; the driver implements it."""
 
     @property
     def tol(self) -> float:
-        """The tolerance asked for; 0 leaves the end to the limits."""
+        """The tolerance; with 0 only the limits end the run."""
         ...
 
     @property
@@ -570,20 +570,20 @@ class Monitor(Protocol):
         ...
 
     def check_finite(self, fun: float) -> None:
-        """End the run if an objective is infinite or NaN: before more is computed from it."""
+        """End the run if an objective is infinite or NaN, before anything is computed from it."""
         ...
 
     def stop(self, status: Status) -> NoReturn:
-        """End the run for a reason of the solver's own."""
+        """End the run with a status."""
         ...
 
     def solve(self, problem: Any, solver: Solver[Any], *, start: Any, tol: float, max_iter: int) -> Result:
-        """Run a solver on a subproblem within this run's time."""
+        """Run a solver on a subproblem within the time left."""
         ...
 
 
 class Solver(ABC, Generic[P]):
-    """Options of an algorithm and its loop; the driver owns time, limits, printing and the best point."""
+    """The options of an algorithm and its loop; the driver handles time, limits, printing and the best point."""
 
     @property
     @abstractmethod
@@ -592,7 +592,7 @@ class Solver(ABC, Generic[P]):
 
     @abstractmethod
     def run(self, problem: P, start: Any, monitor: Monitor) -> None:
-        """Loop for ever, calling ``monitor(point, fun=..., gap=...)`` once an iteration; the monitor ends the run."""
+        """Iterate, calling ``monitor(point, fun=..., gap=...)`` in every iteration, until the monitor ends the run."""
 
     def measure(self, problem: P, point: Any) -> Measure:
         """Objective and proven gap of the final point, from scratch."""

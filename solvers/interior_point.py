@@ -1,4 +1,4 @@
-"""A primal-dual interior-point method with truncated Newton steps, for smooth losses with a norm as regulariser."""
+"""A primal-dual interior-point method with truncated Newton steps, for smooth losses and a norm as regulariser."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from mopn.solvers.result import Status
 
 __all__ = ["InteriorPoint"]
 
-# The first level is this part of the gap at the start; levels then fall by this factor, where full steps are possible.
+# The first level mu is this fraction of the gap at the start; after a full step the level falls by this factor.
 _FIRST, _SHRINK = 0.1, 0.1
-# Sufficient decrease, and rounding errors of two values that are being compared, relative.
+# Sufficient decrease, and the rounding error in the comparison of two values, relative.
 _ARMIJO, _NOISE = 1e-4, 1e-13
 _MIN_STEP = 1e-8
 _EPS = float(np.finfo(float).eps)
-# The run has stalled when so many steps in a row were too short.
+# The run has stalled after this many failed steps in a row.
 _PATIENCE = 3
-# Levels stay above this part of what the gap measured asks for: systems solved in part do not reduce it as they say.
+# The level is at least this fraction of the level of the measured gap, which inexact steps reduce less than predicted.
 _LEAST_LEVEL = 1e-3
-# A step is long beyond this, and should leave less than this part of the gap.
+# A step longer than this should leave less than this fraction of the gap.
 _LONG, _LAG = 0.5, 0.5
+# The least tolerance of conjugate gradients.
 _TIGHTEST = 1e-6
 
 
@@ -33,19 +34,19 @@ _TIGHTEST = 1e-6
 class InteriorPoint(Solver[WithBarrier]):
     """Primal-dual interior-point method, for refits to high accuracy on nearly collinear features.
 
-    Every step solves a Newton system by conjugate gradients (truncated Newton interior point, as Koh, Kim and Boyd,
-    2007, do for l1), preconditioned by the loss's curvature output by output. Neither the number of steps nor that of
-    conjugate gradient iterations depends much on how collinear the features are.
+    Every step solves a Newton system by conjugate gradients (a truncated Newton interior-point method, as that of Koh,
+    Kim and Boyd, 2007, for l1). The preconditioner is the curvature of the loss for each output alone. Neither the
+    number of steps nor that of conjugate gradient iterations depends much on how collinear the features are.
 
     Parameters
     ----------
     cg_tol : float, default 0.02
-        A Newton system is solved to this residual, relative, or to a smaller one where the gap does not follow.
+        Relative residual of the Newton systems; it is decreased after long steps that do not decrease the gap enough.
     cg_iter : int, default 500
-        Largest number of iterations for one system.
+        Largest number of conjugate gradient iterations for one system.
     prove : bool, default True
-        Go on until the duality gap is below the tolerance; otherwise stop where it is estimated to be: on the central
-        path it is known, but what was proven may lag far behind.
+        Run until the duality gap is proven to be below the tolerance. If False, stop when it is estimated to be: near
+        the central path the gap is known approximately, and the proven one may be much larger.
     """
 
     cg_tol: float = 0.02
@@ -76,7 +77,7 @@ class InteriorPoint(Solver[WithBarrier]):
         if not np.array_equal(barrier.V, start.reshape(shape)):
             image = problem.image(barrier.V.ravel())
             at = problem.smooth(image)
-        mu, short = mu / degree, 0
+        mu, failed = mu / degree, 0
         while True:
             quadratic, gradient = barrier.linearize(mu)
             gradient = gradient + at.gradient.reshape(shape)
@@ -84,22 +85,22 @@ class InteriorPoint(Solver[WithBarrier]):
             step_image = problem.image(D.ravel())
             slope = float(np.vdot(gradient, D))
             step = _line_search(problem, image, step_image, at.value, barrier, D, slope)
-            short = 0 if step and newton.iterations else short + 1
-            both = barrier.advance(D, step)
+            failed = 0 if step and newton.iterations else failed + 1
+            common_step = barrier.advance(D, step)
             predicted = problem.predicted_bound(at, newton.hessian, step_image)
             image = image + step * step_image
             at = problem.smooth(image)
             x, fun = _sparsified(problem, barrier, at.value)
             lower = max(lower, problem.dual_bound(at), predicted)
             gap, before = fun - lower, gap
-            newton.adjust(lagging=both > _LONG and gap > _LAG * before)
-            monitor(x, fun=fun, gap=gap, mu=mu, step=both, inner=newton.iterations)
-            if short == _PATIENCE or 0 < degree * mu <= _EPS * abs(fun):
+            newton.adjust(lagging=common_step > _LONG and gap > _LAG * before)
+            monitor(x, fun=fun, gap=gap, mu=mu, step=common_step, inner=newton.iterations)
+            if failed == _PATIENCE or 0 < degree * mu <= _EPS * abs(fun):
                 monitor.stop(Status.STALLED)
-            # Half the slope is what a full step gained; less is left.
+            # A full Newton step decreases the objective by about minus half the slope; what is left is smaller.
             if not self.prove and degree * barrier.complementarity - 0.5 * slope <= monitor.tol * abs(fun):
                 monitor.stop(Status.ESTIMATED)
-            mu = max(_SHRINK, (1.0 - both) ** 2) * barrier.complementarity
+            mu = max(_SHRINK, (1.0 - common_step) ** 2) * barrier.complementarity
             mu = max(mu, _LEAST_LEVEL * gap / degree)
 
 
@@ -112,7 +113,7 @@ def _line_search(
     D: np.ndarray,
     slope: float,
 ) -> float:
-    """Halve the step until the smooth part with the barrier decreases sufficiently; 0 if that takes too long."""
+    """Halve the step until the sum of smooth part and barrier decreases sufficiently; return 0 if none is found."""
     start, step = value + barrier.value(barrier.V), 1.0
     while step >= _MIN_STEP:
         new = problem.smooth_value(image + step * step_image) + barrier.value(barrier.V + step * D)
@@ -123,7 +124,7 @@ def _line_search(
 
 
 def _sparsified(problem: WithBarrier, barrier: Barrier, value: float) -> tuple[np.ndarray, float]:
-    """Return the point to report, with exact zeros if they do no harm, and its objective."""
+    """Return the point to report and its objective, with exact zeros unless they increase the objective."""
     inside, zeros = barrier.V.ravel(), barrier.sparsified().ravel()
     fun = value + problem.regularizer_value(inside)
     fun_zeros = problem.smooth_value(problem.image(zeros)) + problem.regularizer_value(zeros)
@@ -131,24 +132,24 @@ def _sparsified(problem: WithBarrier, barrier: Barrier, value: float) -> tuple[n
 
 
 class _NewtonSystem:
-    """Solves Newton systems; the blocks of the preconditioner are renewed when conjugate gradients slow down."""
+    """Solves Newton systems; the preconditioner is renewed when conjugate gradients take many more iterations."""
 
     def __init__(self, problem: WithBarrier, tol: float, max_iter: int) -> None:
-        self.problem, self.loosest, self.max_iter = problem, tol, max_iter
+        self.problem, self.largest_tol, self.max_iter = problem, tol, max_iter
         self.tol = tol
         self.blocks: np.ndarray | None = None
         self.hessian: LayerHessian | None = None
-        self.iterations, self.fresh, self.excess = 0, 0, 0
+        self.iterations, self.iterations_when_new, self.additional = 0, 0, 0
 
     def adjust(self, *, lagging: bool) -> None:
-        """Solve the next systems more exactly if the gap did not follow a long step: what was left holds it up."""
-        self.tol = max(0.1 * self.tol, _TIGHTEST) if lagging else min(10.0 * self.tol, self.loosest)
+        """Decrease the tolerance of the next systems if a long step decreased the gap too little; relax it if not."""
+        self.tol = max(0.1 * self.tol, _TIGHTEST) if lagging else min(10.0 * self.tol, self.largest_tol)
 
     def solve(self, image: np.ndarray, quadratic: Quadratic, force: np.ndarray) -> np.ndarray:
         """Solve (hessian + quadratic) D = force."""
         hessian = self.hessian = self.problem.hessian(image)
         blocks = self.blocks
-        renewed = blocks is None or self.excess > self.problem.shape[0] / 2
+        renewed = blocks is None or self.additional > self.problem.shape[0] / 2
         if blocks is None or renewed:
             blocks = self.blocks = hessian.blocks()
         parts = quadratic.diagonal, quadratic.rows, quadratic.common
@@ -159,12 +160,12 @@ class _NewtonSystem:
             D, self.iterations = conjugate_gradient(
                 lambda X: hessian.product(X) + quadratic.product(X), force, preconditioner, self.tol, self.max_iter
             )
-            # Nothing done: rounding has made the preconditioner indefinite.
+            # No iteration was possible: rounding errors have made the preconditioner indefinite.
             if self.iterations:
                 break
-        # Blocks cost as much as k / 2 iterations at most: that many more than with fresh ones are worth new ones.
+        # New blocks take at most as long as k / 2 iterations, so they are formed after that many additional iterations.
         if renewed:
-            self.fresh, self.excess = self.iterations, 0
+            self.iterations_when_new, self.additional = self.iterations, 0
         else:
-            self.excess += max(self.iterations - self.fresh, 0)
+            self.additional += max(self.iterations - self.iterations_when_new, 0)
         return D

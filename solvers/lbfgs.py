@@ -1,4 +1,4 @@
-"""L-BFGS for smooth problems, within bounds if there are any."""
+"""L-BFGS for smooth problems, with or without bounds."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mopn.solvers.result import Status
 
 __all__ = ["LBFGS"]
 
-# Correction pairs by default, and the bytes that they may take.
-_PAIRS, _FEWEST, _BYTES = 20, 10, 1 << 24
+# The default number of correction pairs, the least number, and the bytes that more than these may take.
+_PAIRS, _MIN_PAIRS, _BYTES = 20, 10, 1 << 24
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class LBFGS(Solver[Smooth]):
     Parameters
     ----------
     memory : int, optional
-        Number of correction pairs kept. Default 20, or as many as take 16 MiB, down to 10: a step passes over all of
-        them, which beyond the cache takes longer than the iterations that they save.
+        Number of correction pairs kept. Default 20, but no more than fit in 16 MiB, and at least 10: a step reads all
+        pairs, and outside the cache this takes longer than the iterations that more pairs save.
     gtol : float, default 1e-8
-        The run also ends when the largest entry of the projected gradient is at most ``gtol`` times ``abs(fun)``,
-        with fun at the start. Without a certificate that is convergence, and so are ten
-        iterations that together decrease the objective by less than ``tol``, relative.
+        The run also ends when the largest entry of the projected gradient is at most ``gtol`` times ``abs(fun)`` at the
+        start. Without a certificate the run has then converged, and also when ten iterations together decrease the
+        objective by less than ``tol``, relative.
     """
 
     memory: int | None = None
@@ -63,4 +63,4 @@ class LBFGS(Solver[Smooth]):
     def _pairs(self, start: Any) -> int:
         if self.memory is not None:
             return self.memory
-        return min(_PAIRS, max(_FEWEST, _BYTES // (2 * max(start.nbytes, 1))))
+        return min(_PAIRS, max(_MIN_PAIRS, _BYTES // (2 * max(start.nbytes, 1))))

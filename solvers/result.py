@@ -12,7 +12,7 @@ __all__ = ["Result", "Status", "Trace"]
 
 
 class Status(IntEnum):
-    """Why a run ended; ``status.message`` is a sentence that a user can act on."""
+    """Why a run ended; ``status.message`` says it in a sentence, and what to do about it."""
 
     CONVERGED = 0
     MAX_ITER = 1
@@ -29,7 +29,7 @@ class Status(IntEnum):
 
     @property
     def message(self) -> str:
-        """The sentence that goes with this status."""
+        """The message of this status."""
         return _MESSAGES[self]
 
 
@@ -40,8 +40,8 @@ _MESSAGES = {
     Status.STALLED: "No step decreases the objective any more at this floating-point precision.",
     Status.NONFINITE: "The objective became infinite or NaN; the best point before that is returned. "
     "Scale the features (to [-1, 1], say).",
-    Status.MAX_UNITS: "max_units leaves no room for more, or twice as many were tried; raise max_units to go on.",
-    Status.ESTIMATED: "The gap is estimated to be below tol, but the bound at hand does not prove it; "
+    Status.MAX_UNITS: "max_units is reached (or 2 * max_units candidates were tried); raise max_units.",
+    Status.ESTIMATED: "The gap is estimated to be below tol, but the bound of the oracle does not prove it; "
     "a tighter oracle may.",
     Status.INTERRUPTED: "Interrupted (Ctrl-C); the best point so far is returned.",
     Status.CALLBACK_FAILED: "The callback raised an exception (see `error`); the best point so far is returned.",
@@ -52,9 +52,9 @@ _MESSAGES = {
 
 
 class Trace:
-    """The history of a run: named columns of equal length, one row an iteration.
+    """The history of a run: named columns of equal length, one row for each iteration.
 
-    ``trace["fun"]`` is a column as an array; ``trace.columns`` are the names. A value that a row lacks is NaN.
+    ``trace["fun"]`` is a column as an array; ``trace.columns`` are the names. A missing value is NaN.
     """
 
     def __init__(self) -> None:
@@ -102,28 +102,28 @@ class Trace:
 
 
 class Result(OptimizeResult):
-    """Outcome of :func:`mopn.minimize`; a ``scipy.optimize.OptimizeResult`` in which every field is always there.
+    """Outcome of :func:`mopn.minimize`; a ``scipy.optimize.OptimizeResult`` with all fields present always.
 
     Attributes
     ----------
     x : ndarray
-        The best point, flat. Problems add named views of it: ``basis`` (k, d) and ``weights`` (k, m), say.
+        The best point as a flat array. Problems add named views of it, e.g. ``basis`` (k, d) and ``weights`` (k, m).
     fun : float
         The objective at the best point, recomputed from scratch at the end.
     gap : float
-        Upper bound of ``fun`` minus the minimum; ``inf`` where nothing is known.
+        Upper bound of ``fun`` minus the minimum; ``inf`` if no bound is known.
     certified : bool
         Whether ``gap`` is finite and proven, rounding errors included.
     success : bool
         Whether ``gap <= tol * abs(fun)`` or, for problems without a certificate, the solver's own stopping test holds.
     status : Status
-        Why the run ended, and ``message``, a sentence on it.
+        Why the run ended; ``message`` is the sentence for users.
     nit : int
-        Iterations done.
+        Number of iterations.
     time : float
-        Seconds in the solver; callbacks and printing do not count.
+        Seconds in the solver, callbacks and printing excluded.
     trace : Trace
-        One row an iteration.
+        One row for each iteration.
     error : Exception or None
-        What a callback or a numerical routine raised.
+        The exception that a callback or a numerical routine raised.
     """

@@ -19,21 +19,22 @@ __all__ = ["SGD", "AdaGrad"]
 class SGD(Solver[WithPasses]):
     """Stochastic gradient descent over mini-batches in random order.
 
-    An iteration is a pass over all samples. Steps follow the mean gradient of a mini-batch: each sample carries its
-    loss, and its share of the penalty of the features that it has. The objective is computed after every pass, and the
-    best point is returned; an objective that becomes infinite ends the run with ``Status.NONFINITE``: take a smaller
-    step. Ten passes that together decrease the objective by less than ``tol``, relative, end the run too. Features
-    that no sample has start from zero, as no step would touch them.
+    An iteration is a pass over all samples. Each step is along the mean gradient of a mini-batch. The gradient of a
+    sample is that of its loss, and of its share of the penalties of its non-zero features. The objective is computed
+    after every pass, and the best point is returned. The run ends when ten passes together decrease the objective by
+    less than ``tol``, relative. If the objective becomes infinite, it ends with ``Status.NONFINITE``; use a smaller
+    step then. The parameters of features that are zero in all samples start from zero, as no step would change them.
 
     Parameters
     ----------
     step : float, default 0.01
         Step size of the first pass.
     decay : float, default 0.0
-        Pass t, from 0, has the step size ``step / (1 + decay * t)``.
+        The step size of pass t = 0, 1, ... is ``step / (1 + decay * t)``.
     batch_size : int, default 1
+        Number of samples in a mini-batch.
     rng : Generator, int or None, default 0
-        The order of the samples. With a seed every run has the same orders; a generator goes on from run to run.
+        Order of the samples. With a seed every run has the same orders; a generator continues from run to run.
     """
 
     step: float = 0.01
@@ -53,7 +54,7 @@ class SGD(Solver[WithPasses]):
         make_generator(self.rng)
 
     def run(self, problem: WithPasses, start: Any, monitor: Monitor) -> None:
-        """Do passes until the monitor ends the run."""
+        """Make passes until the monitor ends the run."""
         passes, rng = problem.passes(start), make_generator(self.rng)
         levelled_off = Plateau(monitor.tol)
         done = 0
@@ -68,7 +69,7 @@ class SGD(Solver[WithPasses]):
             done += 1
 
     def do_pass(self, passes: Passes, rng: np.random.Generator, done: int = 0) -> None:
-        """Take a step for every ``batch_size`` samples, in random order, after so many passes."""
+        """Make one pass in steps of ``batch_size`` samples, in random order, after ``done`` earlier passes."""
         step = self.step / (1.0 + self.decay * done)
         passes.run(rng.permutation(passes.n), self.batch_size, step, adaptive=self.adaptive)
 
@@ -77,17 +78,18 @@ class SGD(Solver[WithPasses]):
 class AdaGrad(SGD):
     """SGD with a step size for each parameter (Duchi, Hazan and Singer, 2011).
 
-    Steps are divided by the root of the sum of the squared gradients so far.
+    The step of a parameter is divided by the root of the sum of its squared gradients so far.
 
     Parameters
     ----------
     step : float, default 0.1
         Step size of the first pass.
     decay : float, default 0.0
-        Pass t, from 0, has the step size ``step / (1 + decay * t)``.
+        The step size of pass t = 0, 1, ... is ``step / (1 + decay * t)``.
     batch_size : int, default 1
+        Number of samples in a mini-batch.
     rng : Generator, int or None, default 0
-        The order of the samples. With a seed every run has the same orders; a generator goes on from run to run.
+        Order of the samples. With a seed every run has the same orders; a generator continues from run to run.
     """
 
     step: float = 0.1

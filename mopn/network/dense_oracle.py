@@ -1,4 +1,4 @@
-"""The search of an oracle where the d x d matrices are formed: by eigenvalues, and by the proofs of ``sphere``."""
+"""The search of an oracle on d x d matrices: by eigenvalues, and by the proofs of ``mopn.solvers.sphere``."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ __all__ = ["DenseSearch"]
 
 # Sums of squares work on matrices of dimension D = d (d + 1) / 2.
 SUM_OF_SQUARES_LIMIT = 65
-# One step decomposes such a matrix; the steps of a call are bounded by D^3 and an overhead, whatever the machine's
-# speed. Fewer than some prove nothing.
-_WORK, _OVERHEAD, _FEWEST = 4e11, 1e7, 10
-# Many starts end in the same few maxima: all are refined to the rough tolerance, so many of them to the oracle's own.
+# Each of their steps decomposes one such matrix, in about D^3 operations and an overhead. The operations of a call are
+# limited, so that results do not depend on the speed of the machine. Fewer steps than the minimum prove nothing.
+_WORK, _OVERHEAD, _MIN_EIGH = 4e11, 1e7, 10
+# Many starts lead to the same few maxima: all are refined to the rough tolerance, and then so many distinct ones to the
+# tolerance of the oracle.
 _ROUGH, _REFINED = 1e-3, 8
 _STEPS = 100
 
@@ -50,11 +51,11 @@ class DenseSearch(Search):
         return Found(h[None], self.values(h[None]), bound)
 
     def bound(self) -> float:
-        """Return the bound of ``maximise`` alone."""
+        """Return only the bound of ``maximise``."""
         return self.maximise().bound if self.method in ("enumerate", "exact") else self.cheap_bound()
 
     def cheap_bound(self) -> float:
-        """Return the least of the bounds that cost milliseconds."""
+        """Return the least of the bounds that take milliseconds."""
         return upper_bound(self.stack, self.p)
 
     def starts(self) -> np.ndarray:
@@ -62,13 +63,13 @@ class DenseSearch(Search):
         if self.single or self.method in ("power", "eigh"):
             return dominant_starts(self.stack)
         starts = [extreme_starts(self.stack), gram_starts(self.stack, self.p)]
-        # For p = 2 those are nearly always enough; the maxima of sum_c |q_c| are many and sharp.
+        # They nearly always suffice for p = 2. For p = 1 there are many sharp maxima, so random starts are added.
         return np.vstack([*starts, random_starts(self.stack)] if self.p == 1 else starts)
 
     def refine(self, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Refine all starts roughly, and the best distinct ones to the tolerance; keep the starts.
 
-        Many starts may end in the same few maxima, and what a fit adds beside those should differ.
+        Many starts may lead to the same few maxima; the starts themselves are further, distinct units for a round.
         """
         tol = self.limits.tol
         rough, rough_values = distinct(*refine(self.stack, H, self.p, tol=max(_ROUGH, tol), max_iter=_STEPS))
@@ -76,7 +77,7 @@ class DenseSearch(Search):
         return np.vstack([best, rough[_REFINED:], H]), np.concatenate([best_values, rough_values[_REFINED:], values])
 
     def prove(self, H: np.ndarray, values: np.ndarray) -> Proof:
-        """Branch on signs for p = 1; sums of squares on parts of the sphere for p = 2."""
+        """Prove by branch and bound on signs for p = 1, and by sums of squares on parts of the sphere for p = 2."""
         if self.p == 1:
             return self._prove_by_signs(H[[np.argmax(values)]])
         return self._prove_by_squares(H)
@@ -88,12 +89,12 @@ class DenseSearch(Search):
 
     def _prove_by_squares(self, H: np.ndarray) -> Proof:
         d = self.stack.shape[1]
-        steps = int(min(_WORK, self.effort.work) / ((d * (d + 1) / 2) ** 3 + _OVERHEAD))
-        if self.p == math.inf or d > SUM_OF_SQUARES_LIMIT or steps < _FEWEST:
+        max_eigh = int(min(_WORK, self.effort.work) / ((d * (d + 1) / 2) ** 3 + _OVERHEAD))
+        if self.p == math.inf or d > SUM_OF_SQUARES_LIMIT or max_eigh < _MIN_EIGH:
             return Proof(H[:0], math.inf)
         start: Any = self.memory.get("N")
-        split = split_and_bound(self.stack, H, self.precision, start, max_looks=steps, max_time=self.seconds)
+        split = split_and_bound(self.stack, H, self.precision, start, max_eigh=max_eigh, max_time=self.seconds)
         if math.isinf(self.effort.seconds):
-            # What a clock may have cut short must not change later answers.
+            # A proof that a time limit may have cut short must not change later answers.
             self.memory["N"] = split.N
-        return Proof(split.H, split.bound, split.looks)
+        return Proof(split.H, split.bound, split.n_eigh)

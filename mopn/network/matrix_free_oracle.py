@@ -1,4 +1,4 @@
-"""The search of an oracle without matrices, by products with the data: Lanczos, and proofs by Cholesky factors."""
+"""The search of a matrix-free oracle, by products with the data: Lanczos, and proofs by Cholesky factors."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mopn.solvers.sphere.starts import ritz_starts
 
 __all__ = ["MatrixFreeSearch"]
 
-# Values err by this part of what the bound may, and never by more; steps that gain little more than that are few.
+# Tolerance of the values relative to that of the bound, the largest such tolerance, and the largest number of steps.
 _FINER, _ROUGH, _STEPS = 0.01, 1e-3, 100
-# Steps are expensive: so many of the best starts are refined.
+# Steps are expensive, so only this many of the best starts are refined.
 _REFINED = 8
 
 
@@ -26,17 +26,17 @@ class MatrixFreeSearch(Search):
 
     def __init__(self, stack: MatrixFreeStack, p: float, method: str, limits: Limits, effort: Effort) -> None:
         super().__init__(stack, p, method, limits, effort)
-        # Where nothing is proven, rounds of a fit want units alone.
+        # Without a proof the bound is loose in any case, so the values may have the largest tolerance.
         exact = method == "exact" or math.isinf(effort.work)
         self.tol = max(limits.tol, min(_ROUGH, _FINER * (self.precision if exact else 1.0)))
 
     def bound(self) -> float:
-        """Return the bound of ``maximise`` alone: its proof needs no vectors to start from."""
+        """Return only the bound of ``maximise``: the proof needs no vectors to start from."""
         cheap = self.cheap_bound()
         return min(cheap, self._prove_by_cholesky().bound) if self.method == "exact" else cheap
 
     def cheap_bound(self) -> float:
-        """Return the least of the bounds by products with the data."""
+        """Return the bound of the stack, by products with the data."""
         return self.stack.bound(self.p)
 
     def starts(self) -> np.ndarray:
@@ -51,11 +51,11 @@ class MatrixFreeSearch(Search):
         return np.vstack([best, H]), np.concatenate([best_values, values])
 
     def prove(self, H: np.ndarray, values: np.ndarray) -> Proof:
-        """Bound by Cholesky factors."""
+        """Prove by Cholesky factors."""
         return self._prove_by_cholesky()
 
     def _prove_by_cholesky(self) -> Proof:
-        """Return the proof by Cholesky factors, if it is expected to end in time."""
+        """Return the proof by Cholesky factors, or none if it is expected to exceed the work or the time allowed."""
         if expected_work(self.stack, self.p) > self.effort.work or expected_seconds(self.stack, self.p) > self.seconds:
             return Proof(np.zeros((0, self.stack.shape[1])), math.inf)
         return Proof(*proven_bound(self.stack, self.p, self.precision))

@@ -20,19 +20,19 @@ __all__ = ["METHODS", "Atoms", "BasisOracle", "basis_oracle"]
 
 METHODS = ("auto", "power", "eigh", "refine", "enumerate", "exact")
 
-# Stacks of d x d matrices are formed up to this d; beyond it, and for method "power", oracles are matrix-free.
+# Stacks of d x d matrices are formed up to this d. For larger d, and for method "power", oracles are matrix-free.
 DENSE_LIMIT = 500
 # Single d x d matrices are formed, and factorised for a proof, up to this d.
 CHOLESKY_LIMIT = 3000
-# method "auto" proves what it finds up to this d, and under l1/linf where all sign vectors are as little work as this.
+# method "auto" is "exact" up to this d, and for l1/linf if all sign vectors together take no more work than this.
 _AUTO_EXACT, _AUTO_WORK = 26, 1e8
-# Value and bound meet when they agree to this, relative; it leaves room for the rounding errors in the bound.
-_MEET = 1e-6
+# Value and bound agree to this, relative, when a unit is certified; it leaves room for rounding errors in the bound.
+_CERTIFIED_TOL = 1e-6
 
 
 @dataclass(frozen=True)
 class Atoms:
-    """Answer of an oracle.
+    """What an oracle returns.
 
     Attributes
     ----------
@@ -43,9 +43,9 @@ class Atoms:
     bound : float
         Proven upper bound of the dual norm max_h ``||q(h)||_p``, rounding errors included; possibly loose.
     certified : bool
-        Whether the best value and the bound meet (to 1e-6, relative): the unit is proven optimal.
+        Whether the best value and the bound agree (to 1e-6, relative): the unit is proven optimal.
     work : int
-        What the proof took: nodes of branch and bound, or decompositions of the sums of squares; 0 for other bounds.
+        Work of the proof: nodes of branch and bound, or decompositions of the sums of squares; 0 for other bounds.
     bound_is_best : bool
         Whether the method has no tighter bound, whatever the effort.
     """
@@ -62,8 +62,8 @@ class Atoms:
 class BasisOracle:
     """Oracle made by :func:`basis_oracle`; call it on a stack Gamma (m, d, d).
 
-    It remembers the sum-of-squares proof of its last call, which starts the next one: gradients change little from
-    round to round.
+    It keeps the multiplier of its last sum-of-squares proof as the start of the next one, since gradients change little
+    from round to round.
     """
 
     norm: Norm
@@ -78,8 +78,8 @@ class BasisOracle:
         ----------
         gammas : ndarray of shape (m, d, d), DenseStack or GradientForms
         effort : Effort, optional
-            What the proof may cost, within the oracle's own limits, and how far its bound may exceed the best value
-            before more is spent on it; default 1e-4 for l1/l2, and as tight as the oracle's ``tol`` otherwise.
+            Budget of the proof, within the limits of the oracle, and its precision: how far the bound may exceed the
+            best value, relative. Default precision 1e-4 for l1/l2, the oracle's ``tol`` otherwise; no other limits.
 
         Returns
         -------
@@ -89,11 +89,11 @@ class BasisOracle:
         search = self._search(stack, effort)
         found = search.maximise()
         H, values = distinct(found.H, found.values)
-        certified = bool(found.bound <= values[0] * (1.0 + _MEET))
+        certified = bool(found.bound <= values[0] * (1.0 + _CERTIFIED_TOL))
         return Atoms(H, values * scale, found.bound * scale, certified, found.work, search.method != "exact")
 
     def bound(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> float:
-        """Return the bound of a call alone; units are selected only where their proof starts from them."""
+        """Return only the bound of a call; units are selected only if the proof starts from them."""
         stack, scale = self._prepare(gammas).scaled()
         return self._search(stack, effort).bound() * scale
 
@@ -104,7 +104,7 @@ class BasisOracle:
         return MatrixFreeSearch(stack, p, method, self.limits, effort)
 
     def _prepare(self, gammas: Any) -> DenseStack | GradientForms:
-        """Return the stack in the form that the method works on."""
+        """Return the stack in the form that the method needs, dense or matrix-free."""
         if isinstance(gammas, DenseStack):
             return gammas
         if not isinstance(gammas, GradientForms):
@@ -145,21 +145,23 @@ def basis_oracle(
     norm : {"l1", "l1/l2", "l1/linf"}
         The norm of the weights; p is inf, 2 and 1, respectively.
     method : {"auto", "power", "eigh", "refine", "enumerate", "exact"}
-        ``"power"`` and ``"eigh"`` return the dominant eigenvector of every Gamma_c, by Lanczos (matrix-free, a lower
-        bound; further ones as well) or by a dense eigen-solver: optimal for l1. ``"refine"`` improves many starts by
-        block ascent and proves little. ``"enumerate"`` is exact for l1/linf, in 2^(m-1) eigenvalue problems, up to m =
-        20. ``"exact"`` proves what ``"refine"`` finds, and finds more: by branch and bound for l1/linf (d <= 500), by
-        sums of squares on parts of the sphere for l1/l2 (d <= 65; beyond, by eigenvalues alone). For d up to 3000
-        Cholesky factors prove l1, l1/linf with at most 6 outputs, and l1/l2 with two classes.
+        ``"power"`` and ``"eigh"`` return the dominant eigenvector of every Gamma_c, optimal for l1: by Lanczos
+        (matrix-free; values are lower bounds; some further eigenvectors too) or by a dense eigen-solver. ``"refine"``
+        improves many starts by block ascent; its bound may be loose. ``"enumerate"`` is exact for l1/linf, in 2^(m-1)
+        eigenvalue problems, up to m = 20. ``"exact"`` refines and then tightens the bound: by branch and bound for
+        l1/linf (d <= 500), by sums of squares on parts of the sphere for l1/l2 (d <= 65; beyond, by eigenvalues only).
+        For d from 501 to 3000, matrix-free, it is by Cholesky factors: for l1, for l1/linf with at most 6 outputs, and
+        for l1/l2, where it is tight for two classes.
         ``"auto"`` is ``"exact"`` up to d = 26, for l1 and for two outputs up to d = 3000, and for l1/linf with few
         outputs; else ``"refine"``.
     tol : float, default 1e-6
         The tolerance epsilon of power and refinement iterations, relative.
     max_nodes : int, default 1_500_000
-        Limit on the nodes of branch and bound in one call; at a limit the best open bound is returned.
+        Largest number of nodes of branch and bound in one call; at the limit the best bound so far is returned.
     max_time : float, default no limit
-        Limit on the seconds of branch and bound and of sums of squares in one call, and on what Cholesky factors are
-        expected to take. Sums of squares are also limited by a fixed amount of work, so that results repeat.
+        Largest number of seconds of branch and bound and of sums of squares in one call; Cholesky factors are computed
+        only if they are expected to take less. Sums of squares are also limited by a fixed amount of work, so that
+        results repeat.
 
     Returns
     -------
@@ -195,7 +197,7 @@ def basis_oracle(
 
 
 def check_stack(gammas: Any) -> np.ndarray:
-    """Return Gamma (m, d, d) as floats, or say what is wrong with it."""
+    """Return Gamma (m, d, d) as floats; raise ``ValueError`` if it is not a stack of symmetric matrices."""
     gammas = np.asarray(gammas, dtype=float)
     if gammas.ndim != 3 or gammas.shape[1] != gammas.shape[2] or 0 in gammas.shape:
         raise ValueError(f"Gamma must have shape (m, d, d) with m, d >= 1, got {gammas.shape}")

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mopn.network.two_layers import layer_outputs
-from mopn.solvers.sphere.directions import leaders
+from mopn.solvers.sphere.directions import group_leaders
 
 __all__ = ["Network"]
 
@@ -126,7 +126,7 @@ class Network:
         Their weights add up, so no norm of the weights grows; outputs change by what the directions differ.
         """
         order = np.argsort(-np.linalg.norm(self.weights, axis=1), kind="stable")
-        keeper = leaders(self.basis, order, cosine)
+        keeper = group_leaders(self.basis, order, cosine)
         kept = np.flatnonzero(keeper == np.arange(self.n_units))
         if len(kept) == self.n_units:
             return self

@@ -1,4 +1,4 @@
-"""The search of an oracle on one stack: starts, refinement, proof; what storage decides is left to two subclasses."""
+"""The search of an oracle on one stack: starts, refinement, proof; one subclass for each kind of stack."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.solvers.interface import Effort
-from mopn.solvers.sphere.directions import leaders
+from mopn.solvers.sphere.directions import group_leaders
 
 __all__ = ["Found", "Limits", "Proof", "Search", "distinct"]
 
-# Sums of squares come near their limit slowly; a call that does not say otherwise asks for no more than this.
+# Sums of squares converge slowly near their limit; calls without a precision ask for no more than this.
 _DEFAULT_FOR_TWO = 1e-4
-# Units that are nearer than this, by |cosine|, count as one.
+# Unit vectors whose |cosine| is at least this count as one.
 _SAME_DIRECTION = 0.98
 
 
 class Limits(NamedTuple):
-    """An oracle's own limits: the tolerance of iterations, nodes of branch and bound, and seconds of a proof."""
+    """The limits of an oracle: relative tolerance of iterations, nodes of branch and bound, seconds of a proof."""
 
     tol: float
     max_nodes: int
@@ -37,7 +37,7 @@ class Found(NamedTuple):
 
 
 class Proof(NamedTuple):
-    """Unit vectors (k, d) found on the way, the bound, and the work."""
+    """Unit vectors (k, d) found during the proof, the bound, and the work."""
 
     H: np.ndarray
     bound: float
@@ -53,7 +53,7 @@ class Search(ABC):
         Scaled to about 1.
     p : {1, 2, inf}
     method : str
-        One of ``METHODS`` but "auto".
+        One of ``METHODS`` except "auto".
     limits : Limits
     effort : Effort
     """
@@ -63,7 +63,7 @@ class Search(ABC):
         default = _DEFAULT_FOR_TWO if p == 2 else 0.0
         self.precision = max(limits.tol, default if effort.precision is None else min(effort.precision, 1.0))
         self.seconds = min(limits.max_time, effort.seconds)
-        # Whether each output has its own maximum, an eigenvector.
+        # Whether the maximum is that of a single output, hence an eigenvector of one Gamma_c.
         self.single = p == math.inf or stack.shape[0] == 1
 
     def maximise(self) -> Found:
@@ -85,27 +85,27 @@ class Search(ABC):
 
     @abstractmethod
     def bound(self) -> float:
-        """Return the bound of ``maximise`` alone; units are selected only where the proof starts from them."""
+        """Return only the bound of ``maximise``; units are selected only if the proof starts from them."""
 
     @abstractmethod
     def cheap_bound(self) -> float:
-        """Return the bound that costs little."""
+        """Return the bound of the cheap methods."""
 
     @abstractmethod
     def starts(self) -> np.ndarray:
-        """Return start vectors (k, d): dominant eigenvectors of the Gamma_c, and more where they are refined."""
+        """Return start vectors (k, d): dominant eigenvectors of the Gamma_c, and more if they are to be refined."""
 
     @abstractmethod
     def refine(self, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Improve the best distinct starts, and return all that is worth keeping with its values."""
+        """Improve the best distinct starts; return the vectors to keep, with their values."""
 
     @abstractmethod
     def prove(self, H: np.ndarray, values: np.ndarray) -> Proof:
-        """Close the gap between value and bound, as far as limits and effort allow."""
+        """Tighten the bound towards the best value, within the limits and the effort."""
 
 
 def distinct(H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sort by value and drop what points (up to sign) nearly where a better one does."""
+    """Sort by decreasing value, and drop vectors that nearly coincide, up to sign, with a better one."""
     order = np.argsort(-values, kind="stable")
-    kept = order[leaders(H, order, _SAME_DIRECTION)[order] == order]
+    kept = order[group_leaders(H, order, _SAME_DIRECTION)[order] == order]
     return H[kept], values[kept]

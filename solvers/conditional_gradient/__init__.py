@@ -1,7 +1,7 @@
 """Conditional gradient over infinitely many units: Algorithm 1 of Blondel et al. (NIPS 2017), and GECO.
 
-``algorithm`` is the loop. What a round does beside it stands apart: ``proofs`` decides what to pay for the bound on all
-units, ``schedule`` how many units enter and when there are enough, ``steps`` and ``refits`` are the corrections.
+``algorithm`` is the loop. ``proofs`` sets the budget of the bound on all units in each round, ``schedule`` decides how
+many units enter and when the model is full, and ``steps`` and ``refits`` are the corrections of the weights.
 """
 
 from mopn.solvers.conditional_gradient.algorithm import ConditionalGradient, make_correction

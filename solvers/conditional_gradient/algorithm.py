@@ -27,21 +27,22 @@ class ConditionalGradient(Solver[Atomic]):
     Parameters
     ----------
     refit : str or correction, default "output"
-        What follows when units have entered: ``"output"``, the convex refit of the output layer; ``"full"``, also the
-        non-convex one of both layers; ``"none"``, a plain conditional gradient step instead. The names stand for
+        The correction of the weights in every round. ``"output"``: a convex refit of the output layer; ``"full"``: a
+        non-convex refit of both layers; ``"none"``: no refit, a plain conditional gradient step. The names stand for
         :class:`mopn.solvers.OutputRefit`, :class:`mopn.solvers.FullRefit` and :class:`mopn.solvers.PlainStep` with
-        their default options; give such an object for others.
+        their default options; pass such an object to set the options.
     max_units : int, optional
-        Largest number of units k, unless the start has more; the run also ends when twice as many have been tried.
-        Default no limit.
+        Largest number of units k, unless the start has more; the run also ends when ``2 * max_units`` candidates were
+        tried. Default no limit.
     schedule : {"grow", "fill"}, default "grow"
-        What the run is after. ``"grow"``: a proof; units enter as the gap asks for them. ``"fill"``: the best model of
-        ``max_units`` units, which enter as early as they can; then one long refit. See
+        ``"grow"``: for a small proven gap; a few units enter in every round. ``"fill"``: for the best model with
+        ``max_units`` units; they enter as early as possible, and one long refit follows. See
         :mod:`mopn.solvers.conditional_gradient.schedule`.
     oracle : str or oracle, default "auto"
-        How units are selected: a method of ``mopn.oracles.basis_oracle``, or an oracle that it returned.
+        The oracle that selects units: a method of ``mopn.oracles.basis_oracle``, or an oracle that it returned.
     atoms_per_round : int, optional
-        Units added a round, the oracle's best distinct ones; default as the schedule says. Plain steps add one.
+        Number of units added in a round, the best distinct ones of the oracle; default set by the schedule. Plain
+        steps add one.
 
     Raises
     ------
@@ -61,13 +62,13 @@ class ConditionalGradient(Solver[Atomic]):
         if self.schedule not in SCHEDULES:
             raise ValueError(f"schedule must be one of {', '.join(map(repr, SCHEDULES))}, got {self.schedule!r}")
         if self.schedule == "fill" and self.max_units is None:
-            raise ValueError("schedule='fill' fits a model of max_units units: give max_units, or schedule='grow'")
+            raise ValueError("schedule='fill' fits a model of max_units units: give max_units, or use schedule='grow'")
         if self.atoms_per_round is not None and not self.atoms_per_round >= 1:
             raise ValueError(f"atoms_per_round must be >= 1 or None, got {self.atoms_per_round!r}")
 
     @property
     def correction(self) -> Correction:
-        """The correction that ``refit`` names."""
+        """The correction that ``refit`` stands for."""
         return make_correction(self.refit)
 
     @property
@@ -76,7 +77,7 @@ class ConditionalGradient(Solver[Atomic]):
         return self.correction.needs
 
     def run(self, problem: Atomic, start: Any, monitor: Monitor) -> None:
-        """Select units, record the gap, refit or step; until the monitor ends the run."""
+        """Select units, record the gap, then refit or step, until the monitor ends the run."""
         correction = self.correction
         per_round = correction.units_per_round or self.atoms_per_round
         schedule = SCHEDULES[self.schedule](self.max_units, per_round, correction.can_move_units)
@@ -91,7 +92,7 @@ class ConditionalGradient(Solver[Atomic]):
             full = schedule.is_full(point.n_units, polished=polished)
             if full and polished:
                 monitor.stop(Status.MAX_UNITS)
-            correct.aim_at(selection)
+            correct.set_target(selection)
             if not full:
                 point = correct.insert(point, at, schedule.choose(problem, point, at, selection.atoms))
                 full = correct.inserts_by_line_search and schedule.is_full(point.n_units, polished=False)
@@ -99,12 +100,12 @@ class ConditionalGradient(Solver[Atomic]):
             point, polished = correct.polish(point) if full else correct.improve(point), full
 
     def measure(self, problem: Atomic, point: Any) -> Measure:
-        """Objective and proven gap, by this solver's own oracle; tighter bounds of the run itself stay valid."""
+        """Objective and proven gap by the solver's oracle; the driver keeps tighter bounds of the run."""
         return measure(problem, point, problem.oracle(self.oracle))
 
 
 def make_correction(refit: str | Correction, **options: Any) -> Correction:
-    """Return the correction of a name, with options if it is a refit; a correction is returned as it is."""
+    """Return the correction of a name, refits with the given options; a correction is returned as it is."""
     if isinstance(refit, Correction):
         return refit
     if refit == "none":
@@ -113,17 +114,19 @@ def make_correction(refit: str | Correction, **options: Any) -> Correction:
         return OutputRefit(**options)
     if refit == "full":
         return FullRefit(**options)
-    raise ValueError(f"refit must be one of {', '.join(map(repr, REFITS))}, or such as FullRefit(), got {refit!r}")
+    raise ValueError(
+        f"refit must be one of {', '.join(map(repr, REFITS))}, or a correction such as FullRefit(), got {refit!r}"
+    )
 
 
 def check_max_units(max_units: Any) -> None:
-    """Raise unless this is a number of units, or None."""
+    """Raise ``ValueError`` unless ``max_units`` is a number of units or None."""
     if max_units is not None and not (isinstance(max_units, int | np.integer) and max_units >= 1):
         raise ValueError(f"max_units must be an integer >= 1 or None, got {max_units!r}")
 
 
 def _record(problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor) -> None:
-    """Report the round; stop if only a proof is missing that the oracle cannot give."""
+    """Report the round; stop if the estimated gap is small enough but the oracle cannot prove it."""
     gap = problem.gap(point, at, selection.bound)
     values = {"n_units": point.n_units, "value": selection.atoms.values[0], "bound": selection.bound}
     monitor(point.compact(), fun=at.value, gap=gap, **values)

@@ -1,4 +1,4 @@
-"""What the loop of conditional gradient asks of a correction: the part of Algorithm 1 that improves the weights."""
+"""The interface of corrections: the part of Algorithm 1 that improves the weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Correction", "Corrector"]
 
 
 class Correction(ABC):
-    """Options of a correction."""
+    """The options of a correction; ``begin`` returns the :class:`Corrector` of one run."""
 
     @property
     @abstractmethod
@@ -24,31 +24,31 @@ class Correction(ABC):
     @property
     @abstractmethod
     def can_move_units(self) -> bool:
-        """Whether units move after they have entered: then many may enter at once, wherever they are."""
+        """Whether the correction optimises the units too; then many may enter at once, and random ones serve."""
 
     @property
     def units_per_round(self) -> int | None:
-        """Number of units that it takes a round; None for as many as the schedule says."""
+        """Number of units that it adds in a round; None leaves it to the schedule."""
         return None
 
     @abstractmethod
     def begin(self, problem: Any, monitor: Monitor, schedule: Schedule) -> Corrector:
-        """Return the correction of one run, which may remember what it learns on the way."""
+        """Return the correction of one run, which may keep a state from round to round."""
 
 
 class Corrector(ABC):
     """The correction of one run."""
 
-    # Whether units enter with some weight, so that a polish may follow at once.
+    # Whether units enter with weights that are not zero, so that a polish may follow in the same round.
     inserts_by_line_search = False
-    # Of the fit of what an empty point has beside units: like that of a last refit.
+    # Tolerance and iterations of the fit in ``start``: those of a polish.
     start_tol, start_iter = 1e-6, 500
 
     def __init__(self, problem: Any, monitor: Monitor) -> None:
         self.problem, self.monitor = problem, monitor
 
     def start(self, point: Any) -> Any:
-        """Fit what an empty point has beside units, a linear term say, where the problem can: units fit the rest."""
+        """Fit the coefficients beside units of an empty point (e.g. a linear term); units then fit the residual."""
         if "corrective" not in self.problem.oracles or point.n_units or not point.extra_size:
             return point
         joint = self.problem.joint(point, SMOOTH)
@@ -56,8 +56,8 @@ class Corrector(ABC):
             self.monitor.solve(joint, LBFGS(), start=None, tol=self.start_tol, max_iter=self.start_iter)
         )
 
-    def aim_at(self, selection: Selection) -> None:  # noqa: B027
-        """Take notice of the gap that is left, where it matters."""
+    def set_target(self, selection: Selection) -> None:  # noqa: B027
+        """Receive the round's gap before units enter; refits choose their tolerance by it."""
 
     @abstractmethod
     def insert(self, point: Any, at: Any, units: Any) -> Any:
@@ -65,8 +65,8 @@ class Corrector(ABC):
 
     @abstractmethod
     def improve(self, point: Any) -> Any:
-        """Correct the weights, between rounds."""
+        """Correct the weights between rounds."""
 
     @abstractmethod
     def polish(self, point: Any) -> Any:
-        """Correct the weights once more when all units are there, or end the run."""
+        """Correct the weights of a full model to a tight tolerance, or end the run."""

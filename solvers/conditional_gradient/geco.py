@@ -18,8 +18,8 @@ __all__ = ["GECO"]
 class GECO(Solver[Corrective]):
     """Greedy efficient component optimisation (Shalev-Shwartz, Gonen and Shamir, ICML 2011): a baseline.
 
-    Like conditional gradient with output-layer refits, but nothing bounds the weights: the problem must not be
-    regularized (``strength=0``), and there is no certificate.
+    Like conditional gradient with refits of the output layer, but without a regulariser: the problem must have
+    ``strength=0``, and there is no certificate.
 
     Parameters
     ----------
@@ -28,7 +28,8 @@ class GECO(Solver[Corrective]):
     oracle : str or oracle, default "auto"
         As for :class:`ConditionalGradient`.
     refit_tol : float, default 1e-3
-        Refits are by L-BFGS and stop at a projected gradient of this, relative.
+        Refits are by L-BFGS and stop when the largest entry of the gradient is at most this, relative to the objective
+        at the start of the refit.
     refit_iter : int, default 100
         Largest number of iterations of a refit.
     """
@@ -51,7 +52,7 @@ class GECO(Solver[Corrective]):
         return frozenset({"corrective"})
 
     def run(self, problem: Corrective, start: Any, monitor: Monitor) -> None:
-        """Select a unit, refit all weights without a regulariser; until the monitor ends the run."""
+        """Select a unit, then refit all weights without a regulariser, until the monitor ends the run."""
         _check(problem, monitor.tol)
         point, oracle, refit = start, problem.oracle(self.oracle), LBFGS(gtol=self.refit_tol)
         while True:

@@ -1,4 +1,4 @@
-"""Corrections of conditional gradient by refits: of the output layer, or of both layers; how loosely, and how long."""
+"""Corrections of conditional gradient by refits of the output layer, or of both layers; their tolerances and limits."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from mopn.solvers.lbfgs import LBFGS
 __all__ = ["FullRefit", "OutputRefit"]
 
 PRECISIONS = ("double", "single")
-# What problems of the output layer may offer.
-_OF_A_LAYER = frozenset({"composite", "barrier", "gradient"})
-# Refits between rounds stop at this fraction of the gap that is left: more accuracy is wasted.
+# Oracles of output-layer problems.
+_LAYER_ORACLES = frozenset({"composite", "barrier", "gradient"})
+# Refits between rounds stop at this fraction of the present gap: more accuracy would be wasted.
 _LOOSENESS = 0.01
-# Refits of the output layer prove their gaps once this times the tolerance is aimed at.
+# Refits of the output layer prove their gap when the target gap is at most this multiple of the tolerance.
 _NEAR = 10.0
-# Every refit aims at a gap that is smaller by this, at least, than the last one aimed at.
+# The target gap falls at least by this factor from refit to refit.
 _FALL = 0.7
-# By this the least aim falls when a round changed nothing.
+# The least target gap falls by this factor when a round changed nothing.
 _STUCK = 0.1
-# Nothing smaller is aimed at if no gap is asked for.
-_SMALLEST = 1e-6
-# A joint refit ends when ten iterations gain less than this, times the square of the relative gap aimed at: it may
-# be loose while the gap is wide, and must outrun the creeping end of L-BFGS when it is not.
+# The least target gap of runs with tol = 0.
+_LEAST_TARGET = 1e-6
+# A joint refit ends when ten iterations decrease the objective by less than this times the square of the target gap,
+# relative: loose while the gap is large, and tight enough near the end, where L-BFGS converges slowly.
 _JOINT_TOL = 1e-3
 
 
 @dataclass(frozen=True)
 class _Refit(Correction):
-    """Options of all refits."""
+    """Options that all refits share."""
 
     tol: float = 1e-3
     max_iter: int = 100
@@ -58,21 +58,20 @@ class _Refit(Correction):
 
 @dataclass(frozen=True)
 class OutputRefit(_Refit):
-    """The convex refit of all weights, the units fixed.
+    """The convex refit of all weights, with the units fixed.
 
     Parameters
     ----------
     tol : float, default 1e-3
-        The last refit, when ``max_units`` ends the run, stops at this relative duality gap. Between rounds, refits stop
-        at a hundredth of the gap that is left, which the oracle's value estimates.
+        The polish, the last refit when ``max_units`` is reached, stops at this relative duality gap. Refits between
+        rounds stop at a hundredth of the present gap, which is estimated from the oracle's best value.
     max_iter : int, default 100
-        Largest number of iterations of a refit between rounds. Each starts where the one before ended, so that they
-        converge together.
+        Largest number of iterations of a refit between rounds. Each starts at the result of the one before.
     polish_iter : int, default 500
-        Largest number of iterations of the last refit.
+        Largest number of iterations of the polish.
     solver : Solver, optional
-        Default ``InteriorPoint()``, or ``FISTA()`` where the problem has no barrier to offer (nothing is regularized,
-        or there is a linear term, say) or the matrices of Newton's method outgrow the data.
+        Default ``InteriorPoint()``, or ``FISTA()`` if the problem offers no barrier (e.g. without a regulariser, or
+        with a linear term) or if the matrices of Newton's method are larger than the data.
     """
 
     solver: Solver[Any] | None = None
@@ -83,7 +82,7 @@ class OutputRefit(_Refit):
 
     @property
     def can_move_units(self) -> bool:
-        """Units stay where they are."""
+        """Refits of the output layer do not move units."""
         return False
 
     def begin(self, problem: Corrective, monitor: Monitor, schedule: Schedule) -> Corrector:
@@ -98,22 +97,22 @@ class FullRefit(_Refit):
     Parameters
     ----------
     tol : float, default 1e-3
-        The last refit, when ``max_units`` ends the run, stops where ten iterations gain less than a thousandth of this
-        (by FISTA less than all of it, as in appendix D of the paper). Between rounds, refits stop at a fraction of the
-        square of the gap that is left, which the oracle's value estimates.
+        The polish, the last refit when ``max_units`` is reached, stops when ten iterations decrease the objective by
+        less than ``tol / 1000``, relative (FISTA: less than ``tol``, as in appendix D of the paper). Refits by L-BFGS
+        between rounds stop at ``min(gap, 1)**2 / 1000``, with the relative gap estimated from the oracle's best value.
     max_iter : int, default 100
-        Largest number of iterations of a refit between rounds under ``schedule="fill"``, and of the one after units
-        were merged.
+        Largest number of iterations of a refit between rounds, or after units were merged; for L-BFGS with
+        ``schedule="grow"`` it is ``polish_iter``.
     polish_iter : int, default 500
-        Largest number of iterations of the last refit, in which the last units enter if it is by L-BFGS. Of all refits
-        under ``schedule="grow"``.
+        Largest number of iterations of the polish. The last units enter in the polish if it is by L-BFGS.
     solver : Solver, default LBFGS()
-        L-BFGS on the smooth form, or FISTA on the paper's, each after a refit of the output layer.
+        ``LBFGS()`` on the smooth form, or ``FISTA()`` on the form of the paper. Each refit by FISTA, and with L-BFGS
+        those near the end of a run, follow a refit of the output layer.
     output_solver : Solver, optional
-        The solver of those; see :class:`OutputRefit`.
+        The solver of the output layer; see :class:`OutputRefit`.
     precision : {"double", "single"}, default "double"
-        Of the features in refits by L-BFGS. Single is nearly twice as fast, and exact enough for accuracy; losses, sums
-        over blocks of samples, gaps and output-layer refits are in double all the same.
+        Precision of the features in refits by L-BFGS. Single is nearly twice as fast, and sufficient for predictions.
+        Losses, sums over blocks of samples, gaps and output-layer refits are in double precision always.
     """
 
     solver: Solver[Any] = field(default_factory=LBFGS)
@@ -124,7 +123,7 @@ class FullRefit(_Refit):
         super().__post_init__()
         if self.solver.needs not in (frozenset({"gradient"}), frozenset({"composite"})):
             raise ValueError(
-                "solver must be one for the refit of both layers, LBFGS() or FISTA(), as that offers the oracle "
+                "solver must be one for the refit of both layers, LBFGS() or FISTA(): the problem offers the oracle "
                 f"'gradient' or 'composite'; got {self.solver!r}, which needs {', '.join(sorted(self.solver.needs))}"
             )
         _check_layer_solver("output_solver", self.output_solver)
@@ -135,12 +134,12 @@ class FullRefit(_Refit):
 
     @property
     def is_smooth(self) -> bool:
-        """Whether both layers are refitted in the smooth form, which needs no refit of the output layer before."""
+        """Whether the refits solve the smooth form, which needs no refit of the output layer first."""
         return "gradient" in self.solver.needs
 
     @property
     def can_move_units(self) -> bool:
-        """In the smooth form units are optimised as weights are; FISTA hardly moves them."""
+        """The smooth form optimises units and weights alike; FISTA hardly moves units."""
         return self.is_smooth
 
     def begin(self, problem: Corrective, monitor: Monitor, schedule: Schedule) -> Corrector:
@@ -149,7 +148,7 @@ class FullRefit(_Refit):
 
 
 def _check_layer_solver(name: str, solver: Solver[Any] | None) -> None:
-    if solver is not None and not solver.needs <= _OF_A_LAYER:
+    if solver is not None and not solver.needs <= _LAYER_ORACLES:
         raise ValueError(
             f"{name} must be one for the refit of the output layer, InteriorPoint() or FISTA(), got {solver!r}, which "
             f"needs {', '.join(sorted(solver.needs))}"
@@ -167,36 +166,36 @@ class _OutputRefits(Corrector):
         self.options, self.layer_solver = options, solver
         self.start_tol, self.start_iter = _JOINT_TOL * options.tol, options.polish_iter
         self.max_iter = schedule.refit_iterations(options.max_iter, options.polish_iter)
-        self.aim, self.near, self.estimate = math.inf, False, math.inf
-        self.least_aim = monitor.tol or _SMALLEST
+        self.target, self.near, self.estimate = math.inf, False, math.inf
+        self.least_target = monitor.tol or _LEAST_TARGET
 
-    def aim_at(self, selection: Selection) -> None:
-        """Aim at the gap that is left, and lower where the last refit did not make it fall.
+    def set_target(self, selection: Selection) -> None:
+        """Set the target gap: the estimated one, but at most 0.7 times the last target, and at least the tolerance.
 
-        The aim need not be below the tolerance, unless the last round changed nothing: its refit was content with the
-        point as it was, without the new units, and would be so for ever.
+        If the last round changed nothing, its refit stopped at the start, since the point without the new units met the
+        target. Then the target may fall below the tolerance, as the run would be stuck otherwise.
         """
         if selection.estimate == self.estimate:
-            self.least_aim *= _STUCK
+            self.least_target *= _STUCK
         self.estimate = selection.estimate
-        self.aim = max(min(selection.estimate, _FALL * self.aim), self.least_aim)
-        self.near = self.aim <= _NEAR * self.monitor.tol
+        self.target = max(min(selection.estimate, _FALL * self.target), self.least_target)
+        self.near = self.target <= _NEAR * self.monitor.tol
 
     def insert(self, point: CorrectivePoint, at: AtOutputs, units: Any) -> CorrectivePoint:
-        """Add the units with no weight: the refit finds it."""
+        """Add the units with weights of zero; the refit finds their weights."""
         return point.with_units(units)
 
     def improve(self, point: CorrectivePoint) -> CorrectivePoint:
-        """Refit as loosely as the relative gap aimed at allows."""
-        return self._output_layer(point, _LOOSENESS * self._finite_aim(), self.max_iter, prove=self.near)
+        """Refit the output layer, to a fraction of the target gap."""
+        return self._output_layer(point, _LOOSENESS * self._finite_target(), self.max_iter, prove=self.near)
 
     def polish(self, point: CorrectivePoint) -> CorrectivePoint:
-        """Refit to ``tol``, once all units are there."""
+        """Refit the output layer of the full model to ``tol``."""
         return self._output_layer(point, self.options.tol, self.options.polish_iter, prove=True)
 
-    def _finite_aim(self) -> float:
-        """Return the gap aimed at; without a regulariser there is none."""
-        return self.aim if math.isfinite(self.aim) else self.options.tol / _LOOSENESS
+    def _finite_target(self) -> float:
+        """Return the target gap; without a regulariser, one for which refits stop at ``tol``."""
+        return self.target if math.isfinite(self.target) else self.options.tol / _LOOSENESS
 
     def _output_layer(self, point: CorrectivePoint, tol: float, max_iter: int, *, prove: bool) -> CorrectivePoint:
         layer_problem = self.problem.output_layer(point)
@@ -212,53 +211,53 @@ class _FullRefits(_OutputRefits):
         super().__init__(options, options.output_solver, problem, monitor, schedule)
         self.full, self.schedule = options, schedule
         self.form = Form("gradient" if options.is_smooth else "composite", single=options.precision == "single")
-        # Without a regulariser there is no step that gives new units some weight: the refit of the output layer does.
+        # Without a regulariser no line search can give new units a weight; the refit of the output layer does so.
         self.inserts_by_line_search = options.is_smooth and problem.regularized
 
-    def aim_at(self, selection: Selection) -> None:
-        """Aim at the gap that is left.
+    def set_target(self, selection: Selection) -> None:
+        """Set the target gap.
 
-        Near the end the gap over all units waits for the proof of the output layer's refit. But a refit of both layers
-        has no such proof, and is not held up by one where the oracle's bound stays loose either.
+        Near the end, a refit of the output layer that proves its gap comes first, as the gap over all units depends on
+        it. A joint refit in the smooth form goes without it if the oracle has no tighter bound.
         """
-        super().aim_at(selection)
+        super().set_target(selection)
         self.near = self.near and not (self.full.is_smooth and selection.atoms.bound_is_best)
 
     def insert(self, point: CorrectivePoint, at: AtOutputs, units: Any) -> CorrectivePoint:
-        """Add the units, by a line search where they need some weight to move."""
+        """Add the units: by a line search if a joint refit follows at once, as it cannot move units of zero weight."""
         full = self.schedule.is_full(point.n_units + len(units), polished=False)
         if not self.inserts_by_line_search or (self.near and not full):
             return super().insert(point, at, units)
         segment = self.problem.segment(point, at, units, least=at.value, whole=False)
-        # A refit of both layers has no use for the features, and needs the memory.
+        # Compact, as the joint refit does not use the stored features, and needs their memory.
         return segment.point(line_search(segment)).compact()
 
     def improve(self, point: CorrectivePoint) -> CorrectivePoint:
-        """Refit as loosely as the relative gap aimed at allows."""
-        tol = _joint_tol(self._finite_aim())
+        """Refit both layers to a tolerance for the target gap; near the end the output layer first."""
+        tol = _joint_tol(self._finite_target())
         if not self.inserts_by_line_search or self.near:
             point, tol = super().improve(point), self._joint_tol_after_layer(tol)
         return self._both_layers(point, tol, self.max_iter).drop_zero_units()
 
     def polish(self, point: CorrectivePoint) -> CorrectivePoint:
-        """Refit to ``tol``, once all units are there."""
+        """Refit both layers of the full model to ``tol``."""
         tol, max_iter = _JOINT_TOL * self.options.tol, self.options.polish_iter
         if self.inserts_by_line_search:
             return self._both_layers(point.compact(), tol, max_iter)
         return self._both_layers(super().polish(point), self._joint_tol_after_layer(tol), max_iter)
 
     def _joint_tol_after_layer(self, tol: float) -> float:
-        """Return when the joint refit ends; FISTA goes as far as in the paper's appendix D."""
+        """Return the tolerance of a joint refit after one of the output layer; FISTA: as in the paper's appendix D."""
         return tol if self.full.is_smooth else self.options.tol
 
     def _both_layers(self, point: CorrectivePoint, tol: float, max_iter: int) -> CorrectivePoint:
-        """Refit both layers, merge the units that came to lie together and refit again."""
+        """Refit both layers, merge the units that nearly coincide, and refit again if any were merged."""
         point, fun = self._joint(point.drop_zero_units(), tol, max_iter)
         merged = point.merge_parallel_units()
         if merged.n_units < point.n_units:
             again = self.schedule.refit_iterations(self.options.max_iter, self.options.polish_iter)
             merged, merged_fun = self._joint(merged, tol, again)
-            # Merging changes the outputs a little: it is kept if the refit mends that.
+            # Merging changes the outputs a little; it is kept if the refit makes up for that.
             if merged_fun <= fun + tol * abs(fun):
                 return merged
         return point
@@ -278,13 +277,13 @@ def _default_layer_solver(problem: Composite, *, prove: bool) -> Solver[Any]:
     return FISTA()
 
 
-def _joint_tol(aim: float) -> float:
-    """Return the relative decrease over ten iterations at which a joint refit ends."""
-    return _JOINT_TOL * min(aim, 1.0) ** 2
+def _joint_tol(target: float) -> float:
+    """Return the relative decrease over ten iterations below which a joint refit ends."""
+    return _JOINT_TOL * min(target, 1.0) ** 2
 
 
 def _check_certificate(problem: Corrective, tol: float) -> None:
-    """Raise if a run is to stop on a gap and none can be known."""
+    """Raise ``ValueError`` if a gap is to end the run and there is no certificate."""
     if tol > 0 and not problem.regularized:
         raise ValueError(
             f"nothing is regularized (a strength of 0), so no certificate exists and tol={tol} can never be reached; "

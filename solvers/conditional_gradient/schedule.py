@@ -1,4 +1,4 @@
-"""How many units conditional gradient adds a round, and when there are enough: two schedules, for two purposes."""
+"""The number of units that conditional gradient adds in a round, and when the model is full: two schedules."""
 
 from __future__ import annotations
 
@@ -8,30 +8,31 @@ from typing import Any
 
 __all__ = ["SCHEDULES", "Fill", "Grow", "Schedule"]
 
-# Units a round: at least so many, and this part of those that are there.
-_ATOMS, _GROWTH = 5, 0.1
-# Refits of both layers take as many as there are, but no more than this: more would slow them down.
-_MOST = 50
-# Where the weights of a unit cannot rotate, this part of max_units.
-_CHOSEN = 0.25
-# A run may try so many times max_units units in all; it goes on after a polish that leaves this part of them at most.
-_TRIED, _ROOM = 2, 0.5
+# Units added in a round: at least this many, and this fraction of the present units.
+_MIN_UNITS, _GROWTH = 5, 0.1
+# With refits of both layers the number of units doubles, but no more than this many enter: they slow the refits down.
+_MAX_UNITS = 50
+# If the weights of a unit cannot rotate, "fill" adds this fraction of max_units in a round.
+_FILL_FRACTION = 0.25
+# A run may try this multiple of max_units candidates. It goes on after a polish that leaves less than this fraction of
+# max_units.
+_MAX_TRIED, _LEFT_BY_POLISH = 2, 0.5
 
 
 class Schedule(ABC):
-    """Counts the units of a run against ``max_units``, a limit under every schedule.
+    """Decides how many units enter in a round; ``max_units`` is a limit for every schedule.
 
     Parameters
     ----------
     max_units : int or None
     atoms_per_round : int or None
-        The user's own number of units a round.
+        Number of units added in a round; None leaves it to the schedule.
     can_move_units : bool
-        Whether refits move units after they have entered.
+        Whether the refits optimise the units too.
     """
 
-    # Whether the run is after a model rather than a proof.
-    after_a_model: bool
+    # Whether the purpose of the run is a model rather than a proof.
+    fits_a_model: bool
 
     def __init__(self, max_units: int | None, atoms_per_round: int | None, can_move_units: bool) -> None:
         self.max_units, self.atoms_per_round, self.can_move_units = max_units, atoms_per_round, can_move_units
@@ -51,14 +52,15 @@ class Schedule(ABC):
         return units
 
     def is_full(self, n_units: int, *, polished: bool) -> bool:
-        """Whether no more units may be added; a polish that drops many of them makes room."""
+        """Whether no more units may be added; a polish that leaves fewer than half of ``max_units`` makes room."""
         if self.max_units is None:
             return False
-        return n_units >= (_ROOM if polished else 1.0) * self.max_units or self.tried >= _TRIED * self.max_units
+        limit = (_LEFT_BY_POLISH if polished else 1.0) * self.max_units
+        return n_units >= limit or self.tried >= _MAX_TRIED * self.max_units
 
     @abstractmethod
     def _wanted(self, n_units: int, room: float, can_rotate: bool) -> tuple[float, bool]:
-        """Return how many units to add, and whether others may stand in for atoms where those are too few."""
+        """Return how many units to add, and whether to fill up with other units if there are too few atoms."""
 
     @abstractmethod
     def refit_iterations(self, short: int, long: int) -> int:
@@ -66,33 +68,34 @@ class Schedule(ABC):
 
 
 class Grow(Schedule):
-    """Units enter as the gap asks for them: for a proof.
+    """For a small proven gap: a few units enter in every round.
 
-    Its cost is rounds, as each needs a new bound on all units: so several units enter a round, and where both layers
-    are refitted the refits are long, as nothing comes after them.
+    Rounds are expensive, as each needs a new bound on all units. So several units enter in a round, and refits of both
+    layers are long, since no polish follows them.
     """
 
-    after_a_model = False
+    fits_a_model = False
 
     def _wanted(self, n_units: int, room: float, can_rotate: bool) -> tuple[float, bool]:
         if self.can_move_units:
-            return min(max(_ATOMS, n_units), _MOST), False
-        return max(_ATOMS, int(_GROWTH * n_units)), False
+            return min(max(_MIN_UNITS, n_units), _MAX_UNITS), False
+        return max(_MIN_UNITS, int(_GROWTH * n_units)), False
 
     def refit_iterations(self, short: int, long: int) -> int:
-        """Long refits where units move: nothing comes after them."""
+        """Long refits if they move units, as no polish follows."""
         return long if self.can_move_units else short
 
 
 class Fill(Schedule):
-    """``max_units`` enter as early as they can: for the best model of that size.
+    """For the best model with ``max_units`` units: they enter as early as possible.
 
-    Its cost is refits. Units that a refit can move and rotate enter all at once, random ones among them, and one long
-    refit makes the model; where weights cannot rotate (one output a unit, or two outputs), units must be chosen as the
-    fit goes on, a part of them a round. Units that stay where they are must each be worth their place: few a round.
+    Refits are expensive. If refits move the units and can rotate their weights, all units enter in the first round,
+    with random ones if there are too few atoms, and one long refit follows. If the weights cannot rotate (one output
+    for each unit, or two outputs in all), a fraction of the units enters in each round, selected by the new gradient.
+    If refits do not move the units, each unit must be a good choice, so few enter in a round.
     """
 
-    after_a_model = True
+    fits_a_model = True
 
     def _wanted(self, n_units: int, room: float, can_rotate: bool) -> tuple[float, bool]:
         if not self.can_move_units:
@@ -100,10 +103,10 @@ class Fill(Schedule):
         if can_rotate:
             return room, True
         assert self.max_units is not None
-        return math.ceil(_CHOSEN * self.max_units), False
+        return math.ceil(_FILL_FRACTION * self.max_units), False
 
     def refit_iterations(self, short: int, long: int) -> int:
-        """Short ones: the polish follows soon."""
+        """Short refits, as the polish follows soon."""
         return short
 
 

@@ -16,24 +16,24 @@ from mopn.solvers.result import Status
 __all__ = ["PlainStep", "line_search"]
 
 RULES = ("line-search", "open-loop", "short")
-# The interval of a line search is this many times the step that the smoothness promises, and grows by as much while the
-# best step lies near its end.
+# The first interval of a line search is the short step times this factor. It grows by the same factor while the best
+# step exceeds this fraction of it.
 _STRETCH, _NEAR_THE_END = 10.0, 0.9
-# How exact the best step is, relative to the interval.
+# Tolerance of the best step, relative to the interval.
 _STEP_TOL = 1e-10
-# Rounding errors of two objective values that are being compared, and promised decreases below them, relative.
-_NOISE, _NOTHING = 1e-14, 1e-16
+# Rounding error in the comparison of two objective values, and a decrease that is negligible, relative.
+_NOISE, _NEGLIGIBLE = 1e-14, 1e-16
 
 
 @dataclass(frozen=True)
 class PlainStep(Correction):
-    """U <- (1 - gamma) U + gamma Delta, conditional gradient without refits.
+    """The step U <- (1 - gamma) U + gamma Delta of conditional gradient, without refits.
 
     Parameters
     ----------
     rule : {"line-search", "open-loop", "short"}, default "line-search"
-        Exact line search; gamma = 2 / (t + 2), which forgets where it starts, as its first step goes all the way; or
-        the short step with an adaptive smoothness constant (Pedregosa et al., 2020).
+        Exact line search; gamma = 2 / (t + 2) in iteration t, whose first step gamma = 1 discards the start; or the
+        short step with an adaptive smoothness constant (Pedregosa et al., 2020).
     """
 
     rule: str = "line-search"
@@ -44,12 +44,12 @@ class PlainStep(Correction):
 
     @property
     def needs(self) -> frozenset[str]:
-        """The least that conditional gradient can do with."""
+        """Problems over infinitely many units; nothing else is needed."""
         return frozenset({"atomic"})
 
     @property
     def can_move_units(self) -> bool:
-        """Units stay where they are."""
+        """Steps do not move units."""
         return False
 
     @property
@@ -63,7 +63,7 @@ class PlainStep(Correction):
 
 
 class _Stepper(Corrector):
-    """Remembers t, the smoothness estimated so far, and the least objective, which bounds the norm of a minimiser."""
+    """Keeps t, the estimated smoothness constant, and the least objective, which bounds the norm of a minimiser."""
 
     def __init__(self, rule: str, problem: Atomic, monitor: Monitor) -> None:
         super().__init__(problem, monitor)
@@ -84,7 +84,7 @@ class _Stepper(Corrector):
         return segment.point(gamma)
 
     def improve(self, point: AtomicPoint) -> AtomicPoint:
-        """Drop what became zero: the step was all."""
+        """Drop the units whose weights have become zero; no refit follows a step."""
         return point.drop_zero_units()
 
     def polish(self, point: AtomicPoint) -> NoReturn:
@@ -93,8 +93,8 @@ class _Stepper(Corrector):
 
 
 def line_search(segment: Segment) -> float:
-    """Return the best step on [0, limit] of a convex objective; never worse than not moving."""
-    # The best step may be tiny, if the vertex is far: the interval grows from what the smoothness promises.
+    """Return the best step on [0, limit] of a convex objective; its value is at most that of step 0."""
+    # The best step may be tiny if the vertex is far away, so the interval starts near the short step and grows.
     upper = min(segment.limit, _STRETCH * segment.gap / max(segment.curvature * segment.squared_length, math.ulp(0.0)))
     if not upper > 0:
         return 0.0
@@ -116,6 +116,6 @@ def _short_step(segment: Segment, curvature: float) -> tuple[float, float]:
     while True:
         gamma = min(segment.limit, segment.gap / max(curvature * segment.squared_length, math.ulp(0.0)))
         model = start - gamma * segment.gap + 0.5 * gamma**2 * curvature * segment.squared_length
-        if segment.value(gamma) <= model + _NOISE * abs(start) or gamma * segment.gap <= _NOTHING * abs(start):
+        if segment.value(gamma) <= model + _NOISE * abs(start) or gamma * segment.gap <= _NEGLIGIBLE * abs(start):
             return gamma, curvature
         curvature *= 2.0

@@ -1,1 +1,1 @@
-"""Numerical parts that several algorithms share: nothing here knows an oracle."""
+"""Numerical routines that several algorithms share; they are independent of the oracles."""

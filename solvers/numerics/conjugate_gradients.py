@@ -1,4 +1,4 @@
-"""Positive definite systems of Newton's method: conjugate gradients, and their preconditioner in blocks."""
+"""Conjugate gradients for the positive definite systems of Newton's method, and a block preconditioner."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 __all__ = ["BlockPreconditioner", "conjugate_gradient"]
 
-# Added to the diagonal of the blocks, relative: they may be singular.
+# Added to the diagonal of the blocks, relative, as they may be singular.
 _RIDGE = 1e-10
-# Eigenvalues of the blocks count as this, relative to the largest, where rounding made them smaller.
+# Least eigenvalue of the blocks, relative to the largest; rounding errors may have made it smaller, or negative.
 _LEAST_EIGENVALUE = 1e-14
-# Added to what the rows leave of the identity: with stiff rows that is 1 / stiffness, which counts.
+# Added to the capacitance matrix, relative: with stiff rows its least eigenvalue is 1 / stiffness, so no more is added.
 _ROUNDING = float(np.finfo(float).eps)
 
 
@@ -25,8 +25,9 @@ def conjugate_gradient(
 ) -> tuple[np.ndarray, int]:
     """Solve A x = b for a positive semidefinite A, from x = 0; return x and the number of iterations.
 
-    The run ends when the residual is ``tol`` times b in the norm of the preconditioner, the one norm here that does
-    not depend on how the unknowns are scaled. Every iterate is a descent direction of x'Ax/2 - b'x.
+    The iteration ends when the norm of the residual is at most ``tol`` times that of b, in the norm of the
+    preconditioner, which does not depend on the scales of the unknowns. Every iterate is a descent direction of
+    x'Ax/2 - b'x.
     """
     x, r = np.zeros_like(b), b
     z = precondition(r)
@@ -49,23 +50,23 @@ def conjugate_gradient(
 
 
 class BlockPreconditioner:
-    """Solves (B + diag(D) - sum_r e_r e_r' + z z') X = R for unknowns X (k, m), where B couples each column alone.
+    """Solves (B + diag(D) - sum_r e_r e_r' + z z') X = R for X (k, m), with a B that acts on each column separately.
 
     Parameters
     ----------
     blocks : ndarray of shape (m, k, k)
-        B, a symmetric matrix a column.
+        B, one symmetric matrix for each column.
     diagonal : ndarray of shape (k, m)
         D > 0.
     rows : ndarray of shape (k, m), optional
-        The vectors e_r, one within each row of X; together they must leave the matrix positive definite.
+        The vectors e_r, one for each row of X; without z the matrix must be positive definite.
     common : ndarray of shape (k, m), optional
         The vector z.
     shift_invariant : bool, default False
         Whether the matrix that B approximates is zero on the k directions that shift all entries of a row of X by the
-        same amount. B is not; the solution on these directions, from D and e_r alone, is then added (a coarse space).
+        same amount. B is not zero there, so the solution on this coarse space, by D and e_r only, is added.
     careful : bool, default False
-        Decompose the blocks by eigenvalues: for those that are singular but for rounding, where it is slower.
+        Invert the blocks by eigenvalues, for blocks that are singular up to rounding; slower.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class BlockPreconditioner:
             moved = diagonal.sum(axis=1) - (0.0 if rows is None else rows.sum(axis=1) ** 2)
             self.coarse = 1.0 / np.maximum(moved, _ROUNDING * diagonal.sum(axis=1))[:, None]
         if rows is not None:
-            # Woodbury: the k vectors e_r meet in one k x k matrix.
+            # Woodbury formula, with a k x k capacitance matrix for the k vectors e_r.
             S = np.eye(k) * (1.0 + _ROUNDING) - np.einsum("rc,crq,qc->rq", rows, self.inverses, rows, optimize=True)
             self.rows, self.capacitance = rows, np.linalg.inv(0.5 * (S + S.T))
         if common is not None:
@@ -114,7 +115,7 @@ class BlockPreconditioner:
 
 
 def _inverses(matrices: np.ndarray, *, careful: bool) -> np.ndarray:
-    """Return inverses that are positive definite, as conjugate gradients ask, rounding errors included."""
+    """Return inverses that are positive definite despite rounding errors, as conjugate gradients require."""
     try:
         if not careful:
             roots = np.linalg.inv(np.linalg.cholesky(matrices))

@@ -8,8 +8,8 @@ __all__ = ["dot"]
 
 
 def dot(a: np.ndarray, b: np.ndarray) -> float:
-    """Return <a, b> of two vectors by one thread.
+    """Return <a, b> of two vectors, computed by one thread.
 
-    Threads of BLAS go on waiting for more work, and hinder those of compiled loops that come next.
+    Idle BLAS threads busy-wait for some time, and slow down the threads of compiled loops that follow.
     """
     return float(np.einsum("i,i->", a, b))

@@ -10,19 +10,20 @@ __all__ = ["make_generator"]
 
 
 def make_generator(rng: Any, name: str = "rng") -> np.random.Generator:
-    """Return the generator that an argument stands for.
+    """Return the generator for an ``rng=`` argument.
 
     Parameters
     ----------
     rng : Generator, int or None
-        A generator is returned as it is; a seed makes a new one, the same every time; None one that is never the same.
+        A generator is returned as it is. A seed gives a new generator with the same numbers every time, None one with
+        different numbers every time.
     name : str, default "rng"
-        Name of the argument, for messages.
+        Name of the argument in messages.
 
     Raises
     ------
     TypeError, ValueError
-        If it is none of these, or a negative seed.
+        If ``rng`` is none of these, or a negative seed.
     """
     try:
         return np.random.default_rng(rng)

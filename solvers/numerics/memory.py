@@ -1,4 +1,4 @@
-"""The C library's memory, kept for the temporary arrays of loops."""
+"""A setting of the C library's allocator: freed memory is kept for the temporary arrays of loops."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 
 __all__ = ["keep_freed_memory"]
 
-# Just below glibc's largest threshold, in bytes.
+# Bytes, just below the largest threshold of glibc.
 _THRESHOLD = 31 << 20
 
 
 def keep_freed_memory() -> None:
-    """Allocate and free a block, untouched, so that the C library keeps the temporary arrays of loops.
+    """Allocate and free a large block, so that the C library keeps the memory of temporary arrays.
 
-    glibc maps large arrays afresh, page by page, until it has seen one of their size freed (its dynamic threshold, up
-    to 32 MiB); a fresh array of a few MiB costs several times the arithmetic that fills it.
+    glibc maps large arrays anew, page by page, until an array of their size has been freed (its dynamic threshold, up
+    to 32 MiB). A newly mapped array of a few MiB takes several times as long as the arithmetic that fills it.
     """
     np.empty(_THRESHOLD, dtype=np.uint8)

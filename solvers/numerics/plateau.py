@@ -1,4 +1,4 @@
-"""The stopping test of problems that have no certificate."""
+"""The stopping test for problems without a certificate."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ class Plateau:
         self.recent: list[float] = []
 
     def __call__(self, fun: float) -> bool:
-        """Record an objective value; say whether the run has levelled off."""
+        """Record an objective value; return whether the objective has levelled off."""
         self.recent = [*self.recent[-_WINDOW:], fun]
         return len(self.recent) > _WINDOW and self.recent[0] - fun <= self.tol * abs(fun)

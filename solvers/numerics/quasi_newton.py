@@ -1,4 +1,4 @@
-"""The iterates of L-BFGS, for whoever minimises a smooth function, within bounds if there are any."""
+"""The iterates of L-BFGS for any smooth function, with or without bounds."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mopn.solvers.numerics.dot import dot
 
 __all__ = ["quasi_newton"]
 
-# Weak Wolfe conditions: sufficient decrease, and enough of the slope gone.
+# Weak Wolfe conditions: sufficient decrease, and the fraction of the slope that may be left.
 _ARMIJO, _WOLFE = 1e-4, 0.9
 _TRIALS = 40
-# Rounding errors of two objective values that are being compared, relative.
+# Rounding error in the comparison of two objective values, relative.
 _NOISE = 1e-14
-# Pairs of less curvature, relative to the lengths of both, are not kept.
+# Pairs with <s, y> below this, relative to the lengths of both, are not kept.
 _FLAT = 1e-10
 
 Function = Callable[[np.ndarray], Evaluation]
@@ -29,17 +29,17 @@ def quasi_newton(
 ) -> Iterator[tuple[np.ndarray, Evaluation, float]]:
     """Yield the iterates of limited-memory BFGS (Nocedal, 1980), until no step decreases the function.
 
-    Steps fulfil the weak Wolfe conditions. Within bounds, variables that theirs hold back are left out of the
-    quasi-Newton step, and steps are cut off at the bounds (Bertsekas, 1982). SciPy's L-BFGS-B calls another BLAS
-    library than NumPy's, hence our own: with several threads, theirs wait for each other, many times longer than the
-    method computes.
+    Steps satisfy the weak Wolfe conditions. With bounds, variables at an active bound are left out of the quasi-Newton
+    step, and the step is projected onto the bounds (Bertsekas, 1982). SciPy's L-BFGS-B is not used here, as it calls a
+    second BLAS library beside that of NumPy: with several threads the two libraries wait for each other, many times
+    longer than the method computes.
 
     Parameters
     ----------
     function : callable
         Returns value and gradient at a point.
     x : ndarray
-        Where to start, within the bounds.
+        The start, within the bounds.
     memory : int
         Number of correction pairs kept.
     bounds : (lower, upper), optional
@@ -76,7 +76,7 @@ class _Box:
         return x if self.bounds is None else np.clip(x, *self.bounds)
 
     def free(self, x: np.ndarray, gradient: np.ndarray) -> np.ndarray | None:
-        """Return where the variables are free to follow minus the gradient; None for everywhere."""
+        """Return the mask of the variables that may move along minus the gradient; None if all may."""
         if self.bounds is None:
             return None
         lower, upper = self.bounds
@@ -84,9 +84,9 @@ class _Box:
 
 
 class _Pairs:
-    """The latest steps s and changes of the gradient y, which stand for the inverse of the Hessian.
+    """The latest correction pairs: steps s and changes of the gradient y, which define the inverse of the Hessian.
 
-    They are kept with <s, y>, and with what that must exceed so as not to be rounding.
+    They are kept with <s, y> and with the least value of it that is not a rounding error.
     """
 
     def __init__(self, memory: int) -> None:
@@ -98,13 +98,13 @@ class _Pairs:
             self.kept.append((s, y, sy, least))
 
     def direction(self, gradient: np.ndarray, free: np.ndarray | None) -> np.ndarray:
-        """Return minus the inverse Hessian times the gradient, of the free variables: the two-loop recursion."""
+        """Return minus the inverse Hessian times the gradient, for the free variables, by the two-loop recursion."""
         held = np.zeros(0, int) if free is None else np.flatnonzero(~free)
         d = -gradient
         d[held] = 0.0
         pairs = list(self._among_free(held))
         if not pairs:
-            # A first step of length one at most.
+            # The first step has length one at most.
             return d / max(1.0, math.sqrt(dot(d, d)))
         parts = []
         for s, y, sy in reversed(pairs):
@@ -121,7 +121,7 @@ class _Pairs:
         return d
 
     def _among_free(self, held: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-        """Yield the pairs with the inner products of their free parts, unless rounding is all there is of those."""
+        """Yield the pairs with the inner products of their free parts, unless these are rounding errors."""
         for s, y, sy, least in self.kept:
             left = sy - dot(s[held], y[held])
             if left > least:
@@ -131,7 +131,7 @@ class _Pairs:
 def _search(
     function: Function, box: _Box, x: np.ndarray, at: Evaluation, d: np.ndarray
 ) -> tuple[np.ndarray, Evaluation] | None:
-    """Return a point along the direction that fulfils the weak Wolfe conditions, or None (Lewis and Overton, 2013)."""
+    """Return a point along d that satisfies the weak Wolfe conditions (Lewis and Overton, 2013), or None."""
     low, high, step = 0.0, math.inf, 1.0
     best = None
     for _ in range(_TRIALS):
@@ -144,7 +144,7 @@ def _search(
         excess = new.value - at.value - slope
         if not new.value <= at.value + _ARMIJO * slope + _NOISE * abs(at.value):
             high = step
-            # The least of the parabola through what is known, kept away from the ends.
+            # The minimiser of the parabola through the known values, kept away from the ends of the interval.
             inner = -0.5 * slope / excess if math.isfinite(excess) and excess > 0 else 0.0
             step = low + (step - low) * min(max(inner, 0.1), 0.5)
             continue

@@ -2,7 +2,7 @@
 
 Every bound adds the backward errors of the routines behind it: an inner product of length N errs by at most N * eps
 times the product of the norms, and a symmetric eigen-solver's eigenvalues are those of A + E with ||E||_2 at most
-_EIGEN * d * eps * ||A||_F. The form of the latter is LAPACK's; its constant is an assumption, generous in practice.
+_EIGEN * d * eps * ||A||_F. LAPACK documents the form of the latter bound; its constant is a generous assumption.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ __all__ = ["combination_error", "eigen_error", "moduli_error", "upper_bound"]
 
 _EPS = float(np.finfo(float).eps)
 _EIGEN = 4.0
-# The family works on Sym^2(R^d), of dimension d (d + 1) / 2; up to this one it costs milliseconds.
+# The bound by a family of forms decomposes matrices of order d (d + 1) / 2; up to this order it takes milliseconds.
 _FAMILY_LIMIT = 250
 _FAMILY_STEPS = 10
 
 
 def upper_bound(stack: DenseStack, p: float) -> float:
-    """Return the least of the cheap bounds for this p, plus what forming the matrices may have lost."""
+    """Return the least of the cheap bounds for this p, plus the error made in forming the matrices."""
     m = stack.shape[0]
     if p == math.inf or m == 1:
         bound = _largest_eigenvalue(stack)
     elif p == 2:
-        bound = _least_for_two(stack)
+        bound = _bound_for_two(stack)
     else:
-        bound = min(_sum_of_moduli(stack), math.sqrt(m) * _least_for_two(stack))
+        bound = min(_sum_of_moduli(stack), math.sqrt(m) * _bound_for_two(stack))
     return (bound + float(np.linalg.norm(stack.error, p))) * (1 + 8 * _EPS)
 
 
@@ -41,14 +41,14 @@ def eigen_error(matrix: np.ndarray) -> float:
 
 
 def combination_error(stack: DenseStack) -> float:
-    """Bound of the error of an eigenvalue of any sum_c +-Gamma_c: decomposition, sums of m terms, forming of Gamma."""
+    """Bound of the error of an eigenvalue of any sum_c +-Gamma_c: decomposition, sum of m terms, error of Gamma_c."""
     m, _ = stack.shape
     size = sum(float(np.linalg.norm(matrix)) for matrix in stack.matrices)
     return sum(eigen_error(matrix) for matrix in stack.matrices) + m * _EPS * size + float(np.sum(stack.error))
 
 
 def moduli_error(stack: DenseStack) -> float:
-    """Bound of the error of h' (sum_c |Gamma_c|) h: decompositions, and products whose terms add up to sum |lambda|."""
+    """Bound of the error of h' (sum_c |Gamma_c|) h: decompositions, and products with sum |lambda| terms."""
     m, d = stack.shape
     values, _ = stack.eigen
     return sum(eigen_error(matrix) for matrix in stack.matrices) + 2.0 * (d + m) * _EPS * float(np.abs(values).sum())
@@ -61,10 +61,10 @@ def _largest_eigenvalue(stack: DenseStack) -> float:
     return float(np.max(np.abs(values).max(axis=1) + errors))
 
 
-def _least_for_two(stack: DenseStack) -> float:
+def _bound_for_two(stack: DenseStack) -> float:
     d = stack.shape[1]
     cheap = min(_gram(stack), _sum_of_squares(stack), _rotated(stack))
-    return min(cheap, _family(stack)) if d * (d + 1) // 2 <= _FAMILY_LIMIT else cheap
+    return min(cheap, _best_of_family(stack)) if d * (d + 1) // 2 <= _FAMILY_LIMIT else cheap
 
 
 def _gram(stack: DenseStack) -> float:
@@ -75,14 +75,15 @@ def _gram(stack: DenseStack) -> float:
 
 
 def _rotated(stack: DenseStack) -> float:
-    """For p = 2: an orthogonal U changes no ||q||_2, so it is at most sqrt(sum_r ||sum_c U_rc Gamma_c||_2^2).
+    """For p = 2: ||q||_2 = ||U q||_2 for orthogonal U, so it is at most sqrt(sum_r ||sum_c U_rc Gamma_c||_2^2).
 
-    U are the eigenvectors of M: with two classes Gamma_2 = -Gamma_1, one rotated form is zero, and this is exact.
+    The rows of U are the eigenvectors of M. For two matrices of opposite sign, Gamma_2 = -Gamma_1, one rotated form is
+    zero and the bound is exact.
     """
     m, _ = stack.shape
     forms = stack.combine(np.linalg.eigh(stack.gram())[1].T)
     errors = [eigen_error(form) for form in forms]
-    # Computed eigenvectors are orthogonal, and combinations exact, up to m eps or so.
+    # The computed eigenvectors are orthogonal, and the combinations exact, up to about m eps.
     rounding = 10 * m * _EPS * math.sqrt(float(np.sum(stack.matrices**2)))
     return float(np.linalg.norm(np.abs(np.linalg.eigvalsh(forms)).max(axis=1) + errors)) + rounding
 
@@ -96,11 +97,12 @@ def _sum_of_squares(stack: DenseStack) -> float:
     return math.sqrt(max(float(np.linalg.eigvalsh(squares)[-1]), 0.0) + error)
 
 
-def _family(stack: DenseStack) -> float:
-    """For p = 2: sum_c (h' Gamma_c h)^2 as a quadratic form of hh' in Sym^2(R^d), in the best of a family.
+def _best_of_family(stack: DenseStack) -> float:
+    """For p = 2: the best bound of a family of quadratic forms on Sym^2(R^d).
 
-    Both T = sum_c svec(Gamma_c) svec(Gamma_c)' and S: X -> sum_c Gamma_c X Gamma_c have that value at X = hh', whose
-    length is 1, so lambda_max((1 - a) T + a S) bounds it for every a; it is convex in a.
+    T = sum_c svec(Gamma_c) svec(Gamma_c)' and S: X -> sum_c Gamma_c X Gamma_c both take the value
+    sum_c (h' Gamma_c h)^2 at X = hh', whose length is 1. So lambda_max((1 - a) T + a S) is a bound for every a. It is
+    convex in a.
     """
     m, d = stack.shape
     i, j = np.triu_indices(d)
@@ -120,8 +122,8 @@ def _family(stack: DenseStack) -> float:
         bound, bounds=(0.0, 1.0), method="bounded", options={"xatol": 0.01, "maxiter": _FAMILY_STEPS}
     )
     # Each entry of T and S is a sum of m products of two or three factors; both have Frobenius norm <= sum ||Gamma||^2.
-    forming = (m + 6) * _EPS * float(np.sum(stack.matrices**2)) * 2.0
-    return math.sqrt(max(float(found.fun), 0.0) + forming)
+    rounding = (m + 6) * _EPS * float(np.sum(stack.matrices**2)) * 2.0
+    return math.sqrt(max(float(found.fun), 0.0) + rounding)
 
 
 def _sum_of_moduli(stack: DenseStack) -> float:

@@ -1,9 +1,9 @@
-"""The maximum for p = 2, proven to any precision: sums of squares, on parts of the sphere where one is not tight.
+"""The maximum for p = 2, proven to any precision: branch and bound on the sphere with sum-of-squares relaxations.
 
-A region whose bound is not tight is split by the sign of a quadratic h' B h with B = Gamma_c - t I, where t is the mean
-of q_c over the distribution that the relaxation imagines: were it a distribution of true units, the split would part
-them. Each part gains the term of its cut. The region of the largest bound goes first; at any limit the largest bound
-is a proof.
+A region whose bound is not tight is split by the sign of a quadratic form h' B h with B = Gamma_c - t I, where t is the
+mean of q_c under the pseudo-moments of the relaxation. If these were the moments of a distribution of unit vectors, the
+split would separate its support. The relaxation of each part has one more term, that of the cut. The region with the
+largest bound is split first. At any limit the largest bound of the regions is a proof.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["Split", "split_and_bound"]
 
 
 class Split(NamedTuple):
-    """Unit vectors (k, d) found, a proven bound, the root's multiplier N (D, D), and the decompositions spent."""
+    """Unit vectors (k, d) found, a proven bound, the root's multiplier N (D, D), and the number of decompositions."""
 
     H: np.ndarray
     bound: float
     N: np.ndarray
-    looks: int
+    n_eigh: int
 
 
 def split_and_bound(
@@ -36,7 +36,7 @@ def split_and_bound(
     H: np.ndarray,
     tol: float = 1e-4,
     N: np.ndarray | None = None,
-    max_looks: int = 10_000,
+    max_eigh: int = 10_000,
     max_time: float = math.inf,
 ) -> Split:
     """Maximise sqrt(sum_c (h' Gamma_c h)^2) over unit h.
@@ -44,21 +44,21 @@ def split_and_bound(
     Parameters
     ----------
     stack : DenseStack
-        Matrices Gamma (m, d, d), scaled to about 1; the work is O(d^6) a decomposition, so d is small.
+        Matrices Gamma (m, d, d), scaled to about 1. A decomposition takes O(d^6) operations, so d must be small.
     H : ndarray of shape (k, d)
-        Unit vectors to start from; the best of them decides what is worth splitting.
+        Unit vectors to start from; regions whose bound is close to the best value are not split.
     tol : float
-        The bound may exceed the best value by this, relative.
+        Largest relative difference between the bound and the best value.
     N : ndarray of shape (D, D), optional
         The multiplier of a similar stack, to start from.
-    max_looks, max_time : float
-        Limits on the decompositions and the seconds.
+    max_eigh, max_time : float
+        Largest number of decompositions, and of seconds.
 
     Returns
     -------
     Split
     """
-    quartic, budget = Quartic(stack), Budget(max_looks, max_time)
+    quartic, budget = Quartic(stack), Budget(max_eigh, max_time)
     H, values = refine(stack, H, 2)
     best = float(values.max())
 
@@ -81,22 +81,22 @@ def split_and_bound(
         for sign in (1.0, -1.0):
             part = solve(region.cut(sign * cut, quartic, root.bound))
             heapq.heappush(heap, (-part.bound, next(order), part))
-    return Split(H, math.sqrt(-heap[0][0]) + quartic.forming, root.N, budget.spent)
+    return Split(H, math.sqrt(-heap[0][0]) + quartic.forming_error, root.N, budget.n_eigh)
 
 
 def _target(best: float, tol: float, quartic: Quartic) -> float:
-    """Return the bound of the quartic at which nothing more is asked."""
-    return max(best * (1.0 + tol) - quartic.forming, 0.0) ** 2
+    """Return the bound of the quartic that is tight enough."""
+    return max(best * (1.0 + tol) - quartic.forming_error, 0.0) ** 2
 
 
 def _best_cut(quartic: Quartic, region: Region) -> np.ndarray | None:
-    """Return svec(Gamma_c - t I) for the output c whose split takes most of the density away from both parts.
+    """Return svec(Gamma_c - t I) for the output c whose split removes most of the pseudo-moments from both parts.
 
-    A part on which h' B h >= 0 charges the negative part of the mean of (h' B h) hh'.
+    The part with h' B h >= 0 removes the negative part of the pseudo-mean of (h' B h) hh'.
     """
     density = region.density()
-    means = quartic.vectors @ density  # svec of the mean of q_c hh'
-    centre = density @ quartic.identity  # svec of the mean of hh'
+    means = quartic.vectors @ density  # svec of the pseudo-mean of q_c hh'
+    centre = density @ quartic.identity  # svec of the pseudo-mean of hh'
     t = means @ quartic.identity
     cuts = quartic.vectors - t[:, None] * quartic.identity
     sizes = np.linalg.norm(cuts, axis=1)

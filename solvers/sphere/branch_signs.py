@@ -1,9 +1,9 @@
 """The exact maximum for p = 1, for any number of outputs, by branch and bound on the signs of the forms.
 
 max_h sum_c |h' Gamma_c h| = max over signs s of lambda_max(sum_c s_c Gamma_c). A node fixes the signs of the first j
-matrices; as |h' Gamma_c h| <= h' M_c h with a majorant M_c, lambda_max of the fixed part plus the sum of the free M_c
-bounds all of its leaves. Nodes are opened best first, a batch at a time, so that their eigenvalue problems are solved
-together. A node is its signs alone: memory is m bytes a node, and a little.
+matrices. As |h' Gamma_c h| <= h' M_c h with a majorant M_c, lambda_max of the fixed part plus the sum of the free M_c
+bounds all of its leaves. Nodes are opened best first, in batches whose eigenvalue problems are solved together. A node
+stores only its signs, m bytes.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def branch_and_bound(
     stack : DenseStack
         Matrices Gamma (m, d, d).
     H : ndarray of shape (k, d)
-        Unit vectors to start from; the better the best of them, the fewer nodes.
+        Unit vectors to start from; a better start leaves fewer nodes to open.
     tol : float
-        Nodes whose bound exceeds the best value by less than this, relative, are not opened; the bound returned then
+        Nodes whose bound exceeds the best value by less than this, relative, are not opened; the returned bound
         covers them.
     max_nodes, max_time : float
-        Limits on the nodes and the seconds. At a limit the best open bound is returned, which is still a proof.
+        Largest number of nodes, and of seconds. At a limit the largest bound of the open nodes is returned, a proof.
 
     Returns
     -------
@@ -64,9 +64,9 @@ def branch_and_bound(
         Nodes whose bound was computed.
     """
     began = time.perf_counter()
-    order, tails, lacking = _order(stack)
+    order, tails, violation = _order(stack)
     ordered = DenseStack(stack.matrices[order], stack.error[order])
-    slack = 2.0 * combination_error(stack) + lacking
+    slack = 2.0 * combination_error(stack) + violation
     h, best = _best_of(stack, *refine(stack, H, 1))
     root = np.zeros(len(order), dtype=np.int8)
     heap: list[tuple[float, int, bytes]] = [(-math.inf, 0, root.tobytes())]
@@ -89,15 +89,15 @@ def branch_and_bound(
 
 
 def _order(stack: DenseStack) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the outputs by decreasing size, the sums of the majorants from each place on, and what those lack."""
+    """Return the outputs by decreasing size, the sums of the majorants from each place on, and their violation."""
     order = np.argsort(-np.abs(stack.eigen[0]).sum(axis=1), kind="stable")
-    M, lacking = majorants(stack)
+    M, violation = majorants(stack)
     sums = np.cumsum(M[order][::-1], axis=0)[::-1]
-    return order, np.concatenate([sums, np.zeros((1, *sums.shape[1:]))]), lacking
+    return order, np.concatenate([sums, np.zeros((1, *sums.shape[1:]))]), violation
 
 
 def _branch(ordered: DenseStack, tails: np.ndarray, signs: np.ndarray) -> _Children:
-    """Fix the next sign of every node both ways."""
+    """Fix the next sign of every node to +1 and to -1."""
     depth = np.count_nonzero(signs, axis=1)
     signs = np.repeat(signs, 2, axis=0)
     rows, depth = np.arange(len(signs)), np.repeat(depth, 2)
@@ -109,7 +109,7 @@ def _branch(ordered: DenseStack, tails: np.ndarray, signs: np.ndarray) -> _Child
 def _improve(
     stack: DenseStack, children: _Children, h: np.ndarray, best: float, tol: float
 ) -> tuple[np.ndarray, float]:
-    """Try top eigenvectors: that of the largest bound, refined, and that of every leaf, whose bound is attained."""
+    """Refine top eigenvectors, of the largest bound and of every leaf, whose bound is attained; keep the best."""
     tried = (children.signs[:, -1] != 0) & (children.bounds > best * (1.0 + tol))
     tried[np.argmax(children.bounds)] = True
     H = np.linalg.eigh(children.matrices[tried])[1][:, :, -1]

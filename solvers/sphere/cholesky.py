@@ -1,7 +1,8 @@
-"""Proofs for a stack whose matrices are formed one combination at a time: ||A||_2 <= theta by two Cholesky factors.
+"""Proofs for a stack that forms one combination of its matrices at a time: ||A||_2 <= theta by two Cholesky factors.
 
-Lanczos bounds ||A||_2 from below, however small its residual. If theta I - A and theta I + A both have a computed
-Cholesky factor, they are positive semidefinite but for rounding (Rump, 2006), and theta bounds it from above.
+Lanczos gives a lower bound of ||A||_2 only, however small its residual. If Cholesky factorisations of theta I - A and
+theta I + A both succeed, the two matrices are positive semidefinite up to rounding (Rump, 2006), and theta is an upper
+bound.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ MAX_SIGNED = 6
 _LANCZOS_STEPS = 150
 # Rotated forms below this, relative to the largest, are rounding.
 _NULL = 1e-12
-# Floating-point operations a second of matrix products and factors, as one core has them.
+# Floating-point operations a second of one core, in matrix products and factorisations.
 _RATE = 2e10
 
 
 def expected_work(stack: MatrixFreeStack, p: float) -> float:
-    """Return about how many operations ``proven_bound`` takes: Lanczos, the matrix and two factors a combination."""
+    """Estimate the operations of ``proven_bound``: Lanczos, forming, and two factorisations for each combination."""
     m, d = stack.shape
     if p == 1 and m > MAX_SIGNED:
         return math.inf
@@ -38,23 +39,23 @@ def expected_work(stack: MatrixFreeStack, p: float) -> float:
 
 
 def expected_seconds(stack: MatrixFreeStack, p: float) -> float:
-    """Return about how long ``proven_bound`` takes."""
+    """Estimate the seconds of ``proven_bound``."""
     return expected_work(stack, p) / _RATE
 
 
 def proven_bound(stack: MatrixFreeStack, p: float, tol: float) -> tuple[np.ndarray, float]:
     """Find and bound max ||q(h)||_p over unit h: to about ``tol`` for p = inf, and for p = 1 with few outputs.
 
-    For p = inf every Gamma_c is bounded, for p = 1 every signed sum of them. For p = 2 the outputs are rotated, which
-    changes no ||q||_2, to the eigenvectors of the Gram matrix, and the bounds are added up in squares: exact where
-    one rotated form is all there is, as for two classes.
+    For p = inf every Gamma_c is bounded, for p = 1 every signed sum of them. For p = 2 the outputs are rotated to the
+    eigenvectors of the Gram matrix, which leaves ||q||_2 as it is, and the bound is the 2-norm of those of the rotated
+    forms. It is exact if only one rotated form is not zero, as for two matrices of opposite sign.
 
     Parameters
     ----------
     stack : MatrixFreeStack
     p : {1, 2, inf}
     tol : float
-        Tolerance of the spectral norms, relative; half of it is aimed at, to leave room for rounding.
+        Relative tolerance of the spectral norms; the target is half of it, to leave room for rounding.
 
     Returns
     -------
@@ -71,8 +72,8 @@ def proven_bound(stack: MatrixFreeStack, p: float, tol: float) -> tuple[np.ndarr
     values = np.abs(np.einsum("kd,kd->k", stack.products(W, H), H))
     if p == 2:
         bounds = [_combination_bound(stack, w, value, tol) for w, value in zip(W, values, strict=True)]
-        # Rotated forms that are zero but for rounding have a bound, but rounding for vectors. Computed eigenvectors are
-        # orthogonal up to m eps or so.
+        # The eigenvectors of rotated forms that are zero up to rounding are noise, so these forms count in the bound
+        # only. The computed rotation is orthogonal up to about m eps.
         return H[values > _NULL * values.max()], float(np.linalg.norm(bounds)) * (1.0 + 10 * m * _EPS)
     return H, max(_combination_bound(stack, w, float(values.max()), tol) for w in W)
 
@@ -94,7 +95,7 @@ def _combination_bound(stack: MatrixFreeStack, w: np.ndarray, value: float, tol:
 def norm_bound(matrix: np.ndarray, value: float, tol: float) -> float:
     """Return a proven upper bound of ||A||_2 for a symmetric matrix (d, d), given a lower bound of it.
 
-    The bound is ``value * (1 + tol)`` if that is one, and grows by steps if not.
+    The bound is ``value * (1 + tol)`` if this can be proven; otherwise ``tol`` is quadrupled until a proof succeeds.
     """
     d = len(matrix)
     trivial = float(np.linalg.norm(matrix)) * (1 + d * d * _EPS)
@@ -102,14 +103,14 @@ def norm_bound(matrix: np.ndarray, value: float, tol: float) -> float:
     while 0 < value * (1.0 + excess) < trivial:
         theta = value * (1.0 + excess)
         if _is_positive(theta, matrix, -1.0) and _is_positive(theta, matrix, 1.0):
-            # The trace of what was factorised, times (d + 2) eps, and the rounding of its diagonal.
+            # (d + 2) eps times the trace of the factorised matrix, and the rounding of its diagonal.
             return theta + (d + 4) * _EPS * (d * theta + float(np.abs(np.diag(matrix)).sum()))
         excess *= 4.0
     return trivial
 
 
 def _is_positive(theta: float, matrix: np.ndarray, sign: float) -> bool:
-    """Whether theta I + sign A has a computed Cholesky factor."""
+    """Whether the Cholesky factorisation of theta I + sign A succeeds."""
     shifted = np.array(matrix if sign > 0 else -matrix, order="F")
     shifted[np.diag_indices(len(matrix))] += theta
     return bool(dpotrf(shifted, lower=1, overwrite_a=1, clean=0)[1] == 0)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["leaders"]
+__all__ = ["group_leaders"]
 
 
-def leaders(H: np.ndarray, order: np.ndarray, cosine: float) -> np.ndarray:
-    """Return for every row of H (k, d) the row that leads its group; leaders lead themselves.
+def group_leaders(H: np.ndarray, order: np.ndarray, cosine: float) -> np.ndarray:
+    """Return for every row of H (k, d) the index of the row that represents its group: the leader of the group.
 
-    In the given order, a row that no group has taken leads one: of all rows left within ``cosine`` of it.
+    Rows are visited in the given order. A row without a group becomes the leader of a new one, which takes all rows
+    without a group whose |cosine| with the leader is at least ``cosine``.
     """
     close = np.abs(H @ H.T) >= cosine
     leader = np.full(len(H), -1)

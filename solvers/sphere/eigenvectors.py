@@ -12,7 +12,7 @@ from mopn.solvers.sphere.stack import DenseStack, Stack
 __all__ = ["dominant_eigenvectors", "lanczos", "lanczos_start"]
 
 _CHECK_EVERY = 5
-# Entries of the Krylov bases that are held at once, at most.
+# Largest number of entries of all Krylov bases together.
 _MEMORY = 1 << 25
 
 
@@ -50,17 +50,18 @@ def lanczos(
     start : ndarray of shape (k, d)
         Start vectors, not zero.
     tol : float
-        Stop when every residual ||A_r h_r - theta_r h_r|| is at most ``tol * |theta_r|``, of the first vectors.
+        Stop when the residual ||A_r h_r - theta_r h_r|| of the first vector of every run is at most
+        ``tol * |theta_r|``.
     max_steps : int
-        Largest dimension of the Krylov spaces; the best vectors in them are returned in any case.
+        Largest dimension of the Krylov spaces; at this limit the best vectors in them are returned.
     count : int, default 1
-        How many vectors of each run to return; later ones are less exact.
+        Number of vectors of each run to return; later ones are less exact.
 
     Returns
     -------
     ndarray of shape (count * k, d)
-        Unit Ritz vectors of the Ritz values of largest modulus, those of all runs, then the second ones, and so on;
-        fewer if the Krylov spaces are smaller.
+        Unit Ritz vectors: of the Ritz value of largest modulus of every run, then of the second of every run, and so
+        on; fewer if the Krylov spaces are smaller than ``count``.
     """
     k, d = start.shape
     steps = min(max_steps, d, max(_CHECK_EVERY, _MEMORY // (k * d)))
@@ -70,7 +71,7 @@ def lanczos(
     for j in range(steps):
         w = stack.products(W, Q[j])
         T[:, j, j] = np.einsum("kd,kd->k", w, Q[j])
-        # Exactly, what is left is orthogonal to all vectors before; a second time takes out what rounding put there.
+        # In exact arithmetic w is now orthogonal to all earlier vectors; the second pass removes rounding errors.
         w -= T[:, j, j, None] * Q[j] + (T[:, j - 1, j, None] * Q[j - 1] if j else 0.0)
         w -= np.einsum("jk,jkd->kd", np.einsum("jkd,kd->jk", Q[: j + 1], w), Q[: j + 1])
         beta = np.linalg.norm(w, axis=1)
@@ -79,13 +80,13 @@ def lanczos(
             theta, s = _dominant_ritz(T[:, : j + 1, : j + 1], count)
             if done or np.all(beta * np.abs(s[0, :, -1]) <= tol * np.abs(theta)):
                 break
-        # A Krylov space that is exhausted (beta = 0 up to rounding) goes on with zero vectors, which add nothing.
+        # An exhausted Krylov space (beta = 0 up to rounding) is padded with zero vectors.
         alive = beta > 1e-14 * np.abs(T[:, : j + 1, : j + 1]).max(axis=(1, 2))
         T[:, j, j + 1] = T[:, j + 1, j] = np.where(alive, beta, 0.0)
         Q[j + 1] = w * np.where(alive, 1.0 / np.where(alive, beta, 1.0), 0.0)[:, None]
     H = np.einsum("ckj,jkd->ckd", s, Q[: s.shape[2]]).reshape(-1, d)
     lengths = np.linalg.norm(H, axis=1, keepdims=True)
-    # Beyond an exhausted space there is nothing.
+    # The zero vectors beyond an exhausted space are left out.
     found = lengths[:, 0] > 0
     return H[found] / lengths[found]
 
@@ -93,7 +94,7 @@ def lanczos(
 def _dominant_ritz(T: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the eigenvalue of largest modulus of every tridiagonal matrix (k, j, j), and ``count`` eigenvectors.
 
-    Those are (count, k, j), by modulus of their eigenvalues.
+    The eigenvectors (count, k, j) are sorted by decreasing modulus of their eigenvalues.
     """
     values, vectors = np.linalg.eigh(T)
     order = np.argsort(-np.abs(values), axis=1, kind="stable")[:, :count]

@@ -17,7 +17,7 @@ _CHUNK = 1 << 21
 def enumerate_signs(stack: DenseStack) -> tuple[np.ndarray, float]:
     """Maximise sum_c |h' Gamma_c h| over unit h as the largest ||sum_c s_c Gamma_c||_2 over signs s.
 
-    A common sign changes nothing, so 2^(m-1) matrices are decomposed; m is at most ``MAX_ENUMERATED``.
+    s and -s give the same norm, so 2^(m-1) matrices are decomposed; m is at most ``MAX_ENUMERATED``.
 
     Returns
     -------

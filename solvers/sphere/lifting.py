@@ -1,4 +1,4 @@
-"""The space Sym^2(R^d), of dimension D = d (d + 1) / 2, where a quartic form on R^d becomes a quadratic one."""
+"""The space Sym^2(R^d) of dimension D = d (d + 1) / 2, on which a quartic form on R^d is a quadratic form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Lifting", "lifting"]
 
 
 class Lifting(NamedTuple):
-    """Coordinates svec on Sym^2(R^d), in which <svec(A), svec(B)> = <A, B>, and the symmetrisation of its forms."""
+    """Coordinates svec on Sym^2(R^d), with <svec(A), svec(B)> = <A, B>, and the symmetrisation of forms on it."""
 
     i: np.ndarray
     j: np.ndarray

@@ -1,9 +1,9 @@
 """Majorants M_c of a stack: |h' Gamma_c h| <= h' M_c h for every h, with lambda_max(sum_c M_c) small.
 
-The matrix absolute values |Gamma_c| are majorants. In another metric, so are M_c = P^-1 |P Gamma_c P| P^-1 for every
-positive definite P. The largest eigenvalue of their sum is least where X = P^2 maximises the concave function
-sum_c ||P Gamma_c P||_* (nuclear norms) over X of trace 1: the gradient there is sum_c M_c, and X <- P (sum_c M_c) P is
-the multiplicative step towards a point where sum_c M_c has one eigenvalue on the range of X.
+The matrix absolute values |Gamma_c| are majorants. So are M_c = P^-1 |P Gamma_c P| P^-1 for every positive definite P.
+The largest eigenvalue of their sum is least where X = P^2 maximises the concave function sum_c ||P Gamma_c P||_*
+(nuclear norms) over X of trace 1. The gradient of this function is sum_c M_c, and X <- P (sum_c M_c) P is the
+multiplicative step. At a fixed point all eigenvalues of sum_c M_c on the range of X are equal.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from mopn.solvers.sphere.stack import DenseStack
 
 __all__ = ["majorants"]
 
-# More steps gain little at the root, and lose below it.
+# More steps improve the bound of the root little, and make those of deeper nodes worse.
 _STEPS = 4
-# A step decomposes m matrices: fewer steps where they are large.
+# Operations of all steps; a step decomposes m matrices, so large ones get fewer steps.
 _WORK = 1e9
-# Part of the identity in X, so that P stays well conditioned.
+# Multiple of the identity added to X, so that P stays well conditioned.
 _FLOOR = 1e-6
 
 
 def majorants(stack: DenseStack) -> tuple[np.ndarray, float]:
-    """Return majorants (m, d, d), the best of the steps, and what rounding may lack to sum_c |h' Gamma_c h|."""
+    """Return the best majorants (m, d, d) of the steps, and a bound of sum_c (|h' Gamma_c h| - h' M_c h): rounding."""
     m, d = stack.shape
     M, best, P = stack.moduli, _largest(stack.moduli), np.eye(d)
     for _ in range(min(_STEPS, int(_WORK / (m * d**3)))):
@@ -36,9 +36,9 @@ def majorants(stack: DenseStack) -> tuple[np.ndarray, float]:
         if _largest(candidates) < best:
             M, best = candidates, _largest(candidates)
     M = 0.5 * (M + M.transpose(0, 2, 1))
-    # Whatever they were computed from, M_c +- Gamma_c must be positive semidefinite: what lacks is charged.
-    lacks = [-np.linalg.eigvalsh(M + sign * stack.matrices)[:, 0] for sign in (1.0, -1.0)]
-    return M, float(np.sum(np.maximum(np.max(lacks, axis=0), 0.0))) + 2.0 * combination_error(DenseStack(M))
+    # M_c +- Gamma_c must be positive semidefinite. Rounding may violate this; the violation is added to the bound.
+    violations = [-np.linalg.eigvalsh(M + sign * stack.matrices)[:, 0] for sign in (1.0, -1.0)]
+    return M, float(np.sum(np.maximum(np.max(violations, axis=0), 0.0))) + 2.0 * combination_error(DenseStack(M))
 
 
 def _largest(M: np.ndarray) -> float:

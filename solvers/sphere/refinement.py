@@ -20,8 +20,8 @@ def refine(
     """Improve unit vectors by block ascent on max over h and ||w||_p* <= 1 of sum_c w_c h' Gamma_c h.
 
     For fixed h the best w is the dual vector of q(h); for fixed w the best h is a dominant eigenvector of
-    sum_c w_c Gamma_c. Neither step can decrease ||q(h)||_p, without any step size or smoothing of the modulus; the
-    paper's step eta = 1 along the gradient can, for indefinite Gamma_c, hence its Armijo rule.
+    sum_c w_c Gamma_c. Neither step decreases ||q(h)||_p, and neither needs a step size or a smoothed modulus. The
+    paper's gradient step with eta = 1 may decrease it for indefinite Gamma_c, hence the paper's Armijo rule.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ def refine(
     p : {1, 2, inf}
         The norm.
     tol : float
-        A vector is done when its value grows by no more than this, relative.
+        The ascent of a vector ends when its value grows by no more than this, relative.
     max_iter : int
-        Largest number of ascents.
+        Largest number of ascent steps.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""A stack of m symmetric d x d matrices: dense here; a matrix-free one need only offer the methods of ``Stack``."""
+"""A stack of m symmetric d x d matrices: the dense one, and the methods that a matrix-free one must offer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["DenseStack", "MatrixFreeStack", "Stack", "power_of_two"]
 
 
 class Stack(Protocol):
-    """What the maximisers ask of a stack of symmetric matrices Gamma (m, d, d)."""
+    """The methods of a stack of symmetric matrices Gamma (m, d, d) that the maximisers use."""
 
     shape: tuple[int, int]
 
@@ -25,16 +25,16 @@ class Stack(Protocol):
         ...
 
     def gram(self) -> np.ndarray:
-        """Return M (m, m), M_ce = <Gamma_c, Gamma_e>; an estimate where the matrices are not at hand."""
+        """Return M (m, m), M_ce = <Gamma_c, Gamma_e>; an estimate if the stack is matrix-free."""
         ...
 
     def scaled(self) -> tuple[Stack, float]:
-        """Return the stack over a power of two, and that power: exact, and squares neither under- nor overflow."""
+        """Return the stack divided by a power of two, exactly, and that power; squares neither under- nor overflow."""
         ...
 
 
 class MatrixFreeStack(Stack, Protocol):
-    """A stack that forms a combination of its matrices only when asked."""
+    """A stack that stores no matrices; it forms one combination of them at a time."""
 
     def bound(self, p: float) -> float:
         """Proven upper bound of max ||q(h)||_p over unit vectors h, rounding errors included."""
@@ -42,7 +42,7 @@ class MatrixFreeStack(Stack, Protocol):
 
     @property
     def work(self) -> tuple[float, float]:
-        """About how many operations of a matrix product the product of one vector takes, and one combination."""
+        """Approximate operations of the product with one vector, and of forming one combination."""
         ...
 
     def combination(self, w: np.ndarray) -> tuple[np.ndarray, float]:
@@ -97,11 +97,11 @@ class DenseStack:
         return flat @ flat.T
 
     def scaled(self) -> tuple[DenseStack, float]:
-        """Return the stack over a power of two, and that power: exact, and squares neither under- nor overflow."""
+        """Return the stack divided by a power of two, exactly, and that power; squares neither under- nor overflow."""
         scale = power_of_two(float(np.abs(self.matrices).max()))
         return DenseStack(self.matrices / scale, self.error / scale), scale
 
 
 def power_of_two(size: float) -> float:
-    """Return the power of two next below a size (1 for 0); to divide by it is exact."""
+    """Return the largest power of two that does not exceed a size (1 for 0); division by it is exact."""
     return math.ldexp(1.0, max(math.frexp(size)[1] - 1, -1000)) if size > 0 else 1.0

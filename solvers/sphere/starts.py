@@ -1,9 +1,9 @@
 """Start vectors for refinement: many at once, spread over the sphere.
 
-The dominant eigenvectors of single Gamma_c (the l1 start of Blondel et al., NIPS 2017) serve one output each. The Gram
-starts serve all of them: their weights w make ||sum_c w_c Gamma_c||_F large, hence also its spectral norm, which is no
-less than 1 / sqrt(d) of it. Random starts find what both miss late in a fit. Without matrices several eigenvectors of
-each combination take their place: they cost no more products than one.
+The dominant eigenvector of a single Gamma_c (the l1 start of Blondel et al., NIPS 2017) maximises one output. The Gram
+starts consider all outputs: their weights w make ||sum_c w_c Gamma_c||_F large, hence also the spectral norm, which is
+at least 1 / sqrt(d) times the Frobenius norm. Random starts find maxima that both miss late in a fit. For matrix-free
+stacks several eigenvectors of each combination replace random starts: they take no more products than one eigenvector.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = ["dominant_starts", "extreme_starts", "gram_starts", "random_starts", 
 _GRAM_STARTS = 5
 # Eigenvalues of the Gram matrix below this, relative to the largest, are rounding.
 _NULL = 1e-12
-# Eigenvectors of a combination.
+# Number of eigenvectors of each combination.
 _RITZ_STARTS = 6
-# Random starts take about so many operations, and are at most so many.
+# Approximate operations of random starts, and their largest number.
 _RANDOM_WORK, _RANDOM_STARTS = 1.5e6, 500
 
 
@@ -41,7 +41,7 @@ def extreme_starts(stack: DenseStack) -> np.ndarray:
 
 
 def ritz_starts(stack: Stack, p: float, tol: float, *, combined: bool) -> np.ndarray:
-    """Return eigenvectors (k, d) of every Gamma_c and, if ``combined``, of those combinations, by Lanczos."""
+    """Return eigenvectors (k, d) of every Gamma_c and, if ``combined``, of the Gram combinations, by Lanczos."""
     m, d = stack.shape
     W = np.vstack([np.eye(m), _gram_weights(stack, p)]) if combined else np.eye(m)
     return lanczos(stack, W, lanczos_start(len(W), d), tol=tol, count=_RITZ_STARTS)
@@ -54,11 +54,11 @@ def gram_starts(stack: DenseStack, p: float) -> np.ndarray:
 
 
 def _gram_weights(stack: Stack, p: float) -> np.ndarray:
-    """Return the weights w (k, m) of such combinations.
+    """Return weights w (k, m) of combinations with large w'Mw, M_ce = <Gamma_c, Gamma_e>.
 
-    M_ce = <Gamma_c, Gamma_e>. For p = 2 the w are the top eigenvectors of M; for p = 1 they are sign vectors, from
-    the signs of those by single flips while w'Mw grows. Null vectors of M are left out: gradients of multi-class losses
-    add up to 0 over the classes, so that (1, ..., 1) is one, and the eigenvectors of its combination are rounding.
+    For p = 2 the w are the top eigenvectors of M. For p = 1 they are sign vectors: the signs of those eigenvectors,
+    improved by single flips while w'Mw grows. Null vectors of M are left out, as their combinations are rounding
+    errors; (1, ..., 1) is one for multi-class losses, whose gradients add up to 0 over the classes.
     """
     M = stack.gram()
     W = _significant_eigenvectors(M)[-_GRAM_STARTS:]
@@ -74,14 +74,14 @@ def _significant_eigenvectors(M: np.ndarray) -> np.ndarray:
 
 
 def random_starts(stack: DenseStack) -> np.ndarray:
-    """Return fixed pseudo-random unit vectors (k, d), the same in every run: many where d is small, few elsewhere."""
+    """Return fixed pseudo-random unit vectors (k, d), the same in every run: the fewer, the larger d."""
     _, d = stack.shape
     H = lanczos_start(min(int(_RANDOM_WORK / d**3), _RANDOM_STARTS), d)
     return H / np.linalg.norm(H, axis=1, keepdims=True)
 
 
 def _flipped(M: np.ndarray, S: np.ndarray) -> np.ndarray:
-    """Flip signs (k, m) one by one, the best flip of every row first, while s'Ms grows; distinct rows are returned."""
+    """Flip the best sign of every row of S (k, m) in turn while s'Ms grows; return the distinct rows up to sign."""
     for _ in range(4 * len(M)):
         # Flipping s_c changes s'Ms by 4 (M_cc - s_c (M s)_c).
         gains = np.diag(M) - S * (S @ M)

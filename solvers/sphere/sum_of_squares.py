@@ -1,10 +1,10 @@
 """Bounds for p = 2 by sums of squares: the quartic sum_c (h' Gamma_c h)^2 on the unit sphere, or on a part of it.
 
 On Sym^2(R^d) let T = sum_c svec(Gamma_c) svec(Gamma_c)'. Every symmetric N whose full symmetrisation is zero has
-(hh')' N (hh') = 0, so lambda_max(T + N) bounds the quartic. Where h' B h >= 0 is known, the term
-sym(svec(B) svec(LL')'), whose value at hh' is (h' B h) ||L'h||^2 >= 0, may be added as well. Any such N and L are a
-proof. The least of these bounds is a smooth problem once lambda_max is smoothed to
-temperature * log sum exp(lambda / temperature); L-BFGS solves it with a temperature that shrinks.
+(hh')' N (hh') = 0, so lambda_max(T + N) bounds the quartic. On a region where h' B h >= 0, the term
+sym(svec(B) svec(LL')') may be added too, as its value at hh' is (h' B h) ||L'h||^2 >= 0. Any such N and L are a proof.
+To minimise the bound over N and L, lambda_max is smoothed to temperature * log sum exp(lambda / temperature), and
+L-BFGS minimises the smooth function at decreasing temperatures.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from mopn.solvers.sphere.stack import DenseStack
 __all__ = ["Budget", "Quartic", "Region", "relax"]
 
 _EPS = float(np.finfo(float).eps)
-# (temperature relative to the quartic's size, iterations of L-BFGS). Where the relaxation is not tight, colder than
-# _COLDEST gains nothing.
+# (temperature relative to the bound, iterations of L-BFGS). If the relaxation is not tight, temperatures below
+# _COLDEST do not improve the bound.
 _COLDEST = 2e-5
 _COOLING = ((0.05, 500), (0.01, 500), (2e-3, 500), (4e-4, 500), (1e-4, 500), (_COLDEST, 500), (4e-6, 500), (1e-6, 500))
-# A part starts from the multipliers of the region it was cut from, which are nearly right.
+# A part starts from the multipliers of the region that it was cut from, which are nearly optimal.
 _COOLING_OF_PARTS = ((1e-3, 150), (1e-4, 150), (_COLDEST, 150))
-# A descent ends where the gradient is this small, or a step gains less than this, relative.
+# A descent ends when the gradient is this small, or when a step decreases the function by less than this, relative.
 _FLAT, _LEVEL = 1e-5, 1e-9
 # The multiplier LL' of a new cut starts at this times the identity, relative to the quartic's size: L = 0 would be
 # stationary.
@@ -47,9 +47,9 @@ class Quartic:
         self.lift: Lifting = lifting(d)
         self.vectors = self.lift.vectors(stack.matrices)
         self.T = self.vectors.T @ self.vectors
-        # Rounding of T; and what forming the matrices may have lost, in the root of the quartic.
+        # Rounding error of T; and the error of the matrices, in the root of the quartic.
         self.rounding = (m + 3) * _EPS * float(np.sum(self.vectors**2))
-        self.forming = float(np.linalg.norm(stack.error))
+        self.forming_error = float(np.linalg.norm(stack.error))
 
     @property
     def dimension(self) -> int:
@@ -58,11 +58,11 @@ class Quartic:
 
     @property
     def identity(self) -> np.ndarray:
-        """The identity as a vector."""
+        """The identity matrix as a vector svec(I)."""
         return np.where(self.lift.i == self.lift.j, 1.0, 0.0)
 
     def whole(self, N: np.ndarray | None = None) -> Region:
-        """Return the whole sphere, with the multiplier N of a similar quartic (one of another size is ignored)."""
+        """Return the whole sphere, with the multiplier N of a similar quartic (ignored if its shape differs)."""
         D = self.dimension
         N = np.zeros((D, D)) if N is None or N.shape != (D, D) else self.lift.project(N)
         d = int(self.lift.j[-1]) + 1
@@ -70,20 +70,20 @@ class Quartic:
 
 
 class Region(NamedTuple):
-    """The h with h' B_k h >= 0 for all cuts k, and the best proof of a bound on it.
+    """The unit vectors h with h' B_k h >= 0 for all cuts k, and the best proof of a bound on them.
 
     Attributes
     ----------
     cuts : ndarray of shape (q, D)
         svec(B_k), of length 1.
     N : ndarray of shape (D, D)
-        Multiplier of the forms that vanish on every hh'.
+        Multiplier: a form that vanishes on every hh'.
     L : ndarray of shape (q, d, d)
-        Multipliers L_k L_k' of the cuts.
+        Factors of the multipliers L_k L_k' of the cuts.
     bound : float
-        Proven upper bound of the quartic, rounding errors included (but for those of forming the matrices).
+        Proven upper bound of the quartic, rounding errors included (except those made in forming the matrices).
     values, vectors : ndarray of shape (D,), (D, D)
-        The eigenvalues, ascending, and the eigenvectors of the form that proves it.
+        The eigenvalues, ascending, and the eigenvectors of the form that proves the bound.
     """
 
     cuts: np.ndarray
@@ -94,42 +94,42 @@ class Region(NamedTuple):
     vectors: np.ndarray = np.zeros((0, 0))
 
     def cut(self, vector: np.ndarray, quartic: Quartic, size: float) -> Region:
-        """Return the part where <vector, svec(hh')> >= 0, with the multipliers of the whole."""
+        """Return the part where <vector, svec(hh')> >= 0, with the multipliers of this region."""
         vector = vector / np.linalg.norm(vector)
         L = math.sqrt(_FIRST_MULTIPLIER * size) * np.eye(self.L.shape[1])
         return self._replace(cuts=np.vstack([self.cuts, vector]), L=np.concatenate([self.L, L[None]]))
 
     def density(self) -> np.ndarray:
-        """Return a mean of (hh') (hh')' over the distribution of h that the relaxation imagines."""
+        """Return the pseudo-moments of the relaxation: they take the place of a mean of svec(hh') svec(hh')'."""
         return _density(self.values, self.vectors, _COLDEST * max(self.bound, math.ulp(0.0)))
 
     def starts(self, lift: Lifting) -> np.ndarray:
-        """Return the dominant eigenvectors (3, d) of the matrices that the three top eigenvectors stand for."""
+        """Return the dominant eigenvector of the matrix of each of the three top eigenvectors, (3, d)."""
         values, vectors = np.linalg.eigh(lift.matrices(self.vectors[:, -3:].T))
         return vectors[np.arange(len(values)), :, np.abs(values).argmax(axis=1)]
 
 
 @dataclass
 class Budget:
-    """Limits on the decompositions of D x D matrices and on the seconds."""
+    """Limits on the number of decompositions of D x D matrices, ``n_eigh`` so far, and on the seconds."""
 
-    looks: int
-    seconds: float = math.inf
-    spent: int = field(default=0, init=False)
+    max_eigh: int
+    max_time: float = math.inf
+    n_eigh: int = field(default=0, init=False)
     began: float = field(default_factory=time.perf_counter, init=False)
 
     @property
     def exhausted(self) -> bool:
-        """Whether one of the limits is met."""
-        return self.spent >= self.looks or time.perf_counter() - self.began >= self.seconds
+        """Whether a limit is reached."""
+        return self.n_eigh >= self.max_eigh or time.perf_counter() - self.began >= self.max_time
 
 
-class _Done(Exception):
-    """The bound is at most the target, or the budget is spent."""
+class _Finished(Exception):
+    """The bound is at most the target, or the budget is exhausted."""
 
 
 def relax(quartic: Quartic, region: Region, target: float, budget: Budget) -> Region:
-    """Tighten the bound of a region, until it is at most ``target`` or nothing is gained.
+    """Tighten the bound of a region until it is at most ``target`` or no longer decreases.
 
     Parameters
     ----------
@@ -139,26 +139,26 @@ def relax(quartic: Quartic, region: Region, target: float, budget: Budget) -> Re
     target : float
         A bound of the quartic that is tight enough.
     budget : Budget
-        Counted down; at its end the best proof so far is returned.
+        Decompositions are counted in it; when it is exhausted, the best proof so far is returned.
 
     Returns
     -------
     Region
-        The same region; its bound is at most what it was.
+        The same region, with a bound no larger than before.
     """
     if budget.exhausted and len(region.values):
         return region
     search = _Search(quartic, region, target, budget)
     cooling = _COOLING_OF_PARTS if len(region.cuts) else _COOLING
     try:
-        search.look(region.N, region.L)
-        # Multipliers that are nearly right would be lost at a temperature above what their bound has in excess.
+        search.evaluate(region.N, region.L)
+        # A temperature above the relative excess of the bound would spoil multipliers that are nearly optimal.
         excess = search.best.bound / max(target, math.ulp(0.0)) - 1.0
         for temperature, steps in cooling:
             if temperature > max(excess, _COLDEST):
                 continue
             search.descend(temperature * max(search.best.bound, math.ulp(0.0)), steps)
-    except _Done:
+    except _Finished:
         pass
     return search.best._replace(bound=min(search.best.bound, region.bound))
 
@@ -170,25 +170,25 @@ class _Search:
         self.quartic, self.target, self.budget = quartic, target, budget
         self.best = region._replace(bound=math.inf)
 
-    def look(self, N: np.ndarray, L: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def evaluate(self, N: np.ndarray, L: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Decompose the form of the multipliers, and keep them if their proven bound is the best so far."""
-        # eigh reads one triangle: what is charged below must be of the same matrix.
+        # eigh reads one triangle only; the error below must be that of the same matrix.
         N = 0.5 * (N + N.T)
         form, error = self._form(N, L)
         values, vectors = np.linalg.eigh(form)
         bound = max(float(values[-1]), 0.0) * (1 + 8 * _EPS) + error
         if bound < self.best.bound:
             self.best = self.best._replace(N=N, L=L.copy(), bound=bound, values=values, vectors=vectors)
-        self.budget.spent += 1
+        self.budget.n_eigh += 1
         if self.budget.exhausted or self.best.bound <= self.target:
-            raise _Done
+            raise _Finished
         return values, vectors
 
     def _form(self, N: np.ndarray, L: np.ndarray) -> tuple[np.ndarray, float]:
         """Return T + N + sum_k sym(svec(B_k) svec(L_k L_k')'), and a bound of all rounding errors about it."""
         lift = self.quartic.lift
         form = self.quartic.T + N
-        # What rounding leaves of the symmetrisation is not zero, and is charged.
+        # Rounding makes the symmetrisation of N nonzero; its norm is added to the bound.
         error = self.quartic.rounding + float(np.linalg.norm(lift.symmetrised(N))) + 8 * _EPS * float(np.linalg.norm(N))
         if len(L):
             products = lift.vectors(L @ L.transpose(0, 2, 1))
@@ -199,12 +199,12 @@ class _Search:
         return form, error + eigen_error(form)
 
     def descend(self, temperature: float, steps: int) -> None:
-        """Minimise the smoothed bound from the best multipliers; the gradient in N, and so N, stays in its subspace."""
+        """Minimise the smoothed bound from the best multipliers; the projected gradient keeps N in its subspace."""
         lift, D, cuts = self.quartic.lift, self.quartic.dimension, self.best.cuts
 
         def smoothed(x: np.ndarray) -> Evaluation:
             L = x[D * D :].reshape(self.best.L.shape)
-            values, vectors = self.look(x[: D * D].reshape(D, D), L)
+            values, vectors = self.evaluate(x[: D * D].reshape(D, D), L)
             total = float(np.exp((values - values[-1]) / temperature).sum())
             density = _density(values, vectors, temperature)
             gradient = [lift.project(density).ravel()]

@@ -193,8 +193,8 @@ class SpyRun(Corrector):
         self.calls.append("start")
         return point
 
-    def aim_at(self, selection):
-        self.calls.append("aim_at")
+    def set_target(self, selection):
+        self.calls.append("set_target")
 
     def insert(self, point, at, units):
         self.calls.append("insert")
@@ -222,7 +222,7 @@ def calls_of(spy, max_iter=1000, **options):
 
 def test_a_round_selects_records_aims_inserts_and_improves():
     calls, monitor = calls_of(Spy(), max_iter=2)
-    a_round = ["output_gradient", "lmo", "aim_at", "select_units", "insert", "improve"]
+    a_round = ["output_gradient", "lmo", "set_target", "select_units", "insert", "improve"]
     assert calls == ["oracle", "start", *a_round, *a_round, "output_gradient", "lmo"]
     assert monitor.status == Status.MAX_ITER
     assert [row["n_units"] for row in monitor.rows] == [0, 3, 6]
@@ -231,8 +231,8 @@ def test_a_round_selects_records_aims_inserts_and_improves():
 def test_a_full_run_is_polished_once_and_ends():
     calls, monitor = calls_of(Spy(), max_units=2)
     select = ["output_gradient", "lmo"]
-    enter = [*select, "aim_at", "select_units", "insert", "improve"]
-    assert calls == ["oracle", "start", *enter, *select, "aim_at", "polish", *select]
+    enter = [*select, "set_target", "select_units", "insert", "improve"]
+    assert calls == ["oracle", "start", *enter, *select, "set_target", "polish", *select]
     assert monitor.status == Status.MAX_UNITS
     assert [row["n_units"] for row in monitor.rows] == [0, 2, 2]
 
@@ -240,7 +240,7 @@ def test_a_full_run_is_polished_once_and_ends():
 def test_where_units_enter_with_weight_the_polish_follows_at_once():
     calls, monitor = calls_of(Spy(inserts_by_line_search=True), max_units=2)
     select = ["output_gradient", "lmo"]
-    assert calls == ["oracle", "start", *select, "aim_at", "select_units", "insert", "polish", *select]
+    assert calls == ["oracle", "start", *select, "set_target", "select_units", "insert", "polish", *select]
     assert monitor.status == Status.MAX_UNITS
 
 

@@ -46,9 +46,9 @@ class Setup:
     def atoms(self, point):
         return self.problem.lmo(self.at(point), "exact", None)
 
-    def aim_at(self, estimate, *, bound_is_best=False):
+    def set_target(self, estimate, *, bound_is_best=False):
         atoms = self.atoms(self.point)._replace(bound_is_best=bound_is_best)
-        self.refits.aim_at(Selection(atoms, atoms.bound, estimate))
+        self.refits.set_target(Selection(atoms, atoms.bound, estimate))
 
     @property
     def kinds(self):
@@ -68,7 +68,7 @@ LAYER, BOTH = LayerOfLowRank.__name__, FactorsOfLowRank.__name__
 def test_output_refits_are_a_hundredth_as_wide_as_the_gap_that_is_left():
     run = Setup(OutputRefit(max_iter=7, polish_iter=90))
     for estimate in (5.0, 0.2, 0.04):
-        run.aim_at(estimate)
+        run.set_target(estimate)
         run.refits.improve(run.point)
         assert run.last.tol == pytest.approx(0.01 * estimate)
         assert run.last.max_iter == 7
@@ -78,7 +78,7 @@ def test_output_refits_are_a_hundredth_as_wide_as_the_gap_that_is_left():
 def test_the_aim_falls_where_the_last_refit_did_not_help_down_to_the_tolerance():
     run, aims = Setup(OutputRefit(), tol=0.5), []
     for estimate in (2.0, 1.9, 3.0, 0.1, 2.0):
-        run.aim_at(estimate)
+        run.set_target(estimate)
         run.refits.improve(run.point)
         aims.append(100.0 * run.last.tol)
     assert aims == pytest.approx([2.0, 1.4, 0.98, 0.5, 0.5])
@@ -97,7 +97,7 @@ def test_a_round_that_changed_nothing_lowers_the_aim_below_the_tolerance():
 
 def test_without_a_tolerance_the_aim_ends_where_rounding_begins():
     run = Setup(OutputRefit(), tol=0.0)
-    run.aim_at(0.0)
+    run.set_target(0.0)
     run.refits.improve(run.point)
     assert run.last.tol == pytest.approx(1e-8)
 
@@ -105,14 +105,14 @@ def test_without_a_tolerance_the_aim_ends_where_rounding_begins():
 def test_without_a_regulariser_there_is_no_gap_to_aim_at():
     problem, _ = low_rank()
     run = Setup(OutputRefit(tol=1e-4), tol=0.0, problem=LowRankProblem(problem.M, problem.B, 0.0))
-    run.aim_at(math.inf)
+    run.set_target(math.inf)
     run.refits.improve(run.point)
     assert run.last.tol == pytest.approx(1e-4)
 
 
 def test_the_polish_is_as_tight_as_asked_for():
     run = Setup(OutputRefit(tol=1e-5, max_iter=7, polish_iter=90))
-    run.aim_at(5.0)
+    run.set_target(5.0)
     polished = run.refits.polish(run.point)
     assert (run.kinds, run.last.tol, run.last.max_iter) == ([LAYER], 1e-5, 90)
     best = minimize(run.problem.output_layer(run.point), FISTA(), tol=1e-6, max_iter=1000)
@@ -122,7 +122,7 @@ def test_the_polish_is_as_tight_as_asked_for():
 
 def test_output_refits_fit_the_weights_alone_and_drop_what_became_zero():
     run = Setup(OutputRefit(), n_units=20)
-    run.aim_at(1e-3)
+    run.set_target(1e-3)
     refitted = run.refits.improve(run.point)
     assert np.all(refitted.weights != 0)
     assert 0 < refitted.n_units < 20
@@ -175,7 +175,7 @@ def test_the_default_solver_and_when_it_proves(oracles, size, expected):
     run = Setup(OutputRefit(), problem=problem)
     run.monitor.answer = unsolved
     for estimate, proves in ((1.0, False), (0.011, False), (0.009, True)):
-        run.aim_at(estimate)
+        run.set_target(estimate)
         run.refits.improve(run.point)
         assert isinstance(run.last.solver, expected)
         # Proofs begin at ten times the tolerance.
@@ -187,7 +187,7 @@ def test_the_default_solver_and_when_it_proves(oracles, size, expected):
 def test_a_solver_of_ones_own_is_taken():
     mine = FISTA(gap_every=1)
     run = Setup(OutputRefit(solver=mine))
-    run.aim_at(1.0)
+    run.set_target(1.0)
     run.refits.improve(run.point)
     run.refits.polish(run.point)
     assert [asked.solver for asked in run.monitor.solved] == [mine, mine]
@@ -236,7 +236,7 @@ def test_full_refits_end_at_a_fraction_of_the_square_of_the_gap():
     """And are long under "grow", as no polish may come after them."""
     run = Setup(FullRefit(max_iter=7, polish_iter=90))
     for estimate, square in ((5.0, 1.0), (0.5, 0.25), (0.1, 0.01)):
-        run.aim_at(estimate)
+        run.set_target(estimate)
         run.refits.improve(run.point)
         assert run.last.tol == pytest.approx(1e-3 * square)
         assert run.last.max_iter == 90
@@ -247,7 +247,7 @@ def test_full_refits_end_at_a_fraction_of_the_square_of_the_gap():
 
 def test_full_refits_are_short_under_fill_and_the_polish_is_long():
     run = Setup(FullRefit(tol=1e-2, max_iter=7, polish_iter=90), schedule=Fill(8, None, True))
-    run.aim_at(1.0)
+    run.set_target(1.0)
     run.refits.improve(run.point)
     assert run.last.max_iter == 7
     first = len(run.monitor.solved)
@@ -259,7 +259,7 @@ def test_full_refits_are_short_under_fill_and_the_polish_is_long():
 
 def test_near_the_end_the_output_layer_is_refitted_too_for_its_proof():
     run = Setup(FullRefit())
-    run.aim_at(0.009)
+    run.set_target(0.009)
     run.refits.improve(run.point)
     assert run.kinds == [LAYER, BOTH]
     assert run.monitor.solved[0].tol == pytest.approx(0.01 * 0.009)
@@ -267,7 +267,7 @@ def test_near_the_end_the_output_layer_is_refitted_too_for_its_proof():
 
 def test_no_proof_of_the_output_layer_helps_a_bound_that_stays_loose():
     run = Setup(FullRefit())
-    run.aim_at(0.009, bound_is_best=True)
+    run.set_target(0.009, bound_is_best=True)
     run.refits.improve(run.point)
     assert run.kinds == [BOTH]
 
@@ -277,7 +277,7 @@ def test_full_refits_by_fista_follow_one_of_the_output_layer(bound_is_best):
     run = Setup(FullRefit(tol=1e-2, solver=FISTA(), max_iter=7, polish_iter=90))
     for estimate in (1.0, 0.005):
         first = len(run.monitor.solved)
-        run.aim_at(estimate, bound_is_best=bound_is_best)
+        run.set_target(estimate, bound_is_best=bound_is_best)
         run.refits.improve(run.point)
         assert run.kinds[first:] == [LAYER, BOTH]
         assert run.last.problem.form == Form("composite")
@@ -295,7 +295,7 @@ def test_refits_by_fista_wait_for_the_proof_of_the_output_layer_whatever_the_bou
     run = Setup(FullRefit(solver=FISTA()), problem=problem)
     run.monitor.answer = lambda *args, **options: Result(units=run.point.units, weights=run.point.weights, fun=1.0)
     for estimate, proves in ((1.0, False), (0.009, True)):
-        run.aim_at(estimate, bound_is_best=True)
+        run.set_target(estimate, bound_is_best=True)
         run.refits.improve(run.point)
         assert run.monitor.solved[-2].solver == InteriorPoint(prove=proves)
 
@@ -303,7 +303,7 @@ def test_refits_by_fista_wait_for_the_proof_of_the_output_layer_whatever_the_bou
 def test_units_without_weight_are_gone_before_both_layers_are_refitted():
     """A unit of length zero is stationary in the smooth form."""
     run = Setup(FullRefit())
-    run.aim_at(1.0)
+    run.set_target(1.0)
     run.point.weights[1] = 0.0
     run.refits.improve(run.point)
     assert run.monitor.solved[0].problem.around.n_units == 2
@@ -312,7 +312,7 @@ def test_units_without_weight_are_gone_before_both_layers_are_refitted():
 def test_solvers_and_precision_go_where_they_belong():
     mine, layers = LBFGS(memory=3), FISTA(gap_every=1)
     run = Setup(FullRefit(solver=mine, output_solver=layers, precision="single"))
-    run.aim_at(0.009)
+    run.set_target(0.009)
     run.refits.improve(run.point)
     assert [asked.solver for asked in run.monitor.solved] == [layers, mine]
     assert run.last.problem.form == Form("gradient", single=True)
@@ -320,7 +320,7 @@ def test_solvers_and_precision_go_where_they_belong():
 
 def test_units_that_are_to_move_enter_with_weight_by_a_line_search():
     run = Setup(FullRefit())
-    run.aim_at(1.0)
+    run.set_target(1.0)
     at, units = run.at(run.point), run.atoms(run.point).basis[:2]
     entered = run.refits.insert(run.point, at, units)
     assert np.all(entered.weights != 0)
@@ -329,7 +329,7 @@ def test_units_that_are_to_move_enter_with_weight_by_a_line_search():
 
 def test_near_the_end_units_wait_for_the_refit_of_the_output_layer_unless_they_are_the_last():
     run = Setup(FullRefit(), schedule=Grow(6, None, True))
-    run.aim_at(0.009)
+    run.set_target(0.009)
     at, units = run.at(run.point), run.atoms(run.point).basis
     assert not run.refits.insert(run.point, at, units[:2]).weights[3:].any()
     # Then the polish follows at once, and it has no such refit.
@@ -343,7 +343,7 @@ def test_a_line_search_is_for_smooth_refits_with_a_regulariser(solver, strength)
     run = Setup(FullRefit(solver=solver), tol=0.0, problem=LowRankProblem(problem.M, problem.B, strength))
     assert run.refits.inserts_by_line_search == (solver == LBFGS() and strength > 0)
     if not run.refits.inserts_by_line_search:
-        run.aim_at(1.0)
+        run.set_target(1.0)
         entered = run.refits.insert(run.point, run.at(run.point), run.atoms(run.point).basis[:2])
         assert not entered.weights[3:].any()
         run.refits.improve(run.point)
@@ -352,7 +352,7 @@ def test_a_line_search_is_for_smooth_refits_with_a_regulariser(solver, strength)
 
 def test_an_empty_point_is_not_refitted():
     run = Setup(FullRefit())
-    run.aim_at(1.0)
+    run.set_target(1.0)
     assert run.refits.improve(run.problem.start()).n_units == 0
     assert run.refits.polish(run.problem.start()).n_units == 0
     assert run.kinds == []
@@ -372,7 +372,7 @@ def test_merging_is_kept_unless_it_harms(way, harm, merged):
         return Result(units=problem.around.units, weights=problem.around.weights, fun=fun)
 
     run.monitor.answer = refit
-    run.aim_at(1.0)
+    run.set_target(1.0)
     refitted = getattr(run.refits, way)(run.point)
     assert answers == [4, 3]
     assert run.last.max_iter == 7
@@ -384,7 +384,7 @@ def test_merging_is_kept_unless_it_harms(way, harm, merged):
 
 def test_without_units_to_merge_there_is_one_refit():
     run = Setup(FullRefit())
-    run.aim_at(1.0)
+    run.set_target(1.0)
     run.monitor.answer = lambda problem, *args, **options: Result(
         units=problem.around.units, weights=problem.around.weights, fun=1.0
     )

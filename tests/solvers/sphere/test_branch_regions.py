@@ -33,19 +33,19 @@ def test_splitting_proves_what_one_relaxation_cannot():
     h, quartic = np.full(4, 0.5), Quartic(DenseStack(A))
     assert np.linalg.norm(np.einsum("i,cij,j->c", h, A, h)) == pytest.approx(optimum, rel=1e-12)
     assert np.sqrt(relax(quartic, quartic.whole(), 0.0, Budget(20_000)).bound) >= optimum * (1 + 1e-3)
-    split = split_and_bound(DenseStack(A), np.eye(4), tol=1e-5, max_looks=100_000)
+    split = split_and_bound(DenseStack(A), np.eye(4), tol=1e-5, max_eigh=100_000)
     assert optimum <= split.bound <= optimum * (1 + 1.01e-5)
 
 
-@pytest.mark.parametrize("max_looks", [1, 10, 100, 1000])
-def test_splitting_is_a_proof_at_any_limit(max_looks):
+@pytest.mark.parametrize("max_eigh", [1, 10, 100, 1000])
+def test_splitting_is_a_proof_at_any_limit(max_eigh):
     rng = np.random.default_rng(14)
     for kind in STACKS:
         stack, _ = DenseStack(draw_small(kind, rng)).scaled()
         start = np.eye(stack.shape[1])
-        split = split_and_bound(stack, start, tol=1e-6, max_looks=max_looks)
+        split = split_and_bound(stack, start, tol=1e-6, max_eigh=max_eigh)
         assert split.bound >= best_of_many(stack.matrices, 2, rng)
-        assert split.looks <= max_looks
+        assert split.n_eigh <= max_eigh
     assert split_and_bound(stack, start, tol=1e-6, max_time=1e-9).bound >= best_of_many(stack.matrices, 2, rng)
 
 
@@ -55,5 +55,5 @@ def test_splitting_starts_from_the_last_proof():
     start = np.eye(stack.shape[1])
     cold = split_and_bound(stack, start, tol=1e-4)
     warm = split_and_bound(stack, start, tol=1e-4, N=cold.N)
-    assert warm.looks < 0.5 * cold.looks
+    assert warm.n_eigh < 0.5 * cold.n_eigh
     assert warm.bound == pytest.approx(cold.bound, rel=2e-4)

@@ -12,11 +12,11 @@ def test_majorants_cover_every_form(kind):
     rng, gains = np.random.default_rng(18), []
     for _ in range(20):
         stack, _ = DenseStack(draw_small(kind, rng)).scaled()
-        M, lacking = majorants(stack)
+        M, violation = majorants(stack)
         H = unit_vectors(rng, 200, stack.shape[1])
-        covered = np.einsum("ki,ij,kj->k", H, M.sum(axis=0), H) + lacking
+        covered = np.einsum("ki,ij,kj->k", H, M.sum(axis=0), H) + violation
         assert (np.abs(stack.forms(H)).sum(axis=1) <= covered).all()
-        assert lacking <= 1e-6
+        assert violation <= 1e-6
         plain, better = (np.linalg.eigvalsh(matrices.sum(axis=0))[-1] for matrices in (stack.moduli, M))
         assert better <= plain * (1 + 1e-12)
         gains.append(plain / better if better > 0 else 1.0)

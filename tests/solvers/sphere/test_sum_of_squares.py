@@ -8,10 +8,10 @@ from mopn.solvers.sphere import DenseStack
 from mopn.solvers.sphere.sum_of_squares import Budget, Quartic, relax
 
 
-def relaxed(A, looks=5000):
+def relaxed(A, max_eigh=5000):
     """The bound of sums of squares on the whole sphere, and what proves it."""
     quartic = Quartic(DenseStack(A))
-    return relax(quartic, quartic.whole(), 0.0, Budget(looks))
+    return relax(quartic, quartic.whole(), 0.0, Budget(max_eigh))
 
 
 @every_kind
