@@ -102,7 +102,7 @@ def test_without_a_tolerance_the_aim_ends_where_rounding_begins():
     assert run.last.tol == pytest.approx(1e-8)
 
 
-def test_without_a_regulariser_there_is_no_gap_to_aim_at():
+def test_without_a_regulariser_there_is_no_target_gap():
     problem, _ = low_rank()
     run = Setup(OutputRefit(tol=1e-4), tol=0.0, problem=LowRankProblem(problem.M, problem.B, 0.0))
     run.set_target(math.inf)
