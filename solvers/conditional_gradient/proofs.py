@@ -14,16 +14,14 @@ __all__ = ["ProofBudget", "Selection", "measure"]
 
 # Budget of the bound in a round. It does not depend on the clock, so that runs repeat.
 _ROUND_WORK, _ROUND_NODES = 2e8, 45_000
-# Precision of the bound in the final measurement, which may be loose: the driver keeps the tightest bound of the run.
-_FINAL_PRECISION = 1e-2
 # The final proof is tried when the estimated gap is at most this fraction of the tolerance, or when it is below the
 # tolerance and more than this fraction of that of the round before.
-_WELL_BELOW, _LEVEL = 0.5, 0.5
+_WELL_BELOW = 0.5
 # Range of the precision of the final proof, relative to the tolerance.
 _LOOSEST, _TIGHTEST = 8.0, 0.01
-# A tight bound is computed again when the estimated gap has fallen to this fraction of its value at the last one, and
-# the proven gap is more than this multiple of it. These bounds may take this fraction of the time of the run.
-_FALLEN, _WIDE, _OVERHEAD = 0.3, 2.0, 0.2
+# A tight bound is computed again when the estimated gap has fallen to this fraction of its value at the last one. These
+# bounds may take this fraction of the time of the run.
+_FALLEN, _OVERHEAD = 0.3, 0.2
 
 
 class Selection(NamedTuple):
@@ -69,10 +67,9 @@ class ProofBudget:
         selection = Selection(atoms, atoms.bound, self.estimate)
         if gap(atoms.bound) <= tol:
             return selection
-        if self.estimate <= _WELL_BELOW * tol or _LEVEL * before < self.estimate <= tol:
+        if self.estimate <= _WELL_BELOW * tol or _WELL_BELOW * before < self.estimate <= tol:
             return self._with_final_proof(at, selection, gap)
-        wide = gap(atoms.bound) > _WIDE * self.estimate
-        if self.estimate <= _FALLEN * self.estimate_at_tight_bound and wide and not atoms.bound_is_best:
+        if self.estimate <= _FALLEN * self.estimate_at_tight_bound and not atoms.bound_is_best:
             return self._with_tight_bound(at, selection)
         return selection
 
@@ -110,11 +107,11 @@ def measure(problem: Atomic, point: AtomicPoint, oracle: Any) -> Measure:
     """Return objective and gap from scratch, with the bound of a round's effort."""
     point = point.compact()
     at = problem.output_gradient(point)
-    bound = problem.bound(at, oracle, _round_effort(_FINAL_PRECISION))
+    bound = problem.bound(at, oracle, _round_effort())
     return Measure(at.value, problem.gap(point, at, bound))
 
 
-def _round_effort(precision: float) -> Effort:
+def _round_effort(precision: float | None = None) -> Effort:
     return Effort(precision, work=_ROUND_WORK, nodes=_ROUND_NODES)
 
 

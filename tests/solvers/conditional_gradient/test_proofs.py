@@ -206,9 +206,7 @@ def test_a_tight_bound_is_overdue(schedule):
     assert not selection.exhausted
 
 
-@pytest.mark.parametrize(
-    "answer", [found(0.4, 5.0), found(0.2, 0.39), found(0.2, 0.5, best=True)], ids=["too early", "tight", "best"]
-)
+@pytest.mark.parametrize("answer", [found(0.4, 5.0), found(0.2, 0.5, best=True)], ids=["too early", "best"])
 def test_no_tight_bound_where_it_is_not_due(answer):
     script = Script(answer)
     select, _ = budget(script, elapsed=10.0)
@@ -271,8 +269,7 @@ def test_the_final_measurement_costs_no_more_than_a_round():
     assert script.point == "compact"
     (_, _, of_a_round), (name, oracle, effort) = script.asked
     assert (name, oracle) == ("bound", "an oracle")
-    assert 0 < effort.precision <= 0.1
-    assert effort == Effort(effort.precision, work=of_a_round.work, nodes=of_a_round.nodes)
+    assert effort == Effort(None, work=of_a_round.work, nodes=of_a_round.nodes)
 
 
 def test_an_unknown_gap_pays_for_no_proof():
