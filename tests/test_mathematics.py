@@ -13,6 +13,7 @@ import pytest
 import mopn
 from mopn.core.losses import LOSSES
 from mopn.solvers.sphere import DenseStack, refine
+from mopn.solvers.sphere.bounds import upper_bound
 from mopn.solvers.sphere.lifting import lifting
 from mopn.solvers.sphere.majorants import majorants
 from mopn.solvers.sphere.sum_of_squares import Quartic
@@ -52,7 +53,7 @@ def test_twice_the_diagonal_majorises_the_hessian(name):
     """Section 9: what the preconditioner of the output layer rests on."""
     loss, m, rng = LOSSES[name], 5, RNG(0)
     O = 2.0 * rng.standard_normal((30, m))  # noqa: E741
-    y = rng.integers(0, m, 30) if loss.multiclass else rng.choice((-1.0, 1.0), (30, m))
+    y = rng.integers(0, m, 30) if loss.targets == "labels" else rng.choice((-1.0, 1.0), (30, m))
     hessian = loss.hessian(y, O)
     columns = [hessian.product(np.tile(e, (30, 1))) for e in np.eye(m)]
     for H, diagonal in zip(np.stack(columns, axis=2), hessian.diagonal, strict=True):
@@ -63,7 +64,7 @@ def test_two_opposite_forms_are_bounded_exactly():
     """Section 6.3: gradients of two classes are such, and one rotated form vanishes."""
     A = stack_of(RNG(1), 1, 6)
     exact = math.sqrt(2.0) * np.abs(np.linalg.eigvalsh(A)).max()
-    assert DenseStack(np.concatenate([A, -A])).bound(2) == pytest.approx(exact, rel=1e-11)
+    assert upper_bound(DenseStack(np.concatenate([A, -A])), 2) == pytest.approx(exact, rel=1e-11)
 
 
 def test_any_form_without_symmetric_part_is_a_proof():

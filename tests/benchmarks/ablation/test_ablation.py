@@ -1,0 +1,42 @@
+"""The study of the constants: what it changes is there, and is put back."""
+
+import importlib
+
+import pytest
+
+pytest.importorskip("sklearn")
+pytest.importorskip("joblib")
+
+from benchmarks.ablation.constants import CONSTANTS, changed
+from benchmarks.ablation.fits import COLUMNS, KEY, Fit, make_row, wanted
+from benchmarks.ablation.report import table
+
+
+@pytest.mark.parametrize("constant", CONSTANTS, ids=lambda constant: constant.key)
+@pytest.mark.parametrize("kind", ["off", "doubled"])
+def test_a_constant_changes_for_a_block_alone(constant, kind):
+    module = importlib.import_module(constant.module)
+    before = getattr(module, constant.name)
+    with pytest.raises(KeyboardInterrupt), changed(constant, kind):
+        assert getattr(module, constant.name) == constant.value(kind) != before
+        raise KeyboardInterrupt
+    assert getattr(module, constant.name) == before
+
+
+def test_all_variants_of_all_fits_are_wanted():
+    fits = wanted(["digits"], "nowhere")
+    assert len(set(fits)) == len(fits) == (2 * len(CONSTANTS) + 1) * sum(fit.constant == "none" for fit in fits)
+
+
+def test_rows_and_their_table():
+    key = CONSTANTS[-1].key
+    rows = [
+        make_row(Fit(*variant, "digits", "l1/l2", "two classes", ""))
+        for variant in (("none", "as it is"), (key, "off"))
+    ]
+    assert all(set(row) == set(COLUMNS) >= set(KEY) for row in rows)
+    assert rows[0]["accuracy"] > 0.8
+    rows[1] |= {"seconds": 2.0 * rows[0]["seconds"] + 0.1, "rounds": rows[0]["rounds"] + 1}
+    lines = table([{name: str(value) for name, value in row.items()} for row in rows]).splitlines()
+    assert len(lines) == 3
+    assert lines[2].startswith(f"| `{key}` | off | 1 of 1 |")
