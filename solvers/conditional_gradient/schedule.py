@@ -86,8 +86,8 @@ class Fill(Schedule):
     """For the best model with ``max_units`` units: they enter as early as possible.
 
     Refits are expensive. If refits move the units, all enter in the first round, as far as there are atoms, and one
-    long refit follows. If they can also rotate the weights of a unit, random units take the places for which there are no
-    atoms. If refits do not move the units, each unit must be a good choice, so few enter in a round.
+    long refit follows. If they can also rotate the weights of a unit, random units take the places for which there are
+    no atoms. If refits do not move the units, each unit must be a good choice, so few enter in a round.
     """
 
     fits_a_model = True
