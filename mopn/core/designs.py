@@ -110,7 +110,7 @@ class Design(ABC):
         return self
 
     @property
-    def sparse_rows(self) -> tuple[Lines, int] | None:
+    def stored_rows(self) -> tuple[Lines, int] | None:
         """The stored rows, and the number of dummies in front of them; None for dense data."""
         return None
 
@@ -226,7 +226,7 @@ class SparseDesign(Design):
         return self.X.tocsr()
 
     @property
-    def sparse_rows(self) -> tuple[Lines, int]:
+    def stored_rows(self) -> tuple[Lines, int]:
         return self.row_lines, 0
 
     def rows(self, rows: slice | np.ndarray) -> SparseDesign:
@@ -283,8 +283,8 @@ class AugmentedDesign(Design):
         return self.base.without_dummies
 
     @property
-    def sparse_rows(self) -> tuple[Lines, int] | None:
-        stored = self.base.sparse_rows
+    def stored_rows(self) -> tuple[Lines, int] | None:
+        stored = self.base.stored_rows
         return None if stored is None else (stored[0], stored[1] + self.dummies)
 
     def rows(self, rows: slice | np.ndarray) -> AugmentedDesign:

@@ -35,7 +35,7 @@ class GradientForms:
         self.kernel, self.design, self.G = kernel, design, G
         self.shape = G.shape[1], design.shape[1]
         self._rows = None
-        if design.sparse_rows is not None:
+        if design.stored_rows is not None:
             self._rows, self._by_output = SparseRows(design, distinct=kernel.distinct), np.ascontiguousarray(G.T)
 
     def forms(self, H: np.ndarray) -> np.ndarray:

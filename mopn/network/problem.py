@@ -264,13 +264,14 @@ class NetworkProblem(Problem):
     ) -> Segment:
         """Return the segment towards the vertex of units (q, d), or away from that of a unit of the network, or both.
 
-        ``least`` is an objective value already reached, which bounds the minimisers under a penalty. Unless the point
-        moves as a ``whole``, the linear term stays as it is, and so it does on the way from a vertex.
+        Under a penalty the vertices lie where the penalty alone equals an objective value already reached, as no
+        minimiser has a larger one: the smaller of ``least`` and ``at.value``, so by default that of the network. The
+        linear term moves only if the point moves as a ``whole``, and never with ``away``.
         """
         parts = network, at.G, self.fit, self.regularizer, self.linear_term
         towards = None
         if units is not None:
-            towards = best_vertex(units, self.features(units), at.G, self.regularizer, least)
+            towards = best_vertex(units, self.features(units), at.G, self.regularizer, min(least, at.value))
         if away is None:
             return Segment(*parts, towards=towards, linear_moves=whole)
         return Segment(*parts, towards=towards, away=active_vertex(network, self.regularizer, away))

@@ -42,8 +42,8 @@ class SparseRows:
     """
 
     def __init__(self, design: Design, *, distinct: bool) -> None:
-        assert design.sparse_rows is not None
-        self.rows, self.n_dummies = design.sparse_rows
+        assert design.stored_rows is not None
+        self.rows, self.n_dummies = design.stored_rows
         self.distinct = distinct
         n, d = design.shape
         count = min(max(1, n // max(blocks.SLICE_ROWS, blocks.ROWS_PER_INPUT * d)), blocks.MAX_SLICES)

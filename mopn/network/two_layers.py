@@ -144,5 +144,5 @@ def two_layers(
     design: Design, kernel: Kernel, fit: DataFit, linear_term: LinearTerm, n_units: int, *, single: bool = False
 ) -> TwoLayers:
     """Return the losses of networks on a design, dense or sparse."""
-    kind = DenseLayers if design.sparse_rows is None else SparseLayers
+    kind = DenseLayers if design.stored_rows is None else SparseLayers
     return kind(design, kernel, fit, linear_term, n_units, single=single)
