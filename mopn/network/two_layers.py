@@ -26,9 +26,9 @@ def layer_outputs(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
 class TwoLayers(ABC):
     """The losses of networks of k units with a linear term, on given data.
 
-    No array of n rows by k units is formed: features are computed block by block or row by row and discarded, which
-    saves memory, and time, as they stay in the cache. In ``single`` precision they are float32, while losses and sums
-    over the blocks are float64.
+    No array of n rows by k units is formed. Features are computed block by block or row by row and discarded: this
+    saves memory, and time, as they stay in the cache. In ``single`` precision they are float32; losses and sums over
+    the blocks are float64.
     """
 
     @abstractmethod
