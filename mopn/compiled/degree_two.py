@@ -1,11 +1,11 @@
 """Units of degree 2 on sparse rows: features, outputs and forms, and the gradients of both layers.
 
 The units are the columns of ``units`` (d, k), padded with zeros to a multiple of eight, so that the entries of a
-feature are contiguous. K(h, x) is the elementary symmetric polynomial A^2 of the h_j x_j for distinct features, and <h, x>^2
-otherwise. Leading dummies enter as the constants that each row starts from: their A^1 and A^2, (2, k).
+feature are contiguous. K(h, x) is the elementary symmetric polynomial A^2 of the h_j x_j for distinct features, and
+<h, x>^2 otherwise. Leading dummies enter as the constants that each row starts from: their A^1 and A^2, (2, k).
 
-Slopes G (m, n) of the losses and weights V (m, k) give the adjoint of a row for every unit, sum_c G_ci V_cs: the derivative
-of the losses with respect to K(h_s, x_i).
+Slopes G (m, n) of the losses and weights V (m, k) give the adjoint of a row for every unit, sum_c G_ci V_cs: the
+derivative of the losses with respect to K(h_s, x_i).
 """
 
 from __future__ import annotations

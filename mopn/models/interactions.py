@@ -47,8 +47,9 @@ def interaction_weights(model: FactorizationModel, features: Any, names: Sequenc
     """Return the weights in the output of products of distinct features.
 
     For factorization machines it is the tensor's entry, W_{j1,...,jt} = sum_s lambda_s p_{j1,s} ... p_{jt,s} (section 2
-    of Blondel et al., NIPS 2016); for polynomial networks it is multiplied by the number of permutations of the indices,
-    as the sum contains each of them. Weights of lower degrees by dummies are included; a linear term ``model.w`` is not.
+    of Blondel et al., NIPS 2016); for polynomial networks it is multiplied by the number of permutations of the
+    indices, as the sum contains each of them. Weights of lower degrees by dummies are included; a linear term
+    ``model.w`` is not.
 
     Parameters
     ----------
@@ -92,10 +93,10 @@ def strongest_interactions(
 ) -> Interactions:
     """Return the k products of ``degree`` distinct features whose weights are largest in modulus.
 
-    This is a branch and bound over the features in order of decreasing size; no tensor is formed. The size of a feature
-    is the l_t norm of its row of P, weighted by |lambda|, so a product of sizes bounds the modulus of a weight (Hölder).
-    Pairs are exact. Higher degrees are exact unless the search ends at ``max_nodes``: then ``exact`` is False, and
-    ``bound`` bounds the weights that may be missing.
+    This is a branch and bound over the features in order of decreasing size; no tensor is formed. The size of a
+    feature is the l_t norm of its row of P, weighted by |lambda|, so a product of sizes bounds the modulus of a weight
+    (Hölder). Pairs are exact. Higher degrees are exact unless the search ends at ``max_nodes``: then ``exact`` is
+    False, and ``bound`` bounds the weights that may be missing.
 
     Parameters
     ----------

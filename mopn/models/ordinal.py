@@ -15,7 +15,7 @@ __all__ = ["cumulative_targets", "expected_level", "level_probabilities", "log_o
 
 
 def cumulative_targets(codes: np.ndarray, n_levels: int) -> np.ndarray:
-    """Return Y (n, n_levels - 1): 1 where the code (n,) of the level is at most the column's index, and -1 elsewhere."""
+    """Return Y (n, n_levels - 1): 1 where the code (n,) of the level is at most the column's index, else -1."""
     return np.where(codes[:, None] <= np.arange(n_levels - 1), 1.0, -1.0)
 
 

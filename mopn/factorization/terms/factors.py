@@ -148,7 +148,7 @@ class FittedKernelTerm(KernelTerm):
         return largest
 
     def _rotate(self, P: np.ndarray, idle: np.ndarray, state: SweepState) -> None:
-        """Rotate the units whose lambda is 0 by a step of the power method, so that weight on them decreases the losses.
+        """Rotate the units whose lambda is 0 by a step of the power method, so that they can decrease the losses.
 
         The objective does not depend on these units.
         """
@@ -194,7 +194,7 @@ class SharedKernelTerm(KernelTerm):
         yield partial(self._fit_theta, at, state)
 
     def _fit_theta(self, at: Parameters, state: SweepState) -> float:
-        """Minimise over theta by projected gradients; return the largest change of the first step times the curvature."""
+        """Minimise over theta by projected gradients; return the largest change of the first, times the curvature."""
         degree = len(at["theta"])
         degrees = [Anova(np.eye(degree)[t]).outputs(self.design, at[self.name], self.lams) for t in range(degree)]
         features = np.array(degrees).T
