@@ -1,7 +1,7 @@
-"""The main job on a small set: a certified multi-class polynomial network on scikit-learn's digits.
+"""A certified multi-class polynomial network on scikit-learn's digits.
 
-Trains, prints the table of iterations, the accuracy beside a linear model's and a quadratic-kernel SVM's, the number
-of units and the certificate, and writes the convergence plot.
+Prints the table of iterations, the number of units, the accuracy next to that of a linear model and of an SVM with a
+quadratic kernel, and the certificate; writes the model and the convergence plot.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class MovieLens:
 
 def make_model(units: int, strength: float) -> Pipeline:
     """Return the pipeline: columns to 0/1 features, and the factorization machine on them."""
-    # What training has not seen is left empty: a new user is known by age and occupation alone.
+    # Categories that are not in the training data become zeros: a new user is described by age and occupation only.
     one_hot = OneHotEncoder(handle_unknown="ignore")
     columns = ColumnTransformer(
         [("", one_hot, [0, 1, 2, 3]), ("genre", "passthrough", slice(4, None))], sparse_threshold=1.0
@@ -58,7 +58,7 @@ def make_model(units: int, strength: float) -> Pipeline:
 
 
 def feature_names(model: Pipeline, data: MovieLens) -> list[str]:
-    """Return what the features stand for."""
+    """Return the names of the features."""
     users, films, ages, occupations = model["columns"].transformers_[0][1].categories_
     limits = ("under 18", *(f"{low} to {high - 1}" for low, high in pairwise(AGES)), "56 and over")
     return [
@@ -99,7 +99,7 @@ def main(arguments: list[str] | None = None) -> None:
     for place in np.argsort(-expected, kind="stable")[: args.top]:
         print(f"  {expected[place]:.2f}  {liked[place]:4.0%}  {data.titles[unseen[place]]}")
 
-    # Output c is for ratings of at most c: what makes all of them small is liked.
+    # Output c is for ratings of at most c, so features that decrease the outputs increase the rating.
     machine = model["machine"].model_
     liking = mopn.FactorizationModel.from_outputs(machine, -np.ones(machine.weights.shape[1]))
     print("\nstrongest interactions, all ratings' log-odds added up")

@@ -40,8 +40,8 @@ __all__ = [
     "strongest_interactions",
 ]
 
-# Imported when they are used: they import numba.
-_LATER = {
+# Imported on use, as they import numba.
+_LAZY = {
     "FactorizationModel": "mopn.models.single_output",
     "FactorizationProblem": "mopn.factorization.direct",
     "LiftedProblem": "mopn.factorization.lifted",
@@ -55,8 +55,8 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _LAZY:
         raise AttributeError(f"module 'mopn' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_LATER[name]), name)
+    return getattr(import_module(_LAZY[name]), name)

@@ -1,4 +1,4 @@
-"""Oracles: the best unit for a loss gradient, and a proven bound on every unit."""
+"""Oracles: the best units for a loss gradient, and a proven bound on every unit."""
 
 from mopn.network.oracles import METHODS, Atoms, BasisOracle, basis_oracle
 

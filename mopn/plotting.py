@@ -21,7 +21,7 @@ _LABELS = {
     "value": "dual norm found",
     "bound": "dual norm bound",
 }
-# What converges to zero is read on a logarithmic axis.
+# Columns with a logarithmic axis.
 _LOGARITHMIC = ("gap", "relative_gap", "value", "bound")
 
 
@@ -33,7 +33,7 @@ def plot_convergence(
     Parameters
     ----------
     results : Result, sequence of Result, or mapping of label to Result
-        Anything with a ``trace``; fitted estimators have theirs as ``trace_``.
+        Objects with a ``trace``, or fitted estimators with a ``trace_``.
     x : {"time", "n_iter", ...}, default "time"
         Column on the horizontal axis; seconds, or iterations.
     y : {"gap", "relative_gap", "fun", "n_units", ...}, default "gap"

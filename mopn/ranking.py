@@ -1,8 +1,8 @@
-"""Ranking metrics by group, of users say: nDCG through scikit-learn's ``ndcg_score``.
+"""Ranking metrics by group, such as users: nDCG, with scikit-learn's ``ndcg_score``.
 
 Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques (ACM TOIS, 2002). The gain of an item is its
 relevance y, or 2^y - 1 (Burges et al., Learning to rank using gradient descent, ICML 2005); discounts are
-1 / log2(1 + rank); a score of 1 is the best order that there is.
+1 / log2(1 + rank); the score of the best order is 1.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ def grouped_ndcg(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Relevances, at least 0: ratings say.
+        Relevances, at least 0, such as ratings.
     y_score : array-like of shape (n,)
-        Predictions. Items of equal scores share the mean of their gains, as in scikit-learn: no order is made up.
+        Predictions. Items of equal scores share the mean of their gains, as in scikit-learn.
     groups : array-like of shape (n,)
-        The user of each item, as a number or a string. All users weigh the same, however many items they have.
+        The user of each item, as a number or a string. All users have the same weight, however many items they have.
     k : int, optional
-        Only the k items that are ranked first count; default all. Users with fewer items are ranked whole.
+        Only the first k items of the ranking count; default all. For users with fewer items, all count.
     gain : {"exponential", "linear"}, default "exponential"
         2^y - 1, or y.
     short : {"drop", "perfect"}, default "drop"
-        What becomes of users with a single item, for whom every order is the best one: they are left out, or count 1.
+        Whether users with a single item, for whom every order is the best one, are ignored or have the score 1.
 
     Returns
     -------
     float
-        Between 0 and 1. Users all of whose gains are 0 count 0.
+        Between 0 and 1. Users whose gains are all 0 have the score 0.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def grouped_ndcg(
     starts = np.cumsum(sizes) - sizes
     gains = _GAINS[gain](y_true)
     total, count = 0.0, 0
-    # scikit-learn ranks tables: users with equally many items make one.
+    # scikit-learn ranks the rows of a table: there is one table for all users with the same number of items.
     for size in np.unique(sizes):
         of_size = np.flatnonzero(sizes == size)
         if size == 1:

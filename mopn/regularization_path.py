@@ -1,4 +1,4 @@
-"""The regularisation path: a problem solved for a series of strengths, each from the solution of the one before."""
+"""The regularisation path: a problem is solved for a series of strengths, each from the solution before it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
 from mopn.solvers.conditional_gradient import make_correction
+from mopn.solvers.conditional_gradient.correction import Correction
 
 __all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver"]
 
-# Iterations per strength: all strengths together refine the same units.
+# Iterations of a refit per strength; few, as the refits of all strengths improve the same units.
 _REFIT_ITER = 100
 _UNITS = 50
 # A run that ends with one of these ends the path.
@@ -27,7 +28,7 @@ _ENDS_PATH = (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK_FAILED, Statu
 class EarlyStopping:
     """The scores of a series of networks, and the best network so far.
 
-    An empty network is the best one only as long as there is no other.
+    An empty network is the best only if there is no other.
     """
 
     def __init__(self, patience: int | None) -> None:
@@ -55,11 +56,11 @@ class Path:
     Attributes
     ----------
     strengths : ndarray of shape (q,)
-        Descending; those that were solved.
+        The strengths of the results, descending.
     results : list of Result
-        One a strength.
+        One per strength.
     scores : ndarray of shape (q,) or None
-        The validation scores, if a score was asked for.
+        The validation scores, if ``score`` was given.
     """
 
     strengths: np.ndarray
@@ -68,7 +69,7 @@ class Path:
 
     @property
     def best(self) -> int:
-        """Index of the best score, of equal ones the largest strength's; without scores, of the last strength."""
+        """Index of the best score (the first if several are equal); without scores, of the last strength."""
         return len(self.results) - 1 if self.scores is None else int(np.argmax(self.scores))
 
     @property
@@ -77,7 +78,7 @@ class Path:
         return np.array([len(result.basis) for result in self.results])
 
     def column(self, name: str) -> np.ndarray:
-        """Return a field of all results, ``"fun"``, ``"gap"`` or ``"time"`` for instance."""
+        """Return a field of all results, such as ``"fun"``, ``"gap"`` or ``"time"``."""
         return np.array([getattr(result, name) for result in self.results])
 
 
@@ -95,19 +96,20 @@ def path(
     callback: Callable[..., Any] | None = None,
     verbose: int = 0,
 ) -> Path:
-    """Solve a problem for descending strengths, each from the solution of the one before.
+    """Solve a problem for descending strengths, each from the solution before it.
 
     Parameters
     ----------
     problem : NetworkProblem
-        Its own strength does not matter.
+        The problem; its own strength is ignored.
     strengths : int or array-like of shape (q,), default 20
-        How many strengths, in geometric series from ``problem.strength_max()``, where the solution is zero, down to
+        Number of strengths, in a geometric series from ``problem.strength_max()``, where the solution is zero, down to
         ``ratio`` times it; or the positive strengths themselves, in any order.
     solver : Solver, optional
         Default ``mopn.regularization_path.path_solver(q)``, for 50 units.
     rounds : int or None, default 1
-        Largest number of rounds a strength; None to go on until the gap is at most ``tol``, or the solver's limits.
+        Largest number of rounds per strength; None to continue until the gap is at most ``tol``, or to the solver's
+        limits.
     ratio : float, default 1e-3
         The smallest strength over the largest, if ``strengths`` is a number.
     score : callable, optional
@@ -176,7 +178,9 @@ def path(
     return Path(series[: len(results)], results, None if score is None else np.array(watch.scores))
 
 
-def path_solver(n_strengths: int, max_units: int | None = _UNITS, refit: str = "full") -> ConditionalGradient:
+def path_solver(
+    n_strengths: int, max_units: int | None = _UNITS, refit: str | Correction = "full"
+) -> ConditionalGradient:
     """Return a solver for paths: few units per strength, short refits, and cheap bounds.
 
     Parameters
@@ -197,7 +201,7 @@ def path_solver(n_strengths: int, max_units: int | None = _UNITS, refit: str = "
 
 
 def check_strengths(problem: NetworkProblem, strengths: Any, ratio: float = 1e-3) -> np.ndarray:
-    """Return the strengths in descending order, or those of a series of so many."""
+    """Return given strengths in descending order, or a geometric series of a given length."""
     if isinstance(strengths, Integral) and not isinstance(strengths, bool):
         if not int(strengths) >= 2:
             raise ValueError(f"strengths must be a number >= 2 or an array of strengths, got {strengths!r}")

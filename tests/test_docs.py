@@ -134,6 +134,46 @@ def test_recommendations(tmp_path, capsys):
     assert re.search(r"^  [+-][0-9.]+  (doctor|artist|Comedy|Drama|user|Film).* x ", out, re.MULTILINE)
 
 
+DOCUMENTS = ("README.md", "CHANGELOG.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
+SOURCES = {path.name for folder in ("mopn", "solvers", "tests", "examples") for path in (ROOT / folder).rglob("*.py")}
+
+
+def named_files(text):
+    """Paths in code spans, names of Python files alone, and targets of links within the repository."""
+    spans = re.findall(r"`((?:mopn|solvers|tests|docs|examples|benchmarks)/[\w./-]*|[\w./-]+\.py)`", text)
+    links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)", text)
+    return {*spans, *links}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_files_that_the_documents_name_exist(document):
+    text = (ROOT / document).read_text(encoding="utf-8")
+    folders = ROOT, (ROOT / document).parent
+    missing = [
+        name
+        for name in named_files(text)
+        if not any((folder / name).exists() for folder in folders) and name not in SOURCES
+    ]
+    assert not missing
+
+
+def test_the_named_files_are_found():
+    found = named_files(
+        "`mopn/core/gap.py`, `steps.py` in `solvers/sphere/`, [x](docs/a.md#b), [y](https://z.py) `a.b`"
+    )
+    assert found == {"mopn/core/gap.py", "steps.py", "solvers/sphere/", "docs/a.md"}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_anchors_that_the_documents_link_to_exist(document):
+    text = (ROOT / document).read_text(encoding="utf-8")
+    for path, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)]+)\)", text):
+        target = (ROOT / document).parent / path if path else ROOT / document
+        headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        assert anchor in slugs
+
+
 def test_every_public_name_has_a_docstring():
     for module in (mopn, mopn.solvers, mopn.oracles):
         assert module.__doc__

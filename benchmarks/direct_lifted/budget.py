@@ -1,6 +1,6 @@
 """Figure 4: test R^2 against the number of bases on abalone, cadata and cpusmall.
 
-Networks of degree 3 (lifted H^3 with a 1-feature and rank k / 3; direct A^3 with two 1-features and k units) beside
+Networks of degree 3 (lifted H^3 with a dummy and rank k / 3; direct A^3 with two dummies and k units) beside
 kernels (1 + <x, x'>)^3 at k random training rows: the Nyström method, and random selection, whose weights have a ridge
 of their own. Kernel ridge regression on all rows is computed by the kernel's own features, of which there are 165
 (cpusmall: 455), so without the n x n matrix. The paper lifts A^3 too; its appendix lifts A^2 only, so A^3 is direct

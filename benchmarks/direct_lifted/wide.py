@@ -2,7 +2,7 @@
 
 The paper's set, E2006-tfidf, is replaced by a synthetic one of its shape: 16,087 rows and 150,360 columns, but 200
 entries a row. The lifted problem (equation 12) starts at factors of N(0, 0.01), the direct one (equation 13) at the
-eigenvalues lambda and eigenvectors P of the same matrix, lambda fixed. A 1-feature is put in front of every row.
+eigenvalues lambda and eigenvectors P of the same matrix, lambda fixed. A dummy is put in front of every row.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ best by it on the held part (section 6.2 chooses by the measure that it reports,
 norm; here it is a penalty, strength times the norm, which has the same solutions.
 
 ``kernels``: section 9.3 and Figure 3 of Blondel et al., Polynomial Networks and Factorization Machines (ICML 2016), and
-Figure 5 of Blondel et al., Higher-Order Factorization Machines (NIPS 2016). Kernels A^2 and H^2, each with a 1-feature
+Figure 5 of Blondel et al., Higher-Order Factorization Machines (NIPS 2016). Kernels A^2 and H^2, each with a dummy
 ("augment") or a linear term ("linear combination"), and all-subsets. 25 % of the rows, drawn at random, are the test. A
 quarter of the others is held out to choose the strength by (the papers: five folds); then all of the others are fitted
 again. The papers' y on Last.fm is how often a tag was given to an artist: the set "lastfm", with 109,750 pairs of

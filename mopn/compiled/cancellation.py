@@ -1,7 +1,7 @@
-"""The guard of coordinate descent against cancellation: columns whose sums lost their digits, computed from the rows.
+"""The guard of coordinate descent against cancellation: inaccurate columns are computed again from the rows.
 
-The derivative of K with respect to p_j comes from A^1, ..., A^{m-1} of all features by subtraction. Where feature j
-dominates, that cancels; the kernels without it, from the row itself, do not.
+The derivative of K with respect to p_j follows from A^1, ..., A^{m-1} of all features by subtraction, which loses
+digits where feature j dominates. The kernels without feature j, computed from the row itself, have no cancellation.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from mopn.compiled.storage import place, span, value
 
 __all__ = ["CANCELLATION", "cancels", "coordinate_from_rows"]
 
-# A column whose sums lose this factor to cancellation, beyond what the signs of a row's products do anyway, is computed
-# anew from its rows. The effect of the signs is measured in so many of its rows.
+# A column whose sums lose this factor to cancellation, beyond what the signs of a row's products cause anyway, is
+# computed again from its rows. The effect of the signs is measured in this number of its rows.
 CANCELLATION, _SAMPLED = 1e3, 16
 
 
@@ -24,7 +24,7 @@ CANCELLATION, _SAMPLED = 1e3, 16
 def _without(theta, rows, i, j, p, e, moduli):  # type: ignore[no-untyped-def]
     """Set e to A^0, ..., A^{m-1}, or e[0] to the all-subsets kernel, of a sample without feature j.
 
-    With ``moduli`` those of |p| and |x|.
+    With ``moduli``, set it to those of |p| and |x|.
     """
     first, end = span(rows.starts, i, rows.length)
     e[:] = 0.0
@@ -55,8 +55,8 @@ def _derivative_without(theta, e, x):  # type: ignore[no-untyped-def]
 def cancels(theta, columns, rows, state, weights, p, j, sizes, c):  # type: ignore[no-untyped-def]
     """Return whether the sizes behind h exceed its moduli, x sum_t |theta_t| A^{t-1}(|p|, |x|) without j, too far.
 
-    Where the products of a row cancel by their signs, A^t itself is known to its rounding errors only, which are
-    relative to A^t(|p|, |x|): nothing is gained by computing it anew. How much they do is measured in a few rows.
+    Where the products of a row cancel by their signs, the rounding error of A^t itself is relative to A^t(|p|, |x|), so
+    a new computation gains nothing. A sample of the rows measures this effect.
     """
     if theta is None:
         return True
@@ -72,7 +72,7 @@ def cancels(theta, columns, rows, state, weights, p, j, sizes, c):  # type: igno
         for t in range(len(theta)):
             h += abs(theta[t]) * e[t]
         moduli += weight_of(weights, i) * (x * h) ** 2
-    # Where all of them vanish nothing is known, and the rows decide.
+    # If all of them vanish, nothing is known, and the column is computed from its rows.
     return sizes * sampled >= CANCELLATION**2 * c * moduli
 
 
@@ -80,7 +80,7 @@ def cancels(theta, columns, rows, state, weights, p, j, sizes, c):  # type: igno
 def coordinate_from_rows(  # type: ignore[no-untyped-def]
     theta, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, j
 ):
-    """Do what ``sweep`` does with p_j, by kernels without feature j that are computed from the rows: no cancellation.
+    """Update p_j as ``sweep`` does, but without cancellation: kernels without feature j are computed from the rows.
 
     Return the derivative.
     """

@@ -1,4 +1,4 @@
-"""The integer codes of the losses whose derivatives are compiled; apart from these, so that asking needs no numba."""
+"""The integer codes of the losses whose derivatives are compiled; importing them does not import numba."""
 
 __all__ = ["LOGISTIC", "SQUARED", "SQUARED_HINGE"]
 

@@ -1,7 +1,7 @@
 """One coordinate of a vector p at one sample: the derivative of its kernel, and a step along it.
 
 The kernel K is ANOVA with coefficients ``theta``; or a factor of a product, sum_j p_j x_j (xi - omega_j x_j), if theta
-is None; or all-subsets, if omega is None too. As None has a type of its own, each kind becomes machine code of its own.
+is None; or all-subsets, if omega is None too. As None has its own type, each kind is compiled separately.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from numba import njit
 
 from mopn.compiled.vectorization import IN_ORDER
 
-__all__ = ["derivative_of", "move", "quadratic_step", "weight_of"]
+__all__ = ["derivative_of", "quadratic_step", "update_state", "weight_of"]
 
-# A factor of the all-subsets kernel smaller than this is not divided by.
+# A smaller factor of the all-subsets kernel is not used as a divisor.
 _SMALL_FACTOR = 1e-3
 
 
@@ -33,7 +33,7 @@ def quadratic_step(slope, curvature):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, fastmath=IN_ORDER)
 def derivative_of(theta, omega, state, i, x, p, j):  # type: ignore[no-untyped-def]
-    """Return the derivative h of K with respect to p_j at a sample, and the size of what it was computed from.
+    """Return the derivative h of K with respect to p_j at a sample, and the size of the terms it is computed from.
 
     For ANOVA, h = x sum_t theta_t e_{t-1}, where e_t is A^t without feature j: e_t = A^t - p x e_{t-1}.
     """
@@ -56,8 +56,8 @@ def derivative_of(theta, omega, state, i, x, p, j):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True, fastmath=IN_ORDER)
-def move(theta, omega, state, i, x, p, j, step):  # type: ignore[no-untyped-def]
-    """Bring the state of a sample up to date with a step of p_j; return the change of K."""
+def update_state(theta, omega, state, i, x, p, j, step):  # type: ignore[no-untyped-def]
+    """Update the state of a sample after a step of p_j; return the change of K."""
     if theta is None:
         h, _ = derivative_of(theta, omega, state, i, x, p, j)
         if omega is None:

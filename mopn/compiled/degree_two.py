@@ -1,11 +1,11 @@
-"""Units of degree 2 on sparse rows: features, outputs and forms, and what the gradients of both layers take.
+"""Units of degree 2 on sparse rows: features, outputs and forms, and the gradients of both layers.
 
-The units are the columns of ``units`` (d, k), so that those of a feature lie side by side, filled up with zeros to a
-multiple of eight. K(h, x) is the elementary symmetric polynomial A^2 of the h_j x_j for distinct features, and
-<h, x>^2 otherwise. Leading dummies come as the constants that a row starts from: their A^1 and A^2, (2, k).
+The units are the columns of ``units`` (d, k), padded with zeros to a multiple of eight, so that the entries of a
+feature are contiguous. K(h, x) is the elementary symmetric polynomial A^2 of the h_j x_j for distinct features, and
+<h, x>^2 otherwise. Leading dummies enter as the constants that each row starts from: their A^1 and A^2, (2, k).
 
-Slopes G (m, n) of the losses and weights V (m, k) give the pull of a row on every unit, sum_c G_ci V_cs: the derivative
-of the losses with respect to K(h_s, x_i).
+Slopes G (m, n) of the losses and weights V (m, k) give the adjoint of a row for every unit, sum_c G_ci V_cs: the
+derivative of the losses with respect to K(h_s, x_i).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mopn.compiled.vectorization import FAST
 __all__ = ["add_forms", "add_gradients", "add_products", "set_outputs"]
 
 
-# The steps of a row are inlined, a few instructions each: calls would take a fifth of the time.
+# The steps of a row are inlined: they are a few instructions each, and calls would take a fifth of the time.
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _set_row(distinct, rows, i, constants, units, A1, A2):  # type: ignore[no-untyped-def]
     """Set A1 and A2 (k,) to <h, x_i> and K(h, x_i)."""
@@ -52,19 +52,19 @@ def _set_projection(rows, i, constants, units, A1):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _set_pull(slopes, i, weights, pull):  # type: ignore[no-untyped-def]
-    """Set pull (k,) to that of a row; four outputs at a time, as to store costs more than to add."""
-    pull[:] = 0
+def _set_adjoint(slopes, i, weights, adjoint):  # type: ignore[no-untyped-def]
+    """Set the adjoint (k,) of a row; four outputs at a time, as stores cost more than additions."""
+    adjoint[:] = 0
     fours = len(weights) - len(weights) % 4
     for c in range(0, fours, 4):
         a, b, g, h = slopes[c, i], slopes[c + 1, i], slopes[c + 2, i], slopes[c + 3, i]
         u, v, w, x = weights[c], weights[c + 1], weights[c + 2], weights[c + 3]
-        for s in range(len(pull)):
-            pull[s] += (a * u[s] + b * v[s]) + (g * w[s] + h * x[s])
+        for s in range(len(adjoint)):
+            adjoint[s] += (a * u[s] + b * v[s]) + (g * w[s] + h * x[s])
     for c in range(fours, len(weights)):
         a, u = slopes[c, i], weights[c]
-        for s in range(len(pull)):
-            pull[s] += a * u[s]
+        for s in range(len(adjoint)):
+            adjoint[s] += a * u[s]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
@@ -86,27 +86,27 @@ def _add_forms(slopes, i, A2, of_weights):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _add_row(distinct, rows, i, units, A1, pull, of_constants, of_units):  # type: ignore[no-untyped-def]
-    """Add pull times the derivative of K(h, x_i) to that of the units; see ``add_gradients`` for the constants."""
+def _add_row(distinct, rows, i, units, A1, adjoint, of_constants, of_units):  # type: ignore[no-untyped-def]
+    """Add adjoint times the derivative of K(h, x_i) to that of the units; see ``add_gradients`` for the constants."""
     k = units.shape[1]
     for s in range(k):
-        of_constants[0, s] += pull[s] * A1[s]
-        of_constants[1, s] += pull[s]
+        of_constants[0, s] += adjoint[s] * A1[s]
+        of_constants[1, s] += adjoint[s]
     first, end = span(rows.starts, i, rows.length)
     for entry in range(first, end):
         x, j = units.dtype.type(value(rows.values, entry)), place(rows.indices, entry, first)
         h, of_h = units[j], of_units[j]
         if distinct:
             for s in range(k):
-                of_h[s] += pull[s] * x * (A1[s] - h[s] * x)
+                of_h[s] += adjoint[s] * x * (A1[s] - h[s] * x)
         else:
             for s in range(k):
-                of_h[s] += pull[s] * x * (2 * A1[s])
+                of_h[s] += adjoint[s] * x * (2 * A1[s])
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _add_linear_row(rows, i, linear, row, outputs):  # type: ignore[no-untyped-def]
-    """Add to the outputs (m, b) of a row those of a linear term."""
+    """Add the linear term of a row to its outputs (m, b)."""
     m = linear.shape[1]
     for c in range(m):
         outputs[c, row] += linear[0, c]
@@ -118,7 +118,7 @@ def _add_linear_row(rows, i, linear, row, outputs):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _pull_linear_row(rows, i, slopes, row, of_linear):  # type: ignore[no-untyped-def]
+def _add_linear_adjoint(rows, i, slopes, row, of_linear):  # type: ignore[no-untyped-def]
     """Add the slopes of a row to the derivatives of a linear term (1 + d, m)."""
     m = of_linear.shape[1]
     for c in range(m):
@@ -148,8 +148,8 @@ def set_outputs(distinct, rows, begin, stop, constants, units, weights, linear, 
     outputs : ndarray of shape (m, b)
         Set to the sums of K(h, x) times the weights, and the linear term.
     """
-    room = np.empty((2, units.shape[1]), units.dtype)
-    A1, A2 = room[0], room[1]
+    workspace = np.empty((2, units.shape[1]), units.dtype)
+    A1, A2 = workspace[0], workspace[1]
     for i in range(begin, stop):
         _set_row(distinct, rows, i, constants, units, A1, A2)
         for c in range(len(weights)):
@@ -165,40 +165,40 @@ def set_outputs(distinct, rows, begin, stop, constants, units, weights, linear, 
 def add_gradients(  # type: ignore[no-untyped-def]
     distinct, rows, begin, stop, constants, units, weights, slopes, of_constants, of_units, of_weights, of_linear
 ):
-    """Add the gradients of a loss whose slopes are ``slopes`` (m, b); features are computed again, not kept.
+    """Add the gradients of a loss with the slopes (m, b); features are computed again, not stored.
 
-    ``of_units`` (d, k) is added to, and ``of_weights`` (m, k), and ``of_linear`` (1 + d, m) unless of length 0; and
-    ``of_constants`` (2, k): the sums over the rows of pull * <h, x>, and of pull.
+    The gradients are added to ``of_units`` (d, k), ``of_weights`` (m, k), ``of_linear`` (1 + d, m) unless of length 0,
+    and ``of_constants`` (2, k): the sums over the rows of adjoint * <h, x>, and of adjoint.
     """
-    room = np.empty((3, units.shape[1]), units.dtype)
-    A1, A2, pull = room[0], room[1], room[2]
+    workspace = np.empty((3, units.shape[1]), units.dtype)
+    A1, A2, adjoint = workspace[0], workspace[1], workspace[2]
     for i in range(begin, stop):
         _set_row(distinct, rows, i, constants, units, A1, A2)
-        _set_pull(slopes, i - begin, weights, pull)
-        _add_row(distinct, rows, i, units, A1, pull, of_constants, of_units)
+        _set_adjoint(slopes, i - begin, weights, adjoint)
+        _add_row(distinct, rows, i, units, A1, adjoint, of_constants, of_units)
         _add_forms(slopes, i - begin, A2, of_weights)
         if len(of_linear):
-            _pull_linear_row(rows, i, slopes, i - begin, of_linear)
+            _add_linear_adjoint(rows, i, slopes, i - begin, of_linear)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def add_products(  # type: ignore[no-untyped-def]
     distinct, rows, begin, stop, constants, units, weights, slopes, of_constants, of_units
 ):
-    """Do the part of the units alone, for which <h, x> is enough."""
-    room = np.empty((2, units.shape[1]), units.dtype)
-    A1, pull = room[0], room[1]
+    """Add the gradients of the units only, which need <h, x> only."""
+    workspace = np.empty((2, units.shape[1]), units.dtype)
+    A1, adjoint = workspace[0], workspace[1]
     for i in range(begin, stop):
         _set_projection(rows, i, constants, units, A1)
-        _set_pull(slopes, i - begin, weights, pull)
-        _add_row(distinct, rows, i, units, A1, pull, of_constants, of_units)
+        _set_adjoint(slopes, i - begin, weights, adjoint)
+        _add_row(distinct, rows, i, units, A1, adjoint, of_constants, of_units)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def add_forms(distinct, rows, begin, stop, constants, units, slopes, of_weights):  # type: ignore[no-untyped-def]
-    """Do the part of the weights alone: add sum_i G_ci K(h_s, x_i)."""
-    room = np.empty((2, units.shape[1]), units.dtype)
-    A1, A2 = room[0], room[1]
+    """Add the gradients of the weights only, sum_i G_ci K(h_s, x_i)."""
+    workspace = np.empty((2, units.shape[1]), units.dtype)
+    A1, A2 = workspace[0], workspace[1]
     for i in range(begin, stop):
         _set_row(distinct, rows, i, constants, units, A1, A2)
         _add_forms(slopes, i - begin, A2, of_weights)

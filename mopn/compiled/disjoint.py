@@ -1,4 +1,4 @@
-"""Columns that have no row in common, which threads may sweep over at the same time."""
+"""Columns without common rows, over which threads may sweep at the same time."""
 
 from __future__ import annotations
 

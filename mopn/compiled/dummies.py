@@ -1,8 +1,8 @@
 """Coordinate descent along the entries gamma of p that belong to dummies, the columns of ones in front of X.
 
 A^t([gamma, p], [1, x]) = sum_u D^{t-u} A^u(p, x), where D^0, D^1, ... are the elementary symmetric polynomials of
-gamma. So the dummies make coefficients of lower degrees; and the derivative with respect to one of them is a sum of the
-A^u(p, x), with the coefficients that the others make: nothing to subtract.
+gamma. So dummies are equivalent to coefficients of lower degrees. The derivative with respect to one of them is a sum
+of the A^u(p, x) with the coefficients of the other dummies, without subtraction.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def symmetric_polynomials(gamma, without):  # type: ignore[no-untyped-def]
 def lower_degrees(theta, D):  # type: ignore[no-untyped-def]
     """Return sum_{t >= u} theta_t D^{t-u} for u = 1, ..., m.
 
-    Of all dummies, that is the coefficient of A^u; of all but one, in the derivative by that one, of A^{u-1}.
+    For D of all dummies it is the coefficient of A^u; for D of all but one, that of A^{u-1} in the derivative with
+    respect to that one.
     """
     coefficients = np.zeros(len(theta))
     for u in range(1, len(theta) + 1):
@@ -45,7 +46,7 @@ def lower_degrees(theta, D):  # type: ignore[no-untyped-def]
 
 
 def as_theta(theta, coefficients):  # type: ignore[no-untyped-def]
-    """Return the coefficients in the form of theta: a tuple, whose loops are unrolled, an array, or None."""
+    """Return the coefficients with the type of theta: a tuple, whose loops are unrolled, an array, or None."""
     raise NotImplementedError("compiled code only")
 
 
@@ -63,7 +64,7 @@ def _as_theta_of_types(theta, coefficients):  # type: ignore[no-untyped-def]
 def sweep_dummies(  # type: ignore[no-untyped-def]
     theta, loss, smoothness, y, outputs, weights, state, gamma, scale, ridge
 ):
-    """Do what ``sweep`` does, with the entries gamma of dummies."""
+    """Sweep over the entries gamma of dummies, as ``sweep`` does over the others."""
     largest = 0.0
     for g in range(len(gamma)):
         kappa = lower_degrees(theta, symmetric_polynomials(gamma, g))

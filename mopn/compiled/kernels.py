@@ -5,8 +5,8 @@ al., Higher-Order Factorization Machines, NIPS 2016), inhomogeneous ANOVA A^{1..
 equation 13), all-subsets S (section 5.2) and polynomial kernels P^m_gamma = (gamma + <p, x>)^m (section 3 of Blondel
 et al., Polynomial Networks and Factorization Machines, ICML 2016).
 
-Eight kernels p_1, ..., p_8 are computed at a time, as the processor does it: ``panels`` holds P (k, d) in panels of
-eight, (panels, d, 8), filled up with zeros.
+Eight kernels p_1, ..., p_8 are computed at a time by vector instructions: ``panels`` (panels, d, 8) holds P (k, d) in
+panels of eight, padded with zeros.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def theta_of_dummies(gamma: np.ndarray) -> np.ndarray:
     """Unroll the parameters gamma (k, m - 1) of dummies into theta (k, m).
 
     ``A^m([gamma, p], [1, ..., 1, x]) = sum_t theta_t A^t(p, x)``: theta_t is the elementary symmetric polynomial of
-    degree m - t in gamma (equation 15 of the ICML paper, again and again).
+    degree m - t in gamma (equation 15 of the ICML paper, applied repeatedly).
     """
     gamma = np.atleast_2d(np.asarray(gamma, dtype=np.float64))
     k, dummies = gamma.shape
@@ -81,9 +81,9 @@ def workspace(kind, theta, longest):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, fastmath=FAST)
 def row_values(kind, theta, lines, row, panels, c, table, out):  # type: ignore[no-untyped-def]
-    """Set out (8,) to the kernels of a row and panel c, and ``table`` to what ``row_gradient`` takes.
+    """Set out (8,) to the kernels of a row and panel c, and ``table`` to the intermediate values for ``row_gradient``.
 
-    For ANOVA that is the table of Algorithm 1: table[j, t] is A^t of the first j entries.
+    For ANOVA these are the table of Algorithm 1: table[j, t] is A^t of the first j entries.
     """
     first, end = span(lines.starts, row, lines.length)
     if kind == ANOVA:
@@ -130,7 +130,7 @@ def row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gra
     """Add scale (8,) times the gradients of the kernels of a row to ``gradient`` (panels, d, 8), after ``row_values``.
 
     For ANOVA that is Algorithm 2: adjoints[t] is the derivative with respect to A^t of the first j entries. The
-    gradient of the all-subsets kernel comes from products before and after an entry: no division by 1 + p x.
+    gradient of the all-subsets kernel is a product of those before and after an entry, without division by 1 + p x.
     """
     first, end = span(lines.starts, row, lines.length)
     if kind == ANOVA:
@@ -196,7 +196,7 @@ def add_outputs(kind, theta, lines, panels, weights, out):  # type: ignore[no-un
 
 @njit(cache=True, fastmath=FAST)
 def add_anova(theta, lines, panels, weights, out):  # type: ignore[no-untyped-def]
-    """Do the same for ANOVA with coefficients ``theta``, faster: for predictions.
+    """Add the same for ANOVA with coefficients ``theta``; this is faster, for predictions.
 
     If ``theta`` is a tuple, its length is known to the compiler, and the kernels of a row stay in registers.
     """
@@ -245,7 +245,7 @@ def anova_degrees(theta, lines, panels, c, out, begin, stop):  # type: ignore[no
 
 @njit(cache=True, parallel=True)
 def parallel_anova_degrees(theta, lines, panels, c, out, threads):  # type: ignore[no-untyped-def]
-    """Do the same for all rows, with threads."""
+    """Set the same for all rows, with threads."""
     # Parallel loops take arrays, not tuples of them.
     starts, indices, values, n, d = lines.starts, lines.indices, lines.values, lines.size, lines.length
     for thread in prange(threads):
@@ -255,7 +255,7 @@ def parallel_anova_degrees(theta, lines, panels, c, out, threads):  # type: igno
 
 @njit(cache=True, fastmath=FAST)
 def anova_degrees_of_columns(theta, columns, P, out):  # type: ignore[no-untyped-def]
-    """Do the same from full columns, for units P (k, d): vectors of rows, in blocks that stay in the cache."""
+    """Set the same from full columns for units P (k, d), in blocks of rows that stay in the cache."""
     for s in range(len(P)):
         out[s] = 0.0
         for begin in range(0, columns.length, _BLOCK):

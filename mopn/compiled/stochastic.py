@@ -1,8 +1,8 @@
 """Passes of stochastic gradient descent and AdaGrad over the rows, one mini-batch after the other.
 
-The gradient of a sample touches its own features only, the penalty's too: each sample that has feature j carries one
-part in ``counts_j`` of the penalty of p_j. So the mean over all samples is the gradient of the whole objective over n,
-and a step costs what the samples' entries cost.
+The gradient of a sample is zero except for its own features, also that of the penalty: each of the ``counts_j`` samples
+that have feature j has an equal share of the penalty of p_j. So the mean over all samples is the gradient of the
+objective divided by n, and the cost of a step is proportional to the number of entries of its samples.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TINY = 1e-12
 
 @njit(cache=True)
 def count_entries(lines):  # type: ignore[no-untyped-def]
-    """Return how many rows have each feature (d,)."""
+    """Return the number of rows that have each feature (d,)."""
     counts = np.zeros(lines.length)
     for row in range(lines.size):
         first, end = span(lines.starts, row, lines.length)
@@ -49,7 +49,7 @@ def stochastic_pass(  # type: ignore[no-untyped-def]
     kind, thetas, lines, loss, y, offset, weights, order, batch, step, adaptive, counts,
     panels, panel_sums, lams, ridges, w, w_sums, linear, alpha, dummies, intercept, fit_intercept,
 ):  # fmt: skip
-    """Take one step for every ``batch`` of the rows in ``order``.
+    """Take one step for every ``batch`` rows in ``order``.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def stochastic_pass(  # type: ignore[no-untyped-def]
     adaptive : bool
         Whether to divide steps by the roots of the sums of squared gradients: AdaGrad.
     counts : ndarray of shape (d,)
-        How many rows have each feature.
+        Number of rows that have each feature.
     panels, panel_sums : ndarray of shape (c, d, 8)
     lams, ridges : ndarray of shape (c, 8)
     w, w_sums : ndarray of shape (d,)

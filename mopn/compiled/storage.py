@@ -1,4 +1,4 @@
-"""How compiled functions see a design: its rows, or its columns, one after the other, whatever the storage."""
+"""The layout of a design for compiled functions: its rows or its columns one after the other, for any storage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy import sparse
 __all__ = ["Lines", "column_lines", "place", "row_lines", "span", "value"]
 
 # Entries are counted in 32 bits.
-_MOST = 1 << 32
+_MAX_ENTRIES = 1 << 32
 
 
 class Lines(NamedTuple):
@@ -22,10 +22,10 @@ class Lines(NamedTuple):
     starts : ndarray of uint32 or None
         Where each line starts, and where the last one ends; None if all lines are full.
     indices : ndarray of uint32 or None
-        The place of each entry in its line; None if all lines are full. Unsigned, as compiled code then need not look
+        The place of each entry in its line; None if all lines are full. Unsigned, so that compiled code does not check
         for negative indices.
     values : ndarray of float64 or None
-        The entries; None if all are 1, which compiled code then does not multiply with.
+        The entries; None if all are 1, which saves the multiplications.
     size, length : int
         Number of lines, and of places in each.
     """
@@ -50,8 +50,8 @@ def column_lines(X: Any) -> Lines:
 def _lines(X: Any) -> Lines:
     count, length = X.shape
     entries = X.nnz if sparse.issparse(X) else X.size
-    if entries >= _MOST:
-        raise ValueError(f"X has {entries} entries; compiled solvers take fewer than {_MOST}")
+    if entries >= _MAX_ENTRIES:
+        raise ValueError(f"X has {entries} entries; compiled solvers take fewer than {_MAX_ENTRIES}")
     if not sparse.issparse(X):
         return Lines(None, None, np.ascontiguousarray(X, dtype=np.float64).reshape(-1), count, length)
     values = None if np.all(X.data == 1.0) else X.data.astype(np.float64, copy=False)

@@ -6,8 +6,8 @@ objective, and is exact for the squared loss. These are Algorithms 1 and 2 of Bl
 Factorization Machines (ICML 2016), and section 4 of Blondel et al., Higher-Order Factorization Machines (NIPS 2016),
 with h in O(m) an entry in place of their O(m^2).
 
-``state`` (n, 1 + q) has a row a sample, whose entries lie side by side as they are used together: first the slope
-w_i l'(y_i, o_i), then what h is made of.
+``state`` (n, 1 + q) has a row per sample, contiguous as its entries are used together: first the slope
+w_i l'(y_i, o_i), then the values from which h is computed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit, prange
 
 from mopn.compiled.cancellation import CANCELLATION, cancels, coordinate_from_rows
-from mopn.compiled.coordinates import derivative_of, move, quadratic_step, weight_of
+from mopn.compiled.coordinates import derivative_of, quadratic_step, update_state, weight_of
 from mopn.compiled.dummies import as_theta, lower_degrees, sweep_dummies, symmetric_polynomials
 from mopn.compiled.losses import SQUARED, derivative
 from mopn.compiled.storage import Lines, place, span, value
@@ -34,14 +34,14 @@ def _sums(theta, omega, columns, state, weights, p, j):  # type: ignore[no-untyp
         h, size = derivative_of(theta, omega, state, i, x, p, j)
         g += state[i, 0] * h
         c += weight_of(weights, i) * h * h
-        # Samples of no weight do not count, not even those of infinite size.
+        # Samples of weight 0 do not count, even if their size is infinite.
         if weight_of(weights, i) > 0.0:
             sizes += weight_of(weights, i) * size * size
     return g, c, sizes
 
 
-# In sums over full columns the compiler may change the order, and use vector instructions. Threads share sparse ones,
-# which must add up to the same bits in either loop.
+# In sums over full columns the compiler may change the order and use vector instructions. Sums over sparse columns must
+# have the same bits with and without threads.
 _sparse_sums = njit(cache=True, fastmath=IN_ORDER)(_sums)
 _full_sums = njit(cache=True, fastmath=FAST)(_sums)
 
@@ -64,14 +64,14 @@ def sweep(  # type: ignore[no-untyped-def]
     loss : int
         Code of the loss, and ``smoothness``, the bound mu of its second derivative.
     y, outputs : ndarray of shape (n,)
-        Targets, and outputs, which are kept up to date unless the loss is squared: then they follow from the slopes.
+        Targets, and outputs, which are updated unless the loss is squared: then they follow from the slopes.
     weights : ndarray of shape (n,) or None
         Sample weights; None if all are 1.
     state : ndarray of shape (n, 1 + q)
-        The slopes, and A^1, ..., A^{m-1} for ANOVA, the kernel for all-subsets, xi for a factor; kept up to date.
+        The slopes, and A^1, ..., A^{m-1} for ANOVA, the kernel for all-subsets, xi for a factor; updated.
     p : ndarray of shape (d,)
     scale : float
-        What K is multiplied with in the outputs.
+        The factor of K in the outputs.
     ridge : float
         The objective's penalty is ``ridge / 2 * p_j^2``.
     begin, stop : int
@@ -97,11 +97,11 @@ def sweep(  # type: ignore[no-untyped-def]
         if loss == SQUARED:
             for entry in range(first, end):
                 i, x = place(columns.indices, entry, first), value(columns.values, entry)
-                state[i, 0] += weight_of(weights, i) * scale * move(theta, omega, state, i, x, old, j, step)
+                state[i, 0] += weight_of(weights, i) * scale * update_state(theta, omega, state, i, x, old, j, step)
         else:
             for entry in range(first, end):
                 i, x = place(columns.indices, entry, first), value(columns.values, entry)
-                outputs[i] += scale * move(theta, omega, state, i, x, old, j, step)
+                outputs[i] += scale * update_state(theta, omega, state, i, x, old, j, step)
                 state[i, 0] = weight_of(weights, i) * derivative(loss, y[i], outputs[i])
     return largest
 
@@ -112,9 +112,9 @@ def sweep_units(  # type: ignore[no-untyped-def]
 ):
     """Sweep over one unit after the other; return the largest modulus of the derivatives.
 
-    ``values[s]`` (q, n) is what the state of unit s starts from, beside the slopes. ``P`` (k, dummies + d), ``scales``
-    (k,), ``ridges`` (k,) and ``omegas`` (k, d) or None have a row a unit; P begins with the entries of dummies,
-    which only ANOVA has and which are no columns. The others are as in ``sweep``.
+    ``values[s]`` (q, n) is the initial state of unit s without the slopes. ``P`` (k, dummies + d), ``scales`` (k,),
+    ``ridges`` (k,) and ``omegas`` (k, d) or None have a row per unit. The first columns of P are the entries of
+    dummies, which only ANOVA has and which ``columns`` does not contain. The others are as in ``sweep``.
     """
     largest = 0.0
     for s in range(len(P)):
@@ -125,7 +125,7 @@ def sweep_units(  # type: ignore[no-untyped-def]
                 state[i, t + 1] = values[s, t, i]
         losses, gamma, p = (loss, smoothness, y, outputs, weights, state), P[s, :dummies], P[s, dummies:]
         last = (0, columns.size)
-        # The branches that are not taken are no part of the machine code.
+        # Branches that are not taken are not compiled.
         if theta is not None:
             largest = max(largest, sweep_dummies(theta, *losses, gamma, scales[s], ridges[s]))
             unrolled = as_theta(theta, lower_degrees(theta, symmetric_polynomials(gamma, -1)))
@@ -143,10 +143,10 @@ def parallel_sweep_units(  # type: ignore[no-untyped-def]
     theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, dummies,
     parts,
 ):  # fmt: skip
-    """Do the same with threads: the iterates are the same to the last bit.
+    """Sweep with threads; the iterates are the same to the last bit.
 
-    ``parts`` (groups, threads + 1) cuts the coordinates into groups of columns that have no row in common, and these
-    into one run of columns a thread.
+    ``parts`` (groups, threads + 1) divides the coordinates into groups of columns without common rows, and each group
+    into one run of columns per thread.
     """
     # Parallel loops take arrays, not tuples of them.
     c_starts, c_indices, c_values, d, n = columns.starts, columns.indices, columns.values, columns.size, columns.length

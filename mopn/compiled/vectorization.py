@@ -1,4 +1,4 @@
-"""How compiled loops use vector instructions: so many kernels at a time, and what the compiler may assume."""
+"""Vector instructions in compiled loops: the number of kernels at a time, and what the compiler may assume."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["FAST", "IN_ORDER", "WIDTH"]
 
 # Units whose kernels are computed at a time: a vector register of doubles.
 WIDTH = 8
-# Multiplications and additions may be fused, and zeros lose their sign; sums keep their order ...
+# Multiplications and additions may be fused, and the signs of zeros ignored; the order of sums is kept.
 IN_ORDER = {"contract", "nsz"}
-# ... or not.
+# The order of sums may change too.
 FAST = IN_ORDER | {"reassoc"}

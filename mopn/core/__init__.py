@@ -1,1 +1,1 @@
-"""What every model is made of: designs, losses, norms, regularisers, kernels, checks of what users pass."""
+"""The parts of all models: designs, losses, the gap, norms, regularisers, kernels, input validation."""

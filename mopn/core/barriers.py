@@ -1,4 +1,4 @@
-"""Interior-point states of regularisers: norms as sums of bounds t on weights v, held inside their cones.
+"""Interior-point states of regularisers: norms as sums of bounds t on weights v, strictly inside their cones.
 
 R(V) = strength * sum(t) with |v_rc| <= t_rc for l1, ||v_r||_2 <= t_r for l1/l2, |v_rc| <= t_r for l1/linf; in a ball,
 sum(t) <= radius. With mu times the logarithmic barriers of the cones, minimised over the bounds t, R becomes a smooth
@@ -26,8 +26,7 @@ _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 _TO_THE_BOUNDARY = 0.99
 # Lengths of multipliers keep at least this fraction of the central path's distance from 1.
 _NEAREST = 0.5
-# Weights whose bounds have a larger slack than this, relative, count as zero: bounds of nonzero weights are active in
-# the limit.
+# Weights whose bounds have a larger relative slack count as zero, as the bounds of nonzero weights become active.
 _INACTIVE = 0.05
 # Largest number of Newton steps to the best bound of a row, and the relative accuracy of its slack.
 _ROOT_STEPS, _ROOT_TOL = 50, 1e-12
@@ -65,8 +64,9 @@ class Scaling(NamedTuple):
 class Cones(ABC):
     """Weights V (k, m), the slack of their bounds, (k, m) or (k, 1), and multipliers, all strictly feasible.
 
-    ``degree`` is the number of products <s, z>. The slack, t minus what it bounds, is the best one for V at a level mu
-    where a unit of sum(t) costs ``multiplier``. It is stored in place of t, which would lose digits near the boundary.
+    ``degree`` is the number of products <s, z>. The slack, t minus the size that it bounds, is the best one for V at a
+    level mu if sum(t) has the multiplier ``multiplier``. It is stored in place of t, which would lose digits near the
+    boundary.
     """
 
     degree: int
@@ -79,7 +79,7 @@ class Cones(ABC):
 
     @abstractmethod
     def sizes(self, V: np.ndarray) -> np.ndarray:
-        """Return what the bounds bound."""
+        """Return the moduli or norms of V that the bounds t bound."""
 
     @abstractmethod
     def best_slack(self, V: np.ndarray, multiplier: float, mu: float) -> np.ndarray:
@@ -91,7 +91,7 @@ class Cones(ABC):
 
     @abstractmethod
     def update_bounds(self, slack: np.ndarray, multiplier: float) -> None:
-        """Set the bounds to the best ones for V."""
+        """Set the bounds t by their slack, and the multiplier of sum(t)."""
 
     @abstractmethod
     def gradient(self, mu: float) -> np.ndarray:
@@ -244,7 +244,7 @@ class SecondOrder(Cones):
 
 
 class Barrier(ABC):
-    """What an interior-point method asks of a regulariser; ``degree`` times mu is the gap on the central path."""
+    """The interface of a regulariser for interior-point methods; the gap on the central path is ``degree`` times mu."""
 
     degree: int
     V: np.ndarray
@@ -272,7 +272,7 @@ class Barrier(ABC):
 
 
 class ConicBarrier(Barrier):
-    """A norm as a sum of bounds, of which a unit costs a multiplier: the strength, or in a ball the radius's own."""
+    """A norm as a sum of bounds t; its multiplier is the strength or, in a ball, that of the constraint."""
 
     def __init__(self, cones: Cones, norm: Norm, mu: float) -> None:
         self.cones, self.norm, self.mu = cones, norm, mu
@@ -288,7 +288,7 @@ class ConicBarrier(Barrier):
 
     @abstractmethod
     def multiplier(self, V: np.ndarray) -> float:
-        """Return what a unit of sum(t) costs at V."""
+        """Return the multiplier of sum(t) at V."""
 
     @abstractmethod
     def budget_curvature(self, multiplier: float) -> float:
@@ -321,7 +321,7 @@ class ConicBarrier(Barrier):
 
     def sparsified(self) -> np.ndarray:
         sizes, slack = self.cones.sizes(self.V), self.cones.slack
-        # As mu decreases, sizes of zeros decrease with their slack, and sizes of other weights do not.
+        # As mu decreases, the sizes of weights that tend to zero decrease with their slack; the other sizes do not.
         zero = (slack > _INACTIVE * sizes) | (slack * sizes.max(initial=0.0) > sizes**2)
         return np.where(zero, 0.0, self.V)
 
@@ -348,7 +348,8 @@ class PenaltyBarrier(ConicBarrier):
 class BallBarrier(ConicBarrier):
     """``norm(V) <= radius`` near weights V (k, m), with mu times the logarithmic barrier of radius - sum(t).
 
-    V is scaled so far into the ball as is right for the multiplier that the loss gradient (k, m) at V suggests.
+    V is scaled into the interior of the ball; the factor depends on the multiplier, which is estimated from the loss
+    gradient (k, m) at V.
     """
 
     def __init__(self, norm: Norm, radius: float, V: np.ndarray, mu: float, gradient: np.ndarray) -> None:
@@ -365,14 +366,14 @@ class BallBarrier(ConicBarrier):
         return (self.cones.product + self.mu) / self.degree
 
     def multiplier(self, V: np.ndarray) -> float:
-        """Return the multiplier for which sum(t) and what is left of the radius, mu over it, add up to the radius."""
-        room = self.radius - self.norm.value(V)
+        """Return the multiplier for which sum(t) plus the slack of the ball, mu / multiplier, equals the radius."""
+        budget = self.radius - self.norm.value(V)
 
         def budget_excess(multiplier: float) -> float:
-            return float(self.cones.best_slack(V, multiplier, self.mu).sum()) + self.mu / multiplier - room
+            return float(self.cones.best_slack(V, multiplier, self.mu).sum()) + self.mu / multiplier - budget
 
         # The slack is at most mu / multiplier times the degree, so that the excess is negative at the upper end.
-        low, high = self.mu / (2.0 * room), (self.degree + 1) * self.mu / room
+        low, high = self.mu / (2.0 * budget), (self.degree + 1) * self.mu / budget
         return brentq(budget_excess, low, high, xtol=_TINY, rtol=_ROOT_TOL)
 
     def budget_curvature(self, multiplier: float) -> float:

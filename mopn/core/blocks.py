@@ -1,4 +1,4 @@
-"""How much is computed at once: blocks whose arrays stay in the cache, and slices of rows that threads share."""
+"""The sizes of blocks whose arrays stay in the cache, and of slices of rows for threads."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = [
 
 # Entries of a block of rows: two such arrays of float64 stay in the cache.
 CACHE_ENTRIES = 1 << 18
-# The same for losses and their conjugates, which make several temporary arrays of that size.
+# The same for losses and their conjugates, which need several temporary arrays of this size.
 LOSS_ENTRIES = 1 << 16
-# Entries of an array that is kept as a whole, computed at once: the temporary arrays are small beside it.
+# Entries that are computed at once of an array that is kept: the temporary arrays are small in comparison.
 KEPT_ENTRIES = 1 << 22
-# A block of sums of shape (k, d) over the rows has at least so many rows per input: the sums are small beside it.
+# Rows per input of a block whose rows are summed to shape (k, d), at least: the sums are small in comparison.
 ROWS_PER_INPUT = 4
-# Least number of rows in a slice, and the largest number of slices.
+# Smallest number of rows of a slice, and largest number of slices.
 SLICE_ROWS, MAX_SLICES = 8192, 8
 
 
 def rows_at_once(entries: int) -> int:
-    """Return how many rows of so many entries each stay in the cache, at least 1."""
+    """Return the number of rows, at least 1, that stay in the cache for a number of entries per row."""
     return max(1, CACHE_ENTRIES // entries)

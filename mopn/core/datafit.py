@@ -52,7 +52,7 @@ class DataFit:
         return self.loss.smoothness(self.n_outputs)
 
     def squared_length(self, D: np.ndarray) -> float:
-        """Return sum_i w_i ||d_i||^2 for a direction D (n, k) of outputs: weights count as repetitions do."""
+        """Return sum_i w_i ||d_i||^2 for a direction D (n, k) of outputs; a weight of 2 equals a repeated row."""
         squares = np.einsum("ic,ic->i", D, D)
         return float(squares.sum() if self.weights is None else self.weights @ squares)
 
@@ -87,7 +87,7 @@ class DataFit:
         return self.loss.dual_point(self.y, self._unweighted(G)) * self.weights[:, None]
 
     def conjugate(self, G: np.ndarray, scale: float = 1.0) -> float:
-        """F*(scale * G); scale * G in the domain up to rounding."""
+        """F*(scale * G), where scale * G is in the domain of F* up to rounding."""
         return self.conjugate_and_size(G, scale)[0]
 
     def conjugate_and_size(self, G: np.ndarray, scale: float = 1.0) -> tuple[float, float]:
@@ -106,7 +106,7 @@ class DataFit:
         return self.loss.max_scale(self.y, self._unweighted(G))
 
     def slope_size(self, G: np.ndarray) -> float:
-        """Return sum_ic (1 + |y_ic| + |offset_ic|) |G_ic|, which bounds terms of F and F*; 1 for y if y is labels."""
+        """Return sum_ic (1 + |y_ic| + |offset_ic|) |G_ic|, which bounds the terms of F and F*; without y for labels."""
         sizes = np.abs(G)
         total = float(sizes.sum())
         if self.loss.targets != "labels":

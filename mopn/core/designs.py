@@ -1,8 +1,8 @@
 """Designs: the data X (n, d) behind one interface, whatever its storage (dense, CSR, CSC) and augmentation.
 
-A design offers the products that kernels are made of, with X and with its elementwise square, and hides the storage
-format. Augmentation puts dummies in front of X: columns of ones, which are never stored. ``make_design`` checks and
-wraps the user's data.
+A design offers the products that kernels need, with X and with its elementwise square, and hides the storage format.
+Augmentation puts dummies in front of X: columns of ones, which are never stored. ``make_design`` validates and wraps
+the user's data.
 """
 
 from __future__ import annotations
@@ -84,17 +84,17 @@ class Design(ABC):
 
     @cached_property
     def unit(self) -> float:
-        """A power of two near the length of the longest row: products of X / unit neither under- nor overflow."""
+        """A power of two near the largest length of a row: products of X / unit neither under- nor overflow."""
         return power_of_two(math.sqrt(float(self.squared_norms.max())))
 
     @cached_property
     def row_products(self) -> np.ndarray:
-        """<x_i, x_j> / unit^2 (n, n), kept: for few samples only."""
+        """<x_i, x_j> / unit^2 (n, n), cached: for few samples only."""
         return self.inner_products(1, self.unit)
 
     @cached_property
     def squared_row_products(self) -> np.ndarray:
-        """<x_i * x_i, x_j * x_j> / unit^4 (n, n), kept: for few samples only."""
+        """<x_i * x_i, x_j * x_j> / unit^4 (n, n), cached: for few samples only."""
         return self.inner_products(2, self.unit)
 
     @cached_property
@@ -110,8 +110,8 @@ class Design(ABC):
         return self
 
     @property
-    def sparse_rows(self) -> tuple[Lines, int] | None:
-        """The stored rows, and the number of dummies in front of them; None for dense data."""
+    def stored_rows(self) -> tuple[Lines, int] | None:
+        """The rows of stored entries, and the number of dummies in front of them; None for dense data."""
         return None
 
     @cached_property
@@ -226,7 +226,7 @@ class SparseDesign(Design):
         return self.X.tocsr()
 
     @property
-    def sparse_rows(self) -> tuple[Lines, int]:
+    def stored_rows(self) -> tuple[Lines, int]:
         return self.row_lines, 0
 
     def rows(self, rows: slice | np.ndarray) -> SparseDesign:
@@ -283,8 +283,8 @@ class AugmentedDesign(Design):
         return self.base.without_dummies
 
     @property
-    def sparse_rows(self) -> tuple[Lines, int] | None:
-        stored = self.base.sparse_rows
+    def stored_rows(self) -> tuple[Lines, int] | None:
+        stored = self.base.stored_rows
         return None if stored is None else (stored[0], stored[1] + self.dummies)
 
     def rows(self, rows: slice | np.ndarray) -> AugmentedDesign:
@@ -300,13 +300,13 @@ def linear_design(design: Design) -> Design:
 
 
 def make_design(X: Any, dummies: int = 0) -> Design:
-    """Check X, wrap it, and put dummies in front of it.
+    """Validate X, wrap it, and put dummies in front of it.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d)
-        Finite numbers. Dense float64 and float32, CSR and CSC are used as they are, without a copy; everything else
-        is converted to float64 or CSR. CSR and CSC whose indices are unsorted or repeated are copied and put in order.
+        Finite numbers. Dense float64 and float32, CSR and CSC are used without a copy; everything else is converted to
+        float64 or CSR. CSR and CSC with unsorted or repeated indices are copied and brought into canonical format.
     dummies : int, default 0
         Number of leading columns of ones.
 
@@ -324,7 +324,7 @@ def make_design(X: Any, dummies: int = 0) -> Design:
             X = X.astype(_float_type(X.dtype))
         _check_shape(X.shape)
         if not X.has_canonical_format:
-            # An entry stored in parts could not be squared part by part; unsorted columns are sorted on the way.
+            # The parts of a repeated entry cannot be squared one by one. This also sorts the indices.
             X = X.copy()
             X.sum_duplicates()
         _check_finite(X.data)

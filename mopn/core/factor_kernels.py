@@ -17,7 +17,7 @@ from mopn.core.designs import Design
 
 __all__ = ["AllSubsets", "Anova", "FactorKernel", "Homogeneous", "make_factor_kernel"]
 
-# Loops over so many coefficients are unrolled.
+# Largest number of coefficients whose loops are unrolled.
 _UNROLLED = 10
 
 
@@ -27,11 +27,11 @@ class FactorKernel(ABC):
     Attributes
     ----------
     kind : int
-        Its code in the compiled functions.
+        The kernel's code in compiled functions.
     theta : ndarray
-        Its coefficients there.
+        Its coefficients in compiled functions.
     multilinear : bool
-        Whether it is affine in each p_j, so that coordinate descent can minimise along it.
+        Whether it is affine in each p_j, as coordinate descent requires.
     """
 
     kind: int
@@ -70,7 +70,7 @@ class Anova(FactorKernel):
 
     @property
     def coefficients(self) -> Any:
-        """The coefficients for compiled loops: short ones as a tuple, whose loops the compiler then unrolls."""
+        """The coefficients for compiled loops: as a tuple if they are few, so that the compiler unrolls the loops."""
         return tuple(self.theta.tolist()) if len(self.theta) <= _UNROLLED else self.theta
 
     def outputs(self, design: Design, P: np.ndarray, lams: np.ndarray) -> np.ndarray:
@@ -126,7 +126,7 @@ def make_factor_kernel(kernel: str, degree: int, theta: Any = None) -> FactorKer
             return Anova(np.arange(1, degree + 1) == degree)
         theta = np.asarray(theta, dtype=np.float64)
         if theta.shape != (degree,) or not np.isfinite(theta).all():
-            raise ValueError(f"theta must hold {degree} finite numbers, one a degree, got {theta!r}")
+            raise ValueError(f"theta must hold {degree} finite numbers, one per degree, got {theta!r}")
         return Anova(theta)
     if kernel == "all-subsets":
         return AllSubsets()

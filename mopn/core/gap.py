@@ -1,19 +1,18 @@
-"""The gap: how far an objective is from the minimum at most, proven by weak duality, rounding included.
+"""The gap: a proven upper bound of an objective minus the minimum, by weak duality, rounding errors included.
 
-The problem is to minimise F(O) + R(V) + Q(W) over weights V and coefficients W that the outputs O = Phi V + X W'
-depend on linearly, with the losses F, a regulariser R and a ridge Q. For every dual point D (n, m), Fenchel's
-inequality for each of the three gives
+The problem is to minimise F(O) + R(V) + Q(W) over weights V and coefficients W, with outputs O = Phi V + X W', the
+losses F, a regulariser R and a ridge Q. For every dual point D (n, m), Fenchel's inequality for each of the three gives
 
     F(O) + R(V) + Q(W) >= -F*(D) - R*(-Phi' D) - Q*(-D' X),
 
-and where Phi runs over all units, R* is known from the dual norm of D pulled back to them, which an oracle bounds. The
-dual point is s G, the gradient G = dF/dO scaled: s = 1 is right at the minimum, where both sides are equal
-(Rockafellar, Convex Analysis, section 31); elsewhere the best s in [0, ``max_scale``] is searched, in which the
-right-hand side is concave. A penalty wants s <= strength / dual norm; a ball pays radius times s times the dual norm.
+and where Phi has a column for every unit, R* follows from the dual norm of Phi' D, which an oracle bounds. The dual
+point is s G, the scaled gradient G = dF/dO. At the minimum both sides are equal for s = 1 (Rockafellar, Convex
+Analysis, section 31); elsewhere the best s in [0, ``max_scale``] is searched, as the right-hand side is concave in s.
+Under a penalty s is at most strength / dual norm; in a ball R* is radius times s times the dual norm.
 
-The conjugates are evaluated at the array s G itself, so no error of G matters. What does are the roundings of the two
-sums, of which each may have larger terms than its sum: they are bounded by the sum of the moduli of all terms, sample
-weights included.
+The conjugates are evaluated at the array s G itself, so errors in G do not matter. The rounding errors of the two sums
+do: their terms may be larger than the sums. They are bounded by the sum of the moduli of all terms, with the sample
+weights.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from mopn.core.regularizers import Regularizer
 __all__ = ["gap", "lower_bound"]
 
 _EPS = float(np.finfo(float).eps)
-# Scales of the dual point beyond this are not tried.
+# Largest scale of the dual point that is tried.
 _MAX_SCALE = 4.0
-# Scales closer than this, relative, are not told apart.
+# Relative accuracy of the search of the scale.
 _NEARBY = 1e-3
-# A term of a sum errs by so many eps: logarithms of rounded masses near 1 have 36.7 = -log(eps), the others fewer.
-_OF_TERMS = 64
+# Relative error of a term of the sums, in eps: up to 36.7 = -log(eps) for logarithms of rounded masses near 1.
+_TERM_ERROR = 64
 
 
 def gap(fit: DataFit, regularizer: Regularizer, fun: float, G: np.ndarray, dual: float, ridge: float = 0.0) -> float:
@@ -48,7 +47,7 @@ def gap(fit: DataFit, regularizer: Regularizer, fun: float, G: np.ndarray, dual:
     regularizer : Regularizer
         R.
     fun : float
-        The objective as it was computed.
+        The computed objective.
     G : ndarray of shape (n, m)
         The gradient of F there.
     dual : float
@@ -59,7 +58,7 @@ def gap(fit: DataFit, regularizer: Regularizer, fun: float, G: np.ndarray, dual:
     Returns
     -------
     float
-        At least 0, and it holds for ``fun`` and for the exact objective at the outputs that were given to F.
+        At least 0; it holds for ``fun``, and for the exact objective at the outputs at which F was evaluated.
     """
     lower = lower_bound(fit, regularizer, G, dual, ridge)
     return max(fun - lower, 0.0) + _rounding(fit, abs(fun), fit.slope_size(G)) if math.isfinite(lower) else math.inf
@@ -96,7 +95,7 @@ def lower_bound(
 
 
 def _best_scale(negative_dual: Callable[[float], float], s: float, upper: float) -> float:
-    """Return about the minimiser in [0, upper] of a convex function: s itself if neither side is better nearby."""
+    """Return an approximate minimiser in [0, upper] of a convex function: s, if no scale nearby is better."""
     candidates = {s: negative_dual(s)}
     if negative_dual((1.0 - _NEARBY) * s) < candidates[s]:
         candidates.update([_least(negative_dual, 0.0, s)])
@@ -112,10 +111,10 @@ def _least(function: Callable[[float], float], low: float, high: float) -> tuple
 
 
 def _rounding(fit: DataFit, values: float, slopes: float) -> float:
-    """Bound the rounding of F or F*, whose rows have the total modulus ``values`` and are made of terms of slopes.
+    """Bound the rounding error of F or F*, given the sum of the moduli of its rows, and ``slope_size``.
 
-    The terms of a row may be larger than its value, by twice (1 + |y| + |offset|) |g| at most: those of F* are squares
-    or negative entropies of g less g (1 or y); outputs enter F in differences with 1 or y.
+    The terms of a row may be larger than its value, by at most 2 (1 + |y| + |offset|) |g|. The conjugates are squares
+    or negative entropies of g minus multiples of g by 1 or y, and F depends on differences of outputs and 1 or y.
     """
     n, m = len(fit.y), fit.n_outputs
-    return (n + _OF_TERMS) * m * _EPS * (values + 2.0 * slopes)
+    return (n + _TERM_ERROR) * m * _EPS * (values + 2.0 * slopes)

@@ -1,6 +1,6 @@
 """Second derivatives of losses with respect to the outputs (n, m): products with directions, and diagonals.
 
-Each sample has an (m, m) matrix, which is never formed; three kinds cover all losses of :mod:`mopn.core.losses`.
+The (m, m) matrices of the samples are never formed; three kinds cover all losses of :mod:`mopn.core.losses`.
 """
 
 from __future__ import annotations

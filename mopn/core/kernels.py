@@ -23,10 +23,10 @@ class Kernel(ABC):
     ----------
     name : str
     dummies : int
-        How many columns of ones give the model its linear and constant terms: ``anova`` uses distinct features only, so
-        one gives a linear term but no constant.
+        Number of dummies, columns of ones, that give the model its linear and constant terms. ``anova`` multiplies
+        distinct features only, so one dummy gives a linear term but no constant.
     distinct : bool
-        Whether a feature is multiplied with others only.
+        Whether the kernel has products of distinct features only.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def inner_products(self, design: Design) -> np.ndarray:
-        """Return (n, n): the inner products of the matrices Gamma that single samples stand for, over unit^4."""
+        """Return the inner products (n, n) of the matrices Gamma of single samples, divided by ``design.unit ** 4``."""
 
 
 class Homogeneous(Kernel):
@@ -108,7 +108,7 @@ KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (Homogeneous(), 
 
 
 def get_kernel(kernel: str | Kernel) -> Kernel:
-    """Return the kernel of a name; the objects of ``KERNELS`` are returned as they are, and no others."""
+    """Return the kernel of a name; the objects of ``KERNELS`` are returned as they are, all others are refused."""
     if isinstance(kernel, Kernel):
         if kernel not in KERNELS.values():
             raise TypeError(

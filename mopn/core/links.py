@@ -1,4 +1,4 @@
-"""Links: how outputs (n, m) become probabilities. The closed set that models know by name, and files hold."""
+"""Links, the maps from outputs (n, m) to probabilities, by the names in models and their files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def softmax(O: np.ndarray) -> np.ndarray:  # noqa: E741
 
 
 def logistic(O: np.ndarray) -> np.ndarray:  # noqa: E741
-    """Probability (n, m) of each output being positive, on its own."""
+    """Probabilities (n, m) that single outputs are positive."""
     return expit(O)
 
 
@@ -25,7 +25,7 @@ LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"softmax": softmax, "log
 
 
 def check_link(link: str | None) -> str | None:
-    """Return the name of a link, or None for none; refuse what is neither."""
+    """Return a valid link, a name or None; raise ``ValueError`` for anything else."""
     if link is not None and (not isinstance(link, str) or link not in LINKS):
         raise ValueError(f"link must be one of {', '.join(map(repr, LINKS))} or None, got {link!r}")
     return link

@@ -2,8 +2,8 @@
 
 Multi-class losses (Table 3 of Blondel et al., NIPS 2017) take integer labels y (n,) in 0..m-1 and have gradients
 whose rows sum to zero. Losses per output take targets Y (n, m) and add up over the outputs. Each is convex, smooth
-and at least 0. The conjugate l*(y, g) = sup_o <g, o> - l(y, o) is infinite outside its domain; ``max_scale`` says how
-far a gradient may be scaled within it.
+and at least 0. The conjugate l*(y, g) = sup_o <g, o> - l(y, o) is infinite outside its domain; ``max_scale`` is the
+largest factor that keeps a gradient inside it.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ from mopn.core.links import LINKS
 __all__ = ["LOSSES", "Loss", "get_loss"]
 
 _TARGETS = ("labels", "numbers", "signs")
-# What holds for one gradient says nothing of another one.
+# Attributes that belong to the gradient of one class, and are not inherited by a class with another gradient.
 _OF_THE_GRADIENT = ("value", "hessian", "conjugate", "max_scale", "dual_point", "smoothness", "link")
 
 
 class Loss(ABC):
-    """Base of losses, those of one's own too: a convex, smooth function of the outputs, at least 0, row by row.
+    """Base class of losses, also of user-defined ones: convex, smooth functions of the outputs, at least 0, row by row.
 
-    Required are the attribute ``targets`` and the methods ``value_gradient``, ``smoothness`` and ``conjugate``; then
-    all solvers of networks and of output layers but ``InteriorPoint`` take the loss, and their gaps are proven. The
-    rest is optional:
+    Required are the attribute ``targets`` and the methods ``value_gradient``, ``smoothness`` and ``conjugate``. With
+    these, all solvers of networks and of output layers accept the loss, except ``InteriorPoint``, and the gaps are
+    proven. The rest is optional:
 
-    * ``hessian`` and ``dual_point``, both: without them there is no ``InteriorPoint``, so that refits of the output
-      layer take FISTA, which is slower.
-    * ``max_scale``: without it a dual point is never a gradient scaled up, so that gaps may be larger.
-    * ``value``: without it, line searches compute gradients that they do not need.
-    * ``link``: without it, models have no ``predict_proba``.
-    * ``code``: without it there is no coordinate descent, SGD and AdaGrad for a ``FactorizationProblem``.
+    * ``hessian`` and ``dual_point``: ``InteriorPoint`` needs both. Without them, refits of the output layer use FISTA,
+      which is slower.
+    * ``max_scale``: without it gradients are never scaled up to dual points, so gaps may be larger.
+    * ``value``: without it line searches compute gradients that they do not need.
+    * ``link``: without it models have no ``predict_proba``.
+    * ``code``: without it a ``FactorizationProblem`` has no coordinate descent, SGD and AdaGrad.
 
-    A class with a ``value_gradient`` of its own inherits nothing that belongs to the gradient of another class: what it
-    does not define itself is missing, or as it is here. To say that an inherited method still holds, name it in the
-    class: ``conjugate = Parent.conjugate``. ``code`` is never inherited.
+    A class that defines ``value_gradient`` inherits nothing that belongs to the gradient of another class: what it does
+    not define is missing, or has the default of this class. To keep an inherited method, name it in the class:
+    ``conjugate = Parent.conjugate``. ``code`` is never inherited.
 
     Attributes
     ----------
     targets : {"labels", "numbers", "signs"}
-        What y is: labels (n,) in 0..m-1, for one loss over all outputs; or targets (n, m), any numbers, or -1 and +1
-        only, for a sum of losses of each output.
+        The kind of y: labels (n,) in 0..m-1, for one loss over all outputs; or targets (n, m), any numbers or only -1
+        and +1, for a sum of losses per output.
     link : {"softmax", "logistic"}, optional
-        How outputs become probabilities: of the classes, or of each output being positive. Default None.
+        The map from outputs to probabilities: of the classes, or of each output being positive. Default None.
     code : int, optional
-        Which of the derivatives in ``mopn.compiled.losses`` is that of the loss. Default None.
+        The code of the loss's derivative in ``mopn.compiled.losses``. Default None.
     name : str, optional
-        What messages call the loss; default the name of the class.
+        The name of the loss in messages; default the name of the class.
 
     Notes
     -----
@@ -93,7 +93,7 @@ class Loss(ABC):
         super().__init_subclass__(**kwargs)
         of_gradient = _owner(cls, "value_gradient")
         for name in _OF_THE_GRADIENT:
-            # Not issubclass, which does not know a class that is still being made.
+            # issubclass does not work on a class that is not yet complete.
             if of_gradient not in _owner(cls, name).__mro__:
                 setattr(cls, name, vars(Loss)[name])
         cls.name = vars(cls).get("name", cls.__name__)
@@ -112,34 +112,34 @@ class Loss(ABC):
         """Loss of every row (n,) and its gradient with respect to the outputs (n, m)."""
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Hessian:  # noqa: E741
-        """Second derivative with respect to the outputs, one of its generalised ones where it jumps.
+        """Second derivative with respect to the outputs, a generalised one where it jumps.
 
-        Optional: Newton's methods need it, first-order ones do not. One of :mod:`mopn.core.hessians`.
+        Optional: Newton's methods need it, first-order methods do not. Return one of :mod:`mopn.core.hessians`.
         """
         raise NotImplementedError(f"the loss {self.name!r} has no hessian; use a first-order solver, such as FISTA")
 
     @property
     def lacks_for_newton(self) -> tuple[str, ...]:
-        """Names of the methods that an interior-point method asks for and the loss does not define."""
+        """Names of the methods that an interior-point method needs and the loss does not define."""
         return tuple(name for name in ("hessian", "dual_point") if vars(Loss)[name] is getattr(type(self), name))
 
     @property
     def has_hessian(self) -> bool:
-        """Whether the loss has what an interior-point method asks for."""
+        """Whether the loss defines what an interior-point method needs."""
         return not self.lacks_for_newton
 
     @abstractmethod
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """Conjugate of every row (n,) at G (n, m): gradients times an s in [0, ``max_scale``], up to rounding.
+        """Conjugate of every row (n,) at G (n, m): gradients times some s in [0, ``max_scale``], up to rounding.
 
-        Its own rounding errors must be a few eps of its modulus and of sum_c (1 + |y_c|) |g_c|, no more (1 for y_c if
-        y is labels).
+        Its own rounding errors must be at most a few eps times its modulus plus sum_c (1 + |y_c|) |g_c| (without y_c
+        if y is labels).
         """
 
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         """Return the largest s that keeps the conjugate finite at s * G, for a gradient G; inf where there is none.
 
-        Optional: 1 is right for every loss, as its conjugate is finite at its gradients and, as it is at least 0, at 0.
+        Optional: 1 is valid for every loss. The conjugate is finite at gradients, and at 0, as the loss is at least 0.
         """
         return 1.0
 
@@ -204,7 +204,7 @@ class Logistic(Loss):
         return E, E.sum(axis=1) + np.expm1(-largest), largest
 
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
-        # The mass off the own class is the sum of the others: 1 + g_y would round the small ones of heavy rows away.
+        # The mass of the other classes is their sum: 1 + g_y would lose small masses of rows of heavy weight.
         Q = np.maximum(G, 0.0)
         Q[np.arange(len(y)), y] = 0.0
         others = np.minimum(Q.sum(axis=1), 1.0)
@@ -368,7 +368,7 @@ LOSSES: dict[str, Loss] = {
 
 
 def get_loss(loss: str | Loss) -> Loss:
-    """Return the loss of a name; a loss object is returned as it is, if what it declares makes sense."""
+    """Return the loss of a name; a loss object is returned as it is, if its declarations are valid."""
     if isinstance(loss, Loss):
         _check_declarations(loss)
         return loss

@@ -14,7 +14,7 @@ __all__ = ["NORMS", "Norm", "get_norm"]
 
 
 class Norm(ABC):
-    """A norm that adds up over the rows of V.
+    """A sum of norms of the rows of V.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ NORMS: dict[str, Norm] = {norm.name: norm for norm in (L1(), L1L2(), L1Linf())}
 
 
 def get_norm(norm: str | Norm) -> Norm:
-    """Return the norm of a name; the objects of ``NORMS`` are returned as they are, and no others."""
+    """Return the norm of a name; the objects of ``NORMS`` are returned as they are, all others are refused."""
     if isinstance(norm, Norm):
         if norm not in NORMS.values():
             raise TypeError(

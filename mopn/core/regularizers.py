@@ -1,14 +1,14 @@
 """Regularisers R(V) of the output layer: a norm as a penalty or as a ball, and the squared l2 norm.
 
-All that other files ask of a regulariser is here:
+A regulariser offers:
 
 * first-order methods: ``value``, ``prox``, and ``gradient`` where R is ``smooth``;
 * certificates: ``dual``, ``conjugate`` and ``max_scale``. For a dual point whose dual norm is at most ``dual``,
   ``conjugate(s * dual)`` bounds R* at s times that point, and it is finite for ``s <= max_scale(dual)``.
   ``dual_of_rows`` bounds the effect of rounding on the dual norm;
 * interior-point methods: ``barrier``, where ``has_barrier``;
-* network problems, of a penalty or a ball alone (:class:`NormRegularizer`): which units are worth adding, extreme
-  points of conditional gradient steps, and the smooth form of the refit of both layers (:mod:`mopn.network.joint`).
+* network problems, with a penalty or a ball (:class:`NormRegularizer`): the cost of weight, extreme points of
+  conditional gradient steps, and the smooth form of the refit of both layers (:mod:`mopn.network.joint`).
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _RADIUS_TOL = 1e-9
 
 
 class Regularizer(ABC):
-    """What every problem asks of its regulariser."""
+    """The interface of regularisers for all problems."""
 
     @property
     @abstractmethod
     def active(self) -> bool:
-        """Whether R is anything but zero; if not, no certificate exists."""
+        """Whether R is not identically zero; if it is, no certificate exists."""
 
     @property
     @abstractmethod
@@ -96,15 +96,15 @@ class Regularizer(ABC):
     def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
         """Return an interior-point state at weights V (k, m), near the central path for the level mu.
 
-        In a ball V is moved inside, how far depends on the loss gradient (k, m) at V.
+        V is moved into the interior of a ball; how far depends on the loss gradient (k, m) at V.
         """
 
 
 class NormRegularizer(Regularizer):
-    """A norm as a penalty or as a ball: it makes units zero, which network problems need.
+    """A norm as a penalty or as a ball: it makes units zero, as network problems require.
 
-    In the smooth form of the refit of both layers, units A (k, d) have any length and their weights a norm of at most
-    1, so that ||A||_F^2 takes the place of the norm; the free variables are B (k, d).
+    In the smooth form of the refit of both layers, the units A (k, d) have any length and their weights a norm of at
+    most 1, so that ||A||_F^2 replaces the norm; the free variables are B (k, d).
     """
 
     norm: Norm
@@ -112,7 +112,7 @@ class NormRegularizer(Regularizer):
     @property
     @abstractmethod
     def constrained(self) -> bool:
-        """Whether the norm is bounded (a ball) and not penalised."""
+        """Whether the norm is constrained (a ball) and not penalised."""
 
     def dual(self, G: np.ndarray) -> float:
         return self.norm.dual(G)
@@ -129,20 +129,20 @@ class NormRegularizer(Regularizer):
     def weight_cost(self, earned: Callable[[], float]) -> float:
         """Return the dual value that a unit must exceed for weight on it to decrease the objective.
 
-        It is the strength; in a ball, the mean decrease per unit of norm that the present weights stand for, where
-        ``earned()`` is that of all of them: minus the inner product of the loss gradient and the units' outputs.
+        It is the strength or, in a ball, the mean decrease of the losses per unit of norm of the present weights:
+        ``earned()``, minus the inner product of the loss gradient and the units' outputs, divided by the radius.
         """
 
     @abstractmethod
     def vertex(self, least: float, value: float) -> tuple[float, float]:
-        """Return the norm of the extreme point of a conditional gradient step, and the penalty of a unit of norm.
+        """Return the norm of the extreme point of a conditional gradient step, and the penalty per unit of norm.
 
-        ``least`` is an objective value that was already reached, ``value`` the dual value of the best atom.
+        ``least`` is an objective value already reached, ``value`` the dual value of the best atom.
         """
 
     @abstractmethod
     def shares(self, V: np.ndarray) -> np.ndarray:
-        """Return the coefficients (k,) of V as a combination of vertices of the ball, one a row, for away steps."""
+        """Return the coefficients (k,) of V as a combination of vertices of the ball, one per row, for away steps."""
 
     @abstractmethod
     def scaled_units(self, B: np.ndarray) -> np.ndarray:
@@ -184,7 +184,7 @@ class Penalty(NormRegularizer):
         return self.norm.prox(V, step * self.strength)
 
     def conjugate(self, dual: float) -> float:
-        # max_scale returns the largest admissible ratio; its rounding must not turn a proof into infinity.
+        # The tolerance covers the rounding of max_scale, which returns the largest admissible ratio.
         return 0.0 if dual <= self.strength * (1 + 1e-15) else math.inf
 
     def max_scale(self, dual: float) -> float:
@@ -269,9 +269,9 @@ class Ball(NormRegularizer):
         return B * self._scale(B)
 
     def units_value_gradient(self, B: np.ndarray, A: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
-        """Outside of the ball, the gradient loses its part along A, and the rest is scaled as B is.
+        """Outside the ball, return the gradient without its component along A, scaled as B is.
 
-        On the sphere it is that of the side on which the objective decreases.
+        On the sphere, return the gradient of the side on which the objective decreases.
         """
         along = float(np.vdot(gradient, A)) / max(float(np.vdot(A, A)), _TINY)
         outside = float(np.vdot(B, B)) / max(self.radius, _TINY) - 1.0
@@ -286,7 +286,7 @@ class Ball(NormRegularizer):
 
 @dataclass(frozen=True)
 class SquaredL2(Regularizer):
-    """``strength / 2 * ||V||^2``, for baselines: it makes no unit zero, so it has no oracle over all units."""
+    """``strength / 2 * ||V||^2``, for baselines: it makes no unit zero, so network problems do not take it."""
 
     strength: float
 
@@ -336,7 +336,7 @@ def make_regularizer(norm: str | Norm, strength: float | None, radius: float | N
 
 
 def make_norm_regularizer(norm: str | Norm, strength: float | None, radius: float | None) -> NormRegularizer:
-    """Do the same for a norm that makes units zero."""
+    """Return the regulariser of a norm that makes units zero, with a strength or a radius."""
     amount = _check_amount(strength, radius)
     if _is_squared_l2(norm):
         raise ValueError(f"norm={norm!r} makes no unit zero; a NetworkProblem takes 'l1', 'l1/l2' or 'l1/linf'")

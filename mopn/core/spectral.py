@@ -13,7 +13,7 @@ _ZERO = 1e-12
 def eigen_units(weights: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the nonzero eigenvalues (r,) and unit eigenvectors (r, d) of W = sum_s weights_s h_s h_s'.
 
-    They are the fewest units of which W is such a sum, and the moduli of their weights add up to its nuclear norm.
+    Fewer units cannot represent W, and the moduli of the eigenvalues add up to its nuclear norm.
 
     Parameters
     ----------

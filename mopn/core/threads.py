@@ -15,7 +15,7 @@ _Result = TypeVar("_Result")
 
 
 def n_workers() -> int:
-    """Return the number of threads: ``OMP_NUM_THREADS``, as linear algebra has it, or all cores of this process."""
+    """Return the number of threads: ``OMP_NUM_THREADS``, as for linear algebra, or all cores of this process."""
     given = os.environ.get("OMP_NUM_THREADS", "")
     if given.isdigit() and int(given) > 0:
         return int(given)

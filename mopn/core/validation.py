@@ -1,4 +1,4 @@
-"""Input validation: each error names the argument, what is wrong with it, and what to do."""
+"""Input validation. Every message names the argument, the fault and a remedy."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = [
 
 
 def check_targets(y: Any, n: int, loss: Loss) -> tuple[np.ndarray, int, np.ndarray | None]:
-    """Return the targets in the form that the loss takes, the number of outputs, and the classes (None per output)."""
+    """Return the targets in the form of the loss, the number of outputs, and the classes (or None)."""
     y = np.asarray(y)
     if y.ndim == 0 or len(y) != n:
-        raise ValueError(f"y must have one row a sample: X has {n} rows, y has shape {y.shape}")
+        raise ValueError(f"y must have one row per sample: X has {n} rows, y has shape {y.shape}")
     if n < 2:
         raise ValueError(f"at least 2 samples are needed to fit, got n_samples = {n}; a fit on 1 sample is meaningless")
     if loss.targets == "labels":
@@ -37,14 +37,14 @@ def _labels(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, int, np.ndarray]:
     if y.ndim != 1:
         raise ValueError(
             f"loss={loss.name!r} is multi-class and takes labels of shape (n,), got y of shape {y.shape}; "
-            "for several targets a sample use a loss per output, such as 'squared' or 'binary-logistic'"
+            "for several targets per sample use a loss per output, such as 'squared' or 'binary-logistic'"
         )
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError("y contains NaN or infinity")
     try:
         classes, codes = np.unique(y, return_inverse=True)
     except TypeError as error:
-        raise ValueError(f"y holds labels that cannot be sorted, missing ones perhaps ({error}); clean them") from None
+        raise ValueError(f"y holds labels that cannot be sorted ({error}); are some missing?") from None
     if len(classes) < 2:
         raise ValueError(f"y has one class only ({classes[0]!r}); classification needs at least 2")
     return codes, len(classes), classes
@@ -62,7 +62,7 @@ def _per_output(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, int, None]:
     if not np.isfinite(Y).all():
         raise ValueError("y contains NaN or infinity")
     if loss.targets == "signs" and not np.isin(Y, (-1.0, 1.0)).all():
-        raise ValueError(f"loss={loss.name!r} takes targets -1 and +1 only; turn 0/1 into them by 2 * y - 1")
+        raise ValueError(f"loss={loss.name!r} takes targets -1 and +1 only; convert 0 and 1 by 2 * y - 1")
     return Y, Y.shape[1], None
 
 
@@ -72,7 +72,7 @@ def check_sample_weight(weights: Any, n: int) -> np.ndarray | None:
         return None
     weights = _numbers(weights, "sample_weight")
     if weights.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), one weight a sample, got {weights.shape}")
+        raise ValueError(f"sample_weight must have shape ({n},), one weight per sample, got {weights.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError("sample_weight must be finite and >= 0")
     if not weights.any():
@@ -116,7 +116,7 @@ def check_count(value: Any, name: str, least: int = 1) -> int:
 
 
 def present_rows(parts: Sequence[Any], y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
-    """Leave out the samples of weight 0."""
+    """Return the samples of positive weight: the parts of X, y, the weights and the offset."""
     n = np.shape(y)[0] if np.ndim(y) else 0
     if sample_weight is None or np.shape(sample_weight) != (n,) or np.all(sample_weight) or not np.any(sample_weight):
         return parts, y, sample_weight, offset

@@ -1,8 +1,8 @@
 """scikit-learn estimators: multi-output polynomial networks (PN) and factorization machines (FM), trained convexly.
 
-They check and encode the data and delegate the rest: a ``NetworkProblem`` says what is minimised,
-``ConditionalGradient`` minimises it, and a ``Model`` predicts. This package needs scikit-learn
-(``pip install mopn[sklearn]``); the rest of mopn does not.
+The estimators validate and encode the data: a ``NetworkProblem`` defines the objective, ``ConditionalGradient``
+minimises it, and a ``Model`` predicts. Estimators of one output use ``FactorizationProblem`` and ``LiftedProblem``.
+This package needs scikit-learn (``pip install mopn[sklearn]``).
 """
 
 try:

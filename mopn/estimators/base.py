@@ -1,4 +1,4 @@
-"""What all estimators share: parameters, the steps of ``fit``, and prediction."""
+"""Base classes of the estimators: parameters, the steps of ``fit``, and prediction."""
 
 from __future__ import annotations
 
@@ -25,22 +25,23 @@ from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
 from mopn.solvers.conditional_gradient import make_correction
+from mopn.solvers.conditional_gradient.correction import Correction
 
 __all__ = ["Callback", "ModelEstimator", "NetworkEstimator", "network_model"]
 
 Callback = Callable[..., Any]
 
 _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
-# The other statuses are success, or a limit that the user set.
+# The other statuses are success, or limits that the user sets.
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.FAILED)
 # The tolerance of the last refit if tol is 0.
 _REFIT_TOL = 1e-3
-# Units added a round where validation chooses their number.
+# Units added per round where validation chooses their number.
 _UNITS_PER_ROUND = 5
 
 
 class ModelEstimator(ABC, BaseEstimator):
-    """What all estimators share: checked samples, a model that predicts, and how a fit ends."""
+    """Base of all estimators: validated samples, predictions by a model, and warnings at the end of a fit."""
 
     _numeric_y: ClassVar[bool]
     model_: Predictor
@@ -66,7 +67,7 @@ class ModelEstimator(ABC, BaseEstimator):
         Parameters
         ----------
         path : str or path
-            Name of the file; it is used as it is, and an existing file is overwritten.
+            Name of the file, without any change; an existing file is overwritten.
         """
         check_is_fitted(self)
         self.model_.save(path)
@@ -79,7 +80,7 @@ class ModelEstimator(ABC, BaseEstimator):
     def _samples(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
-        """Check the samples to fit; return those whose weight is not 0, and the indices of those."""
+        """Validate the samples to fit; return those of positive weight, and their indices."""
         checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": 2}
         X, y = validate_data(self, X, y, reset=reset, **checks)
         y = y.toarray() if hasattr(y, "toarray") else y
@@ -88,7 +89,7 @@ class ModelEstimator(ABC, BaseEstimator):
         return X, y, sample_weight, indices
 
     def _checked(self, X: Any) -> Any:
-        """Check X for a prediction."""
+        """Validate X for a prediction."""
         check_is_fitted(self)
         return validate_data(self, X, reset=False, **_X_FORMAT)
 
@@ -106,10 +107,10 @@ class ModelEstimator(ABC, BaseEstimator):
 
 
 class NetworkEstimator(ModelEstimator):
-    """Base of the convex estimators; subclasses say what y means, and name the kernel."""
+    """Base of the convex estimators; subclasses encode y and define the kernel."""
 
     _kernel: ClassVar[str]
-    # The fitted attribute that holds what Model.classes does.
+    # The fitted attribute of Model.classes.
     _classes_name: ClassVar[str] = "classes_"
 
     def __init__(
@@ -120,7 +121,7 @@ class NetworkEstimator(ModelEstimator):
         strength: float | None = 1.0,
         radius: float | None = None,
         max_units: int | None = 50,
-        refit: str = "full",
+        refit: str | Correction = "full",
         augment: bool = True,
         alpha: float | None = None,
         tol: float = 1e-3,
@@ -157,7 +158,8 @@ class NetworkEstimator(ModelEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
-            Training data, best scaled to [-1, 1]. float32 is kept; sparse formats other than CSR and CSC are converted.
+            Training data; scale it to [-1, 1] for best results. float32 is kept; sparse formats other than CSR and CSC
+            are converted.
         y : array-like of shape (n,) or (n, m)
             Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
         sample_weight : array-like of shape (n,), optional
@@ -191,7 +193,7 @@ class NetworkEstimator(ModelEstimator):
         solver = ConditionalGradient(
             refit=make_correction(self.refit, tol=self.tol if self.tol > 0 else _REFIT_TOL),
             max_units=self.max_units,
-            # A given number of units asks for the best model of that size, none for a proof.
+            # With max_units the aim is the best model of that size, without it a proof.
             schedule="grow" if self.max_units is None else "fill",
             # Validation chooses the number of units between rounds.
             atoms_per_round=_UNITS_PER_ROUND if self.validation_fraction and self.refit == "full" else None,
@@ -210,27 +212,27 @@ class NetworkEstimator(ModelEstimator):
         self._finish(result)
         return self
 
-    # -- what y means -----------------------------------------------------------------------------------------------
+    # -- the meaning of y -------------------------------------------------------------------------------------------
 
     @abstractmethod
     def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
-        """Check y and turn it into targets."""
+        """Validate y and return its targets."""
 
     @abstractmethod
     def _score(self, targets: Targets, prediction: np.ndarray) -> float:
-        """Score a prediction as ``score`` does."""
+        """Return the score of a prediction, as ``score`` does."""
 
     # -- the steps of fit -------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        """Check the parameters that problem and solver do not check."""
+        """Validate the parameters that problem and solver do not validate."""
         if not 0 <= self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must lie in [0, 1), got {self.validation_fraction!r}")
         if not (isinstance(self.n_iter_no_change, Integral) and self.n_iter_no_change >= 1):
             raise ValueError(f"n_iter_no_change must be an integer >= 1, got {self.n_iter_no_change!r}")
 
     def _split(self, X: Any, targets: Targets) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
-        """Return the samples to train on, and those held out if any are asked for."""
+        """Return the training samples, and the held-out samples or None."""
         if not self.validation_fraction:
             return (X, targets), None
         n = len(targets.y)
@@ -251,7 +253,7 @@ class NetworkEstimator(ModelEstimator):
         return (X[train], targets.rows(train)), (X[held_out], targets.rows(held_out))
 
     def _offset(self, targets: Targets) -> np.ndarray | None:
-        """Return the constants (m,) that the units are added to."""
+        """Return the constants (m,) that are added to the outputs, or None."""
         if not self._numeric_y:
             return None
         return np.atleast_1d(np.average(targets.values, axis=0, weights=targets.weights))
@@ -307,7 +309,7 @@ class NetworkEstimator(ModelEstimator):
         if validation is not None and validation.best is not None:
             network = validation.best
             fun, gap = solver.measure(problem, problem.start(network))
-            # What was proven of the minimum in any round holds in all.
+            # A lower bound of the minimum that was proven in any round is valid in all of them.
             gap = min(gap, max(fun - (result.fun - result.gap), 0.0))
         if targets.classes is not None:
             setattr(self, self._classes_name, targets.classes)
@@ -323,8 +325,8 @@ class NetworkEstimator(ModelEstimator):
 class Validation(EarlyStopping):
     """A callback that scores the network of every round on held-out samples and keeps the best one.
 
-    After ``patience`` rounds without a better score the fit is stopped: the inner loop of the model validation of the
-    paper, section 6.1.
+    The fit stops after ``patience`` rounds without a better score: this is the inner loop of the model validation in
+    section 6.1 of the paper.
     """
 
     def __init__(self, score: Callable[[Result], float], patience: int, callback: Callback | None) -> None:
@@ -340,6 +342,6 @@ class Validation(EarlyStopping):
 
 
 def network_model(problem: NetworkProblem, targets: Targets, result: Result) -> Model:
-    """Return the model of a fit, which predicts what the targets are."""
+    """Return the model of a fit, whose predictions have the form of the targets."""
     classes = targets.classes if targets.form in ("labels", "ordinal") else None
     return Model.from_result(problem, result, classes=classes, target=targets.form)

@@ -17,10 +17,11 @@ from mopn.core.losses import LOSSES, Loss, get_loss
 from mopn.estimators.base import Callback, NetworkEstimator
 from mopn.estimators.docs import CLASSIFIER, NETWORK, VALIDATED, documented
 from mopn.estimators.targets import Targets
+from mopn.solvers.conditional_gradient.correction import Correction
 
 __all__ = ["MultiOutputFMClassifier", "MultiOutputPNClassifier"]
 
-# What a multi-class loss becomes where each output is a yes or no of its own.
+# The binary forms of multi-class losses, for indicator matrices.
 _BINARY_FORMS = {
     LOSSES["logistic"]: LOSSES["binary-logistic"],
     LOSSES["squared-hinge"]: LOSSES["binary-squared-hinge"],
@@ -32,7 +33,7 @@ def _takes_indicators(loss: Loss) -> bool:
 
 
 def _known_loss(loss: Any) -> Loss | None:
-    """Return the loss of a parameter that nobody has checked yet."""
+    """Return the loss of a parameter that is not validated yet, or None."""
     return loss if isinstance(loss, Loss) else LOSSES.get(loss)
 
 
@@ -60,7 +61,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         strength: float | None = 1.0,
         radius: float | None = None,
         max_units: int | None = 50,
-        refit: str = "full",
+        refit: str | Correction = "full",
         augment: bool = True,
         alpha: float | None = None,
         tol: float = 1e-3,
@@ -96,7 +97,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         self.class_weight = class_weight
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the outputs, whose largest, or whose signs, make the prediction.
+        """Return the outputs; predictions are the class of the largest one, or follow from their signs.
 
         Parameters
         ----------
@@ -105,7 +106,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         Returns
         -------
         ndarray of shape (n,) or (n, m)
-            A column a class, or a column of an indicator matrix; for two classes one number, positive for
+            A column per class or column of an indicator matrix; for two classes one number per sample, positive for
             ``classes_[1]``.
         """
         X = self._checked(X)
@@ -116,7 +117,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return probabilities; there are some for "logistic", "binary-logistic" and losses that declare a link.
+        """Return probabilities, for the losses "logistic" and "binary-logistic" and losses that declare a link.
 
         Parameters
         ----------
@@ -125,8 +126,8 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         Returns
         -------
         ndarray of shape (n, c) or (n, m)
-            The probability of each of the c classes, or of a 1 in each column of an indicator matrix. Classes that
-            were trained each against the rest have theirs normalised to add up to 1.
+            The probability of each of the c classes, or of a 1 in each column of an indicator matrix. Probabilities of
+            one-against-rest losses are normalised to add up to 1.
         """
         X = self._checked(X)
         return self.model_.predict_proba(X)

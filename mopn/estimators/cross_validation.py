@@ -17,6 +17,7 @@ from mopn.estimators.docs import CLASSIFIER, CROSS_VALIDATED, NETWORK, documente
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.regularization_path import check_strengths, path, path_solver
 from mopn.solvers import Status
+from mopn.solvers.conditional_gradient.correction import Correction
 
 __all__ = ["MultiOutputFMClassifierCV", "MultiOutputPNClassifierCV"]
 
@@ -36,7 +37,7 @@ class ClassifierCV(Classifier):
         loss: str | Loss = "logistic",
         norm: str = "l1/l2",
         max_units: int | None = 50,
-        refit: str = "full",
+        refit: str | Correction = "full",
         augment: bool = True,
         alpha: float | None = None,
         tol: float = 1e-3,
@@ -60,12 +61,12 @@ class ClassifierCV(Classifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Score all strengths on every fold, and fit the network of the best mean score on all samples.
+        """Score all strengths on every fold, and fit a network of the best strength to all samples.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
-            Training data, best scaled to [-1, 1].
+            Training data; scale it to [-1, 1] for best results.
         y : array-like of shape (n,) or (n, m)
             Labels, or an indicator matrix of 0 and 1.
         sample_weight : array-like of shape (n,), optional
@@ -79,8 +80,7 @@ class ClassifierCV(Classifier):
         Raises
         ------
         ValueError, TypeError
-            If X, y, the weights or a parameter are invalid, or if a class is missing in the training
-            part of a fold.
+            If X, y, the weights or a parameter are invalid, or if a class is missing in the training part of a fold.
         """
         names = set(self.get_params()) - {"strengths", "ratio", "cv", "n_jobs"}
         single = self._single(**{name: getattr(self, name) for name in names})
@@ -120,7 +120,7 @@ def _fold_scores(
 ) -> np.ndarray:
     """Return the scores of a path on the test part of a fold."""
     training, held_out = targets.rows(train), targets.rows(test)
-    # What the objective weighs, the score weighs.
+    # The score has the weights of the objective.
     held_out = replace(held_out, sample_weight=held_out.weights, class_factor=None)
     missing = np.setdiff1d(targets.y, training.y) if training.form == "labels" else np.zeros(0)
     if len(missing):

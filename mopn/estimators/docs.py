@@ -97,41 +97,44 @@ def _insert(doc: str, before: str, section: str) -> str:
 NETWORK = Prose(
     parameters="""
 norm : {"l1", "l1/l2", "l1/linf"}
-    The norm Omega of the output weights, which makes most units zero: l1 gives every output its own units, the
-    others share units between the outputs.
+    The norm Omega of the output weights, which makes most units zero. With "l1" every output has its own units; with
+    the others the outputs share units.
 strength : float or None
     Strength of the penalty ``strength * Omega``; larger means fewer units. The losses are added up over the
-    samples, not averaged, so it plays the role of 1 / C in ``LogisticRegression``. None if ``radius`` is given.
+    samples, not averaged, so it corresponds to 1 / C in ``LogisticRegression``. None if ``radius`` is given.
 radius : float
-    The constraint ``Omega <= radius``, the paper's form, in place of the penalty.
+    The constraint ``Omega <= radius``, the paper's form, instead of the penalty.
 max_units : int or None
-    Largest number of units; the fit also ends when twice as many have been tried. None leaves it to ``tol``.
-refit : {"full", "output", "none"}
-    What follows new units. "full" refits units and output weights together, which is not convex, but gives smaller
-    and better networks sooner: a round adds all units that there is room for. "output" refits the output weights,
-    a convex problem, and adds about a tenth of the units a round. "none" takes a plain conditional gradient step.
+    Largest number of units. A number asks for the best network of this size: with refits, units are added as early as
+    possible until it is reached, or twice as many have been tried, and a long refit follows (``schedule="fill"`` of
+    :class:`mopn.solvers.ConditionalGradient`). None asks for a proof: units are added until the gap is at most ``tol``
+    (``schedule="grow"``).
+refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep
+    The correction after new units. "full" refits units and output weights together: this is not convex, but gives
+    smaller and better networks sooner. "output" refits the output weights, a convex problem. "none" takes a plain
+    conditional gradient step. The objects of ``mopn.solvers`` set further options, such as
+    ``FullRefit(precision="single")``; they also set the accuracy of the refits, for which names use ``tol``.
 augment : bool
     Put dummies, columns of ones, in front of X (one for PN, two for FM): they give the model linear and constant
     terms.
 alpha : float or None
-    Strength of the penalty ``alpha / 2 * ||W||^2`` of a linear term beside the units, which shrinks every
-    coefficient by itself; its constants pay a hundredth. None for no such term.
+    Strength of the penalty ``alpha / 2 * (||W||^2 + ||b||^2 / 100)`` of a linear term W with constants b, which shrinks
+    every coefficient separately. None for no such term.
 tol : float
-    Stop when the gap is at most ``tol`` times the objective; 0 leaves it to the limits.
+    Stop when the gap is at most ``tol`` times the objective; with 0 only the limits stop the fit.
 max_iter : int or None
     Largest number of rounds.
 max_time : float
     Largest number of seconds for the solver.
 validation_fraction : float
-    Fraction of the samples to hold out (stratified for labels). The network is scored on them as by ``score``
-    after every round, and the best one is kept: this chooses the number of units, of which a round then adds 5 at
-    most.
+    Fraction of the samples to hold out (stratified for labels). After every round ``score`` is evaluated on them, and
+    the best network is kept. This chooses the number of units; with ``refit="full"`` a round then adds at most 5.
 n_iter_no_change : int
-    With ``validation_fraction``: stop after so many rounds without a better score.
+    With ``validation_fraction``: stop after this number of rounds without a better score.
 warm_start : bool
-    Start from the previous fit's network.
+    Start from the network of the previous fit.
 verbose : int
-    Print a table with every ``verbose``-th round.
+    Print every ``verbose``-th round as a row of a table; 0 prints nothing.
 callback : callable
     Called after every round as ``callback(intermediate_result=Result)``; ``StopIteration`` stops the fit.
 random_state : int, RandomState or None
@@ -139,13 +142,13 @@ random_state : int, RandomState or None
 """,
     attributes="""
 model_ : Model
-    The model on its own, which ``save`` writes.
+    The model for predictions, which ``save`` writes.
 basis_ : ndarray of shape (k, dummies + d)
     Units H, of length 1; the leading columns belong to the dummies.
 weights_ : ndarray of shape (k, m)
     Output weights V.
 linear_ : ndarray of shape (m, 1 + d) or None
-    Coefficients W of the linear term, constants first, if ``alpha`` gives one.
+    Coefficients of the linear term, constants first; None if ``alpha`` is None.
 objective_, gap_ : float
     The objective, and an upper bound of its distance to the minimum over all networks of any size.
 certified_ : bool
@@ -153,9 +156,9 @@ certified_ : bool
 status_ : Status
     Why the solver stopped; ``status_.message`` is a sentence.
 n_iter_ : int
-    Rounds done, at least 1.
+    Number of rounds, at least 1.
 trace_ : Trace
-    A row a round: time, objective, gap, number of units.
+    A row per round: time, objective, gap, number of units.
 n_features_in_ : int
     Number of features d.
 feature_names_in_ : ndarray of shape (d,)
@@ -175,67 +178,67 @@ validation_scores_ : ndarray or None
 CLASSIFIER = Prose(
     parameters="""
 loss : str or Loss
-    For several classes at once "logistic", "smoothed-hinge", "squared-hinge"; for each class against the rest
-    "binary-logistic", "binary-squared-hinge", "squared". If y is an indicator matrix, "logistic" and
-    "squared-hinge" mean their binary forms.
+    Multi-class: "logistic", "smoothed-hinge", "squared-hinge". One against the rest: "binary-logistic",
+    "binary-squared-hinge", "squared". If y is an indicator matrix, "logistic" and "squared-hinge" mean their binary
+    forms.
 class_weight : dict, "balanced" or None
-    Factors of the sample weights, by label; "balanced" makes all classes weigh the same. For labels only.
+    Factors of the sample weights, by label; with "balanced" all classes have the same total weight. For labels only.
 """,
     attributes="""
 classes_ : ndarray of shape (m,)
     Sorted labels, or the numbers of the columns of an indicator matrix y.
 weights_ : ndarray of shape (k, m)
-    Output weights V; m counts the classes or columns of y; it is 1 for two classes with a loss for each class.
+    Output weights V; m is the number of classes or columns of y, or 1 for two classes with a loss per output.
 """,
 )
 REGRESSOR = Prose(
     parameters="""
 loss : str or Loss
-    "squared", or an object of your own.
+    "squared", or a :class:`mopn.Loss` for numbers.
 """,
     attributes="""
 weights_ : ndarray of shape (k, m)
-    Output weights V; m counts the columns of y.
+    Output weights V; m is the number of columns of y.
 """,
 )
 ORDINAL = Prose(
     parameters="""
 loss : str or Loss
-    "binary-logistic", or an object of your own with probabilities.
+    "binary-logistic", or a :class:`mopn.Loss` per output with the link "logistic".
 """,
     attributes="""
 levels_ : ndarray of shape (m + 1,)
     The sorted distinct values of y.
 weights_ : ndarray of shape (k, m)
-    Output weights V; m counts the levels but one.
+    Output weights V; m is the number of levels minus 1.
 """,
     reference="""
 Blondel, Niculae, Otsuka and Ueda: Multi-output Polynomial Networks and Factorization Machines.
 NIPS 2017. Algorithm 1 solves problem (2), with a penalty in place of the constraint unless ``radius`` is given.
-Section 6.5 is about ordinal regression.
+Ordinal regression is in section 6.5.
 """,
 )
 CROSS_VALIDATED = Prose(
     parameters="""
 strengths : int or array-like of shape (q,)
-    How many strengths, in geometric series from the smallest whose solution is zero down to ``ratio`` times it; or
-    the strengths themselves. The losses are added up over the samples, so a strength shrinks the
-    network of a fold more than that of all samples.
+    Number of strengths, in a geometric series from the smallest whose solution is zero down to ``ratio`` times it; or
+    the strengths themselves. The losses are added up over the samples, so a strength shrinks the network of a fold more
+    than that of all samples.
 ratio : float
     The smallest strength over the largest, if ``strengths`` is a number.
 cv : int, splitter or iterable
     Folds, as for ``sklearn.model_selection.cross_val_score``; stratified for labels.
 n_jobs : int or None
-    Folds at a time, each in a process of its own (joblib); joblib then shares the threads of the linear algebra
-    between them.
+    Number of folds in parallel, each in its own process (joblib); joblib then divides the threads of the linear
+    algebra among them.
 """,
     attributes="""
 strength_ : float
-    The strength of the best mean score; of equal ones the largest.
+    The strength of the best mean score, the largest if several are equal.
 strengths_ : ndarray of shape (q,)
     All strengths, descending.
 scores_ : ndarray of shape (folds, q)
-    Accuracy on the held-out part of every fold; samples and classes weigh what they weigh in the objective.
+    Accuracy on the held-out part of every fold, with the sample and class weights of the objective.
 """,
 )
 
@@ -244,18 +247,18 @@ scores_ : ndarray of shape (folds, q)
 SINGLE_OUTPUT = Prose(
     parameters="""
 tol : float
-    Stop when ten iterations together decrease the objective by less than ``tol``, relative; 0 leaves it to the
-    limits.
+    Stop when ten iterations together decrease the objective by less than ``tol``, relative; with 0 only the limits
+    stop the fit.
 fit_intercept : bool
     Fit a constant, without a penalty.
 warm_start : bool
-    Start from the fitted attributes, those of an earlier fit or those that you set; what is missing is random.
+    Start from the fitted attributes, of an earlier fit or set by the user; missing ones have the default start.
 max_iter : int
     Largest number of iterations: epochs of "cd", "adagrad" and "sgd", steps of "lbfgs".
 max_time : float
     Largest number of seconds for the solver.
 verbose : int
-    Print a table with every ``verbose``-th iteration.
+    Print every ``verbose``-th iteration as a row of a table; 0 prints nothing.
 callback : callable
     Called after every iteration as ``callback(intermediate_result=Result)``; ``StopIteration`` stops the fit.
 random_state : int, RandomState or None
@@ -265,15 +268,15 @@ random_state : int, RandomState or None
 intercept_ : float
     The constant; 0 if there is none.
 model_ : FactorizationModel
-    The model on its own, which ``save`` writes.
+    The model for predictions, which ``save`` writes.
 objective_ : float
     The objective.
 status_ : Status
     Why the solver stopped; ``status_.message`` is a sentence.
 n_iter_ : int
-    Iterations done, at least 1.
+    Number of iterations, at least 1.
 trace_ : Trace
-    A row an iteration: time, objective.
+    A row per iteration: time, objective.
 n_features_in_ : int
     Number of features d.
 feature_names_in_ : ndarray of shape (d,)
@@ -307,15 +310,15 @@ alpha : float
 beta : float
     Strength of ``beta * sum_s |lambda_s| ||p_s||^2``.
 fit_lower : {"explicit", "augment", "shared", None}
-    Degrees 2 to m - 1: units of their own; by dummies, columns of ones in front of X, whose weights are learned; by
-    the same units with weights theta on the simplex; or left out.
+    Degrees 2 to m - 1: with their own units; by dummies, columns of ones in front of X; by the same units with weights
+    theta on the simplex; or not in the model.
 fit_linear : bool
     Fit a linear term ``<w, x>``.
 kernel : {"anova", "all-subsets"}
     Products of ``degree`` distinct features, or of any number of them.
 solver : {"cd", "lbfgs", "adagrad", "sgd"} or Solver
-    Coordinate descent; L-BFGS; AdaGrad; stochastic gradient descent; or one of ``mopn.solvers`` with options of
-    its own, ``CoordinateDescent(n_threads=2)`` for instance.
+    Coordinate descent; L-BFGS; AdaGrad; stochastic gradient descent; or one of ``mopn.solvers`` with other options,
+    such as ``CoordinateDescent(n_threads=2)``.
 init_lambdas : {"ones", "random_signs", "fit"}
     lambda: fixed to 1, to random signs, or fitted.
 """,
@@ -339,9 +342,9 @@ n_components : int
 beta : float
     Strength of ``beta / 2 * sum_t ||U^t||^2``. The losses are added up over the samples, not averaged.
 fit_lower : {"augment", None}
-    Lower degrees, by a dummy, a column of ones in front of X, or none.
+    Lower degrees by a dummy, a column of ones in front of X; or no lower degrees.
 solver : {"cd", "lbfgs"} or Solver
-    Coordinate descent; L-BFGS; or one of ``mopn.solvers`` with options of its own.
+    Coordinate descent; L-BFGS; or one of ``mopn.solvers`` with other options.
 """,
     attributes="""
 U_ : ndarray of shape (m, r, d) or (m, r, 1 + d)

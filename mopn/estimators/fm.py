@@ -83,7 +83,7 @@ class FactorizationMachine(SingleOutputEstimator):
         lams: Any = _LAMBDAS[self.init_lambdas]
         if self.warm_start and lams != "fit" and hasattr(self, "lams_"):
             lams = self.lams_
-        # Of degree 2, the lower degrees are those of the linear term.
+        # For degree 2 the only lower degree is that of the linear term.
         lower = self.fit_lower
         if self.kernel != "anova" or (self.degree == 2 and (lower == "explicit" or self.fit_linear)):
             lower = None
@@ -117,7 +117,7 @@ class FactorizationMachine(SingleOutputEstimator):
             self._sums = passes.sums()
         else:
             x = start
-            text = "A step led to NaN or infinity, and was not taken; take a smaller one, or scale the features."
+            text = "A step led to NaN or infinity and was rejected; give a smaller step, or scale the features."
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
         self._set_fitted(problem, Result(problem.unpack(x)))
         self.n_iter_ = 1 if first else self.n_iter_ + 1
@@ -210,7 +210,7 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
         X : array-like or sparse matrix of shape (n, d)
         y : array-like of shape (n,)
         classes : array-like of shape (2,), optional
-            Both labels; needed in the first call if y has not both.
+            Both labels; required in the first call if y does not contain both.
         sample_weight : array-like of shape (n,), optional
 
         Returns

@@ -15,10 +15,11 @@ from mopn.estimators.base import Callback, NetworkEstimator
 from mopn.estimators.docs import NETWORK, ORDINAL, VALIDATED, documented
 from mopn.estimators.targets import Targets
 from mopn.models.ordinal import cumulative_targets, log_odds
+from mopn.solvers.conditional_gradient.correction import Correction
 
 __all__ = ["OrdinalFMRegressor", "OrdinalPNRegressor"]
 
-# Each level but the last makes an output.
+# Each level but the last has an output.
 _MAX_LEVELS = 256
 
 
@@ -36,7 +37,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         strength: float | None = 1.0,
         radius: float | None = None,
         max_units: int | None = 50,
-        refit: str = "full",
+        refit: str | Correction = "full",
         augment: bool = False,
         alpha: float | None = 0.7,
         tol: float = 5e-3,
@@ -71,7 +72,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Of what has predict_proba, scikit-learn asks how many probabilities a row has: one a level.
+        # scikit-learn needs the number of probabilities of every estimator with predict_proba: one per level.
         tags.classifier_tags = ClassifierTags(multi_class=True)
         return tags
 
@@ -100,8 +101,8 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
             raise ValueError(f"y has a single level, {levels[0]}: there is nothing to learn; give at least two")
         if len(levels) > _MAX_LEVELS:
             raise ValueError(
-                f"y has {len(levels)} levels, each of which makes an output; at most {_MAX_LEVELS} are taken: round "
-                "y, or use MultiOutputFMRegressor or MultiOutputPNRegressor"
+                f"y has {len(levels)} levels, each of which needs an output; at most {_MAX_LEVELS} are supported: "
+                "round y, or use MultiOutputFMRegressor or MultiOutputPNRegressor"
             )
         values = cumulative_targets(codes, len(levels))
         return Targets(y, values, loss, "ordinal", levels.astype(np.float64), sample_weight)
@@ -115,13 +116,13 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
 
 @documented(ORDINAL, NETWORK, VALIDATED)
 class OrdinalFMRegressor(OrdinalRegressor):
-    """Regressor of ordered levels, ratings say: a multi-output factorization machine by ordinal McRank.
+    """Regressor of ordered levels, such as ratings: a multi-output factorization machine by ordinal McRank.
 
-    Each level c but the last makes an output, for the probability that y is at most the level: the logistic function of
-    ``offset_c + b_c + <w_c, x> + sum_r v_rc sum_{i<j} h_ri x_i h_rj x_j``. All are trained at once and share their
-    units; ``augment`` gives these a linear term too, and ``alpha=None`` leaves out that of its own. Predictions are
-    expectations of y; probabilities that cross are put in order first. Units h_r and weights v_r minimise a convex
-    problem over all networks of any size, and the distance to its minimum is bounded (``gap_``).
+    Each level c but the last has an output, for the probability that y is at most the level: the logistic function of
+    ``offset_c + b_c + <w_c, x> + sum_r v_rc sum_{i<j} h_ri x_i h_rj x_j``. All outputs are trained together and share
+    their units. ``alpha=None`` omits the linear term; ``augment`` gives the units one through dummies. Predictions are
+    expectations of y, after sorting probabilities that cross. Units h_r and weights v_r minimise a convex problem over
+    all networks of any size, and the distance to its minimum is bounded (``gap_``).
 
     See Also
     --------
@@ -149,11 +150,11 @@ class OrdinalFMRegressor(OrdinalRegressor):
 class OrdinalPNRegressor(OrdinalRegressor):
     """Regressor of ordered levels: a multi-output polynomial network by ordinal McRank.
 
-    Each level c but the last makes an output, for the probability that y is at most the level: the logistic function of
-    ``offset_c + b_c + <w_c, x> + sum_r v_rc <h_r, x>^2``. All are trained at once and share their units; ``augment``
-    gives these a linear term too, and ``alpha=None`` leaves out that of its own. Predictions are expectations of y;
-    probabilities that cross are put in order first. Units h_r and weights v_r minimise a convex problem over all
-    networks of any size, and the distance to its minimum is bounded (``gap_``).
+    Each level c but the last has an output, for the probability that y is at most the level: the logistic function of
+    ``offset_c + b_c + <w_c, x> + sum_r v_rc <h_r, x>^2``. All outputs are trained together and share their units.
+    ``alpha=None`` omits the linear term; ``augment`` gives the units one through a dummy. Predictions are expectations
+    of y, after sorting probabilities that cross. Units h_r and weights v_r minimise a convex problem over all networks
+    of any size, and the distance to its minimum is bounded (``gap_``).
 
     See Also
     --------

@@ -87,14 +87,14 @@ class SingleOutputEstimator(ModelEstimator):
         self._set_fitted(problem, result)
         self.objective_, self.status_, self.trace_ = float(result.fun), result.status, result.trace
         self.n_iter_ = max(int(result.nit), 1)
-        # That all passes were done is no failure of a stochastic method.
+        # A stochastic method that finishes all its passes has not failed.
         if not (isinstance(solver, SGD) and result.status == Status.MAX_ITER):
             self._finish(result)
         return self
 
     @abstractmethod
     def _encode(self, y: np.ndarray) -> np.ndarray:
-        """Check y and turn it into numbers."""
+        """Validate y and return it as numbers."""
 
     @abstractmethod
     def _problem(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None, seed: int) -> Any:
@@ -114,7 +114,7 @@ class SingleOutputEstimator(ModelEstimator):
         return int(check_random_state(self.random_state).randint(_SEEDS))
 
     def _start(self) -> dict[str, np.ndarray] | None:
-        """Return the fitted parameters, those that exist."""
+        """Return the fitted parameters that exist."""
         return {
             name: np.atleast_1d(getattr(self, attribute))
             for attribute, name in self._fitted.items()
@@ -139,7 +139,7 @@ class SingleOutputEstimator(ModelEstimator):
 
 
 class SingleOutputRegressor(RegressorMixin):
-    """What the regressors of one output share."""
+    """Base of the regressors of one output."""
 
     _numeric_y = True
     _losses: ClassVar[tuple[str, ...]] = ("squared",)
@@ -155,13 +155,13 @@ def _is_logistic(classifier: Any) -> bool:
 
 
 class BinaryClassifier(ClassifierMixin):
-    """What the classifiers of one output share: two classes."""
+    """Base of the classifiers of one output, for two classes."""
 
     _numeric_y = False
     _losses: ClassVar[tuple[str, ...]] = ("squared_hinge", "logistic", "squared")
     model_: Any
     classes_: np.ndarray
-    # Given to partial_fit, as a part of the samples may lack one of them.
+    # The classes given to partial_fit, as a part of the samples may not contain both.
     _classes: np.ndarray | None = None
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -176,7 +176,7 @@ class BinaryClassifier(ClassifierMixin):
 
     @available_if(_is_logistic)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return probabilities (n, 2) of the classes; there are some for the loss "logistic" only.
+        """Return probabilities (n, 2) of the classes, for the loss "logistic" only.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What y means to a problem and to a model, and the merging of equal samples."""
+"""The targets of an estimator, encoded for a problem and a model, and the merging of equal samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mopn.core.losses import Loss
 
 __all__ = ["Targets", "merge_equal_samples"]
 
-# Equal samples are merged, and samples sorted, while X has no more entries than this: it needs a copy of X.
+# Largest number of entries of X for which equal samples are merged and samples sorted, which needs a copy of X.
 MERGE_LIMIT = 1 << 24
 
 
@@ -23,7 +23,7 @@ class Targets:
     Attributes
     ----------
     y : ndarray
-        What ``predict`` should return.
+        The targets in the form of predictions.
     values : ndarray of shape (n,) or (n, m)
         y for a ``NetworkProblem``: codes 0..m-1 for a multi-class loss, else numbers.
     loss : Loss
@@ -33,7 +33,7 @@ class Targets:
     classes : ndarray or None
         ``classes_`` of a classifier.
     sample_weight : ndarray of shape (n,) or None
-        As the user gave them.
+        The user's sample weights.
     class_factor : ndarray of shape (n,) or None
         The weight of each sample's class.
     """
@@ -53,23 +53,22 @@ class Targets:
         return np.prod(given, axis=0) if given else None
 
     def rows(self, rows: np.ndarray) -> Targets:
-        """Return those of some samples."""
+        """Return the targets of some samples."""
         names = ("y", "values", "sample_weight", "class_factor")
         return replace(self, **{name: part[rows] for name in names if (part := getattr(self, name)) is not None})
 
 
 def merge_equal_samples(X: Any, targets: Targets) -> tuple[Any, Targets]:
-    """Return the distinct samples in an order of their own, with added up weights: the same objective.
+    """Return the distinct samples in a canonical order, with the sums of their weights: the objective is the same.
 
-    A fit adds up its rounding errors along its whole path, in the order of the rows, until two fits that should be
-    equal are not: after this step they are, to the last bit, whatever the order of the rows and whether samples are
-    repeated or weighted. Large data are left as they are.
+    Rounding errors depend on the order of the rows, and accumulate during a fit. After this step fits are the same to
+    the last bit for every order of the rows, and whether samples are repeated or weighted. Large data are not changed.
     """
     entries = X.nnz if sparse.issparse(X) else X.size
     if entries > MERGE_LIMIT:
         return X, targets
     of_x = _sparse_codes(X) if sparse.issparse(X) else _dense_codes(X)
-    # Equal y have equal values, which are dearer to compare.
+    # Equal y have equal values, which are more expensive to compare.
     _, of_y = np.unique(targets.values if targets.y.ndim > 1 else targets.y, axis=0, return_inverse=True)
     of_y = of_y.reshape(-1)
     _, first, group = np.unique(of_x * (of_y.max() + 1) + of_y, return_index=True, return_inverse=True)
@@ -86,14 +85,14 @@ def _dense_codes(X: np.ndarray) -> np.ndarray:
 
 
 def _sparse_codes(X: Any) -> np.ndarray:
-    """Do the same with the stored entries of each row."""
+    """Return a number for each row, equal for rows with equal stored entries."""
     X = X.tocsr()
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     counts = np.diff(X.indptr)
     if counts[0] > 0 and np.all(counts == counts[0]):
-        # In the order of the features: then neighbours share them, and so do the loops that go through the rows.
+        # In the order of the features, so that neighbouring rows share features, and loops over the rows share memory.
         table = [X.indices.reshape(len(counts), -1)]
         if not np.all(X.data == 1.0):
             table.append(X.data.reshape(len(counts), -1))

@@ -1,1 +1,1 @@
-"""One output, any degree: the direct and the lifted problem, the terms that they are sums of, and their state."""
+"""One output, any degree: the direct and the lifted problem, the terms of their outputs, and the state of solvers."""

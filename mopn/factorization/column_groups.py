@@ -1,7 +1,7 @@
-"""How the threads of coordinate descent share columns, and in what order the samples keep them apart.
+"""The columns of each thread of coordinate descent, and an order of the samples that avoids false sharing.
 
-Threads write to the samples of their columns. Samples that lie side by side share a cache line, and two threads that
-write to one wait for each other: so the samples are arranged such that those of one thread lie together.
+Threads write to the samples of their columns. Neighbouring samples share a cache line, and two threads that write to
+the same line wait for each other. So the samples are ordered such that those of one thread are contiguous.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from mopn.core.designs import Design
 
 __all__ = ["arranged_lines", "arrangement", "column_parts"]
 
-# A group of disjoint columns with fewer entries than this a thread is not worth waking threads for.
-_ENTRIES_A_THREAD = 10_000
-# Samples are not arranged in blocks smaller than this, which are not much longer than a cache line.
+# Threads do not pay for a group of disjoint columns with fewer entries per thread than this.
+_ENTRIES_PER_THREAD = 10_000
+# Smallest block of samples: smaller ones are not much longer than a cache line.
 _SMALLEST_BLOCK = 64
 
 
 def column_parts(columns: Lines, n_threads: int) -> np.ndarray | None:
-    """Cut the columns into groups that have no row in common, and each into a run a thread.
+    """Divide the columns into groups without common rows, and each group into one run of columns per thread.
 
-    Return the first columns of the runs, and the ends of the groups (groups, n_threads + 1); the runs of a group have
+    Return the first columns of the runs and the ends of the groups (groups, n_threads + 1). The runs of a group have
     about equally many entries. Return None if threads do not pay.
     """
     if n_threads == 1 or columns.starts is None:
@@ -34,7 +34,7 @@ def column_parts(columns: Lines, n_threads: int) -> np.ndarray | None:
     groups = disjoint_groups(columns)
     entries = columns.starts.astype(np.int64)
     sizes = np.diff(entries[groups])
-    if sizes.sum() < _ENTRIES_A_THREAD * n_threads * len(sizes):
+    if sizes.sum() < _ENTRIES_PER_THREAD * n_threads * len(sizes):
         return None
     targets = entries[groups[:-1], None] + np.arange(n_threads + 1) / n_threads * sizes[:, None]
     parts = np.searchsorted(entries, targets)
@@ -43,10 +43,11 @@ def column_parts(columns: Lines, n_threads: int) -> np.ndarray | None:
 
 
 def arrangement(designs: Iterable[Lines], n_threads: int) -> np.ndarray | None:
-    """Return an order (n,) of the samples in which those of one thread lie together, for each group of columns.
+    """Return an order (n,) of the samples in which those of one thread are contiguous, for each group of columns.
 
-    ``designs`` are columns. With t threads and g groups there are t^g blocks of samples; groups that would make them
-    too small are left out. Return None if threads do not pay, or if there are dense columns, whose sums would change.
+    ``designs`` are the columns of the designs. With t threads and g groups there are t^g blocks of samples; groups for
+    which these would be too small are ignored. Return None if threads do not pay, or if there are dense columns, whose
+    sums would change.
     """
     designs = list(designs)
     if any(columns.indices is None for columns in designs):
@@ -63,9 +64,9 @@ def arrangement(designs: Iterable[Lines], n_threads: int) -> np.ndarray | None:
 
 
 def arranged_lines(design: Design, order: np.ndarray | None) -> tuple[Lines, Lines]:
-    """Return the columns and the rows of a design with its samples in an order.
+    """Return the columns and the rows of a design with its samples reordered.
 
-    The entries of a column stay as they come, so that sums over them are the same to the last bit.
+    The entries of a column keep their order, so that sums over them are the same to the last bit.
     """
     if order is None:
         return design.column_lines, design.row_lines

@@ -1,7 +1,7 @@
 """One model in several forms: direct (lambda, P), lifted (U, V) and the network of one output (units, weights).
 
-All of degree 2, where each is a symmetric matrix W of low rank: P' diag(lambda) P, the symmetric part of U' V, and
-H' diag(v) H. So what one solver found can be certified, compared or refitted by another.
+All are of degree 2, where each is a symmetric matrix W of low rank: P' diag(lambda) P, the symmetric part of U' V, and
+H' diag(v) H. So the solution of one problem can be certified or refitted by another.
 """
 
 from __future__ import annotations

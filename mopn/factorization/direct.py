@@ -41,10 +41,10 @@ class FactorizationProblem(SingleOutputProblem):
     n_components : int, default 30
         Number k of units, for each degree if there are several.
     kernel : {"anova", "all-subsets", "homogeneous"}, default "anova"
-        Products of m distinct features; of any number of distinct ones; <p, x>^m. The last one is not convex in each
-        coordinate: it has no coordinate descent here, but see :class:`mopn.LiftedProblem`.
+        Products of m distinct features; of any number of distinct features; <p, x>^m. The last kernel is not convex in
+        each coordinate, so it has no coordinate descent; :class:`mopn.LiftedProblem` does.
     loss : str or Loss, default "squared"
-        "squared", "binary-logistic", "binary-squared-hinge", or an object.
+        "squared", "binary-logistic", "binary-squared-hinge", or a :class:`mopn.Loss` per output.
     alpha : float, default 1.0
         Strength for w.
     beta : float, default 1.0
@@ -52,9 +52,10 @@ class FactorizationProblem(SingleOutputProblem):
     penalty : {"weighted", "frobenius"}, default "weighted"
         ``beta * sum_s |lambda_s| ||p_s||^2`` (equation 13), or ``beta / 2 * ||P||^2``.
     fit_lower : {None, "explicit", "augment", "shared"}, default None
-        The degrees 2 to m - 1. None: left out. "explicit": units of their own (HOFM). "augment": m - 1 dummies, columns
-        of ones in front of X, or m - 2 with ``fit_linear`` (HOFM-shared-augmented); one for the homogeneous kernel.
-        "shared": the same units with weights theta on the simplex for the degrees 1 to m (HOFM-shared-simplex).
+        The degrees 2 to m - 1. None: not in the model. "explicit": each has its own units (HOFM). "augment": by m - 1
+        dummies, columns of ones in front of X, or m - 2 with ``fit_linear`` (HOFM-shared-augmented); one for the
+        homogeneous kernel. "shared": the same units with weights theta on the simplex for the degrees 1 to m
+        (HOFM-shared-simplex).
     fit_linear : bool, default False
     fit_intercept : bool, default False
     lams : {"ones", "signs", "fit"} or array-like of shape (k,), default "ones"
@@ -69,12 +70,13 @@ class FactorizationProblem(SingleOutputProblem):
     init_scale : float, default 0.1
         Standard deviation of the entries of P at the default start.
     rng : Generator, int or None, default 0
-        For the default start, and for random signs. With a seed every default start is the same; a generator goes on.
+        For the default start, and for random signs. With a seed every default start is the same; a Generator
+        continues from call to call.
 
     Raises
     ------
     ValueError, TypeError
-        If the data or an option are not what they should be.
+        If the data or an option are invalid.
 
     Notes
     -----
@@ -146,7 +148,7 @@ class FactorizationProblem(SingleOutputProblem):
             raise ValueError("theta fixes the weights of the lower degrees; set fit_lower=None")
         if self.fitted_lams and (penalty != "weighted" or fit_lower in ("explicit", "shared")):
             raise ValueError(
-                "lams='fit' needs penalty='weighted', without which lambda is not restrained, and a single degree "
+                "lams='fit' needs penalty='weighted', without which lambda is not penalised, and a single degree "
                 "(fit_lower None or 'augment')"
             )
 
@@ -193,19 +195,19 @@ class FactorizationProblem(SingleOutputProblem):
 
     @property
     def oracles(self) -> frozenset[str]:
-        """Names of the oracles offered: ``passes`` too, if lambda and theta are fixed and the loss is one of mopn's."""
+        """Names of the oracles offered: ``passes`` too, if lambda and theta are fixed and the loss has ``code``."""
         stochastic = self.fit.loss.code is not None and not self.fitted_lams and self.fit_lower != "shared"
         return super().oracles | ({"passes"} if stochastic else frozenset())
 
     def passes(self, x: np.ndarray) -> StochasticPasses:
-        """Return passes of stochastic gradient methods from a point, which is left as it is.
+        """Return passes of stochastic gradient methods from a point, which is not changed.
 
-        Features that no sample has start from zero where they pay a penalty, as no step would touch them.
+        Penalised parameters of features that no sample has start from zero, as no step would change them.
         """
         return self.passes_over_part(without_absent_features(self._layout, x))
 
     def passes_over_part(self, x: np.ndarray, sums: np.ndarray | None = None) -> StochasticPasses:
-        """Return passes where the samples are a part of all, after others, whose squared gradients had these sums."""
+        """Return passes over a part of all samples, with the sums of squared gradients of earlier passes."""
         return StochasticPasses(self.fit, self._layout, x, sums)
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
@@ -218,8 +220,8 @@ class FactorizationProblem(SingleOutputProblem):
         term = self.kernel_terms[0]
         given = isinstance(start, np.ndarray) or (isinstance(start, dict) and "lams" in start)
         if isinstance(term, FittedKernelTerm) and self.fit.loss.code is not None and not given:
-            # Section 9.1 of the ICML paper: with lambda fitted before P, its own start does not matter. Units that get
-            # none are turned until they do.
+            # Section 9.1 of the ICML paper: lambda is fitted before P, so its start does not matter. Units whose lambda
+            # is 0 are rotated until it is not.
             at, state = self.views(x)[-1], SweepState(self.fit, self.outputs(x))
             for _ in range(_STARTING_ROUNDS):
                 term.fit_lams(at, state)

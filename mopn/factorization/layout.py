@@ -1,4 +1,4 @@
-"""Where the parameters of the terms lie in the flat point of a problem."""
+"""The places of the terms' parameters in the flat point of a problem."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class LiftedProblem(SingleOutputProblem):
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d), or a tuple of m of them
-        A tuple holds one X a factor: for m = 2, low-rank bilinear regression a' U V' b.
+        A tuple has one X per factor: for m = 2, low-rank bilinear regression a' U V' b.
     y : array-like of shape (n,)
         Numbers, or -1 and +1 for the binary losses.
     degree : int, default 2
@@ -37,7 +37,7 @@ class LiftedProblem(SingleOutputProblem):
     kernel : {"homogeneous", "anova"}, default "homogeneous"
         All products, or those of distinct features, for degree 2 only (appendix D.3).
     loss : str or Loss, default "squared"
-        "squared", "binary-logistic", "binary-squared-hinge", or an object.
+        "squared", "binary-logistic", "binary-squared-hinge", or a :class:`mopn.Loss` per output.
     alpha, beta : float, default 1.0
         Strengths for w and for U.
     augment : bool, default False
@@ -50,12 +50,12 @@ class LiftedProblem(SingleOutputProblem):
     init_scale : float, default 0.1
         Standard deviation of the entries of U at the default start.
     rng : Generator, int or None, default 0
-        For the default start. With a seed every default start is the same; a generator goes on.
+        For the default start. With a seed every default start is the same; a Generator continues from call to call.
 
     Raises
     ------
     ValueError, TypeError
-        If the data or an option are not what they should be.
+        If the data or an option are invalid.
 
     Notes
     -----
@@ -118,7 +118,7 @@ class LiftedProblem(SingleOutputProblem):
                 "kernel='anova' is lifted for degree=2 and a single X only; mopn.FactorizationProblem has all degrees"
             )
         if self.several and len(X) != self.degree:
-            raise ValueError(f"X is a tuple of {len(X)} parts, but degree={self.degree} takes one a factor")
+            raise ValueError(f"X is a tuple of {len(X)} parts, but degree={self.degree} takes one per factor")
         if self.several and fit_linear:
             raise ValueError("fit_linear=True needs a single X; use augment=True instead")
 

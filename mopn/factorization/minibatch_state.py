@@ -15,7 +15,7 @@ __all__ = ["StochasticPasses", "without_absent_features"]
 
 
 class StochasticPasses:
-    """Passes of mini-batches over the rows; parameters are kept as the compiled functions want them.
+    """Passes of mini-batches over the rows; parameters have the layout of compiled functions.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class StochasticPasses:
     layout : Layout
         Terms of the same design: kernels of fixed lambda and theta, and perhaps an intercept and a linear term.
     x : ndarray
-        The flat point to start from; it is left as it is.
+        The flat point to start from; it is not changed.
     sums : ndarray or None
         Sums of squared gradients of earlier passes, flat like the point.
     """
@@ -47,11 +47,11 @@ class StochasticPasses:
         self._ridges = np.tile(pack(ridges[:, None])[:, 0], (len(self._kernels), 1))
         thetas = [term.kernel.theta for term in self._kernels]
         longest = max(len(theta) for theta in thetas)
-        # A^t of lower degrees as that of the highest one with zero coefficients.
+        # Coefficients of lower degrees are padded with zeros to the highest degree.
         self._thetas = np.repeat([np.pad(theta, (0, longest - len(theta))) for theta in thetas], chunks, axis=0)
 
     def run(self, order: np.ndarray, batch: int, step: float, *, adaptive: bool) -> None:
-        """Take one step for every ``batch`` of the rows in ``order``."""
+        """Take one step for every ``batch`` rows in ``order``."""
         panel_sums, w_sums, intercept_sum = self._sums
         intercept = np.array([self._intercept[0], intercept_sum[0]])
         stochastic_pass(
@@ -112,9 +112,9 @@ class StochasticPasses:
 
 
 def without_absent_features(layout: Layout, x: np.ndarray) -> np.ndarray:
-    """Return a point whose parameters of features that no sample has are zero, where they pay a penalty.
+    """Return the point with zeros for the penalised parameters of features that no sample has.
 
-    No sample carries a share of their penalty, so no step would touch them.
+    No sample has a share of their penalty, so no step would change them.
     """
     x = x.copy()
     for term, at in zip(layout.terms, layout.views(x), strict=True):

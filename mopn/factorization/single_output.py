@@ -33,7 +33,7 @@ class SingleOutputProblem(Problem):
 
     The point is the terms' parameters one after the other, flat. Oracles: ``gradient`` and ``batch_gradient`` unless a
     term has parameters on a simplex; ``blocks`` (coordinate descent) if the objective is convex along each coordinate
-    and the loss is one of mopn's. The objective is not convex, so there is no certificate here.
+    and the loss has compiled ``code``. The objective is not convex, so there is no certificate.
 
     Parameters
     ----------
@@ -42,10 +42,10 @@ class SingleOutputProblem(Problem):
     rng : Generator, int or None
         For the default start.
     units : tuple of a str and a sequence of str
-        What results call the units, and the names of their parts in the terms.
+        The name of the units in results, and the names of their parts in the terms.
     """
 
-    # Whether every factor has an X of its own.
+    # Whether every factor has its own X.
     several = False
 
     def __init__(self, fit: DataFit, terms: Sequence[Term], rng: Any, units: tuple[str, Sequence[str]]) -> None:
@@ -56,7 +56,7 @@ class SingleOutputProblem(Problem):
         make_generator(rng)
         self.fit, self.rng, self._layout = fit, rng, Layout(terms)
         self.terms, self.size = self._layout.terms, self._layout.size
-        # What users call the units, and the terms' names of their parts.
+        # The name of the units in results, and the names of their parts in the terms.
         self._units, self._parts = units
 
     @property
@@ -71,7 +71,7 @@ class SingleOutputProblem(Problem):
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Why oracles are not offered, where the loss is to blame."""
+        """Why oracles are not offered, where the loss is the reason."""
         if self.fit.loss.code is not None:
             return {}
         return dict.fromkeys(("blocks", "passes"), f"the loss {self.fit.loss.name!r} declares no code")
@@ -89,7 +89,7 @@ class SingleOutputProblem(Problem):
         ----------
         start : optional
             None for random units (``rng``), a seed for others, a flat point, an earlier result, or a dictionary with
-            some of the parameters as ``unpack`` names them; the others are then as at the default start.
+            some of the parameters, under the names of ``unpack``; the others are those of the default start.
         """
         if isinstance(start, np.ndarray):
             if start.shape != (self.size,):
@@ -154,17 +154,17 @@ class SingleOutputProblem(Problem):
         return gradient
 
     def batch_gradient(self, x: np.ndarray, rows: Any) -> np.ndarray:
-        """Return the gradient of the losses of some samples, and of their share of the penalties.
+        """Return the gradient of the losses of some samples and of their share of the penalties.
 
         The share is uniform, ``len(rows) / n`` of all penalties. So the gradients of the parts of a partition of the
-        samples add up to that of the objective, and ``n / len(rows)`` times the one of random rows is an unbiased
-        estimate of it. Its cost is that of the rows' entries and of ``size``.
+        samples add up to that of the objective, and ``n / len(rows)`` times the gradient of random rows is an unbiased
+        estimate of it. The cost is proportional to the number of entries of the rows plus ``size``.
 
         Parameters
         ----------
         x : ndarray of shape (size,)
         rows : array-like of ints, shape (b,), b >= 1
-            Indices of samples among those of positive weight; an index that is there twice counts twice.
+            Indices of samples among those of positive weight; a repeated index counts repeatedly.
 
         Returns
         -------
@@ -175,7 +175,7 @@ class SingleOutputProblem(Problem):
         terms, views = [term.on_rows(rows) for term in self.terms], self.views(x)
         outputs = sum((term.outputs(at) for term, at in zip(terms, views, strict=True)), np.zeros(len(rows)))
         _, G = self.fit.rows(rows).value_gradient(outputs[:, None])
-        # The terms' gradients are affine in the slopes, so this takes the penalties' part times the share.
+        # The terms' gradients are affine in the slopes, so this multiplies the gradient of the penalties by the share.
         return share * self._gradient(terms, x, G[:, 0] / share)
 
     def measure(self, x: np.ndarray) -> Measure:
@@ -183,7 +183,7 @@ class SingleOutputProblem(Problem):
         return Measure(self.fit.value(self.outputs(x)[:, None]) + self.penalty(x), math.inf)
 
     def blocks(self, x: np.ndarray, n_threads: int = 1) -> CoordinateBlocks:
-        """Return coordinate descent from a point, which is left as it is."""
+        """Return coordinate descent from a point, which is not changed."""
         return CoordinateBlocks(self, x.copy(), n_threads)
 
 
@@ -193,8 +193,8 @@ class CoordinateBlocks:
     Attributes
     ----------
     updates : list of callables
-        Each minimises along the coordinates of one block in turn, and returns the largest modulus of the derivatives
-        that it found.
+        Each minimises along the coordinates of one block in turn, and returns the largest modulus of their
+        derivatives.
     """
 
     def __init__(self, problem: SingleOutputProblem, x: np.ndarray, n_threads: int) -> None:
@@ -215,12 +215,12 @@ class CoordinateBlocks:
 
 
 def check_single_output_loss(loss: str | Loss) -> Loss:
-    """Return the loss of a name; refuse the multi-class ones."""
+    """Return the loss of a name; raise ``ValueError`` for multi-class losses."""
     loss = get_loss(loss)
     if loss.targets == "labels":
         raise ValueError(
             f"loss={loss.name!r} is for several classes; a single output takes 'squared', 'binary-logistic' or "
-            "'binary-squared-hinge' (targets -1 and +1), and several classes mopn.NetworkProblem"
+            "'binary-squared-hinge' (targets -1 and +1); for several classes use mopn.NetworkProblem"
         )
     return loss
 

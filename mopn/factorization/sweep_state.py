@@ -1,4 +1,4 @@
-"""The state of coordinate descent: outputs and slopes of the losses, kept up to date."""
+"""The state of coordinate descent: outputs, and slopes of the losses."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ __all__ = ["SweepState"]
 class SweepState:
     """Outputs o, and slopes w_i l'(y_i, o_i), of a problem with one output.
 
-    For the squared loss sweeps maintain the slopes alone, from which the outputs follow. With threads, sweeps may have
-    the samples in another order, ``order``; all that is given or returned is in the original one.
+    For the squared loss, sweeps update the slopes only, from which the outputs follow. With threads, sweeps may use
+    another order of the samples, ``order``; arguments and results have the original order.
 
     Parameters
     ----------
     fit : DataFit
-        Its weights are positive.
+        The losses; weights must be positive.
     outputs : ndarray of shape (n,)
         Without the offset.
     designs : iterable of Design
-        Those of all sweeps.
+        The designs of all sweeps.
     n_threads : int
     """
 
@@ -87,7 +87,7 @@ class SweepState:
         return Sweeper(self, design)
 
     def workspace(self, shape: tuple[int, ...], copy: int = 0) -> np.ndarray:
-        """Return an array to work in, the same one whenever the same shape is asked for."""
+        """Return a workspace, the same array in every call with the same shape and ``copy``."""
         if (shape, copy) not in self._workspaces:
             self._workspaces[shape, copy] = np.zeros(shape)
         return self._workspaces[shape, copy]
@@ -127,11 +127,11 @@ class Sweeper:
         self._slopes = state._arranged_slopes
 
     def __call__(self, theta, omegas, values, P, scales, ridges) -> float:  # type: ignore[no-untyped-def]
-        """Sweep over the units P, at most as many as ``values`` (8, q, n) holds: see ``sweep_units``.
+        """Sweep over at most eight units P with the initial states ``values`` (8, q, n): see ``sweep_units``.
 
-        The first columns of P, those that the design lacks, belong to dummies.
+        The first columns of P, which the design does not have, are the entries of dummies.
         """
-        # Sparse columns gather samples, whose entries then lie side by side; full ones go through all in turn.
+        # For sparse columns the state of a sample is contiguous; for full ones each entry is, over all samples.
         shape = values.shape[2], values.shape[1] + 1
         state = self._workspace(shape[::-1]).T if self.columns.indices is None else self._workspace(shape)
         state[:, 0] = self._slopes

@@ -1,1 +1,1 @@
-"""What is fitted and predicts: models, their files, ordered levels and the weights of interactions."""
+"""Fitted models: predictions and probabilities, files, ordered levels and the weights of interactions."""

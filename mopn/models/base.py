@@ -1,4 +1,4 @@
-"""What fitted models have in common: predictions and probabilities from outputs, and a file."""
+"""The common base of fitted models: predictions and probabilities from outputs, and files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mopn.models.ordinal import expected_level, level_probabilities
 __all__ = ["Predictor", "common_offset"]
 
 _TARGETS = ("outputs", "vector", "labels", "indicator", "ordinal")
-# Outputs below this have probabilities proportional to exp(output), and some digits to spare before underflow.
+# Logistic probabilities of outputs below this are proportional to exp(output), and far from underflow.
 _DEEP = -500.0
 
 
@@ -39,7 +39,7 @@ class Predictor(ABC):
         """Return the outputs, shape (n, m)."""
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return labels or expected levels (n,), outputs (n, m) or (n,), or indicators (n, m), as ``target`` says.
+        """Return labels or expected levels (n,), outputs (n, m) or (n,), or indicators (n, m), depending on ``target``.
 
         Parameters
         ----------
@@ -58,9 +58,9 @@ class Predictor(ABC):
         return outputs[:, 0] if self.target == "vector" else outputs
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return probabilities, of the classes or levels (n, c) or of each output being positive (n, m).
+        """Return the probabilities of the classes or levels (n, c), or that each output is positive (n, m).
 
-        Outputs that were trained each for one class against the rest are normalised to add up to 1.
+        Probabilities of one-against-rest outputs are normalised to add up to 1.
 
         Parameters
         ----------
@@ -86,7 +86,7 @@ class Predictor(ABC):
         if self.link is None:
             raise TypeError(
                 "the model has no link from outputs to probabilities, as the loss that it was trained with is not a "
-                "probability model; use loss='logistic' or 'binary-logistic', or a loss of your own that declares one"
+                "probability model; use loss='logistic' or 'binary-logistic', or a Loss that declares a link"
             )
         return LINKS[self.link](outputs)
 
@@ -96,7 +96,7 @@ class Predictor(ABC):
         Parameters
         ----------
         path : str or path
-            Name of the file; it is used as it is, and an existing file is overwritten.
+            Name of the file, without any change; an existing file is overwritten.
 
         Raises
         ------
@@ -107,7 +107,7 @@ class Predictor(ABC):
         write(path, values)
 
     def _check_target(self, m: int) -> None:
-        """Check the link, and classes and target against the number of outputs."""
+        """Validate the link, and that classes and target fit the number of outputs."""
         check_link(self.link)
         if self.target is None:
             object.__setattr__(self, "target", "outputs" if self.classes is None else "labels")

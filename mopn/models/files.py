@@ -1,4 +1,4 @@
-"""The plain .npz files that hold models: read without pickle, so that nothing in them is run."""
+"""Model files: plain .npz, read without pickle, so that no code in them is executed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 __all__ = ["read", "write"]
 
 _FORMAT = 2
-# Format 1 held the name of the loss in place of the link.
+# Format 1 had the name of the loss instead of the link.
 _LINKS = {"logistic": "softmax", "binary-logistic": "logistic"}
 
 
 def write(path: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
-    """Write the fields of a model, but those that are None.
+    """Write the fields of a model that are not None.
 
     Raises
     ------

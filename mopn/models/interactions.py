@@ -32,7 +32,7 @@ class Interactions(list[Interaction]):
     Attributes
     ----------
     bound : float
-        No interaction that is left out exceeds it in modulus.
+        An upper bound of the moduli of all interactions that are not in the list.
     exact : bool
         Whether these are proven to be the strongest, up to rounding.
     """
@@ -47,14 +47,15 @@ def interaction_weights(model: FactorizationModel, features: Any, names: Sequenc
     """Return the weights in the output of products of distinct features.
 
     For factorization machines it is the tensor's entry, W_{j1,...,jt} = sum_s lambda_s p_{j1,s} ... p_{jt,s} (section 2
-    of Blondel et al., NIPS 2016); for polynomial networks that times the number of its permutations, as each of them is
-    in the sum. The weights of lower degrees that dummies give rise to are included; a linear term ``model.w`` is not.
+    of Blondel et al., NIPS 2016); for polynomial networks it is multiplied by the number of permutations of the
+    indices, as the sum contains each of them. Weights of lower degrees by dummies are included; a linear term
+    ``model.w`` is not.
 
     Parameters
     ----------
     model : FactorizationModel
     features : sequence of tuples
-        Of indices, or of names if ``names`` are given; all of one length, the degree.
+        Tuples of indices, or of names if ``names`` are given; all of one length, the degree.
     names : sequence of d strings, optional
 
     Returns
@@ -64,7 +65,7 @@ def interaction_weights(model: FactorizationModel, features: Any, names: Sequenc
     Raises
     ------
     ValueError
-        For a degree that the model has no interactions of, unknown features, or one that is twice in a tuple.
+        For a degree of which the model has no interactions, or for unknown or repeated features in a tuple.
     """
     numbers = {name: j for j, name in enumerate(names or ())}
     tuples = [tuple(numbers.get(j, j) for j in group) for group in features]
@@ -92,10 +93,10 @@ def strongest_interactions(
 ) -> Interactions:
     """Return the k products of ``degree`` distinct features whose weights are largest in modulus.
 
-    A branch and bound over the features in order of decreasing size; no tensor is formed. The size of a feature is the
-    l_t norm of its row of P, weighted by |lambda|, so that a product of sizes bounds the modulus of a weight (Hoelder).
-    Pairs are exact. Higher degrees are exact unless the search ends at ``max_nodes``; the result says so, and bounds
-    what it may have missed.
+    This is a branch and bound over the features in order of decreasing size; no tensor is formed. The size of a
+    feature is the l_t norm of its row of P, weighted by |lambda|, so a product of sizes bounds the modulus of a weight
+    (Hölder). Pairs are exact. Higher degrees are exact unless the search ends at ``max_nodes``: then ``exact`` is
+    False, and ``bound`` bounds the weights that may be missing.
 
     Parameters
     ----------
@@ -106,17 +107,17 @@ def strongest_interactions(
     names : sequence of d strings, optional
         Names of the features, for the result.
     max_nodes : int, default 200000
-        Largest number of incomplete products to look at, for degrees above 2.
+        Largest number of incomplete products that are visited, for degrees above 2.
 
     Returns
     -------
     Interactions
-        A list of at most k items, those of weight 0 left out.
+        A list of at most k items; those of weight 0 are not in it.
 
     Raises
     ------
     ValueError
-        For a degree that the model has no interactions of.
+        For a degree of which the model has no interactions.
     """
     if k < 1 or degree < 2:
         raise ValueError(f"k must be at least 1 and degree at least 2, got {k!r} and {degree!r}")
@@ -145,7 +146,7 @@ class _Search:
         self._skipped = 0.0
 
     def missed(self) -> float:
-        """Return a bound of the moduli of what is not among the best."""
+        """Return an upper bound of the moduli of all weights that are not among the best."""
         return max(self._skipped, self._least)
 
     @property
@@ -172,8 +173,8 @@ class _Search:
             self.extend((*prefix, j), product * self.factors[depth][:, j], size * self.sizes[j])
 
     def _complete(self, prefix: tuple[int, ...], product: np.ndarray, size: float, first: int) -> None:
-        """Try all last features at once."""
-        # Sizes decrease: those worth trying come first.
+        """Evaluate all last features at once."""
+        # Sizes decrease, so the candidates come first.
         stop = len(self.sizes) - int(np.searchsorted(self.sizes[::-1] * size, self._least, side="right"))
         if stop <= first:
             return
@@ -194,7 +195,7 @@ class _Search:
 def _products(model: FactorizationModel, degree: int) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return c (R,) and F_1, ..., F_t, each (R, d): the weight of features j1, ..., jt is sum_r c_r prod_a F_a[r, ja].
 
-    It is the same in whatever order the features come.
+    The weight does not depend on the order of the features.
     """
     if degree < 1 or (degree > model.degree and model.kernel != "all-subsets"):
         raise ValueError(f"degree={degree}, but the model has interactions of at most {model.degree} features")
@@ -214,7 +215,7 @@ def _direct_products(model: FactorizationModel, degree: int) -> Iterator[tuple[n
         elif model.kernel == "homogeneous":
             if degree > m:
                 continue
-            # (sum of gamma + <p, x>)^m holds every order of the features.
+            # (sum of gamma + <p, x>)^m contains every order of the features.
             powers = gamma.sum(axis=1) ** (m - degree)
             weights = model.lams * math.comb(m, degree) * math.factorial(degree) * powers
         else:
@@ -237,7 +238,7 @@ def _theta_of_degree(theta: np.ndarray, gamma: np.ndarray, degree: int) -> np.nd
 
 def _lifted_products(model: FactorizationModel, degree: int) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
     m, dummies = model.degree, model.dummies
-    # Each way to give the features to factors; the dummy is for the other factors.
+    # Each assignment of the features to factors; the other factors contribute their dummy.
     for places in itertools.permutations(range(m), degree):
         others = [t for t in range(m) if t not in places]
         weights = np.prod([model.factors[t][:, :dummies].sum(axis=1) for t in others], axis=0, initial=1.0)

@@ -1,4 +1,4 @@
-"""Models from their files."""
+"""Loading of model files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     OSError
         If there is no such file.
     ValueError
-        If the file is not such a model, or of a newer format.
+        If the file is not a mopn model, or of a newer format.
     """
     values = read(path)
     if "basis" in values:

@@ -1,4 +1,4 @@
-"""A fitted network on its own: outputs and predictions; needs NumPy and SciPy only."""
+"""The fitted network: outputs and predictions. It needs NumPy and SciPy only."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ class Model(Predictor):
     Attributes
     ----------
     basis : ndarray of shape (k, d) or (k, dummies + d)
-        Units H; the leading columns belong to the 1-features if ``augment``.
+        Units H; with ``augment`` the leading columns belong to the dummies.
     weights : ndarray of shape (k, m)
         Output weights V.
     kernel : str
         ``"homogeneous"`` or ``"anova"``.
     link : {"softmax", "logistic"} or None, default None
-        How outputs become probabilities: those of the classes, which add up to 1, or that of each output being
-        positive. Without a link there are none.
+        The map from outputs to probabilities: of the classes, which add up to 1, or that each output is positive.
+        Without a link there are no probabilities.
     augment : bool
-        Whether 1-features stand in front of X.
+        Whether dummies, columns of ones, are put in front of X.
     offset : ndarray of shape (m,) or float
         Added to the outputs.
     classes : ndarray of shape (m,) or None
-        Labels, if the model predicts labels: one for each output, or two for a single output, whose sign decides. For
-        ordered levels (m + 1,), ascending.
+        Labels, if the model predicts labels: one per output, or two for the signs of a single output. For ordered
+        levels of shape (m + 1,), ascending.
     target : {"outputs", "vector", "labels", "indicator", "ordinal"}
         What ``predict`` returns: the outputs (n, m); a single output as (n,); labels (n,); whether each output is
         positive, as 0 and 1 (n, m); or the expected level (n,), if output c is for a level of at most classes[c]. By
@@ -75,7 +75,7 @@ class Model(Predictor):
             )
         get_kernel(self.kernel)
         if self.n_features < 1:
-            raise ValueError(f"basis of shape {self.basis.shape} has no column beside those of the 1-features")
+            raise ValueError(f"basis of shape {self.basis.shape} has no columns other than those of the dummies")
         m = self.weights.shape[1]
         if np.shape(self.offset) not in ((), (m,)):
             raise ValueError(f"offset must be a number or of shape ({m},), got shape {np.shape(self.offset)}")
@@ -90,7 +90,7 @@ class Model(Predictor):
         Parameters
         ----------
         problem : NetworkProblem
-            What was solved.
+            The problem that was solved.
         result : Result, or anything with ``basis`` and ``weights``
             The network; ``linear`` too, if it has one.
         classes : array-like of shape (m,), optional

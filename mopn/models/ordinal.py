@@ -1,10 +1,10 @@
 """Ordinal regression by several binary problems: McRank as in section 6.5 of Blondel et al. (NIPS 2017).
 
-Levels r_1 < ... < r_{m+1} make m outputs, output c for the question whether y <= r_c. (The paper has one more, for
-y <= r_{m+1}, which is always so.) The outputs are trained at once, on shared units, but nothing makes their
-probabilities grow with c: those of a sample that cross are put in order, which brings none of them further from the
-truth and leaves their sum, hence the expectation of equally spaced levels, as it is (rearrangement: Chernozhukov,
-Fernandez-Val and Galichon, Econometrica, 2010).
+Levels r_1 < ... < r_{m+1} have m outputs, output c for the event y <= r_c. (The paper has one more, for y <= r_{m+1},
+which is certain.) The outputs are trained together, on shared units, but their probabilities need not increase with c.
+Those of a sample that cross are sorted (rearrangement: Chernozhukov, Fernández-Val and Galichon, Econometrica, 2010).
+Sorting increases no convex loss with respect to the true probabilities, and does not change the sum of the
+probabilities, hence not the expectation of equally spaced levels.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ __all__ = ["cumulative_targets", "expected_level", "level_probabilities", "log_o
 
 
 def cumulative_targets(codes: np.ndarray, n_levels: int) -> np.ndarray:
-    """Return Y (n, n_levels - 1): 1 where the level's number (n,) is at most that of the column, and -1 elsewhere."""
+    """Return Y (n, n_levels - 1): 1 where the code (n,) of the level is at most the column's index, else -1."""
     return np.where(codes[:, None] <= np.arange(n_levels - 1), 1.0, -1.0)
 
 
 def log_odds(Y: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Return the logarithms of the odds of 1 in every column of Y (m,), as if each side had half a sample more."""
+    """Return the log-odds (m,) of 1 in every column of Y, with half a sample added to each side."""
     total = float(len(Y)) if weights is None else float(weights.sum())
     ones = (Y > 0).sum(axis=0) if weights is None else weights @ (Y > 0)
     return np.log((ones + 0.5) / (total - ones + 0.5))

@@ -1,4 +1,4 @@
-"""A fitted model of one output and any degree on its own: predictions, interactions' weights, and a plain .npz file."""
+"""The fitted model of one output and any degree: outputs and predictions."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class FactorizationModel(Predictor):
         Linear term.
     intercept : float
     dummies : int
-        How many dummies, columns of ones, stand in front of X; the linear term has no weights for them.
+        Number of dummies, columns of ones, in front of X; the linear term has no coefficients for them.
     link : {"logistic"} or None, default None
-        How outputs become probabilities: that of being positive.
+        The map from outputs to probabilities: that the output is positive.
     classes : ndarray of shape (2,) or None
         Labels, if the model predicts labels: the second one for positive outputs.
     target : {"vector", "labels", "outputs"}
@@ -81,11 +81,11 @@ class FactorizationModel(Predictor):
         if self.factors.ndim != 3:
             raise ValueError(f"factors must have three axes, got shape {self.factors.shape}")
         if self.form == "direct" and (self.lams is None or self.lams.shape != self.factors.shape[1:2]):
-            raise ValueError(f"lams must hold one number a unit, {self.factors.shape[1]} in all, got {self.lams!r}")
+            raise ValueError(f"lams must hold one number per unit, {self.factors.shape[1]} in all, got {self.lams!r}")
         if self.form == "lifted" and len(self.factors) != self.degree:
             raise ValueError(f"a lifted model of degree {self.degree} has as many factors, got {len(self.factors)}")
         if self.n_features < 1:
-            raise ValueError(f"factors of shape {self.factors.shape} have no column beside those of the dummies")
+            raise ValueError(f"factors of shape {self.factors.shape} have no columns other than those of the dummies")
         if self.w is not None and self.w.shape != (self.n_features,):
             raise ValueError(f"w must have shape ({self.n_features},), got {self.w.shape}")
         if self.target is None and self.classes is None:
@@ -111,12 +111,12 @@ class FactorizationModel(Predictor):
         Raises
         ------
         ValueError
-            If the problem's offset differs between samples, or each factor has an X of its own.
+            If the problem's offset differs between samples, or each factor has its own X.
         """
         offset = common_offset(problem.fit.offset)
         lifted = "U" in result
         if lifted and not isinstance(result["U"], np.ndarray):
-            raise ValueError("each factor of this problem has an X of its own; a model has a single one")
+            raise ValueError("each factor of this problem has its own X; a model has a single X")
         theta = result.get("theta", None if lifted else problem.theta)
         shift = 0.0 if offset is None else float(offset[0])
         return cls(
@@ -141,7 +141,7 @@ class FactorizationModel(Predictor):
         ----------
         model : Model
         combination : array-like of shape (m,)
-            What each output is multiplied with before they are added up.
+            The coefficients of the outputs in the sum.
 
         Returns
         -------
@@ -151,12 +151,12 @@ class FactorizationModel(Predictor):
         Raises
         ------
         ValueError
-            If the combination does not hold one finite number an output.
+            If the combination does not hold one finite number per output.
         """
         combination = np.asarray(combination, dtype=np.float64)
         m = model.weights.shape[1]
         if combination.shape != (m,) or not np.isfinite(combination).all():
-            raise ValueError(f"combination must hold {m} finite numbers, one an output, got {combination!r}")
+            raise ValueError(f"combination must hold {m} finite numbers, one per output, got {combination!r}")
         linear = None if model.linear is None else combination @ model.linear
         constant = 0.0 if linear is None else float(linear[0])
         return cls(

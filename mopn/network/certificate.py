@@ -1,4 +1,4 @@
-"""A certificate for any model, however it was found."""
+"""A certificate for any network, however it was trained."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["certify"]
 def certify(
     problem: NetworkProblem, basis: Any, weights: Any, oracle: str | BasisOracle = "auto", *, linear: Any = None
 ) -> Measure:
-    """Measure a network against a convex problem: its objective, and how far that is from the minimum at most.
+    """Evaluate a network on a convex problem: its objective, and an upper bound of its distance to the minimum.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def certify(
         Units of any length; K(c h, x) = c^2 K(h, x), so lengths go into the weights.
     weights : array-like of shape (k, m)
     oracle : str or oracle, default "auto"
-        What bounds the dual norm; ``"exact"`` spends the most on it.
+        The method that bounds the dual norm; ``"exact"`` gives the tightest bound, at the highest cost.
     linear : array-like of shape (m, 1 + d), optional
         Coefficients of the linear term, constants first, if the problem has one; default zero.
 

@@ -1,4 +1,4 @@
-"""The stack Gamma of a loss gradient, matrix-free: products with it by way of the data, and cheap bounds."""
+"""The stack Gamma of a loss gradient, matrix-free: products with it, computed from the data, and cheap bounds."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["GradientForms"]
 _EPS = float(np.finfo(float).eps)
 _SMALLEST = float(np.finfo(float).smallest_subnormal)
 _COLLATZ_STEPS = 20
-# Up to this many samples their n x n products are formed, once a design, for the Gram matrix of a stack.
+# Up to this many samples, the n x n products of the rows are formed (once per design) for the Gram matrix of a stack.
 _GRAM_SAMPLES = 3000
-# Random vectors that estimate it beyond.
+# Number of random vectors that estimate it for more samples.
 _GRAM_PROBES = 4
-# An operation on a stored entry takes as long as so many of a matrix product.
+# The cost of an operation on a stored entry, in operations of a matrix product.
 _STORED = 30.0
 
 
 class GradientForms:
-    """The stack Gamma of a loss gradient G (n, m), matrix-free: what oracles use where d x d is too large.
+    """The stack Gamma of a loss gradient G (n, m), matrix-free, for oracles on data where d x d is too large.
 
     Implements the ``Stack`` protocol of ``mopn.solvers.sphere``; ``dense`` forms the matrices.
     """
@@ -35,7 +35,7 @@ class GradientForms:
         self.kernel, self.design, self.G = kernel, design, G
         self.shape = G.shape[1], design.shape[1]
         self._rows = None
-        if design.sparse_rows is not None:
+        if design.stored_rows is not None:
             self._rows, self._by_output = SparseRows(design, distinct=kernel.distinct), np.ascontiguousarray(G.T)
 
     def forms(self, H: np.ndarray) -> np.ndarray:
@@ -51,7 +51,7 @@ class GradientForms:
         return self.kernel.products(self.design, self.G @ W.T, H)
 
     def scaled(self) -> tuple[GradientForms, float]:
-        """Return the forms with G over a power of two, exactly, and that power."""
+        """Return the forms with G divided exactly by a power of two, and that power."""
         scale = power_of_two(float(np.abs(self.G).max()))
         return GradientForms(self.kernel, self.design, self.G / scale), scale
 
@@ -61,7 +61,7 @@ class GradientForms:
 
     @property
     def work(self) -> tuple[float, float]:
-        """About how many operations of a matrix product the product of one vector takes, and one combination."""
+        """The cost of the product with one vector and of one combination, in operations of a matrix product."""
         if self._rows is None:
             n, d = len(self.G), self.shape[1]
             return 4.0 * n * d, 1.0 * n * d * d
@@ -81,9 +81,9 @@ class GradientForms:
         return (len(self.G) + 3) * _EPS * (self.design.squared_norms @ sizes) + self._underflow(sizes)
 
     def _underflow(self, sizes: np.ndarray) -> np.ndarray:
-        """Bound what products of d features, and then with slopes of these sizes (n, k), lose by underflow, (k,).
+        """Bound the underflow (k,) in sums of products of two features and a slope, for moduli (n, k) of the slopes.
 
-        Rows whose squares are all 0 are 0: so they are in the outputs.
+        A row whose squares all underflow to 0 counts as 0, as it does in the outputs.
         """
         squares = self.design.squared_norms
         return (
@@ -101,18 +101,21 @@ class GradientForms:
         return np.einsum("pcd,ped->ce", images, images) / _GRAM_PROBES
 
     def _scaled_gram(self) -> np.ndarray:
-        """Return M over the fourth power of the design's unit, which products of fourth order in small X would lose."""
+        """Return M divided by ``design.unit ** 4``, as products of fourth order in small X would underflow."""
         return self.G.T @ self.kernel.inner_products(self.design) @ self.G
 
     def bound(self, p: float) -> float:
         """Proven upper bound of max ||q(h)||_p over unit h, without forming a d x d matrix.
 
-        0 only if the stack is: what underflows is counted, for G of moderate size (see ``scaled``).
+        It is 0 only if the stack is, as underflow is bounded too, for G of moderate size (see ``scaled``).
         """
         return min(self.collatz_bound(p), self.gram_bound(p) if len(self.G) <= _GRAM_SAMPLES else math.inf)
 
     def gram_bound(self, p: float) -> float:
-        """||q(h)||_2^2 <= lambda_max(M), and |q_c(h)|^2 <= M_cc, as hh' has Frobenius norm 1."""
+        """Bound by the Gram matrix M of the stack: ||q(h)||_2^2 <= lambda_max(M), and |q_c(h)|^2 <= M_cc.
+
+        Both hold as hh' has Frobenius norm 1. Rows are scaled by ``design.unit``, so that nothing under- or overflows.
+        """
         (n, m), d, square = self.G.shape, self.shape[1], self.design.unit**2
         M = self._scaled_gram()
         sizes = self.design.squared_norms / square @ np.abs(self.G)
@@ -123,7 +126,7 @@ class GradientForms:
         return math.sqrt((max(largest, 0.0) + error) * (m if p == 1 else 1)) * (1 + 4 * _EPS) * square
 
     def collatz_bound(self, p: float) -> float:
-        """Bound by moduli: loose, as it ignores that terms of different samples cancel.
+        """Bound by moduli, which is loose: it ignores that terms of different samples cancel.
 
         q(h) = sum_i K(h, x_i) G_i, so ||q(h)||_p <= |h|' A |h| with the nonnegative matrix A of weights ||G_i||_p and
         the data |x_i|, and lambda_max(A) <= max_j (A u)_j / u_j for every positive u (Collatz and Wielandt).

@@ -5,9 +5,9 @@ K(a, x) = ||a||^2 K(h, x) for a = ||a|| h, so the length of a unit can carry the
     outputs  o = sum_r K(a_r, x) e_r,   norm(V) <= ||A||_F^2,   directions e_r in the unit ball of a row's norm.
 
 The penalty is then strength * ||A||_F^2, which is smooth; in a ball, A is B scaled into ||A||_F^2 <= radius. The
-directions are e = z / ||z|| for l1/l2, the box -1 <= z <= 1 for l1/linf, and fixed signed unit vectors for l1, where
-every unit has one output. Each point maps back to unit vectors and weights with the same outputs and no larger an
-objective.
+directions are e = z / ||z|| for l1/l2, e = z in the box -1 <= z <= 1 for l1/linf, and fixed signed unit vectors for l1,
+where every unit has one output. Each point maps back to unit vectors and weights with the same outputs and an objective
+that is not larger.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _ZERO = 1e-12
 class JointProblem(Problem):
     """Minimise F + R over units, weights and linear term together, from a network of k units.
 
-    Made by ``NetworkProblem.joint``. The point is (B, Z, W) flat, divided by a diagonal preconditioner: free variables
-    of a fixed number of units A and of their directions E, and the coefficients of the linear term. A unit of length
-    zero is stationary, so new units must start with some weight. The problem is not convex and has no certificate; the
-    network problem certifies the result. Oracle: ``gradient``.
+    ``NetworkProblem.joint`` makes it. The point is (B, Z, W) flat, divided by a diagonal preconditioner: free variables
+    of the units A, whose number is fixed, and of their directions E, and the coefficients W of the linear term. A unit
+    of length zero is stationary, so new units must start with nonzero weights. The problem is not convex and has no
+    certificate; the network problem certifies the result. Oracle: ``gradient``.
     """
 
     oracles = frozenset({"gradient"})
@@ -123,9 +123,9 @@ def _preconditioners(
 ) -> list[np.ndarray]:
     """Return what B, Z and W are divided by, entry by entry.
 
-    The more samples have a feature, the larger the curvature in its coefficients: popular items are in a thousand times
-    as many samples as others, and on one-hot rows L-BFGS takes several times as many iterations without
-    preconditioning. All entries for B are 1 if all features are in all samples.
+    The curvature in the coefficients of a feature grows with the number of samples that have the feature. Popular items
+    occur in a thousand times as many samples as others, and on one-hot rows L-BFGS takes several times as many
+    iterations without preconditioning. All entries for B are 1 if every sample has every feature.
     """
     counts = design.occurrences(fit.sample_weights)
     of_units = np.sqrt(2.0 / (1.0 + counts / max(counts.mean(), np.finfo(float).tiny)))
@@ -136,7 +136,7 @@ def _preconditioners(
 class _Directions(ABC):
     """The map from free variables Z to directions E (k, m), each in the unit ball of a row's norm.
 
-    ``rows`` are the units of the network that the units here come from, ``sizes`` the norms of their weights.
+    ``rows`` are the indices of the corresponding units of the network, ``sizes`` the norms of their weights.
     """
 
     box: float | None = None

@@ -1,11 +1,11 @@
-"""The linear term of a network problem, [1, X] W': outputs, squared penalty, dual side and scaling, all in one place.
+"""The linear term of a network problem, [1, X] W': outputs, ridge penalty, conjugate and scaling.
 
-It is penalised coefficient by coefficient. A linear term inside the units, by dummies, pays the norm of whole units.
+The ridge penalises each coefficient separately, whereas a linear term that is a part of the units, through dummies, is
+penalised with the norm of whole units.
 
-Points carry its coefficients W (m, 1 + d), constants first. A problem without a linear term holds an inactive one: W is
-then (m, 0), penalty and outputs are zero, and no other file needs to ask which of the two it is. The one place
-outside where the outputs are computed is :mod:`mopn.compiled.degree_two`, which goes through sparse rows once for units
-and linear term.
+Points contain its coefficients W (m, 1 + d), constants first. A problem without a linear term has an inactive one: W is
+(m, 0), and penalty and outputs are zero, so that other files need not distinguish the two cases. Only
+:mod:`mopn.compiled.degree_two` also computes its outputs, in one pass over sparse rows for units and linear term.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from mopn.solvers.numerics.dot import dot
 __all__ = ["LinearTerm"]
 
 _EPS = float(np.finfo(float).eps)
-# The ridge on the constants, relative to alpha: small, as it is features that are to be shrunk, but not zero, because
-# without a ridge their dual constraint, sum_i G_i = 0, would hold at no gradient but the last.
+# The ridge on the constants, relative to alpha. It is small, as mainly the other coefficients should be shrunk, but not
+# zero: without a ridge the dual constraint of the constants, sum_i G_i = 0, would hold at the minimum only.
 _OF_CONSTANTS = 0.01
 
 
@@ -38,7 +38,7 @@ class LinearTerm:
     design : Design, optional
         The data; dummies in front of X are left out.
     alpha : float, optional
-        Without it the term is inactive: W is (m, 0).
+        Default None: the term is inactive, and W is (m, 0).
     """
 
     design: Design
@@ -97,7 +97,7 @@ class LinearTerm:
         return self.design.adjoint(G) if self.active else np.zeros((G.shape[1], 0))
 
     def table(self, W: np.ndarray, dtype: type) -> np.ndarray:
-        """Return W' (1 + d, m) as compiled loops take it; one of length 0 for an inactive term."""
+        """Return W' (1 + d, m), contiguous for compiled loops; (0, m) for an inactive term."""
         return np.ascontiguousarray(W.T, dtype)
 
     # -- penalty ---------------------------------------------------------------------------------------------------
@@ -121,11 +121,11 @@ class LinearTerm:
     # -- dual side and rounding ------------------------------------------------------------------------------------
 
     def conjugate(self, G: np.ndarray) -> float:
-        """Return the conjugate of the penalty at -G' [1, X], rounded up; at s G it is s^2 times that."""
+        """Return the conjugate of the penalty at -G' [1, X], rounded up; at s G it is s^2 times as large."""
         if not self.active:
             return 0.0
         adjoint = self.adjoint(G)
-        # Each entry is a sum of n products, whose moduli add up to the product of two lengths at most.
+        # Each entry is a sum of n products; the sum of their moduli is at most the product of two lengths.
         error = (len(G) + 4) * _EPS * np.linalg.norm(G, axis=0)[:, None] * self._lengths
         total = float(np.sum((np.abs(adjoint) + error) ** 2 / self.alphas))
         return 0.5 * total * (1.0 + (adjoint.size + 4) * _EPS)
@@ -137,7 +137,7 @@ class LinearTerm:
         return np.sqrt(self.design.adjoint_squares(np.ones((n, 1)))[0]) * (1.0 + n * _EPS)
 
     def rounding_error(self, W: np.ndarray, G: np.ndarray) -> float:
-        """Bound what rounding of [1, X] W' may add to the losses, for loss gradients G (n, m)."""
+        """Bound the effect on the losses of rounding [1, X] W', for loss gradients G (n, m)."""
         if not self.active:
             return 0.0
         sizes = np.abs(G) @ np.linalg.norm(W, axis=1)
@@ -146,7 +146,7 @@ class LinearTerm:
     # -- scaling ---------------------------------------------------------------------------------------------------
 
     def preconditioner(self, fit: DataFit) -> np.ndarray:
-        """Return (1 + d,): in coefficients divided by these, the objective's curvature is at most 1 in each."""
+        """Return (1 + d,): in coefficients divided by these, the curvature along each coordinate is at most 1."""
         if not self.active:
             return np.ones(0)
         return 1.0 / np.sqrt(self.alphas + fit.smoothness * self.design.adjoint_squares(fit.sample_weights[:, None])[0])

@@ -45,9 +45,9 @@ class OutputLayerProblem(Problem):
 
     Notes
     -----
-    The point is V flat, in C order. Oracles: ``composite``; ``barrier`` unless the strength is 0, which admits
-    no certificate; ``gradient`` where R is smooth (``"squared-l2"``, or a strength of 0). Gaps hold for the
-    outputs Phi V as computed: rounding errors made in computing them are not added.
+    The point is V flat, in C order. Oracles: ``composite``; ``barrier`` if the loss has a Hessian, unless the strength
+    is 0, for which no certificate exists; ``gradient`` where R is smooth (``"squared-l2"``, or a strength of 0). Gaps
+    hold for the outputs Phi V as computed: rounding errors made in computing them are not added.
     """
 
     def __init__(
@@ -73,9 +73,10 @@ class OutputLayerProblem(Problem):
     def from_parts(
         cls, features: np.ndarray, fit: DataFit, regularizer: Regularizer, linear_term: LinearTerm
     ) -> OutputLayerProblem:
-        """Make the problem from checked parts.
+        """Return the problem of validated parts.
 
-        The point is (V, W) flat, with the coefficients W of the linear term. If that is active there is no barrier.
+        The point is (V, W) flat, with the coefficients W of the linear term. With an active linear term there is no
+        barrier.
         """
         problem = cls.__new__(cls)
         problem._assemble(features, fit, regularizer, linear_term)
@@ -97,7 +98,7 @@ class OutputLayerProblem(Problem):
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Why oracles are not offered, where the loss is to blame."""
+        """Why oracles are not offered, where the loss is the reason."""
         loss = self.fit.loss
         missing = " and no ".join(loss.lacks_for_newton)
         return {"barrier": f"the loss {loss.name!r} has no {missing}"} if missing else {}
@@ -122,9 +123,9 @@ class OutputLayerProblem(Problem):
         return np.abs(self.features).max(axis=1, initial=0.0)
 
     def start(self, start: Any = None) -> np.ndarray:
-        """Return the point: zero, or of the given weights (k, m), moved into the ball where there is one.
+        """Return a point: zero, or given weights (k, m), which are projected onto the ball if there is one.
 
-        An active linear term starts from the attribute ``linear`` of what was given, or from zero.
+        An active linear term starts from the attribute ``linear`` of the given object, or from zero.
         """
         V = np.zeros(self.shape) if start is None else np.asarray(getattr(start, "weights", start), dtype=np.float64)
         if V.shape not in (self.shape, (self.shape[0] * self.shape[1],)):
@@ -184,7 +185,7 @@ class OutputLayerProblem(Problem):
         V, W = self.split(x)
         value += self.regularizer_value(x)
         gradient = gradient + joined(self.regularizer.gradient(V), self.linear_term.gradient(W))
-        # G is kept so that ``dual_bound`` can use it; its gradient is that of F alone.
+        # ``dual_bound`` needs G, the gradient of F alone.
         return Evaluation(value, gradient, G)
 
     def dual_bound(self, at: Evaluation) -> float:
@@ -230,7 +231,7 @@ class LayerHessian:
         return self.features.T @ self.hessian.product(layer_outputs(self.features, D))
 
     def blocks(self) -> np.ndarray:
-        """Return Phi' diag(h_c) Phi for every output c, (m, k, k), where h_c holds the losses' own curvatures."""
+        """Return Phi' diag(h_c) Phi for every output c, (m, k, k), with the diagonal second derivatives h_c."""
         transposed, weights = self.features.T, self.hessian.diagonal
         weighted = np.empty_like(transposed)
         return np.stack([np.multiply(transposed, h, out=weighted) @ self.features for h in weights.T])

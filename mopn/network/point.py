@@ -13,7 +13,7 @@ __all__ = ["Network"]
 
 
 class Maps(Protocol):
-    """What a network asks of its problem: images of the training data."""
+    """The maps of the training data that a network needs of its problem."""
 
     def features(self, H: np.ndarray) -> np.ndarray:
         """Return K(X, H) (n, k), column-major."""
@@ -36,7 +36,7 @@ class Network:
     linear : ndarray of shape (m, 1 + d) or (m, 0)
         W, the coefficients of the linear term, if there is one.
     features : ndarray of shape (n, k)
-        K(X, H), column-major; formed when first asked for. A new unit costs one new column.
+        K(X, H), column-major; computed on first use. A new unit adds one column.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Network:
         return self._features
 
     def compact(self) -> Network:
-        """Return the network alone, as something to keep: features are formed again when they are asked for."""
+        """Return the network without its cached features, which are computed again on demand."""
         return Network(self._maps, self.basis, self.weights, self.linear)
 
     @property
@@ -80,7 +80,7 @@ class Network:
 
     @property
     def linear_outputs(self) -> np.ndarray | float:
-        """Outputs of the linear term (n, m); kept from one network to the next that has the same term."""
+        """Outputs of the linear term (n, m), shared by networks with the same coefficients."""
         if self._linear_outputs is None:
             self._linear_outputs = self._maps.linear_outputs(self.linear) if self.linear.size else 0.0
         return self._linear_outputs
@@ -91,7 +91,7 @@ class Network:
         return self.unit_outputs + self.linear_outputs if self.linear.size else self.unit_outputs
 
     def with_units(self, basis: np.ndarray, features: np.ndarray | None = None) -> Network:
-        """Return the network with more units, whose weights are zero; their features (n, q) if they are known."""
+        """Return the network with more units of weight zero, and with their features (n, q) if these are known."""
         features = self._maps.features(basis) if features is None else features
         if not self.n_units:
             return self._changed(basis, np.zeros((len(basis), self.weights.shape[1])), features)
@@ -121,9 +121,10 @@ class Network:
         return self if alive.all() else self._changed(self.basis[alive], self.weights[alive], self._columns(alive))
 
     def merge_parallel_units(self, cosine: float = 0.999) -> Network:
-        """Return the network with units that point nearly the same way, up to sign, made one; the heavier one stays.
+        """Return the network with units that are nearly parallel merged into the one of largest weights.
 
-        Their weights add up, so no norm of the weights grows; outputs change by what the directions differ.
+        Their weights are added, so no norm of the weights increases. The outputs change only as far as the directions
+        differ.
         """
         order = np.argsort(-np.linalg.norm(self.weights, axis=1), kind="stable")
         keeper = group_leaders(self.basis, order, cosine)
@@ -139,5 +140,5 @@ class Network:
         return Network(self._maps, basis, weights, self.linear, features, self._linear_outputs)
 
     def _columns(self, kept: np.ndarray) -> np.ndarray | None:
-        """Return the features of some units, if they are there."""
+        """Return the features of some units, or None if none are cached."""
         return None if self._features is None else self._features.T[kept].T

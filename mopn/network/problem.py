@@ -1,6 +1,6 @@
 """The convex problem over infinitely many units: (2) of Blondel et al. (NIPS 2017), as a penalty or in a ball.
 
-A linear term beside the units has a penalty of its own; the paper has it in units alone, through 1-features.
+A linear term may be added to the units, with its own penalty; in the paper the units contain it, through dummies.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Effort, Form,
 __all__ = ["NetworkProblem"]
 
 _EPS = float(np.finfo(float).eps)
-# Of the linear term, for the largest strength.
+# Iterations of the fit of the linear term, for the largest strength.
 _LINEAR_ITER = 1000
 
 
@@ -54,7 +54,7 @@ class NetworkProblem(Problem):
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d)
-        Data; dense float64/float32, CSR and CSC are used without a copy. Scale features to [-1, 1], say.
+        Data; dense float64/float32, CSR and CSC are used without a copy. Scale the features, to [-1, 1] for example.
     y : array-like
         Labels (n,) of any type for the multi-class losses, targets (n,) or (n, m) for losses per output.
     loss : str or Loss, default "logistic"
@@ -73,18 +73,18 @@ class NetworkProblem(Problem):
     offset : array-like of shape (n, m) or (m,), optional
         Added to the outputs.
     augment : bool, default False
-        Put 1-features in front of X (one for ``homogeneous``, two for ``anova``), which give the model its linear and
-        constant terms; they are not stored.
+        Put dummies, columns of ones, in front of X (one for ``homogeneous``, two for ``anova``). They give the model
+        its linear and constant terms, and are not stored.
     alpha : float, optional
-        Add a linear term X W' and constants b to the outputs, and alpha / 2 (||W||^2 + ||b||^2 / 100) to the objective:
-        each coefficient is shrunk by itself, where units that stand for a linear term through 1-features are shrunk as
-        a whole. Default none.
+        Add a linear term X W' and constants b to the outputs, and alpha / 2 (||W||^2 + ||b||^2 / 100) to the objective.
+        This penalty shrinks each coefficient separately, whereas dummies make the linear term a part of the units,
+        which are shrunk as a whole. Default: no linear term.
 
     Notes
     -----
     The point is a :class:`mopn.network.point.Network`; results have ``basis`` (k, d), unit vectors, ``weights``
     (k, m) and ``linear`` (m, 1 + d), the constants first, or (m, 0) without ``alpha``.
-    Oracles: ``atomic`` and ``corrective``; their bound over all units is proven, and so makes a certificate.
+    Oracles: ``atomic`` and ``corrective``; the bound over all units is proven, so every gap is a certificate.
 
     Examples
     --------
@@ -128,14 +128,14 @@ class NetworkProblem(Problem):
 
     @property
     def regularized(self) -> bool:
-        """Whether anything restrains the weights: not with a strength of 0."""
+        """Whether the weights are penalised or constrained: False for a strength of 0."""
         return self.regularizer.active
 
     @property
     def can_rotate_units(self) -> bool:
-        """Whether a joint refit can rotate a unit's weights: not under l1, nor (but for signs) with one or two outputs.
+        """Whether a joint refit can rotate a unit's weights: not under l1, and not with one or two outputs.
 
-        The rows of a loss gradient of two classes are multiples of (1, -1).
+        With two classes the rows of a loss gradient are multiples of (1, -1), so only the signs can change.
         """
         return self.norm.exponent != math.inf and self.fit.n_outputs > 2
 
@@ -145,7 +145,7 @@ class NetworkProblem(Problem):
         return self.fit.classes
 
     def with_strength(self, strength: float) -> NetworkProblem:
-        """Return the same problem with another strength (in place of a radius, too); the data are shared."""
+        """Return the same problem with another strength, which also replaces a radius; the data are shared."""
         other = copy(self)
         other.regularizer = self.regularizer.with_strength(strength)
         return other
@@ -228,7 +228,7 @@ class NetworkProblem(Problem):
         return self.oracle(oracle)(self._forms(at), effort)
 
     def bound(self, at: OutputGradient, oracle: str | BasisOracle = "auto", effort: Effort = UNLIMITED) -> float:
-        """Return the proven bound on every unit that ``lmo`` gives, alone."""
+        """Return only the proven bound on every unit of ``lmo``."""
         return self.oracle(oracle).bound(self._forms(at), effort)
 
     def _forms(self, at: OutputGradient) -> GradientForms:
@@ -264,13 +264,14 @@ class NetworkProblem(Problem):
     ) -> Segment:
         """Return the segment towards the vertex of units (q, d), or away from that of a unit of the network, or both.
 
-        ``least`` is an objective value already reached, which bounds the minimisers under a penalty. Unless the point
-        moves as a ``whole``, the linear term stays as it is, and so it does on the way from a vertex.
+        Under a penalty the vertices lie where the penalty alone equals an objective value already reached, as no
+        minimiser has a larger one: the smaller of ``least`` and ``at.value``, so by default that of the network. The
+        linear term moves only if the point moves as a ``whole``, and never with ``away``.
         """
         parts = network, at.G, self.fit, self.regularizer, self.linear_term
         towards = None
         if units is not None:
-            towards = best_vertex(units, self.features(units), at.G, self.regularizer, least)
+            towards = best_vertex(units, self.features(units), at.G, self.regularizer, min(least, at.value))
         if away is None:
             return Segment(*parts, towards=towards, linear_moves=whole)
         return Segment(*parts, towards=towards, away=active_vertex(network, self.regularizer, away))
@@ -286,10 +287,10 @@ class NetworkProblem(Problem):
     def select_units(
         self, network: Network, at: OutputGradient, atoms: Atoms, most: int, *, fill: bool = False
     ) -> np.ndarray:
-        """Return the atoms whose dual value exceeds what weight costs, at most so many and at least the best one.
+        """Return the best atoms whose dual value exceeds the cost of weight: at least one, and at most ``most``.
 
-        Random units of that kind ``fill`` up the rest. Weight costs the strength or, in a ball, what the weights there
-        earn.
+        With ``fill``, random units that also exceed it are added up to ``most``. The cost is the strength or, in a
+        ball, the decrease of the losses per unit of norm of the present weights.
         """
         cost = self.regularizer.weight_cost(earned=lambda: -float(np.vdot(at.G, network.unit_outputs)))
         units = atoms.basis[: max(1, min(most, int(np.sum(atoms.values > cost))))]
@@ -307,8 +308,8 @@ class NetworkProblem(Problem):
     def joint(self, network: Network, form: Form = SMOOTH) -> JointProblem | UnitBallProblem:
         """Return the non-convex refit of units and weights, in the form that offers an oracle.
 
-        "gradient": the smooth form, for L-BFGS, perhaps with features in single precision. "composite": the paper's,
-        for FISTA.
+        "gradient": the smooth form, for L-BFGS, optionally with features in single precision. "composite": the form
+        of the paper, for FISTA.
         """
         parts = self.design, self.kernel, self.fit, self.regularizer, self.linear_term, network
         if form.oracle == "gradient":
@@ -320,9 +321,9 @@ class NetworkProblem(Problem):
     def strength_max(self, oracle: str | BasisOracle = "auto") -> float:
         """Proven upper bound of the smallest strength whose solution is zero: the dual norm of the gradient at 0.
 
-        With a linear term, at its best coefficients as L-BFGS finds them: then it is no more exact than those.
-        Exact (up to rounding) where the oracle is: l1 with d <= 3000, l1/linf by ``"enumerate"`` or ``"exact"``; within
-        1e-4 for l1/l2 by ``"exact"``.
+        With a linear term the gradient is taken at its best coefficients, and is as accurate as L-BFGS finds these.
+        The bound is exact (up to rounding) where the oracle is: for l1 with d <= 3000, and for l1/linf by
+        ``"enumerate"`` or ``"exact"``. For l1/l2 ``"exact"`` is within 1e-4.
         """
         network = self.start()
         if self.linear_term.active:

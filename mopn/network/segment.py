@@ -15,12 +15,12 @@ from mopn.solvers.sphere.refinement import dual_vectors
 
 __all__ = ["Left", "Segment", "Vertex", "active_vertex", "best_vertex"]
 
-# A coefficient this near 1 is that of the whole point: what else there is would be rounding errors.
+# A coefficient this near 1 means that the point is the vertex, up to rounding errors.
 _WHOLE = 1e-12
 
 
 class Vertex(NamedTuple):
-    """An extreme point Delta: units (q, d), features K(X, H) (n, q), weights (q, m), and what it costs.
+    """An extreme point Delta: units (q, d), features K(X, H) (n, q), weights (q, m), and its penalty.
 
     Under a penalty the step is taken in the epigraph {(U, omega): Omega(U) <= omega <= radius} (Harchaoui, Juditsky and
     Nemirovski, 2015), with the radius ``least / strength`` that no minimiser exceeds, as losses are nonnegative; its
@@ -52,12 +52,12 @@ def best_vertex(
     """Return the extreme point on a unit for a gradient G; with several units, the mean of theirs."""
     q = features.T @ G
     directions = -dual_vectors(q, regularizer.norm.exponent) / len(units)
-    size, price = regularizer.vertex(least, -float(np.vdot(directions, q)))
-    return Vertex(units, features, size * directions, price * size)
+    size, strength = regularizer.vertex(least, -float(np.vdot(directions, q)))
+    return Vertex(units, features, size * directions, strength * size)
 
 
 def active_vertex(network: Network, regularizer: NormRegularizer, r: int) -> Left:
-    """Return the extreme point of the ball that a unit of the network is a multiple of; of one without weight, 0."""
+    """Return the extreme point of the ball in the direction of a unit's weights; 0 if these are zero."""
     weights = network.weights[[r]]
     coefficient = float(regularizer.shares(weights)[0])
     vertex = Vertex(network.basis[[r]], network.features[:, [r]], weights / max(coefficient, math.ulp(0.0)), 0.0)
@@ -67,8 +67,8 @@ def active_vertex(network: Network, regularizer: NormRegularizer, r: int) -> Lef
 class Segment:
     """U(gamma) = U + gamma D, 0 <= gamma <= limit: D is Delta - U, U - Delta_r (away) or Delta - Delta_r (pairwise).
 
-    The linear term moves towards the minimiser -G' [1, X] / alpha of its linearised objective, as in the generalised
-    conditional gradient of Bredies, Lorenz and Maass (2009), if ``linear_moves``; or it stays.
+    With ``linear_moves`` the linear term moves towards the minimiser -G' [1, X] / alpha of its linearised objective, as
+    in the generalised conditional gradient method of Bredies, Lorenz and Maass (2009); otherwise it is fixed.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Segment:
         linear_moves: bool = False,
     ) -> None:
         self.network, self.fit, self.linear_term, self.towards, self.away = network, fit, linear_term, towards, away
-        # How U itself counts in D.
+        # The coefficient of U in D.
         self.own = -1.0 if away is None else 1.0 if towards is None else 0.0
         self.limit = 1.0 if away is None else _limit(away.coefficient, pairwise=towards is not None)
         of_units = network.unit_outputs
@@ -115,7 +115,7 @@ class Segment:
         """Return the network U(gamma)."""
         weights = (1.0 + self.own * gamma) * self.network.weights
         if self.away is not None:
-            # At the limit the unit is gone, whatever rounding would leave.
+            # At the limit the unit's weights are exactly 0, without rounding errors.
             rest = weights[self.away.r] - gamma * self.away.vertex.weights[0]
             weights[self.away.r] = 0.0 if gamma == self.limit > 0 else rest
         network = self.network.with_weights(weights)
@@ -126,7 +126,7 @@ class Segment:
 
 
 def _limit(coefficient: float, *, pairwise: bool) -> float:
-    """Return how far the point may go from a vertex until its coefficient is 0."""
+    """Return the largest step away from a vertex, at which its coefficient is 0."""
     if pairwise:
         return coefficient
     return coefficient / (1.0 - coefficient) if 1.0 - coefficient > _WHOLE else 0.0

@@ -28,22 +28,21 @@ class Units(NamedTuple):
 
 
 class SparseRows:
-    """Rows of stored entries after dummies, which are not stored, in slices.
+    """The stored entries of the rows, in slices; dummies in front of them are not stored.
 
-    The slices do not depend on the number of threads, and their sums are added up in order, so that results do not
-    depend on it either.
+    Results do not depend on the number of threads: neither do the slices, and their sums are added up in order.
 
     Parameters
     ----------
     design : Design
-        A sparse one.
+        A sparse design.
     distinct : bool
         Whether K(h, x) is A^2, of distinct features, or <h, x>^2.
     """
 
     def __init__(self, design: Design, *, distinct: bool) -> None:
-        assert design.sparse_rows is not None
-        self.rows, self.n_dummies = design.sparse_rows
+        assert design.stored_rows is not None
+        self.rows, self.n_dummies = design.stored_rows
         self.distinct = distinct
         n, d = design.shape
         count = min(max(1, n // max(blocks.SLICE_ROWS, blocks.ROWS_PER_INPUT * d)), blocks.MAX_SLICES)
@@ -95,9 +94,9 @@ class SparseRows:
         return 0.5 * self.gradient(at, of_constants, of_units, len(H))
 
     def sum(self, of_slice: Callable[[int, int], tuple[Any, ...]]) -> list[Any]:
-        """Add up the terms that a function returns for every slice, given its first row and its end.
+        """Return the sums over all slices of the terms that a function returns for the rows from ``begin`` to ``stop``.
 
-        Slices are shared out among the threads, and their terms are added up in the order of the slices.
+        Threads process the slices; their terms are added up in the order of the slices.
         """
         terms = map_in_threads(of_slice, self.slices)
         return [sum(parts) for parts in zip(*terms, strict=True)]

@@ -26,9 +26,9 @@ def layer_outputs(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
 class TwoLayers(ABC):
     """The losses of networks of k units with a linear term, on given data.
 
-    No array of n rows by k units is formed: features are computed block by block or row by row and discarded, which
-    saves memory, and time, as they stay in the cache. In ``single`` precision they are float32, while losses and sums
-    over the blocks are float64.
+    No array of n rows by k units is formed. Features are computed block by block or row by row and discarded: this
+    saves memory, and time, as they stay in the cache. In ``single`` precision they are float32; losses and sums over
+    the blocks are float64.
     """
 
     @abstractmethod
@@ -144,5 +144,5 @@ def two_layers(
     design: Design, kernel: Kernel, fit: DataFit, linear_term: LinearTerm, n_units: int, *, single: bool = False
 ) -> TwoLayers:
     """Return the losses of networks on a design, dense or sparse."""
-    kind = DenseLayers if design.sparse_rows is None else SparseLayers
+    kind = DenseLayers if design.stored_rows is None else SparseLayers
     return kind(design, kernel, fit, linear_term, n_units, single=single)

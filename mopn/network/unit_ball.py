@@ -22,8 +22,8 @@ __all__ = ["UnitBallProblem"]
 class UnitBallProblem(Problem):
     """Minimise sum_i w_i l(y_i, (K(X, H) V)_i + offset_i) + R(V) over H (k, d), ||h_r|| <= 1, and V (k, m).
 
-    The second line of the refit in Algorithm 1 of Blondel et al. (NIPS 2017); made by ``NetworkProblem.joint``. The
-    point is (H, V, W) flat, with the coefficients W of the linear term. The problem is not convex and has no
+    This is the second line of the refit in Algorithm 1 of Blondel et al. (NIPS 2017); ``NetworkProblem.joint`` makes
+    it. The point is (H, V, W) flat, with the coefficients W of the linear term. The problem is not convex and has no
     certificate; the network problem certifies the result. Oracle: ``composite``.
     """
 
@@ -56,7 +56,7 @@ class UnitBallProblem(Problem):
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of the point, with unit vectors in ``basis``; the outputs are the same, R is not larger.
 
-        K(h / c, x) = K(h, x) / c^2, so a unit of length c <= 1 hands c^2 to its weights.
+        K(h / c, x) = K(h, x) / c^2, so the weights of a unit of length c <= 1 are multiplied by c^2.
         """
         H, V, W = self.split(x)
         lengths = np.linalg.norm(H, axis=1, keepdims=True)
@@ -65,7 +65,7 @@ class UnitBallProblem(Problem):
         return {"x": x, "basis": unit, "weights": V * lengths**2, "linear": W}
 
     def image(self, x: np.ndarray) -> np.ndarray:
-        """Return the point itself: F is a function of no smaller linear image of it."""
+        """Return the point itself, as F depends on it through no smaller linear image."""
         return x
 
     def smooth_value(self, image: np.ndarray) -> float:

@@ -176,7 +176,7 @@ def test_partial_fit_of_a_classifier():
 def test_a_step_of_partial_fit_that_overflows_is_not_taken():
     X, y = regression()
     regressor = FactorizationMachineRegressor(solver=mopn.solvers.SGD(step=1e300), random_state=0)
-    with pytest.warns(ConvergenceWarning, match="was not taken"):
+    with pytest.warns(ConvergenceWarning, match="was rejected"):
         regressor.partial_fit(X, y)
     assert np.isfinite(regressor.predict(X)).all()
 

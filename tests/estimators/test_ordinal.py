@@ -118,7 +118,7 @@ def test_bad_input(y, options, message):
 
 
 def test_too_many_levels():
-    with pytest.raises(ValueError, match="y has 300 levels, each of which makes an output; at most 256"):
+    with pytest.raises(ValueError, match="y has 300 levels, each of which needs an output; at most 256"):
         OrdinalFMRegressor().fit(np.ones((300, 1)), np.arange(300))
 
 

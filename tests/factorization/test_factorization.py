@@ -535,7 +535,7 @@ def test_bad_options_of_the_direct_problem(options, message):
         (None, {"rank": 0}, "rank must be an integer >= 1"),
         (None, {"kernel": "all-subsets"}, "kernel must be"),
         (None, {"kernel": "anova", "degree": 3}, "degree=2 and a single X only"),
-        ((np.ones((30, 2)),), {}, "takes one a factor"),
+        ((np.ones((30, 2)),), {}, "takes one per factor"),
         ((np.ones((30, 2)), np.ones((29, 2))), {}, "the same number of rows"),
         ((np.ones((30, 2)), np.ones((30, 2))), {"fit_linear": True}, "needs a single X"),
     ],

@@ -167,9 +167,9 @@ def test_no_features_have_no_weights():
     [
         ({"form": "other"}, "form must be"),
         ({"factors": np.ones((2, 3))}, "three axes"),
-        ({"lams": np.ones(2)}, "one number a unit"),
+        ({"lams": np.ones(2)}, "one number per unit"),
         ({"form": "lifted", "factors": np.ones((3, 1, 4))}, "as many factors"),
-        ({"dummies": 4}, "no column beside"),
+        ({"dummies": 4}, "no columns other than"),
         ({"w": np.ones(3)}, "w must have shape"),
         ({"link": "other"}, "link must be"),
         ({"target": "labels"}, "need classes"),
@@ -190,7 +190,7 @@ def test_bad_data_for_a_model():
     with pytest.raises(ValueError, match="offset differs"):
         mopn.FactorizationModel.from_result(problem, problem.unpack(problem.start()))
     several = LiftedProblem((X, X[:, :2]), rng.standard_normal(30))
-    with pytest.raises(ValueError, match="an X of its own"):
+    with pytest.raises(ValueError, match="has its own X"):
         mopn.FactorizationModel.from_result(several, several.unpack(several.start()))
 
 
@@ -225,5 +225,5 @@ def test_outputs_of_a_network_as_one(kernel, augment):
     W *= 1.0 if kernel == "anova" else 2.0
     pairs = [(0, 1), (3, 1)]
     np.testing.assert_allclose(mopn.interaction_weights(single, pairs), [W[pair] for pair in pairs], rtol=1e-11)
-    with pytest.raises(ValueError, match="combination must hold 2 finite numbers, one an output"):
+    with pytest.raises(ValueError, match="combination must hold 2 finite numbers, one per output"):
         mopn.FactorizationModel.from_outputs(model, np.ones(3))

@@ -239,6 +239,25 @@ def test_an_atom_that_is_not_worth_its_penalty_is_left(norm):
 
 
 @every_norm
+@pytest.mark.parametrize("form", [{"radius": RADIUS}, {"strength": 0.1}])
+def test_a_segment_needs_no_objective_value(norm, form):
+    problem, point = make(norm, **form)
+    at = problem.output_gradient(point)
+    units = problem.lmo(at).basis[:1]
+    default, given = problem.segment(point, at, units), problem.segment(point, at, units, least=at.value)
+    assert math.isfinite(default.gap)
+    assert default.gap == given.gap
+    assert np.array_equal(default.point(0.5).weights, given.point(0.5).weights)
+    assert objective(problem, default.point(line_search(default))) < at.value
+    # A smaller value reached elsewhere makes the vertex shorter, a larger one does not move it.
+    lengths = [
+        problem.norm.value(problem.segment(point, at, units, least=factor * at.value).point(1.0).weights)
+        for factor in (0.5, 1.0, 2.0)
+    ]
+    assert lengths == pytest.approx(np.array([0.5 if "strength" in form else 1.0, 1.0, 1.0]) * lengths[1], rel=1e-12)
+
+
+@every_norm
 def test_several_units_are_gone_towards_in_equal_parts(norm):
     problem, point = make(norm)
     at = problem.output_gradient(point)

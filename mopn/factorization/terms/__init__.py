@@ -1,4 +1,4 @@
-"""The terms of which the output of a single-output model is a sum: intercept, linear, kernels, products."""
+"""The terms of the output of a single-output model: intercept, linear, kernels, products."""
 
 from mopn.factorization.terms.base import Term
 from mopn.factorization.terms.factors import KernelTerm

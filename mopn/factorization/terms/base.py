@@ -1,4 +1,4 @@
-"""What a problem of a single output asks of each of its terms."""
+"""The interface of the terms of a problem of a single output."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mopn.factorization.sweep_state import SweepState
 __all__ = ["Parameters", "Term", "Update"]
 
 Parameters = dict[str, np.ndarray]
-# Minimises along some coordinates; returns the largest modulus of the derivatives that it found.
+# Minimises along some coordinates; returns the largest modulus of their derivatives.
 Update = Callable[[], float]
 
 
 class Term(ABC):
-    """A part of the outputs with parameters and a penalty of its own.
+    """A part of the outputs, with its own parameters and penalty.
 
     Attributes
     ----------
@@ -28,11 +28,11 @@ class Term(ABC):
     lower : dict
         Lower bounds of parameters, by name, where there are some.
     smooth : bool
-        Whether its gradient is enough for descent: no constraints on its parameters beside bounds.
+        Whether gradient methods can fit it: its parameters have no constraints other than bounds.
     multiconvex : bool
         Whether it has updates for coordinate descent.
     designs : tuple of Design
-        The data that it is a function of.
+        The data on which it depends.
     """
 
     shapes: dict[str, tuple[int, ...]]
@@ -70,12 +70,12 @@ class Term(ABC):
 
     @abstractmethod
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
-        """Yield the updates of coordinate descent: each changes ``at`` in place and brings ``state`` up to date."""
+        """Yield the updates of coordinate descent, each of which changes ``at`` and ``state`` in place."""
 
     def present(self, at: Parameters) -> dict[str, Any]:
-        """Return the parameters as users know them."""
+        """Return the parameters under the names of results."""
         return dict(at)
 
     def absorb(self, given: dict[str, Any]) -> Parameters:
-        """Take parameters from what ``present`` returned."""
+        """Return the parameters of the term among those under the names of results."""
         return {name: given[name] for name in self.shapes if name in given}

@@ -19,7 +19,7 @@ from mopn.factorization.terms.base import Parameters, Term, Update
 
 __all__ = ["FittedKernelTerm", "KernelTerm", "SharedKernelTerm"]
 
-# Rounds of the inner problems in lambda and theta, and the relative change that ends them.
+# Largest number of rounds of the inner problems in lambda and theta, and the relative change at which they stop.
 _INNER_ROUNDS, _INNER_TOL = 200, 1e-6
 
 
@@ -74,7 +74,7 @@ class KernelTerm(Term):
         return term
 
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
-        """Yield an update for every eight units."""
+        """Yield the updates of P, eight units at a time."""
         (design,) = self.designs
         sweep = state.sweeper(design)
         anova = isinstance(self.kernel, Anova)
@@ -97,9 +97,9 @@ class KernelTerm(Term):
 
 
 class FittedKernelTerm(KernelTerm):
-    """The same with lambda fitted under the penalty ``beta sum_s |lambda_s| ||p_s||^2``: equation 13 of the paper.
+    """sum_s lambda_s K(p_s, x) with fitted lambda and the penalty ``beta sum_s |lambda_s| ||p_s||^2`` (equation 13).
 
-    lambda is the difference of two nonnegative parts, whose sum stands for its modulus: so the objective is smooth.
+    lambda is the difference of two nonnegative parts, whose sum replaces its modulus, so that the objective is smooth.
     """
 
     def __init__(self, design: Design, kernel: FactorKernel, k: int, beta: float, scale: float) -> None:
@@ -122,18 +122,18 @@ class FittedKernelTerm(KernelTerm):
         return super().gradient(at, slopes) | parts
 
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
-        """Yield the convex problem in lambda, then those in P."""
+        """Yield the update of lambda, a convex problem, then those of P."""
         yield partial(self.fit_lams, at, state)
         yield from super().updates(at, state)
 
     def fit_lams(self, at: Parameters, state: SweepState) -> float:
-        """Minimise over lambda, a weighted l1 problem; return the largest violation of its optimality before."""
+        """Minimise over lambda, a weighted l1 problem; return the largest violation of its optimality at the start."""
         lams = at["lams_plus"] - at["lams_minus"]
-        self._turn(at["P"], lams == 0.0, state)
+        self._rotate(at["P"], lams == 0.0, state)
         features = self.kernel.features(self.design, at["P"])
         thresholds = self.beta * _squared_norms(at["P"])
         weighted = state.weighted(features)
-        # The loss bounded by a quadratic: the loss itself if it is squared, which one round then minimises.
+        # A quadratic upper bound of the losses; for the squared loss it is exact, so that one round is enough.
         K = state.smoothness * (weighted.T @ weighted)
         slopes = features.T @ state.slopes
         largest = float(_violations(slopes, lams, thresholds).max())
@@ -147,10 +147,10 @@ class FittedKernelTerm(KernelTerm):
         at["lams_plus"][:], at["lams_minus"][:] = self._parts(lams).values()
         return largest
 
-    def _turn(self, P: np.ndarray, idle: np.ndarray, state: SweepState) -> None:
-        """Turn the units whose lambda is 0 to where the losses decrease, by a step of the power method.
+    def _rotate(self, P: np.ndarray, idle: np.ndarray, state: SweepState) -> None:
+        """Rotate the units whose lambda is 0 by a step of the power method, so that they can decrease the losses.
 
-        The objective does not depend on these units, so it stays as it is, and has no derivative along them.
+        The objective does not depend on these units.
         """
         if idle.any():
             gradient = self.kernel.gradient(self.design, P[idle], np.ones(idle.sum()), state.slopes)
@@ -189,7 +189,7 @@ class SharedKernelTerm(KernelTerm):
         return Anova(at["theta"])
 
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
-        """Yield those in P, then the convex problem in theta."""
+        """Yield the updates of P, then that of theta, a convex problem."""
         yield from super().updates(at, state)
         yield partial(self._fit_theta, at, state)
 

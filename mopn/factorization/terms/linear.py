@@ -48,7 +48,7 @@ class Intercept(Term):
 
 
 class Linear(Term):
-    """<w, x> with the penalty ``alpha / 2 * ||w||^2``; dummies of the design have no weight."""
+    """<w, x> with the penalty ``alpha / 2 * ||w||^2``; dummies of the design have no coefficients."""
 
     def __init__(self, design: Design, alpha: float) -> None:
         self.design, self.alpha = design.without_dummies, alpha

@@ -15,7 +15,7 @@ from mopn.factorization.terms.base import Parameters, Term, Update
 
 __all__ = ["ProductTerm"]
 
-# Of the degrees below 2, A^1 = <p, x> alone is computed.
+# Coefficients of degree 2, for which ``degrees`` computes A^1 = <p, x> only.
 _LINEAR = (0.0, 1.0)
 
 
@@ -23,8 +23,8 @@ class ProductTerm(Term):
     """sum_s prod_t <u_s^t, z^t> with the penalty ``beta / 2 * sum_t ||U^t||^2``.
 
     With z^t = x for all t it is the symmetrised tensor's homogeneous polynomial of degree m (equation 10 of the paper);
-    with z^1 = a and z^2 = b, low-rank bilinear regression. If ``distinct``, products of a feature with itself are taken
-    out: 1/2 (<u, x> <v, x> - <u * x, v * x>) for m = 2 (appendix D.3).
+    with z^1 = a and z^2 = b, low-rank bilinear regression. With ``distinct``, products of a feature with itself are
+    excluded: 1/2 (<u, x> <v, x> - <u * x, v * x>) for m = 2 (appendix D.3).
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class ProductTerm(Term):
                     sweeps[u].degrees(_LINEAR, at[name][some], factor)
                     np.multiply(xi, factor, out=xi)
             U = at[self.names[t]][some]
-            # Half of v, as half of its projections, for products of distinct features only.
+            # For products of distinct features omega is v / 2, as xi is half its projections.
             omegas = 0.5 * at[self.names[1 - t]][some] if self.distinct else np.zeros(U.shape)
             return sweeps[t](None, omegas, xi, U, np.ones(len(U)), np.full(len(U), self.beta))
 
