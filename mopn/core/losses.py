@@ -22,7 +22,7 @@ from mopn.core.links import LINKS
 __all__ = ["LOSSES", "Loss", "get_loss"]
 
 _TARGETS = ("labels", "numbers", "signs")
-# What holds for one gradient says nothing of another one.
+# What holds for one gradient says nothing of another one, nor of the same one for other targets.
 _OF_THE_GRADIENT = ("value", "hessian", "conjugate", "max_scale", "dual_point", "smoothness", "link")
 
 
@@ -40,9 +40,9 @@ class Loss(ABC):
     * ``link``: without it, models have no ``predict_proba``.
     * ``code``: without it there is no coordinate descent, SGD and AdaGrad for a ``FactorizationProblem``.
 
-    A class with a ``value_gradient`` of its own inherits nothing that belongs to the gradient of another class: what it
-    does not define itself is missing, or as it is here. To say that an inherited method still holds, name it in the
-    class: ``conjugate = Parent.conjugate``. ``code`` is never inherited.
+    A class with a ``value_gradient`` or ``targets`` of its own inherits nothing that belongs to the gradient of another
+    class: what it does not define itself is missing, or as it is here. To say that an inherited method still holds,
+    name it in the class: ``conjugate = Parent.conjugate``. ``code`` is never inherited.
 
     Attributes
     ----------
@@ -91,10 +91,10 @@ class Loss(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        of_gradient = _owner(cls, "value_gradient")
+        defining = [_owner(cls, name) for name in ("value_gradient", "targets") if hasattr(cls, name)]
         for name in _OF_THE_GRADIENT:
             # Not issubclass, which does not know a class that is still being made.
-            if of_gradient not in _owner(cls, name).__mro__:
+            if not set(defining) <= set(_owner(cls, name).__mro__):
                 setattr(cls, name, vars(Loss)[name])
         cls.name = vars(cls).get("name", cls.__name__)
         cls.code = vars(cls).get("code")
