@@ -22,7 +22,7 @@ from mopn.core.links import LINKS
 __all__ = ["LOSSES", "Loss", "get_loss"]
 
 _TARGETS = ("labels", "numbers", "signs")
-# Attributes that belong to the gradient of one class, and are not inherited by a class with another gradient.
+# Attributes that belong to one gradient for one kind of targets: a class with another one of either inherits none.
 _OF_THE_GRADIENT = ("value", "hessian", "conjugate", "max_scale", "dual_point", "smoothness", "link")
 
 
@@ -40,9 +40,9 @@ class Loss(ABC):
     * ``link``: without it models have no ``predict_proba``.
     * ``code``: without it a ``FactorizationProblem`` has no coordinate descent, SGD and AdaGrad.
 
-    A class that defines ``value_gradient`` inherits nothing that belongs to the gradient of another class: what it does
-    not define is missing, or has the default of this class. To keep an inherited method, name it in the class:
-    ``conjugate = Parent.conjugate``. ``code`` is never inherited.
+    A class that defines ``value_gradient`` or ``targets`` inherits nothing that belongs to the gradient of another class:
+    what it does not define is missing, or has the default of this class. To keep an inherited method, name it in the
+    class: ``conjugate = Parent.conjugate``. ``code`` is never inherited.
 
     Attributes
     ----------
@@ -91,10 +91,10 @@ class Loss(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        of_gradient = _owner(cls, "value_gradient")
+        defining = [_owner(cls, name) for name in ("value_gradient", "targets") if hasattr(cls, name)]
         for name in _OF_THE_GRADIENT:
             # issubclass does not work on a class that is not yet complete.
-            if of_gradient not in _owner(cls, name).__mro__:
+            if not set(defining) <= set(_owner(cls, name).__mro__):
                 setattr(cls, name, vars(Loss)[name])
         cls.name = vars(cls).get("name", cls.__name__)
         cls.code = vars(cls).get("code")

@@ -47,15 +47,19 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
             file = None
         if not isinstance(file, np.lib.npyio.NpzFile) or "format" not in file:
             raise ValueError(f"{name!r} is not a mopn model")
-        if int(file["format"]) > _FORMAT:
-            raise ValueError(f"{name!r} was written by a newer mopn (format {int(file['format'])}); update mopn")
+        number = _field(file["format"])
+        if not isinstance(number, int) or number < 1:
+            raise ValueError(f"{name!r} is not a mopn model: its format is {number!r}")
+        if number > _FORMAT:
+            raise ValueError(f"{name!r} was written by a newer mopn (format {number}); update mopn")
         values = {key: _field(file[key]) for key in file if key != "format"}
-        return values if int(file["format"]) > 1 else _with_link(values)
+        return values if number > 1 else _with_link(values)
 
 
 def _with_link(values: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of format 1 as those of format 2."""
-    return {name: value for name, value in values.items() if name != "loss"} | {"link": _LINKS.get(values["loss"])}
+    others = {name: value for name, value in values.items() if name != "loss"}
+    return others | {"link": _LINKS.get(str(values.get("loss")))}
 
 
 def _field(value: np.ndarray) -> Any:

@@ -30,10 +30,18 @@ def load(path: str | os.PathLike[str]) -> Any:
         If the file is not a mopn model, or of a newer format.
     """
     values = read(path)
+    try:
+        return _model(values)
+    except (AttributeError, TypeError) as error:
+        # Fields that are missing, unknown or of another type.
+        raise ValueError(f"{os.fspath(path)!r} is not a mopn model: {error}") from error
+
+
+def _model(values: dict[str, Any]) -> Any:
     if "basis" in values:
         return Model(**values)
     if "factors" in values:
         from mopn.models.single_output import FactorizationModel  # it imports numba
 
         return FactorizationModel(**values)
-    raise ValueError(f"{os.fspath(path)!r} is not a mopn model")
+    raise TypeError("it has neither a basis nor factors")

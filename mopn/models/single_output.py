@@ -11,6 +11,7 @@ import numpy as np
 from mopn.core.blocks import rows_at_once
 from mopn.core.designs import Design, make_design
 from mopn.core.factor_kernels import make_factor_kernel
+from mopn.core.validation import check_count
 from mopn.models.base import Predictor, common_offset
 from mopn.models.multi_output import Model
 from mopn.solvers.numerics.memory import keep_freed_memory
@@ -78,6 +79,8 @@ class FactorizationModel(Predictor):
     def __post_init__(self) -> None:
         if self.form not in _FORMS:
             raise ValueError(f"form must be 'direct' or 'lifted', got {self.form!r}")
+        make_factor_kernel(self.kernel, self.degree, self.theta)
+        check_count(self.dummies, "dummies", least=0)
         if self.factors.ndim != 3:
             raise ValueError(f"factors must have three axes, got shape {self.factors.shape}")
         if self.form == "direct" and (self.lams is None or self.lams.shape != self.factors.shape[1:2]):

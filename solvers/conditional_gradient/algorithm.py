@@ -62,9 +62,8 @@ class ConditionalGradient(Solver[Atomic]):
         if self.schedule not in SCHEDULES:
             raise ValueError(f"schedule must be one of {', '.join(map(repr, SCHEDULES))}, got {self.schedule!r}")
         if self.schedule == "fill" and self.max_units is None:
-            raise ValueError("schedule='fill' fits a model of max_units units: give max_units, or use schedule='grow'")
-        if self.atoms_per_round is not None and not self.atoms_per_round >= 1:
-            raise ValueError(f"atoms_per_round must be >= 1 or None, got {self.atoms_per_round!r}")
+            raise ValueError("schedule='fill' fits a model of max_units units: give max_units, or schedule='grow'")
+        _check_count(self.atoms_per_round, "atoms_per_round")
 
     @property
     def correction(self) -> Correction:
@@ -120,9 +119,13 @@ def make_correction(refit: str | Correction, **options: Any) -> Correction:
 
 
 def check_max_units(max_units: Any) -> None:
-    """Raise ``ValueError`` unless ``max_units`` is a number of units or None."""
-    if max_units is not None and not (isinstance(max_units, int | np.integer) and max_units >= 1):
-        raise ValueError(f"max_units must be an integer >= 1 or None, got {max_units!r}")
+    """Raise unless this is a number of units, or None."""
+    _check_count(max_units, "max_units")
+
+
+def _check_count(number: Any, name: str) -> None:
+    if number is not None and not (isinstance(number, int | np.integer) and number >= 1):
+        raise ValueError(f"{name} must be an integer >= 1 or None, got {number!r}")
 
 
 def _record(problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, cast
 
 from mopn.solvers.conditional_gradient.correction import Correction, Corrector
@@ -47,8 +48,8 @@ class _Refit(Correction):
         if not self.tol > 0:
             raise ValueError(f"tol of a refit must be > 0, got {self.tol!r}")
         for name, number in (("max_iter", self.max_iter), ("polish_iter", self.polish_iter)):
-            if not number >= 1:
-                raise ValueError(f"{name} of a refit must be >= 1, got {number!r}")
+            if not (isinstance(number, Integral) and number >= 1):
+                raise ValueError(f"{name} of a refit must be an integer >= 1, got {number!r}")
 
     @property
     def needs(self) -> frozenset[str]:
@@ -121,6 +122,7 @@ class FullRefit(_Refit):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _check_solver("solver", self.solver)
         if self.solver.needs not in (frozenset({"gradient"}), frozenset({"composite"})):
             raise ValueError(
                 "solver must be one for the refit of both layers, LBFGS() or FISTA(): the problem offers the oracle "
@@ -147,8 +149,16 @@ class FullRefit(_Refit):
         return _FullRefits(self, problem, monitor, schedule)
 
 
+def _check_solver(name: str, solver: Solver[Any]) -> None:
+    if not isinstance(solver, Solver):
+        raise TypeError(f"{name} must be a Solver, such as FISTA(), got {solver!r}")
+
+
 def _check_layer_solver(name: str, solver: Solver[Any] | None) -> None:
-    if solver is not None and not solver.needs <= _LAYER_ORACLES:
+    if solver is None:
+        return
+    _check_solver(name, solver)
+    if not solver.needs <= _LAYER_ORACLES:
         raise ValueError(
             f"{name} must be one for the refit of the output layer, InteriorPoint() or FISTA(), got {solver!r}, which "
             f"needs {', '.join(sorted(solver.needs))}"

@@ -291,6 +291,49 @@ def test_models_can_be_pickled():
     assert_array_equal(copy.predict(X), model.predict(X))
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"format": 0}, "its format is 0"),
+        ({"format": np.arange(2)}, "its format is"),
+        ({"format": "2"}, "its format is '2'"),
+        ({"basis": 1}, "is not a mopn model"),
+        ({"classes": 3}, "is not a mopn model"),
+        ({"more": 1}, "is not a mopn model.*more"),
+        ({"link": "probit"}, "link must be one of"),
+        ({"kernel": 1}, "kernel must be one of"),
+    ],
+)
+def test_a_file_with_wrong_fields_is_refused(tmp_path, fields, message):
+    path, right = tmp_path / "wrong.npz", {"format": 2, "basis": np.eye(2), "weights": np.ones((2, 3))}
+    np.savez(path, **right)
+    assert mopn.load(path).n_features == 2
+    np.savez(path, **(right | fields))
+    with pytest.raises(ValueError, match=message):
+        mopn.load(path)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"kernel": "rbf"}, "kernel must be one of"),
+        ({"degree": 0}, "degree must be an integer >= 1"),
+        ({"degree": 1.5}, "degree must be an integer >= 1"),
+        ({"theta": np.ones(5)}, "theta must hold"),
+        ({"dummies": -1}, "dummies must be an integer >= 0"),
+        ({"lams": 3}, "is not a mopn model"),
+    ],
+)
+def test_a_factorization_file_with_wrong_fields_is_refused(tmp_path, fields, message):
+    path = tmp_path / "wrong.npz"
+    right = {"format": 2, "factors": np.ones((1, 2, 3)), "degree": 2, "lams": np.ones(2)}
+    np.savez(path, **right)
+    assert mopn.load(path).n_features == 3
+    np.savez(path, **(right | fields))
+    with pytest.raises(ValueError, match=message):
+        mopn.load(path)
+
+
 def test_the_library_and_a_loaded_model_need_no_scikit_learn(tmp_path):
     model = network(classes=LABELS["str"])
     model.save(tmp_path / "model.npz")

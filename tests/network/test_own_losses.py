@@ -6,7 +6,7 @@ from own_losses import OWN_LOSSES, Huber, HuberWithHessian, LogCosh, SoftLabels,
 from reference import matrix_optimum
 
 import mopn
-from mopn.core.losses import LOSSES, Logistic, Squared, get_loss
+from mopn.core.losses import LOSSES, BinarySquaredHinge, Logistic, Squared, get_loss
 from mopn.solvers import FISTA, LBFGS, SGD, ConditionalGradient, CoordinateDescent, InteriorPoint, OutputRefit
 
 every_own = pytest.mark.parametrize("loss", OWN_LOSSES, ids=lambda loss: loss.name)
@@ -108,6 +108,16 @@ def test_the_conjugate_of_another_gradient_is_missed_by_name():
         Clipped()
 
 
+def test_the_conjugate_of_other_targets_is_not_inherited():
+    """For y = 1.3, -l*(y, g) of the hinge with y = -1 and +1 is above the minimum: a gap of 0 far from it."""
+
+    class Scaled(BinarySquaredHinge):
+        targets = "numbers"
+
+    with pytest.raises(TypeError, match=r"conjugate.*smoothness"):
+        Scaled()
+
+
 def test_compiled_code_is_declared_never_inherited():
     class Own(Squared):
         pass
@@ -163,6 +173,7 @@ def test_declarations_are_checked(attributes, message):
 def test_signs_are_asked_for_by_declaration():
     class Odd(Huber):
         name, targets = "odd", "signs"
+        smoothness, conjugate = Huber.smoothness, Huber.conjugate
 
     class Binary(Huber):
         name = "binary-in-name-only"

@@ -305,7 +305,7 @@ def test_nothing_is_computed_from_an_objective_that_is_not_finite():
         ({"schedule": "shrink"}, "schedule must be one of 'grow', 'fill', got 'shrink'"),
         ({"max_units": 0}, "max_units must be an integer >= 1 or None, got 0"),
         ({"max_units": 2.5}, "max_units must be an integer >= 1 or None, got 2.5"),
-        ({"atoms_per_round": 0}, "atoms_per_round must be >= 1 or None, got 0"),
+        ({"atoms_per_round": 0}, "atoms_per_round must be an integer >= 1 or None, got 0"),
     ],
 )
 def test_options_are_refused_when_they_are_given(options, message):

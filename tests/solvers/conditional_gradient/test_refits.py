@@ -418,8 +418,8 @@ class NeedsAtomic(LBFGS):
         (lambda: OutputRefit(tol=0.0), "tol of a refit must be > 0, got 0.0"),
         (lambda: FullRefit(tol=-1.0), "tol of a refit must be > 0, got -1.0"),
         (lambda: OutputRefit(tol=math.nan), "tol of a refit must be > 0, got nan"),
-        (lambda: OutputRefit(max_iter=0), "max_iter of a refit must be >= 1, got 0"),
-        (lambda: FullRefit(polish_iter=0), "polish_iter of a refit must be >= 1, got 0"),
+        (lambda: OutputRefit(max_iter=0), "max_iter of a refit must be an integer >= 1, got 0"),
+        (lambda: FullRefit(polish_iter=0), "polish_iter of a refit must be an integer >= 1, got 0"),
         (lambda: make_correction("both"), "refit must be one of 'none', 'output', 'full'.*got 'both'"),
         (lambda: make_correction(LBFGS()), "refit must be one of 'none', 'output', 'full'"),
     ],
@@ -448,3 +448,24 @@ def test_a_refit_of_both_layers_is_the_minimum_where_there_are_units_enough(solv
     factors = problem.joint(run.point, Form("gradient"))
     assert minimize(factors, LBFGS(gtol=1e-12), tol=0.0, max_iter=2000).fun == pytest.approx(minimum, rel=1e-9)
     assert run.at(run.refits.polish(run.point)).value == pytest.approx(minimum, rel=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [LBFGS, "fista"])
+def test_a_solver_of_a_refit_is_an_object(wrong):
+    with pytest.raises(TypeError, match="output_solver must be a Solver, such as FISTA"):
+        FullRefit(output_solver=wrong)
+    with pytest.raises(TypeError, match=r"^solver must be a Solver"):
+        FullRefit(solver=wrong)
+    with pytest.raises(TypeError, match=r"^solver must be a Solver"):
+        OutputRefit(solver=wrong)
+
+
+@pytest.mark.parametrize("name", ["max_iter", "polish_iter"])
+def test_iterations_of_a_refit_are_integers(name):
+    with pytest.raises(ValueError, match=f"{name} of a refit must be an integer >= 1, got 2.5"):
+        OutputRefit(**{name: 2.5})
+
+
+def test_atoms_per_round_is_an_integer():
+    with pytest.raises(ValueError, match=r"atoms_per_round must be an integer >= 1 or None, got 2\.5"):
+        ConditionalGradient(atoms_per_round=2.5)
