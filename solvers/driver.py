@@ -6,12 +6,14 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
 from numbers import Integral, Real
 from typing import Any, NoReturn
 
 import numpy as np
 
 from mopn.solvers.interface import Measure, Problem, Solver
+from mopn.solvers.numerics.generators import make_generator
 from mopn.solvers.numerics.memory import keep_freed_memory
 from mopn.solvers.result import Result, Status, Trace
 
@@ -40,6 +42,7 @@ def minimize(
     max_time: float | None = None,
     callback: Callback | None = None,
     verbose: int = 0,
+    rng: np.random.Generator | int | None = None,
 ) -> Result:
     """Minimise a problem with a solver.
 
@@ -63,6 +66,9 @@ def minimize(
         other exception ends the run too, and is kept in ``result.error``.
     verbose : int, default 0
         Print a table with every ``verbose``-th iteration.
+    rng : Generator or int, optional
+        A generator or a seed for this run, used for the default start and by the solver in place of their own ``rng``.
+        Default: their own. Where nothing is random it has no effect.
 
     Returns
     -------
@@ -80,6 +86,8 @@ def minimize(
     _check_options(tol, max_iter, max_time)
     keep_freed_memory()
     check_oracles(problem, solver)
+    if rng is not None:
+        start, solver = _seeded(problem, solver, start, make_generator(rng))
     point = problem.start(start)
     monitor = RunMonitor(
         problem, solver, tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, verbose=verbose
@@ -97,6 +105,15 @@ def minimize(
             "the objective is not finite at the start; scale X and y (e.g. to [-1, 1]), or give another start"
         )
     return monitor.result()
+
+
+def _seeded(problem: Problem, solver: Solver[Any], start: Any, rng: np.random.Generator) -> tuple[Any, Solver[Any]]:
+    """Return start and solver with the generator, where they are random: where they have an ``rng`` of their own."""
+    if start is None and hasattr(problem, "rng"):
+        start = rng
+    if is_dataclass(solver) and any(option.name == "rng" for option in fields(solver)):
+        solver = replace(solver, rng=rng)
+    return start, solver
 
 
 def check_oracles(problem: Problem, solver: Solver[Any]) -> None:

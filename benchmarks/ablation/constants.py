@@ -54,6 +54,7 @@ CONSTANTS = (
     Constant(f"{_POLICY}.proofs", "_OVERHEAD", 0.0),
     Constant(f"{_POLICY}.schedule", "_MIN_UNITS", 1),
     Constant(f"{_POLICY}.schedule", "_GROWTH", 0.0),
+    Constant(f"{_POLICY}.schedule", "_FILL_FRACTION", 1.0),
     Constant(f"{_POLICY}.schedule", "_MAX_TRIED", 10**9),
     Constant(f"{_POLICY}.schedule", "_LEFT_BY_POLISH", 0.0, 1.0),
     Constant(f"{_POLICY}.refits", "_LOOSENESS", 1.0),

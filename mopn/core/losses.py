@@ -22,7 +22,7 @@ from mopn.core.links import LINKS
 __all__ = ["LOSSES", "Loss", "get_loss"]
 
 _TARGETS = ("labels", "numbers", "signs")
-# Attributes that belong to one gradient for one kind of targets: a class with another one of either inherits none.
+# Attributes that belong to one gradient and one kind of targets: a class with another of either inherits none.
 _OF_THE_GRADIENT = ("value", "hessian", "conjugate", "max_scale", "dual_point", "smoothness", "link")
 
 
@@ -40,7 +40,7 @@ class Loss(ABC):
     * ``link``: without it models have no ``predict_proba``.
     * ``code``: without it a ``FactorizationProblem`` has no coordinate descent, SGD and AdaGrad.
 
-    A class that defines ``value_gradient`` or ``targets`` inherits nothing that belongs to the gradient of another class:
+    A class that defines ``value_gradient`` or ``targets`` inherits nothing that belongs to another class's gradient:
     what it does not define is missing, or has the default of this class. To keep an inherited method, name it in the
     class: ``conjugate = Parent.conjugate``. ``code`` is never inherited.
 

@@ -88,14 +88,14 @@ class SingleOutputProblem(Problem):
         Parameters
         ----------
         start : optional
-            None for random units (``rng``), a seed for others, a flat point, an earlier result, or a dictionary with
+            None for random units (``rng``), a seed or Generator for others, a flat point, an earlier result, or a dictionary with
             some of the parameters, under the names of ``unpack``; the others are those of the default start.
         """
         if isinstance(start, np.ndarray):
             if start.shape != (self.size,):
                 raise ValueError(f"start must be a flat point of shape ({self.size},), got {start.shape}")
             return start.astype(np.float64)
-        seeded = isinstance(start, Integral)
+        seeded = isinstance(start, Integral | np.random.Generator)
         rng = make_generator(start, "start") if seeded else make_generator(self.rng)
         given = self._separated(start) if isinstance(start, dict) else {}
         x = np.empty(self.size)

@@ -10,6 +10,8 @@ __all__ = ["SCHEDULES", "Fill", "Grow", "Schedule"]
 
 # Units added in a round: at least this many, and this fraction of the present units.
 _MIN_UNITS, _GROWTH = 5, 0.1
+# If the weights of a unit cannot rotate, "fill" adds this fraction of max_units in a round.
+_FILL_FRACTION = 0.25
 # A run may try this multiple of max_units candidates. It goes on after a polish that leaves less than this fraction of
 # max_units.
 _MAX_TRIED, _LEFT_BY_POLISH = 2, 0.5
@@ -85,9 +87,10 @@ class Grow(Schedule):
 class Fill(Schedule):
     """For the best model with ``max_units`` units: they enter as early as possible.
 
-    Refits are expensive. If refits move the units, all enter in the first round, as far as there are atoms, and one
-    long refit follows. If they can also rotate the weights of a unit, random units take the places for which there are
-    no atoms. If refits do not move the units, each unit must be a good choice, so few enter in a round.
+    Refits are expensive. If refits move the units and can rotate their weights, all units enter in the first round,
+    with random ones if there are too few atoms, and one long refit follows. If the weights cannot rotate (one output
+    for each unit, or two outputs in all), a fraction of the units enters in each round, selected by the new gradient.
+    If refits do not move the units, each unit must be a good choice, so few enter in a round.
     """
 
     fits_a_model = True
@@ -95,7 +98,10 @@ class Fill(Schedule):
     def _wanted(self, n_units: int, room: float, can_rotate: bool) -> tuple[float, bool]:
         if not self.can_move_units:
             return max(1, int(_GROWTH * n_units)), False
-        return room, can_rotate
+        if can_rotate:
+            return room, True
+        assert self.max_units is not None
+        return math.ceil(_FILL_FRACTION * self.max_units), False
 
     def refit_iterations(self, short: int, long: int) -> int:
         """Short refits, as the polish follows soon."""

@@ -834,7 +834,10 @@ def test_errors_of_weights(cls, weights, message):
         ({"norm": "l2"}, "norm must be one of 'l1', 'l1/l2', 'l1/linf', got 'l2'"),
         ({"norm": "squared-l2"}, "makes no unit zero"),
         ({"loss": "hinge"}, "loss must be one of .*'logistic'.* got 'hinge'"),
-        ({"refit": "all"}, "refit must be one of 'none', 'output', 'full', or such as FullRefit\\(\\), got 'all'"),
+        (
+            {"refit": "all"},
+            "refit must be one of 'none', 'output', 'full', or a correction such as FullRefit\\(\\), got 'all'",
+        ),
         ({"strength": -1.0}, "strength must be a finite number >= 0, got -1.0"),
         ({"strength": np.nan}, "strength must be a finite number >= 0"),
         ({"strength": None, "radius": -1.0}, "radius must be a finite number >= 0, got -1.0"),

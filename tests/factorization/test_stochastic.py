@@ -162,3 +162,23 @@ def test_bad_options(options):
     for solver in (SGD, AdaGrad):
         with pytest.raises(ValueError, match=next(iter(options))):
             solver(**options)
+
+
+def test_one_generator_for_start_and_solver():
+    """``minimize(rng=...)`` seeds both, whatever their own ``rng``; a generator goes on from run to run."""
+    X, y = np.random.default_rng(0).uniform(-1, 1, (30, 4)), np.arange(30.0)
+
+    def run(rng, problem_rng=0, solver_rng=0):
+        problem = mopn.FactorizationProblem(X, y, n_components=2, rng=problem_rng)
+        return mopn.minimize(problem, mopn.solvers.SGD(step=1e-3, rng=solver_rng), max_iter=3, tol=0, rng=rng).x
+
+    np.testing.assert_array_equal(run(7), run(7, problem_rng=1, solver_rng=2))
+    assert not np.array_equal(run(7), run(8))
+    assert not np.array_equal(run(7), run(None))
+    rng = np.random.default_rng(7)
+    np.testing.assert_array_equal(run(rng), run(7))
+    assert not np.array_equal(run(rng), run(7))
+    network = mopn.NetworkProblem(X, y, loss="squared", strength=1.0)
+    assert mopn.minimize(network, mopn.solvers.ConditionalGradient(), tol=1e-2, rng=7).success
+    with pytest.raises(ValueError, match="rng must be a numpy Generator"):
+        run(-1)

@@ -100,9 +100,9 @@ def test_fill_takes_all_units_at_once_that_a_refit_can_rotate():
     assert problem.filled == [True]
 
 
-def test_fill_takes_no_random_units_whose_weights_it_cannot_rotate():
+def test_fill_takes_a_quarter_a_round_of_units_whose_weights_it_cannot_rotate():
     problem = Plenty(can_rotate_units=False)
-    assert rounds(Fill(30, None, True), problem) == [0, 30]
+    assert rounds(Fill(30, None, True), problem) == [0, 8, 16, 24, 30]
     assert not any(problem.filled)
 
 
