@@ -88,8 +88,8 @@ class SingleOutputProblem(Problem):
         Parameters
         ----------
         start : optional
-            None for random units (``rng``), a seed or Generator for others, a flat point, an earlier result, or a dictionary with
-            some of the parameters, under the names of ``unpack``; the others are those of the default start.
+            None for random units (``rng``), a seed or a Generator for others, a flat point, an earlier result, or a
+            dictionary with some of the parameters, under the names of ``unpack``; the others are those of the default start.
         """
         if isinstance(start, np.ndarray):
             if start.shape != (self.size,):
