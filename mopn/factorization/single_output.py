@@ -89,7 +89,7 @@ class SingleOutputProblem(Problem):
         ----------
         start : optional
             None for random units (``rng``), a seed or a Generator for others, a flat point, an earlier result, or a
-            dictionary with some of the parameters, under the names of ``unpack``; the others are those of the default start.
+            dictionary with some of the parameters, under the names of ``unpack``; the default start has the others.
         """
         if isinstance(start, np.ndarray):
             if start.shape != (self.size,):
