@@ -1,11 +1,11 @@
-"""Certificates against minima in extended precision; ``python -m benchmarks.certificates_search`` searches on."""
+"""Certificates against minima in extended precision; ``python -m benchmarks.certificates.search`` searches on."""
 
 import numpy as np
 import pytest
 from mpmath import mp, mpf
 
 import mopn
-from benchmarks.certificates_search import LOSSES, draw, loss_and_slope, minimise, violations
+from benchmarks.certificates.search import LOSSES, draw, loss_and_slope, minimise, violations
 from mopn.core.datafit import DataFit
 
 EPS = np.finfo(float).eps

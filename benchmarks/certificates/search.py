@@ -1,6 +1,6 @@
 """A search for false certificates: gaps below the true distance to the minimum, and bounds below attained values.
 
-``python -m benchmarks.certificates_search --draws 2000 --seed 1`` draws so many problems and stacks of matrices and
+``python -m benchmarks.certificates.search --draws 2000 --seed 1`` draws so many problems and stacks of matrices and
 prints every violation; its exit status is 1 if there is one. The test suite runs a few draws.
 
 The problems have one feature a sample (anova: one pair of features), so that the best units are known: the minimum is a
@@ -211,8 +211,9 @@ def violations(draws: int, seed: int) -> Iterator[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Print the violations; return 1 if there is one."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.certificates_search", description=__doc__.split("\n")[0]
+        prog="python -m benchmarks.certificates.search", description=__doc__.split("\n")[0]
     )
     parser.add_argument("--draws", type=int, default=1000, help="of problems, and of stacks (default 1000)")
     parser.add_argument("--seed", type=int, default=0)
