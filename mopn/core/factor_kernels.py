@@ -15,7 +15,7 @@ from mopn.compiled import kernels as compiled
 from mopn.compiled.vectorization import WIDTH
 from mopn.core.designs import Design
 
-__all__ = ["AllSubsets", "Anova", "FactorKernel", "Homogeneous", "make_factor_kernel"]
+__all__ = ["AllSubsetsFactors", "AnovaFactors", "FactorKernel", "HomogeneousFactors", "make_factor_kernel"]
 
 # Largest number of coefficients whose loops are unrolled.
 _UNROLLED = 10
@@ -60,7 +60,7 @@ class FactorKernel(ABC):
         return compiled.unpack(gradient, len(P))
 
 
-class Anova(FactorKernel):
+class AnovaFactors(FactorKernel):
     """sum_t theta_t A^t(p, x): A^m if theta is all 0 but for theta_m = 1."""
 
     kind = compiled.ANOVA
@@ -79,13 +79,13 @@ class Anova(FactorKernel):
         return out
 
 
-class AllSubsets(FactorKernel):
+class AllSubsetsFactors(FactorKernel):
     """prod_j (1 + p_j x_j)."""
 
     kind, theta = compiled.SUBSETS, np.zeros(0)
 
 
-class Homogeneous(FactorKernel):
+class HomogeneousFactors(FactorKernel):
     """<p, x>^m, by matrix products."""
 
     kind, multilinear = compiled.POLYNOMIAL, False
@@ -123,13 +123,13 @@ def make_factor_kernel(kernel: str, degree: int, theta: Any = None) -> FactorKer
         raise ValueError(f"theta weighs the degrees of the kernel 'anova'; kernel={kernel!r} has none")
     if kernel == "anova":
         if theta is None:
-            return Anova(np.arange(1, degree + 1) == degree)
+            return AnovaFactors(np.arange(1, degree + 1) == degree)
         theta = np.asarray(theta, dtype=np.float64)
         if theta.shape != (degree,) or not np.isfinite(theta).all():
             raise ValueError(f"theta must hold {degree} finite numbers, one per degree, got {theta!r}")
-        return Anova(theta)
+        return AnovaFactors(theta)
     if kernel == "all-subsets":
-        return AllSubsets()
+        return AllSubsetsFactors()
     if kernel == "homogeneous":
-        return Homogeneous(int(degree))
+        return HomogeneousFactors(int(degree))
     raise ValueError(f"kernel must be one of 'anova', 'all-subsets', 'homogeneous', got {kernel!r}")

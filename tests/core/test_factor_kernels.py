@@ -14,7 +14,7 @@ from mopn.compiled import kernels as compiled
 from mopn.compiled.sweeps import sweep
 from mopn.compiled.vectorization import WIDTH
 from mopn.core.designs import make_design
-from mopn.core.factor_kernels import AllSubsets, Anova, Homogeneous, make_factor_kernel
+from mopn.core.factor_kernels import AllSubsetsFactors, AnovaFactors, HomogeneousFactors, make_factor_kernel
 
 RTOL = 1e-12
 
@@ -107,16 +107,16 @@ def test_a_product_that_dominates_costs_no_digits(seed, degree, large, full):
 
 def test_the_all_subsets_gradient_needs_no_division():
     X, P = np.array([[1.0, 2.0, 3.0]]), np.array([[-1.0, 0.5, -1.0]])
-    gradient = AllSubsets().gradient(make_design(X), P, np.ones(1), np.ones(1))
+    gradient = AllSubsetsFactors().gradient(make_design(X), P, np.ones(1), np.ones(1))
     np.testing.assert_allclose(gradient, [[1.0 * 2.0 * -2.0, 2.0 * 0.0 * -2.0, 3.0 * 0.0 * 2.0]])
 
 
 def test_all_subsets_is_one_plus_the_anova_kernels_of_all_degrees():
     X, P = samples(4)
     design = make_design(X)
-    anovas = Anova(np.ones(X.shape[1])).features(design, P)
-    scale = AllSubsets().features(make_design(abs(X)), abs(P))
-    assert np.all(np.abs(AllSubsets().features(design, P) - 1.0 - anovas) <= RTOL * scale)
+    anovas = AnovaFactors(np.ones(X.shape[1])).features(design, P)
+    scale = AllSubsetsFactors().features(make_design(abs(X)), abs(P))
+    assert np.all(np.abs(AllSubsetsFactors().features(design, P) - 1.0 - anovas) <= RTOL * scale)
 
 
 @pytest.mark.parametrize("degree", [1, 2, 3, 4])
@@ -128,14 +128,14 @@ def test_dummy_features_are_unrolled_into_theta(degree):
     whole = make_factor_kernel("anova", degree).features(make_design(X, degree - 1), np.hstack([gamma, P]))
     for s, (row, p) in enumerate(zip(theta, P, strict=True)):
         constant = np.prod(gamma[s]) if degree - 1 >= degree else 0.0
-        parts = Anova(row).features(make_design(X), p[None])[:, 0] + constant
+        parts = AnovaFactors(row).features(make_design(X), p[None])[:, 0] + constant
         np.testing.assert_allclose(whole[:, s], parts, atol=1e-12)
 
 
 def test_a_dummy_feature_makes_the_homogeneous_kernel_polynomial():
     X, P = samples(7)
     gamma = np.linspace(-1, 1, len(P))
-    features = Homogeneous(3).features(make_design(X, 1), np.hstack([gamma[:, None], P]))
+    features = HomogeneousFactors(3).features(make_design(X, 1), np.hstack([gamma[:, None], P]))
     np.testing.assert_allclose(features, (gamma + X @ P.T) ** 3, rtol=1e-12, atol=1e-12)
     theta = np.array([0.7, 3.0])
     out = np.zeros((len(X), 2, WIDTH))
@@ -188,7 +188,7 @@ def test_degrees_from_columns_and_from_rows(n, degree):
     """Against the features of each degree; 1,024 rows are a block, and degree 12 has more coefficients than a tuple."""
     rng = np.random.default_rng(n)
     design, P = make_design(rng.uniform(-1, 1, (n, 14))), rng.standard_normal((3, 14))
-    theta = Anova(np.eye(degree)[-1]).coefficients
+    theta = AnovaFactors(np.eye(degree)[-1]).coefficients
     out = np.full((2, WIDTH, degree - 1, n), np.nan)
     compiled.anova_degrees_of_columns(theta, design.column_lines, P, out[0])
     compiled.anova_degrees(theta, design.row_lines, compiled.pack(P), 0, out[1], 0, n)

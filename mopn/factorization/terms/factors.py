@@ -13,7 +13,7 @@ from mopn.compiled.lasso import minimize_l1
 from mopn.compiled.losses import SQUARED
 from mopn.compiled.vectorization import WIDTH
 from mopn.core.designs import Design
-from mopn.core.factor_kernels import Anova, FactorKernel
+from mopn.core.factor_kernels import AnovaFactors, FactorKernel
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update
 
@@ -77,7 +77,7 @@ class KernelTerm(Term):
         """Yield the updates of P, eight units at a time."""
         (design,) = self.designs
         sweep = state.sweeper(design)
-        anova = isinstance(self.kernel, Anova)
+        anova = isinstance(self.kernel, AnovaFactors)
         P, columns = at[self.name], len(self.kernel.theta) if anova else 2
         values = state.workspace((WIDTH, columns - 1, self.design.shape[0]))
 
@@ -85,7 +85,7 @@ class KernelTerm(Term):
             some = slice(first, first + WIDTH)
             lams, ridge = self.weights(at)
             kernel = self.kernel_at(at)
-            theta = kernel.coefficients if isinstance(kernel, Anova) else None
+            theta = kernel.coefficients if isinstance(kernel, AnovaFactors) else None
             if theta is None:
                 sweep.features(self.kernel.features(self.design, P[some]), values)
             else:
@@ -179,14 +179,14 @@ class SharedKernelTerm(KernelTerm):
     def __init__(
         self, design: Design, degree: int, lams: np.ndarray, ridge: np.ndarray, scale: float, name: str = "P"
     ) -> None:
-        super().__init__(design, Anova(np.full(degree, 1.0 / degree)), lams, ridge, scale, name)
+        super().__init__(design, AnovaFactors(np.full(degree, 1.0 / degree)), lams, ridge, scale, name)
         self.shapes |= {"theta": (degree,)}
 
     def start(self, rng: np.random.Generator) -> Parameters:
         return super().start(rng) | {"theta": self.kernel.theta.copy()}
 
     def kernel_at(self, at: Parameters) -> FactorKernel:
-        return Anova(at["theta"])
+        return AnovaFactors(at["theta"])
 
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
         """Yield the updates of P, then that of theta, a convex problem."""
@@ -196,7 +196,9 @@ class SharedKernelTerm(KernelTerm):
     def _fit_theta(self, at: Parameters, state: SweepState) -> float:
         """Minimise over theta by projected gradients; return the largest change of the first, times the curvature."""
         degree = len(at["theta"])
-        degrees = [Anova(np.eye(degree)[t]).outputs(self.design, at[self.name], self.lams) for t in range(degree)]
+        degrees = [
+            AnovaFactors(np.eye(degree)[t]).outputs(self.design, at[self.name], self.lams) for t in range(degree)
+        ]
         features = np.array(degrees).T
         curvature = state.smoothness * np.linalg.norm(state.weighted(features), 2) ** 2
         theta, largest = at["theta"], None
