@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from mopn.core.designs import Design
+from mopn.core.validation import check_member
 
 __all__ = ["KERNELS", "Kernel", "get_kernel"]
 
@@ -109,13 +110,5 @@ KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (Homogeneous(), 
 
 def get_kernel(kernel: str | Kernel) -> Kernel:
     """Return the kernel of a name; the objects of ``KERNELS`` are returned as they are, all others are refused."""
-    if isinstance(kernel, Kernel):
-        if kernel not in KERNELS.values():
-            raise TypeError(
-                f"kernel must be one of {', '.join(map(repr, KERNELS))}, by name: bounds over all units and compiled "
-                f"loops hold for these alone; got the object {kernel!r}"
-            )
-        return kernel
-    if not isinstance(kernel, str) or kernel not in KERNELS:
-        raise ValueError(f"kernel must be one of {', '.join(map(repr, KERNELS))}, got {kernel!r}")
-    return KERNELS[kernel]
+    reason = "bounds over all units and compiled loops hold for these alone"
+    return check_member(kernel, "kernel", Kernel, KERNELS, reason)

@@ -10,6 +10,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from mopn.core.validation import check_member
+
 __all__ = ["NORMS", "Norm", "get_norm"]
 
 
@@ -140,13 +142,4 @@ NORMS: dict[str, Norm] = {norm.name: norm for norm in (L1(), L1L2(), L1Linf())}
 
 def get_norm(norm: str | Norm) -> Norm:
     """Return the norm of a name; the objects of ``NORMS`` are returned as they are, all others are refused."""
-    if isinstance(norm, Norm):
-        if norm not in NORMS.values():
-            raise TypeError(
-                f"norm must be one of {', '.join(map(repr, NORMS))}, by name: bounds over all units are proven for "
-                f"these alone; got the object {norm!r}"
-            )
-        return norm
-    if not isinstance(norm, str) or norm not in NORMS:
-        raise ValueError(f"norm must be one of {', '.join(map(repr, NORMS))}, got {norm!r}")
-    return NORMS[norm]
+    return check_member(norm, "norm", Norm, NORMS, "bounds over all units are proven for these alone")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,12 +13,15 @@ from mopn.core.losses import Loss
 
 __all__ = [
     "check_count",
+    "check_member",
     "check_offset",
     "check_sample_weight",
     "check_strength",
     "check_targets",
     "present_rows",
 ]
+
+Member = TypeVar("Member")
 
 
 def check_targets(y: Any, n: int, loss: Loss) -> tuple[np.ndarray, int, np.ndarray | None]:
@@ -99,6 +102,19 @@ def _numbers(values: Any, name: str) -> np.ndarray:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be numeric, got {type(values).__name__}") from None
+
+
+def check_member(value: Any, argument: str, kind: type, members: Mapping[str, Member], reason: str) -> Member:
+    """Return the member of a closed set that was named, or the member itself; objects of the kind are refused."""
+    names = ", ".join(map(repr, members))
+    for member in members.values():
+        if value is member:
+            return member
+    if isinstance(value, kind):
+        raise TypeError(f"{argument} must be one of {names}, by name: {reason}; got the object {value!r}")
+    if not isinstance(value, str) or value not in members:
+        raise ValueError(f"{argument} must be one of {names}, got {value!r}")
+    return members[value]
 
 
 def check_strength(value: Any, name: str) -> float:
