@@ -20,10 +20,11 @@ __all__ = ["CoordinateDescent"]
 class CoordinateDescent(Solver[Blockwise]):
     """Cyclic coordinate descent (Bertsekas, Nonlinear Programming, section 2.7); the objective never increases.
 
-    An iteration is an epoch, one update of every coordinate. The run ends when the largest derivative of an epoch, each
-    evaluated just before the update of its coordinate, is at most ``gtol`` times ``abs(fun)`` at the start, or when ten
-    epochs together decrease the objective by less than ``tol``, relative. There is no certificate. The trace has a
-    column ``slope``, the largest derivative.
+    An iteration is an epoch, one update of every coordinate. The run ends when no step of an epoch decreases the
+    objective any more: when the largest product of a derivative and the step along its coordinate is at most
+    ``gtol**2`` times ``abs(fun)`` at the start. This does not depend on the units of the data. The run also ends when
+    ten epochs together decrease the objective by less than ``tol``, relative. There is no certificate. The trace has a
+    column ``decrease``, the largest product.
 
     Parameters
     ----------
@@ -33,7 +34,8 @@ class CoordinateDescent(Solver[Blockwise]):
         Number of threads for groups of columns that have no row in common, such as one-hot fields. The iterates do not
         depend on it, to the last bit.
     gtol : float, default 1e-8
-        Tolerance of the largest derivative, relative to ``abs(fun)`` at the start.
+        Tolerance of the derivatives, for coordinates in whose unit the curvature of the objective is ``abs(fun)`` at
+        the start.
     rng : Generator, int or None, default 0
         Generator of the random orders. With a seed every run has the same orders; a generator continues from run to
         run.
@@ -58,12 +60,12 @@ class CoordinateDescent(Solver[Blockwise]):
         rng = make_generator(self.rng)
         levelled_off = Plateau(monitor.tol)
         fun = blocks.value()
-        gtol, slope = self.gtol * abs(fun), math.nan
+        least, decrease = self.gtol**2 * abs(fun), math.nan
         while True:
-            monitor(blocks.point(), fun=fun, slope=slope)
-            if slope <= gtol or (monitor.tol > 0 and levelled_off(fun)):
+            monitor(blocks.point(), fun=fun, decrease=decrease)
+            if decrease <= least or (monitor.tol > 0 and levelled_off(fun)):
                 monitor.stop(Status.CONVERGED)
             count = len(blocks.updates)
             order = rng.permutation(count) if self.shuffle else range(count)
-            slope = max(blocks.updates[block]() for block in order)
+            decrease = max(blocks.updates[block]() for block in order)
             fun = blocks.value()

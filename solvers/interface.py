@@ -263,7 +263,7 @@ class Blockwise(Problem, Protocol):
         """Return the state of coordinate descent at a point: its ``updates``, ``value()`` and ``point()``.
 
         Each update minimises along the coordinates of one block in turn. It never increases the objective, and
-        returns the largest modulus of the derivatives before each step.
+        returns the largest product of a derivative and the step along its coordinate. It has the unit of the objective.
         """
         ...
 

@@ -29,9 +29,9 @@ class LBFGS(Solver[Smooth]):
         Number of correction pairs kept. Default 20, but no more than fit in 16 MiB, and at least 10: a step reads all
         pairs, and outside the cache this takes longer than the iterations that more pairs save.
     gtol : float, default 1e-8
-        The run also ends when the largest entry of the projected gradient is at most ``gtol`` times ``abs(fun)`` at the
-        start. Without a certificate the run has then converged, and also when ten iterations together decrease the
-        objective by less than ``tol``, relative.
+        The run also ends when minus the inner product of the gradient and the quasi-Newton step is at most ``gtol**2``
+        times ``abs(fun)`` at the start, whatever the units of the data. Without a certificate the run has then
+        converged, and also when ten iterations together decrease the objective by less than ``tol``, relative.
     """
 
     memory: int | None = None
@@ -47,16 +47,16 @@ class LBFGS(Solver[Smooth]):
     def run(self, problem: Smooth, start: Any, monitor: Monitor) -> None:
         """Iterate until the monitor ends the run."""
         levelled_off = Plateau(monitor.tol)
-        gtol = math.nan
-        for x, at, slope in quasi_newton(problem.value_gradient, start, self._pairs(start), problem.bounds):
-            if math.isnan(gtol):
-                gtol = self.gtol * abs(at.value)
+        least = math.nan
+        for x, at, decrease in quasi_newton(problem.value_gradient, start, self._pairs(start), problem.bounds):
+            if math.isnan(least):
+                least = self.gtol**2 * abs(at.value)
             lower = problem.dual_bound(at)
             certified = math.isfinite(lower)
             monitor(x, fun=at.value, gap=at.value - lower)
             if not certified and monitor.tol > 0 and levelled_off(at.value):
                 monitor.stop(Status.CONVERGED)
-            if slope <= gtol:
+            if decrease <= least:
                 monitor.stop(Status.STALLED if certified else Status.CONVERGED)
         monitor.stop(Status.STALLED)
 

@@ -82,7 +82,7 @@ def coordinate_from_rows(  # type: ignore[no-untyped-def]
 ):
     """Update p_j as ``sweep`` does, but without cancellation: kernels without feature j are computed from the rows.
 
-    Return the derivative.
+    Return the derivative times the step.
     """
     first, end = span(columns.starts, j, columns.length)
     E = np.empty((np.int64(end - first), state.shape[1]))
@@ -109,4 +109,4 @@ def coordinate_from_rows(  # type: ignore[no-untyped-def]
         else:
             outputs[i] += change
             state[i, 0] = weight_of(weights, i) * derivative(loss, y[i], outputs[i])
-    return slope
+    return slope * step

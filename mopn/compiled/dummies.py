@@ -76,8 +76,8 @@ def sweep_dummies(  # type: ignore[no-untyped-def]
             slope += state[i, 0] * h
             curvature += weight_of(weights, i) * h * h
         slope, curvature = scale * slope + ridge * gamma[g], smoothness * scale * scale * curvature + ridge
-        largest = max(largest, abs(slope))
         step = quadratic_step(slope, curvature)
+        largest = max(largest, slope * step)
         gamma[g] -= step
         for i in range(len(state)):
             h = kappa[0]

@@ -50,9 +50,10 @@ _full_sums = njit(cache=True, fastmath=FAST)(_sums)
 def sweep(  # type: ignore[no-untyped-def]
     theta, omega, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, begin, stop
 ):
-    """Minimise along the coordinates p_begin, ..., p_{stop-1} in turn; return the largest modulus of their derivatives.
+    """Minimise along the coordinates p_begin, ..., p_{stop-1} in turn; return the largest derivative times its step.
 
-    The kinds of kernels are those of :mod:`mopn.compiled.coordinates`.
+    This product is twice the decrease of the bound along a coordinate, whatever the units of X and p. The kinds of
+    kernels are those of :mod:`mopn.compiled.coordinates`.
 
     Parameters
     ----------
@@ -85,14 +86,14 @@ def sweep(  # type: ignore[no-untyped-def]
         else:
             g, c, sizes = _sparse_sums(theta, omega, columns, state, weights, old, j)
         if sizes > CANCELLATION**2 * c and cancels(theta, columns, rows, state, weights, p, j, sizes, c):
-            slope = coordinate_from_rows(
+            decrease = coordinate_from_rows(
                 theta, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, j
             )
-            largest = max(largest, abs(slope))
+            largest = max(largest, decrease)
             continue
         slope, curvature = scale * g + ridge * old, smoothness * scale * scale * c + ridge
-        largest = max(largest, abs(slope))
         step = quadratic_step(slope, curvature)
+        largest = max(largest, slope * step)
         p[j] = old - step
         if loss == SQUARED:
             for entry in range(first, end):
@@ -110,7 +111,7 @@ def sweep(  # type: ignore[no-untyped-def]
 def sweep_units(  # type: ignore[no-untyped-def]
     theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, dummies
 ):
-    """Sweep over one unit after the other; return the largest modulus of the derivatives.
+    """Sweep over one unit after the other; return the largest product of a derivative and its step.
 
     ``values[s]`` (q, n) is the initial state of unit s without the slopes. ``P`` (k, dummies + d), ``scales`` (k,),
     ``ridges`` (k,) and ``omegas`` (k, d) or None have a row per unit. The first columns of P are the entries of
@@ -129,12 +130,12 @@ def sweep_units(  # type: ignore[no-untyped-def]
         if theta is not None:
             largest = max(largest, sweep_dummies(theta, *losses, gamma, scales[s], ridges[s]))
             unrolled = as_theta(theta, lower_degrees(theta, symmetric_polynomials(gamma, -1)))
-            slope = sweep(unrolled, None, columns, rows, *losses, p, scales[s], ridges[s], *last)
+            decrease = sweep(unrolled, None, columns, rows, *losses, p, scales[s], ridges[s], *last)
         elif omegas is None:
-            slope = sweep(None, None, columns, rows, *losses, p, scales[s], ridges[s], *last)
+            decrease = sweep(None, None, columns, rows, *losses, p, scales[s], ridges[s], *last)
         else:
-            slope = sweep(None, omegas[s], columns, rows, *losses, p, scales[s], ridges[s], *last)
-        largest = max(largest, slope)
+            decrease = sweep(None, omegas[s], columns, rows, *losses, p, scales[s], ridges[s], *last)
+        largest = max(largest, decrease)
     return largest
 
 

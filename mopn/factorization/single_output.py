@@ -193,8 +193,8 @@ class CoordinateBlocks:
     Attributes
     ----------
     updates : list of callables
-        Each minimises along the coordinates of one block in turn, and returns the largest modulus of their
-        derivatives.
+        Each minimises along the coordinates of one block in turn, and returns the largest product of a derivative
+        and its step.
     """
 
     def __init__(self, problem: SingleOutputProblem, x: np.ndarray, n_threads: int) -> None:

@@ -137,9 +137,9 @@ class Sweeper:
         state[:, 0] = self._slopes
         dummies = P.shape[1] - self.columns.size
         arguments = (theta, omegas, self.columns, self.rows, *self._losses, state, values, P, scales, ridges, dummies)
-        slope = sweep_units(*arguments) if self._parts is None else parallel_sweep_units(*arguments, self._parts)
+        decrease = sweep_units(*arguments) if self._parts is None else parallel_sweep_units(*arguments, self._parts)
         self._slopes[:] = state[:, 0]
-        return slope
+        return decrease
 
     def features(self, features: np.ndarray, out: np.ndarray) -> None:
         """Set out (8, 1, n) to the features (n, k <= 8) of some units."""

@@ -28,8 +28,7 @@ class GECO(Solver[Corrective]):
     oracle : str or oracle, default "auto"
         As for :class:`ConditionalGradient`.
     refit_tol : float, default 1e-3
-        Refits are by L-BFGS and stop when the largest entry of the gradient is at most this, relative to the objective
-        at the start of the refit.
+        Tolerance ``gtol`` of the refits, which are by L-BFGS, relative to the objective at the start of each.
     refit_iter : int, default 100
         Largest number of iterations of a refit.
     """

@@ -48,14 +48,18 @@ def quasi_newton(
     ------
     x : ndarray
     at : Evaluation
-    slope : float
-        The largest entry of the projected gradient.
+    decrease : float
+        Minus the inner product of the gradient and the step that comes next, which is about twice the decrease left
+        near a minimum. It is infinite where nothing is known of the curvature, unless the projected gradient is 0.
     """
     box, pairs, at = _Box(bounds), _Pairs(memory), function(x)
     while True:
-        yield x, at, float(np.abs(x - box.project(x - at.gradient)).max(initial=0.0))
         free = box.free(x, at.gradient)
-        found = _search(function, box, x, at, pairs.direction(at.gradient, free))
+        d = pairs.direction(at.gradient, free)
+        decrease = dot(at.gradient, x - box.project(x + d))
+        known = (pairs.kept and decrease > 0.0) or not d.any()
+        yield x, at, decrease if known else math.inf
+        found = _search(function, box, x, at, d)
         if found is None and pairs.kept:
             pairs.kept.clear()
             found = _search(function, box, x, at, pairs.direction(at.gradient, free))

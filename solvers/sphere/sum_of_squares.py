@@ -215,8 +215,8 @@ class _Search:
 
         start = np.concatenate([self.best.N.ravel(), self.best.L.ravel()])
         before = math.inf
-        for _, at, slope in itertools.islice(quasi_newton(smoothed, start, memory=15), steps):
-            if slope <= _FLAT or before - at.value <= _LEVEL * abs(at.value):
+        for _, at, _ in itertools.islice(quasi_newton(smoothed, start, memory=15), steps):
+            if np.abs(at.gradient).max() <= _FLAT or before - at.value <= _LEVEL * abs(at.value):
                 break
             before = at.value
 

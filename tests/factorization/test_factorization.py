@@ -653,3 +653,41 @@ def test_bad_solver_options():
     for options in ({"n_threads": 0}, {"gtol": -1.0}):
         with pytest.raises(ValueError, match=next(iter(options))):
             CoordinateDescent(**options)
+
+
+def in_units(kind, c, start=0.5):
+    """The same problem with features in other units: K, the outputs and the penalties do not change."""
+    X, y, _, _ = data()
+    return make(kind, X * c, y, alpha=0.2 * c**2, beta=0.3 * c**2, init_scale=start / c)
+
+
+@pytest.mark.parametrize("c", [2.0**-27, 2.0**20])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in MULTICONVEX if kind not in ("augmented", "augmented beside linear", "lifted")]
+)
+def test_coordinate_descent_does_not_depend_on_the_units_of_the_features(kind, c):
+    runs = [mopn.minimize(in_units(kind, unit), CoordinateDescent(), tol=1e-9, max_iter=60) for unit in (1.0, c)]
+    assert np.array_equal(runs[0].trace["fun"], runs[1].trace["fun"])
+    assert np.array_equal(runs[0].trace["decrease"], runs[1].trace["decrease"], equal_nan=True)
+    assert runs[0].status == runs[1].status
+
+
+@pytest.mark.parametrize("solver", [CoordinateDescent(), LBFGS()])
+@pytest.mark.parametrize("c", [1e-8, 1e-6, 1e6])
+def test_a_run_that_converged_is_at_a_minimum_in_all_units(solver, c):
+    runs = [mopn.minimize(in_units("second", unit), solver, tol=1e-9, max_iter=3000) for unit in (1.0, c)]
+    assert runs[0].success
+    assert runs[1].success
+    assert runs[1].fun == pytest.approx(runs[0].fun, rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", [CoordinateDescent(), LBFGS()])
+def test_nothing_is_left_to_gain_where_a_run_stops_at_its_precision(solver):
+    """With tol = 0 the last test is that of the derivatives, in units in which the curvature is the objective."""
+    problem = in_units("second", 1e-7)
+    result = mopn.minimize(problem, solver, tol=0, max_iter=5000)
+    assert result.success
+    gradient, h = problem.value_gradient(result.x).gradient, 1e-4 * np.abs(result.x).max()
+    steps = h * np.eye(problem.size)
+    bend = [problem.measure(result.x + s).fun + problem.measure(result.x - s).fun - 2 * result.fun for s in steps]
+    assert np.all(h**2 * gradient**2 <= 1e-12 * result.fun * np.array(bend))

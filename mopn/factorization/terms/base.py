@@ -14,7 +14,7 @@ from mopn.factorization.sweep_state import SweepState
 __all__ = ["Parameters", "Term", "Update"]
 
 Parameters = dict[str, np.ndarray]
-# Minimises along some coordinates; returns the largest modulus of their derivatives.
+# Minimises along some coordinates; returns the largest product of a derivative and its step.
 Update = Callable[[], float]
 
 

@@ -127,7 +127,7 @@ class FittedKernelTerm(KernelTerm):
         yield from super().updates(at, state)
 
     def fit_lams(self, at: Parameters, state: SweepState) -> float:
-        """Minimise over lambda, a weighted l1 problem; return the largest violation of its optimality at the start."""
+        """Minimise over lambda, a weighted l1 problem; return the largest violation at the start times its step."""
         lams = at["lams_plus"] - at["lams_minus"]
         self._rotate(at["P"], lams == 0.0, state)
         features = self.kernel.features(self.design, at["P"])
@@ -136,7 +136,7 @@ class FittedKernelTerm(KernelTerm):
         # A quadratic upper bound of the losses; for the squared loss it is exact, so that one round is enough.
         K = state.smoothness * (weighted.T @ weighted)
         slopes = features.T @ state.slopes
-        largest = float(_violations(slopes, lams, thresholds).max())
+        largest = _largest_decrease(_violations(slopes, lams, thresholds), np.diagonal(K))
         for _ in range(1 if state.loss == SQUARED else _INNER_ROUNDS):
             old = lams.copy()
             minimize_l1(K, slopes, thresholds, lams, _INNER_ROUNDS, _INNER_TOL)
@@ -194,7 +194,7 @@ class SharedKernelTerm(KernelTerm):
         yield partial(self._fit_theta, at, state)
 
     def _fit_theta(self, at: Parameters, state: SweepState) -> float:
-        """Minimise over theta by projected gradients; return the largest change of the first, times the curvature."""
+        """Minimise over theta by projected gradients; return the curvature times the largest first change squared."""
         degree = len(at["theta"])
         degrees = [
             AnovaFactors(np.eye(degree)[t]).outputs(self.design, at[self.name], self.lams) for t in range(degree)
@@ -207,7 +207,7 @@ class SharedKernelTerm(KernelTerm):
             step = new - theta
             theta[:] = new
             state.shift_outputs(features @ step)
-            largest = curvature * float(np.abs(step).max()) if largest is None else largest
+            largest = curvature * float(np.abs(step).max()) ** 2 if largest is None else largest
             if np.abs(step).max() <= _INNER_TOL:
                 break
         return largest or 0.0
@@ -221,6 +221,12 @@ def _violations(slopes: np.ndarray, lams: np.ndarray, thresholds: np.ndarray) ->
     """Return how far each lambda is from the optimality of its l1 problem."""
     idle = np.maximum(np.abs(slopes) - thresholds, 0.0)
     return np.where(lams == 0.0, idle, np.abs(slopes + np.sign(lams) * thresholds))
+
+
+def _largest_decrease(violations: np.ndarray, curvatures: np.ndarray) -> float:
+    """Return the largest product of a violation and its step; units that are zero in all samples stay."""
+    steps = np.divide(violations, curvatures, out=np.zeros_like(violations), where=curvatures > 0.0)
+    return float((violations * steps).max())
 
 
 def _on_simplex(v: np.ndarray) -> np.ndarray:

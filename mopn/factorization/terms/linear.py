@@ -42,7 +42,7 @@ class Intercept(Term):
             step = slope / (state.smoothness * state.total_weight)
             at["intercept"] -= step
             state.shift_outputs(np.full(self.n, -step))
-            return abs(slope)
+            return slope * step
 
         yield update
 

@@ -52,9 +52,9 @@ def test_least_squares_within_bounds(seed, memory, condition):
 @pytest.mark.parametrize("memory", [3, 10, 30])
 def test_a_curved_valley(memory):
     iterates = run(rosenbrock, np.full(10, -1.0), memory, steps=2000)
-    _, at, slope = iterates[-1]
+    _, at, _ = iterates[-1]
     # Either of the function's two minima in ten dimensions is stationary; the last iterate is one, to rounding.
-    assert slope <= 1e-5
+    assert np.abs(at.gradient).max() <= 1e-5
     assert at.value < 4.0
     assert len(iterates) < 500
 
@@ -69,13 +69,19 @@ def test_steps_fulfil_the_weak_wolfe_conditions():
         assert at_new.gradient @ step >= 0.9 * slope
 
 
-def test_the_slope_is_that_of_the_projected_gradient():
+def test_the_decrease_that_is_left():
+    """Infinite while nothing is known of the curvature; then that of the next step, here exact; 0 at a minimum."""
     A, b = np.eye(2), np.array([2.0, 0.5])
     bounds = np.zeros(2), np.ones(2)
-    _, _, slope = run(least_squares(A, b), np.array([1.0, 0.0]), bounds=bounds)[0]
+    iterates = run(least_squares(A, b), np.array([1.0, 0.0]), bounds=bounds)
     # The first variable presses on its bound; the second may go on by 0.5.
-    assert slope == 0.5
-    assert run(least_squares(A, b), np.array([1.0, 0.0]), bounds=bounds)[-1][0] == pytest.approx([1.0, 0.5])
+    assert iterates[0][2] == np.inf
+    assert iterates[-1][0] == pytest.approx([1.0, 0.5])
+    assert iterates[-1][2] == 0.0
+    # A quadratic with one eigenvalue: one pair makes the step exact, and the product is twice the decrease.
+    iterates = run(least_squares(3.0 * np.eye(4), np.full(4, 60.0)), np.zeros(4))
+    (_, at, left), (_, after, _) = iterates[1:3]
+    assert left == pytest.approx(2.0 * (at.value - after.value), rel=1e-9)
 
 
 def test_a_stationary_start_is_all_there_is():
