@@ -15,6 +15,7 @@ from mopn.network.problem import NetworkProblem
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
 from mopn.solvers.conditional_gradient import make_correction
 from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.numerics.threads import limited_threads
 
 __all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver"]
 
@@ -95,6 +96,7 @@ def path(
     max_time: float | None = None,
     callback: Callable[..., Any] | None = None,
     verbose: int = 0,
+    n_threads: int | None = None,
 ) -> Path:
     """Solve a problem for descending strengths, each from the solution before it.
 
@@ -120,6 +122,8 @@ def path(
         counted from the first network that is not empty.
     tol, max_time, callback, verbose
         As for :func:`mopn.minimize`, for every strength; ``max_time`` is for all of them together.
+    n_threads : int, optional
+        Number of threads of linear algebra during the call, as in :func:`mopn.minimize`.
 
     Returns
     -------
@@ -152,29 +156,30 @@ def path(
         raise ValueError(f"patience must be an integer >= 1 or None, got {patience!r}")
     if patience is not None and score is None:
         raise ValueError("patience waits for a better score: give score too")
-    series = check_strengths(problem, strengths, ratio)
-    solver = path_solver(len(series)) if solver is None else solver
-    left = math.inf if max_time is None else max_time
-    results: list[Result] = []
-    watch = EarlyStopping(patience)
-    for strength in series:
-        part = problem.with_strength(float(strength))
-        result = minimize(
-            part,
-            solver,
-            start=results[-1] if results else None,
-            tol=tol,
-            max_iter=rounds,
-            max_time=None if math.isinf(left) else max(left, 0.0),
-            callback=callback,
-            verbose=verbose,
-        )
-        results.append(result)
-        left -= result.time
-        if score is not None:
-            watch.add(result, float(score(Model.from_result(part, result))))
-        if result.status in _ENDS_PATH or watch.is_over:
-            break
+    with limited_threads(n_threads):
+        series = check_strengths(problem, strengths, ratio)
+        solver = path_solver(len(series)) if solver is None else solver
+        left = math.inf if max_time is None else max_time
+        results: list[Result] = []
+        watch = EarlyStopping(patience)
+        for strength in series:
+            part = problem.with_strength(float(strength))
+            result = minimize(
+                part,
+                solver,
+                start=results[-1] if results else None,
+                tol=tol,
+                max_iter=rounds,
+                max_time=None if math.isinf(left) else max(left, 0.0),
+                callback=callback,
+                verbose=verbose,
+            )
+            results.append(result)
+            left -= result.time
+            if score is not None:
+                watch.add(result, float(score(Model.from_result(part, result))))
+            if result.status in _ENDS_PATH or watch.is_over:
+                break
     return Path(series[: len(results)], results, None if score is None else np.array(watch.scores))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
 import time
@@ -15,6 +16,7 @@ import numpy as np
 from mopn.solvers.interface import Measure, Problem, Solver
 from mopn.solvers.numerics.generators import make_generator
 from mopn.solvers.numerics.memory import keep_freed_memory
+from mopn.solvers.numerics.threads import limited_threads
 from mopn.solvers.result import Result, Status, Trace
 
 __all__ = ["RunMonitor", "minimize"]
@@ -25,7 +27,9 @@ _EPS = float(np.finfo(float).eps)
 # Exceptions that end a run without losing its best point. Any other exception is a bug and is raised.
 _RECOVERABLE = (KeyboardInterrupt, np.linalg.LinAlgError, ArithmeticError, MemoryError)
 # Reasons to stop that the final measurement may still turn into success.
-_MAY_STILL_CONVERGE = (Status.MAX_ITER, Status.MAX_TIME, Status.MAX_UNITS, Status.ESTIMATED, Status.STALLED)
+_MAY_STILL_CONVERGE = (
+    Status.MAX_ITER, Status.MAX_TIME, Status.MAX_UNITS, Status.ESTIMATED, Status.STALLED, Status.RETURNED
+)  # fmt: skip
 
 
 class NotFiniteError(ValueError):
@@ -43,6 +47,7 @@ def minimize(
     callback: Callback | None = None,
     verbose: int = 0,
     rng: np.random.Generator | int | None = None,
+    n_threads: int | None = None,
 ) -> Result:
     """Minimise a problem with a solver.
 
@@ -69,6 +74,9 @@ def minimize(
     rng : Generator or int, optional
         A generator or a seed for this run, used for the default start and by the solver in place of their own ``rng``.
         Default: their own. Where nothing is random it has no effect.
+    n_threads : int, optional
+        Number of threads of linear algebra during the call. Default: one, and all that the process is set to for
+        products so large that more pay. Of calls that run at the same time the first decides.
 
     Returns
     -------
@@ -84,16 +92,25 @@ def minimize(
         finite at the start.
     """
     _check_options(tol, max_iter, max_time)
+    check_callback(callback)
     keep_freed_memory()
     check_oracles(problem, solver)
     if rng is not None:
         start, solver = _seeded(problem, solver, start, make_generator(rng))
-    point = problem.start(start)
-    monitor = RunMonitor(
-        problem, solver, tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, verbose=verbose
-    )
+    with limited_threads(n_threads):
+        point = problem.start(start)
+        monitor = RunMonitor(
+            problem, solver, tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, verbose=verbose
+        )
+        _run(problem, solver, point, monitor)
+        return monitor.result()
+
+
+def _run(problem: Problem, solver: Solver[Any], point: Any, monitor: RunMonitor) -> None:
+    """Run the solver; afterwards the monitor has a best point and the status."""
     try:
         solver.run(problem, point, monitor)
+        monitor.status = Status.RETURNED
     except StopIteration:
         pass
     except _RECOVERABLE as error:
@@ -101,10 +118,30 @@ def minimize(
             raise
         monitor.fail(error)
     if monitor.best is None:
+        if monitor.status != Status.NONFINITE:
+            raise TypeError(f"{type(solver).__name__}.run ended without a call of the monitor, so there is no point")
         raise NotFiniteError(
             "the objective is not finite at the start; scale X and y (e.g. to [-1, 1]), or give another start"
         )
-    return monitor.result()
+
+
+def check_callback(callback: Any) -> None:
+    """Raise ``TypeError`` for what cannot be called as ``callback(intermediate_result=...)``, before time is spent."""
+    if callback is None:
+        return
+    if not callable(callback):
+        raise TypeError(f"callback must be callable or None, got {callback!r}")
+    try:
+        signature = inspect.signature(callback)
+    except ValueError:  # of some builtins nothing is known
+        return
+    try:
+        signature.bind(intermediate_result=None)
+    except TypeError as error:
+        raise TypeError(
+            f"callback must accept the keyword argument intermediate_result, as in "
+            f"'def callback(intermediate_result): ...', got {callback!r} ({error})"
+        ) from None
 
 
 def _seeded(problem: Problem, solver: Solver[Any], start: Any, rng: np.random.Generator) -> tuple[Any, Solver[Any]]:
@@ -217,7 +254,7 @@ class RunMonitor:
         if self.callback is None:
             return
         try:
-            self.callback(intermediate_result=self._result(point, self.trace.last["fun"]))
+            self.callback(intermediate_result=_read_only(self._result(point, self.trace.last["fun"])))
         except StopIteration:
             self.stop(Status.STOPPED)
         except Exception as error:
@@ -283,6 +320,18 @@ class RunMonitor:
             trace=self.trace,
             error=self.error,
         )
+
+
+def _read_only(value: Any) -> Any:
+    """Return a result, or part of one, whose arrays cannot be written to: they are those of the running solver."""
+    if isinstance(value, Result):
+        return Result({name: _read_only(part) for name, part in value.items()})
+    if isinstance(value, list):
+        return [_read_only(part) for part in value]
+    if isinstance(value, np.ndarray):
+        value = value.view()
+        value.flags.writeable = False
+    return value
 
 
 def _print_row(trace: Trace, *, header: bool) -> None:

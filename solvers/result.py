@@ -24,6 +24,7 @@ class Status(IntEnum):
     INTERRUPTED = 7
     CALLBACK_FAILED = 8
     FAILED = 9
+    RETURNED = 10
     RUNNING = 98
     STOPPED = 99
 
@@ -46,6 +47,7 @@ _MESSAGES = {
     Status.INTERRUPTED: "Interrupted (Ctrl-C); the best point so far is returned.",
     Status.CALLBACK_FAILED: "The callback raised an exception (see `error`); the best point so far is returned.",
     Status.FAILED: "A numerical routine failed (see `error`); the best point so far is returned.",
+    Status.RETURNED: "The solver ended the run by itself; how close the result is to the minimum, its gap tells.",
     Status.RUNNING: "The run is under way.",
     Status.STOPPED: "The callback asked to stop (StopIteration).",
 }

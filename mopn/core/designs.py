@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from mopn.core.blocks import rows_at_once
+from mopn.solvers.numerics.threads import threads_for
 from mopn.solvers.sphere import power_of_two
 
 if TYPE_CHECKING:
@@ -143,19 +145,28 @@ class DenseDesign(Design):
             yield rows, self.X[rows].astype(self.dtype, copy=False)
 
     def project(self, H: np.ndarray) -> np.ndarray:
-        return _stacked([X @ H.T for _, X in self._blocks()])
+        with self._threads(len(H)):
+            return _stacked([X @ H.T for _, X in self._blocks()])
 
     def project_squares(self, H: np.ndarray) -> np.ndarray:
-        return _stacked([(X * X) @ H.T for _, X in self._blocks(temporary=True)])
+        with self._threads(len(H)):
+            return _stacked([(X * X) @ H.T for _, X in self._blocks(temporary=True)])
 
     def adjoint(self, R: np.ndarray) -> np.ndarray:
-        return _summed(R[rows].T @ X for rows, X in self._blocks())
+        with self._threads(R.shape[1]):
+            return _summed(R[rows].T @ X for rows, X in self._blocks())
 
     def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
-        return _summed(R[rows].T @ (X * X) for rows, X in self._blocks(temporary=True))
+        with self._threads(R.shape[1]):
+            return _summed(R[rows].T @ (X * X) for rows, X in self._blocks(temporary=True))
 
     def gram(self, g: np.ndarray) -> np.ndarray:
-        return _summed((X * g[rows, None]).T @ X for rows, X in self._blocks(temporary=True))
+        with self._threads(self.shape[1]):
+            return _summed((X * g[rows, None]).T @ X for rows, X in self._blocks(temporary=True))
+
+    def _threads(self, columns: int) -> AbstractContextManager[None]:
+        """Return the threads for a product with a matrix of so many columns."""
+        return threads_for(2.0 * self.X.size * columns)
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
         return np.full(self.shape[1], weights.sum())

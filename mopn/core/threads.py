@@ -9,13 +9,17 @@ from functools import lru_cache
 from itertools import starmap
 from typing import Any, TypeVar
 
+from mopn.solvers.numerics.threads import most_threads
+
 __all__ = ["map_in_threads", "n_workers"]
 
 _Result = TypeVar("_Result")
 
 
 def n_workers() -> int:
-    """Return the number of threads: ``OMP_NUM_THREADS``, as for linear algebra, or all cores of this process."""
+    """Return the number of threads: that of the call, ``OMP_NUM_THREADS``, or all cores of this process."""
+    if (most := most_threads()) is not None:
+        return most
     given = os.environ.get("OMP_NUM_THREADS", "")
     if given.isdigit() and int(given) > 0:
         return int(given)

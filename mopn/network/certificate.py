@@ -7,12 +7,19 @@ from typing import Any
 from mopn.network.oracles import BasisOracle
 from mopn.network.problem import NetworkProblem
 from mopn.solvers.interface import Measure
+from mopn.solvers.numerics.threads import limited_threads
 
 __all__ = ["certify"]
 
 
 def certify(
-    problem: NetworkProblem, basis: Any, weights: Any, oracle: str | BasisOracle = "auto", *, linear: Any = None
+    problem: NetworkProblem,
+    basis: Any,
+    weights: Any,
+    oracle: str | BasisOracle = "auto",
+    *,
+    linear: Any = None,
+    n_threads: int | None = None,
 ) -> Measure:
     """Evaluate a network on a convex problem: its objective, and an upper bound of its distance to the minimum.
 
@@ -26,6 +33,8 @@ def certify(
         The method that bounds the dual norm; ``"exact"`` gives the tightest bound, at the highest cost.
     linear : array-like of shape (m, 1 + d), optional
         Coefficients of the linear term, constants first, if the problem has one; default zero.
+    n_threads : int, optional
+        Number of threads of linear algebra during the call, as in :func:`mopn.minimize`.
 
     Returns
     -------
@@ -49,6 +58,7 @@ def certify(
     """
     if not problem.regularized:
         raise ValueError("with strength=0 no certificate exists; give a positive strength or a radius")
-    basis, weights = problem.unit_length(basis, weights)
-    problem.regularizer.check_feasible(weights)
-    return problem.measure(problem.start((basis, weights, linear)), oracle)
+    with limited_threads(n_threads):
+        basis, weights = problem.unit_length(basis, weights)
+        problem.regularizer.check_feasible(weights)
+        return problem.measure(problem.start((basis, weights, linear)), oracle)

@@ -14,6 +14,7 @@ from mopn.network.gradient_forms import GradientForms
 from mopn.network.matrix_free_oracle import MatrixFreeSearch
 from mopn.network.search import Limits, Search, distinct
 from mopn.solvers.interface import UNLIMITED, Effort
+from mopn.solvers.numerics.threads import limited_threads
 from mopn.solvers.sphere import DenseStack
 
 __all__ = ["METHODS", "Atoms", "BasisOracle", "basis_oracle"]
@@ -71,6 +72,7 @@ class BasisOracle:
     limits: Limits
     _memory: dict[str, np.ndarray] = field(default_factory=dict, compare=False, repr=False)
 
+    @limited_threads()
     def __call__(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> Atoms:
         """Select units for symmetric matrices Gamma (m, d, d), or for the forms of a gradient.
 
@@ -92,6 +94,7 @@ class BasisOracle:
         certified = bool(found.bound <= values[0] * (1.0 + _CERTIFIED_TOL))
         return Atoms(H, values * scale, found.bound * scale, certified, found.work, search.method != "exact")
 
+    @limited_threads()
     def bound(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> float:
         """Return only the bound of a call; units are selected only if the proof starts from them."""
         stack, scale = self._prepare(gammas).scaled()

@@ -30,6 +30,7 @@ from mopn.network.segment import Segment, active_vertex, best_vertex
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, Status, minimize
 from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Effort, Form, Measure, Problem
+from mopn.solvers.numerics.threads import limited_threads
 
 __all__ = ["NetworkProblem"]
 
@@ -318,6 +319,7 @@ class NetworkProblem(Problem):
 
     # -- strengths --------------------------------------------------------------------------------------------------
 
+    @limited_threads()
     def strength_max(self, oracle: str | BasisOracle = "auto") -> float:
         """Proven upper bound of the smallest strength whose solution is zero: the dual norm of the gradient at 0.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mopn.solvers.numerics.threads import EIGH, threads_for
 from mopn.solvers.sphere.stack import DenseStack, Stack
 
 __all__ = ["dominant_eigenvectors", "lanczos", "lanczos_start"]
@@ -25,7 +26,8 @@ def dominant_eigenvectors(
     |h_r' A_r h_r| is never below its value at the start.
     """
     if isinstance(stack, DenseStack):
-        values, vectors = np.linalg.eigh(stack.combine(W))
+        with threads_for(EIGH * stack.shape[1] ** 3):
+            values, vectors = np.linalg.eigh(stack.combine(W))
         last = np.abs(values[:, -1]) >= np.abs(values[:, 0])
         return np.where(last[:, None], vectors[:, :, -1], vectors[:, :, 0])
     return lanczos(stack, W, start, tol=tol, max_steps=max_steps)

@@ -8,6 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
+from mopn.solvers.numerics.threads import EIGH, threads_for
+
 __all__ = ["DenseStack", "MatrixFreeStack", "Stack", "power_of_two"]
 
 
@@ -69,7 +71,8 @@ class DenseStack:
     @cached_property
     def eigen(self) -> tuple[np.ndarray, np.ndarray]:
         """Eigenvalues (m, d), ascending, and eigenvectors (m, d, d), in columns, of every matrix."""
-        values, vectors = np.linalg.eigh(self.matrices)
+        with threads_for(EIGH * self.shape[1] ** 3):
+            values, vectors = np.linalg.eigh(self.matrices)
         return values, vectors
 
     @cached_property

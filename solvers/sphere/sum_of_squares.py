@@ -19,6 +19,7 @@ import numpy as np
 
 from mopn.solvers.interface import Evaluation
 from mopn.solvers.numerics.quasi_newton import quasi_newton
+from mopn.solvers.numerics.threads import EIGH, threads_for
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.lifting import Lifting, lifting
 from mopn.solvers.sphere.stack import DenseStack
@@ -175,7 +176,8 @@ class _Search:
         # eigh reads one triangle only; the error below must be that of the same matrix.
         N = 0.5 * (N + N.T)
         form, error = self._form(N, L)
-        values, vectors = np.linalg.eigh(form)
+        with threads_for(EIGH * len(form) ** 3):
+            values, vectors = np.linalg.eigh(form)
         bound = max(float(values[-1]), 0.0) * (1 + 8 * _EPS) + error
         if bound < self.best.bound:
             self.best = self.best._replace(N=N, L=L.copy(), bound=bound, values=values, vectors=vectors)

@@ -362,3 +362,61 @@ def test_the_callers_start_is_not_overwritten():
     start = np.ones((4, 3))
     mopn.minimize(problem, FISTA(), start=start, max_iter=20, tol=0)
     assert np.array_equal(start, np.ones((4, 3)))
+
+
+class OneStep(Solver):
+    """A solver that returns of its own accord, after as many calls of the monitor as it is told."""
+
+    needs = frozenset()
+
+    def __init__(self, calls):
+        self.calls = calls
+
+    def run(self, problem, start, monitor):
+        for _ in range(self.calls):
+            measure = problem.measure(start)
+            monitor(start, fun=measure.fun, gap=measure.gap)
+
+
+def test_a_solver_that_returns_leaves_a_status():
+    result = mopn.minimize(layer(), OneStep(2), tol=0)
+    check(result)
+    assert result.status == Status.RETURNED
+    assert mopn.minimize(layer(), OneStep(1), tol=1e6).success
+    with pytest.raises(TypeError, match=r"OneStep\.run ended without a call of the monitor"):
+        mopn.minimize(layer(), OneStep(0))
+
+
+@pytest.mark.parametrize("callback", [lambda result: None, lambda: None, lambda intermediate_result, more: None])
+def test_a_callback_of_another_signature_is_refused_before_the_run(callback):
+    with pytest.raises(TypeError, match="callback must accept the keyword argument intermediate_result"):
+        mopn.minimize(layer(), FISTA(), callback=callback)
+    with pytest.raises(TypeError, match="callback must be callable or None, got 'print'"):
+        mopn.minimize(layer(), FISTA(), callback="print")
+
+
+def test_callbacks_of_all_fitting_signatures():
+    seen = []
+    for callback in (lambda **result: seen.append(result), lambda intermediate_result, k=1: seen.append(k), dict):
+        mopn.minimize(layer(), FISTA(), max_iter=0, callback=callback)
+    assert len(seen) == 2
+
+
+@every_solver
+def test_a_callback_cannot_write_into_the_running_solver(make, solver):
+    def arrays(value):
+        if isinstance(value, np.ndarray):
+            yield value
+        elif isinstance(value, dict | list):
+            for part in value.values() if isinstance(value, dict) else value:
+                yield from arrays(part)
+
+    found = []
+
+    def callback(intermediate_result):
+        found.extend(arrays(intermediate_result))
+
+    result = mopn.minimize(make(), solver, tol=0, max_iter=2, callback=callback)
+    assert found
+    assert not any(array.flags.writeable for array in found)
+    assert all(array.flags.writeable for array in arrays(result))
