@@ -64,8 +64,9 @@ def minimize(
     max_iter : int, optional
         Largest number of iterations; default 1000.
     max_time : float, optional
-        Largest number of seconds, callbacks and printing excluded; default no limit. It is checked once in every
-        iteration, also in those of refits, so a run may exceed it by one call of an oracle and the final measurement.
+        Largest number of seconds, callbacks and printing excluded; default no limit. It is checked between the matrix
+        products and decompositions of iterations, refits, searches for units and proofs; a run may exceed it by a few
+        of these, and by the evaluation of the best point.
     callback : callable, optional
         Called in every iteration as ``callback(intermediate_result=Result)``; ``StopIteration`` stops the run. Any
         other exception ends the run too, and is kept in ``result.error``.
@@ -292,7 +293,7 @@ class RunMonitor:
         """Return the best point, measured from scratch; if that fails, with the values recorded."""
         seconds = self.elapsed
         try:
-            measure: Measure = self.solver.measure(self.problem, self.best)
+            measure: Measure = self.solver.measure(self.problem, self.best, self.left)
             self.fun, self.lower = measure.fun, max(self.lower, measure.fun - measure.gap)
         except _RECOVERABLE as error:
             self.fail(error)

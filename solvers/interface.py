@@ -594,6 +594,9 @@ class Solver(ABC, Generic[P]):
     def run(self, problem: P, start: Any, monitor: Monitor) -> None:
         """Iterate, calling ``monitor(point, fun=..., gap=...)`` in every iteration, until the monitor ends the run."""
 
-    def measure(self, problem: P, point: Any) -> Measure:
-        """Objective and proven gap of the final point, from scratch."""
+    def measure(self, problem: P, point: Any, seconds: float = math.inf) -> Measure:
+        """Objective and proven gap of the final point, from scratch.
+
+        ``seconds`` are left for a bound; 0 if the run ended for lack of time. The objective is computed in any case.
+        """
         return problem.measure(point)

@@ -47,12 +47,14 @@ class DenseSearch(Search):
         """Return unit vectors, their values and a proven bound."""
         if self.method != "enumerate":
             return super().maximise()
-        h, bound = enumerate_signs(self.stack)
+        h, bound = enumerate_signs(self.stack, self.left)
+        if math.isinf(bound):
+            bound = self.cheap_bound()
         return Found(h[None], self.values(h[None]), bound)
 
     def bound(self) -> float:
         """Return only the bound of ``maximise``."""
-        return self.maximise().bound if self.method in ("enumerate", "exact") else self.cheap_bound()
+        return self.maximise().bound if self.method in ("enumerate", "exact") and self.left > 0 else self.cheap_bound()
 
     def cheap_bound(self) -> float:
         """Return the least of the bounds that take milliseconds."""
@@ -72,8 +74,8 @@ class DenseSearch(Search):
         Many starts may lead to the same few maxima; the starts themselves are further, distinct units for a round.
         """
         tol = self.limits.tol
-        rough, rough_values = distinct(*refine(self.stack, H, self.p, tol=max(_ROUGH, tol), max_iter=_STEPS))
-        best, best_values = refine(self.stack, rough[:_REFINED], self.p, tol=tol, max_iter=_STEPS)
+        rough, rough_values = distinct(*refine(self.stack, H, self.p, max(_ROUGH, tol), _STEPS, self.left))
+        best, best_values = refine(self.stack, rough[:_REFINED], self.p, tol, _STEPS, self.left)
         return np.vstack([best, rough[_REFINED:], H]), np.concatenate([best_values, rough_values[_REFINED:], values])
 
     def prove(self, H: np.ndarray, values: np.ndarray) -> Proof:
@@ -94,7 +96,7 @@ class DenseSearch(Search):
             return Proof(H[:0], math.inf)
         start: Any = self.memory.get("N")
         split = split_and_bound(self.stack, H, self.precision, start, max_eigh=max_eigh, max_time=self.seconds)
-        if math.isinf(self.effort.seconds):
-            # A proof that a time limit may have cut short must not change later answers.
+        if not split.out_of_time:
+            # A proof that a time limit cut short must not change later answers.
             self.memory["N"] = split.N
         return Proof(split.H, split.bound, split.n_eigh)

@@ -47,7 +47,7 @@ class MatrixFreeSearch(Search):
         """Refine the best distinct starts; keep the starts."""
         rough, _ = distinct(H, values)
         steps = min(_STEPS, int(_FINER / self.tol))
-        best, best_values = refine(self.stack, rough[:_REFINED], self.p, tol=self.tol, max_iter=steps)
+        best, best_values = refine(self.stack, rough[:_REFINED], self.p, self.tol, steps, self.left)
         return np.vstack([best, H]), np.concatenate([best_values, values])
 
     def prove(self, H: np.ndarray, values: np.ndarray) -> Proof:
@@ -58,4 +58,4 @@ class MatrixFreeSearch(Search):
         """Return the proof by Cholesky factors, or none if it is expected to exceed the work or the time allowed."""
         if expected_work(self.stack, self.p) > self.effort.work or expected_seconds(self.stack, self.p) > self.seconds:
             return Proof(np.zeros((0, self.stack.shape[1])), math.inf)
-        return Proof(*proven_bound(self.stack, self.p, self.precision))
+        return Proof(*proven_bound(self.stack, self.p, self.precision, self.seconds))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
@@ -62,18 +63,28 @@ class Search(ABC):
         self.stack, self.p, self.method, self.limits, self.effort = stack, p, method, limits, effort
         default = _DEFAULT_FOR_TWO if p == 2 else 0.0
         self.precision = max(limits.tol, default if effort.precision is None else min(effort.precision, 1.0))
-        self.seconds = min(limits.max_time, effort.seconds)
+        self._began = time.perf_counter()
         # Whether the maximum is that of a single output, hence an eigenvector of one Gamma_c.
         self.single = p == math.inf or stack.shape[0] == 1
 
+    @property
+    def left(self) -> float:
+        """Seconds that are left to the call."""
+        return self.effort.seconds - (time.perf_counter() - self._began)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that a proof may take from now on."""
+        return min(self.limits.max_time, self.left)
+
     def maximise(self) -> Found:
-        """Return unit vectors, their values and a proven bound."""
+        """Return unit vectors, their values and a proven bound; out of time, those of the starts."""
         bound = self.cheap_bound()
         H = self.starts()
         values = self.values(H)
-        if self.method in ("refine", "exact") and not self.single:
+        if self.method in ("refine", "exact") and not self.single and self.left > 0:
             H, values = self.refine(H, values)
-        if self.method != "exact" or bound <= values.max() * (1.0 + self.precision):
+        if self.method != "exact" or self.left <= 0 or bound <= values.max() * (1.0 + self.precision):
             return Found(H, values, bound)
         proof = self.prove(H, values)
         H = np.vstack([H, proof.H])

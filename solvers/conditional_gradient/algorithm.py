@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,9 +99,9 @@ class ConditionalGradient(Solver[Atomic]):
             del at  # the correction needs the memory
             point, polished = correct.polish(point) if full else correct.improve(point), full
 
-    def measure(self, problem: Atomic, point: Any) -> Measure:
+    def measure(self, problem: Atomic, point: Any, seconds: float = math.inf) -> Measure:
         """Objective and proven gap by the solver's oracle; the driver keeps tighter bounds of the run."""
-        return measure(problem, point, problem.oracle(self.oracle))
+        return measure(problem, point, problem.oracle(self.oracle), seconds)
 
 
 def make_correction(refit: str | Correction, **options: Any) -> Correction:

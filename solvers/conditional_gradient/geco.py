@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,9 +65,9 @@ class GECO(Solver[Corrective]):
             layer = monitor.solve(problem.output_layer(point), refit, start=point, tol=0.0, max_iter=self.refit_iter)
             point = point.with_layer(layer).drop_zero_units()
 
-    def measure(self, problem: Corrective, point: Any) -> Measure:
+    def measure(self, problem: Corrective, point: Any, seconds: float = math.inf) -> Measure:
         """Objective from scratch; no gap is known."""
-        return measure(problem, point, problem.oracle(self.oracle))
+        return measure(problem, point, problem.oracle(self.oracle), seconds)
 
 
 def _check(problem: Corrective, tol: float) -> None:

@@ -12,7 +12,7 @@ from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Effort
 
 __all__ = ["ProofBudget", "Selection", "measure"]
 
-# Budget of the bound in a round. It does not depend on the clock, so that runs repeat.
+# Budget of the bound in a round. Without a limit of time it does not depend on the clock, so that runs repeat.
 _ROUND_WORK, _ROUND_NODES = 2e8, 45_000
 # The final proof is tried when the estimated gap is at most this fraction of the tolerance, or when it is below the
 # tolerance and more than this fraction of that of the round before.
@@ -62,7 +62,7 @@ class ProofBudget:
         """Return the best units for a gradient, and the bound on all units."""
         tol, before = self.monitor.tol, self.estimate
         gap = partial(_relative_gap, self.problem, point, at)
-        atoms = self.problem.lmo(at, self.oracle, _round_effort(max(before, tol)))
+        atoms = self.problem.lmo(at, self.oracle, _round_effort(max(before, tol), self.monitor.left))
         self.estimate = gap(atoms.values[0])
         selection = Selection(atoms, atoms.bound, self.estimate)
         if gap(atoms.bound) <= tol:
@@ -103,16 +103,18 @@ class ProofBudget:
         return selection._replace(bound=min(bound, selection.bound))
 
 
-def measure(problem: Atomic, point: AtomicPoint, oracle: Any) -> Measure:
-    """Return objective and gap from scratch, with the bound of a round's effort."""
+def measure(problem: Atomic, point: AtomicPoint, oracle: Any, seconds: float = math.inf) -> Measure:
+    """Return objective and gap from scratch, with the bound of a round's effort, or no bound if no time is left."""
     point = point.compact()
     at = problem.output_gradient(point)
-    bound = problem.bound(at, oracle, _round_effort())
+    if seconds <= 0:
+        return Measure(at.value, math.inf)
+    bound = problem.bound(at, oracle, _round_effort(None, seconds))
     return Measure(at.value, problem.gap(point, at, bound))
 
 
-def _round_effort(precision: float | None = None) -> Effort:
-    return Effort(precision, work=_ROUND_WORK, nodes=_ROUND_NODES)
+def _round_effort(precision: float | None, seconds: float) -> Effort:
+    return Effort(precision, work=_ROUND_WORK, nodes=_ROUND_NODES, seconds=seconds)
 
 
 def _deciding_precision(gap: Callable[[float], float], value: float, tol: float) -> float:

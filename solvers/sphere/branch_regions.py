@@ -23,12 +23,16 @@ __all__ = ["Split", "split_and_bound"]
 
 
 class Split(NamedTuple):
-    """Unit vectors (k, d) found, a proven bound, the root's multiplier N (D, D), and the number of decompositions."""
+    """Unit vectors (k, d) found, a proven bound, the root's multiplier N (D, D), and the number of decompositions.
+
+    ``out_of_time`` says whether the limit of time may have ended it.
+    """
 
     H: np.ndarray
     bound: float
     N: np.ndarray
     n_eigh: int
+    out_of_time: bool
 
 
 def split_and_bound(
@@ -81,7 +85,8 @@ def split_and_bound(
         for sign in (1.0, -1.0):
             part = solve(region.cut(sign * cut, quartic, root.bound))
             heapq.heappush(heap, (-part.bound, next(order), part))
-    return Split(H, math.sqrt(-heap[0][0]) + quartic.forming_error, root.N, budget.n_eigh)
+    bound = math.sqrt(-heap[0][0]) + quartic.forming_error
+    return Split(H, bound, root.N, budget.n_eigh, budget.out_of_time)
 
 
 def _target(best: float, tol: float, quartic: Quartic) -> float:

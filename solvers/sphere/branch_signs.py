@@ -64,7 +64,7 @@ def branch_and_bound(
         Nodes whose bound was computed.
     """
     began = time.perf_counter()
-    order, tails, violation = _order(stack)
+    order, tails, violation = _order(stack, max_time)
     ordered = DenseStack(stack.matrices[order], stack.error[order])
     slack = 2.0 * combination_error(stack) + violation
     h, best = _best_of(stack, *refine(stack, H, 1))
@@ -88,10 +88,10 @@ def branch_and_bound(
     return h, max(opened, min(closed, best * (1.0 + tol)), best) + slack, nodes
 
 
-def _order(stack: DenseStack) -> tuple[np.ndarray, np.ndarray, float]:
+def _order(stack: DenseStack, max_time: float) -> tuple[np.ndarray, np.ndarray, float]:
     """Return the outputs by decreasing size, the sums of the majorants from each place on, and their violation."""
     order = np.argsort(-np.abs(stack.eigen[0]).sum(axis=1), kind="stable")
-    M, violation = majorants(stack)
+    M, violation = majorants(stack, max_time)
     sums = np.cumsum(M[order][::-1], axis=0)[::-1]
     return order, np.concatenate([sums, np.zeros((1, *sums.shape[1:]))]), violation
 

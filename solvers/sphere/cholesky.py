@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
+from mopn.solvers.numerics.threads import threads_for
 from mopn.solvers.sphere.eigenvectors import lanczos, lanczos_start
 from mopn.solvers.sphere.stack import MatrixFreeStack
 
@@ -43,7 +45,7 @@ def expected_seconds(stack: MatrixFreeStack, p: float) -> float:
     return expected_work(stack, p) / _RATE
 
 
-def proven_bound(stack: MatrixFreeStack, p: float, tol: float) -> tuple[np.ndarray, float]:
+def proven_bound(stack: MatrixFreeStack, p: float, tol: float, max_time: float = math.inf) -> tuple[np.ndarray, float]:
     """Find and bound max ||q(h)||_p over unit h: to about ``tol`` for p = inf, and for p = 1 with few outputs.
 
     For p = inf every Gamma_c is bounded, for p = 1 every signed sum of them. For p = 2 the outputs are rotated to the
@@ -56,6 +58,8 @@ def proven_bound(stack: MatrixFreeStack, p: float, tol: float) -> tuple[np.ndarr
     p : {1, 2, inf}
     tol : float
         Relative tolerance of the spectral norms; the target is half of it, to leave room for rounding.
+    max_time : float
+        No further combination is bounded after so many seconds, and the bound is inf.
 
     Returns
     -------
@@ -64,18 +68,23 @@ def proven_bound(stack: MatrixFreeStack, p: float, tol: float) -> tuple[np.ndarr
     bound : float
         ``inf`` for p = 1 with more than ``MAX_SIGNED`` outputs.
     """
+    began = time.perf_counter()
     m, d = stack.shape
     if p == 1 and m > MAX_SIGNED:
         return np.zeros((0, d)), math.inf
     W, tol = _combinations(stack, p), 0.5 * tol
     H = lanczos(stack, W, lanczos_start(len(W), d), tol=0.2 * tol, max_steps=_LANCZOS_STEPS)
     values = np.abs(np.einsum("kd,kd->k", stack.products(W, H), H))
+    targets = values if p == 2 else np.full(len(W), values.max())
+    bounds = [
+        _combination_bound(stack, w, float(value), tol) if time.perf_counter() - began < max_time else math.inf
+        for w, value in zip(W, targets, strict=True)
+    ]
     if p == 2:
-        bounds = [_combination_bound(stack, w, value, tol) for w, value in zip(W, values, strict=True)]
         # The eigenvectors of rotated forms that are zero up to rounding are noise, so these forms count in the bound
         # only. The computed rotation is orthogonal up to about m eps.
         return H[values > _NULL * values.max()], float(np.linalg.norm(bounds)) * (1.0 + 10 * m * _EPS)
-    return H, max(_combination_bound(stack, w, float(values.max()), tol) for w in W)
+    return H, max(bounds)
 
 
 def _combinations(stack: MatrixFreeStack, p: float) -> np.ndarray:
@@ -113,4 +122,5 @@ def _is_positive(theta: float, matrix: np.ndarray, sign: float) -> bool:
     """Whether the Cholesky factorisation of theta I + sign A succeeds."""
     shifted = np.array(matrix if sign > 0 else -matrix, order="F")
     shifted[np.diag_indices(len(matrix))] += theta
-    return bool(dpotrf(shifted, lower=1, overwrite_a=1, clean=0)[1] == 0)
+    with threads_for(len(matrix) ** 3 / 3.0):
+        return bool(dpotrf(shifted, lower=1, overwrite_a=1, clean=0)[1] == 0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 import numpy as np
 
 from mopn.solvers.sphere.bounds import combination_error
@@ -14,7 +17,7 @@ MAX_ENUMERATED = 20
 _CHUNK = 1 << 21
 
 
-def enumerate_signs(stack: DenseStack) -> tuple[np.ndarray, float]:
+def enumerate_signs(stack: DenseStack, max_time: float = math.inf) -> tuple[np.ndarray, float]:
     """Maximise sum_c |h' Gamma_c h| over unit h as the largest ||sum_c s_c Gamma_c||_2 over signs s.
 
     s and -s give the same norm, so 2^(m-1) matrices are decomposed; m is at most ``MAX_ENUMERATED``.
@@ -22,9 +25,9 @@ def enumerate_signs(stack: DenseStack) -> tuple[np.ndarray, float]:
     Returns
     -------
     h : ndarray of shape (d,)
-        A maximiser.
+        A maximiser; after ``max_time`` seconds the best so far.
     bound : float
-        Proven upper bound of the maximum: the maximum plus rounding errors.
+        Proven upper bound of the maximum: the maximum plus rounding errors; after ``max_time`` seconds inf.
     """
     m, d = stack.shape
     if m > MAX_ENUMERATED:
@@ -32,7 +35,8 @@ def enumerate_signs(stack: DenseStack) -> tuple[np.ndarray, float]:
             f"method='enumerate' decomposes 2^(m-1) matrices and is refused above m = {MAX_ENUMERATED} outputs, "
             f"got m = {m}; use method='refine'"
         )
-    best, best_signs = -1.0, np.ones(m)
+    best, best_signs, error = -1.0, np.ones(m), 2.0 * combination_error(stack)
+    began = time.perf_counter()
     chunk = max(1, _CHUNK // d**2)
     for first in range(0, 2 ** (m - 1), chunk):
         codes = np.arange(first, min(first + chunk, 2 ** (m - 1)))
@@ -44,6 +48,9 @@ def enumerate_signs(stack: DenseStack) -> tuple[np.ndarray, float]:
         top = int(np.argmax(radius))
         if radius[top] > best:
             best, best_signs = float(radius[top]), signs[top]
+        if codes[-1] + 1 < 2 ** (m - 1) and time.perf_counter() - began >= max_time:
+            error = math.inf
+            break
     values, vectors = np.linalg.eigh(stack.combine(best_signs[None])[0])
     h = vectors[:, -1] if values[-1] >= -values[0] else vectors[:, 0]
-    return h, best + 2.0 * combination_error(stack)
+    return h, best + error

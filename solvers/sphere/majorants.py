@@ -8,6 +8,9 @@ multiplicative step. At a fixed point all eigenvalues of sum_c M_c on the range 
 
 from __future__ import annotations
 
+import math
+import time
+
 import numpy as np
 
 from mopn.solvers.sphere.bounds import combination_error
@@ -23,11 +26,17 @@ _WORK = 1e9
 _FLOOR = 1e-6
 
 
-def majorants(stack: DenseStack) -> tuple[np.ndarray, float]:
-    """Return the best majorants (m, d, d) of the steps, and a bound of sum_c (|h' Gamma_c h| - h' M_c h): rounding."""
+def majorants(stack: DenseStack, max_time: float = math.inf) -> tuple[np.ndarray, float]:
+    """Return the best majorants (m, d, d) of the steps, and a bound of sum_c (|h' Gamma_c h| - h' M_c h): rounding.
+
+    After ``max_time`` seconds no further step is taken.
+    """
     m, d = stack.shape
+    began = time.perf_counter()
     M, best, P = stack.moduli, _largest(stack.moduli), np.eye(d)
     for _ in range(min(_STEPS, int(_WORK / (m * d**3)))):
+        if time.perf_counter() - began >= max_time:
+            break
         R = np.sum(_moduli(P @ stack.matrices @ P), axis=0)
         if not np.trace(R) > 0:
             break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 
@@ -15,7 +16,7 @@ _LANCZOS_STEPS = 5
 
 
 def refine(
-    stack: Stack, H: np.ndarray, p: float, tol: float = 1e-8, max_iter: int = 100
+    stack: Stack, H: np.ndarray, p: float, tol: float = 1e-8, max_iter: int = 100, max_time: float = math.inf
 ) -> tuple[np.ndarray, np.ndarray]:
     """Improve unit vectors by block ascent on max over h and ||w||_p* <= 1 of sum_c w_c h' Gamma_c h.
 
@@ -33,8 +34,8 @@ def refine(
         The norm.
     tol : float
         The ascent of a vector ends when its value grows by no more than this, relative.
-    max_iter : int
-        Largest number of ascent steps.
+    max_iter, max_time : float
+        Largest number of ascent steps, and of seconds.
 
     Returns
     -------
@@ -43,6 +44,7 @@ def refine(
     values : ndarray of shape (k,)
         ``||q(h_r)||_p``, none below its start.
     """
+    began = time.perf_counter()
     H, forms = H.copy(), stack.forms(H)
     values = np.linalg.norm(forms, p, axis=1)
     growing = np.arange(len(H))
@@ -55,7 +57,7 @@ def refine(
         rows = growing[better]
         H[rows], forms[rows], values[rows] = H_new[better], forms_new[better], values_new[better]
         growing = growing[still]
-        if not len(growing):
+        if not len(growing) or time.perf_counter() - began >= max_time:
             break
     return H, values
 

@@ -122,7 +122,12 @@ class Budget:
     @property
     def exhausted(self) -> bool:
         """Whether a limit is reached."""
-        return self.n_eigh >= self.max_eigh or time.perf_counter() - self.began >= self.max_time
+        return self.n_eigh >= self.max_eigh or self.out_of_time
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the limit of time is reached."""
+        return time.perf_counter() - self.began >= self.max_time
 
 
 class _Finished(Exception):

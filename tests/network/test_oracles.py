@@ -1,5 +1,6 @@
 """The oracles of the best units: answers, bounds, proofs within their time, and what is refused."""
 
+import itertools
 import math
 
 import numpy as np
@@ -256,16 +257,41 @@ def test_cholesky_proves_what_lanczos_finds(norm, m, kernel):
 
 @every_norm
 def test_a_proof_by_cholesky_waits_for_its_time(norm):
-    """What it is expected to take must fit into the effort; whatever the effort, the bound holds."""
+    """What it is expected to take must fit into what is left; whatever the effort, the bound holds."""
     problem, oracle = wide_problem(norm, 4), basis_oracle(norm, method="exact")
     forms = forms_of(problem, random_network(problem))
     seconds = expected_seconds(forms, oracle.norm.exponent)
-    hasty, patient = (oracle(forms, Effort(1e-6, seconds=factor * seconds)) for factor in (0.99, 1.01))
+    hasty, patient = (oracle(forms, Effort(1e-6, seconds=s)) for s in (0.99 * seconds, seconds + 60.0))
     assert hasty.bound == forms.bound(oracle.norm.exponent)
     assert patient.bound < hasty.bound
-    assert oracle.bound(forms, Effort(1e-6, seconds=1.01 * seconds)) == patient.bound
+    assert oracle.bound(forms, Effort(1e-6, seconds=seconds + 60.0)) == patient.bound
     limited = basis_oracle(norm, method="exact", max_time=0.99 * seconds)
     assert limited(forms, Effort(1e-6)).bound == hasty.bound
+
+
+@every_choice
+def test_out_of_time_an_oracle_has_a_unit_and_a_bound(norm, method):
+    """The starts, and the cheapest bound: whatever is left out, the bound is one of the maximum."""
+    gammas = gaussian(np.random.default_rng(0), 5, 6)
+    hasty, patient = (basis_oracle(norm, method)(gammas, Effort(seconds=s)) for s in (0.0, math.inf))
+    assert 0 < hasty.values[0] <= patient.bound
+    bound = basis_oracle(norm, method).bound(gammas, Effort(seconds=0.0))
+    assert patient.values[0] <= min(hasty.bound, bound) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("seconds", [1, 5, 25])
+@every_choice
+def test_an_oracle_looks_at_the_clock_between_decompositions(norm, method, seconds, monkeypatch):
+    """On a clock that goes on by a second at each look, a call of some seconds decomposes few matrices more."""
+    gammas, oracle = gaussian(np.random.default_rng(1), 9, 12), basis_oracle(norm, method)
+    clock, calls = itertools.count(), []
+    monkeypatch.setattr("time.perf_counter", lambda: float(next(clock)))
+    for name in ("eigh", "eigvalsh"):
+        decompose = getattr(np.linalg, name)
+        monkeypatch.setattr(np.linalg, name, lambda A, decompose=decompose: calls.append(0) or decompose(A))
+    atoms = oracle(gammas, Effort(seconds=float(seconds)))
+    assert math.isfinite(atoms.bound)
+    assert len(calls) <= 12 + 5 * seconds
 
 
 def test_many_outputs_are_no_sign_vectors_to_prove(monkeypatch):
