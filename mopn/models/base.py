@@ -68,11 +68,11 @@ class Predictor(ABC):
             raise ValueError(f"X has {design.shape[1]} features, but the model was trained with {self.n_features}")
         with np.errstate(over="ignore", invalid="ignore"):
             outputs = self._outputs(design)
-        finite = np.isfinite(outputs).all(axis=1)
+        finite = np.isfinite(outputs)
         if not finite.all():
+            row = int(np.argmin(finite.all(axis=1)))
             raise ValueError(
-                f"the outputs of {np.sum(~finite)} rows of X overflow, first of row {np.argmin(finite)}: their numbers "
-                "are too large; scale X as in training"
+                f"the outputs of row {row} of X overflow, as its numbers are too large; scale X as in training"
             )
         return outputs
 

@@ -1,4 +1,4 @@
-"""What the fields of models may hold: checks whose errors name the field, for models made by hand or read from files."""
+"""What the fields of models may hold: checks that name the field, for models made by hand and read from files."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def check_numbers(value: Any, name: str) -> np.ndarray:
     try:
         array = np.asarray(value)
     except ValueError:
-        raise TypeError(f"{name} must be an array of real numbers, got rows of different lengths") from None
+        raise TypeError(f"{name} must hold real numbers, got rows of different lengths") from None
     if array.dtype.kind not in "iuf":
         got = f"dtype {array.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
-        raise TypeError(f"{name} must be an array of real numbers, got {got}")
+        raise TypeError(f"{name} must hold real numbers, got {got}")
     with np.errstate(over="ignore"):
         array = array.astype(np.float64, copy=False)
     if not np.isfinite(array).all():

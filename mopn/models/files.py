@@ -28,6 +28,8 @@ _FORMAT = 3
 _LINKS = {"logistic": "softmax", "binary-logistic": "logistic"}
 # Kinds of NumPy's dtypes: booleans, integers, floats, strings, bytes and dates.
 _KINDS = "biufUSM"
+# Characters of an array's header at most; NumPy writes 118 for the arrays of models.
+_HEADER = 1000
 # Of the record that ends a zip file without a comment: its beginning, its length, and where it counts the members.
 _END, _END_LENGTH, _COUNT = b"PK\x05\x06", 22, slice(10, 12)
 
@@ -119,7 +121,7 @@ def _value(content: bytes, name: str) -> Any:
     stream = io.BytesIO(content)
     if np.lib.format.read_magic(stream) != (1, 0):
         raise ValueError(f"{name} is an array of an unknown version of the .npy format")
-    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream)
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream, max_header_size=_HEADER)
     start = stream.tell()
     if dtype.kind not in _KINDS or not dtype.itemsize or (dtype.kind == "U" and len(shape) > 1):
         raise ValueError(f"{name} holds an array of dtype {dtype} and shape {shape}, which no model has")

@@ -42,7 +42,7 @@ class Interactions(list[Interaction]):
     def __init__(self, items: Sequence[Interaction], bound: float) -> None:
         super().__init__(items)
         self.bound = bound
-        self.exact = not items or bound <= abs(items[-1].weight)
+        self.exact = bound <= (abs(items[-1].weight) if items else 0.0)
 
 
 def interaction_weights(model: FactorizationModel, features: Any, names: Sequence[str] | None = None) -> np.ndarray:
@@ -111,7 +111,7 @@ def strongest_interactions(
     names : sequence of d strings, optional
         Names of the features, for the result.
     max_nodes : int, default 200000
-        Largest number of incomplete products that are visited, at least 1, for degrees above 2.
+        Largest number of incomplete products that are visited, for degrees above 2.
 
     Returns
     -------
@@ -127,7 +127,7 @@ def strongest_interactions(
     """
     _check_model(model)
     k, degree = check_count(k, "k"), check_count(degree, "degree", least=2)
-    max_nodes = check_count(max_nodes, "max_nodes")
+    max_nodes = check_count(max_nodes, "max_nodes", least=0)
     labels = _labels(map(str, range(model.n_features)) if names is None else names, model.n_features)
     weights, factors = _products(model, degree)
     search = _Search(weights, factors, k, max_nodes if degree > 2 else None)

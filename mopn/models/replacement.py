@@ -32,7 +32,7 @@ def replacement(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         return
     temporary = os.path.join(os.path.dirname(target), f".{secrets.token_hex(8)}.tmp")
     try:
-        with _created(temporary, name) as file:
+        with open(temporary, "xb") as file:
             if os.path.exists(target):
                 open(target, "r+b").close()  # raises for files that must not be written
                 shutil.copymode(target, temporary)
@@ -40,15 +40,9 @@ def replacement(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename == temporary:
+            raise OSError(error.errno, error.strerror, name) from error
         raise
-
-
-def _created(temporary: str, name: str) -> BinaryIO:
-    """Create a file; errors tell the name that the user gave."""
-    try:
-        return open(temporary, "xb")
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, name) from error

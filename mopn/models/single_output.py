@@ -82,8 +82,9 @@ class FactorizationModel(Predictor):
         degree, dummies = check_count(self.degree, "degree"), check_count(self.dummies, "dummies", least=0)
         if degree > _MAX_DEGREE:
             raise ValueError(f"degree must be at most {_MAX_DEGREE}, got {degree}")
-        self._set(degree=degree, dummies=dummies, intercept=check_number(self.intercept, "intercept"))
-        for name in ("factors", "lams", "theta", "w"):
+        factors, intercept = check_numbers(self.factors, "factors"), check_number(self.intercept, "intercept")
+        self._set(degree=degree, dummies=dummies, factors=factors, intercept=intercept)
+        for name in ("lams", "theta", "w"):
             value = getattr(self, name)
             if value is not None:
                 self._set(**{name: check_numbers(value, name)})
@@ -99,8 +100,8 @@ class FactorizationModel(Predictor):
 
     def _check_form(self) -> None:
         """Validate that the factors are those of the form, the kernel and the degree."""
-        if np.ndim(self.factors) != 3:
-            raise ValueError(f"factors must have three axes, got shape {np.shape(self.factors)}")
+        if self.factors.ndim != 3:
+            raise ValueError(f"factors must have three axes, got shape {self.factors.shape}")
         orders, k = self.factors.shape[:2]
         if self.form == "lifted":
             if orders != self.degree:
@@ -112,7 +113,7 @@ class FactorizationModel(Predictor):
             raise ValueError(f"lams must hold one number per unit, {k} in all, got {self.lams!r}")
         most = self.degree if self.theta is None else 1
         if not 1 <= orders <= most:
-            raise ValueError(f"factors must hold the units of 1 to {most} degrees, got {orders}")
+            raise ValueError(f"factors must hold the units of one degree at least and {most} at most, got {orders}")
 
     @classmethod
     def from_result(cls, problem: Any, result: Any, *, classes: Any = None) -> FactorizationModel:
