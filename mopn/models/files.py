@@ -3,7 +3,7 @@
 A file of format 3 holds its number ``format``, the names of its fields as ``fields``, and every field that is not None,
 so a file that has lost a part is refused. In formats 1 and 2 the names were missing, and fields had defaults; format 1
 had the name of the loss instead of the link. Members are stored as they are, without compression, so that to read a
-file takes memory of about twice its size, whatever it declares.
+file takes memory in proportion to its size, whatever it declares.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import errno
 import io
 import math
 import os
+import sys
 import zipfile
 from collections.abc import Mapping
 from numbers import Real
@@ -56,7 +57,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     OSError
-        If there is no such file.
+        If the file cannot be read.
     ValueError
         If the file is of another kind, damaged, or of a newer format.
     """
@@ -81,10 +82,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _check_names(found: set[str], listed: Any, name: str | bytes) -> None:
     """Raise ``ValueError`` unless the fields of a file are those that it lists."""
-    expected = set(np.ravel(listed).tolist())
-    if found != expected:
-        differing = ", ".join(sorted(map(str, found ^ expected)))
-        raise ValueError(f"{name!r} is damaged: its fields are not those that it lists, but for {differing}")
+    if np.size(listed) != len(found) or set(np.ravel(listed).tolist()) != found:
+        raise ValueError(f"{name!r} is damaged: it lists other fields than it holds, {', '.join(sorted(found))}")
 
 
 def _with_link(values: dict[str, Any]) -> dict[str, Any]:
@@ -96,7 +95,7 @@ def _with_link(values: dict[str, Any]) -> dict[str, Any]:
 def _members(stream: BinaryIO) -> dict[str, Any]:
     """Return the arrays of an .npz file, those without axes as scalars."""
     size = stream.seek(-_END_LENGTH, os.SEEK_END) + _END_LENGTH
-    end = stream.read()
+    end = stream.read(_END_LENGTH)  # devices have no end
     if not end.startswith(_END):
         raise ValueError("it does not end as a .npz file")
     with zipfile.ZipFile(stream) as file:
@@ -123,13 +122,13 @@ def _value(content: bytes, name: str) -> Any:
         raise ValueError(f"{name} is an array of an unknown version of the .npy format")
     shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream, max_header_size=_HEADER)
     start = stream.tell()
-    if dtype.kind not in _KINDS or not dtype.itemsize or (dtype.kind == "U" and len(shape) > 1):
+    if dtype.kind not in _KINDS or not dtype.itemsize:
         raise ValueError(f"{name} holds an array of dtype {dtype} and shape {shape}, which no model has")
     if dtype.itemsize * math.prod(shape) != len(content) - start:
         raise ValueError(f"{name} declares shape {shape} and dtype {dtype}, but holds {len(content) - start} bytes")
     array = np.frombuffer(content, dtype, offset=start).reshape(shape, order="F" if by_columns else "C").copy("A")
-    if dtype.kind == "U":
-        array.tolist()  # raises ValueError for numbers that are no characters
+    if dtype.kind == "U" and np.any(np.frombuffer(content, f"{dtype.byteorder}u4", offset=start) > sys.maxunicode):
+        raise ValueError(f"{name} holds numbers that are no characters")
     return array if shape or dtype.kind not in "Ubif" else array.item()
 
 

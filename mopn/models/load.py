@@ -31,8 +31,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Notes
     -----
-    Nothing in the file is executed, and to read it takes memory of about twice its size, so a file from a stranger can
-    be loaded. What such a model predicts is another question.
+    Nothing in the file is executed, and to read it takes memory in proportion to its size, whatever it declares. So a
+    file from a stranger can be loaded; what such a model predicts is another question.
     """
     values = read(path)
     try:

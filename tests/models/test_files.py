@@ -283,13 +283,13 @@ def test_a_field_that_is_missing_is_missed(tmp_path, model):
     for name in arrays:
         others = {other: value for other, value in arrays.items() if other != name}
         np.savez(path, format=3, fields=list(arrays), **others)
-        with pytest.raises(ValueError, match=f"damaged: its fields are not those that it lists, but for {name}"):
+        with pytest.raises(ValueError, match="damaged: it lists other fields than it holds"):
             mopn.load(path)
         np.savez(path, format=3, fields=list(others), **arrays)
-        with pytest.raises(ValueError, match=f"damaged: its fields are not those that it lists, but for {name}"):
+        with pytest.raises(ValueError, match="damaged: it lists other fields than it holds"):
             mopn.load(path)
     np.savez(path, format=3, **arrays)
-    with pytest.raises(ValueError, match="its fields are not those"):
+    with pytest.raises(ValueError, match="it lists other fields than it holds"):
         mopn.load(path)
 
 
