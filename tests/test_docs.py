@@ -134,7 +134,8 @@ def test_recommendations(tmp_path, capsys):
     assert re.search(r"^  [+-][0-9.]+  (doctor|artist|Comedy|Drama|user|Film).* x ", out, re.MULTILINE)
 
 
-DOCUMENTS = ("README.md", "CHANGELOG.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
+PAGES = ("README.md", "CHANGELOG.md", "SECURITY.md")
+DOCUMENTS = (*PAGES, *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
 SOURCES = {path.name for folder in ("mopn", "solvers", "tests", "examples") for path in (ROOT / folder).rglob("*.py")}
 
 

@@ -6,7 +6,6 @@ ANOVA A^m and its weighted sums over the degrees, all-subsets S, homogeneous H^m
 from __future__ import annotations
 
 from abc import ABC
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,11 @@ import numpy as np
 from mopn.compiled import kernels as compiled
 from mopn.compiled.vectorization import WIDTH
 from mopn.core.designs import Design
+from mopn.core.validation import check_count
 
 __all__ = ["AllSubsetsFactors", "AnovaFactors", "FactorKernel", "HomogeneousFactors", "make_factor_kernel"]
 
+_KERNELS = ("anova", "all-subsets", "homogeneous")
 # Largest number of coefficients whose loops are unrolled.
 _UNROLLED = 10
 
@@ -117,19 +118,18 @@ def make_factor_kernel(kernel: str, degree: int, theta: Any = None) -> FactorKer
     ValueError
         For an unknown name, a degree below 1, or coefficients that do not fit.
     """
-    if not (isinstance(degree, Integral) and degree >= 1):
-        raise ValueError(f"degree must be an integer >= 1, got {degree!r}")
+    if not isinstance(kernel, str) or kernel not in _KERNELS:
+        raise ValueError(f"kernel must be one of {', '.join(map(repr, _KERNELS))}, got {kernel!r}")
+    degree = check_count(degree, "degree")
     if theta is not None and kernel != "anova":
         raise ValueError(f"theta weighs the degrees of the kernel 'anova'; kernel={kernel!r} has none")
-    if kernel == "anova":
-        if theta is None:
-            return AnovaFactors(np.arange(1, degree + 1) == degree)
-        theta = np.asarray(theta, dtype=np.float64)
-        if theta.shape != (degree,) or not np.isfinite(theta).all():
-            raise ValueError(f"theta must hold {degree} finite numbers, one per degree, got {theta!r}")
-        return AnovaFactors(theta)
     if kernel == "all-subsets":
         return AllSubsetsFactors()
     if kernel == "homogeneous":
-        return HomogeneousFactors(int(degree))
-    raise ValueError(f"kernel must be one of 'anova', 'all-subsets', 'homogeneous', got {kernel!r}")
+        return HomogeneousFactors(degree)
+    if theta is None:
+        return AnovaFactors(np.arange(1, degree + 1) == degree)
+    theta = np.asarray(theta, dtype=np.float64)
+    if theta.shape != (degree,) or not np.isfinite(theta).all():
+        raise ValueError(f"theta must hold {degree} finite numbers, one per degree, got {theta!r}")
+    return AnovaFactors(theta)

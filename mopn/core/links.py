@@ -12,7 +12,9 @@ __all__ = ["LINKS", "check_link"]
 
 def softmax(O: np.ndarray) -> np.ndarray:  # noqa: E741
     """Probabilities (n, m) of the classes, which add up to 1."""
-    P = np.exp(O - O.max(axis=1, keepdims=True))
+    # Differences of finite outputs may overflow, to the exponent of a zero.
+    with np.errstate(over="ignore"):
+        P = np.exp(O - O.max(axis=1, keepdims=True))
     return P / P.sum(axis=1, keepdims=True)
 
 

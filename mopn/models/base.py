@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
+from mopn.core.blocks import rows_at_once
+from mopn.core.designs import Design, make_design
 from mopn.core.links import LINKS, check_link
+from mopn.models.fields import check_choice, check_labels
 from mopn.models.files import write
 from mopn.models.ordinal import expected_level, level_probabilities
+from mopn.solvers.numerics.memory import keep_freed_memory
 
-__all__ = ["Predictor", "common_offset"]
+__all__ = ["Predictor", "blocks", "common_offset"]
 
 _TARGETS = ("outputs", "vector", "labels", "indicator", "ordinal")
 # Logistic probabilities of outputs below this are proportional to exp(output), and far from underflow.
@@ -34,9 +39,42 @@ class Predictor(ABC):
     classes: np.ndarray | None
     target: str | None
 
+    @property
     @abstractmethod
+    def n_features(self) -> int:
+        """Number of columns that X must have."""
+
+    @abstractmethod
+    def _outputs(self, design: Design) -> np.ndarray:
+        """Return the outputs (n, m) for a design without dummies."""
+
     def outputs(self, X: Any) -> np.ndarray:
-        """Return the outputs, shape (n, m)."""
+        """Return the outputs, the values of the polynomials, shape (n, m).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Raises
+        ------
+        TypeError
+            If X is not numeric.
+        ValueError
+            If X has another number of columns than in training, or NaN or infinity, or numbers so large that outputs
+            overflow.
+        """
+        design = make_design(X)
+        if design.shape[1] != self.n_features:
+            raise ValueError(f"X has {design.shape[1]} features, but the model was trained with {self.n_features}")
+        with np.errstate(over="ignore", invalid="ignore"):
+            outputs = self._outputs(design)
+        finite = np.isfinite(outputs)
+        if not finite.all():
+            row = int(np.argmin(finite.all(axis=1)))
+            raise ValueError(
+                f"the outputs of row {row} of X overflow, as its numbers are too large; scale X as in training"
+            )
+        return outputs
 
     def predict(self, X: Any) -> np.ndarray:
         """Return labels or expected levels (n,), outputs (n, m) or (n,), or indicators (n, m), depending on ``target``.
@@ -96,32 +134,50 @@ class Predictor(ABC):
         Parameters
         ----------
         path : str or path
-            Name of the file, without any change; an existing file is overwritten.
+            Name of the file, without any change. A file that is there is replaced in a single step, when the new one
+            is complete: if writing fails or is interrupted, it stays as it was.
 
         Raises
         ------
+        OSError
+            If no file can be written in this folder.
         TypeError
-            If the classes are of mixed or of other types than strings and numbers.
+            If the classes are not strings, numbers or dates, all of one type, or would not come back equal.
         """
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         write(path, values)
 
+    def _set(self, **values: Any) -> None:
+        """Set fields of the frozen dataclass, when it is made."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
     def _check_target(self, m: int) -> None:
         """Validate the link, and that classes and target fit the number of outputs."""
         check_link(self.link)
+        classes = check_labels(self.classes)
         if self.target is None:
-            object.__setattr__(self, "target", "outputs" if self.classes is None else "labels")
-        if self.target not in _TARGETS:
-            raise ValueError(f"target must be one of {', '.join(map(repr, _TARGETS))}, got {self.target!r}")
+            self._set(target="outputs" if classes is None else "labels")
+        check_choice(self.target, "target", _TARGETS)
+        got = None if classes is None else classes.shape
         if self.target == "vector" and m != 1:
             raise ValueError(f"target='vector' is for a single output, got {m} outputs")
-        if self.target == "ordinal" and (self.classes is None or self.classes.shape != (m + 1,)):
-            got = None if self.classes is None else self.classes.shape
-            raise ValueError(f"{m} outputs of ordered levels need classes of shape ({m + 1},), got {got}")
+        if self.target == "ordinal":
+            if classes is None or classes.shape != (m + 1,):
+                raise ValueError(f"{m} outputs of ordered levels need classes of shape ({m + 1},), got {got}")
+            if classes.dtype.kind not in "iuf" or not np.all(classes[:-1] < classes[1:]):
+                raise ValueError(f"classes of ordered levels must be ascending numbers, got {classes!r}")
         count = 2 if m == 1 else m
-        if self.target == "labels" and (self.classes is None or self.classes.shape != (count,)):
-            got = None if self.classes is None else self.classes.shape
+        if self.target == "labels" and (classes is None or classes.shape != (count,)):
             raise ValueError(f"labels from {m} outputs need classes of shape ({count},), got {got}")
+
+
+def blocks(design: Design, entries: int) -> Iterator[tuple[slice, Design]]:
+    """Cut a design into blocks of rows that stay in the cache, for a number of entries per row."""
+    size = rows_at_once(entries)
+    if design.shape[0] > size:
+        keep_freed_memory()
+    return design.blocks(size)
 
 
 def common_offset(offset: np.ndarray | None) -> np.ndarray | None:

@@ -1,32 +1,54 @@
-"""Model files: plain .npz, read without pickle, so that no code in them is executed."""
+"""Model files: plain .npz, read without pickle, so that nothing in them is executed.
+
+A file of format 3 holds its number ``format``, the names of its fields as ``fields``, and every field that is not None,
+so a file that has lost a part is refused. In formats 1 and 2 the names were missing, and fields had defaults; format 1
+had the name of the loss instead of the link. Members are stored as they are, without compression, so that to read a
+file takes memory in proportion to its size, whatever it declares.
+"""
 
 from __future__ import annotations
 
+import errno
+import io
+import math
 import os
+import sys
 import zipfile
 from collections.abc import Mapping
-from typing import Any
+from numbers import Real
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from mopn.models.replacement import replacement
+
 __all__ = ["read", "write"]
 
-_FORMAT = 2
+_FORMAT = 3
 # Format 1 had the name of the loss instead of the link.
 _LINKS = {"logistic": "softmax", "binary-logistic": "logistic"}
+# Kinds of NumPy's dtypes: booleans, integers, floats, strings, bytes and dates.
+_KINDS = "biufUSM"
+# Characters of an array's header at most; NumPy writes 118 for the arrays of models.
+_HEADER = 1000
+# Of the record that ends a zip file without a comment: its beginning, its length, and where it counts the members.
+_END, _END_LENGTH, _COUNT = b"PK\x05\x06", 22, slice(10, 12)
 
 
 def write(path: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
-    """Write the fields of a model that are not None.
+    """Write the fields of a model that are not None, and the names of these.
 
     Raises
     ------
+    OSError
+        If the file cannot be written; a file that was there has not changed.
     TypeError
-        If the classes are of mixed or of other types than strings and numbers.
+        If the classes cannot be saved without pickle, or would not come back equal.
     """
     values = {**values, "classes": _plain(values["classes"])}
-    with open(path, "wb") as file:
-        np.savez(file, format=_FORMAT, **{name: value for name, value in values.items() if value is not None})
+    values = {name: value for name, value in values.items() if value is not None}
+    with replacement(path) as file:
+        np.savez(file, format=_FORMAT, fields=list(values), **values)
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -35,25 +57,33 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     OSError
-        If there is no such file.
+        If the file cannot be read.
     ValueError
-        If the file is of another kind, or of a newer format.
+        If the file is of another kind, damaged, or of a newer format.
     """
     name = os.fspath(path)
     with open(path, "rb") as stream:
         try:
-            file = np.load(stream, allow_pickle=False)
-        except (ValueError, EOFError, zipfile.BadZipFile):
-            file = None
-        if not isinstance(file, np.lib.npyio.NpzFile) or "format" not in file:
-            raise ValueError(f"{name!r} is not a mopn model")
-        number = _field(file["format"])
-        if not isinstance(number, int) or number < 1:
-            raise ValueError(f"{name!r} is not a mopn model: its format is {number!r}")
-        if number > _FORMAT:
-            raise ValueError(f"{name!r} was written by a newer mopn (format {number}); update mopn")
-        values = {key: _field(file[key]) for key in file if key != "format"}
-        return values if number > 1 else _with_link(values)
+            values = _members(stream)
+        except Exception as error:
+            # Damaged bytes make zipfile and NumPy raise errors of a dozen kinds; EINVAL is a seek before the beginning.
+            if isinstance(error, OSError) and error.errno != errno.EINVAL:
+                raise
+            raise ValueError(f"{name!r} is not a mopn model, or it is damaged: {error}") from error
+    number = values.pop("format", None)
+    if type(number) is not int or number < 1:
+        raise ValueError(f"{name!r} is not a mopn model: its format is {number!r}")
+    if number > _FORMAT:
+        raise ValueError(f"{name!r} was written by a newer mopn (format {number}); update mopn")
+    if number > 2:
+        _check_names(values.keys() - {"fields"}, values.pop("fields", None), name)
+    return values if number > 1 else _with_link(values)
+
+
+def _check_names(found: set[str], listed: Any, name: str | bytes) -> None:
+    """Raise ``ValueError`` unless the fields of a file are those that it lists."""
+    if np.size(listed) != len(found) or set(np.ravel(listed).tolist()) != found:
+        raise ValueError(f"{name!r} is damaged: it lists other fields than it holds, {', '.join(sorted(found))}")
 
 
 def _with_link(values: dict[str, Any]) -> dict[str, Any]:
@@ -62,17 +92,57 @@ def _with_link(values: dict[str, Any]) -> dict[str, Any]:
     return others | {"link": _LINKS.get(str(values.get("loss")))}
 
 
-def _field(value: np.ndarray) -> Any:
-    """Return a field as it was before it was saved."""
-    return value.item() if value.ndim == 0 and value.dtype.kind in "Ubi" else value
+def _members(stream: BinaryIO) -> dict[str, Any]:
+    """Return the arrays of an .npz file, those without axes as scalars."""
+    size = stream.seek(-_END_LENGTH, os.SEEK_END) + _END_LENGTH
+    end = stream.read(_END_LENGTH)  # devices have no end
+    if not end.startswith(_END):
+        raise ValueError("it does not end as a .npz file")
+    with zipfile.ZipFile(stream) as file:
+        members = file.infolist()
+        if len(members) != int.from_bytes(end[_COUNT], "little") or len(set(file.namelist())) != len(members):
+            raise ValueError("members are missing or repeated")
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+            raise ValueError("members are compressed; numpy.savez stores them as they are")
+        if sum(member.file_size for member in members) > size:
+            raise ValueError("members are larger than the file")
+        return {_name(member.filename): _value(file.read(member), member.filename) for member in members}
+
+
+def _name(member: str) -> str:
+    if not member.endswith(".npy"):
+        raise ValueError(f"{member!r} is not an array")
+    return member.removesuffix(".npy")
+
+
+def _value(content: bytes, name: str) -> Any:
+    """Return an array in the .npy format, or its value if it has no axes."""
+    stream = io.BytesIO(content)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError(f"{name} is an array of an unknown version of the .npy format")
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream, max_header_size=_HEADER)
+    start = stream.tell()
+    if dtype.kind not in _KINDS or not dtype.itemsize:
+        raise ValueError(f"{name} holds an array of dtype {dtype} and shape {shape}, which no model has")
+    if dtype.itemsize * math.prod(shape) != len(content) - start:
+        raise ValueError(f"{name} declares shape {shape} and dtype {dtype}, but holds {len(content) - start} bytes")
+    array = np.frombuffer(content, dtype, offset=start).reshape(shape, order="F" if by_columns else "C").copy("A")
+    if dtype.kind == "U" and np.any(np.frombuffer(content, f"{dtype.byteorder}u4", offset=start) > sys.maxunicode):
+        raise ValueError(f"{name} holds numbers that are no characters")
+    return array if shape or dtype.kind not in "Ubif" else array.item()
 
 
 def _plain(classes: np.ndarray | None) -> np.ndarray | None:
-    """Return labels as an array that needs no pickle."""
-    if classes is None:
-        return None
-    if classes.dtype == object and len({type(label) for label in classes}) == 1:
-        classes = np.array(classes.tolist())
-    if classes.dtype == object:
-        raise TypeError("classes of mixed types cannot be saved without pickle; use strings or numbers as labels")
-    return classes
+    """Return labels as an array that needs no pickle, and whose entries are equal."""
+    if classes is None or classes.dtype.kind in _KINDS:
+        return classes
+    labels = classes.tolist()
+    kinds = {type(label) for label in labels}
+    if classes.dtype.kind in "OT" and len(kinds) == 1 and issubclass(kinds.pop(), (str, bytes, Real, np.generic)):
+        plain = np.array(labels)
+        if plain.dtype.kind in _KINDS and plain.tolist() == labels:
+            return plain
+    raise TypeError(
+        "classes of mixed types, and labels that NumPy changes, cannot be saved without pickle; use strings, numbers "
+        f"or dates, all of one type; got {labels[:3]!r}"
+    )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mopn.compiled.kernels import theta_of_dummies
+from mopn.core.validation import check_count
+from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 
 __all__ = ["Interaction", "Interactions", "interaction_weights", "strongest_interactions"]
@@ -40,7 +42,7 @@ class Interactions(list[Interaction]):
     def __init__(self, items: Sequence[Interaction], bound: float) -> None:
         super().__init__(items)
         self.bound = bound
-        self.exact = not items or bound <= abs(items[-1].weight)
+        self.exact = bound <= (abs(items[-1].weight) if items else 0.0)
 
 
 def interaction_weights(model: FactorizationModel, features: Any, names: Sequence[str] | None = None) -> np.ndarray:
@@ -64,16 +66,18 @@ def interaction_weights(model: FactorizationModel, features: Any, names: Sequenc
 
     Raises
     ------
+    TypeError
+        If the model is not of one output.
     ValueError
         For a degree of which the model has no interactions, or for unknown or repeated features in a tuple.
     """
-    numbers = {name: j for j, name in enumerate(names or ())}
-    tuples = [tuple(numbers.get(j, j) for j in group) for group in features]
+    _check_model(model)
     d = model.n_features
-    for group in tuples:
-        bad = [j for j in group if not (isinstance(j, (int, np.integer)) and 0 <= j < d)]
-        if bad or len(set(group)) < len(group):
-            raise ValueError(f"features must be tuples of distinct indices below {d}, or of names; got {group!r}")
+    labels = [] if names is None else _labels(names, d)
+    numbers = {name: j for j, name in enumerate(labels)}
+    if len(numbers) < len(labels):
+        raise ValueError("names must be distinct, so that features can be found by them")
+    tuples = [_indices(group, numbers, d) for group in (features if isinstance(features, Iterable) else [features])]
     if len({len(group) for group in tuples}) > 1:
         raise ValueError("all tuples of features must have the same length")
     if not tuples:
@@ -116,20 +120,59 @@ def strongest_interactions(
 
     Raises
     ------
+    TypeError
+        If the model is not of one output.
     ValueError
-        For a degree of which the model has no interactions.
+        For a degree of which models of this form have no interactions, whatever their numbers are.
     """
-    if k < 1 or degree < 2:
-        raise ValueError(f"k must be at least 1 and degree at least 2, got {k!r} and {degree!r}")
+    _check_model(model)
+    k, degree = check_count(k, "k"), check_count(degree, "degree", least=2)
+    max_nodes = check_count(max_nodes, "max_nodes", least=0)
+    labels = _labels(map(str, range(model.n_features)) if names is None else names, model.n_features)
     weights, factors = _products(model, degree)
     search = _Search(weights, factors, k, max_nodes if degree > 2 else None)
     search.extend((), weights, 1.0)
-    labels = [str(j) for j in range(model.n_features)] if names is None else list(names)
     found = sorted(search.best, key=lambda item: (-item[0], item[1]))
     items = [
         Interaction(features, weight, tuple(labels[j] for j in features)) for _, features, weight in found if weight
     ]
     return Interactions(items, search.missed())
+
+
+def _check_model(model: Any) -> None:
+    """Raise ``TypeError`` unless the model is one of one output."""
+    if isinstance(model, Model):
+        m = model.weights.shape[1]
+        raise TypeError(
+            f"interactions are those of one output, but the model has {m}: choose or combine them first, by "
+            f"mopn.FactorizationModel.from_outputs(model, combination) with {m} coefficients"
+        )
+    if not isinstance(model, FactorizationModel):
+        raise TypeError(
+            "model must be a FactorizationModel, such as the attribute model_ of a fitted estimator of one output; "
+            f"got {type(model).__name__}"
+        )
+
+
+def _labels(names: Any, d: int) -> list[str]:
+    """Return the names of the features."""
+    labels = list(names) if isinstance(names, Iterable) else []
+    if len(labels) != d:
+        got = f"{len(labels)} names" if labels else repr(names)
+        raise ValueError(f"names must be a sequence with one name per feature, {d} in all, got {got}")
+    return labels
+
+
+def _indices(group: Any, numbers: Mapping[Any, int], d: int) -> tuple[int, ...]:
+    """Return the indices of a tuple of features, which are given by index or name."""
+    try:
+        indices = tuple(numbers.get(j, j) for j in group)
+        right = all(isinstance(j, (int, np.integer)) and 0 <= j < d for j in indices)
+    except TypeError:  # no tuple, or of objects that cannot be names
+        right = False
+    if not right or not indices or len(set(indices)) < len(indices):
+        raise ValueError(f"features must be tuples of distinct indices below {d}, or of names; got {group!r}")
+    return indices
 
 
 class _Search:
@@ -197,8 +240,9 @@ def _products(model: FactorizationModel, degree: int) -> tuple[np.ndarray, list[
 
     The weight does not depend on the order of the features.
     """
-    if degree < 1 or (degree > model.degree and model.kernel != "all-subsets"):
-        raise ValueError(f"degree={degree}, but the model has interactions of at most {model.degree} features")
+    most = model.n_features if model.kernel == "all-subsets" else min(model.degree, model.n_features)
+    if degree > most:
+        raise ValueError(f"degree={degree}, but the model has interactions of at most {most} features")
     parts = list(_lifted_products(model, degree) if model.form == "lifted" else _direct_products(model, degree))
     if not parts:
         raise ValueError(f"degree={degree}: the model has no interactions of so many features")
@@ -213,16 +257,17 @@ def _direct_products(model: FactorizationModel, degree: int) -> Iterator[tuple[n
         if model.kernel == "all-subsets":
             weights = model.lams
         elif model.kernel == "homogeneous":
-            if degree > m:
+            if degree > m or (degree < m and not model.dummies):
                 continue
             # (sum of gamma + <p, x>)^m contains every order of the features.
             powers = gamma.sum(axis=1) ** (m - degree)
             weights = model.lams * math.comb(m, degree) * math.factorial(degree) * powers
         else:
-            theta = np.eye(m)[-1] if model.theta is None else model.theta
+            if model.theta is None and not 0 <= m - degree <= model.dummies:
+                continue
+            theta = np.arange(1.0, m + 1.0) == m if model.theta is None else model.theta
             weights = model.lams * _theta_of_degree(theta, gamma, degree)
-        if np.any(weights):
-            yield weights, [rest] * degree
+        yield weights, [rest] * degree
 
 
 def _theta_of_degree(theta: np.ndarray, gamma: np.ndarray, degree: int) -> np.ndarray:
@@ -238,11 +283,12 @@ def _theta_of_degree(theta: np.ndarray, gamma: np.ndarray, degree: int) -> np.nd
 
 def _lifted_products(model: FactorizationModel, degree: int) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
     m, dummies = model.degree, model.dummies
+    if degree < m and not dummies:
+        return
     # Each assignment of the features to factors; the other factors contribute their dummy.
     for places in itertools.permutations(range(m), degree):
         others = [t for t in range(m) if t not in places]
         weights = np.prod([model.factors[t][:, :dummies].sum(axis=1) for t in others], axis=0, initial=1.0)
         weights = np.broadcast_to(weights, model.factors.shape[1:2])
         half = 0.5 if model.kernel == "anova" else 1.0
-        if np.any(weights):
-            yield half * weights, [model.factors[t][:, dummies:] for t in places]
+        yield half * weights, [model.factors[t][:, dummies:] for t in places]

@@ -25,16 +25,21 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     OSError
-        If there is no such file.
+        If the file cannot be read.
     ValueError
-        If the file is not a mopn model, or of a newer format.
+        If the file is not a mopn model, is damaged, or is of a newer format.
+
+    Notes
+    -----
+    Nothing in the file is executed, and to read it takes memory in proportion to its size, whatever it declares. So a
+    file from a stranger can be loaded; what such a model predicts is another question.
     """
     values = read(path)
     try:
         return _model(values)
-    except (AttributeError, TypeError) as error:
-        # Fields that are missing, unknown or of another type.
-        raise ValueError(f"{os.fspath(path)!r} is not a mopn model: {error}") from error
+    except (AttributeError, TypeError, ValueError) as error:
+        # Fields that are missing, unknown, of another type, or do not fit together.
+        raise ValueError(f"{os.fspath(path)!r} is not a mopn model, or it is damaged: {error}") from error
 
 
 def _model(values: dict[str, Any]) -> Any:

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.blocks import rows_at_once
-from mopn.core.designs import linear_design, make_design
+from mopn.core.designs import AugmentedDesign, Design, linear_design
 from mopn.core.kernels import get_kernel
-from mopn.models.base import Predictor, common_offset
-from mopn.solvers.numerics.memory import keep_freed_memory
+from mopn.models.base import Predictor, blocks, common_offset
+from mopn.models.fields import check_flag, check_numbers
 
 __all__ = ["Model"]
 
@@ -69,18 +68,24 @@ class Model(Predictor):
     linear: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        if self.basis.ndim != 2 or self.weights.ndim != 2 or len(self.basis) != len(self.weights):
-            raise ValueError(
-                f"basis must be (k, d) and weights (k, m), got shapes {self.basis.shape} and {self.weights.shape}"
-            )
-        get_kernel(self.kernel)
+        basis, weights = check_numbers(self.basis, "basis"), check_numbers(self.weights, "weights")
+        if basis.ndim != 2 or weights.ndim != 2 or len(basis) != len(weights):
+            raise ValueError(f"basis must be (k, d) and weights (k, m), got shapes {basis.shape} and {weights.shape}")
+        offset = check_numbers(self.offset, "offset")
+        linear = None if self.linear is None else check_numbers(self.linear, "linear")
+        kernel = get_kernel(self.kernel).name
+        augment = check_flag(self.augment, "augment")
+        self._set(basis=basis, weights=weights, linear=linear, kernel=kernel, augment=augment)
         if self.n_features < 1:
-            raise ValueError(f"basis of shape {self.basis.shape} has no columns other than those of the dummies")
-        m = self.weights.shape[1]
-        if np.shape(self.offset) not in ((), (m,)):
-            raise ValueError(f"offset must be a number or of shape ({m},), got shape {np.shape(self.offset)}")
-        if self.linear is not None and self.linear.shape != (m, 1 + self.n_features):
-            raise ValueError(f"linear must have shape {(m, 1 + self.n_features)}, got {self.linear.shape}")
+            raise ValueError(f"basis of shape {basis.shape} has no columns other than those of the dummies")
+        m = weights.shape[1]
+        if m < 1:
+            raise ValueError(f"weights of shape {weights.shape} have no output; they need at least 1 column")
+        if offset.shape not in ((), (m,)):
+            raise ValueError(f"offset must be a number or of shape ({m},), got shape {offset.shape}")
+        self._set(offset=offset if offset.ndim else float(offset))
+        if linear is not None and linear.shape != (m, 1 + self.n_features):
+            raise ValueError(f"linear must have shape {(m, 1 + self.n_features)}, got {linear.shape}")
         self._check_target(m)
 
     @classmethod
@@ -127,28 +132,14 @@ class Model(Predictor):
         """Number of columns that X must have."""
         return self.basis.shape[1] - (get_kernel(self.kernel).dummies if self.augment else 0)
 
-    def outputs(self, X: Any) -> np.ndarray:
-        """Return K(X, H) V + [1, X] W' + offset, shape (n, m).
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-
-        Raises
-        ------
-        ValueError
-            If X has another number of columns than in training, or NaN or infinity.
-        """
+    def _outputs(self, design: Design) -> np.ndarray:
+        """Return K(X, H) V + [1, X] W' + offset, shape (n, m)."""
         kernel = get_kernel(self.kernel)
-        dummies = kernel.dummies if self.augment else 0
-        design = make_design(X, dummies)
-        n, d = design.shape
-        if d != self.basis.shape[1]:
-            raise ValueError(f"X has {d - dummies} features, but the model was trained with {self.n_features}")
-        keep_freed_memory()
-        out = np.empty((n, self.weights.shape[1]))
+        if self.augment:
+            design = AugmentedDesign(design, kernel.dummies)
+        out = np.empty((design.shape[0], self.weights.shape[1]))
         # No array of shape (n, k) is formed.
-        for rows, block in design.blocks(rows_at_once(sum(self.weights.shape))):
+        for rows, block in blocks(design, sum(self.weights.shape)):
             np.matmul(kernel.features(block, self.basis), self.weights, out=out[rows])
             if self.linear is not None:
                 out[rows] += linear_design(block).project(self.linear)

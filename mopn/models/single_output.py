@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.blocks import rows_at_once
-from mopn.core.designs import Design, make_design
+from mopn.core.designs import AugmentedDesign, Design
 from mopn.core.factor_kernels import make_factor_kernel
 from mopn.core.validation import check_count
-from mopn.models.base import Predictor, common_offset
+from mopn.models.base import Predictor, blocks, common_offset
+from mopn.models.fields import check_choice, check_number, check_numbers
 from mopn.models.multi_output import Model
-from mopn.solvers.numerics.memory import keep_freed_memory
 
 __all__ = ["FactorizationModel"]
 
 _FORMS = ("direct", "lifted")
+# Bounds the memory that a file's degree can ask for; far above the degrees that can be fitted.
+_MAX_DEGREE = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,23 +78,42 @@ class FactorizationModel(Predictor):
     target: str | None = None
 
     def __post_init__(self) -> None:
-        if self.form not in _FORMS:
-            raise ValueError(f"form must be 'direct' or 'lifted', got {self.form!r}")
-        make_factor_kernel(self.kernel, self.degree, self.theta)
-        check_count(self.dummies, "dummies", least=0)
-        if self.factors.ndim != 3:
-            raise ValueError(f"factors must have three axes, got shape {self.factors.shape}")
-        if self.form == "direct" and (self.lams is None or self.lams.shape != self.factors.shape[1:2]):
-            raise ValueError(f"lams must hold one number per unit, {self.factors.shape[1]} in all, got {self.lams!r}")
-        if self.form == "lifted" and len(self.factors) != self.degree:
-            raise ValueError(f"a lifted model of degree {self.degree} has as many factors, got {len(self.factors)}")
+        check_choice(self.form, "form", _FORMS)
+        degree, dummies = check_count(self.degree, "degree"), check_count(self.dummies, "dummies", least=0)
+        if degree > _MAX_DEGREE:
+            raise ValueError(f"degree must be at most {_MAX_DEGREE}, got {degree}")
+        factors, intercept = check_numbers(self.factors, "factors"), check_number(self.intercept, "intercept")
+        self._set(degree=degree, dummies=dummies, factors=factors, intercept=intercept)
+        for name in ("lams", "theta", "w"):
+            value = getattr(self, name)
+            if value is not None:
+                self._set(**{name: check_numbers(value, name)})
+        make_factor_kernel(self.kernel, degree, self.theta)
+        self._check_form()
         if self.n_features < 1:
             raise ValueError(f"factors of shape {self.factors.shape} have no columns other than those of the dummies")
         if self.w is not None and self.w.shape != (self.n_features,):
             raise ValueError(f"w must have shape ({self.n_features},), got {self.w.shape}")
         if self.target is None and self.classes is None:
-            object.__setattr__(self, "target", "vector")
+            self._set(target="vector")
         self._check_target(1)
+
+    def _check_form(self) -> None:
+        """Validate that the factors are those of the form, the kernel and the degree."""
+        if self.factors.ndim != 3:
+            raise ValueError(f"factors must have three axes, got shape {self.factors.shape}")
+        orders, k = self.factors.shape[:2]
+        if self.form == "lifted":
+            if orders != self.degree:
+                raise ValueError(f"a lifted model of degree {self.degree} has as many factors, got {orders}")
+            if self.kernel == "all-subsets" or (self.kernel == "anova" and self.degree != 2):
+                raise ValueError(f"kernel={self.kernel!r} of degree {self.degree} has no lifted form")
+            return
+        if self.lams is None or self.lams.shape != (k,):
+            raise ValueError(f"lams must hold one number per unit, {k} in all, got {self.lams!r}")
+        most = self.degree if self.theta is None else 1
+        if not 1 <= orders <= most:
+            raise ValueError(f"factors must hold the units of one degree at least and {most} at most, got {orders}")
 
     @classmethod
     def from_result(cls, problem: Any, result: Any, *, classes: Any = None) -> FactorizationModel:
@@ -156,9 +176,9 @@ class FactorizationModel(Predictor):
         ValueError
             If the combination does not hold one finite number per output.
         """
-        combination = np.asarray(combination, dtype=np.float64)
         m = model.weights.shape[1]
-        if combination.shape != (m,) or not np.isfinite(combination).all():
+        combination = check_numbers(combination, "combination")
+        if combination.shape != (m,):
             raise ValueError(f"combination must hold {m} finite numbers, one per output, got {combination!r}")
         linear = None if model.linear is None else combination @ model.linear
         constant = 0.0 if linear is None else float(linear[0])
@@ -177,23 +197,8 @@ class FactorizationModel(Predictor):
         """Number of columns that X must have."""
         return self.factors.shape[2] - self.dummies
 
-    def outputs(self, X: Any) -> np.ndarray:
-        """Return the outputs, shape (n, 1).
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-
-        Raises
-        ------
-        ValueError
-            If X has another number of columns than in training, or NaN or infinity.
-        """
-        plain = make_design(X)
-        if plain.shape[1] != self.n_features:
-            raise ValueError(f"X has {plain.shape[1]} features, but the model was trained with {self.n_features}")
-        keep_freed_memory()
-        design = make_design(X, self.dummies) if self.dummies else plain
+    def _outputs(self, plain: Design) -> np.ndarray:
+        design = AugmentedDesign(plain, self.dummies) if self.dummies else plain
         out = self._lifted(design) if self.form == "lifted" else self._direct(design)
         if self.w is not None:
             out += plain.project(self.w[None])[:, 0]
@@ -209,7 +214,7 @@ class FactorizationModel(Predictor):
 
     def _lifted(self, design: Design) -> np.ndarray:
         out = np.empty(design.shape[0])
-        for rows, block in design.blocks(rows_at_once(self.factors.shape[1])):
+        for rows, block in blocks(design, self.factors.shape[1]):
             out[rows] = np.prod([block.project(U) for U in self.factors], axis=0).sum(axis=1)
             if self.kernel == "anova":
                 diagonal = np.sum(self.factors[0] * self.factors[1], axis=0)

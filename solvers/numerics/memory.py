@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 __all__ = ["keep_freed_memory"]
@@ -16,4 +18,6 @@ def keep_freed_memory() -> None:
     glibc maps large arrays anew, page by page, until an array of their size has been freed (its dynamic threshold, up
     to 32 MiB). A newly mapped array of a few MiB takes several times as long as the arithmetic that fills it.
     """
-    np.empty(_THRESHOLD, dtype=np.uint8)
+    # Where there is no room for such a block, loops are slower and still right.
+    with suppress(MemoryError):
+        np.empty(_THRESHOLD, dtype=np.uint8)

@@ -102,10 +102,14 @@ def test_weights_of_a_degree_that_is_the_linear_term():
 
 def test_names_stand_for_features():
     _, _, model, _ = make("second")
-    names = [f"f{j}" for j in range(D)]
+    names = np.array([f"f{j}" for j in range(D)], dtype=object)
     np.testing.assert_array_equal(
         mopn.interaction_weights(model, [("f2", "f5")], names), mopn.interaction_weights(model, [(2, 5)])
     )
+    with pytest.raises(ValueError, match="7 in all, got 2 names"):
+        mopn.interaction_weights(model, [("f2", "f5")], names[:2])
+    with pytest.raises(ValueError, match="names must be distinct"):
+        mopn.interaction_weights(model, [("f2", "f5")], ["f"] * D)
     found = mopn.strongest_interactions(model, 1, names=names)[0]
     assert found.names == tuple(names[j] for j in found.features)
 
@@ -138,6 +142,95 @@ def test_zero_weights_are_not_interactions():
     assert isinstance(found, Interactions)
 
 
+def test_a_search_that_finds_nothing_is_not_exact():
+    rng = np.random.default_rng(0)
+    model = mopn.FactorizationModel(factors=rng.standard_normal((1, 3, 6)), degree=3, lams=np.ones(3))
+    found = mopn.strongest_interactions(model, 3, 3, max_nodes=1)
+    assert not found
+    assert found.bound > 0.0
+    assert not found.exact
+
+
+FORMS = {
+    "lambda": {"lams": np.zeros(2)},
+    "shared": {"theta": np.array([1.0, 0.0, 0.0]), "degree": 3},
+    "dummies": {"factors": np.pad(np.ones((1, 2, 4)), ((0, 0), (0, 0), (1, 0))), "dummies": 1, "degree": 3},
+    "all subsets": {"kernel": "all-subsets", "lams": np.zeros(2)},
+    "homogeneous": {"kernel": "homogeneous", "lams": np.zeros(2)},
+    "lifted": {"form": "lifted", "kernel": "homogeneous", "factors": np.zeros((2, 2, 4)), "lams": None},
+    "no units": {"factors": np.zeros((1, 0, 4)), "lams": np.zeros(0)},
+}
+
+
+@pytest.mark.parametrize("fields", FORMS.values(), ids=FORMS)
+def test_a_form_with_interactions_has_them_whatever_its_numbers_are(fields):
+    """Also where all weights are 0: it is an empty list, which loops over fits can do with."""
+    model = mopn.FactorizationModel(**({"factors": np.ones((1, 2, 4)), "degree": 2, "lams": np.ones(2)} | fields))
+    found = mopn.strongest_interactions(model)
+    assert found == []
+    assert found.exact
+    np.testing.assert_array_equal(mopn.interaction_weights(model, [(0, 2)]), [0.0])
+
+
+@pytest.mark.parametrize("fields", [{}, {"kernel": "homogeneous"}, {"form": "lifted", "kernel": "homogeneous"}])
+def test_a_form_without_interactions_of_a_degree(fields):
+    """Of third degree and without dummies: there are no products of two."""
+    factors = np.ones((3 if "form" in fields else 1, 2, 4))
+    model = mopn.FactorizationModel(factors=factors, degree=3, lams=np.ones(2), **fields)
+    with pytest.raises(ValueError, match="degree=2: the model has no interactions of so many features"):
+        mopn.strongest_interactions(model)
+    assert len(mopn.strongest_interactions(model, 10, 3)) == 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.int8])
+def test_counts_may_be_integers_of_numpy(kind, dtype):
+    _, _, model, _ = make(kind)
+    found = mopn.strongest_interactions(model, dtype(3), dtype(2), max_nodes=dtype(100))
+    assert found == mopn.strongest_interactions(model, 3, 2)
+
+
+NAMES = [f"f{j}" for j in range(D)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"k": 0}, "k must be an integer >= 1, got 0"),
+        ({"k": 1.5}, "k must be an integer >= 1, got 1.5"),
+        ({"k": "a"}, "k must be an integer >= 1, got 'a'"),
+        ({"degree": None}, "degree must be an integer >= 2, got None"),
+        ({"degree": 1}, "degree must be an integer >= 2, got 1"),
+        ({"degree": 3}, "degree=3, but the model has interactions of at most 2"),
+        ({"degree": 10**12}, "but the model has interactions of at most 2"),
+        ({"max_nodes": 0.5}, "max_nodes must be an integer >= 0, got 0.5"),
+        ({"names": NAMES[:3]}, "names must be .* one name per feature, 7 in all, got 3"),
+        ({"names": 7}, "names must be .* got 7"),
+    ],
+)
+def test_bad_options(options, message):
+    _, _, model, _ = make("second")
+    with pytest.raises(ValueError, match=message):
+        mopn.strongest_interactions(model, **options)
+
+
+def test_no_products_of_more_features_than_there_are():
+    _, _, model, _ = make("all subsets")
+    assert len(mopn.strongest_interactions(model, 2, D)) == 1
+    with pytest.raises(ValueError, match="at most 7 features"):
+        mopn.strongest_interactions(model, 2, D + 1)
+
+
+@pytest.mark.parametrize("function", [mopn.strongest_interactions, lambda model: mopn.interaction_weights(model, [])])
+def test_models_of_several_outputs_are_to_be_combined_first(function):
+    several = mopn.Model(np.eye(3), np.ones((3, 2)))
+    with pytest.raises(TypeError, match=r"the model has 2.*FactorizationModel.from_outputs.*2 coefficients"):
+        function(several)
+    assert len(function(mopn.FactorizationModel.from_outputs(several, [1.0, -1.0]))) == 0
+    with pytest.raises(TypeError, match=r"model must be a FactorizationModel.*got int"):
+        function(1)
+
+
 @pytest.mark.parametrize(
     ("features", "message"),
     [
@@ -145,6 +238,10 @@ def test_zero_weights_are_not_interactions():
         ([(0, 9)], "below 7"),
         ([(0, -1)], "below 7"),
         ([("a", "b")], "or of names"),
+        ([()], "or of names"),
+        ([0], "or of names"),
+        (0, "or of names"),
+        ([([0], 1)], "or of names"),
         ([(0, 1), (0, 1, 2)], "same length"),
     ],
 )
@@ -157,9 +254,6 @@ def test_bad_features(features, message):
 def test_no_features_have_no_weights():
     _, _, model, _ = make("second")
     assert mopn.interaction_weights(model, []).shape == (0,)
-    for options in ({"k": 0}, {"degree": 1}, {"degree": 3}):
-        with pytest.raises(ValueError, match="degree"):
-            mopn.strongest_interactions(model, **options)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +272,40 @@ def test_no_features_have_no_weights():
 def test_bad_models(fields, message):
     good = {"factors": np.ones((1, 1, 4)), "degree": 2, "lams": np.ones(1)}
     with pytest.raises(ValueError, match=message):
+        mopn.FactorizationModel(**(good | fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"factors": None}, "factors must hold real numbers, got NoneType"),
+        ({"factors": np.full((1, 1, 4), np.nan)}, "factors contains NaN"),
+        ({"lams": "a"}, "lams must hold real numbers, got str"),
+        ({"lams": np.array([np.inf])}, "lams contains NaN or infinity"),
+        ({"lams": None}, "one number per unit"),
+        ({"theta": np.ones(3)}, "theta must hold 2"),
+        ({"theta": [[1], [1, 2]]}, "theta must hold real numbers, got rows of different lengths"),
+        ({"theta": np.ones(2), "factors": np.ones((2, 1, 4))}, "one degree at least and 1 at most, got 2"),
+        ({"factors": np.ones((3, 1, 4))}, "one degree at least and 2 at most, got 3"),
+        ({"factors": np.ones((0, 1, 4))}, "one degree at least and 2 at most, got 0"),
+        ({"w": np.ones(4, complex)}, "w must hold real numbers, got dtype complex128"),
+        ({"intercept": np.ones(2)}, "intercept must be a number, got shape"),
+        ({"intercept": np.nan}, "intercept contains NaN"),
+        ({"intercept": True}, "intercept must hold real numbers, got bool"),
+        ({"degree": 1.5}, "degree must be an integer >= 1"),
+        ({"degree": 10**12}, "degree must be at most 65536"),
+        ({"dummies": "a"}, "dummies must be an integer >= 0"),
+        ({"kernel": np.array(["anova", "anova"])}, "kernel must be one of"),
+        ({"form": np.array(["direct", "direct"])}, "form must be one of"),
+        ({"form": "lifted", "kernel": "all-subsets", "factors": np.ones((2, 1, 4))}, "has no lifted form"),
+        ({"form": "lifted", "factors": np.ones((3, 1, 4)), "degree": 3}, "has no lifted form"),
+        ({"classes": ["a", "b"]}, "classes must be an array of labels"),
+        ({"classes": np.array([0.0, np.nan])}, "classes contains NaN"),
+    ],
+)
+def test_fields_of_another_type(fields, message):
+    good = {"factors": np.ones((1, 1, 4)), "degree": 2, "lams": np.ones(1)}
+    with pytest.raises((TypeError, ValueError), match=message):
         mopn.FactorizationModel(**(good | fields))
 
 
@@ -227,3 +355,6 @@ def test_outputs_of_a_network_as_one(kernel, augment):
     np.testing.assert_allclose(mopn.interaction_weights(single, pairs), [W[pair] for pair in pairs], rtol=1e-11)
     with pytest.raises(ValueError, match="combination must hold 2 finite numbers, one per output"):
         mopn.FactorizationModel.from_outputs(model, np.ones(3))
+    for bad in ("ab", [1.0, np.nan], [1.0, None]):
+        with pytest.raises((TypeError, ValueError), match="combination"):
+            mopn.FactorizationModel.from_outputs(model, bad)

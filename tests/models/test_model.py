@@ -1,29 +1,22 @@
-"""Models: outputs against the definitions of the kernels, what predict returns, and files."""
+"""Models: outputs against the definitions of the kernels, what predict returns, and data that do not fit."""
 
 import doctest
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from fitted_models import MODELS, network
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import expit, softmax
 
 import mopn
 from mopn.core import blocks
+from mopn.models import base
 from mopn.models import multi_output as model_module
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (23, 4))
-
-
-def network(m=3, *, d=4, k=5, **options):
-    """Return a model with random units and weights."""
-    rng = np.random.default_rng(1)
-    dummies = {"homogeneous": 1, "anova": 2}[options.get("kernel", "homogeneous")] if options.get("augment") else 0
-    return mopn.Model(rng.standard_normal((k, d + dummies)), rng.standard_normal((k, m)), **options)
 
 
 def outputs_by_definition(model, X):
@@ -182,179 +175,109 @@ def test_parts_that_do_not_fit_together(options, message):
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"),
+    ("options", "message"),
     [
-        (X[:, :3], "X has 3 features, but the model was trained with 4"),
-        (np.where(X > 0.9, np.nan, X), "NaN or infinity"),
-        (X[0], "two-dimensional"),
+        ({"basis": [[1.0], [1.0, 2.0]]}, "basis must hold real numbers, got rows of different lengths"),
+        ({"basis": np.full((5, 4), np.nan)}, "basis contains NaN or infinity"),
+        ({"basis": np.full((5, 4), np.longdouble("1e4000"))}, "basis contains NaN or infinity"),
+        ({"weights": np.ones((5, 3), complex)}, "weights must hold real numbers, got dtype complex128"),
+        ({"weights": np.ones((5, 3), bool)}, "weights must hold real numbers, got dtype bool"),
+        ({"weights": None}, "weights must hold real numbers, got NoneType"),
+        ({"weights": np.ones((5, 0))}, "weights of shape .* have no output"),
+        ({"offset": "a"}, "offset must hold real numbers, got str"),
+        ({"offset": np.inf}, "offset contains NaN or infinity"),
+        ({"linear": np.ones(5)}, r"linear must have shape \(3, 5\)"),
+        ({"linear": np.full((3, 5), -np.inf)}, "linear contains NaN or infinity"),
+        ({"augment": "no"}, "augment must be True or False, got 'no'"),
+        ({"augment": np.zeros(2)}, "augment must be True or False"),
+        ({"target": np.array(["labels", "vector"])}, "target must be one of"),
+        ({"classes": ["a", "b", "c"]}, "classes must be an array of labels of shape .*, got list"),
+        ({"classes": np.ones((3, 1))}, "classes must be an array of labels of shape .*, got shape"),
+        ({"classes": np.array([0.0, 1.0, np.nan])}, "classes contains NaN or infinity"),
+        ({"classes": np.array(list("abcd")), "target": "ordinal"}, "ordered levels must be ascending numbers"),
+        ({"classes": np.array([1.0, 1.0, 2.0, 3.0]), "target": "ordinal"}, "ordered levels must be ascending numbers"),
     ],
 )
-def test_data_that_do_not_fit_the_model(bad, message):
-    with pytest.raises(ValueError, match=message):
-        network().predict(bad)
+def test_fields_of_another_type(options, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        mopn.Model(**{"basis": np.zeros((5, 4)), "weights": np.zeros((5, 3)), **options})
 
 
-# -- files ------------------------------------------------------------------------------------------------------------
-
-LABELS = {
-    "int": np.array([3, 1, 2]),
-    "negative": np.array([-1, 0, 1], dtype=np.int8),
-    "float": np.array([0.5, 1.5, 2.5]),
-    "str": np.array(["ä", "b", "a longer label"]),
-    "object": np.array(["x", "yy", "zzz"], dtype=object),
-}
-
-
-@pytest.mark.parametrize("name", ["model.npz", "model", "model.bin"])
-@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
-def test_a_loaded_model_predicts_the_same(tmp_path, labels, name):
-    model = network(link="softmax", kernel="anova", augment=True, classes=labels, offset=np.array([0.1, 0.2, 0.3]))
-    model.save(tmp_path / name)
-    assert [path.name for path in tmp_path.iterdir()] == [name]
-    loaded = mopn.load(tmp_path / name)
-    assert_array_equal(loaded.outputs(X), model.outputs(X))
-    assert_array_equal(loaded.predict(X), model.predict(X))
-    assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+def test_numbers_of_another_type_are_the_same_model():
+    """Squares of small integers would wrap round, and kernels take floats."""
+    basis, weights = np.array([[100, 100], [3, -3]]), np.array([[1], [2]])
+    expected = mopn.Model(basis.astype(float), weights.astype(float), kernel="anova").outputs(X[:, :2])
+    for dtype in (np.int8, np.float32, ">f8", np.longdouble):
+        model = mopn.Model(basis.astype(dtype), weights.astype(dtype), kernel="anova", offset=np.int8(0))
+        assert model.basis.dtype == np.float64
+        assert_array_equal(model.outputs(X[:, :2]), expected)
 
 
 @pytest.mark.parametrize(
-    ("m", "options"),
+    ("bad", "error", "message"),
     [
-        (3, {}),
-        (1, {"target": "vector"}),
-        (3, {"link": "logistic", "target": "indicator"}),
-        (1, {"link": "logistic", "classes": np.array([False, True])}),
+        (X[:, :3], ValueError, "X has 3 features, but the model was trained with 4"),
+        (sparse.coo_array(X[:, :3]), ValueError, "X has 3 features, but the model was trained with 4"),
+        (X[:0], ValueError, "X has 0 samples"),
+        (np.where(X > 0.9, np.nan, X), ValueError, "X contains NaN or infinity"),
+        (sparse.csc_array(np.where(X > 0.9, np.inf, X)), ValueError, "X contains NaN or infinity"),
+        (X[0], ValueError, "X must be two-dimensional"),
+        (None, ValueError, "X must be two-dimensional"),
+        (X[None], ValueError, "X must be two-dimensional"),
+        ([["a", "b", "c", "d"]], TypeError, "X must be numeric"),
+        (np.array([[1, 2, 3, object()]], dtype=object), TypeError, "X must be numeric"),
+        (X + 0j, TypeError, "X must hold real numbers, got dtype complex128"),
+        (sparse.csr_array(X + 0j), TypeError, "X must hold real numbers, got dtype complex128"),
+        (X.astype("M8[s]"), TypeError, "X must hold real numbers, got dtype datetime64"),
+        (X.astype("m8[s]"), TypeError, "X must hold real numbers, got dtype timedelta64"),
     ],
-    ids=["outputs", "vector", "indicator", "two classes"],
 )
-def test_a_loaded_model_predicts_the_same_target(tmp_path, m, options):
-    model = network(m, **options)
-    model.save(str(tmp_path / "model.npz"))
-    loaded = mopn.load(str(tmp_path / "model.npz"))
-    assert_array_equal(loaded.predict(X), model.predict(X))
-    assert loaded.predict(X).dtype == model.predict(X).dtype
-    assert loaded.target == model.target
+@pytest.mark.parametrize("model", [MODELS["labels"], MODELS["direct"], MODELS["lifted"]])
+def test_data_that_do_not_fit_the_model(model, bad, error, message):
+    with pytest.raises(error, match=message):
+        model.predict(bad)
 
 
-def test_a_model_without_units_is_saved_too(tmp_path):
-    mopn.Model(np.zeros((0, 4)), np.zeros((0, 1)), offset=2.0, target="vector").save(tmp_path / "model")
-    assert_array_equal(mopn.load(tmp_path / "model").predict(X), np.full(23, 2.0))
+@pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
+@pytest.mark.parametrize("model", [MODELS[name] for name in MODELS if name != "no units"])
+def test_outputs_that_overflow_are_no_predictions(model, storage):
+    """Else NaN is the first of the classes."""
+    rows = RNG.uniform(-1, 1, (3, model.n_features))
+    rows[1] *= 1e200
+    for predict in (model.predict, model.outputs, model.predict_proba if model.link else model.predict):
+        with pytest.raises(ValueError, match=r"outputs of row 1 of X overflow.*scale X as in training"):
+            predict(storage(rows))
+    rows[1] *= 1e-160
+    assert np.isfinite(model.outputs(storage(rows))).all()
 
 
-def test_labels_of_mixed_types_cannot_be_saved(tmp_path):
-    with pytest.raises(TypeError, match="mixed types cannot be saved without pickle"):
-        network(classes=np.array([1, "b", None], dtype=object)).save(tmp_path / "model.npz")
-    assert not list(tmp_path.iterdir())
+def test_probabilities_of_outputs_whose_differences_overflow():
+    model = network(3, k=0, link="softmax", classes=np.arange(3), offset=np.array([-1.7e308, 1.7e308, 0.0]))
+    assert_array_equal(model.predict_proba(X), np.tile([0.0, 1.0, 0.0], (23, 1)))
 
 
-def test_files_that_are_no_models(tmp_path):
-    contents = {"text": b"no model", "empty": b"", "broken": b"PK\x03\x04 and no more"}
-    for name, content in contents.items():
-        (tmp_path / name).write_bytes(content)
-    np.save(tmp_path / "array.npy", X)
-    np.savez(tmp_path / "arrays.npz", X=X)
-    for path in tmp_path.iterdir():
-        with pytest.raises(ValueError, match=f"{path.name}' is not a mopn model"):
-            mopn.load(path)
-    with pytest.raises(FileNotFoundError):
-        mopn.load(tmp_path / "nothing")
+@pytest.mark.parametrize("model", [MODELS["labels"], MODELS["lifted"]])
+def test_predictions_need_no_large_block_of_memory(model, monkeypatch):
+    """Neither for a few rows, nor where there is none."""
+    outputs, allocate = model.outputs(X), np.empty
 
+    def refuse(shape, *args, **options):
+        if np.prod(shape) > 1 << 20:
+            raise MemoryError
+        return allocate(shape, *args, **options)
 
-def rewritten(path, **changes):
-    """Save a model, then write its file anew with some entries changed."""
-    network().save(path)
-    with np.load(path) as file:
-        entries = dict(file)
-    np.savez(path, **(entries | changes))
-    return path
-
-
-def test_a_file_of_a_newer_format_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"written by a newer mopn \(format 99\); update mopn"):
-        mopn.load(rewritten(tmp_path / "model.npz", format=99))
-
-
-def test_a_file_with_pickled_objects_is_refused(tmp_path):
-    path = rewritten(tmp_path / "model.npz", classes=np.array(["a", "b", "c"], dtype=object))
-    with pytest.raises(ValueError, match="allow_pickle=False"):
-        mopn.load(path)
-
-
-def test_a_file_whose_shapes_do_not_fit_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"basis must be \(k, d\)"):
-        mopn.load(rewritten(tmp_path / "model.npz", weights=np.zeros((2, 3))))
+    with monkeypatch.context() as patch:
+        patch.setattr(base, "keep_freed_memory", None)
+        assert_array_equal(model.outputs(X), outputs)
+    monkeypatch.setattr(np, "empty", refuse)
+    monkeypatch.setattr(blocks, "CACHE_ENTRIES", 50)
+    assert_allclose(model.outputs(X), outputs, rtol=1e-13)
 
 
 def test_models_can_be_pickled():
-    model = network(classes=LABELS["object"], augment=True)
+    model = network(classes=np.array(["x", "yy", "zzz"], dtype=object), augment=True)
     copy = pickle.loads(pickle.dumps(model))
     assert_array_equal(copy.predict(X), model.predict(X))
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"format": 0}, "its format is 0"),
-        ({"format": np.arange(2)}, "its format is"),
-        ({"format": "2"}, "its format is '2'"),
-        ({"basis": 1}, "is not a mopn model"),
-        ({"classes": 3}, "is not a mopn model"),
-        ({"more": 1}, "is not a mopn model.*more"),
-        ({"link": "probit"}, "link must be one of"),
-        ({"kernel": 1}, "kernel must be one of"),
-    ],
-)
-def test_a_file_with_wrong_fields_is_refused(tmp_path, fields, message):
-    path, right = tmp_path / "wrong.npz", {"format": 2, "basis": np.eye(2), "weights": np.ones((2, 3))}
-    np.savez(path, **right)
-    assert mopn.load(path).n_features == 2
-    np.savez(path, **(right | fields))
-    with pytest.raises(ValueError, match=message):
-        mopn.load(path)
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"kernel": "rbf"}, "kernel must be one of"),
-        ({"degree": 0}, "degree must be an integer >= 1"),
-        ({"degree": 1.5}, "degree must be an integer >= 1"),
-        ({"theta": np.ones(5)}, "theta must hold"),
-        ({"dummies": -1}, "dummies must be an integer >= 0"),
-        ({"lams": 3}, "is not a mopn model"),
-    ],
-)
-def test_a_factorization_file_with_wrong_fields_is_refused(tmp_path, fields, message):
-    path = tmp_path / "wrong.npz"
-    right = {"format": 2, "factors": np.ones((1, 2, 3)), "degree": 2, "lams": np.ones(2)}
-    np.savez(path, **right)
-    assert mopn.load(path).n_features == 3
-    np.savez(path, **(right | fields))
-    with pytest.raises(ValueError, match=message):
-        mopn.load(path)
-
-
-def test_the_library_and_a_loaded_model_need_no_scikit_learn(tmp_path):
-    model = network(classes=LABELS["str"])
-    model.save(tmp_path / "model.npz")
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "expected.npy", model.predict(X))
-    program = """
-import sys
-import numpy as np
-for name in ("sklearn", "pandas", "matplotlib"):
-    sys.modules[name] = None
-import mopn
-assert (mopn.load("model.npz").predict(np.load("X.npy")) == np.load("expected.npy")).all()
-try:
-    import mopn.estimators
-except ImportError as error:
-    assert "pip install mopn[sklearn]" in str(error), error
-else:
-    raise AssertionError("imported without scikit-learn")
-"""
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 def test_examples():

@@ -1,0 +1,47 @@
+"""Models with random numbers, as fits leave them, and whether two of them are the same."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+
+import mopn
+
+
+def network(m=3, *, d=4, k=5, **options):
+    """Return a model with random units and weights."""
+    rng = np.random.default_rng(1)
+    dummies = {"homogeneous": 1, "anova": 2}[options.get("kernel", "homogeneous")] if options.get("augment") else 0
+    return mopn.Model(rng.standard_normal((k, d + dummies)), rng.standard_normal((k, m)), **options)
+
+
+def factors(orders=1, *, d=4, k=2, **options):
+    """Return a model of one output with random factors."""
+    rng = np.random.default_rng(1)
+    lams = None if options.get("form") == "lifted" else np.ones(k)
+    dummies = options.get("dummies", 0)
+    return mopn.FactorizationModel(rng.standard_normal((orders, k, dummies + d)), **{"lams": lams, **options})
+
+
+# Every field is something else than its default in one of them.
+MODELS = {
+    "labels": network(
+        link="softmax", kernel="anova", augment=True, classes=np.array(["ä", "b", "a longer label"]), offset=np.ones(3)
+    ),
+    "linear": network(1, d=2, k=1, target="vector", linear=np.array([[1.0, 2.0, 3.0]]), offset=0.5),
+    "levels": network(2, link="logistic", target="ordinal", classes=np.array([1.0, 2.0, 4.0])),
+    "no units": network(2, k=0, offset=np.array([3.0, -1.0])),
+    "direct": factors(2, degree=3, w=np.arange(4.0), intercept=0.5, link="logistic", classes=np.array([1, 2])),
+    "shared": factors(degree=3, theta=np.array([0.2, 0.3, 0.5])),
+    "lifted": factors(3, degree=3, form="lifted", kernel="homogeneous", dummies=1),
+}
+
+
+def same(a, b):
+    """Whether two models are equal to the last bit, types included."""
+    pairs = [(getattr(a, field.name), getattr(b, field.name)) for field in fields(a)]
+    return type(a) is type(b) and all(
+        type(x) is type(y) and getattr(x, "dtype", None) == getattr(y, "dtype", None) and np.array_equal(x, y)
+        for x, y in pairs
+    )

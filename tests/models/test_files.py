@@ -1,0 +1,490 @@
+"""Model files: what is saved is loaded, completely or not at all, and no file does anything but be refused."""
+
+import io
+import os
+import stat
+import subprocess
+import sys
+import threading
+import zipfile
+from dataclasses import fields
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from fitted_models import MODELS, network, same
+from numpy.testing import assert_array_equal
+
+import mopn
+
+X = np.random.default_rng(0).uniform(-1, 1, (23, 4))
+every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+
+
+# -- what is saved is loaded ------------------------------------------------------------------------------------------
+
+LABELS = {
+    "int": np.array([3, 1, 2]),
+    "negative": np.array([-1, 0, 1], dtype=np.int8),
+    "float": np.array([0.5, 1.5, 2.5]),
+    "str": np.array(["ä", "b", "a longer label"]),
+    "object": np.array(["x", "yy", "zzz"], dtype=object),
+    "bytes": np.array([b"x", b"yy", b"zzz"], dtype=object),
+    "numbers": np.array([3, -1, 2**40], dtype=object),
+    "dates": np.array(["2020-01-01", "2020-01-02", "1066-10-14"], dtype="M8[D]"),
+}
+
+
+@pytest.mark.parametrize("name", ["model.npz", "model", "model.bin"])
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_a_loaded_model_predicts_the_same(tmp_path, labels, name):
+    model = network(link="softmax", kernel="anova", augment=True, classes=labels, offset=np.array([0.1, 0.2, 0.3]))
+    model.save(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    loaded = mopn.load(tmp_path / name)
+    assert_array_equal(loaded.outputs(X), model.outputs(X))
+    assert_array_equal(loaded.predict(X), model.predict(X))
+    assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("m", "options"),
+    [
+        (3, {}),
+        (1, {"target": "vector"}),
+        (3, {"link": "logistic", "target": "indicator"}),
+        (1, {"link": "logistic", "classes": np.array([False, True])}),
+    ],
+    ids=["outputs", "vector", "indicator", "two classes"],
+)
+def test_a_loaded_model_predicts_the_same_target(tmp_path, m, options):
+    model = network(m, **options)
+    model.save(str(tmp_path / "model.npz"))
+    loaded = mopn.load(str(tmp_path / "model.npz"))
+    assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.predict(X).dtype == model.predict(X).dtype
+    assert loaded.target == model.target
+
+
+def test_a_model_without_units_is_saved_too(tmp_path):
+    mopn.Model(np.zeros((0, 4)), np.zeros((0, 1)), offset=2.0, target="vector").save(tmp_path / "model")
+    assert_array_equal(mopn.load(tmp_path / "model").predict(X), np.full(23, 2.0))
+
+
+@every_model
+def test_a_loaded_model_is_the_same(tmp_path, model):
+    model.save(tmp_path / "model.npz")
+    assert same(mopn.load(tmp_path / "model.npz"), model)
+    # Arrays of a loaded model are as free as those of a fitted one.
+    assert all(array.flags.writeable for array in vars(mopn.load(tmp_path / "model.npz")).values() if np.ndim(array))
+
+
+def objects(*labels):
+    """Return labels as an array of objects."""
+    array = np.empty(len(labels), dtype=object)
+    array[:] = labels
+    return array
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        objects(1, "b", None),
+        objects(1, 2.0, 3),
+        objects(None, None, None),
+        objects((1, "a"), (2, "b"), (3, "c")),
+        objects((1,), (2, 3), ()),
+        objects("a\0", "a", "b"),
+        objects(b"a\0", b"a", b"b"),
+        objects(-1, 0, 2**63 + 1),
+        objects(Decimal(1), Decimal(2), Decimal(3)),
+        np.array([1j, 2j, 3j]),
+        np.zeros(3, "m8[ns]"),
+        np.zeros(3, "i4,f8"),
+    ],
+    ids=repr,
+)
+def test_labels_that_would_not_come_back_equal_are_not_saved(tmp_path, labels):
+    with pytest.raises(TypeError, match="cannot be saved without pickle; use strings, numbers or dates"):
+        network(classes=labels).save(tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_library_and_a_loaded_model_need_no_scikit_learn(tmp_path):
+    model = network(classes=LABELS["str"])
+    model.save(tmp_path / "model.npz")
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "expected.npy", model.predict(X))
+    program = """
+import sys
+import numpy as np
+for name in ("sklearn", "pandas", "matplotlib"):
+    sys.modules[name] = None
+import mopn
+assert (mopn.load("model.npz").predict(np.load("X.npy")) == np.load("expected.npy")).all()
+try:
+    import mopn.estimators
+except ImportError as error:
+    assert "pip install mopn[sklearn]" in str(error), error
+else:
+    raise AssertionError("imported without scikit-learn")
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+# -- files are written in a single step -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, OSError(28, "No space left on device")])
+@pytest.mark.parametrize("moment", ["np.savez", "os.fsync", "os.replace"])
+def test_a_save_that_fails_leaves_the_file_that_was_there(tmp_path, monkeypatch, moment, error):
+    old, new = MODELS["labels"], MODELS["linear"]
+    old.save(tmp_path / "model.npz")
+
+    def fail(*args, **options):
+        if moment == "np.savez":
+            args[0].write(b"PK\x03\x04 and no more")
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"mopn.models.{'files' if moment == 'np.savez' else 'replacement'}.{moment}", fail)
+        for name in ("model.npz", "another.npz"):
+            with pytest.raises(error if isinstance(error, type) else OSError):
+                new.save(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.npz"]
+    assert same(mopn.load(tmp_path / "model.npz"), old)
+
+
+def test_a_full_disk_leaves_the_file_that_was_there(tmp_path):
+    """As large files are forbidden here."""
+    resource = pytest.importorskip("resource")
+    MODELS["labels"].save(tmp_path / "model.npz")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(OSError):
+            network(k=10_000).save(tmp_path / "model.npz")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.npz"]
+    assert same(mopn.load(tmp_path / "model.npz"), MODELS["labels"])
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")
+def test_modes_and_links_are_those_of_a_plain_write(tmp_path):
+    path, link, broken = tmp_path / "model", tmp_path / "link", tmp_path / "broken"
+    before = os.umask(0o027)
+    try:
+        MODELS["labels"].save(path)
+    finally:
+        os.umask(before)
+    assert mode(path) == 0o640
+    path.chmod(0o604)
+    link.symlink_to("model")
+    broken.symlink_to("target")
+    for place in (link, broken):
+        MODELS["linear"].save(place)
+        assert place.is_symlink()
+        assert same(mopn.load(place), MODELS["linear"])
+    assert mode(path) == 0o604
+    assert sorted(place.name for place in tmp_path.iterdir()) == ["broken", "link", "model", "target"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes of POSIX")
+def test_a_pipe_is_written_to(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    received = []
+    reader = threading.Thread(target=lambda: received.append((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    MODELS["labels"].save(tmp_path / "pipe")
+    reader.join()
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    (tmp_path / "model.npz").write_bytes(received[0])
+    assert same(mopn.load(tmp_path / "model.npz"), MODELS["labels"])
+
+
+@pytest.mark.parametrize(
+    ("name", "error"), [("nothing/model.npz", FileNotFoundError), ("", IsADirectoryError), ("x" * 300, OSError)]
+)
+def test_places_that_cannot_be_written_to(tmp_path, name, error):
+    """The error names what was asked for, not a temporary file."""
+    place = os.path.join(tmp_path, name)
+    with pytest.raises(error) as caught:
+        network().save(place)
+    assert caught.value.filename == place
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_of_any_kind_and_length(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for place in ("model", "ü.npz", b"bytes", tmp_path / "path", "x" * 250):
+        MODELS["labels"].save(place)
+        assert same(mopn.load(place), MODELS["labels"])
+    assert len(list(tmp_path.iterdir())) == 5
+
+
+# -- files are complete or refused ------------------------------------------------------------------------------------
+
+
+def arrays_of(model):
+    """The fields of a model that are not None."""
+    values = {field.name: getattr(model, field.name) for field in fields(model)}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def directory(raw):
+    """The places of the entries in the directory of a zip file."""
+    return [i for i in range(len(raw)) if raw[i : i + 4] == b"PK\x01\x02"]
+
+
+@every_model
+def test_files_of_format_2_are_read(tmp_path, model):
+    np.savez(tmp_path / "model.npz", format=2, **arrays_of(model))
+    assert same(mopn.load(tmp_path / "model.npz"), model)
+
+
+@pytest.mark.parametrize(
+    ("loss", "link"), [("logistic", "softmax"), ("binary-logistic", "logistic"), ("squared", None), (None, None)]
+)
+def test_files_of_format_1_are_read(tmp_path, loss, link):
+    losses = {} if loss is None else {"loss": loss}
+    np.savez(tmp_path / "model.npz", format=1, basis=np.eye(2), weights=np.ones((2, 3)), augment=False, **losses)
+    assert same(mopn.load(tmp_path / "model.npz"), mopn.Model(np.eye(2), np.ones((2, 3)), link=link))
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_entries_hidden_by_a_flipped_bit_are_missed(tmp_path, number):
+    """A bit of the length of an entry's comment, which swallows the entries after it."""
+    path = tmp_path / "model.npz"
+    names = {} if number == 2 else {"fields": [*arrays_of(MODELS["linear"])]}
+    np.savez(path, format=number, **names, **arrays_of(MODELS["linear"]))
+    raw = path.read_bytes()
+    messages = []
+    for start in directory(raw)[:-1]:
+        for bit in range(16):
+            flipped = bytearray(raw)
+            flipped[start + 32 + bit // 8] ^= 1 << bit % 8
+            path.write_bytes(flipped)
+            with pytest.raises(ValueError, match=r"model.npz' is not a mopn model, or it is damaged") as caught:
+                mopn.load(path)
+            messages.append(str(caught.value))
+    assert sum("members are missing" in message for message in messages) >= 7
+
+
+@every_model
+def test_a_field_that_is_missing_is_missed(tmp_path, model):
+    path = tmp_path / "model.npz"
+    arrays = arrays_of(model)
+    for name in arrays:
+        others = {other: value for other, value in arrays.items() if other != name}
+        np.savez(path, format=3, fields=list(arrays), **others)
+        with pytest.raises(ValueError, match="damaged: it lists other fields than it holds"):
+            mopn.load(path)
+        np.savez(path, format=3, fields=list(others), **arrays)
+        with pytest.raises(ValueError, match="damaged: it lists other fields than it holds"):
+            mopn.load(path)
+    np.savez(path, format=3, **arrays)
+    with pytest.raises(ValueError, match="it lists other fields than it holds"):
+        mopn.load(path)
+
+
+def damaged(raw, rng):
+    """Damages of every kind: bits of the whole file and of its directory, runs of bytes, lost ends."""
+    first = directory(raw)[0]
+    for kind in rng.permutation(np.repeat(["bit", "directory", "several", "run", "end"], [120, 120, 60, 60, 40])):
+        bad = bytearray(raw)
+        if kind in ("bit", "directory"):
+            bad[rng.integers(first if kind == "directory" else 0, len(raw))] ^= 1 << rng.integers(8)
+        elif kind == "several":
+            for _ in range(3):
+                bad[rng.integers(first, len(raw))] = rng.choice([0, 1, 2, 255])
+        elif kind == "run":
+            length = rng.integers(2, 20)
+            start = rng.integers(len(raw) - length)
+            bad[start : start + length] = rng.bytes(length)
+        else:
+            del bad[rng.integers(len(raw)) :]
+        yield bytes(bad)
+
+
+@pytest.mark.parametrize("name", ["linear", "direct"])
+def test_a_damaged_file_is_the_same_model_or_refused(tmp_path, name):
+    """A few bits mean nothing, as those of dates; all others are noticed, by ValueError alone."""
+    path, refused = tmp_path / "model.npz", 0
+    MODELS[name].save(path)
+    for raw in damaged(path.read_bytes(), np.random.default_rng(0)):
+        path.write_bytes(raw)
+        try:
+            loaded = mopn.load(path)
+        except ValueError:
+            refused += 1
+        else:
+            assert same(loaded, MODELS[name])
+    assert 200 < refused < 400
+
+
+# -- files that are no models, or hostile -----------------------------------------------------------------------------
+
+
+def test_files_that_are_no_models(tmp_path):
+    contents = {"text": b"no model", "empty": b"", "broken": b"PK\x03\x04 and no more"}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    np.save(tmp_path / "array.npy", X)
+    np.savez(tmp_path / "arrays.npz", X=X)
+    for path in tmp_path.iterdir():
+        with pytest.raises(ValueError, match=f"{path.name}' is not a mopn model"):
+            mopn.load(path)
+    with pytest.raises(FileNotFoundError):
+        mopn.load(tmp_path / "nothing")
+
+
+def rewritten(path, **changes):
+    """Save a model, then write its file anew with some entries changed."""
+    network().save(path)
+    with np.load(path) as file:
+        entries = dict(file)
+    np.savez(path, **(entries | changes))
+    return path
+
+
+def test_a_file_of_a_newer_format_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"written by a newer mopn \(format 99\); update mopn"):
+        mopn.load(rewritten(tmp_path / "model.npz", format=99))
+
+
+def test_a_file_with_pickled_objects_is_refused(tmp_path):
+    path = rewritten(tmp_path / "model.npz", classes=np.array(["a", "b", "c"], dtype=object))
+    with pytest.raises(ValueError, match="holds an array of dtype object"):
+        mopn.load(path)
+
+
+def test_a_file_whose_shapes_do_not_fit_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"basis must be \(k, d\)"):
+        mopn.load(rewritten(tmp_path / "model.npz", weights=np.zeros((2, 3))))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"format": 0}, "its format is 0"),
+        ({"format": np.arange(2)}, "its format is"),
+        ({"format": "2"}, "its format is '2'"),
+        ({"basis": 1}, "is not a mopn model"),
+        ({"classes": 3}, "is not a mopn model"),
+        ({"more": 1}, "is not a mopn model.*more"),
+        ({"link": "probit"}, "link must be one of"),
+        ({"kernel": 1}, "kernel must be one of"),
+    ],
+)
+def test_a_file_with_wrong_fields_is_refused(tmp_path, fields, message):
+    path, right = tmp_path / "wrong.npz", {"format": 2, "basis": np.eye(2), "weights": np.ones((2, 3))}
+    np.savez(path, **right)
+    assert mopn.load(path).n_features == 2
+    np.savez(path, **(right | fields))
+    with pytest.raises(ValueError, match=message):
+        mopn.load(path)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"kernel": "rbf"}, "kernel must be one of"),
+        ({"degree": 0}, "degree must be an integer >= 1"),
+        ({"degree": 1.5}, "degree must be an integer >= 1"),
+        ({"theta": np.ones(5)}, "theta must hold"),
+        ({"dummies": -1}, "dummies must be an integer >= 0"),
+        ({"lams": 3}, "is not a mopn model"),
+    ],
+)
+def test_a_factorization_file_with_wrong_fields_is_refused(tmp_path, fields, message):
+    path = tmp_path / "wrong.npz"
+    right = {"format": 2, "factors": np.ones((1, 2, 3)), "degree": 2, "lams": np.ones(2)}
+    np.savez(path, **right)
+    assert mopn.load(path).n_features == 3
+    np.savez(path, **(right | fields))
+    with pytest.raises(ValueError, match=message):
+        mopn.load(path)
+
+
+def header(shape, dtype="<f8", more=""):
+    """An array in the .npy format that declares a shape, and holds nothing."""
+    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}{more}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+HOSTILE = {
+    "huge": header((10**9, 10**9)),
+    "huge and empty": header((10**18,), "<U0"),
+    "negative": header((-1, -3)),
+    "objects": header((1, 3), "|O"),
+    "records": header((1,), "<i4,<f8"),
+    "unknown dtype": header((1, 3), "nonsense"),
+    "no shape": header("'many'"),
+    "code": header("__import__('os').getcwd()"),
+    "nested": header("(" * 400 + ")" * 400),
+    "long": header("(" + "1," * 5000 + ")"),
+    "no characters": header((), "<U1") + b"\xff" * 4,
+    "no header": b"\x93NUMPY\x01",
+    "another version": b"\x93NUMPY\x09\x00" + header((1, 3))[8:],
+    "another file": b"MZ" * 100,
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("member", ["basis", "kernel", "format", "fields"])
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_arrays_are_refused(tmp_path, member, content):
+    path = repacked(tmp_path / "model.npz", {f"{member}.npy": content})
+    with pytest.raises(ValueError, match=r"model.npz' is not a mopn model, or it is damaged"):
+        mopn.load(path)
+
+
+def repacked(path, changes, compression=zipfile.ZIP_STORED):
+    """Save a model, then pack its members anew, some of them changed."""
+    network().save(path)
+    with zipfile.ZipFile(path) as file:
+        contents = {name: file.read(name) for name in file.namelist()}
+    with zipfile.ZipFile(path, "w", compression) as file:
+        for name, content in (contents | changes).items():
+            file.writestr(name, content)
+    return path
+
+
+def test_members_are_not_inflated(tmp_path):
+    zeros = io.BytesIO()
+    np.save(zeros, np.zeros(1 << 22))
+    path = repacked(tmp_path / "model.npz", {"zeros.npy": zeros.getvalue()}, zipfile.ZIP_DEFLATED)
+    assert path.stat().st_size < zeros.tell() // 100
+    with pytest.raises(ValueError, match="members are compressed"):
+        mopn.load(path)
+
+
+def test_members_that_overlap_are_refused(tmp_path):
+    """Entries of the directory that all declare the largest member would take many times the size of the file."""
+    path = tmp_path / "model.npz"
+    network(k=1000).save(path)
+    raw = bytearray(path.read_bytes())
+    starts = directory(raw)
+    largest = max(starts, key=lambda start: int.from_bytes(raw[start + 20 : start + 24], "little"))
+    for start in starts:
+        raw[start + 16 : start + 28] = raw[largest + 16 : largest + 28]
+    path.write_bytes(raw)
+    with pytest.raises(ValueError, match="members are larger than the file"):
+        mopn.load(path)
+
+
+def test_members_that_are_no_arrays_or_repeated_are_refused(tmp_path):
+    path = repacked(tmp_path / "model.npz", {"script.py": b"print()"})
+    with pytest.raises(ValueError, match=r"'script.py' is not an array"):
+        mopn.load(path)
+    repacked(path, {})
+    with pytest.warns(UserWarning, match="Duplicate name"), zipfile.ZipFile(path, "a") as file:
+        file.writestr("basis.npy", header((0, 4)))
+    with pytest.raises(ValueError, match="missing or repeated"):
+        mopn.load(path)
