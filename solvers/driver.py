@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mopn.solvers.interface import Measure, Problem, Solver
+from mopn.solvers.interface import Measure, Problem, Solver, check_needs
 from mopn.solvers.numerics.generators import make_generator
 from mopn.solvers.numerics.memory import keep_freed_memory
 from mopn.solvers.result import Result, Status, Trace
@@ -119,9 +119,10 @@ def _seeded(problem: Problem, solver: Solver[Any], start: Any, rng: np.random.Ge
 def check_oracles(problem: Problem, solver: Solver[Any]) -> None:
     """Raise ``TypeError`` if the problem does not offer an oracle that the solver needs; the message names it.
 
+    The same holds for what is no solver, or does not name its oracles in a set.
     A problem may have ``reasons``, a dictionary from the names of oracles to why they are not offered.
     """
-    missing = sorted(solver.needs - problem.oracles)
+    missing = sorted(check_needs(solver) - problem.oracles)
     if missing:
         reasons = getattr(problem, "reasons", {})
         why = "".join(f"; {reasons[name]}" for name in missing if name in reasons)

@@ -23,12 +23,13 @@ from mopn.core.regularizers import make_norm_regularizer
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem
 from mopn.network.linear_term import LinearTerm
-from mopn.network.oracles import Atoms, BasisOracle, basis_oracle
+from mopn.network.oracles import METHODS, Atoms, BasisOracle, basis_oracle
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.point import Network
 from mopn.network.segment import Segment, active_vertex, best_vertex
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, Status, minimize
+from mopn.solvers.checks import choice, shown
 from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Effort, Form, Measure, Problem
 
 __all__ = ["NetworkProblem"]
@@ -213,9 +214,9 @@ class NetworkProblem(Problem):
     def oracle(self, oracle: str | BasisOracle) -> BasisOracle:
         """Return the oracle of a method's name, for this problem's norm; an oracle is returned as it is."""
         if isinstance(oracle, str):
-            return basis_oracle(self.norm, method=oracle)
+            return basis_oracle(self.norm, method=choice(METHODS)(oracle, "oracle"))
         if not isinstance(oracle, BasisOracle):
-            raise TypeError(f"oracle must be a method's name or come from basis_oracle, got {oracle!r}")
+            raise TypeError(f"oracle must be a method's name or come from basis_oracle, got {shown(oracle)}")
         if oracle.norm.exponent != self.norm.exponent and self.fit.n_outputs > 1:
             raise ValueError(
                 f"the oracle is for the norm {oracle.norm.name!r}, whose bound proves nothing for this problem's "
