@@ -99,10 +99,6 @@ class Loss(ABC):
         cls.name = vars(cls).get("name", cls.__name__)
         cls.code = vars(cls).get("code")
 
-    def __repr__(self) -> str:
-        parameters = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if not name.startswith("_"))
-        return f"{type(self).__name__}({parameters})"
-
     @abstractmethod
     def smoothness(self, m: int) -> float:
         """Lipschitz constant of o -> gradient for one row, in the 2-norm, with m outputs."""
@@ -155,7 +151,8 @@ class Loss(ABC):
         raise NotImplementedError(f"the loss {self.name!r} has no dual_point; use a first-order solver, such as FISTA")
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        parameters = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if not name.startswith("_"))
+        return f"{type(self).__name__}({parameters})"
 
 
 def _owner(cls: type, name: str) -> type:
