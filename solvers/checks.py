@@ -69,7 +69,7 @@ def number(
         try:
             x = float(value)
         except OverflowError:
-            x = math.inf
+            raise ValueError from None
         if math.isnan(x) or (finite and math.isinf(x)) or not holds(x):
             raise ValueError
         return x

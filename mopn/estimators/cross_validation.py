@@ -112,10 +112,10 @@ class ClassifierCV(Classifier):
 
 def _among(cv: Any, present: np.ndarray) -> Any:
     """Turn folds that are given as indices of samples into indices of those present."""
-    if hasattr(cv, "split") and not isinstance(cv, str):
-        return cv
-    if isinstance(cv, str) or not np.iterable(cv):
+    if isinstance(cv, str | bytes) or not (np.iterable(cv) or hasattr(cv, "split")):
         return _FOLDS(cv, "cv")
+    if hasattr(cv, "split"):
+        return cv
     return [tuple(np.searchsorted(present, part[np.isin(part, present)]) for part in _parts(fold)) for fold in cv]
 
 
