@@ -128,14 +128,22 @@ def as_numbers(values: Any, name: str) -> np.ndarray:
     values = as_array(values, name)
     if values.dtype.kind in "fiub":
         return values
-    if values.dtype.kind not in "OSU":
-        raise TypeError(f"{name} must hold real numbers, got dtype {values.dtype}")
+    lossy = _lossy_dtypes(values)
+    if lossy:
+        raise TypeError(f"{name} must hold real numbers, got dtype {', '.join(lossy)}")
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(
             f"{name} must be numeric, got dtype {values.dtype}: {error}; encode strings and categories as numbers first"
         ) from None
+
+
+def _lossy_dtypes(values: np.ndarray) -> list[str]:
+    """Return the dtypes, of an array or of NumPy's scalars among its objects, of which floats keep a part only."""
+    scalars = (value.dtype for value in values.flat if isinstance(value, np.generic))
+    dtypes = set(scalars) if values.dtype.kind == "O" else {values.dtype}
+    return sorted(str(dtype) for dtype in dtypes if dtype.kind in "cmMV")
 
 
 def check_member(value: Any, argument: str, kind: type, members: Mapping[str, Member], reason: str) -> Member:
