@@ -885,6 +885,24 @@ def test_errors_of_class_weights(class_weight, message):
         few(MultiOutputPNClassifier, class_weight=class_weight).fit(X, Y_LABELS)
 
 
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        ([], "cv has no folds"),
+        ("five", "cv must be an integer >= 2, a splitter, folds of indices or None, got 'five'"),
+        (1, "cv must be an integer >= 2"),
+        (True, "cv must be an integer >= 2"),
+        ([1, 2], "cv must hold pairs of indices, of training and of test samples, got 1"),
+        ([(np.arange(30), np.arange(30, 60), np.arange(3))], "cv must hold pairs of indices"),
+        ([("train", "test")], "cv must hold pairs of indices"),
+        ([(np.arange(30.0), np.arange(30, 60))], "cv must hold pairs of indices"),
+    ],
+)
+def test_errors_of_folds(cv, message):
+    with pytest.raises(ValueError, match=message):
+        MultiOutputPNClassifierCV(strengths=3, cv=cv, max_units=2).fit(X, Y_LABELS)
+
+
 def test_class_weights_are_for_labels():
     with pytest.raises(ValueError, match="class_weight is for labels"):
         few(MultiOutputPNClassifier, class_weight="balanced").fit(X, Y_INDICATOR)
