@@ -81,7 +81,7 @@ def count(least: int = 1) -> Rule:
     """Return the rule of an integer of at least ``least``, of any type but bool, that fits into 64 bits."""
 
     def convert(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, Integral) or not least <= value <= sys.maxsize:
+        if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= sys.maxsize:
             raise ValueError
         return int(value)
 

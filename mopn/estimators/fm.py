@@ -164,7 +164,7 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
 
     @available_if(_is_stochastic)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Take one pass of AdaGrad or stochastic gradient descent over some samples.
+        """Take one pass of AdaGrad or stochastic gradient descent over some samples, or one.
 
         Parameters
         ----------
@@ -215,14 +215,14 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
 
     @available_if(_is_stochastic)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
-        """Take one pass of AdaGrad or stochastic gradient descent over some samples.
+        """Take one pass of AdaGrad or stochastic gradient descent over some samples, or one.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
         y : array-like of shape (n,)
         classes : array-like of shape (2,), optional
-            Both labels; required in the first call if y does not contain both.
+            Both labels; required in the first call if y does not contain both. Later calls may leave them out.
         sample_weight : array-like of shape (n,), optional
 
         Returns
@@ -233,7 +233,7 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
         Raises
         ------
         ValueError, TypeError
-            As ``fit``, or for labels that are not among the classes.
+            As ``fit``, for labels that are not among the classes, or for other classes than in the first call.
         AttributeError
             If ``solver`` is not "adagrad" or "sgd".
         """
