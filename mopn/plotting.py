@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mopn.solvers import Result
+from mopn.solvers import Result, Trace
+from mopn.solvers.checks import shown
 
 __all__ = ["plot_accuracy", "plot_convergence"]
 
@@ -52,6 +53,8 @@ def plot_convergence(
         If matplotlib is missing.
     KeyError
         If a trace lacks the column.
+    TypeError
+        For objects without a trace.
 
     Examples
     --------
@@ -63,18 +66,17 @@ def plot_convergence(
     >>> ax.get_xlabel(), ax.get_yscale()
     ('iteration', 'log')
     """
+    traces = {label: _trace(result) for label, result in _named(results).items()}
     ax = _axes(ax)
     x = "nit" if x == "n_iter" else x
-    named = _named(results)
-    for label, result in named.items():
-        trace = result.trace if hasattr(result, "trace") else result.trace_
+    for label, trace in traces.items():
         ax.plot(_column(trace, x), _column(trace, y), marker=".", markersize=3, label=label)
     if y in _LOGARITHMIC:
         ax.set_yscale("log")
     ax.set_xlabel(_LABELS.get(x, x))
     ax.set_ylabel(_LABELS.get(y, y))
     ax.grid(True, alpha=0.3)
-    if any(named):
+    if any(traces):
         ax.legend()
     return ax
 
@@ -115,6 +117,16 @@ def _named(results: Any) -> dict[str, Any]:
     if isinstance(results, Result) or not isinstance(results, Sequence):
         return {"": results}
     return {f"run {index + 1}": result for index, result in enumerate(results)}
+
+
+def _trace(result: Any) -> Trace:
+    """Return the trace of a result, or of a fitted estimator."""
+    for name in ("trace", "trace_"):
+        if isinstance(trace := getattr(result, name, None), Trace):
+            return trace
+    raise TypeError(
+        f"results must be a Result, a fitted estimator, or a sequence or mapping of these, got {shown(result)}"
+    )
 
 
 def _column(trace: Any, name: str) -> np.ndarray:

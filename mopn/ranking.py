@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from mopn.core.validation import as_numbers, distinct_labels
+from mopn.solvers.checks import choice, count
+
 __all__ = ["grouped_ndcg"]
 
 _GAINS = {"exponential": lambda y: np.exp2(y) - 1.0, "linear": lambda y: y}
@@ -45,8 +48,9 @@ def grouped_ndcg(
     ------
     ImportError
         Without scikit-learn.
-    ValueError
-        For arrays of other shapes, NaN or negative relevances, an unknown gain, k < 1, or no group to rank.
+    TypeError, ValueError
+        For arrays of other shapes or of other things than numbers, NaN, negative relevances, groups that cannot be
+        compared, an unknown gain, k < 1, or no group to rank.
 
     Examples
     --------
@@ -58,43 +62,43 @@ def grouped_ndcg(
     except ImportError as error:
         raise ImportError("mopn.ranking needs scikit-learn: pip install mopn[sklearn]") from error
 
-    y_true, y_score, groups = _checked(y_true, y_score, groups)
-    if gain not in _GAINS:
-        raise ValueError(f"gain must be 'exponential' or 'linear', got {gain!r}")
-    if short not in ("drop", "perfect"):
-        raise ValueError(f"short must be 'drop' or 'perfect', got {short!r}")
-    if k is not None and not k >= 1:
-        raise ValueError(f"k must be >= 1 or None, got {k!r}")
-    _, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    y_true, y_score, codes = _checked(y_true, y_score, groups)
+    gain, short = choice(_GAINS)(gain, "gain"), choice(("drop", "perfect"))(short, "short")
+    k = count().or_none()(k, "k")
+    sizes = np.bincount(codes)
     rows = np.argsort(codes, kind="stable")
     starts = np.cumsum(sizes) - sizes
     gains = _GAINS[gain](y_true)
-    total, count = 0.0, 0
+    total, n_groups = 0.0, 0
     # scikit-learn ranks the rows of a table: there is one table for all users with the same number of items.
     for size in np.unique(sizes):
         of_size = np.flatnonzero(sizes == size)
         if size == 1:
             if short == "perfect":
-                total, count = total + len(of_size), count + len(of_size)
+                total, n_groups = total + len(of_size), n_groups + len(of_size)
             continue
         items = rows[starts[of_size][:, None] + np.arange(size)]
         total += len(of_size) * float(ndcg_score(gains[items], y_score[items], k=k))
-        count += len(of_size)
-    if not count:
+        n_groups += len(of_size)
+    if not n_groups:
         raise ValueError("every group has a single item, so nothing is ranked; see short='perfect'")
-    return total / count
+    return total / n_groups
 
 
 def _checked(y_true: Any, y_score: Any, groups: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    y_true, y_score = (np.asarray(values, dtype=np.float64) for values in (y_true, y_score))
-    groups = np.asarray(groups)
+    """Return relevances and scores as floats, and the number of the group of each item."""
+    y_true, y_score = (
+        as_numbers(values, name).astype(np.float64, copy=False)
+        for name, values in (("y_true", y_true), ("y_score", y_score))
+    )
+    _, codes = distinct_labels(groups, "groups")
     if y_true.ndim != 1 or not len(y_true):
         raise ValueError(f"y_true must have shape (n,) with n >= 1, got {y_true.shape}")
-    for name, values in (("y_score", y_score), ("groups", groups)):
+    for name, values in (("y_score", y_score), ("groups", codes)):
         if values.shape != y_true.shape:
             raise ValueError(f"{name} must have the shape {y_true.shape} of y_true, got {values.shape}")
     if not (np.isfinite(y_true).all() and np.isfinite(y_score).all()):
         raise ValueError("y_true or y_score contains NaN or infinity")
     if y_true.min() < 0:
         raise ValueError(f"relevances must be >= 0, got {y_true.min():g} in y_true; shift them")
-    return y_true, y_score, groups
+    return y_true, y_score, codes

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from mopn.core.validation import as_array, as_numbers
 from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
+from mopn.solvers.checks import Rule, check_fraction, count, shown
 from mopn.solvers.conditional_gradient import make_correction
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.numerics.threads import limited_threads
@@ -24,6 +25,9 @@ _REFIT_ITER = 100
 _UNITS = 50
 # A run that ends with one of these ends the path.
 _ENDS_PATH = (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.STOPPED)
+
+
+_SERIES = Rule("a number >= 2 or an array of strengths", count(2).convert)
 
 
 class EarlyStopping:
@@ -152,8 +156,7 @@ def path(
         raise TypeError(f"path is for a NetworkProblem, got {type(problem).__name__}")
     if problem.regularizer.constrained:
         raise ValueError("path follows strengths, but the problem has a radius; make it with a strength instead")
-    if patience is not None and not (isinstance(patience, Integral) and patience >= 1):
-        raise ValueError(f"patience must be an integer >= 1 or None, got {patience!r}")
+    patience = count().or_none()(patience, "patience")
     if patience is not None and score is None:
         raise ValueError("patience waits for a better score: give score too")
     with limited_threads(n_threads):
@@ -207,16 +210,14 @@ def path_solver(
 
 def check_strengths(problem: NetworkProblem, strengths: Any, ratio: float = 1e-3) -> np.ndarray:
     """Return given strengths in descending order, or a geometric series of a given length."""
-    if isinstance(strengths, Integral) and not isinstance(strengths, bool):
-        if not int(strengths) >= 2:
-            raise ValueError(f"strengths must be a number >= 2 or an array of strengths, got {strengths!r}")
-        if not 0 < ratio < 1:
-            raise ValueError(f"ratio must lie in (0, 1), got {ratio!r}")
+    ratio = check_fraction(ratio, "ratio")
+    if not as_array(strengths, "strengths").ndim:
+        number = _SERIES(strengths, "strengths")
         largest = problem.strength_max()
         if not largest > 0:
             raise ValueError("the gradient at zero is zero, so that every strength has the solution zero")
-        return np.geomspace(largest, ratio * largest, int(strengths))
-    series = np.asarray(strengths, dtype=np.float64)
+        return np.geomspace(largest, ratio * largest, number)
+    series = as_numbers(strengths, "strengths").astype(np.float64, copy=False)
     if series.ndim != 1 or not len(series) or not (np.isfinite(series).all() and (series > 0).all()):
-        raise ValueError(f"strengths must be finite numbers > 0 in one dimension, got {strengths!r}")
+        raise ValueError(f"strengths must be finite numbers > 0 in one dimension, got {shown(strengths)}")
     return np.unique(series)[::-1]

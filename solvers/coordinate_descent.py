@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mopn.solvers.checks import check_flag, check_nonnegative, check_options, count
 from mopn.solvers.interface import Blockwise, Monitor, Solver
 from mopn.solvers.numerics.generators import make_generator
 from mopn.solvers.numerics.plateau import Plateau
@@ -48,10 +49,7 @@ class CoordinateDescent(Solver[Blockwise]):
     needs = frozenset({"blocks"})
 
     def __post_init__(self) -> None:
-        if not self.n_threads >= 1:
-            raise ValueError(f"n_threads must be >= 1, got {self.n_threads!r}")
-        if not self.gtol >= 0:
-            raise ValueError(f"gtol must be >= 0, got {self.gtol!r}")
+        check_options(self, shuffle=check_flag, n_threads=count(), gtol=check_nonnegative)
         make_generator(self.rng)
 
     def run(self, problem: Blockwise, start: Any, monitor: Monitor) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
-from numbers import Integral, Real
 from typing import Any, NoReturn
 
 import numpy as np
 
-from mopn.solvers.interface import Measure, Problem, Solver
+from mopn.solvers.checks import check_callback, check_nonnegative, check_seconds, check_verbose, count
+from mopn.solvers.interface import Measure, Problem, Solver, check_needs
 from mopn.solvers.numerics.generators import make_generator
 from mopn.solvers.numerics.memory import keep_freed_memory
 from mopn.solvers.numerics.threads import limited_threads
@@ -92,8 +91,10 @@ def minimize(
         If an option is out of range, if ``tol > 0`` is given where no certificate exists, or if the objective is not
         finite at the start.
     """
-    _check_options(tol, max_iter, max_time)
-    check_callback(callback)
+    tol, verbose = check_nonnegative(tol, "tol"), check_verbose(verbose, "verbose")
+    max_iter = count(0).or_none()(max_iter, "max_iter")
+    max_time = check_seconds.or_none()(max_time, "max_time")
+    callback = check_callback(callback, "callback")
     keep_freed_memory()
     check_oracles(problem, solver)
     if rng is not None:
@@ -126,25 +127,6 @@ def _run(problem: Problem, solver: Solver[Any], point: Any, monitor: RunMonitor)
         )
 
 
-def check_callback(callback: Any) -> None:
-    """Raise ``TypeError`` for what cannot be called as ``callback(intermediate_result=...)``, before time is spent."""
-    if callback is None:
-        return
-    if not callable(callback):
-        raise TypeError(f"callback must be callable or None, got {callback!r}")
-    try:
-        signature = inspect.signature(callback)
-    except ValueError:  # of some builtins nothing is known
-        return
-    try:
-        signature.bind(intermediate_result=None)
-    except TypeError as error:
-        raise TypeError(
-            f"callback must accept the keyword argument intermediate_result, as in "
-            f"'def callback(intermediate_result): ...', got {callback!r} ({error})"
-        ) from None
-
-
 def _seeded(problem: Problem, solver: Solver[Any], start: Any, rng: np.random.Generator) -> tuple[Any, Solver[Any]]:
     """Return start and solver with the generator, where they are random: where they have an ``rng`` of their own."""
     if start is None and hasattr(problem, "rng"):
@@ -157,9 +139,10 @@ def _seeded(problem: Problem, solver: Solver[Any], start: Any, rng: np.random.Ge
 def check_oracles(problem: Problem, solver: Solver[Any]) -> None:
     """Raise ``TypeError`` if the problem does not offer an oracle that the solver needs; the message names it.
 
+    The same holds for what is no solver, or does not name its oracles in a set.
     A problem may have ``reasons``, a dictionary from the names of oracles to why they are not offered.
     """
-    missing = sorted(solver.needs - problem.oracles)
+    missing = sorted(check_needs(solver) - problem.oracles)
     if missing:
         reasons = getattr(problem, "reasons", {})
         why = "".join(f"; {reasons[name]}" for name in missing if name in reasons)
@@ -168,15 +151,6 @@ def check_oracles(problem: Problem, solver: Solver[Any]) -> None:
             f"{type(problem).__name__} does not offer (it offers: {', '.join(sorted(problem.oracles))}){why}; "
             "use another solver or another form of the problem"
         )
-
-
-def _check_options(tol: float, max_iter: int | None, max_time: float | None) -> None:
-    if not (isinstance(tol, Real) and 0 <= tol < math.inf):
-        raise ValueError(f"tol must be a finite number >= 0, got {tol!r}")
-    if max_iter is not None and not (isinstance(max_iter, Integral) and max_iter >= 0):
-        raise ValueError(f"max_iter must be an integer >= 0 or None, got {max_iter!r}")
-    if max_time is not None and not (isinstance(max_time, Real) and max_time >= 0):
-        raise ValueError(f"max_time must be a number of seconds >= 0 or None, got {max_time!r}")
 
 
 class RunMonitor:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mopn.solvers.checks import check_options, count
 from mopn.solvers.interface import Composite, Evaluation, Monitor, Solver
 from mopn.solvers.numerics.plateau import Plateau
 from mopn.solvers.result import Status
@@ -38,8 +39,7 @@ class FISTA(Solver[Composite]):
     needs = frozenset({"composite"})
 
     def __post_init__(self) -> None:
-        if not self.gap_every >= 1:
-            raise ValueError(f"gap_every must be >= 1, got {self.gap_every!r}")
+        check_options(self, gap_every=count())
 
     def run(self, problem: Composite, start: Any, monitor: Monitor) -> None:
         """Iterate until the monitor ends the run."""

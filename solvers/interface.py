@@ -21,12 +21,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
+from mopn.solvers.checks import shown
 from mopn.solvers.result import Result, Status
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "Solver",
     "WithBarrier",
     "WithPasses",
+    "check_needs",
 ]
 
 Bounds = tuple[np.ndarray, np.ndarray]
@@ -600,3 +602,13 @@ class Solver(ABC, Generic[P]):
         ``seconds`` are left for a bound; 0 if the run ended for lack of time. The objective is computed in any case.
         """
         return problem.measure(point)
+
+
+def check_needs(solver: Any, name: str = "solver") -> Set[str]:
+    """Return the names of the oracles that a solver needs; raise ``TypeError`` for what is no solver."""
+    if not isinstance(solver, Solver):
+        raise TypeError(f"{name} must be a Solver, such as FISTA(), got {shown(solver)}")
+    if not isinstance(solver.needs, Set):
+        kind = type(solver).__name__
+        raise TypeError(f"{kind}.needs must be a set of names, frozenset({{'gradient'}}) say, got {solver.needs!r}")
+    return solver.needs

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mopn.solvers.checks import check_flag, check_fraction, check_options, count
 from mopn.solvers.interface import Barrier, LayerHessian, Monitor, Quadratic, Solver, WithBarrier
 from mopn.solvers.numerics.conjugate_gradients import BlockPreconditioner, conjugate_gradient
 from mopn.solvers.result import Status
@@ -55,10 +56,7 @@ class InteriorPoint(Solver[WithBarrier]):
     needs = frozenset({"barrier"})
 
     def __post_init__(self) -> None:
-        if not 0 < self.cg_tol < 1:
-            raise ValueError(f"cg_tol must lie in (0, 1), got {self.cg_tol!r}")
-        if not self.cg_iter >= 1:
-            raise ValueError(f"cg_iter must be >= 1, got {self.cg_iter!r}")
+        check_options(self, cg_tol=check_fraction, cg_iter=count(), prove=check_flag)
 
     def run(self, problem: WithBarrier, start: Any, monitor: Monitor) -> None:
         """Take Newton steps until the monitor ends the run."""

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from mopn.solvers.checks import check_nonnegative, check_options, count
 from mopn.solvers.interface import Monitor, Smooth, Solver
 from mopn.solvers.numerics.plateau import Plateau
 from mopn.solvers.numerics.quasi_newton import quasi_newton
@@ -39,10 +40,7 @@ class LBFGS(Solver[Smooth]):
     needs = frozenset({"gradient"})
 
     def __post_init__(self) -> None:
-        if self.memory is not None and not self.memory >= 1:
-            raise ValueError(f"memory must be >= 1 or None, got {self.memory!r}")
-        if not self.gtol >= 0:
-            raise ValueError(f"gtol must be >= 0, got {self.gtol!r}")
+        check_options(self, memory=count().or_none(), gtol=check_nonnegative)
 
     def run(self, problem: Smooth, start: Any, monitor: Monitor) -> None:
         """Iterate until the monitor ends the run."""

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mopn.solvers.checks import check_nonnegative, check_options, check_positive, count
 from mopn.solvers.interface import Monitor, Passes, Solver, WithPasses
 from mopn.solvers.numerics.generators import make_generator
 from mopn.solvers.numerics.plateau import Plateau
@@ -45,12 +46,7 @@ class SGD(Solver[WithPasses]):
     adaptive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not self.step > 0:
-            raise ValueError(f"step must be > 0, got {self.step!r}")
-        if not self.decay >= 0:
-            raise ValueError(f"decay must be >= 0, got {self.decay!r}")
-        if not self.batch_size >= 1:
-            raise ValueError(f"batch_size must be >= 1, got {self.batch_size!r}")
+        check_options(self, step=check_positive, decay=check_nonnegative, batch_size=count())
         make_generator(self.rng)
 
     def run(self, problem: WithPasses, start: Any, monitor: Monitor) -> None:

@@ -71,3 +71,9 @@ def test_missing_matplotlib_is_named(monkeypatch, results):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match="pip install 'mopn\\[plot\\]'"):
         plot_convergence(results)
+
+
+@pytest.mark.parametrize("results", [None, 1.0, np.eye(3), [None], {"a": "b"}])
+def test_what_has_no_trace_is_refused(results):
+    with pytest.raises(TypeError, match="results must be a Result, a fitted estimator, or a sequence or mapping"):
+        plot_convergence(results)

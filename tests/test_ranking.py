@@ -60,12 +60,19 @@ def test_the_right_order_is_perfect_and_the_wrong_one_the_worst():
         (([], [], []), {}, "y_true must have shape"),
         (([1, np.nan], [1, 2], [0, 0]), {}, "NaN or infinity"),
         (([-1, 2], [1, 2], [0, 0]), {}, "relevances must be >= 0, got -1 in y_true; shift them"),
-        (([1, 2], [1, 2], [0, 0]), {"gain": "cubic"}, "gain must be 'exponential' or 'linear', got 'cubic'"),
-        (([1, 2], [1, 2], [0, 0]), {"short": "skip"}, "short must be 'drop' or 'perfect', got 'skip'"),
-        (([1, 2], [1, 2], [0, 0]), {"k": 0}, "k must be >= 1 or None, got 0"),
+        (([1, 2], [1, 2], [0, 0]), {"gain": "cubic"}, "gain must be one of 'exponential', 'linear', got 'cubic'"),
+        (([1, 2], [1, 2], [0, 0]), {"short": "skip"}, "short must be one of 'drop', 'perfect', got 'skip'"),
+        (([1, 2], [1, 2], [0, 0]), {"k": 0}, "k must be an integer >= 1 or None, got 0"),
         (([1, 2], [1, 2], [0, 1]), {}, "every group has a single item"),
+        (([1, 2], [1, 2], [0, 0]), {"gain": []}, r"gain must be one of 'exponential', 'linear', got \[\]"),
+        (([1, 2], [1, 2], [0, 0]), {"k": "2"}, "k must be an integer >= 1 or None, got '2'"),
+        (([1, 2], [1, 2], np.array([1, "a"], dtype=object)), {}, "groups holds labels that cannot be sorted"),
+        (([1, 2], [1, 2], [1.0, np.nan]), {}, "groups contains NaN"),
+        ((["a", "b"], [1, 2], [0, 0]), {}, "y_true must be numeric"),
+        (([1, 2], [1, 2j], [0, 0]), {}, "y_score must hold real numbers"),
+        (([[1], [1, 2]], [1, 2], [0, 0]), {}, "y_true must be an array"),
     ],
 )
 def test_bad_input(arguments, options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         grouped_ndcg(*arguments, **options)

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from mopn.core.blocks import rows_at_once
+from mopn.core.validation import as_numbers
 from mopn.solvers.numerics.threads import threads_for
 from mopn.solvers.sphere import power_of_two
 
@@ -341,24 +342,13 @@ def make_design(X: Any, dummies: int = 0) -> Design:
         _check_finite(X.data)
         design = SparseDesign(X)
     else:
-        X = np.asarray(X)
+        X = as_numbers(X, "X")
         if X.dtype not in (np.float32, np.float64):
-            X = _to_float(X)
+            X = X.astype(np.float64)
         _check_shape(X.shape)
         _check_finite(X)
         design = DenseDesign(X)
     return AugmentedDesign(design, dummies) if dummies else design
-
-
-def _to_float(X: np.ndarray) -> np.ndarray:
-    if X.dtype == object or X.dtype.kind in "US":
-        try:
-            return X.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise TypeError(
-                f"X must be numeric, got dtype {X.dtype}: {error}; encode strings and categories as numbers first"
-            ) from None
-    return X.astype(_float_type(X.dtype))
 
 
 def _float_type(dtype: np.dtype) -> type:

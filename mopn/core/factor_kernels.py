@@ -13,7 +13,7 @@ import numpy as np
 from mopn.compiled import kernels as compiled
 from mopn.compiled.vectorization import WIDTH
 from mopn.core.designs import Design
-from mopn.core.validation import check_count
+from mopn.core.validation import as_numbers, check_count
 
 __all__ = ["AllSubsetsFactors", "AnovaFactors", "FactorKernel", "HomogeneousFactors", "make_factor_kernel"]
 
@@ -129,7 +129,7 @@ def make_factor_kernel(kernel: str, degree: int, theta: Any = None) -> FactorKer
         return HomogeneousFactors(degree)
     if theta is None:
         return AnovaFactors(np.arange(1, degree + 1) == degree)
-    theta = np.asarray(theta, dtype=np.float64)
+    theta = as_numbers(theta, "theta").astype(np.float64, copy=False)
     if theta.shape != (degree,) or not np.isfinite(theta).all():
         raise ValueError(f"theta must hold {degree} finite numbers, one per degree, got {theta!r}")
     return AnovaFactors(theta)

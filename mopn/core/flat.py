@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-__all__ = ["joined", "split"]
+from mopn.core.validation import as_numbers
+
+__all__ = ["check_start", "joined", "split"]
 
 
 def joined(*arrays: np.ndarray) -> np.ndarray:
@@ -19,3 +22,19 @@ def split(x: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
     """Return views of a flat point as arrays of these shapes."""
     ends = np.cumsum([math.prod(shape) for shape in shapes])
     return [part.reshape(shape) for part, shape in zip(np.split(x, ends[:-1]), shapes, strict=True)]
+
+
+def check_start(start: Any, size: int) -> np.ndarray:
+    """Return a copy of a flat point, or of that of an earlier result, to start from.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not numeric, not of this size, or holds NaN or infinity.
+    """
+    x = as_numbers(getattr(start, "x", start), "start").astype(np.float64)
+    if x.shape != (size,):
+        raise ValueError(f"start must be a flat point of shape ({size},), got {x.shape}")
+    if not np.isfinite(x).all():
+        raise ValueError("start contains NaN or infinity")
+    return x

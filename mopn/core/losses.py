@@ -18,6 +18,7 @@ from scipy.special import expit, xlog1py, xlogy
 from mopn.compiled import codes
 from mopn.core.hessians import Diagonal, Hessian, Margins, Softmax
 from mopn.core.links import LINKS
+from mopn.solvers.checks import choice, shown
 
 __all__ = ["LOSSES", "Loss", "get_loss"]
 
@@ -151,7 +152,8 @@ class Loss(ABC):
         raise NotImplementedError(f"the loss {self.name!r} has no dual_point; use a first-order solver, such as FISTA")
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        parameters = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if not name.startswith("_"))
+        return f"{type(self).__name__}({parameters})"
 
 
 def _owner(cls: type, name: str) -> type:
@@ -373,7 +375,7 @@ def get_loss(loss: str | Loss) -> Loss:
         _check_declarations(loss)
         return loss
     if not isinstance(loss, str) or loss not in LOSSES:
-        raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))} or a Loss, got {loss!r}")
+        raise ValueError(f"loss must be {choice(LOSSES).takes} or a Loss, got {shown(loss)}")
     return LOSSES[loss]
 
 

@@ -22,7 +22,8 @@ import numpy as np
 
 from mopn.core.barriers import BallBarrier, Barrier, PenaltyBarrier, QuadraticBarrier
 from mopn.core.norms import Norm, get_norm
-from mopn.core.validation import check_strength
+from mopn.core.validation import check_nonnegative
+from mopn.solvers.checks import shown
 from mopn.solvers.numerics.dot import dot
 
 __all__ = [
@@ -119,7 +120,7 @@ class NormRegularizer(Regularizer):
 
     def with_strength(self, strength: float) -> Penalty:
         """Return the penalty of the same norm with a strength."""
-        return Penalty(self.norm, check_strength(strength, "strength"))
+        return Penalty(self.norm, check_nonnegative(strength, "strength"))
 
     @abstractmethod
     def check_feasible(self, V: np.ndarray) -> None:
@@ -350,8 +351,9 @@ def _is_squared_l2(norm: str | Norm) -> bool:
 def _check_amount(strength: float | None, radius: float | None) -> float:
     """Return the strength or the radius, whichever is given."""
     if (strength is None) == (radius is None):
+        remedy = "" if radius is None else "; set strength=None for a ball"
         raise ValueError(
             "give either strength (a penalty) or radius (a ball), and only one of them; "
-            f"got strength={strength!r} and radius={radius!r}"
+            f"got strength={shown(strength)} and radius={shown(radius)}{remedy}"
         )
-    return check_strength(strength, "strength") if radius is None else check_strength(radius, "radius")
+    return check_nonnegative(strength, "strength") if radius is None else check_nonnegative(radius, "radius")

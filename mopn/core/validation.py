@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy import sparse
 
 from mopn.core.losses import Loss
+from mopn.solvers.checks import check_count, check_flag, check_nonnegative, choice
 
 __all__ = [
+    "as_array",
+    "as_numbers",
     "check_count",
+    "check_flag",
     "check_member",
+    "check_nonnegative",
     "check_offset",
     "check_sample_weight",
-    "check_strength",
     "check_targets",
+    "distinct_labels",
     "present_rows",
 ]
 
@@ -26,11 +30,9 @@ Member = TypeVar("Member")
 
 def check_targets(y: Any, n: int, loss: Loss) -> tuple[np.ndarray, int, np.ndarray | None]:
     """Return the targets in the form of the loss, the number of outputs, and the classes (or None)."""
-    y = np.asarray(y)
+    y = as_array(y, "y")
     if y.ndim == 0 or len(y) != n:
         raise ValueError(f"y must have one row per sample: X has {n} rows, y has shape {y.shape}")
-    if n < 2:
-        raise ValueError(f"at least 2 samples are needed to fit, got n_samples = {n}; a fit on 1 sample is meaningless")
     if loss.targets == "labels":
         return _labels(y, loss)
     return _per_output(y, loss)
@@ -42,26 +44,35 @@ def _labels(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, int, np.ndarray]:
             f"loss={loss.name!r} is multi-class and takes labels of shape (n,), got y of shape {y.shape}; "
             "for several targets per sample use a loss per output, such as 'squared' or 'binary-logistic'"
         )
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError("y contains NaN or infinity")
-    try:
-        classes, codes = np.unique(y, return_inverse=True)
-    except TypeError as error:
-        raise ValueError(f"y holds labels that cannot be sorted ({error}); are some missing?") from None
+    classes, codes = distinct_labels(y)
     if len(classes) < 2:
         raise ValueError(f"y has one class only ({classes[0]!r}); classification needs at least 2")
     return codes, len(classes), classes
+
+
+def distinct_labels(y: Any, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted distinct labels, and the index of each entry's label; missing labels are refused."""
+    y = as_array(y, name)
+    if y.dtype.kind in "fcmM" and not np.isfinite(y).all():
+        raise ValueError(f"{name} contains NaN or infinity; each label must be known")
+    try:
+        labels, codes = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(
+            f"{name} holds labels that cannot be sorted ({error}); give labels of a single type, none of them missing"
+        ) from None
+    if y.dtype.kind == "O" and any(label is None or label != label for label in labels):
+        raise ValueError(f"{name} has missing labels; drop these samples")
+    return labels, codes.reshape(y.shape)
 
 
 def _per_output(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, int, None]:
     if y.ndim > 2 or 0 in y.shape:
         raise ValueError(f"y must have shape (n,) or (n, m) with m >= 1, got {y.shape}")
     try:
-        Y = y.astype(np.float64).reshape(len(y), -1)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"loss={loss.name!r} takes numeric targets, got y of dtype {y.dtype}; for labels use loss='logistic'"
-        ) from None
+        Y = as_numbers(y, "y").astype(np.float64).reshape(len(y), -1)
+    except TypeError as error:
+        raise TypeError(f"loss={loss.name!r} takes numeric targets, and loss='logistic' labels: {error}") from None
     if not np.isfinite(Y).all():
         raise ValueError("y contains NaN or infinity")
     if loss.targets == "signs" and not np.isin(Y, (-1.0, 1.0)).all():
@@ -73,7 +84,7 @@ def check_sample_weight(weights: Any, n: int) -> np.ndarray | None:
     """Return the weights as floats, or None if none were given."""
     if weights is None:
         return None
-    weights = _numbers(weights, "sample_weight")
+    weights = as_numbers(weights, "sample_weight").astype(np.float64, copy=False)
     if weights.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), one weight per sample, got {weights.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any():
@@ -87,7 +98,7 @@ def check_offset(offset: Any, n: int, m: int) -> np.ndarray | None:
     """Return the offset broadcast to (n, m), or None if none was given."""
     if offset is None:
         return None
-    offset = _numbers(offset, "offset")
+    offset = as_numbers(offset, "offset").astype(np.float64, copy=False)
     if offset.shape == (n,) and m == 1:
         offset = offset[:, None]
     if offset.shape not in ((n, m), (m,), (1, m)):
@@ -97,46 +108,70 @@ def check_offset(offset: Any, n: int, m: int) -> np.ndarray | None:
     return np.broadcast_to(offset, (n, m))
 
 
-def _numbers(values: Any, name: str) -> np.ndarray:
+def as_array(values: Any, name: str) -> np.ndarray:
+    """Return values as an array; masked entries, sparse matrices and rows of several lengths are refused."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries, whose values are unknown; impute or drop them first")
+    if sparse.issparse(values):
+        raise TypeError(f"{name} must be dense, got a sparse matrix; convert it by {name}.toarray()")
     try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be numeric, got {type(values).__name__}") from None
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an array: {error}") from None
+
+
+def as_numbers(values: Any, name: str) -> np.ndarray:
+    """Return values as an array of bool, integers or floats; what is read from objects and strings is float64.
+
+    Complex numbers, dates and differences of dates are refused, as all of them convert to floats without an error.
+    """
+    values = as_array(values, name)
+    if values.dtype.kind in "fiub":
+        return values
+    lossy = _lossy_dtypes(values)
+    if lossy:
+        raise TypeError(f"{name} must hold real numbers, got dtype {', '.join(lossy)}")
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(
+            f"{name} must be numeric, got dtype {values.dtype}: {error}; encode strings and categories as numbers first"
+        ) from None
+
+
+def _lossy_dtypes(values: np.ndarray) -> list[str]:
+    """Return the dtypes, of an array or of NumPy's scalars among its objects, of which floats keep a part only."""
+    scalars = (value.dtype for value in values.flat if isinstance(value, np.generic))
+    dtypes = set(scalars) if values.dtype.kind == "O" else {values.dtype}
+    return sorted(str(dtype) for dtype in dtypes if dtype.kind in "cmMV")
 
 
 def check_member(value: Any, argument: str, kind: type, members: Mapping[str, Member], reason: str) -> Member:
     """Return the member of a closed set that was named, or the member itself; objects of the kind are refused."""
-    names = ", ".join(map(repr, members))
     for member in members.values():
         if value is member:
             return member
+    names = choice(members)
     if isinstance(value, kind):
-        raise TypeError(f"{argument} must be one of {names}, by name: {reason}; got the object {value!r}")
-    if not isinstance(value, str) or value not in members:
-        raise ValueError(f"{argument} must be one of {names}, got {value!r}")
-    return members[value]
-
-
-def check_strength(value: Any, name: str) -> float:
-    """Return a strength or a radius as a float, a finite number >= 0."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
-        raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
-    return float(value)
-
-
-def check_count(value: Any, name: str, least: int = 1) -> int:
-    """Return a count, an integer of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
-    return int(value)
+        raise TypeError(f"{argument} must be {names.takes}, by name: {reason}; got the object {value!r}")
+    return members[names(value, argument)]
 
 
 def present_rows(parts: Sequence[Any], y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
-    """Return the samples of positive weight: the parts of X, y, the weights and the offset."""
-    n = np.shape(y)[0] if np.ndim(y) else 0
-    if sample_weight is None or np.shape(sample_weight) != (n,) or np.all(sample_weight) or not np.any(sample_weight):
+    """Return the samples of positive weight: the parts of X, y, the weights and the offset.
+
+    Where the number of samples is not the same in all of them, they are returned as they are.
+    """
+    y = as_array(y, "y")
+    n = len(y) if y.ndim else 0
+    if sample_weight is None or as_array(sample_weight, "sample_weight").shape != (n,):
+        return parts, y, sample_weight, offset
+    sample_weight = check_sample_weight(sample_weight, n)
+    parts = [part if sparse.issparse(part) else as_array(part, "X") for part in parts]
+    if np.all(sample_weight) or any(part.shape[:1] != (n,) for part in parts):
         return parts, y, sample_weight, offset
     rows = np.flatnonzero(sample_weight)
-    parts = [part.tocsr()[rows] if hasattr(part, "tocsr") else np.asarray(part)[rows] for part in parts]
-    offset = np.asarray(offset)[rows] if np.ndim(offset) and len(offset) == n else offset
-    return parts, np.asarray(y)[rows], np.asarray(sample_weight)[rows], offset
+    parts = [part.tocsr()[rows] if sparse.issparse(part) else part[rows] for part in parts]
+    offset = None if offset is None else as_array(offset, "offset")
+    offset = offset[rows] if offset is not None and offset.shape[:1] == (n,) else offset
+    return parts, y[rows], sample_weight[rows], offset

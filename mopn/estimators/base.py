@@ -7,23 +7,25 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mopn.core.losses import Loss
-from mopn.core.validation import check_sample_weight, present_rows
+from mopn.core.validation import check_flag, check_sample_weight, present_rows
+from mopn.estimators.parameters import COMMON, UNIT_INTERVAL, readable
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.models.base import Predictor
 from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
+from mopn.solvers.checks import Rule, count
 from mopn.solvers.conditional_gradient import make_correction
 from mopn.solvers.conditional_gradient.correction import Correction
 
@@ -44,6 +46,8 @@ class ModelEstimator(ABC, BaseEstimator):
     """Base of all estimators: validated samples, predictions by a model, and warnings at the end of a fit."""
 
     _numeric_y: ClassVar[bool]
+    # What the parameters take.
+    _rules: ClassVar[dict[str, Rule]] = COMMON
     model_: Predictor
 
     def predict(self, X: Any) -> np.ndarray:
@@ -77,21 +81,30 @@ class ModelEstimator(ABC, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def _check_parameters(self) -> None:
+        """Validate the parameters that problem and solver do not validate, or know by other names."""
+        for name, value in self.get_params(deep=False).items():
+            if name in self._rules:
+                self._rules[name](value, name)
+
     def _samples(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
-        """Validate the samples to fit; return those of positive weight, and their indices."""
-        checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": 2}
+        """Validate the samples to fit, ``least`` of them; return those of positive weight, and their indices."""
+        X, y = readable(X, "X"), readable(y, "y", numeric=self._numeric_y)
+        checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}
         X, y = validate_data(self, X, y, reset=reset, **checks)
-        y = y.toarray() if hasattr(y, "toarray") else y
+        y = y.toarray() if sparse.issparse(y) else y
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
         (X, indices), y, sample_weight, _ = present_rows((X, np.arange(X.shape[0])), y, sample_weight, None)
+        if len(indices) < least:
+            raise ValueError(f"at least {least} samples of positive weight are needed to fit, got {len(indices)}")
         return X, y, sample_weight, indices
 
     def _checked(self, X: Any) -> Any:
         """Validate X for a prediction."""
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, **_X_FORMAT)
+        return validate_data(self, readable(X, "X"), reset=False, **_X_FORMAT)
 
     def _finish(self, result: Result) -> None:
         """Raise what interrupted the fit, or warn if it did not succeed."""
@@ -110,6 +123,12 @@ class NetworkEstimator(ModelEstimator):
     """Base of the convex estimators; subclasses encode y and define the kernel."""
 
     _kernel: ClassVar[str]
+    _rules = COMMON | {
+        "max_units": count().or_none(),
+        "augment": check_flag,
+        "validation_fraction": UNIT_INTERVAL,
+        "n_iter_no_change": count(),
+    }
     # The fitted attribute of Model.classes.
     _classes_name: ClassVar[str] = "classes_"
 
@@ -223,13 +242,6 @@ class NetworkEstimator(ModelEstimator):
         """Return the score of a prediction, as ``score`` does."""
 
     # -- the steps of fit -------------------------------------------------------------------------------------------
-
-    def _check_parameters(self) -> None:
-        """Validate the parameters that problem and solver do not validate."""
-        if not 0 <= self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction must lie in [0, 1), got {self.validation_fraction!r}")
-        if not (isinstance(self.n_iter_no_change, Integral) and self.n_iter_no_change >= 1):
-            raise ValueError(f"n_iter_no_change must be an integer >= 1, got {self.n_iter_no_change!r}")
 
     def _split(self, X: Any, targets: Targets) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
         """Return the training samples, and the held-out samples or None."""

@@ -14,9 +14,11 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d
 
 from mopn.core.losses import LOSSES, Loss, get_loss
+from mopn.core.validation import distinct_labels
 from mopn.estimators.base import Callback, NetworkEstimator
 from mopn.estimators.docs import CLASSIFIER, NETWORK, VALIDATED, documented
 from mopn.estimators.targets import Targets
+from mopn.solvers.checks import shown
 from mopn.solvers.conditional_gradient.correction import Correction
 
 __all__ = ["MultiOutputFMClassifier", "MultiOutputPNClassifier"]
@@ -34,7 +36,7 @@ def _takes_indicators(loss: Loss) -> bool:
 
 def _known_loss(loss: Any) -> Loss | None:
     """Return the loss of a parameter that is not validated yet, or None."""
-    return loss if isinstance(loss, Loss) else LOSSES.get(loss)
+    return LOSSES.get(loss) if isinstance(loss, str) else loss if isinstance(loss, Loss) else None
 
 
 def _has_probabilities(classifier: Classifier) -> bool:
@@ -140,13 +142,15 @@ class Classifier(ClassifierMixin, NetworkEstimator):
 
     def _encode(self, y: Any, sample_weight: np.ndarray | None) -> Targets:
         loss = get_loss(self.loss)
+        if y.dtype == object:
+            distinct_labels(y)  # scikit-learn's checks need labels that can be compared
         check_classification_targets(y)
         if type_of_target(y) == "multilabel-indicator":
             return self._encode_indicator(y, loss, sample_weight)
         if y.ndim == 2 and y.shape[1] > 1:
             raise ValueError(f"y must be labels (n,) or an indicator matrix of 0 and 1 (n, m), got shape {y.shape}")
         y = column_or_1d(y, warn=True)
-        classes, codes = np.unique(y, return_inverse=True)
+        classes, codes = distinct_labels(y)
         if len(classes) < 2:
             raise ValueError(f"y has one class only ({classes[0]!r}); classification needs at least 2 classes")
         values: np.ndarray
@@ -176,14 +180,17 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         if self.class_weight is None:
             return None
         if isinstance(self.class_weight, Mapping):
-            factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
+            try:
+                factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
+            except (TypeError, ValueError, OverflowError) as error:
+                raise ValueError(f"class_weight must hold a number for each class: {error}") from None
             if not (np.isfinite(factors).all() and (factors >= 0).all() and factors.any()):
                 raise ValueError(f"class_weight must hold finite weights >= 0, not all 0, got {self.class_weight!r}")
-        elif self.class_weight == "balanced":
+        elif isinstance(self.class_weight, str) and self.class_weight == "balanced":
             counts = np.bincount(codes, weights=sample_weight)
             factors = counts.sum() / (len(classes) * counts)
         else:
-            raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {self.class_weight!r}")
+            raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {shown(self.class_weight)}")
         return factors[codes]
 
     def _score(self, targets: Targets, prediction: np.ndarray) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,20 +10,27 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from mopn.core.losses import Loss
+from mopn.core.validation import as_array
 from mopn.estimators.base import network_model
 from mopn.estimators.classifiers import Classifier, MultiOutputFMClassifier, MultiOutputPNClassifier
 from mopn.estimators.docs import CLASSIFIER, CROSS_VALIDATED, NETWORK, documented
+from mopn.estimators.parameters import N_JOBS
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.regularization_path import check_strengths, path, path_solver
 from mopn.solvers import Status
+from mopn.solvers.checks import Rule, count, shown
 from mopn.solvers.conditional_gradient.correction import Correction
 
 __all__ = ["MultiOutputFMClassifierCV", "MultiOutputPNClassifierCV"]
 
 
+_FOLDS = Rule("an integer >= 2, a splitter, folds of indices or None", count(2).or_none().convert)
+
+
 class ClassifierCV(Classifier):
     """Base of the classifiers with cross-validation; ``_single`` is the classifier that is validated."""
 
+    _rules = Classifier._rules | {"n_jobs": N_JOBS}
     _single: ClassVar[type[Classifier]]
 
     def __init__(
@@ -82,12 +88,15 @@ class ClassifierCV(Classifier):
         ValueError, TypeError
             If X, y, the weights or a parameter are invalid, or if a class is missing in the training part of a fold.
         """
+        self._check_parameters()
         names = set(self.get_params()) - {"strengths", "ratio", "cv", "n_jobs"}
         single = self._single(**{name: getattr(self, name) for name in names})
         X, y, sample_weight, present = self._samples(X, y, sample_weight)
         targets = single._encode(y, sample_weight)
         strengths = check_strengths(single._problem(*merge_equal_samples(X, targets)), self.strengths, self.ratio)
         folds = list(check_cv(_among(self.cv, present), y, classifier=True).split(X, y))
+        if not folds:
+            raise ValueError("cv has no folds; give at least one pair of training and test samples")
         self.scores_ = np.array(
             Parallel(n_jobs=self.n_jobs)(
                 delayed(_fold_scores)(single, X, targets, train, test, strengths) for train, test in folds
@@ -103,16 +112,19 @@ class ClassifierCV(Classifier):
 
 def _among(cv: Any, present: np.ndarray) -> Any:
     """Turn folds that are given as indices of samples into indices of those present."""
-    if cv is None or isinstance(cv, Integral) or hasattr(cv, "split"):
+    if isinstance(cv, str | bytes) or not (np.iterable(cv) or hasattr(cv, "split")):
+        return _FOLDS(cv, "cv")
+    if hasattr(cv, "split"):
         return cv
-    return [
-        tuple(np.searchsorted(present, part[np.isin(part, present)]) for part in map(_indices, fold)) for fold in cv
-    ]
+    return [tuple(np.searchsorted(present, part[np.isin(part, present)]) for part in _parts(fold)) for fold in cv]
 
 
-def _indices(part: Any) -> np.ndarray:
-    part = np.asarray(part)
-    return np.flatnonzero(part) if part.dtype == bool else part
+def _parts(fold: Any) -> list[np.ndarray]:
+    """Return the indices of the training and of the test samples of a fold."""
+    parts = [as_array(part, "cv") for part in fold] if np.iterable(fold) else []
+    if len(parts) != 2 or any(part.ndim != 1 or part.dtype.kind not in "iub" for part in parts):
+        raise ValueError(f"cv must hold pairs of indices, of training and of test samples, got {shown(fold)}")
+    return [np.flatnonzero(part) if part.dtype == bool else part for part in parts]
 
 
 def _fold_scores(

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
+from mopn.core.validation import distinct_labels
 from mopn.estimators.base import Callback
 from mopn.estimators.docs import (
     BINARY_CLASSIFIER,
@@ -21,6 +22,8 @@ from mopn.estimators.docs import (
 from mopn.estimators.single_output import BinaryClassifier, SingleOutputEstimator, SingleOutputRegressor
 from mopn.factorization.direct import FactorizationProblem
 from mopn.solvers import SGD, Result, Solver
+from mopn.solvers.checks import check_flag, choice, count, shown
+from mopn.solvers.driver import check_oracles
 
 __all__ = ["FactorizationMachineClassifier", "FactorizationMachineRegressor"]
 
@@ -28,13 +31,22 @@ _LAMBDAS = {"ones": "ones", "random_signs": "signs", "fit": "fit"}
 
 
 def _is_stochastic(estimator: Any) -> bool:
-    if estimator.solver not in ("adagrad", "sgd") and not isinstance(estimator.solver, SGD):
-        raise AttributeError(f"partial_fit needs solver='adagrad' or 'sgd', got {estimator.solver!r}")
+    solver = estimator.solver
+    if not (isinstance(solver, SGD) or (isinstance(solver, str) and solver in ("adagrad", "sgd"))):
+        raise AttributeError(f"partial_fit needs solver='adagrad' or 'sgd', got {shown(solver)}")
     return True
 
 
 class FactorizationMachine(SingleOutputEstimator):
     """Base of the factorization machines."""
+
+    _rules = SingleOutputEstimator._rules | {
+        "degree": count(),
+        "kernel": choice(["anova", "all-subsets", "homogeneous"]),
+        "fit_lower": choice(["explicit", "augment", "shared"]).or_none(),
+        "fit_linear": check_flag,
+        "init_lambdas": choice(_LAMBDAS),
+    }
 
     def __init__(
         self,
@@ -78,8 +90,6 @@ class FactorizationMachine(SingleOutputEstimator):
         self.random_state = random_state
 
     def _problem(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None, seed: int) -> FactorizationProblem:
-        if self.init_lambdas not in _LAMBDAS:
-            raise ValueError(f"init_lambdas must be one of {', '.join(map(repr, _LAMBDAS))}, got {self.init_lambdas!r}")
         lams: Any = _LAMBDAS[self.init_lambdas]
         if self.warm_start and lams != "fit" and hasattr(self, "lams_"):
             lams = self.lams_
@@ -106,10 +116,12 @@ class FactorizationMachine(SingleOutputEstimator):
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Any:
         """Take one pass over some samples."""
+        self._check_parameters()
         solver: Any = self._solver()
-        X, y, sample_weight, _ = self._samples(X, y, sample_weight, reset=first)
+        X, y, sample_weight, _ = self._samples(X, y, sample_weight, reset=first, least=1)
         problem = self._problem(X, self._encode(column_or_1d(y, warn=True)), sample_weight, self._seed())
-        start = problem.start(None if first else self._start())
+        check_oracles(problem, solver)
+        start = problem.start(None if first else self._start(problem))
         passes = problem.passes_over_part(start, None if first else self._sums)
         solver.do_pass(passes, np.random.default_rng(self._seed()))
         x = passes.point()
@@ -152,7 +164,7 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
 
     @available_if(_is_stochastic)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Take one pass of AdaGrad or stochastic gradient descent over some samples.
+        """Take one pass of AdaGrad or stochastic gradient descent over some samples, or one.
 
         Parameters
         ----------
@@ -203,14 +215,14 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
 
     @available_if(_is_stochastic)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
-        """Take one pass of AdaGrad or stochastic gradient descent over some samples.
+        """Take one pass of AdaGrad or stochastic gradient descent over some samples, or one.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
         y : array-like of shape (n,)
         classes : array-like of shape (2,), optional
-            Both labels; required in the first call if y does not contain both.
+            Both labels; required in the first call if y does not contain both. Later calls may leave them out.
         sample_weight : array-like of shape (n,), optional
 
         Returns
@@ -221,14 +233,28 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
         Raises
         ------
         ValueError, TypeError
-            As ``fit``, or for labels that are not among the classes.
+            As ``fit``, for labels that are not among the classes, or for other classes than in the first call.
         AttributeError
             If ``solver`` is not "adagrad" or "sgd".
         """
         first = not hasattr(self, "model_")
-        self._classes = np.unique(y if classes is None else classes) if first else self.classes_
-        self._check_classes(self._classes)
+        self._classes = self._first_classes(y, classes) if first else self._same_classes(classes)
         try:
             return self._partial_fit(X, y, sample_weight, first=first)
         finally:
             self._classes = None
+
+    def _first_classes(self, y: Any, classes: Any) -> np.ndarray:
+        if classes is not None:
+            return self._two_classes(distinct_labels(classes, "classes")[0], "classes")
+        labels, _ = distinct_labels(y)
+        if len(labels) == 1:
+            raise ValueError(f"y has one class only ({labels[0]!r}); give both as classes in the first call")
+        return self._two_classes(labels)
+
+    def _same_classes(self, classes: Any) -> np.ndarray:
+        if classes is not None and not np.array_equal(distinct_labels(classes, "classes")[0], self.classes_):
+            raise ValueError(
+                f"classes are {shown(classes)}, but {self.classes_} in the first call; leave them out, or fit anew"
+            )
+        return self.classes_

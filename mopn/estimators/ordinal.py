@@ -11,6 +11,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import column_or_1d
 
 from mopn.core.losses import Loss, get_loss
+from mopn.core.validation import distinct_labels
 from mopn.estimators.base import Callback, NetworkEstimator
 from mopn.estimators.docs import NETWORK, ORDINAL, VALIDATED, documented
 from mopn.estimators.targets import Targets
@@ -96,7 +97,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         if loss.targets == "labels" or loss.link != "logistic":
             raise ValueError(f"loss={loss.name!r} gives no probability of each level; use 'binary-logistic'")
         y = column_or_1d(y, warn=True)
-        levels, codes = np.unique(y, return_inverse=True)
+        levels, codes = distinct_labels(y)
         if len(levels) < 2:
             raise ValueError(f"y has a single level, {levels[0]}: there is nothing to learn; give at least two")
         if len(levels) > _MAX_LEVELS:

@@ -17,12 +17,15 @@ from mopn.estimators.docs import (
 from mopn.estimators.single_output import BinaryClassifier, SingleOutputEstimator, SingleOutputRegressor
 from mopn.factorization.lifted import LiftedProblem
 from mopn.solvers import Solver
+from mopn.solvers.checks import choice
 
 __all__ = ["PolynomialNetworkClassifier", "PolynomialNetworkRegressor"]
 
 
 class PolynomialNetwork(SingleOutputEstimator):
     """Base of the polynomial networks."""
+
+    _rules = SingleOutputEstimator._rules | {"fit_lower": choice(["augment"]).or_none()}
 
     def __init__(
         self,
@@ -58,8 +61,6 @@ class PolynomialNetwork(SingleOutputEstimator):
         self.random_state = random_state
 
     def _problem(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None, seed: int) -> LiftedProblem:
-        if self.fit_lower not in ("augment", None):
-            raise ValueError(f"fit_lower must be 'augment' or None, got {self.fit_lower!r}")
         return LiftedProblem(
             X,
             y,

@@ -12,20 +12,26 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from mopn.core.validation import check_flag, distinct_labels
 from mopn.estimators.base import Callback, ModelEstimator
+from mopn.estimators.parameters import COMMON
+from mopn.factorization.single_output import SingleOutputProblem
 from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Solver, Status, minimize
+from mopn.solvers.checks import Rule, choice, count, shown
 
 __all__ = ["BinaryClassifier", "SingleOutputEstimator", "SingleOutputRegressor"]
 
 _SOLVERS: dict[str, type[Solver]] = {"cd": CoordinateDescent, "lbfgs": LBFGS, "adagrad": AdaGrad, "sgd": SGD}
 _NAMES = {"squared": "squared", "logistic": "binary-logistic", "squared_hinge": "binary-squared-hinge"}
 _SEEDS = 2**31 - 1
+_SOLVER = Rule(f"{choice(_SOLVERS).takes} or a Solver", choice(_SOLVERS).convert)
 
 
 class SingleOutputEstimator(ModelEstimator):
     """Base of the estimators of one output: the steps of ``fit``."""
 
+    _rules = COMMON | {"n_components": count(), "fit_intercept": check_flag}
     loss: str | None
     # The names of the losses, the default first.
     _losses: ClassVar[tuple[str, ...]]
@@ -71,13 +77,14 @@ class SingleOutputEstimator(ModelEstimator):
         ConvergenceWarning
             If ``max_iter`` iterations of "cd" or "lbfgs" were not enough, or a number overflowed.
         """
+        self._check_parameters()
         solver, self._sums = self._solver(), None
         X, y, sample_weight, _ = self._samples(X, y, sample_weight)
         problem = self._problem(X, self._encode(column_or_1d(y, warn=True)), sample_weight, self._seed())
         result = minimize(
             problem,
             solver,
-            start=self._start() if self.warm_start else None,
+            start=self._start(problem) if self.warm_start else None,
             tol=self.tol,
             max_iter=self.max_iter,
             max_time=self.max_time,
@@ -103,9 +110,7 @@ class SingleOutputEstimator(ModelEstimator):
     def _solver(self) -> Solver:
         if isinstance(self.solver, Solver):
             return self.solver
-        if self.solver not in _SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(map(repr, _SOLVERS))} or a Solver, got {self.solver!r}")
-        kind = _SOLVERS[self.solver]
+        kind = _SOLVERS[_SOLVER(self.solver, "solver")]
         return kind(rng=self._seed()) if issubclass(kind, SGD) else kind()
 
     def _seed(self) -> int:
@@ -113,19 +118,16 @@ class SingleOutputEstimator(ModelEstimator):
             return int(np.random.default_rng().integers(_SEEDS))
         return int(check_random_state(self.random_state).randint(_SEEDS))
 
-    def _start(self) -> dict[str, np.ndarray] | None:
-        """Return the fitted parameters that exist."""
+    def _start(self, problem: SingleOutputProblem) -> dict[str, np.ndarray]:
+        """Return the fitted parameters that the problem has."""
         return {
             name: np.atleast_1d(getattr(self, attribute))
             for attribute, name in self._fitted.items()
-            if hasattr(self, attribute)
+            if name in problem.parameters and hasattr(self, attribute)
         }
 
     def _loss_name(self) -> str:
-        loss = self._losses[0] if self.loss is None else self.loss
-        if loss not in self._losses:
-            raise ValueError(f"loss must be one of {', '.join(map(repr, self._losses))} or None, got {self.loss!r}")
-        return _NAMES[loss]
+        return _NAMES[choice(self._losses).or_none()(self.loss, "loss") or self._losses[0]]
 
     def _set_fitted(self, problem: Any, result: Any) -> None:
         """Set the fitted parameters."""
@@ -149,8 +151,10 @@ class SingleOutputRegressor(RegressorMixin):
 
 
 def _is_logistic(classifier: Any) -> bool:
-    if classifier.loss != "logistic":
-        raise AttributeError(f"loss={classifier.loss!r} is not a probability model; for predict_proba use 'logistic'")
+    if not (isinstance(classifier.loss, str) and classifier.loss == "logistic"):
+        raise AttributeError(
+            f"loss={shown(classifier.loss)} is not a probability model; for predict_proba use 'logistic'"
+        )
     return True
 
 
@@ -191,24 +195,22 @@ class BinaryClassifier(ClassifierMixin):
         return tags
 
     def _encode(self, y: np.ndarray) -> np.ndarray:
+        labels, _ = distinct_labels(y)
         check_classification_targets(y)
-        if self._classes is None:
-            classes = np.unique(y)
-            self._check_classes(classes)
-        else:
-            classes = self._classes
-            unknown = np.setdiff1d(y, classes)
-            if len(unknown):
-                raise ValueError(f"y has labels {unknown} that are not among the classes {classes}")
+        classes = self._two_classes(labels) if self._classes is None else self._classes
+        unknown = [label for label in labels if label not in classes]
+        if unknown:
+            raise ValueError(f"y has labels {unknown} that are not among the classes {classes}")
         self.classes_ = classes
         return np.where(y == classes[1], 1.0, -1.0)
 
-    def _check_classes(self, classes: np.ndarray) -> None:
-        if len(classes) == 1:
-            raise ValueError(f"y has one class only ({classes[0]!r}); classification needs 2 classes")
+    def _two_classes(self, classes: np.ndarray, name: str = "y") -> np.ndarray:
+        if len(classes) < 2:
+            raise ValueError(f"{name} has one class only ({', '.join(map(repr, classes))}); give 2 classes")
         if len(classes) > 2:
             raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass: y has "
+                f"Only binary classification is supported. The type of the target is multiclass: {name} has "
                 f"{len(classes)} classes; mopn.estimators.MultiOutputFMClassifier and MultiOutputPNClassifier take "
                 "them all at once"
             )
+        return classes

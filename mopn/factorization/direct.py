@@ -10,18 +10,20 @@ from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
 from mopn.core.factor_kernels import make_factor_kernel
 from mopn.core.losses import Loss
-from mopn.core.validation import check_count, check_strength, present_rows
+from mopn.core.validation import as_numbers, check_count, check_flag, check_nonnegative, present_rows
 from mopn.factorization.conversions import direct_to_network
 from mopn.factorization.minibatch_state import StochasticPasses, without_absent_features
 from mopn.factorization.single_output import SingleOutputProblem, affine_terms, check_single_output_loss
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import KernelTerm
 from mopn.factorization.terms.factors import FittedKernelTerm, SharedKernelTerm
+from mopn.solvers.checks import choice, shown
 from mopn.solvers.numerics.generators import make_generator
 
 __all__ = ["FactorizationProblem"]
 
 _STARTING_ROUNDS = 20
+_LOWER = choice(("explicit", "augment", "shared")).or_none()
 
 
 class FactorizationProblem(SingleOutputProblem):
@@ -117,29 +119,28 @@ class FactorizationProblem(SingleOutputProblem):
         rng: np.random.Generator | int | None = 0,
     ) -> None:
         loss = check_single_output_loss(loss)
+        kernel = choice(("anova", "all-subsets", "homogeneous"))(kernel, "kernel")
         self.degree = check_count(degree, "degree", 2 if kernel != "all-subsets" else 1)
         self.n_components = check_count(n_components, "n_components")
-        self.alpha, self.beta = check_strength(alpha, "alpha"), check_strength(beta, "beta")
+        self.alpha, self.beta = check_nonnegative(alpha, "alpha"), check_nonnegative(beta, "beta")
+        self.fit_linear = check_flag(fit_linear, "fit_linear")
+        self.fit_intercept = check_flag(fit_intercept, "fit_intercept")
+        fit_lower, penalty = _LOWER(fit_lower, "fit_lower"), choice(("weighted", "frobenius"))(penalty, "penalty")
         self.fit_lower, self.fitted_lams = fit_lower, isinstance(lams, str) and lams == "fit"
         self.kernel_name, self.theta = kernel, theta
         self._check_options(kernel, penalty, fit_lower, theta)
         (X,), y, sample_weight, offset = present_rows((X,), y, sample_weight, offset)
-        self.dummies = self._count_dummies(kernel, fit_linear)
+        self.dummies = self._count_dummies(kernel)
         self.design = make_design(X, self.dummies)
         self._check_degree(kernel)
         fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
         self.lams = self._make_lams(lams, rng)
         ridge = 2.0 * self.beta * np.abs(self.lams) if penalty == "weighted" else np.full(len(self.lams), self.beta)
-        self.fit_linear, self.fit_intercept = bool(fit_linear), bool(fit_intercept)
-        terms = affine_terms(self.design, self.alpha, linear=fit_linear, intercept=fit_intercept)
-        self.kernel_terms = self._make_kernel_terms(kernel, theta, ridge, check_strength(init_scale, "init_scale"))
+        terms = affine_terms(self.design, self.alpha, linear=self.fit_linear, intercept=self.fit_intercept)
+        self.kernel_terms = self._make_kernel_terms(kernel, theta, ridge, check_nonnegative(init_scale, "init_scale"))
         super().__init__(fit, [*terms, *self.kernel_terms], rng, ("P", [term.name for term in self.kernel_terms]))
 
     def _check_options(self, kernel: str, penalty: str, fit_lower: str | None, theta: Any) -> None:
-        if penalty not in ("weighted", "frobenius"):
-            raise ValueError(f"penalty must be 'weighted' or 'frobenius', got {penalty!r}")
-        if fit_lower not in (None, "explicit", "augment", "shared"):
-            raise ValueError(f"fit_lower must be None, 'explicit', 'augment' or 'shared', got {fit_lower!r}")
         if kernel == "all-subsets" and fit_lower is not None:
             raise ValueError(f"kernel='all-subsets' has all degrees in it; set fit_lower=None, not {fit_lower!r}")
         if kernel == "homogeneous" and fit_lower == "shared":
@@ -152,12 +153,12 @@ class FactorizationProblem(SingleOutputProblem):
                 "(fit_lower None or 'augment')"
             )
 
-    def _count_dummies(self, kernel: str, fit_linear: bool) -> int:
+    def _count_dummies(self, kernel: str) -> int:
         if self.fit_lower != "augment":
             return 0
         if kernel == "homogeneous":
             return 1
-        return self.degree - (2 if fit_linear else 1)
+        return self.degree - (2 if self.fit_linear else 1)
 
     def _check_degree(self, kernel: str) -> None:
         d = self.design.shape[1]
@@ -175,9 +176,9 @@ class FactorizationProblem(SingleOutputProblem):
             if lams == "signs":
                 return make_generator(rng).choice([-1.0, 1.0], size=k)
             raise ValueError(f"lams must be 'ones', 'signs', 'fit' or {k} numbers, got {lams!r}")
-        lams = np.asarray(lams, dtype=np.float64)
+        lams = as_numbers(lams, "lams").astype(np.float64, copy=False)
         if lams.shape != (k,) or not np.isfinite(lams).all():
-            raise ValueError(f"lams must be 'ones', 'signs', 'fit' or {k} finite numbers, got {lams!r}")
+            raise ValueError(f"lams must be 'ones', 'signs', 'fit' or {k} finite numbers, got {shown(lams)}")
         return lams
 
     def _make_kernel_terms(self, kernel: str, theta: Any, ridge: np.ndarray, scale: float) -> list[KernelTerm]:

@@ -9,10 +9,11 @@ import numpy as np
 from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
 from mopn.core.losses import Loss
-from mopn.core.validation import check_count, check_strength, present_rows
+from mopn.core.validation import check_count, check_flag, check_nonnegative, present_rows
 from mopn.factorization.conversions import direct_to_network, lifted_to_direct
 from mopn.factorization.single_output import SingleOutputProblem, affine_terms, check_single_output_loss
 from mopn.factorization.terms import ProductTerm
+from mopn.solvers.checks import choice
 
 __all__ = ["LiftedProblem"]
 
@@ -94,8 +95,11 @@ class LiftedProblem(SingleOutputProblem):
     ) -> None:
         loss = check_single_output_loss(loss)
         self.degree, self.rank = check_count(degree, "degree", 2), check_count(rank, "rank")
-        self.alpha, self.beta = check_strength(alpha, "alpha"), check_strength(beta, "beta")
-        self.kernel_name, self.several, self.dummies = kernel, isinstance(X, tuple), int(augment)
+        self.alpha, self.beta = check_nonnegative(alpha, "alpha"), check_nonnegative(beta, "beta")
+        kernel = choice(("homogeneous", "anova"))(kernel, "kernel")
+        fit_linear, fit_intercept = check_flag(fit_linear, "fit_linear"), check_flag(fit_intercept, "fit_intercept")
+        self.dummies = int(check_flag(augment, "augment"))
+        self.kernel_name, self.several = kernel, isinstance(X, tuple)
         self._check_options(X, kernel, fit_linear)
         parts = X if self.several else (X,)
         parts, y, sample_weight, offset = present_rows(parts, y, sample_weight, offset)
@@ -106,13 +110,11 @@ class LiftedProblem(SingleOutputProblem):
         fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
         terms = affine_terms(self.design, self.alpha, linear=fit_linear, intercept=fit_intercept)
         factors = designs if self.several else designs * self.degree
-        scale = check_strength(init_scale, "init_scale")
+        scale = check_nonnegative(init_scale, "init_scale")
         products = ProductTerm(factors, self.rank, self.beta, kernel == "anova", scale)
         super().__init__(fit, [*terms, products], rng, ("U", products.names))
 
     def _check_options(self, X: Any, kernel: str, fit_linear: bool) -> None:
-        if kernel not in ("homogeneous", "anova"):
-            raise ValueError(f"kernel must be 'homogeneous' or 'anova', got {kernel!r}")
         if kernel == "anova" and (self.degree != 2 or self.several):
             raise ValueError(
                 "kernel='anova' is lifted for degree=2 and a single X only; mopn.FactorizationProblem has all degrees"

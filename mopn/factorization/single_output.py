@@ -12,13 +12,16 @@ import numpy as np
 
 from mopn.core.datafit import DataFit
 from mopn.core.designs import Design
+from mopn.core.flat import check_start
 from mopn.core.losses import Loss, get_loss
+from mopn.core.validation import as_numbers
 from mopn.factorization.layout import Layout
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import Intercept, Linear, Term
 from mopn.factorization.terms.base import Parameters
 from mopn.solvers.interface import Evaluation, Measure, Problem
 from mopn.solvers.numerics.generators import make_generator
+from mopn.solvers.result import Result
 
 __all__ = [
     "CoordinateBlocks",
@@ -90,25 +93,46 @@ class SingleOutputProblem(Problem):
         start : optional
             None for random units (``rng``), a seed or a Generator for others, a flat point, an earlier result, or a
             dictionary with some of the parameters, under the names of ``unpack``; the default start has the others.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For anything else, other shapes, or NaN or infinity.
         """
-        if isinstance(start, np.ndarray):
-            if start.shape != (self.size,):
-                raise ValueError(f"start must be a flat point of shape ({self.size},), got {start.shape}")
-            return start.astype(np.float64)
-        seeded = isinstance(start, Integral | np.random.Generator)
+        named = isinstance(start, dict)
+        seeded = isinstance(start, Integral | np.random.Generator) and not isinstance(start, bool)
+        if not (start is None or named or seeded):
+            return check_start(start, self.size)
+        given = self._separated(self._known(start)) if named else {}
         rng = make_generator(start, "start") if seeded else make_generator(self.rng)
-        given = self._separated(start) if isinstance(start, dict) else {}
         x = np.empty(self.size)
         for term, at in zip(self.terms, self.views(x), strict=True):
             for name, value in (term.start(rng) | term.absorb(given)).items():
-                value = np.asarray(value, dtype=np.float64)
-                label = f"{self._units}[{self._parts.index(name)}]" if name in self._parts else name
+                label = f"start: {self._units}[{self._parts.index(name)}]" if name in self._parts else f"start: {name}"
+                value = as_numbers(value, label)
                 if value.shape != at[name].shape:
-                    raise ValueError(f"start: {label} must have shape {at[name].shape}, got {value.shape}")
+                    raise ValueError(f"{label} must have shape {at[name].shape}, got {value.shape}")
                 if not np.isfinite(value).all():
-                    raise ValueError(f"start: {label} contains NaN or infinity")
+                    raise ValueError(f"{label} contains NaN or infinity")
                 at[name][:] = value
         return x
+
+    @cached_property
+    def parameters(self) -> frozenset[str]:
+        """Names of the parameters in results."""
+        return frozenset(self.unpack(np.zeros(self.size))) - {"x"}
+
+    def _known(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters of a start; raise ``ValueError`` for other names, and for results of other problems."""
+        names = ", ".join(map(repr, sorted(self.parameters)))
+        if isinstance(given, Result):
+            if self._units not in given:
+                raise ValueError(f"start is a result without {self._units!r}, so of another problem; this has {names}")
+            return {name: given[name] for name in self.parameters if name in given}
+        unknown = sorted(map(repr, given.keys() - self.parameters))
+        if unknown:
+            raise ValueError(f"start has unknown parameters {', '.join(unknown)}; this problem has {names}")
+        return given
 
     def _separated(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters with those of the units under the terms' names."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from mopn.core.datafit import DataFit
 from mopn.core.designs import Design
-from mopn.core.flat import joined, split
+from mopn.core.flat import check_start, joined, split
 from mopn.core.kernels import Kernel
 from mopn.core.norms import Norm
 from mopn.core.regularizers import NormRegularizer
@@ -80,8 +80,8 @@ class JointProblem(Problem):
         return -upper, upper
 
     def start(self, start: Any = None) -> np.ndarray:
-        """Return the point of the network given to the constructor, or a copy of a flat point."""
-        return self._start.copy() if start is None else np.array(start, dtype=np.float64)
+        """Return the point of the network given to the constructor, or a copy of a flat point or of a result's."""
+        return self._start.copy() if start is None else check_start(start, self._start.size)
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return units A (k, d), directions E (k, m), and W."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from mopn.core.datafit import DataFit
 from mopn.core.designs import Design, linear_design
-from mopn.core.validation import check_strength
+from mopn.core.validation import as_numbers, check_nonnegative
 from mopn.solvers.numerics.dot import dot
 
 __all__ = ["LinearTerm"]
@@ -44,7 +44,7 @@ class LinearTerm:
     design: Design
 
     def __init__(self, design: Design | None = None, alpha: float | None = None) -> None:
-        if alpha is not None and check_strength(alpha, "alpha") == 0:
+        if alpha is not None and check_nonnegative(alpha, "alpha") == 0:
             raise ValueError("alpha must be > 0, or None for no linear term: without it no certificate exists")
         self.alpha, self.active = alpha, alpha is not None
         self.alphas = np.zeros(0)
@@ -72,9 +72,9 @@ class LinearTerm:
             If the shape is another one, or for NaN or infinity.
         """
         shape = self.shape(n_outputs)
-        if linear is None or np.shape(linear)[1:] == (0,):
+        W = np.zeros(shape) if linear is None else as_numbers(linear, "start: linear").astype(np.float64)
+        if W.shape[1:] == (0,):
             return np.zeros(shape)
-        W = np.array(linear, dtype=np.float64)
         if W.shape != shape:
             raise ValueError(f"start must have linear of shape {shape}, got {W.shape}; alpha makes a linear term")
         if not np.isfinite(W).all():

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from mopn.core.norms import Norm, get_norm
+from mopn.core.validation import as_numbers
 from mopn.network.dense_oracle import DenseSearch
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.matrix_free_oracle import MatrixFreeSearch
 from mopn.network.search import Limits, Search, distinct
+from mopn.solvers.checks import check_fraction, choice, count, number
 from mopn.solvers.interface import UNLIMITED, Effort
 from mopn.solvers.numerics.threads import limited_threads
 from mopn.solvers.sphere import DenseStack
@@ -29,6 +31,7 @@ CHOLESKY_LIMIT = 3000
 _AUTO_EXACT, _AUTO_WORK = 26, 1e8
 # Value and bound agree to this, relative, when a unit is certified; it leaves room for rounding errors in the bound.
 _CERTIFIED_TOL = 1e-6
+_SECONDS = number("a number of seconds > 0", lambda x: x > 0.0, finite=False)
 
 
 @dataclass(frozen=True)
@@ -186,22 +189,16 @@ def basis_oracle(
     4.0 True
     """
     norm = get_norm(norm)
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
+    method = choice(METHODS)(method, "method")
     if method == "enumerate" and norm.exponent != 1:
         raise ValueError(f"method='enumerate' is for the norm 'l1/linf' only, got norm={norm.name!r}")
-    if not 0 < tol < 1:
-        raise ValueError(f"tol must lie in (0, 1), got {tol!r}")
-    if not max_nodes >= 1:
-        raise ValueError(f"max_nodes must be >= 1, got {max_nodes!r}")
-    if not max_time > 0:
-        raise ValueError(f"max_time must be > 0 seconds, got {max_time!r}")
-    return BasisOracle(norm, method, Limits(tol, max_nodes, max_time))
+    limits = Limits(check_fraction(tol, "tol"), count()(max_nodes, "max_nodes"), _SECONDS(max_time, "max_time"))
+    return BasisOracle(norm, method, limits)
 
 
 def check_stack(gammas: Any) -> np.ndarray:
     """Return Gamma (m, d, d) as floats; raise ``ValueError`` if it is not a stack of symmetric matrices."""
-    gammas = np.asarray(gammas, dtype=float)
+    gammas = as_numbers(gammas, "Gamma").astype(np.float64, copy=False)
     if gammas.ndim != 3 or gammas.shape[1] != gammas.shape[2] or 0 in gammas.shape:
         raise ValueError(f"Gamma must have shape (m, d, d) with m, d >= 1, got {gammas.shape}")
     if not np.isfinite(gammas).all():

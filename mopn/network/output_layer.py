@@ -15,6 +15,7 @@ from mopn.core.gap import lower_bound
 from mopn.core.hessians import Hessian
 from mopn.core.losses import Loss
 from mopn.core.regularizers import Regularizer, make_regularizer
+from mopn.core.validation import as_numbers
 from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
 from mopn.solvers.interface import Evaluation, Measure, Problem
@@ -61,7 +62,7 @@ class OutputLayerProblem(Problem):
         sample_weight: Any = None,
         offset: Any = None,
     ) -> None:
-        features = np.asarray(features, dtype=np.float64)
+        features = as_numbers(features, "features").astype(np.float64, copy=False)
         if features.ndim != 2:
             raise ValueError(f"features must have shape (n, k), got {features.shape}")
         if not np.isfinite(features).all():
@@ -127,7 +128,7 @@ class OutputLayerProblem(Problem):
 
         An active linear term starts from the attribute ``linear`` of the given object, or from zero.
         """
-        V = np.zeros(self.shape) if start is None else np.asarray(getattr(start, "weights", start), dtype=np.float64)
+        V = np.zeros(self.shape) if start is None else as_numbers(getattr(start, "weights", start), "start")
         if V.shape not in (self.shape, (self.shape[0] * self.shape[1],)):
             raise ValueError(f"start must have shape {self.shape}, got {V.shape}")
         if not np.isfinite(V).all():

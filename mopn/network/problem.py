@@ -20,15 +20,17 @@ from mopn.core.kernels import get_kernel
 from mopn.core.losses import Loss
 from mopn.core.norms import Norm
 from mopn.core.regularizers import make_norm_regularizer
+from mopn.core.validation import as_numbers, check_flag
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem
 from mopn.network.linear_term import LinearTerm
-from mopn.network.oracles import Atoms, BasisOracle, basis_oracle
+from mopn.network.oracles import METHODS, Atoms, BasisOracle, basis_oracle
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.point import Network
 from mopn.network.segment import Segment, active_vertex, best_vertex
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, Status, minimize
+from mopn.solvers.checks import choice, shown
 from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Effort, Form, Measure, Problem
 from mopn.solvers.numerics.threads import limited_threads
 
@@ -117,8 +119,8 @@ class NetworkProblem(Problem):
     ) -> None:
         self.kernel = get_kernel(kernel)
         self.regularizer = make_norm_regularizer(norm, strength, radius)
-        self.augment = bool(augment)
-        self.design = make_design(X, dummies=self.kernel.dummies if augment else 0)
+        self.augment = check_flag(augment, "augment")
+        self.design = make_design(X, dummies=self.kernel.dummies if self.augment else 0)
         self.linear_term = LinearTerm(self.design, alpha)
         self.fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
 
@@ -178,7 +180,10 @@ class NetworkProblem(Problem):
         if hasattr(start, "basis"):
             start = start.basis, start.weights, getattr(start, "linear", None)
         if not (isinstance(start, tuple | list) and 2 <= len(start) <= 3):
-            raise TypeError(f"start must be an earlier Result or (basis, weights), got {type(start).__name__}")
+            raise TypeError(
+                "start must be an earlier Result of a network problem, (basis, weights) or (basis, weights, linear), "
+                f"got {shown(start)}"
+            )
         basis, weights = self.unit_length(*start[:2])
         linear = self.linear_term.start(start[2] if len(start) == 3 else None, self.fit.n_outputs)
         return self.network(basis, self.regularizer.prox(weights, 0.0), linear)
@@ -186,7 +191,10 @@ class NetworkProblem(Problem):
     def unit_length(self, basis: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
         """Check units of any length and their weights; return units of length 1 and weights of the same outputs."""
         d, m = self.design.shape[1], self.fit.n_outputs
-        basis, weights = np.array(basis, dtype=np.float64), np.array(weights, dtype=np.float64)
+        basis, weights = (
+            as_numbers(part, f"start: {name}").astype(np.float64)
+            for part, name in ((basis, "basis"), (weights, "weights"))
+        )
         if basis.ndim != 2 or basis.shape[1] != d or weights.shape != (len(basis), m):
             raise ValueError(
                 f"start must have basis (k, {d}) and weights (k, {m}), got shapes {basis.shape} and {weights.shape}"
@@ -214,9 +222,9 @@ class NetworkProblem(Problem):
     def oracle(self, oracle: str | BasisOracle) -> BasisOracle:
         """Return the oracle of a method's name, for this problem's norm; an oracle is returned as it is."""
         if isinstance(oracle, str):
-            return basis_oracle(self.norm, method=oracle)
+            return basis_oracle(self.norm, method=choice(METHODS)(oracle, "oracle"))
         if not isinstance(oracle, BasisOracle):
-            raise TypeError(f"oracle must be a method's name or come from basis_oracle, got {oracle!r}")
+            raise TypeError(f"oracle must be a method's name or come from basis_oracle, got {shown(oracle)}")
         if oracle.norm.exponent != self.norm.exponent and self.fit.n_outputs > 1:
             raise ValueError(
                 f"the oracle is for the norm {oracle.norm.name!r}, whose bound proves nothing for this problem's "

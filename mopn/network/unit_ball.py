@@ -8,7 +8,7 @@ import numpy as np
 
 from mopn.core.datafit import DataFit
 from mopn.core.designs import Design
-from mopn.core.flat import joined, split
+from mopn.core.flat import check_start, joined, split
 from mopn.core.kernels import Kernel
 from mopn.core.regularizers import Regularizer
 from mopn.network.linear_term import LinearTerm
@@ -50,8 +50,8 @@ class UnitBallProblem(Problem):
         return split(x, self.shapes)
 
     def start(self, start: Any = None) -> np.ndarray:
-        """Return the point of the network given to the constructor, or a flat point made feasible."""
-        return self.prox(self._start if start is None else np.asarray(start, dtype=np.float64), 0.0)
+        """Return the point of the network given to the constructor, or a flat point or a result's, made feasible."""
+        return self.prox(self._start if start is None else check_start(start, self._start.size), 0.0)
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of the point, with unit vectors in ``basis``; the outputs are the same, R is not larger.

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from mopn.solvers.checks import Rule, check_options, choice, count
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.conditional_gradient.proofs import ProofBudget, Selection, measure
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit
@@ -16,9 +15,10 @@ from mopn.solvers.conditional_gradient.steps import PlainStep
 from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Measure, Monitor, Solver
 from mopn.solvers.result import Status
 
-__all__ = ["ConditionalGradient", "check_max_units", "make_correction"]
+__all__ = ["ConditionalGradient", "make_correction"]
 
-REFITS = ("none", "output", "full")
+_NAMES = choice(("none", "output", "full"))
+_REFIT = Rule(f"{_NAMES.takes}, or a correction such as FullRefit()", _NAMES.convert)
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,9 @@ class ConditionalGradient(Solver[Atomic]):
 
     def __post_init__(self) -> None:
         make_correction(self.refit)
-        check_max_units(self.max_units)
-        if self.schedule not in SCHEDULES:
-            raise ValueError(f"schedule must be one of {', '.join(map(repr, SCHEDULES))}, got {self.schedule!r}")
+        check_options(self, max_units=count().or_none(), schedule=choice(SCHEDULES), atoms_per_round=count().or_none())
         if self.schedule == "fill" and self.max_units is None:
             raise ValueError("schedule='fill' fits a model of max_units units: give max_units, or schedule='grow'")
-        _check_count(self.atoms_per_round, "atoms_per_round")
 
     @property
     def correction(self) -> Correction:
@@ -108,25 +105,10 @@ def make_correction(refit: str | Correction, **options: Any) -> Correction:
     """Return the correction of a name, refits with the given options; a correction is returned as it is."""
     if isinstance(refit, Correction):
         return refit
-    if refit == "none":
+    name = _REFIT(refit, "refit")
+    if name == "none":
         return PlainStep()
-    if refit == "output":
-        return OutputRefit(**options)
-    if refit == "full":
-        return FullRefit(**options)
-    raise ValueError(
-        f"refit must be one of {', '.join(map(repr, REFITS))}, or a correction such as FullRefit(), got {refit!r}"
-    )
-
-
-def check_max_units(max_units: Any) -> None:
-    """Raise unless this is a number of units, or None."""
-    _check_count(max_units, "max_units")
-
-
-def _check_count(number: Any, name: str) -> None:
-    if number is not None and not (isinstance(number, int | np.integer) and number >= 1):
-        raise ValueError(f"{name} must be an integer >= 1 or None, got {number!r}")
+    return OutputRefit(**options) if name == "output" else FullRefit(**options)
 
 
 def _record(problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor) -> None:

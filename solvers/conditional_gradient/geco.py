@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from mopn.solvers.conditional_gradient.algorithm import check_max_units
+from mopn.solvers.checks import check_options, check_positive, count
 from mopn.solvers.conditional_gradient.proofs import measure
 from mopn.solvers.interface import UNLIMITED, Corrective, Measure, Monitor, Solver
 from mopn.solvers.lbfgs import LBFGS
@@ -40,11 +40,7 @@ class GECO(Solver[Corrective]):
     refit_iter: int = 100
 
     def __post_init__(self) -> None:
-        check_max_units(self.max_units)
-        if not self.refit_tol > 0:
-            raise ValueError(f"refit_tol must be > 0, got {self.refit_tol!r}")
-        if not self.refit_iter >= 1:
-            raise ValueError(f"refit_iter must be >= 1, got {self.refit_iter!r}")
+        check_options(self, max_units=count().or_none(), refit_tol=check_positive, refit_iter=count())
 
     @property
     def needs(self) -> frozenset[str]:

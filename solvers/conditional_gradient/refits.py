@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any, cast
 
+from mopn.solvers.checks import check_options, check_positive, choice, count
 from mopn.solvers.conditional_gradient.correction import Correction, Corrector
 from mopn.solvers.conditional_gradient.proofs import Selection
 from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.conditional_gradient.steps import line_search
 from mopn.solvers.fista import FISTA
-from mopn.solvers.interface import AtOutputs, Composite, Corrective, CorrectivePoint, Form, Monitor, Solver, WithBarrier
+from mopn.solvers.interface import (
+    AtOutputs,
+    Composite,
+    Corrective,
+    CorrectivePoint,
+    Form,
+    Monitor,
+    Solver,
+    WithBarrier,
+    check_needs,
+)
 from mopn.solvers.interior_point import InteriorPoint
 from mopn.solvers.lbfgs import LBFGS
 
@@ -45,11 +55,7 @@ class _Refit(Correction):
     polish_iter: int = 500
 
     def __post_init__(self) -> None:
-        if not self.tol > 0:
-            raise ValueError(f"tol of a refit must be > 0, got {self.tol!r}")
-        for name, number in (("max_iter", self.max_iter), ("polish_iter", self.polish_iter)):
-            if not (isinstance(number, Integral) and number >= 1):
-                raise ValueError(f"{name} of a refit must be an integer >= 1, got {number!r}")
+        check_options(self, tol=check_positive, max_iter=count(), polish_iter=count())
 
     @property
     def needs(self) -> frozenset[str]:
@@ -122,15 +128,13 @@ class FullRefit(_Refit):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_solver("solver", self.solver)
-        if self.solver.needs not in (frozenset({"gradient"}), frozenset({"composite"})):
+        if check_needs(self.solver) not in (frozenset({"gradient"}), frozenset({"composite"})):
             raise ValueError(
                 "solver must be one for the refit of both layers, LBFGS() or FISTA(): the problem offers the oracle "
                 f"'gradient' or 'composite'; got {self.solver!r}, which needs {', '.join(sorted(self.solver.needs))}"
             )
         _check_layer_solver("output_solver", self.output_solver)
-        if self.precision not in PRECISIONS:
-            raise ValueError(f"precision must be one of {', '.join(map(repr, PRECISIONS))}, got {self.precision!r}")
+        check_options(self, precision=choice(PRECISIONS))
         if self.precision == "single" and not self.is_smooth:
             raise ValueError("precision='single' is for refits by LBFGS(); leave it out for FISTA()")
 
@@ -149,16 +153,10 @@ class FullRefit(_Refit):
         return _FullRefits(self, problem, monitor, schedule)
 
 
-def _check_solver(name: str, solver: Solver[Any]) -> None:
-    if not isinstance(solver, Solver):
-        raise TypeError(f"{name} must be a Solver, such as FISTA(), got {solver!r}")
-
-
 def _check_layer_solver(name: str, solver: Solver[Any] | None) -> None:
     if solver is None:
         return
-    _check_solver(name, solver)
-    if not solver.needs <= _LAYER_ORACLES:
+    if not check_needs(solver, name) <= _LAYER_ORACLES:
         raise ValueError(
             f"{name} must be one for the refit of the output layer, InteriorPoint() or FISTA(), got {solver!r}, which "
             f"needs {', '.join(sorted(solver.needs))}"

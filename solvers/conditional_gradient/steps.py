@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from scipy.optimize import minimize_scalar
 
+from mopn.solvers.checks import check_options, choice
 from mopn.solvers.conditional_gradient.correction import Correction, Corrector
 from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Monitor, Segment
@@ -39,8 +40,7 @@ class PlainStep(Correction):
     rule: str = "line-search"
 
     def __post_init__(self) -> None:
-        if self.rule not in RULES:
-            raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}, got {self.rule!r}")
+        check_options(self, rule=choice(RULES))
 
     @property
     def needs(self) -> frozenset[str]:

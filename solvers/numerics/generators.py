@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from mopn.solvers.checks import shown
+
 __all__ = ["make_generator"]
 
 
@@ -26,6 +28,9 @@ def make_generator(rng: Any, name: str = "rng") -> np.random.Generator:
         If ``rng`` is none of these, or a negative seed.
     """
     try:
+        if isinstance(rng, bool):
+            raise TypeError
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{name} must be a numpy Generator, a seed (an integer >= 0) or None, got {rng!r}") from None
+        takes = "a numpy Generator, a seed (an integer >= 0) or None"
+        raise type(error)(f"{name} must be {takes}, got {shown(rng)}") from None

@@ -11,12 +11,13 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Integral
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["EIGH", "limited_threads", "most_threads", "threads_for"]
+from mopn.solvers.checks import count
+
+__all__ = ["EIGH", "check_threads", "limited_threads", "most_threads", "threads_for"]
 
 # Multiplications and additions of a product from which it is worth it to start threads: some 50 ms of one thread.
 _LARGE = 1e9
@@ -24,6 +25,8 @@ _LARGE = 1e9
 EIGH = 9.0
 # The number of threads that the running call of a Python thread was given.
 _GIVEN = threading.local()
+
+check_threads = count(1).or_none()
 
 
 class _Blas:
@@ -94,13 +97,12 @@ def limited_threads(n_threads: int | None = None) -> Iterator[None]:
     ValueError
         If ``n_threads`` is not an integer >= 1 or None.
     """
-    if n_threads is not None and (isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or n_threads < 1):
-        raise ValueError(f"n_threads must be an integer >= 1 or None, got {n_threads!r}")
+    n_threads = check_threads(n_threads, "n_threads")
     if hasattr(_GIVEN, "number"):
         yield
         return
-    _GIVEN.number = None if n_threads is None else int(n_threads)
-    limited = _BLAS.limit(_GIVEN.number or 1)
+    _GIVEN.number = n_threads
+    limited = _BLAS.limit(n_threads or 1)
     try:
         yield
     finally:

@@ -410,6 +410,14 @@ def test_get_loss_takes_names_and_objects(name):
     assert repr(loss) == f"{type(loss).__name__}()"
 
 
+def test_a_loss_shows_its_parameters():
+    class Huber(type(get_loss("squared"))):
+        def __init__(self, threshold):
+            self.threshold, self._square = threshold, threshold**2
+
+    assert repr(Huber(0.5)) == "Huber(threshold=0.5)"
+
+
 @pytest.mark.parametrize("wrong", ["hinge", "", None, 1])
 def test_get_loss_names_the_choices(wrong):
     with pytest.raises(ValueError, match=r"loss must be one of .*'logistic'.* or a Loss, got") as error:

@@ -168,9 +168,49 @@ def test_partial_fit_of_a_classifier():
     assert classifier.score(X, y) > 0.85
     with pytest.raises(ValueError, match="not among the classes"):
         classifier.partial_fit(X[:2], ["low", "middle"])
-    with pytest.raises(ValueError, match="one class only"):
+    message = r"y has one class only \(.*'low'.*\); give both as classes in the first call"
+    with pytest.raises(ValueError, match=message):
         FactorizationMachineClassifier(solver="sgd").partial_fit(X[:3], ["low"] * 3)
+    assert classifier.partial_fit(X, y, classes=["low", "high"]).classes_.tolist() == ["high", "low"]
+    for others in (["low", "middle"], ["low"], ["high", "low", "middle"], [0, 1]):
+        with pytest.raises(ValueError, match=r"classes are .*'high' 'low'.* in the first call; leave them out"):
+            classifier.partial_fit(X, y, classes=others)
     assert not hasattr(FactorizationMachineClassifier(), "partial_fit")
+
+
+@pytest.mark.parametrize("classes", [["low"], ["low", "middle", "high"], [1, None], "low"])
+def test_classes_of_a_first_part_are_two(classes):
+    X, y = classification(20)
+    with pytest.raises(ValueError, match="classes "):
+        FactorizationMachineClassifier(solver="sgd").partial_fit(X, y, classes=classes)
+
+
+def test_learning_sample_by_sample():
+    """A sample alone is a part, also the first one, and so is a part of which one sample has a weight."""
+    X, y = regression(10)
+    one, weighted = (
+        FactorizationMachineRegressor(solver="sgd", random_state=0, n_components=2, alpha=0.0, beta=0.0)
+        for _ in range(2)
+    )
+    for i in range(10):
+        one.partial_fit(X[i : i + 1], y[i : i + 1])
+        weighted.partial_fit(X, y, sample_weight=np.eye(10)[i])
+    assert one.n_iter_ == 10
+    np.testing.assert_array_equal(one.w_, weighted.w_)
+    np.testing.assert_array_equal(one.P_, weighted.P_)
+    assert np.mean((one.predict(X) - y) ** 2) < np.mean(y**2)
+    classifier = FactorizationMachineClassifier(solver="adagrad", random_state=0)
+    classifier.partial_fit(X[:1], ["low"], classes=["high", "low"])
+    assert classifier.partial_fit(X[1:2], ["high"]).n_iter_ == 2
+
+
+@pytest.mark.parametrize("options", [{"fit_lower": "shared", "degree": 3}, {"init_lambdas": "fit"}])
+def test_partial_fit_asks_for_the_same_oracle_as_fit(options):
+    X, y = regression(20)
+    regressor = FactorizationMachineRegressor(solver="adagrad", **options)
+    for fit in (regressor.fit, regressor.partial_fit):
+        with pytest.raises(TypeError, match="AdaGrad asks for the oracle 'passes'"):
+            fit(X, y)
 
 
 def test_a_step_of_partial_fit_that_overflows_is_not_taken():

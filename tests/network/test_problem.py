@@ -411,7 +411,7 @@ def test_bad_arguments(arguments, message):
         (np.ones(4), [0, 1, 0, 1], ValueError, "X must be two-dimensional"),
         (np.ones((4, 0)), [0, 1, 0, 1], ValueError, "X has 0 features"),
         (np.ones((0, 2)), [], ValueError, "X has 0 samples"),
-        (np.ones((1, 2)), [0], ValueError, "at least 2 samples"),
+        (np.ones((1, 2)), [0], ValueError, "y has one class only"),
         (np.ones((4, 2)), [0, 1, 0], ValueError, "y must have one row per sample"),
         (np.ones((4, 2)), [1, 1, 1, 1], ValueError, "y has one class only"),
         (np.ones((4, 2)), [0, 1, np.nan, 1], ValueError, "y contains NaN"),

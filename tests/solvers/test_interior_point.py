@@ -401,10 +401,10 @@ def test_trace_names_its_columns():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"cg_tol": 0.0}, r"cg_tol must lie in \(0, 1\), got 0.0"),
-        ({"cg_tol": 1.0}, r"cg_tol must lie in \(0, 1\), got 1.0"),
-        ({"cg_tol": math.nan}, r"cg_tol must lie in \(0, 1\), got nan"),
-        ({"cg_iter": 0}, "cg_iter must be >= 1, got 0"),
+        ({"cg_tol": 0.0}, r"cg_tol must be a number in \(0, 1\), got 0.0"),
+        ({"cg_tol": 1.0}, r"cg_tol must be a number in \(0, 1\), got 1.0"),
+        ({"cg_tol": math.nan}, r"cg_tol must be a number in \(0, 1\), got nan"),
+        ({"cg_iter": 0}, "cg_iter must be an integer >= 1, got 0"),
     ],
 )
 def test_bad_options(options, message):

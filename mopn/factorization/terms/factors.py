@@ -14,6 +14,7 @@ from mopn.compiled.losses import SQUARED
 from mopn.compiled.vectorization import WIDTH
 from mopn.core.designs import Design
 from mopn.core.factor_kernels import AnovaFactors, FactorKernel
+from mopn.core.validation import as_numbers
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update
 
@@ -163,7 +164,7 @@ class FittedKernelTerm(KernelTerm):
         return {"P": at["P"], "lams": self.weights(at)[0]}
 
     def absorb(self, given: dict[str, Any]) -> Parameters:
-        parts = self._parts(np.asarray(given["lams"], dtype=np.float64)) if "lams" in given else {}
+        parts = self._parts(as_numbers(given["lams"], "start: lams")) if "lams" in given else {}
         return super().absorb(given) | parts
 
     @staticmethod

@@ -415,11 +415,11 @@ class NeedsAtomic(LBFGS):
         (lambda: OutputRefit(solver=NeedsAtomic()), "solver must be one for the refit.*needs atomic"),
         (lambda: FullRefit(precision="single", solver=FISTA()), "precision='single' is for refits by LBFGS"),
         (lambda: FullRefit(precision="half"), "precision must be one of 'double', 'single', got 'half'"),
-        (lambda: OutputRefit(tol=0.0), "tol of a refit must be > 0, got 0.0"),
-        (lambda: FullRefit(tol=-1.0), "tol of a refit must be > 0, got -1.0"),
-        (lambda: OutputRefit(tol=math.nan), "tol of a refit must be > 0, got nan"),
-        (lambda: OutputRefit(max_iter=0), "max_iter of a refit must be an integer >= 1, got 0"),
-        (lambda: FullRefit(polish_iter=0), "polish_iter of a refit must be an integer >= 1, got 0"),
+        (lambda: OutputRefit(tol=0.0), "tol must be a finite number > 0, got 0.0"),
+        (lambda: FullRefit(tol=-1.0), "tol must be a finite number > 0, got -1.0"),
+        (lambda: OutputRefit(tol=math.nan), "tol must be a finite number > 0, got nan"),
+        (lambda: OutputRefit(max_iter=0), "max_iter must be an integer >= 1, got 0"),
+        (lambda: FullRefit(polish_iter=0), "polish_iter must be an integer >= 1, got 0"),
         (lambda: make_correction("both"), "refit must be one of 'none', 'output', 'full'.*got 'both'"),
         (lambda: make_correction(LBFGS()), "refit must be one of 'none', 'output', 'full'"),
     ],
@@ -462,7 +462,7 @@ def test_a_solver_of_a_refit_is_an_object(wrong):
 
 @pytest.mark.parametrize("name", ["max_iter", "polish_iter"])
 def test_iterations_of_a_refit_are_integers(name):
-    with pytest.raises(ValueError, match=f"{name} of a refit must be an integer >= 1, got 2.5"):
+    with pytest.raises(ValueError, match=f"{name} must be an integer >= 1, got 2.5"):
         OutputRefit(**{name: 2.5})
 
 

@@ -1,0 +1,61 @@
+"""What the parameters of the estimators take, and data before scikit-learn's checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from mopn.core.validation import as_array, as_numbers
+from mopn.solvers.checks import (
+    Rule,
+    check_callback,
+    check_flag,
+    check_nonnegative,
+    check_seconds,
+    check_verbose,
+    count,
+    number,
+)
+
+__all__ = ["COMMON", "N_JOBS", "UNIT_INTERVAL", "readable"]
+
+
+def _n_jobs(value: Any) -> int:
+    jobs = number().convert(value)
+    if jobs == 0 or jobs != int(jobs):
+        raise ValueError
+    return int(jobs)
+
+
+# The parameters that all estimators share. Parameters that have no rule are checked where they are used.
+COMMON = {
+    "tol": check_nonnegative,
+    "max_iter": count(0).or_none(),
+    "max_time": check_seconds.or_none(),
+    "warm_start": check_flag,
+    "verbose": check_verbose,
+    "callback": check_callback,
+    "random_state": Rule("an integer from 0 to 2**32 - 1, a RandomState or None", check_random_state),
+}
+UNIT_INTERVAL = number("a number in [0, 1)", lambda x: 0.0 <= x < 1.0)
+N_JOBS = Rule("an integer other than 0", _n_jobs).or_none()
+
+
+def readable(values: Any, name: str, *, numeric: bool = True) -> Any:
+    """Return X or y for scikit-learn's checks; masked entries, and what is not numeric but should be, are refused.
+
+    scikit-learn drops masks and reads dates as numbers without a word. It refuses complex numbers itself.
+    """
+    if isinstance(values, list | tuple | np.ma.MaskedArray):
+        values = as_array(values, name)
+    dtypes = getattr(values, "dtypes", getattr(values, "dtype", None))
+    if not numeric or dtypes is None or sparse.issparse(values):
+        return values
+    kinds = {getattr(dtype, "kind", "O") for dtype in (dtypes if np.iterable(dtypes) else [dtypes])}
+    if kinds <= set("fiubc"):
+        return values
+    numbers = as_numbers(values, name)
+    return values if hasattr(values, "columns") else numbers

@@ -1,0 +1,52 @@
+"""Values of every kind that an option may be given by mistake, and the check that an error says which option it was."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+
+ODD = {
+    "None": None,
+    "True": True,
+    "a string": "a",
+    "an empty string": "",
+    "bytes": b"1",
+    "nan": math.nan,
+    "inf": math.inf,
+    "minus inf": -math.inf,
+    "-1": -1,
+    "0": 0,
+    "1": 1,
+    "0.5": 0.5,
+    "2.5": 2.5,
+    "a huge int": 10**400,
+    "more digits than Python prints": 10**5000,
+    "longdouble": np.longdouble(0.3),
+    "a complex number": 0.5j,
+    "a date": np.datetime64("2020-01-01"),
+    "an array": np.array([0.5, 2.0]),
+    "an array without dimensions": np.array(2),
+    "an empty list": [],
+    "a list": ["a"],
+    "a dictionary": {},
+    "a class": int,
+}
+
+
+def is_clear(error, name):
+    """Whether an error is one of values or types, and names the option."""
+    return isinstance(error, ValueError | TypeError) and re.search(rf"\b{name}\b", str(error)) is not None
+
+
+def failures(name, values, attempt):
+    """The odd values of an option that are neither accepted nor refused by an error that names it."""
+    found = {}
+    for label, value in values.items():
+        try:
+            attempt(value)
+        except Exception as error:
+            if not is_clear(error, name):
+                found[label] = f"{type(error).__name__}: {error}"[:200]
+    return found

@@ -1,0 +1,89 @@
+"""The options of all solvers: what is no value of an option is refused by an error that names it."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+
+import numpy as np
+import pytest
+from cases import SOLVERS, layer, network
+from odd_values import ODD, failures
+
+import mopn
+from mopn.solvers import ConditionalGradient, FullRefit, OutputRefit, PlainStep
+from mopn.solvers.checks import check_count, check_fraction, check_nonnegative, choice, shown
+
+EXPORTED = [getattr(mopn.solvers, name) for name in mopn.solvers.__all__]
+RUNS = {type(solver): (make, solver) for make, solver in SOLVERS.values()}
+CORRECTIONS = {
+    kind: (network, lambda kind=kind, **options: ConditionalGradient(kind(**options)))
+    for kind in (PlainStep, OutputRefit, FullRefit)
+}
+# No options of an algorithm: a budget, which the solvers make themselves.
+OPTIONS = [
+    (kind, field.name)
+    for kind in EXPORTED
+    if is_dataclass(kind) and kind is not mopn.solvers.Effort
+    for field in fields(kind)
+]
+
+
+def attempt(kind, options):
+    """Make a solver with some options and let it run."""
+    make, solver = CORRECTIONS[kind] if kind in CORRECTIONS else (RUNS[kind][0], lambda **given: kind(**given))
+    mopn.minimize(make(), solver(**options), tol=0.0, max_iter=1)
+
+
+@pytest.mark.parametrize(("kind", "name"), OPTIONS, ids=lambda part: getattr(part, "__name__", part))
+def test_odd_options_run_or_are_refused_by_name(kind, name):
+    assert not failures(name, ODD, lambda value: attempt(kind, {name: value}))
+
+
+def test_options_are_kept_as_plain_numbers():
+    """Compiled code takes these alone."""
+    solver = mopn.solvers.SGD(step=np.longdouble(0.25), decay=1, batch_size=np.int8(3))
+    assert [type(option) for option in (solver.step, solver.decay, solver.batch_size)] == [float, float, int]
+    assert replace(solver, step=0.5).batch_size == 3
+
+
+def test_what_options_take():
+    assert check_count(np.uint8(3), "k") == 3
+    assert check_nonnegative(0, "strength") == 0.0
+    assert choice(["a", "b"]).or_none()(None, "form") is None
+    for check, value, message in (
+        (check_count, 0, "x must be an integer >= 1, got 0"),
+        (check_count, 10**400, r"x must be an integer >= 1, got 10{119}\.\.\."),
+        (check_nonnegative, -0.5, "x must be a finite number >= 0, got -0.5"),
+        (check_fraction, 1.0, r"x must be a number in \(0, 1\), got 1.0"),
+        (choice(["a", "b"]).or_none(), "c", "x must be one of 'a', 'b' or None, got 'c'"),
+    ):
+        with pytest.raises(ValueError, match=f"^{message}$"):
+            check(value, "x")
+    assert shown(10**5000) == "an object of type int"
+
+
+class NeedsNoSet(mopn.solvers.LBFGS):
+    """A solver that names its oracles as one would at first."""
+
+    needs = "gradient"
+
+
+class NeedsAList(mopn.solvers.LBFGS):
+    """The same with a list."""
+
+    needs = ["gradient"]  # noqa: RUF012
+
+
+@pytest.mark.parametrize("solver", [NeedsNoSet(), NeedsAList()])
+def test_a_solver_names_its_oracles_in_a_set(solver):
+    message = rf"{type(solver).__name__}\.needs must be a set of names, frozenset\(\{{'gradient'\}}\) say, got"
+    with pytest.raises(TypeError, match=message):
+        mopn.minimize(layer("squared-l2"), solver)
+    with pytest.raises(TypeError, match=message):
+        FullRefit(solver=solver)
+
+
+@pytest.mark.parametrize("solver", [None, "fista", mopn.solvers.FISTA, FullRefit()])
+def test_what_is_no_solver_is_refused(solver):
+    with pytest.raises(TypeError, match="solver must be a Solver, such as FISTA"):
+        mopn.minimize(layer(), solver)

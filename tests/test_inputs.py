@@ -1,0 +1,286 @@
+"""Data, options and starts of problems and estimators: what cannot be meant is refused by an error that names it."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+from odd_values import ODD, failures, is_clear
+from scipy import sparse
+
+import mopn
+from mopn.estimators import (
+    FactorizationMachineClassifier,
+    FactorizationMachineRegressor,
+    MultiOutputFMRegressor,
+    MultiOutputPNClassifier,
+    OrdinalFMRegressor,
+)
+from mopn.oracles import basis_oracle
+
+N = 16
+X = np.random.default_rng(0).uniform(-1, 1, (N, 3))
+NUMBERS = X[:, 0] * X[:, 1]
+LABELS = np.arange(N) % 2
+ONES = np.ones(N)
+
+
+def network(X=X, y=LABELS, strength=1.0, **options):
+    return mopn.NetworkProblem(X, y, strength=strength, **options)
+
+
+def regression(X=X, y=NUMBERS, **options):
+    return network(X, y, loss="squared", **options)
+
+
+def layer(features=X, y=LABELS, strength=1.0, **options):
+    return mopn.OutputLayerProblem(features, y, strength=strength, **options)
+
+
+def direct(X=X, y=NUMBERS, **options):
+    return mopn.FactorizationProblem(X, y, **{"n_components": 2} | options)
+
+
+def lifted(X=X, y=NUMBERS, **options):
+    return mopn.LiftedProblem(X, y, **{"rank": 2} | options)
+
+
+# -- options ----------------------------------------------------------------------------------------------------------
+
+MAKERS = {
+    "network": (network, mopn.NetworkProblem),
+    "output layer": (layer, mopn.OutputLayerProblem),
+    "direct": (direct, mopn.FactorizationProblem),
+    "lifted": (lifted, mopn.LiftedProblem),
+    "oracle": (lambda norm="l1", **options: basis_oracle(norm, **options), basis_oracle),
+}
+OPTIONS = [
+    (maker, name)
+    for maker, (_, public) in MAKERS.items()
+    for name in inspect.signature(public).parameters
+    if name not in ("X", "y", "features")
+]
+
+
+@pytest.mark.parametrize(("maker", "name"), OPTIONS)
+def test_odd_options_of_problems_are_taken_or_refused_by_name(maker, name):
+    make = MAKERS[maker][0]
+    given = {"strength": None} if name == "radius" else {}
+    assert not failures(name, ODD, lambda value: make(**given | {name: value}))
+
+
+def test_a_radius_beside_the_strength_that_is_set_already():
+    with pytest.raises(ValueError, match=r"only one of them; .*; set strength=None for a ball"):
+        MultiOutputPNClassifier(radius=10.0).fit(X, LABELS)
+
+
+# -- data -------------------------------------------------------------------------------------------------------------
+
+
+def with_first(values, first):
+    """An array of objects like another one but for its first entry."""
+    changed = np.array(values, dtype=object)
+    changed.flat[0] = first
+    return changed
+
+
+# What NumPy converts to floats without an error, and what it does not convert.
+CHANGES = {
+    "complex numbers": lambda a: a + 1j,
+    "dates": lambda a: np.round(a).astype("datetime64[D]"),
+    "no date": lambda a: with_first(a, np.datetime64("NaT")),
+    "differences of dates": lambda a: np.round(a).astype("timedelta64[D]"),
+    "masked entries": lambda a: np.ma.MaskedArray(a, np.arange(a.size).reshape(a.shape) == 1),
+    "None": lambda a: with_first(a, None),
+    "a huge int": lambda a: with_first(a, 10**400),
+    "words": lambda a: with_first(a, "red"),
+    "rows of several lengths": lambda a: [[1.0] * 7, *a.tolist()[1:]],
+}
+TARGETS = {
+    "network": (lambda **data: regression(**data), ("X", "y", "sample_weight", "offset")),
+    "output layer": (layer, ("features", "sample_weight", "offset")),
+    "direct": (direct, ("X", "y", "sample_weight", "offset")),
+    "lifted": (lifted, ("X", "y", "sample_weight", "offset")),
+    "ordinal": (lambda X=X, y=LABELS, **data: OrdinalFMRegressor(max_units=2).fit(X, y, **data), ("X", "y")),
+    "regressor": (lambda X=X, y=NUMBERS, **data: MultiOutputFMRegressor(max_units=2).fit(X, y, **data), ("X", "y")),
+    "one output": (lambda X=X, y=NUMBERS: FactorizationMachineRegressor(max_iter=1).fit(X, y), ("X", "y")),
+    "classifier": (
+        lambda X=X, **data: MultiOutputPNClassifier(max_units=2).fit(X, LABELS, **data),
+        ("X", "sample_weight"),
+    ),
+}
+CASES = [(target, name, change) for target, (_, names) in TARGETS.items() for name in names for change in CHANGES]
+
+
+@pytest.mark.parametrize(("target", "name", "change"), CASES)
+def test_data_that_would_lose_a_part_are_refused_by_name(target, name, change):
+    clean = {"X": X, "features": X, "y": NUMBERS, "sample_weight": ONES, "offset": ONES[:, None]}[name]
+    if (target, name) == ("ordinal", "y"):
+        clean = LABELS.astype(float)
+    if (target, name) == ("output layer", "offset"):
+        clean = np.ones((N, 2))
+    with pytest.raises((TypeError, ValueError)) as error:
+        TARGETS[target][0](**{name: CHANGES[change](clean)})
+    # scikit-learn refuses complex numbers itself.
+    assert is_clear(error.value, name) or "Complex data not supported" in str(error.value)
+
+
+@pytest.mark.parametrize("change", ["no date", "masked entries", "None"])
+def test_missing_labels_are_no_class(change):
+    y = CHANGES[change](LABELS.astype(float))
+    for make in (
+        network,
+        lambda y: MultiOutputPNClassifier().fit(X, y),
+        lambda y: FactorizationMachineClassifier().fit(X, y),
+    ):
+        with pytest.raises((TypeError, ValueError), match=r"\by\b|Input contains NaN"):
+            make(y=y)
+
+
+@pytest.mark.parametrize("estimator", [MultiOutputPNClassifier(), FactorizationMachineClassifier()])
+def test_labels_of_mixed_types_cannot_be_sorted(estimator):
+    y = np.where(LABELS > 0, "a", None).astype(object)
+    y[0] = 1
+    with pytest.raises(ValueError, match=r"y holds labels that cannot be sorted .*; give labels of a single type"):
+        estimator.fit(X, y)
+
+
+def test_none_among_the_weights_drops_no_sample():
+    weights = [None, *ONES[1:]]
+    for make in (direct, lifted, regression):
+        with pytest.raises(ValueError, match="sample_weight must be finite and >= 0"):
+            make(sample_weight=weights)
+
+
+def test_masked_entries_of_absent_samples_count():
+    masked = np.ma.MaskedArray(X, np.arange(X.size).reshape(X.shape) == 0)
+    with pytest.raises(ValueError, match="X has masked entries"):
+        direct(masked, sample_weight=np.r_[0.0, ONES[1:]])
+
+
+def test_masks_that_hide_nothing_are_taken():
+    plain, masked = (
+        mopn.minimize(regression(form(X), form(NUMBERS)), mopn.solvers.ConditionalGradient(), max_iter=3)
+        for form in (np.asarray, np.ma.MaskedArray)
+    )
+    np.testing.assert_array_equal(plain.x, masked.x)
+    fits = [MultiOutputFMRegressor(max_units=2).fit(form(X), form(NUMBERS)) for form in (np.asarray, np.ma.MaskedArray)]
+    np.testing.assert_array_equal(fits[0].predict(X), fits[1].predict(np.ma.MaskedArray(X)))
+    with pytest.raises(ValueError, match="X has masked entries"):
+        fits[0].predict(np.ma.MaskedArray(X, X > 0))
+
+
+def test_data_frames_of_dates_are_refused():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = MultiOutputFMRegressor(max_units=2).fit(frame, NUMBERS)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    for dates in (frame.astype("datetime64[ns]"), frame.assign(b=pd.Timestamp("2020-01-01"))):
+        with pytest.raises(TypeError, match="X must"):
+            model.predict(dates)
+
+
+def test_sparse_features_of_an_output_layer():
+    with pytest.raises(
+        TypeError, match=r"features must be dense, got a sparse matrix; convert it by features\.toarray"
+    ):
+        layer(sparse.csr_array(X))
+
+
+def test_complex_matrices_of_an_oracle():
+    with pytest.raises(TypeError, match="Gamma must hold real numbers"):
+        basis_oracle("l1")(1j * np.eye(2)[None])
+
+
+def test_parts_of_other_lengths_than_y():
+    with pytest.raises(ValueError, match="y must have one row per sample: X has 8 rows"):
+        direct(X[:8], sample_weight=np.r_[0.0, ONES[1:]])
+
+
+# -- starts -----------------------------------------------------------------------------------------------------------
+
+
+def both_layers(oracle):
+    problem = network(y=np.arange(N) % 3)
+    return problem.joint(problem.start((np.eye(3), np.ones((3, 3)))), mopn.solvers.interface.Form(oracle))
+
+
+PROBLEMS = {
+    "network": network,
+    "output layer": layer,
+    "direct": direct,
+    "fitted lambda": lambda: direct(lams="fit"),
+    "lifted": lifted,
+    "joint": lambda: both_layers("gradient"),
+    "unit ball": lambda: both_layers("composite"),
+}
+RESULTS = {
+    "network": lambda: mopn.minimize(network(), mopn.solvers.ConditionalGradient(), max_iter=1),
+    "direct": lambda: mopn.minimize(direct(n_components=3), mopn.solvers.LBFGS(), max_iter=1),
+}
+BAD_STARTS = {
+    "words": "nonsense",
+    "a number": 0.5,
+    "True": True,
+    "a class": int,
+    "unknown names": {"p": 1},
+    "a name without an array": {"P": "a", "U": "a"},
+    "ragged": [[1.0], [1.0, 2.0]],
+    "another size": np.ones(7),
+    "NaN": lambda problem: np.full_like(problem.unpack(problem.start())["x"], np.nan),
+    "complex": lambda problem: problem.unpack(problem.start())["x"] + 1j,
+    "masked": lambda problem: np.ma.masked_all_like(problem.unpack(problem.start())["x"]),
+}
+
+
+@pytest.mark.parametrize("bad", BAD_STARTS)
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_bad_starts_are_refused(problem, bad):
+    problem, start = PROBLEMS[problem](), BAD_STARTS[bad]
+    if callable(start) and start is not int:
+        start = start(problem)
+    with pytest.raises((TypeError, ValueError), match="start"):
+        problem.start(start)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_results_of_other_problems_are_no_start(problem):
+    other = RESULTS["direct" if problem in ("network", "output layer", "lifted") else "network"]()
+    with pytest.raises((TypeError, ValueError), match="start"):
+        PROBLEMS[problem]().start(other)
+
+
+@pytest.mark.parametrize(
+    ("problem", "solver"),
+    [
+        ("network", mopn.solvers.ConditionalGradient()),
+        ("output layer", mopn.solvers.FISTA()),
+        ("direct", mopn.solvers.LBFGS()),
+        ("lifted", mopn.solvers.LBFGS()),
+        ("joint", mopn.solvers.LBFGS()),
+        ("unit ball", mopn.solvers.FISTA()),
+    ],
+)
+def test_an_earlier_result_is_a_start(problem, solver):
+    problem = PROBLEMS[problem]()
+    first = mopn.minimize(problem, solver, tol=0.0, max_iter=2)
+    again = mopn.minimize(problem, solver, tol=0.0, max_iter=0, start=first)
+    assert again.trace["fun"][0] == pytest.approx(first.fun, rel=1e-12)
+
+
+def test_a_start_may_lack_parameters_but_has_no_others():
+    problem, P = direct(fit_linear=True), np.ones((1, 2, 3))
+    np.testing.assert_array_equal(problem.unpack(problem.start({"P": P}))["P"], P)
+    result = mopn.minimize(direct(), mopn.solvers.LBFGS(), max_iter=2)
+    np.testing.assert_array_equal(problem.unpack(problem.start(result))["P"], result.P)
+    with pytest.raises(ValueError, match=r"start has unknown parameters 'U', 'v'; this problem has 'P', 'lams', 'w'"):
+        problem.start({"P": P, "v": P, "U": P})
+    with pytest.raises(ValueError, match="start is a result without 'P', so of another problem"):
+        problem.start(RESULTS["network"]())
+
+
+def test_a_warm_start_after_other_parameters_were_left_out():
+    model = FactorizationMachineRegressor(warm_start=True, random_state=0, n_components=2).fit(X, NUMBERS)
+    model.set_params(fit_linear=False, fit_intercept=False).fit(X, NUMBERS)
+    assert np.isfinite(model.objective_)
