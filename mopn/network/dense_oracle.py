@@ -96,7 +96,8 @@ class DenseSearch(Search):
             return Proof(H[:0], math.inf)
         start: Any = self.memory.get("N")
         split = split_and_bound(self.stack, H, self.precision, start, max_eigh=max_eigh, max_time=self.seconds)
-        if not split.out_of_time:
-            # A proof that a time limit cut short must not change later answers.
+        # A proof that only the clock limits must not change later answers. One whose work is limited too ends at the
+        # same place in every run, unless the run is out of time.
+        if math.isinf(self.effort.seconds) or (math.isfinite(self.effort.work) and not split.out_of_time):
             self.memory["N"] = split.N
         return Proof(split.H, split.bound, split.n_eigh)

@@ -221,7 +221,7 @@ def test_files_of_format_1_are_read(loss, link, tmp_path):
     model = mopn.load(path)
     assert (model.link, model.kernel) == (link, "anova")
     model.save(path)
-    assert int(np.load(path)["format"]) == 2
+    assert int(np.load(path)["format"]) == 3
     assert mopn.load(path).link == link
 
 
