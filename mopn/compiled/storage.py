@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy import sparse
+
+from mopn.compiled.jit import jit
 
 __all__ = ["Lines", "column_lines", "place", "row_lines", "span", "value"]
 
@@ -58,7 +59,7 @@ def _lines(X: Any) -> Lines:
     return Lines(X.indptr.astype(np.uint32), X.indices.astype(np.uint32), values, count, length)
 
 
-@njit(cache=True)
+@jit()
 def span(starts, line, length):  # type: ignore[no-untyped-def]
     """Return the first entry of a line and the one after its last."""
     if starts is None:
@@ -66,7 +67,7 @@ def span(starts, line, length):  # type: ignore[no-untyped-def]
     return starts[line], starts[line + 1]
 
 
-@njit(cache=True)
+@jit()
 def place(indices, entry, first):  # type: ignore[no-untyped-def]
     """Return the place of an entry in its line, which starts at ``first``."""
     if indices is None:
@@ -74,7 +75,7 @@ def place(indices, entry, first):  # type: ignore[no-untyped-def]
     return indices[entry]
 
 
-@njit(cache=True)
+@jit()
 def value(values, entry):  # type: ignore[no-untyped-def]
     """Return an entry."""
     if values is None:

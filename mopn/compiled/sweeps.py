@@ -13,11 +13,12 @@ w_i l'(y_i, o_i), then the values from which h is computed.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from mopn.compiled.cancellation import CANCELLATION, cancels, coordinate_from_rows
 from mopn.compiled.coordinates import derivative_of, quadratic_step, update_state, weight_of
 from mopn.compiled.dummies import as_theta, lower_degrees, sweep_dummies, symmetric_polynomials
+from mopn.compiled.jit import jit
 from mopn.compiled.losses import SQUARED, derivative
 from mopn.compiled.storage import Lines, place, span, value
 from mopn.compiled.vectorization import FAST, IN_ORDER
@@ -42,11 +43,11 @@ def _sums(theta, omega, columns, state, weights, p, j):  # type: ignore[no-untyp
 
 # In sums over full columns the compiler may change the order and use vector instructions. Sums over sparse columns must
 # have the same bits with and without threads.
-_sparse_sums = njit(cache=True, fastmath=IN_ORDER)(_sums)
-_full_sums = njit(cache=True, fastmath=FAST)(_sums)
+_sparse_sums = jit(fastmath=IN_ORDER)(_sums)
+_full_sums = jit(fastmath=FAST)(_sums)
 
 
-@njit(cache=True, fastmath=IN_ORDER)
+@jit(fastmath=IN_ORDER)
 def sweep(  # type: ignore[no-untyped-def]
     theta, omega, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, begin, stop
 ):
@@ -106,7 +107,7 @@ def sweep(  # type: ignore[no-untyped-def]
     return largest
 
 
-@njit(cache=True)
+@jit()
 def sweep_units(  # type: ignore[no-untyped-def]
     theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, dummies
 ):
@@ -138,7 +139,7 @@ def sweep_units(  # type: ignore[no-untyped-def]
     return largest
 
 
-@njit(cache=True, parallel=True)
+@jit(parallel=True)
 def parallel_sweep_units(  # type: ignore[no-untyped-def]
     theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, dummies,
     parts,
