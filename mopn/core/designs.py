@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from mopn.core.blocks import rows_at_once
+from mopn.solvers.numerics.cached import cached_property
 from mopn.solvers.sphere import power_of_two
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """Compiled functions with a cache, without one, and with one that is damaged."""
 
-import ast
 import importlib.util
 import os
 import pickle
@@ -113,20 +112,6 @@ def test_options_and_sources_are_part_of_the_key(load, monkeypatch):
     module = load(source)
     assert module.fast(3.0) == 6.0
     assert not from_cache(module.fast)
-
-
-def test_all_compiled_functions_use_it():
-    """numba's own decorators fail where nothing can be written."""
-    for path in (ROOT / "mopn").rglob("*.py"):
-        nodes = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
-        names = {
-            alias.name
-            for node in nodes
-            if isinstance(node, ast.ImportFrom) and node.module == "numba"
-            for alias in node.names
-        }
-        if path.name != "jit.py":
-            assert not names & {"jit", "njit", "vectorize", "guvectorize"}, path
 
 
 def test_fits_need_no_folder_for_a_cache(tmp_path):
