@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mopn.core.losses import Loss
+from mopn.core.sparse_structure import compressed
 
 __all__ = [
     "check_count",
@@ -137,6 +138,6 @@ def present_rows(parts: Sequence[Any], y: Any, sample_weight: Any, offset: Any) 
     if sample_weight is None or np.shape(sample_weight) != (n,) or np.all(sample_weight) or not np.any(sample_weight):
         return parts, y, sample_weight, offset
     rows = np.flatnonzero(sample_weight)
-    parts = [part.tocsr()[rows] if hasattr(part, "tocsr") else np.asarray(part)[rows] for part in parts]
+    parts = [compressed(part).tocsr()[rows] if hasattr(part, "tocsr") else np.asarray(part)[rows] for part in parts]
     offset = np.asarray(offset)[rows] if np.ndim(offset) and len(offset) == n else offset
     return parts, np.asarray(y)[rows], np.asarray(sample_weight)[rows], offset

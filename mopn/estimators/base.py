@@ -17,6 +17,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mopn.core.losses import Loss
+from mopn.core.sparse_structure import compressed
 from mopn.core.validation import check_sample_weight, present_rows
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.models.base import Predictor
@@ -82,7 +83,7 @@ class ModelEstimator(ABC, BaseEstimator):
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
         """Validate the samples to fit; return those of positive weight, and their indices."""
         checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": 2}
-        X, y = validate_data(self, X, y, reset=reset, **checks)
+        X, y = validate_data(self, compressed(X), compressed(y, "y"), reset=reset, **checks)
         y = y.toarray() if hasattr(y, "toarray") else y
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
         (X, indices), y, sample_weight, _ = present_rows((X, np.arange(X.shape[0])), y, sample_weight, None)
@@ -91,7 +92,7 @@ class ModelEstimator(ABC, BaseEstimator):
     def _checked(self, X: Any) -> Any:
         """Validate X for a prediction."""
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, **_X_FORMAT)
+        return validate_data(self, compressed(X), reset=False, **_X_FORMAT)
 
     def _finish(self, result: Result) -> None:
         """Raise what interrupted the fit, or warn if it did not succeed."""
