@@ -19,7 +19,6 @@ from mopn.estimators.docs import (
     documented,
 )
 from mopn.estimators.single_output import BinaryClassifier, SingleOutputEstimator, SingleOutputRegressor
-from mopn.factorization.direct import FactorizationProblem
 from mopn.solvers import SGD, Result, Solver
 
 __all__ = ["FactorizationMachineClassifier", "FactorizationMachineRegressor"]
@@ -77,7 +76,9 @@ class FactorizationMachine(SingleOutputEstimator):
         self.callback = callback
         self.random_state = random_state
 
-    def _problem(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None, seed: int) -> FactorizationProblem:
+    def _problem(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None, seed: int) -> Any:
+        from mopn.factorization.direct import FactorizationProblem  # it imports numba
+
         if self.init_lambdas not in _LAMBDAS:
             raise ValueError(f"init_lambdas must be one of {', '.join(map(repr, _LAMBDAS))}, got {self.init_lambdas!r}")
         lams: Any = _LAMBDAS[self.init_lambdas]

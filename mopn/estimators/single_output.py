@@ -13,7 +13,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from mopn.estimators.base import Callback, ModelEstimator
-from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Solver, Status, minimize
 
 __all__ = ["BinaryClassifier", "SingleOutputEstimator", "SingleOutputRegressor"]
@@ -129,6 +128,8 @@ class SingleOutputEstimator(ModelEstimator):
 
     def _set_fitted(self, problem: Any, result: Any) -> None:
         """Set the fitted parameters."""
+        from mopn.models.single_output import FactorizationModel  # it imports numba
+
         self.model_ = FactorizationModel.from_result(problem, result, classes=getattr(self, "classes_", None))
         for attribute, name in self._fitted.items():
             if name in result:
