@@ -9,7 +9,7 @@ from scipy import sparse
 
 from mopn.compiled.jit import jit
 
-__all__ = ["Lines", "column_lines", "place", "row_lines", "span", "value"]
+__all__ = ["Lines", "column_lines", "constant", "place", "row_lines", "span", "value"]
 
 # Entries are counted in 32 bits.
 _MAX_ENTRIES = 1 << 32
@@ -38,6 +38,16 @@ class Lines(NamedTuple):
     length: int
 
 
+def constant(values: Any, dtype: type = np.float64) -> np.ndarray:
+    """Return an array that compiled functions only read: contiguous, and read-only, as the user's arrays may be.
+
+    Each type of an argument is compiled for several seconds, so that all arrays of the user have one.
+    """
+    array = np.ascontiguousarray(values, dtype=dtype).view()
+    array.flags.writeable = False
+    return array
+
+
 def row_lines(X: Any) -> Lines:
     """Return the rows of a dense or sparse X (n, d)."""
     return _lines(X.tocsr() if sparse.issparse(X) else X)
@@ -54,9 +64,9 @@ def _lines(X: Any) -> Lines:
     if entries >= _MAX_ENTRIES:
         raise ValueError(f"X has {entries} entries; compiled solvers take fewer than {_MAX_ENTRIES}")
     if not sparse.issparse(X):
-        return Lines(None, None, np.ascontiguousarray(X, dtype=np.float64).reshape(-1), count, length)
-    values = None if np.all(X.data == 1.0) else X.data.astype(np.float64, copy=False)
-    return Lines(X.indptr.astype(np.uint32), X.indices.astype(np.uint32), values, count, length)
+        return Lines(None, None, constant(X).reshape(-1), count, length)
+    values = None if np.all(X.data == 1.0) else constant(X.data)
+    return Lines(constant(X.indptr, np.uint32), constant(X.indices, np.uint32), values, count, length)
 
 
 @jit()

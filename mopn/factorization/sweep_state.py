@@ -9,7 +9,7 @@ import numpy as np
 from mopn.compiled.codes import SQUARED
 from mopn.compiled.kernels import anova_degrees, anova_degrees_of_columns, pack, parallel_anova_degrees
 from mopn.compiled.parallel import in_turn, threads_usable
-from mopn.compiled.storage import Lines
+from mopn.compiled.storage import Lines, constant
 from mopn.compiled.sweeps import parallel_sweep_units, sweep_units
 from mopn.core.datafit import DataFit
 from mopn.core.designs import Design
@@ -41,8 +41,8 @@ class SweepState:
         self.order = arrangement([design.column_lines for design in designs], n_threads)
         self.loss, self.smoothness = fit.loss.code, fit.loss.smoothness(1)
         self._offset = 0.0 if fit.offset is None else fit.offset[:, 0]
-        self._arranged_y = self._arrange(np.ascontiguousarray(fit.y[:, 0], dtype=np.float64))
-        self._arranged_weights = None if fit.weights is None else self._arrange(fit.weights)
+        self._arranged_y = constant(self._arrange(fit.y[:, 0]))
+        self._arranged_weights = None if fit.weights is None else constant(self._arrange(fit.weights))
         self._arranged_outputs = self._arrange(outputs + self._offset)
         self._arranged_slopes = self._arrange(self._slopes_at(outputs)).copy()
         self._lines: dict[int, tuple[Lines, Lines]] = {}
