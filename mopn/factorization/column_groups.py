@@ -73,4 +73,5 @@ def arranged_lines(design: Design, order: np.ndarray | None) -> tuple[Lines, Lin
     columns = design.column_lines
     position = np.empty(len(order), np.uint32)
     position[order] = np.arange(len(order))
-    return columns._replace(indices=constant(position[columns.indices], np.uint32)), row_lines(design.rows(order).matrix())
+    indices = constant(position[columns.indices], np.uint32)
+    return columns._replace(indices=indices), row_lines(design.rows(order).matrix())
