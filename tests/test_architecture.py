@@ -92,6 +92,15 @@ def test_solvers_need_the_core_dependencies_alone(module):
     assert outside <= sys.stdlib_module_names | {"numpy", "scipy", "threadpoolctl"}
 
 
+@every_module
+def test_own_counterparts_are_used(module):
+    """numba's decorator fails where no cache can be written, and functools' property holds a lock while it computes."""
+    nodes = ast.walk(ast.parse(sources()[module].read_text(encoding="utf-8")))
+    names = {f"{n.module}.{alias.name}" for n in nodes if isinstance(n, ast.ImportFrom) for alias in n.names}
+    own = {"numba.njit"} if module == "mopn.compiled.jit" else set()
+    assert not names & {"numba.jit", "numba.njit", "functools.cached_property"} - own
+
+
 def test_no_modules_import_each_other_in_a_circle():
     """Else an error names the modules of one."""
     TopologicalSorter({module: imported_modules(module) for module in sources()}).prepare()

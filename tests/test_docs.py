@@ -189,6 +189,20 @@ def test_importing_mopn_does_not_import_numba():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_multi_output_estimators_on_dense_data_need_no_numba():
+    code = """
+import sys
+sys.modules["numba"] = None
+import numpy as np, mopn.estimators as estimators
+X, y = np.random.default_rng(0).uniform(-1, 1, (30, 3)), np.arange(30) % 3
+for name in estimators.__all__:
+    estimator = getattr(estimators, name)()
+    if name.startswith(("Multi", "Ordinal")) and not name.endswith("CV"):
+        estimator.set_params(max_units=2).fit(X, y).predict(X)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize("extra", ["sklearn", "matplotlib"])
 def test_import_needs_no_extra(extra):
     import subprocess

@@ -7,8 +7,8 @@ is None; or all-subsets, if omega is None too. As None has its own type, each ki
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from mopn.compiled.jit import jit
 from mopn.compiled.vectorization import IN_ORDER
 
 __all__ = ["derivative_of", "quadratic_step", "update_state", "weight_of"]
@@ -17,7 +17,7 @@ __all__ = ["derivative_of", "quadratic_step", "update_state", "weight_of"]
 _SMALL_FACTOR = 1e-3
 
 
-@njit(cache=True)
+@jit()
 def weight_of(weights, i):  # type: ignore[no-untyped-def]
     """Return the weight of a sample, 1 if there are no weights."""
     if weights is None:
@@ -25,13 +25,13 @@ def weight_of(weights, i):  # type: ignore[no-untyped-def]
     return weights[i]
 
 
-@njit(cache=True)
+@jit()
 def quadratic_step(slope, curvature):  # type: ignore[no-untyped-def]
     """Return the step to the minimum of the quadratic bound."""
     return slope / curvature if curvature > 0.0 else 0.0
 
 
-@njit(cache=True, fastmath=IN_ORDER)
+@jit(fastmath=IN_ORDER)
 def derivative_of(theta, omega, state, i, x, p, j):  # type: ignore[no-untyped-def]
     """Return the derivative h of K with respect to p_j at a sample, and the size of the terms it is computed from.
 
@@ -55,7 +55,7 @@ def derivative_of(theta, omega, state, i, x, p, j):  # type: ignore[no-untyped-d
     return x * h, x * total
 
 
-@njit(cache=True, fastmath=IN_ORDER)
+@jit(fastmath=IN_ORDER)
 def update_state(theta, omega, state, i, x, p, j, step):  # type: ignore[no-untyped-def]
     """Update the state of a sample after a step of p_j; return the change of K."""
     if theta is None:

@@ -11,8 +11,8 @@ derivative of the losses with respect to K(h_s, x_i).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from mopn.compiled.jit import jit
 from mopn.compiled.storage import place, span, value
 from mopn.compiled.vectorization import FAST
 
@@ -20,7 +20,7 @@ __all__ = ["add_forms", "add_gradients", "add_products", "set_outputs"]
 
 
 # The steps of a row are inlined: they are a few instructions each, and calls would take a fifth of the time.
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+@jit(nogil=True, fastmath=FAST, forceinline=True)
 def _set_row(distinct, rows, i, constants, units, A1, A2):  # type: ignore[no-untyped-def]
     """Set A1 and A2 (k,) to <h, x_i> and K(h, x_i)."""
     k = units.shape[1]
@@ -38,7 +38,7 @@ def _set_row(distinct, rows, i, constants, units, A1, A2):  # type: ignore[no-un
             A2[s] = A1[s] * A1[s]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+@jit(nogil=True, fastmath=FAST, forceinline=True)
 def _set_projection(rows, i, constants, units, A1):  # type: ignore[no-untyped-def]
     """Set A1 (k,) to <h, x_i>."""
     k = units.shape[1]
@@ -51,7 +51,7 @@ def _set_projection(rows, i, constants, units, A1):  # type: ignore[no-untyped-d
             A1[s] += h[s] * x
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+@jit(nogil=True, fastmath=FAST, forceinline=True)
 def _set_adjoint(slopes, i, weights, adjoint):  # type: ignore[no-untyped-def]
     """Set the adjoint (k,) of a row; four outputs at a time, as stores cost more than additions."""
     adjoint[:] = 0
@@ -67,7 +67,7 @@ def _set_adjoint(slopes, i, weights, adjoint):  # type: ignore[no-untyped-def]
             adjoint[s] += a * u[s]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+@jit(nogil=True, fastmath=FAST, forceinline=True)
 def _add_forms(slopes, i, A2, of_weights):  # type: ignore[no-untyped-def]
     """Add the slopes of a row times K(h, x) to the derivatives of the weights (m, k)."""
     fours = len(of_weights) - len(of_weights) % 4
@@ -85,7 +85,7 @@ def _add_forms(slopes, i, A2, of_weights):  # type: ignore[no-untyped-def]
             u[s] += a * A2[s]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+@jit(nogil=True, fastmath=FAST, forceinline=True)
 def _add_row(distinct, rows, i, units, A1, adjoint, of_constants, of_units):  # type: ignore[no-untyped-def]
     """Add adjoint times the derivative of K(h, x_i) to that of the units; see ``add_gradients`` for the constants."""
     k = units.shape[1]
@@ -104,7 +104,7 @@ def _add_row(distinct, rows, i, units, A1, adjoint, of_constants, of_units):  # 
                 of_h[s] += adjoint[s] * x * (2 * A1[s])
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+@jit(nogil=True, fastmath=FAST, forceinline=True)
 def _add_linear_row(rows, i, linear, row, outputs):  # type: ignore[no-untyped-def]
     """Add the linear term of a row to its outputs (m, b)."""
     m = linear.shape[1]
@@ -117,7 +117,7 @@ def _add_linear_row(rows, i, linear, row, outputs):  # type: ignore[no-untyped-d
             outputs[c, row] += x * w[c]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+@jit(nogil=True, fastmath=FAST, forceinline=True)
 def _add_linear_adjoint(rows, i, slopes, row, of_linear):  # type: ignore[no-untyped-def]
     """Add the slopes of a row to the derivatives of a linear term (1 + d, m)."""
     m = of_linear.shape[1]
@@ -130,7 +130,7 @@ def _add_linear_adjoint(rows, i, slopes, row, of_linear):  # type: ignore[no-unt
             of_w[c] += x * slopes[c, row]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@jit(nogil=True, fastmath=FAST)
 def set_outputs(distinct, rows, begin, stop, constants, units, weights, linear, outputs):  # type: ignore[no-untyped-def]
     """Set the outputs of the rows ``begin`` to ``stop - 1``.
 
@@ -161,7 +161,7 @@ def set_outputs(distinct, rows, begin, stop, constants, units, weights, linear, 
             _add_linear_row(rows, i, linear, i - begin, outputs)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@jit(nogil=True, fastmath=FAST)
 def add_gradients(  # type: ignore[no-untyped-def]
     distinct, rows, begin, stop, constants, units, weights, slopes, of_constants, of_units, of_weights, of_linear
 ):
@@ -181,7 +181,7 @@ def add_gradients(  # type: ignore[no-untyped-def]
             _add_linear_adjoint(rows, i, slopes, i - begin, of_linear)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@jit(nogil=True, fastmath=FAST)
 def add_products(  # type: ignore[no-untyped-def]
     distinct, rows, begin, stop, constants, units, weights, slopes, of_constants, of_units
 ):
@@ -194,7 +194,7 @@ def add_products(  # type: ignore[no-untyped-def]
         _add_row(distinct, rows, i, units, A1, adjoint, of_constants, of_units)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@jit(nogil=True, fastmath=FAST)
 def add_forms(distinct, rows, begin, stop, constants, units, slopes, of_weights):  # type: ignore[no-untyped-def]
     """Add the gradients of the weights only, sum_i G_ci K(h_s, x_i)."""
     workspace = np.empty((2, units.shape[1]), units.dtype)

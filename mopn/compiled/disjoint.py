@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from mopn.compiled.jit import jit
 from mopn.compiled.storage import place, span
 
 __all__ = ["disjoint_groups", "owners"]
 
 
-@njit(cache=True)
+@jit()
 def disjoint_groups(columns):  # type: ignore[no-untyped-def]
     """Return where runs of consecutive columns without a common row start; the number of columns comes last."""
     group_of_row = np.full(columns.length, 0)
@@ -27,7 +27,7 @@ def disjoint_groups(columns):  # type: ignore[no-untyped-def]
     return np.array(starts)
 
 
-@njit(cache=True)
+@jit()
 def owners(columns, cuts):  # type: ignore[no-untyped-def]
     """Return which run of columns, cuts_t, ..., cuts_{t+1} - 1, has an entry of a row (n,); 0 if none has."""
     owner = np.zeros(columns.length, np.int64)

@@ -8,18 +8,19 @@ of the A^u(p, x) with the coefficients of the other dummies, without subtraction
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from mopn.compiled.coordinates import quadratic_step, weight_of
+from mopn.compiled.jit import jit
 from mopn.compiled.losses import SQUARED, derivative
 from mopn.compiled.vectorization import IN_ORDER
 
 __all__ = ["as_theta", "lower_degrees", "sweep_dummies", "symmetric_polynomials"]
 
 
-@njit(cache=True)
+@jit()
 def symmetric_polynomials(gamma, without):  # type: ignore[no-untyped-def]
     """Return D^0, D^1, ... of the entries of gamma but for one; of all if ``without`` is -1."""
     D = np.zeros(len(gamma) + 1)
@@ -31,7 +32,7 @@ def symmetric_polynomials(gamma, without):  # type: ignore[no-untyped-def]
     return D
 
 
-@njit(cache=True)
+@jit()
 def lower_degrees(theta, D):  # type: ignore[no-untyped-def]
     """Return sum_{t >= u} theta_t D^{t-u} for u = 1, ..., m.
 
@@ -60,7 +61,7 @@ def _as_theta_of_types(theta, coefficients):  # type: ignore[no-untyped-def]
     return lambda theta, coefficients: coefficients
 
 
-@njit(cache=True, fastmath=IN_ORDER)
+@jit(fastmath=IN_ORDER)
 def sweep_dummies(  # type: ignore[no-untyped-def]
     theta, loss, smoothness, y, outputs, weights, state, gamma, scale, ridge
 ):

@@ -14,8 +14,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from mopn.compiled.jit import jit
 from mopn.compiled.storage import Lines, place, span, value
 from mopn.compiled.vectorization import FAST, WIDTH
 
@@ -72,14 +73,14 @@ def theta_of_dummies(gamma: np.ndarray) -> np.ndarray:
     return theta
 
 
-@njit(cache=True)
+@jit()
 def workspace(kind, theta, longest):  # type: ignore[no-untyped-def]
     """Return arrays for the dynamic programme of a row of at most ``longest`` entries, and for its adjoints."""
     degrees = len(theta) + 1 if kind == ANOVA else 1
     return np.zeros((longest + 1, degrees, WIDTH)), np.zeros((degrees + 1, WIDTH))
 
 
-@njit(cache=True, fastmath=FAST)
+@jit(fastmath=FAST)
 def row_values(kind, theta, lines, row, panels, c, table, out):  # type: ignore[no-untyped-def]
     """Set out (8,) to the kernels of a row and panel c, and ``table`` to the intermediate values for ``row_gradient``.
 
@@ -125,7 +126,7 @@ def row_values(kind, theta, lines, row, panels, c, table, out):  # type: ignore[
             out[s] = table[0, 0, s] ** int(theta[1])
 
 
-@njit(cache=True, fastmath=FAST)
+@jit(fastmath=FAST)
 def row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gradient):  # type: ignore[no-untyped-def]
     """Add scale (8,) times the gradients of the kernels of a row to ``gradient`` (panels, d, 8), after ``row_values``.
 
@@ -163,7 +164,7 @@ def row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gra
                 gradient[c, feature, s] += x * adjoints[0, s]
 
 
-@njit(cache=True)
+@jit()
 def longest_line(lines):  # type: ignore[no-untyped-def]
     """Return the largest number of entries of a line."""
     longest = 0
@@ -173,7 +174,7 @@ def longest_line(lines):  # type: ignore[no-untyped-def]
     return longest
 
 
-@njit(cache=True, fastmath=FAST)
+@jit(fastmath=FAST)
 def set_features(kind, theta, lines, panels, out):  # type: ignore[no-untyped-def]
     """Set out (n, panels, 8) to K(p_s, x_i)."""
     table, _ = workspace(kind, theta, longest_line(lines))
@@ -182,7 +183,7 @@ def set_features(kind, theta, lines, panels, out):  # type: ignore[no-untyped-de
             row_values(kind, theta, lines, row, panels, c, table, out[row, c])
 
 
-@njit(cache=True, fastmath=FAST)
+@jit(fastmath=FAST)
 def add_outputs(kind, theta, lines, panels, weights, out):  # type: ignore[no-untyped-def]
     """Add sum_s weights_s K(p_s, x_i) to out (n,); weights (panels, 8)."""
     table, _ = workspace(kind, theta, longest_line(lines))
@@ -194,7 +195,7 @@ def add_outputs(kind, theta, lines, panels, weights, out):  # type: ignore[no-un
                 out[row] += weights[c, s] * values[s]
 
 
-@njit(cache=True, fastmath=FAST)
+@jit(fastmath=FAST)
 def add_anova(theta, lines, panels, weights, out):  # type: ignore[no-untyped-def]
     """Add the same for ANOVA with coefficients ``theta``; this is faster, for predictions.
 
@@ -220,7 +221,7 @@ def add_anova(theta, lines, panels, weights, out):  # type: ignore[no-untyped-de
             out[row] += total
 
 
-@njit(cache=True, fastmath=FAST)
+@jit(fastmath=FAST)
 def anova_degrees(theta, lines, panels, c, out, begin, stop):  # type: ignore[no-untyped-def]
     """Set out[s, t - 1, i] (8, m - 1, n) to A^t(p_s, x_i) for t = 1, ..., m - 1 and the kernels of panel c.
 
@@ -243,7 +244,7 @@ def anova_degrees(theta, lines, panels, c, out, begin, stop):  # type: ignore[no
                 out[s, t - 1, row] = A[t, s]
 
 
-@njit(cache=True, parallel=True)
+@jit(parallel=True)
 def parallel_anova_degrees(theta, lines, panels, c, out, threads):  # type: ignore[no-untyped-def]
     """Set the same for all rows, with threads."""
     # Parallel loops take arrays, not tuples of them.
@@ -253,7 +254,7 @@ def parallel_anova_degrees(theta, lines, panels, c, out, threads):  # type: igno
         anova_degrees(theta, rows, panels, c, out, thread * n // threads, (thread + 1) * n // threads)
 
 
-@njit(cache=True, fastmath=FAST)
+@jit(fastmath=FAST)
 def anova_degrees_of_columns(theta, columns, P, out):  # type: ignore[no-untyped-def]
     """Set the same from full columns for units P (k, d), in blocks of rows that stay in the cache."""
     for s in range(len(P)):
@@ -271,7 +272,7 @@ def anova_degrees_of_columns(theta, columns, P, out):  # type: ignore[no-untyped
                     A[i] += p * x[i]
 
 
-@njit(cache=True, fastmath=FAST)
+@jit(fastmath=FAST)
 def add_gradient(kind, theta, lines, panels, weights, slopes, gradient):  # type: ignore[no-untyped-def]
     """Add sum_i slopes_i weights_s times the gradient of K(p_s, x_i) to ``gradient`` (panels, d, 8)."""
     table, adjoints = workspace(kind, theta, longest_line(lines))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from mopn.compiled.codes import LOGISTIC, SQUARED
+from mopn.compiled.jit import jit
 
 __all__ = ["derivative"]
 
 
-@njit(cache=True)
+@jit()
 def derivative(loss, y, output):  # type: ignore[no-untyped-def]
     """Return the derivative of the loss of a code."""
     if loss == SQUARED:

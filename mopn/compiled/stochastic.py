@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from mopn.compiled.jit import jit
 from mopn.compiled.kernels import longest_line, row_gradient, row_values, workspace
 from mopn.compiled.losses import derivative
 from mopn.compiled.storage import place, span, value
@@ -23,7 +23,7 @@ __all__ = ["count_entries", "stochastic_pass"]
 _TINY = 1e-12
 
 
-@njit(cache=True)
+@jit()
 def count_entries(lines):  # type: ignore[no-untyped-def]
     """Return the number of rows that have each feature (d,)."""
     counts = np.zeros(lines.length)
@@ -35,7 +35,7 @@ def count_entries(lines):  # type: ignore[no-untyped-def]
     return counts
 
 
-@njit(cache=True, error_model="numpy")
+@jit(error_model="numpy")
 def _step(parameter, sums, gradient, step, adaptive):  # type: ignore[no-untyped-def]
     """Return a parameter after a step, and the sum of its squared gradients: Duchi, Hazan and Singer (2011)."""
     if adaptive:
@@ -44,7 +44,7 @@ def _step(parameter, sums, gradient, step, adaptive):  # type: ignore[no-untyped
     return parameter - step * gradient, sums
 
 
-@njit(cache=True, error_model="numpy")
+@jit(error_model="numpy")
 def stochastic_pass(  # type: ignore[no-untyped-def]
     kind, thetas, lines, loss, y, offset, weights, order, batch, step, adaptive, counts,
     panels, panel_sums, lams, ridges, w, w_sums, linear, alpha, dummies, intercept, fit_intercept,

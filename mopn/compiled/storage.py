@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
-__all__ = ["Lines", "column_lines", "place", "row_lines", "span", "value"]
+from mopn.compiled.jit import jit
+
+__all__ = ["Lines", "column_lines", "constant", "place", "row_lines", "span", "value"]
 
 # Entries are counted in 32 bits.
 _MAX_ENTRIES = 1 << 32
@@ -37,6 +38,16 @@ class Lines(NamedTuple):
     length: int
 
 
+def constant(values: Any, dtype: type = np.float64) -> np.ndarray:
+    """Return an array that compiled functions only read: contiguous, and read-only, as the user's arrays may be.
+
+    Each type of an argument is compiled for several seconds, so that all arrays of the user have one.
+    """
+    array = np.ascontiguousarray(values, dtype=dtype).view()
+    array.flags.writeable = False
+    return array
+
+
 def row_lines(X: Any) -> Lines:
     """Return the rows of a dense or sparse X (n, d)."""
     return _lines(X.tocsr() if sparse.issparse(X) else X)
@@ -53,12 +64,12 @@ def _lines(X: Any) -> Lines:
     if entries >= _MAX_ENTRIES:
         raise ValueError(f"X has {entries} entries; compiled solvers take fewer than {_MAX_ENTRIES}")
     if not sparse.issparse(X):
-        return Lines(None, None, np.ascontiguousarray(X, dtype=np.float64).reshape(-1), count, length)
-    values = None if np.all(X.data == 1.0) else X.data.astype(np.float64, copy=False)
-    return Lines(X.indptr.astype(np.uint32), X.indices.astype(np.uint32), values, count, length)
+        return Lines(None, None, constant(X).reshape(-1), count, length)
+    values = None if np.all(X.data == 1.0) else constant(X.data)
+    return Lines(constant(X.indptr, np.uint32), constant(X.indices, np.uint32), values, count, length)
 
 
-@njit(cache=True)
+@jit()
 def span(starts, line, length):  # type: ignore[no-untyped-def]
     """Return the first entry of a line and the one after its last."""
     if starts is None:
@@ -66,7 +77,7 @@ def span(starts, line, length):  # type: ignore[no-untyped-def]
     return starts[line], starts[line + 1]
 
 
-@njit(cache=True)
+@jit()
 def place(indices, entry, first):  # type: ignore[no-untyped-def]
     """Return the place of an entry in its line, which starts at ``first``."""
     if indices is None:
@@ -74,7 +85,7 @@ def place(indices, entry, first):  # type: ignore[no-untyped-def]
     return indices[entry]
 
 
-@njit(cache=True)
+@jit()
 def value(values, entry):  # type: ignore[no-untyped-def]
     """Return an entry."""
     if values is None:

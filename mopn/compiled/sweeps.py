@@ -13,11 +13,13 @@ w_i l'(y_i, o_i), then the values from which h is computed.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange, types
+from numba.extending import overload
 
 from mopn.compiled.cancellation import CANCELLATION, cancels, coordinate_from_rows
 from mopn.compiled.coordinates import derivative_of, quadratic_step, update_state, weight_of
 from mopn.compiled.dummies import as_theta, lower_degrees, sweep_dummies, symmetric_polynomials
+from mopn.compiled.jit import jit
 from mopn.compiled.losses import SQUARED, derivative
 from mopn.compiled.storage import Lines, place, span, value
 from mopn.compiled.vectorization import FAST, IN_ORDER
@@ -42,11 +44,39 @@ def _sums(theta, omega, columns, state, weights, p, j):  # type: ignore[no-untyp
 
 # In sums over full columns the compiler may change the order and use vector instructions. Sums over sparse columns must
 # have the same bits with and without threads.
-_sparse_sums = njit(cache=True, fastmath=IN_ORDER)(_sums)
-_full_sums = njit(cache=True, fastmath=FAST)(_sums)
+_sparse_sums = jit(fastmath=IN_ORDER)(_sums)
+_full_sums = jit(fastmath=FAST)(_sums)
 
 
-@njit(cache=True, fastmath=IN_ORDER)
+# What depends on types alone is chosen by them. Of a branch both sides would be compiled, which takes twice the time.
+def _sums_along(theta, omega, columns, state, weights, p, j, indices):  # type: ignore[no-untyped-def]
+    """Return the sums along a coordinate: of a full column if there are no ``indices``."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(_sums_along)
+def _sums_of_types(theta, omega, columns, state, weights, p, j, indices):  # type: ignore[no-untyped-def]
+    sums = _full_sums if isinstance(indices, types.NoneType) else _sparse_sums
+
+    def along(theta, omega, columns, state, weights, p, j, indices):  # type: ignore[no-untyped-def]
+        return sums(theta, omega, columns, state, weights, p, j)
+
+    return along
+
+
+def _omega_of(omegas, s):  # type: ignore[no-untyped-def]
+    """Return row s, or None if there are no rows."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(_omega_of)
+def _omega_of_types(omegas, s):  # type: ignore[no-untyped-def]
+    if isinstance(omegas, types.NoneType):
+        return lambda omegas, s: None
+    return lambda omegas, s: omegas[s]
+
+
+@jit(fastmath=IN_ORDER)
 def sweep(  # type: ignore[no-untyped-def]
     theta, omega, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, begin, stop
 ):
@@ -81,10 +111,7 @@ def sweep(  # type: ignore[no-untyped-def]
     for j in range(begin, stop):
         first, end = span(columns.starts, j, columns.length)
         old = p[j]
-        if columns.indices is None:
-            g, c, sizes = _full_sums(theta, omega, columns, state, weights, old, j)
-        else:
-            g, c, sizes = _sparse_sums(theta, omega, columns, state, weights, old, j)
+        g, c, sizes = _sums_along(theta, omega, columns, state, weights, old, j, columns.indices)
         if sizes > CANCELLATION**2 * c and cancels(theta, columns, rows, state, weights, p, j, sizes, c):
             decrease = coordinate_from_rows(
                 theta, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, j
@@ -107,7 +134,7 @@ def sweep(  # type: ignore[no-untyped-def]
     return largest
 
 
-@njit(cache=True)
+@jit()
 def sweep_units(  # type: ignore[no-untyped-def]
     theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, dummies
 ):
@@ -125,21 +152,18 @@ def sweep_units(  # type: ignore[no-untyped-def]
             for i in range(len(state)):
                 state[i, t + 1] = values[s, t, i]
         losses, gamma, p = (loss, smoothness, y, outputs, weights, state), P[s, :dummies], P[s, dummies:]
-        last = (0, columns.size)
-        # Branches that are not taken are not compiled.
+        coefficients = np.empty(0)
+        # Not compiled if theta is None.
         if theta is not None:
             largest = max(largest, sweep_dummies(theta, *losses, gamma, scales[s], ridges[s]))
-            unrolled = as_theta(theta, lower_degrees(theta, symmetric_polynomials(gamma, -1)))
-            decrease = sweep(unrolled, None, columns, rows, *losses, p, scales[s], ridges[s], *last)
-        elif omegas is None:
-            decrease = sweep(None, None, columns, rows, *losses, p, scales[s], ridges[s], *last)
-        else:
-            decrease = sweep(None, omegas[s], columns, rows, *losses, p, scales[s], ridges[s], *last)
+            coefficients = lower_degrees(theta, symmetric_polynomials(gamma, -1))
+        unrolled, omega = as_theta(theta, coefficients), _omega_of(omegas, s)
+        decrease = sweep(unrolled, omega, columns, rows, *losses, p, scales[s], ridges[s], 0, columns.size)
         largest = max(largest, decrease)
     return largest
 
 
-@njit(cache=True, parallel=True)
+@jit(parallel=True)
 def parallel_sweep_units(  # type: ignore[no-untyped-def]
     theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, dummies,
     parts,
@@ -171,12 +195,9 @@ def parallel_sweep_units(  # type: ignore[no-untyped-def]
                 begin, stop = parts[group, thread], parts[group, thread + 1]
                 losses = (loss, smoothness, y, outputs, weights, state)
                 data = (*losses, P[s, dummies:], scales[s], ridges[s], begin, stop)
-                unrolled = as_theta(theta, coefficients)
+                unrolled, omega = as_theta(theta, coefficients), _omega_of(omegas, s)
                 columns_ = Lines(c_starts, c_indices, c_values, d, n)
                 rows_ = Lines(r_starts, r_indices, r_values, n, d)
-                if omegas is None:
-                    part = sweep(unrolled, None, columns_, rows_, *data)
-                else:
-                    part = sweep(unrolled, omegas[s], columns_, rows_, *data)
+                part = sweep(unrolled, omega, columns_, rows_, *data)
                 largest[group, thread] = max(largest[group, thread], part)
     return max(largest.max(), of_dummies)

@@ -11,14 +11,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from mopn.core.blocks import rows_at_once
+from mopn.core.sparse_structure import compressed
 from mopn.core.validation import as_numbers
+from mopn.solvers.numerics.cached import cached_property
 from mopn.solvers.numerics.threads import threads_for
 from mopn.solvers.sphere import power_of_two
 
@@ -327,14 +328,15 @@ def make_design(X: Any, dummies: int = 0) -> Design:
     TypeError
         If X is not numeric.
     ValueError
-        If X is not two-dimensional, is empty, or holds NaN or infinity.
+        If X is not two-dimensional, is empty, or holds NaN or infinity; or if it is sparse and its arrays do not fit
+        its shape.
     """
     design: Design
     if sparse.issparse(X):
-        X = X if X.format in ("csr", "csc") else X.tocsr()
+        _check_shape(X.shape)
+        X = compressed(X)
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(_float_type(X.dtype))
-        _check_shape(X.shape)
         if not X.has_canonical_format:
             # The parts of a repeated entry cannot be squared one by one. This also sorts the indices.
             X = X.copy()

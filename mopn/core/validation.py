@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from mopn.core.losses import Loss
+from mopn.core.sparse_structure import compressed
 from mopn.solvers.checks import check_count, check_flag, check_nonnegative, choice
 
 __all__ = [
@@ -171,7 +172,7 @@ def present_rows(parts: Sequence[Any], y: Any, sample_weight: Any, offset: Any) 
     if np.all(sample_weight) or any(part.shape[:1] != (n,) for part in parts):
         return parts, y, sample_weight, offset
     rows = np.flatnonzero(sample_weight)
-    parts = [part.tocsr()[rows] if sparse.issparse(part) else part[rows] for part in parts]
+    parts = [compressed(part).tocsr()[rows] if sparse.issparse(part) else part[rows] for part in parts]
     offset = None if offset is None else as_array(offset, "offset")
     offset = offset[rows] if offset is not None and offset.shape[:1] == (n,) else offset
     return parts, y[rows], sample_weight[rows], offset

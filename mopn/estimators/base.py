@@ -17,6 +17,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mopn.core.losses import Loss
+from mopn.core.sparse_structure import compressed
 from mopn.core.validation import check_flag, check_sample_weight, present_rows
 from mopn.estimators.parameters import COMMON, UNIT_INTERVAL, readable
 from mopn.estimators.targets import Targets, merge_equal_samples
@@ -91,7 +92,7 @@ class ModelEstimator(ABC, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
         """Validate the samples to fit, ``least`` of them; return those of positive weight, and their indices."""
-        X, y = readable(X, "X"), readable(y, "y", numeric=self._numeric_y)
+        X, y = readable(compressed(X), "X"), readable(compressed(y, "y"), "y", numeric=self._numeric_y)
         checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}
         X, y = validate_data(self, X, y, reset=reset, **checks)
         y = y.toarray() if sparse.issparse(y) else y
@@ -104,7 +105,7 @@ class ModelEstimator(ABC, BaseEstimator):
     def _checked(self, X: Any) -> Any:
         """Validate X for a prediction."""
         check_is_fitted(self)
-        return validate_data(self, readable(X, "X"), reset=False, **_X_FORMAT)
+        return validate_data(self, readable(compressed(X), "X"), reset=False, **_X_FORMAT)
 
     def _finish(self, result: Result) -> None:
         """Raise what interrupted the fit, or warn if it did not succeed."""

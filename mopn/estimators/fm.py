@@ -20,7 +20,6 @@ from mopn.estimators.docs import (
     documented,
 )
 from mopn.estimators.single_output import BinaryClassifier, SingleOutputEstimator, SingleOutputRegressor
-from mopn.factorization.direct import FactorizationProblem
 from mopn.solvers import SGD, Result, Solver
 from mopn.solvers.checks import check_flag, choice, count, shown
 from mopn.solvers.driver import check_oracles
@@ -89,7 +88,9 @@ class FactorizationMachine(SingleOutputEstimator):
         self.callback = callback
         self.random_state = random_state
 
-    def _problem(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None, seed: int) -> FactorizationProblem:
+    def _problem(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None, seed: int) -> Any:
+        from mopn.factorization.direct import FactorizationProblem  # it imports numba
+
         lams: Any = _LAMBDAS[self.init_lambdas]
         if self.warm_start and lams != "fit" and hasattr(self, "lams_"):
             lams = self.lams_

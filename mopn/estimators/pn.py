@@ -15,7 +15,6 @@ from mopn.estimators.docs import (
     documented,
 )
 from mopn.estimators.single_output import BinaryClassifier, SingleOutputEstimator, SingleOutputRegressor
-from mopn.factorization.lifted import LiftedProblem
 from mopn.solvers import Solver
 from mopn.solvers.checks import choice
 
@@ -60,7 +59,9 @@ class PolynomialNetwork(SingleOutputEstimator):
         self.callback = callback
         self.random_state = random_state
 
-    def _problem(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None, seed: int) -> LiftedProblem:
+    def _problem(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None, seed: int) -> Any:
+        from mopn.factorization.lifted import LiftedProblem  # it imports numba
+
         return LiftedProblem(
             X,
             y,

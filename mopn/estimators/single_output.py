@@ -15,8 +15,6 @@ from sklearn.utils.validation import column_or_1d
 from mopn.core.validation import check_flag, distinct_labels
 from mopn.estimators.base import Callback, ModelEstimator
 from mopn.estimators.parameters import COMMON
-from mopn.factorization.single_output import SingleOutputProblem
-from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Solver, Status, minimize
 from mopn.solvers.checks import Rule, choice, count, shown
 
@@ -118,7 +116,7 @@ class SingleOutputEstimator(ModelEstimator):
             return int(np.random.default_rng().integers(_SEEDS))
         return int(check_random_state(self.random_state).randint(_SEEDS))
 
-    def _start(self, problem: SingleOutputProblem) -> dict[str, np.ndarray]:
+    def _start(self, problem: Any) -> dict[str, np.ndarray]:
         """Return the fitted parameters that the problem has."""
         return {
             name: np.atleast_1d(getattr(self, attribute))
@@ -131,6 +129,8 @@ class SingleOutputEstimator(ModelEstimator):
 
     def _set_fitted(self, problem: Any, result: Any) -> None:
         """Set the fitted parameters."""
+        from mopn.models.single_output import FactorizationModel  # it imports numba
+
         self.model_ = FactorizationModel.from_result(problem, result, classes=getattr(self, "classes_", None))
         for attribute, name in self._fitted.items():
             if name in result:

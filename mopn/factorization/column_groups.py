@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from mopn.compiled.disjoint import disjoint_groups, owners
-from mopn.compiled.storage import Lines, row_lines
+from mopn.compiled.storage import Lines, constant, row_lines
 from mopn.core.designs import Design
 
 __all__ = ["arranged_lines", "arrangement", "column_parts"]
@@ -73,4 +73,5 @@ def arranged_lines(design: Design, order: np.ndarray | None) -> tuple[Lines, Lin
     columns = design.column_lines
     position = np.empty(len(order), np.uint32)
     position[order] = np.arange(len(order))
-    return columns._replace(indices=position[columns.indices]), row_lines(design.rows(order).matrix())
+    indices = constant(position[columns.indices], np.uint32)
+    return columns._replace(indices=indices), row_lines(design.rows(order).matrix())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -20,6 +19,7 @@ from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import Intercept, Linear, Term
 from mopn.factorization.terms.base import Parameters
 from mopn.solvers.interface import Evaluation, Measure, Problem
+from mopn.solvers.numerics.cached import cached_property
 from mopn.solvers.numerics.generators import make_generator
 from mopn.solvers.result import Result
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from mopn.compiled.codes import SQUARED
 from mopn.compiled.kernels import anova_degrees, anova_degrees_of_columns, pack, parallel_anova_degrees
-from mopn.compiled.storage import Lines
+from mopn.compiled.parallel import in_turn, threads_usable
+from mopn.compiled.storage import Lines, constant
 from mopn.compiled.sweeps import parallel_sweep_units, sweep_units
 from mopn.core.datafit import DataFit
 from mopn.core.designs import Design
@@ -40,8 +41,8 @@ class SweepState:
         self.order = arrangement([design.column_lines for design in designs], n_threads)
         self.loss, self.smoothness = fit.loss.code, fit.loss.smoothness(1)
         self._offset = 0.0 if fit.offset is None else fit.offset[:, 0]
-        self._arranged_y = self._arrange(np.ascontiguousarray(fit.y[:, 0], dtype=np.float64))
-        self._arranged_weights = None if fit.weights is None else self._arrange(fit.weights)
+        self._arranged_y = constant(self._arrange(fit.y[:, 0]))
+        self._arranged_weights = None if fit.weights is None else constant(self._arrange(fit.weights))
         self._arranged_outputs = self._arrange(outputs + self._offset)
         self._arranged_slopes = self._arrange(self._slopes_at(outputs)).copy()
         self._lines: dict[int, tuple[Lines, Lines]] = {}
@@ -137,7 +138,10 @@ class Sweeper:
         state[:, 0] = self._slopes
         dummies = P.shape[1] - self.columns.size
         arguments = (theta, omegas, self.columns, self.rows, *self._losses, state, values, P, scales, ridges, dummies)
-        decrease = sweep_units(*arguments) if self._parts is None else parallel_sweep_units(*arguments, self._parts)
+        if self._in_threads():
+            decrease = in_turn(parallel_sweep_units, *arguments, self._parts)
+        else:
+            decrease = sweep_units(*arguments)
         self._slopes[:] = state[:, 0]
         return decrease
 
@@ -150,7 +154,10 @@ class Sweeper:
         P = np.ascontiguousarray(P[:, P.shape[1] - self.columns.size :])
         if self.columns.indices is None:
             anova_degrees_of_columns(theta, self.columns, P, out)
-        elif self._parts is None:
-            anova_degrees(theta, self.rows, pack(P), 0, out, 0, self.rows.size)
+        elif self._in_threads():
+            in_turn(parallel_anova_degrees, theta, self.rows, pack(P), 0, out, self.n_threads)
         else:
-            parallel_anova_degrees(theta, self.rows, pack(P), 0, out, self.n_threads)
+            anova_degrees(theta, self.rows, pack(P), 0, out, 0, self.rows.size)
+
+    def _in_threads(self) -> bool:
+        return self._parts is not None and threads_usable()

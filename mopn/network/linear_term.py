@@ -10,7 +10,6 @@ Points contain its coefficients W (m, 1 + d), constants first. A problem without
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from mopn.core.datafit import DataFit
 from mopn.core.designs import Design, linear_design
 from mopn.core.validation import as_numbers, check_nonnegative
+from mopn.solvers.numerics.cached import cached_property
 from mopn.solvers.numerics.dot import dot
 
 __all__ = ["LinearTerm"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from mopn.core.validation import as_numbers
 from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
 from mopn.solvers.interface import Evaluation, Measure, Problem
+from mopn.solvers.numerics.cached import cached_property
 
 __all__ = ["OutputLayerProblem"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
+from mopn.solvers.numerics.cached import cached_property
 from mopn.solvers.numerics.threads import EIGH, threads_for
 
 __all__ = ["DenseStack", "MatrixFreeStack", "Stack", "power_of_two"]

@@ -373,6 +373,16 @@ def test_theta_solves_its_problem_on_the_simplex():
     assert min(values) >= -1e-9 * result.fun
 
 
+def test_theta_of_small_features_is_on_the_simplex():
+    """Steps to it are so large that 1 is less than their rounding error."""
+    X = np.random.default_rng(0).uniform(-1, 1, (60, 4))
+    problem = make("shared", 1e-10 * X, X[:, 0])
+    result = mopn.minimize(problem, CoordinateDescent(), max_iter=3)
+    assert result.theta.min() >= 0.0
+    assert result.theta.sum() == pytest.approx(1.0, abs=1e-12)
+    assert result.fun <= result.trace["fun"][0]
+
+
 @pytest.mark.parametrize("kernel", ["anova", "homogeneous"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_fitted_and_lifted_solutions_are_certified(kernel, loss):

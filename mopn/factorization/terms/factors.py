@@ -232,6 +232,8 @@ def _largest_decrease(violations: np.ndarray, curvatures: np.ndarray) -> float:
 
 def _on_simplex(v: np.ndarray) -> np.ndarray:
     """Project onto {theta >= 0, sum theta = 1}."""
+    # A shift of all entries does not change the projection; beside large ones the 1 would be lost in rounding.
+    v = v - v.max()
     u = np.sort(v)[::-1]
     shifts = (np.cumsum(u) - 1.0) / np.arange(1, len(u) + 1)
     return np.maximum(v - shifts[np.flatnonzero(u > shifts)[-1]], 0.0)

@@ -1,0 +1,61 @@
+"""The decorator of all compiled functions: numba's, with a cache on disk that never makes a call fail.
+
+numba refuses to cache a function if it finds no folder to write to, and raises what goes wrong with the files of its
+cache: one cut short, one that names a class which an update has moved, a full disk. Here all of these mean that the
+function is compiled anew.
+
+numba also takes machine code for fresh as long as the file of the function itself is unchanged, whatever else it calls
+and whatever options it is compiled with. Here both are part of the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from numba import njit
+from numba.core.caching import FunctionCache
+
+__all__ = ["jit"]
+
+_SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
+
+
+def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Return numba's decorator ``njit`` with these options, and with a cache if there is a folder for it."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = njit(**options)(function)
+        with suppress(Exception):
+            dispatcher._cache = _Cache(function, options)
+        return dispatcher
+
+    return decorate
+
+
+class _Cache(FunctionCache):
+    """The machine code of a function on disk; what cannot be read is compiled anew."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        super().__init__(function)
+        # The order of a set differs between processes.
+        fixed = {name: tuple(sorted(value)) if isinstance(value, set) else value for name, value in options.items()}
+        self._variant = _SOURCES, *sorted(fixed.items())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the machine code for a signature, or None."""
+        try:
+            return super().load_overload((sig, self._variant), target_context)
+        except Exception:
+            # An index that cannot be read would not take new entries either.
+            with suppress(Exception):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save the machine code for a signature if that is possible."""
+        with suppress(Exception):
+            super().save_overload((sig, self._variant), data)

@@ -1,0 +1,139 @@
+"""Compiled functions with a cache, without one, and with one that is damaged."""
+
+import importlib.util
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+from mopn.compiled import jit as jitted
+
+ROOT = Path(__file__).parents[2]
+SOURCE = "from mopn.compiled.jit import jit\n\n\n@jit()\ndef double(x):\n    return 2 * x\n"
+
+
+@pytest.fixture
+def load(tmp_path, monkeypatch):
+    """Write a module, import it anew, and return it: its functions know nothing but what their cache has."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def load(source=SOURCE):
+        path = tmp_path / "functions.py"
+        path.write_text(source)
+        spec = importlib.util.spec_from_file_location("functions", path)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "functions", module)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+def from_cache(function):
+    """Whether the machine code was read, not compiled."""
+    (count,) = [*function.stats.cache_hits.values(), *function.stats.cache_misses.values()]
+    assert count == 1
+    return bool(function.stats.cache_hits)
+
+
+def test_machine_code_is_read_in_the_next_process(load):
+    for hit in (False, True, True):
+        module = load()
+        assert module.double(3) == 6
+        assert from_cache(module.double) == hit
+
+
+class Gone:
+    """Cannot be unpickled, like a class whose module has moved."""
+
+    def __reduce__(self):
+        return importlib.import_module, ("a_module_that_has_moved",)
+
+
+def cut(content):
+    return content[: len(content) // 2]
+
+
+def names_what_is_gone(content):
+    version = pickle.dumps(numba.__version__)
+    return version + pickle.dumps(Gone())
+
+
+@pytest.mark.parametrize("damaged", [cut, lambda content: b"", names_what_is_gone])
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_a_damaged_cache_is_replaced(load, tmp_path, damaged, suffix):
+    load().double(3)
+    (file,) = (tmp_path / "__pycache__").glob(f"*{suffix}")
+    file.write_bytes(damaged(file.read_bytes()))
+    for hit in (False, True):
+        module = load()
+        assert module.double(3) == 6
+        assert from_cache(module.double) == hit
+
+
+def test_a_class_may_move_to_another_module(load, tmp_path):
+    """The types of arguments in the cache name its old place."""
+    shapes = "from typing import NamedTuple\n\n\nclass Pair(NamedTuple):\n    a: int\n    b: int\n"
+    source = "from {} import Pair\nfrom mopn.compiled.jit import jit\n\n\n@jit()\ndef total(x):\n    return x.a + x.b\n"
+    for place in ("old_place", "new_place"):
+        (tmp_path / f"{place}.py").write_text(shapes)
+        module = load(source.format(place))
+        assert module.total(module.Pair(2, 3)) == 5
+        (tmp_path / f"{place}.py").unlink()
+        del sys.modules[place]
+
+
+def test_where_nothing_can_be_saved_functions_are_compiled(load, tmp_path):
+    module = load()
+    shutil.rmtree(tmp_path / "__pycache__")
+    (tmp_path / "__pycache__").touch()
+    assert module.double(3) == 6
+    assert not from_cache(module.double)
+
+
+def test_options_and_sources_are_part_of_the_key(load, monkeypatch):
+    source = (
+        "from mopn.compiled.jit import jit\n\n\ndef double(x):\n    return 2.0 * x\n\n\n"
+        "plain, fast = jit()(double), jit(fastmath={'contract', 'nsz', 'reassoc'})(double)\n"
+    )
+    for hit in (False, True):
+        module = load(source)
+        for function in (module.plain, module.fast):
+            assert function(3.0) == 6.0
+            assert from_cache(function) == hit
+    monkeypatch.setattr(jitted, "_SOURCES", "those of a newer version")
+    module = load(source)
+    assert module.fast(3.0) == 6.0
+    assert not from_cache(module.fast)
+
+
+def test_fits_need_no_folder_for_a_cache(tmp_path):
+    """No user may write where there is a file: neither beside the sources, nor in the home folder."""
+    package = tmp_path / "mopn"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "mopn", package, ignore=ignored)
+    shutil.copytree(ROOT / "solvers", package / "solvers", ignore=ignored)
+    (package / "compiled" / "__pycache__").touch()
+    nowhere = str(package / "__init__.py" / "home")
+    environment = dict(os.environ, PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1", HOME=nowhere)
+    environment |= {"XDG_CACHE_HOME": nowhere, "LOCALAPPDATA": nowhere}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    code = """
+import numpy as np, mopn
+from mopn.compiled.stochastic import count_entries
+from mopn.core.designs import make_design
+
+assert mopn.__file__.startswith({folder!r})
+mopn.FactorizationProblem
+assert count_entries.stats.cache_path is None
+assert count_entries(make_design(np.eye(3)).row_lines).tolist() == [1, 1, 1]
+"""
+    code = code.format(folder=str(tmp_path))
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment, cwd=tmp_path)
