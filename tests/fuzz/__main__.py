@@ -22,15 +22,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Matrices are small, and two BLAS threads only wait for each other; read when NumPy is imported.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
-    from tests.fuzz.campaign import CATEGORIES, numbers
-    from tests.fuzz.outcomes import FAULTS
+    from tests.fuzz.campaign import CATEGORIES, drawn, numbers
+    from tests.fuzz.outcomes import FAULTS, observe
+    from tests.fuzz.pool import run_all
     from tests.fuzz.report import report
-    from tests.fuzz.workers import run_all, run_one
 
     if args.case is not None:
-        record, trace = run_one(args.seed, args.case)
-        sys.stdout.write(f"{trace}{record}\n")
-        return int(record.kind in FAULTS)
+        record, trial = drawn(args.seed, args.case)
+        sys.stdout.write(f"{record.category}: {record.interface}, {record.change}\n")
+        outcome = observe(trial)
+        sys.stdout.write(f"{outcome.trace}{outcome.kind}: {outcome.detail}\n")
+        return int(outcome.kind in FAULTS)
     if args.only is not None and args.only not in CATEGORIES:
         sys.exit(f"--only must be one of: {', '.join(CATEGORIES)}")
     began, records = time.monotonic(), []

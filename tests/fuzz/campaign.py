@@ -10,14 +10,16 @@ from typing import NamedTuple
 import numpy as np
 
 from tests.fuzz.changes import CHANGES, changed, two_changes
-from tests.fuzz.files import damaged_file, odd_path
+from tests.fuzz.files import damaged_file, failing_save, odd_path
 from tests.fuzz.interrupts import interrupted, limited
+from tests.fuzz.outcomes import Record
 from tests.fuzz.processes import forked, in_processes, threaded
 from tests.fuzz.relations import RELATIONS, relation
 from tests.fuzz.scales import scaled
 from tests.fuzz.trial import Trial
+from tests.fuzz.warm_starts import warm_started
 
-__all__ = ["CATEGORIES", "category_of", "numbers", "trial_number"]
+__all__ = ["CATEGORIES", "category_of", "drawn", "numbers"]
 
 
 class Category(NamedTuple):
@@ -58,6 +60,8 @@ CATEGORIES: dict[str, Category] = {
     "scale": Category(scaled, 4),
     "files": Category(damaged_file, 8),
     "names of files": Category(odd_path, 0.5),
+    "a full disk": Category(failing_save, 0.5, "fork"),
+    "warm starts": Category(warm_started, 2),
     "limits": Category(limited, 2),
     "Ctrl-C": Category(interrupted, 2, "worker"),
     "threads": Category(threaded, 0.5, "worker"),
@@ -78,10 +82,11 @@ def category_of(seed: int, number: int) -> str:
     return _generator(seed, number)[1]
 
 
-def trial_number(seed: int, number: int) -> Trial:
-    """Return a call of a campaign: a function of the seed and the number alone."""
+def drawn(seed: int, number: int) -> tuple[Record, Trial]:
+    """Return a call of a campaign, a function of the seed and the number alone, and its record before it is made."""
     rng, category = _generator(seed, number)
-    return CATEGORIES[category].draw(rng)
+    trial = CATEGORIES[category].draw(rng)
+    return Record(number, category, trial.interface, trial.change), trial
 
 
 def numbers(seed: int, category: str | None) -> Iterator[int]:

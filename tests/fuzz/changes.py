@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.fuzz.checks import check_found, fingerprint, require
+from tests.fuzz.checks import check_found, fingerprint, require, surroundings
 from tests.fuzz.functions import functions
 from tests.fuzz.inputs.arrays import ARRAYS
 from tests.fuzz.inputs.callbacks import odd_callback
@@ -37,16 +37,19 @@ def interfaces() -> list[Interface]:
     return [*estimators(), *solves(), *functions()]
 
 
-def trial_of(interface: Interface, arguments: Arguments, change: str) -> Trial:
+def trial_of(interface: Interface, arguments: Arguments, change: str, *, must_refuse: bool = False) -> Trial:
     """Return the call with some arguments."""
 
     def run() -> None:
-        before = fingerprint(arguments)
+        owned, around = fingerprint(arguments), surroundings()
         try:
             found = interface.run(arguments)
         finally:
-            require(fingerprint(arguments) == before, "an argument of the caller's has changed")
+            require(fingerprint(arguments) == owned, "an argument of the caller's has changed")
+            changed = [name for name, value in surroundings().items() if value != around[name]]
+            require(not changed, f"the call has changed {', '.join(changed)}")
         check_found(found)
+        require(not must_refuse, "taken without a word")
 
     return Trial(interface.name, change, run, interface.names, (*interface.refusals, *_MORE_REFUSALS))
 
@@ -131,8 +134,11 @@ def _callback(rng: Generator, interface: Interface, arguments: Arguments, place:
 
 
 def _start(rng: Generator, interface: Interface, arguments: Arguments, place: Place) -> str:
-    found = interface.run(arguments)
-    kind, arguments[place[0]][place[1]] = odd_start(rng, found.made)
+    try:
+        found = interface.run(arguments).made
+    except interface.refusals:
+        return "none, as there is no result"
+    kind, arguments[place[0]][place[1]] = odd_start(rng, found)
     return kind
 
 
@@ -156,6 +162,41 @@ CHANGES: dict[str, tuple[Callable[[str, str, Any], bool], Change]] = {
 }
 
 
+# What has no meaning, and so must not be taken without a word.
+_NO_SHAPE = {"a column", "a row", "a number", "three axes", "transposed"}
+_NO_NUMBERS = {
+    "dtype c8", "dtype c16", "dtype M8[s]", "dtype m8[s]", "complex numbers of real value", "NaT", "words", "masked",
+    "an object among numbers", "None among numbers", "a string among numbers", "a huge integer", "a list among numbers",
+    "structured", "ragged", "dictionary", "set", "None", "a string", "bytes", "a class", "a function",
+    "DataFrame with pandas' missing values", "DataFrame of dates", "sparse c16", "sparse NaN", "sparse infinity",
+    "a sum that overflows", "a NaN", "an infinity", "a negative infinity",
+}  # fmt: skip
+REFUSED: dict[str, set[str]] = {
+    "X shape": _NO_SHAPE | {"no rows", "one row", "fewer rows", "more rows"},
+    "X dtype": _NO_NUMBERS,
+    "X sparse": _NO_NUMBERS | {"one axis", "no rows"},
+    "X values": _NO_NUMBERS,
+    "X at prediction": _NO_NUMBERS | _NO_SHAPE - {"a row", "transposed"},
+    "y": {
+        "a NaN", "an infinity", "NaN alone", "None", "None among strings", "pandas' missing value", "NaT", "masked",
+        "shorter", "longer", "empty", "one target", "a number", "a string", "no y", "three axes", "no columns",
+        "ragged", "ragged labels", "a dictionary", "a set",
+    },
+    "weights": {
+        "zeros", "negative zeros", "a negative one", "a NaN", "an infinity", "None among them", "None alone", "words",
+        "pandas' missing value", "complex", "complex of real value", "dates", "time differences", "huge integers",
+        "masked", "shorter", "longer", "empty", "two columns", "a number", "a string", "a dictionary", "a set",
+        "an object", "a list of lists", "a ragged list",
+    },
+    "callback": {"is a string", "is a number", "is a list", "is True"},
+    "start": {
+        "a string", "a number", "a negative integer", "an object", "an unknown parameter", "an empty tuple",
+        "a tuple of one", "a tuple of four", "a list", "a flat point, NaN", "a flat point, infinity",
+        "a flat point, a row less", "a flat point, complex", "a flat point, empty",
+    },
+}  # fmt: skip
+
+
 @cache
 def _with_places(category: str) -> Sequence[Interface]:
     """Return the interfaces that have such an argument."""
@@ -170,6 +211,7 @@ def changed(rng: Generator, categories: Sequence[str]) -> Trial:
     _complete(interface, arguments)
     clean = {step: dict(at) for step, at in arguments.items()}
     changes: dict[Place, str] = {}
+    must_refuse = False
     for category in categories:
         wanted, change = CHANGES[category]
         if places := [place for place in _places(clean, wanted) if place not in changes]:
@@ -177,7 +219,8 @@ def changed(rng: Generator, categories: Sequence[str]) -> Trial:
             valid = {at: dict(values) for at, values in clean.items()}
             kind = change(rng, interface, valid, place)
             arguments[step][name], changes[place] = valid[step][name], f"{name}: {kind}"
-    return trial_of(interface, arguments, "; ".join(changes.values()))
+            must_refuse |= kind in REFUSED.get(category, ())
+    return trial_of(interface, arguments, "; ".join(changes.values()), must_refuse=must_refuse)
 
 
 def _complete(interface: Interface, arguments: Arguments) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +13,7 @@ from scipy import sparse
 
 from tests.fuzz.trial import NotFiniteError, WrongError
 
-__all__ = ["Found", "check_found", "fingerprint", "require"]
+__all__ = ["Found", "check_found", "fingerprint", "require", "surroundings"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,17 @@ def check_found(found: Found) -> None:
         raise NotFiniteError(f"the objective is {found.fun}")
     if found.gap is not None:
         require(found.gap >= 0, f"the gap is {found.gap}")
+
+
+def surroundings() -> dict[str, Any]:
+    """Return what belongs to the process and not to a call."""
+    return {
+        "np.random": fingerprint(list(np.random.get_state())),  # noqa: NPY002
+        "np.errstate": np.geterr(),
+        "the folder": os.getcwd(),
+        "sys.path": list(sys.path),
+        "the handler of SIGINT": signal.getsignal(signal.SIGINT),
+    }
 
 
 def fingerprint(value: Any) -> Any:

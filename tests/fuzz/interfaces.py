@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 import mopn
 import mopn.estimators
 from mopn.solvers import Solver
+from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.interface import Form, Problem
 from tests.fuzz.checks import Found
 from tests.fuzz.samples import draw_options, draw_targets, draw_weights, draw_X, targets_of
@@ -133,6 +134,8 @@ class PartialFit(Fit):
     def draw(self, rng: np.random.Generator) -> Arguments:
         arguments = super().draw(rng)
         arguments["init"]["solver"] = ("adagrad", "sgd")[int(rng.integers(2))]
+        if "classes" in inspect.signature(self.cls.partial_fit).parameters:
+            arguments["fit"]["classes"] = np.unique(arguments["fit"]["y"])
         return arguments
 
     def fitted(self, arguments: Arguments) -> Any:
@@ -205,7 +208,7 @@ _JOINT = {"JointProblem": "gradient", "UnitBallProblem": "composite"}
 class Solve(Interface):
     """Minimise a problem with a solver."""
 
-    words = frozenset({"callback", "intermediate_result", "refit", "Solver", "basis", "weights"})
+    words = frozenset({"callback", "intermediate_result", "refit", "Solver", "basis", "weights", "samples"})
 
     def __init__(self, maker: Maker, solver: type[Solver]) -> None:
         self.maker, self.solver, self.name = maker, solver, f"{maker.name} {solver.__name__}"
@@ -240,8 +243,12 @@ class Solve(Interface):
             return None
         return arguments if self.solver(**arguments["solver"]).needs <= problem.oracles else None
 
+    def make_solver(self, options: dict[str, Any]) -> Solver:
+        """Return the solver with options."""
+        return self.solver(**options)
+
     def run(self, arguments: Arguments) -> Found:
-        problem, solver = self.maker.make(arguments), self.solver(**arguments["solver"])
+        problem, solver = self.maker.make(arguments), self.make_solver(arguments["solver"])
         result = mopn.minimize(problem, solver, **arguments["minimize"])
         numbers = {}
         for name, part in result.items():
@@ -251,13 +258,33 @@ class Solve(Interface):
         return Found(numbers, result.fun, result.gap, result)
 
 
+class Correct(Solve):
+    """Minimise a network problem by conditional gradient, with a correction made from its options."""
+
+    def __init__(self, correction: type) -> None:
+        super().__init__(Maker(mopn.NetworkProblem), mopn.solvers.ConditionalGradient)
+        self.correction, self.name = correction, f"NetworkProblem {correction.__name__}"
+
+    @property
+    def functions(self) -> dict[str, Any]:
+        return super().functions | {"solver": self.correction}
+
+    def draw_fitting(self, rng: np.random.Generator) -> Arguments | None:
+        arguments = super().draw_fitting(rng)
+        return None if arguments is None else arguments | {"solver": draw_options(rng, self.correction)}
+
+    def make_solver(self, options: dict[str, Any]) -> Solver:
+        return self.solver(refit=self.correction(**options), max_units=3)
+
+
 @cache
 def solves() -> list[Solve]:
     """Every problem with every solver whose oracles it offers, with some options."""
     classes = [cls for name in mopn.__all__ if _is_subclass(cls := getattr(mopn, name), Problem)]
     makers = [Joint(cls, _JOINT[name]) if (name := cls.__name__) in _JOINT else Maker(cls) for cls in classes]
     solvers = [cls for name in mopn.solvers.__all__ if _is_subclass(cls := getattr(mopn.solvers, name), Solver)]
-    pairs = [Solve(maker, solver) for maker in makers for solver in solvers]
+    corrections = [cls for name in mopn.solvers.__all__ if _is_subclass(cls := getattr(mopn.solvers, name), Correction)]
+    pairs = [Solve(maker, solver) for maker in makers for solver in solvers] + [Correct(cls) for cls in corrections]
     rng = np.random.default_rng(0)
     return [pair for pair in pairs if any(pair.draw_fitting(rng) for _ in range(_TRIES))]
 

@@ -39,7 +39,7 @@ import mopn
 from tests.fuzz.inputs import callbacks
 from tests.fuzz.trial import NotFiniteError, Trial, WrongError
 
-__all__ = ["FAULTS", "KINDS", "HangError", "Outcome", "observe"]
+__all__ = ["FAULTS", "KINDS", "HangError", "Outcome", "Record", "observe"]
 
 KINDS = ("crash", "hang", "wrong", "nonfinite", "unclear", "numpy_warning", "other_warning", "clear", "ok")
 FAULTS = KINDS[:6]
@@ -61,6 +61,18 @@ class Outcome(NamedTuple):
     kind: str
     detail: str = ""
     trace: str = ""
+
+
+class Record(NamedTuple):
+    """A call of a campaign, and what became of it."""
+
+    number: int
+    category: str
+    interface: str
+    change: str
+    kind: str = ""
+    detail: str = ""
+    seconds: float = 0.0
 
 
 def observe(trial: Trial) -> Outcome:
@@ -89,11 +101,11 @@ def _kind(error: BaseException, trial: Trial) -> str:
         RuntimeWarning: "numpy_warning",
         np.exceptions.ComplexWarning: "numpy_warning",
     }
+    if callbacks.raised(error) or isinstance(error, KeyboardInterrupt):
+        return "ok"
     for kind, name in kinds.items():
         if isinstance(error, kind):
             return name
-    if callbacks.raised(error) or isinstance(error, KeyboardInterrupt):
-        return "ok"
     return "clear" if is_clear(error, trial) else "unclear"
 
 
@@ -123,7 +135,8 @@ def _places(error: BaseException) -> Iterator[tuple[str, str]]:
 
 
 def _last_line(error: BaseException) -> str:
-    """Return the exception in one line, and the place where it was raised."""
-    file, line = list(_places(error))[-1]
+    """Return the exception in one line, and the last place in mopn, or here."""
+    places = list(_places(error))
+    file, line = next((place for place in reversed(places) if place[0].startswith(_OWN)), places[-1])
     text = traceback.format_exception_only(error)[-1].strip().replace("\n", " ")
     return f"{text[:200]} [{Path(file).name}: {line[:60]}]"

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tests.fuzz.outcomes import KINDS
-from tests.fuzz.workers import Record
+from tests.fuzz.outcomes import KINDS, Record
 
 __all__ = ["report"]
 
 
 def report(records: Sequence[Record], seed: int) -> str:
     """Return the counts by category and by interface, and the first call of every distinct fault, in Markdown."""
-    seconds = sum(record.seconds for record in records if record.seconds == record.seconds)
+    seconds = sum(record.seconds for record in records)
     parts = [
         f"{len(records)} calls of seed {seed}, {seconds:.0f} s in calls.",
         _counts(records, "category"),
@@ -36,15 +35,20 @@ def _counts(records: Sequence[Record], by: str) -> str:
 
 
 def _faults(records: Iterable[Record], seed: int) -> list[str]:
-    """Return a list of the faults: those with the same kind and last line of the traceback are one."""
+    """Return a list of the faults: those of the same kind and the same place are one."""
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in sorted(records):
         if record.kind not in ("clear", "ok"):
-            place = record.detail.rsplit("[", 1)[-1] if "[" in record.detail else record.detail
-            groups.setdefault((record.kind, place), []).append(record)
+            groups.setdefault((record.kind, _place(record)), []).append(record)
     lines = []
-    for (kind, _), found in sorted(groups.items(), key=lambda item: (KINDS.index(item[0][0]), -len(item[1]))):
+    for (kind, _), found in sorted(groups.items(), key=lambda group: (KINDS.index(group[0][0]), -len(group[1]))):
         first = found[0]
         again = f"`python -m tests.fuzz --seed {seed} --case {first.number}`"
         lines.append(f"* **{kind}**, {len(found)}: {first.interface}, {first.change}: `{first.detail}`; {again}")
     return lines
+
+
+def _place(record: Record) -> str:
+    """Return the place of a fault: the last line of mopn's in the traceback, or the relation that does not hold."""
+    line = record.detail.rsplit("[", 1)[-1]
+    return f"{record.category}, {record.interface}" if record.kind in ("crash", "hang") or "checks.py" in line else line

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from mopn.core.losses import LOSSES, get_loss
+from mopn.solvers import FullRefit, OutputRefit, PlainStep
 from tests.fuzz.trial import pick
 
 __all__ = ["draw_X", "draw_options", "draw_targets", "draw_weights", "targets_of"]
@@ -82,14 +83,16 @@ _SHORT: dict[str, Callable[[Generator], Any]] = {
     "rng": lambda rng: int(rng.integers(100)),
     "rounds": lambda rng: 1,
 }
-# Options without a list of choices in the docstring.
+# Options without a list of choices in the docstring, or with more of them.
 _OTHERS: dict[str, Callable[[Generator], Any]] = {
     "degree": lambda rng: pick(rng, (2, 2, 3)),
     "alpha": lambda rng: float(10.0 ** rng.uniform(-2, 1)),
     "beta": lambda rng: float(10.0 ** rng.uniform(-2, 1)),
     "tol": lambda rng: pick(rng, (1e-1, 1e-3, 1e-6)),
     "oracle": lambda rng: pick(rng, ("auto", "exact", "refine", "eigh")),
-    "refit": lambda rng: pick(rng, ("full", "output", "none")),
+    "refit": lambda rng: pick(
+        rng, ("full", "output", "none", FullRefit(max_iter=5), OutputRefit(), PlainStep("open-loop"))
+    ),
     "validation_fraction": lambda rng: 0.25,
     "class_weight": lambda rng: "balanced",
     "memory": lambda rng: 5,
@@ -113,12 +116,12 @@ def draw_options(rng: Generator, function: Any, given: tuple[str, ...] = ()) -> 
         elif name == "loss":
             options[name] = pick(rng, documented.get(name) or [parameter.default])
         elif rng.uniform() < _SHARE:
-            if name in documented:
+            if name in _OTHERS:
+                options[name] = _OTHERS[name](rng)
+            elif name in documented:
                 options[name] = pick(rng, documented[name])
             elif isinstance(parameter.default, bool) and name != "warm_start":
                 options[name] = not parameter.default
-            elif name in _OTHERS:
-                options[name] = _OTHERS[name](rng)
     if {"strength", "radius"} <= _parameters(function).keys():
         form = "strength" if rng.uniform() < 0.8 else "radius"
         options |= {"strength": None, "radius": None, form: float(10.0 ** rng.uniform(-1.5, 0.7))}

@@ -5,9 +5,9 @@ import itertools
 import matplotlib as mpl
 import pytest
 
-from tests.fuzz.campaign import CATEGORIES, category_of, numbers
-from tests.fuzz.outcomes import FAULTS
-from tests.fuzz.workers import run_all, run_one
+from tests.fuzz.campaign import CATEGORIES, category_of, drawn, numbers
+from tests.fuzz.outcomes import FAULTS, observe
+from tests.fuzz.pool import run_all
 
 mpl.use("Agg")
 
@@ -18,6 +18,12 @@ IN_WORKERS = sorted(
 )
 
 
+def here(number):
+    record, trial = drawn(SEED, number)
+    outcome = observe(trial)
+    return record._replace(kind=outcome.kind, detail=outcome.detail)
+
+
 def faults(records):
     return [record for record in records if record.kind in FAULTS]
 
@@ -25,8 +31,7 @@ def faults(records):
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_calls_in_this_process(chunk, capfd):
     ours = range(chunk * CALLS, (chunk + 1) * CALLS)
-    here = [number for number in ours if CATEGORIES[category_of(SEED, number)].where == "anywhere"]
-    assert not faults(run_one(SEED, number)[0] for number in here)
+    assert not faults(here(number) for number in ours if CATEGORIES[category_of(SEED, number)].where == "anywhere")
 
 
 @pytest.mark.parametrize("category", IN_WORKERS)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.fuzz.trial import pick
 
-__all__ = ["CALLBACKS", "odd_callback", "raised"]
+__all__ = ["eraser", "odd_callback", "raised", "writer"]
 
 
 def raised(error: BaseException) -> bool:
@@ -21,8 +21,8 @@ def raised(error: BaseException) -> bool:
 
 def odd_callback(rng: np.random.Generator, value: Any = None) -> tuple[str, Any]:
     """Return a callback and what is odd about it."""
-    name = pick(rng, sorted(CALLBACKS))
-    return name, CALLBACKS[name](rng)
+    name = pick(rng, sorted(_CALLBACKS))
+    return name, _CALLBACKS[name](rng)
 
 
 def _raiser(kind: type[BaseException]) -> Callable[[np.random.Generator], Any]:
@@ -40,11 +40,11 @@ def _raiser(kind: type[BaseException]) -> Callable[[np.random.Generator], Any]:
     return make
 
 
-def _writer(rng: np.random.Generator) -> Any:
+def writer(rng: np.random.Generator) -> Any:
+    """Return a callback that writes a number into all arrays that it is handed out, as far as it can."""
     value = pick(rng, (np.nan, 1e6, 0.0))
 
     def callback(intermediate_result: Any) -> None:
-        """Write into all that it is handed out, as far as it can."""
         for part in dict(intermediate_result).values():
             for array in part if isinstance(part, list) else [part]:
                 if isinstance(array, np.ndarray) and array.flags.writeable:
@@ -53,7 +53,9 @@ def _writer(rng: np.random.Generator) -> Any:
     return callback
 
 
-def _eraser(rng: np.random.Generator) -> Any:
+def eraser(rng: np.random.Generator) -> Any:
+    """Return a callback that empties the results that it is handed out."""
+
     def callback(intermediate_result: Any) -> None:
         intermediate_result.clear()
 
@@ -80,7 +82,7 @@ def _generator(intermediate_result: Any) -> Any:
     yield intermediate_result
 
 
-CALLBACKS: dict[str, Callable[[np.random.Generator], Any]] = {
+_CALLBACKS: dict[str, Callable[[np.random.Generator], Any]] = {
     **{
         f"raises {kind.__name__}": _raiser(kind)
         for kind in (
@@ -99,8 +101,8 @@ CALLBACKS: dict[str, Callable[[np.random.Generator], Any]] = {
             RuntimeWarning,
         )
     },
-    "writes": _writer,
-    "erases": _eraser,
+    "writes": writer,
+    "erases": eraser,
     "keeps": _keeper,
     "takes other arguments": lambda rng: _positional,
     "takes none": lambda rng: lambda: None,
