@@ -11,6 +11,7 @@ import numpy as np
 
 from tests.fuzz.changes import CHANGES, changed, two_changes
 from tests.fuzz.files import damaged_file, failing_save, odd_path
+from tests.fuzz.interactions import all_interactions
 from tests.fuzz.interrupts import interrupted, limited
 from tests.fuzz.outcomes import Record
 from tests.fuzz.processes import forked, in_processes, threaded
@@ -58,6 +59,7 @@ CATEGORIES: dict[str, Category] = {
     "two changes": Category(two_changes, 6),
     **{f"relation: {name}": Category(partial(relation, name=name), 0.8) for name in RELATIONS},
     "scale": Category(scaled, 4),
+    "interactions": Category(all_interactions, 1),
     "files": Category(damaged_file, 8),
     "names of files": Category(odd_path, 0.5),
     "a full disk": Category(failing_save, 0.5, "fork"),

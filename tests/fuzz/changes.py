@@ -220,6 +220,10 @@ def changed(rng: Generator, categories: Sequence[str]) -> Trial:
             kind = change(rng, interface, valid, place)
             arguments[step][name], changes[place] = valid[step][name], f"{name}: {kind}"
             must_refuse |= kind in REFUSED.get(category, ())
+    if must_refuse and not any(name == "sample_weight" for _, name in changes):
+        # Samples of weight zero may hold anything.
+        for at in arguments.values():
+            at |= {name: None for name in at if name == "sample_weight"}
     return trial_of(interface, arguments, "; ".join(changes.values()), must_refuse=must_refuse)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import mopn
@@ -253,11 +254,15 @@ def _of_strength_max(rng: Generator) -> dict[str, Any]:
     return {name: value for name, value in drawn.items() if name in names}
 
 
-def _close(axes: Any) -> Found:
-    import matplotlib.pyplot as plt
+class Plot(Function):
+    """A function that draws; the figure is closed."""
 
-    plt.close("all")
-    return Found()
+    def run(self, arguments: Arguments) -> Found:
+        try:
+            self.function(**arguments["call"])
+        finally:
+            plt.close("all")
+        return Found()
 
 
 def _found_on_path(path: Any) -> Found:
@@ -277,8 +282,8 @@ _FUNCTIONS = [
     ),
     Function(mopn.interaction_weights, _of_weights),
     Function(grouped_ndcg, _of_ndcg),
-    Function(plot_convergence, _of_plot, _close, raises=(KeyError,), words=frozenset({"column"})),
-    Function(plot_accuracy, _of_accuracy, _close),
+    Plot(plot_convergence, _of_plot, raises=(KeyError,), words=frozenset({"column"})),
+    Plot(plot_accuracy, _of_accuracy),
     Function(basis_oracle, _of_oracle, _found_by_oracle, words=_STACK),
     Function(strength_max, _of_strength_max),
 ]

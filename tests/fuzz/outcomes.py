@@ -94,18 +94,15 @@ def observe(trial: Trial) -> Outcome:
 
 
 def _kind(error: BaseException, trial: Trial) -> str:
-    kinds = {
-        HangError: "hang",
-        WrongError: "wrong",
-        NotFiniteError: "nonfinite",
-        RuntimeWarning: "numpy_warning",
-        np.exceptions.ComplexWarning: "numpy_warning",
-    }
     if callbacks.raised(error) or isinstance(error, KeyboardInterrupt):
         return "ok"
-    for kind, name in kinds.items():
+    for kind, name in {HangError: "hang", WrongError: "wrong", NotFiniteError: "nonfinite"}.items():
         if isinstance(error, kind):
             return name
+    if isinstance(error, Warning):
+        # Those in scikit-learn's checks are scikit-learn's.
+        files = [file for file, _ in _places(error) if file.startswith((*_OWN, *_THEIRS))]
+        return "other_warning" if files and files[-1].startswith(_THEIRS) else "numpy_warning"
     return "clear" if is_clear(error, trial) else "unclear"
 
 
@@ -113,6 +110,8 @@ def is_clear(error: BaseException, trial: Trial) -> bool:
     """Whether an exception is documented, raised on purpose, and names an argument."""
     if isinstance(error, MemoryError):
         return MemoryError in trial.refusals
+    if isinstance(error, OSError) and OSError in trial.refusals and error.filename is not None:
+        return True
     file, line = list(_places(error))[-1]
     if not isinstance(error, trial.refusals) or not line.startswith("raise"):
         return False

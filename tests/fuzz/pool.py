@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import multiprocessing
 import os
 import signal
@@ -22,7 +23,7 @@ _GRACE = 20
 
 def run_all(seed: int, numbers: Iterator[int], jobs: int) -> Iterator[Record]:
     """Make calls of a campaign in worker processes; yield their records as they come."""
-    workers = [_Worker(seed, number) for number, _ in zip(numbers, range(jobs), strict=False)]
+    workers = [_Worker(seed, number) for number in itertools.islice(numbers, jobs)]
     try:
         while workers:
             ready = wait([worker.connection for worker in workers], timeout=1.0)

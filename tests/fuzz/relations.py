@@ -138,6 +138,13 @@ def _replaced(arguments: Arguments, **data: Any) -> Arguments:
     return {**arguments, step: {**arguments[step], **data}}
 
 
+def _in_any_order(arguments: Arguments) -> Arguments:
+    """Return the arguments with a solver for which the order of samples does not matter."""
+    if arguments.get("init", {}).get("solver") in ("adagrad", "sgd"):
+        return {**arguments, "init": {**arguments["init"], "solver": "cd"}}
+    return arguments
+
+
 def _rows(arguments: Arguments, rows: np.ndarray, weights: Any) -> Arguments:
     """Return the arguments with some rows of the samples."""
     at = _data_step(arguments)
@@ -177,6 +184,7 @@ def _sparse(rng: Generator, interface: Interface, arguments: Arguments) -> None:
 
 
 def _permuted(rng: Generator, interface: Interface, arguments: Arguments) -> None:
+    arguments = _in_any_order(arguments)
     at = _data_step(arguments)
     order, weights = rng.permutation(len(at["y"])), at["sample_weight"]
     moved = _rows(arguments, order, None if weights is None else weights[order])
@@ -184,6 +192,7 @@ def _permuted(rng: Generator, interface: Interface, arguments: Arguments) -> Non
 
 
 def _repetition(rng: Generator, interface: Interface, arguments: Arguments) -> None:
+    arguments = _in_any_order(arguments)
     n = len(_data_step(arguments)["y"])
     counts = rng.integers(0, 3, n)
     every = np.arange(n)

@@ -9,15 +9,19 @@ from tests.fuzz.outcomes import KINDS, Record
 
 __all__ = ["report"]
 
+_SLOWEST = 10
+
 
 def report(records: Sequence[Record], seed: int) -> str:
     """Return the counts by category and by interface, and the first call of every distinct fault, in Markdown."""
     seconds = sum(record.seconds for record in records)
+    slowest = sorted(records, key=lambda record: -record.seconds)[:_SLOWEST]
     parts = [
         f"{len(records)} calls of seed {seed}, {seconds:.0f} s in calls.",
         _counts(records, "category"),
         _counts(records, "interface"),
         "\n".join(_faults(records, seed)),
+        "Slowest: " + "; ".join(f"{record.number} ({record.seconds:.1f} s, {record.category})" for record in slowest),
     ]
     return "\n\n".join(parts)
 

@@ -73,6 +73,8 @@ def _check_convergence(interface: Solve, arguments: Arguments, unit: str, c: flo
         start |= {name: c * start[name] for name in ("P", "U") if name in start}
     if arguments["problem"].get("lams") != "fit":
         start.pop("lams", None)
+    if not 2.0**-_USUAL <= c <= 2.0**_USUAL:
+        return
     first = interface.run({**arguments, "minimize": {**arguments["minimize"], "start": start}})
     before, after = scale * second.fun, first.fun
     require(before - after <= _LEFT * before, f"{what}: converged to {before!r}, from where a run reaches {after!r}")

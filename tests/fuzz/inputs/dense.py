@@ -129,7 +129,7 @@ DTYPES: dict[str, Change] = {
     "decimals": _of(decimal.Decimal),
     "complex numbers of real value": lambda rng, X: dense(X) + 0j,
     "structured": lambda rng, X: np.zeros(X.shape[0], dtype=[("a", "f8"), ("b", "f8")]),
-    "masked": lambda rng, X: np.ma.masked_array(dense(X), mask=dense(X) > 0.9),
+    "masked": lambda rng, X: np.ma.masked_array(dense(X), mask=dense(X) >= dense(X).max()),
     "masked nowhere": lambda rng, X: np.ma.masked_array(dense(X)),
     "ragged": lambda rng, X: [row[: 1 + i % len(row)] for i, row in enumerate(dense(X).tolist())],
     "generator": lambda rng, X: (row for row in dense(X)),

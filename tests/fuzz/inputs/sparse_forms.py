@@ -87,17 +87,18 @@ SPARSE_TYPES: dict[str, Change] = {
     "sparse zeros": lambda rng, X: sparse.csr_array(X.shape),
     "an empty column": lambda rng, X: sparse.csr_array(dense(X) * (np.arange(X.shape[1]) > 0)),
     "an empty row": lambda rng, X: sparse.csr_array(dense(X) * (np.arange(X.shape[0]) > 0)[:, None]),
-    "sparse NaN": lambda rng, X: sparse.csr_array(np.where(dense(X) > 0.8, np.nan, dense(X))),
-    "sparse infinity": lambda rng, X: sparse.csr_array(np.where(dense(X) > 0.8, np.inf, dense(X))),
+    "sparse NaN": lambda rng, X: _with_first(X, np.nan),
+    "sparse infinity": lambda rng, X: _with_first(X, np.inf),
     "one axis": lambda rng, X: sparse.coo_array(dense(X)[:, 0]),
     "no rows": lambda rng, X: sparse.csr_array((0, X.shape[1])),
     "no columns": lambda rng, X: sparse.csr_array((X.shape[0], 0)),
-    "a sum that overflows": lambda rng, X: _halves_of(X, 1.5e308),
+    "a sum that overflows": lambda rng, X: _with_first(X, 1.5e308, _repeated),
 }
 
 
-def _halves_of(X: Any, value: float) -> sparse.csr_array:
-    X = _repeated(X)
+def _with_first(X: Any, value: float, make: Callable[[Any], sparse.csr_array] = _csr) -> sparse.csr_array:
+    """Return X with another number in place of the first one, or of its two halves."""
+    X = make(X)
     X.data[:2] = value
     return X
 
