@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import NamedTuple
@@ -32,9 +33,8 @@ class Category(NamedTuple):
         Returns a call.
     share : float
         Of all calls, relative to the other categories.
-    where : {"anywhere", "worker", "fork"}
-        Calls that send signals or start processes belong into worker processes; those that may write anywhere in memory
-        belong into forks, one each.
+    where : str
+        Where the calls belong; see :class:`tests.fuzz.trial.Trial`.
     """
 
     draw: Callable[[np.random.Generator], Trial]
@@ -87,7 +87,7 @@ def category_of(seed: int, number: int) -> str:
 def drawn(seed: int, number: int) -> tuple[Record, Trial]:
     """Return a call of a campaign, a function of the seed and the number alone, and its record before it is made."""
     rng, category = _generator(seed, number)
-    trial = CATEGORIES[category].draw(rng)
+    trial = replace(CATEGORIES[category].draw(rng), where=CATEGORIES[category].where)
     return Record(number, category, trial.interface, trial.change), trial
 
 

@@ -23,7 +23,7 @@ from tests.fuzz.inputs.weights import odd_weights
 from tests.fuzz.interfaces import Arguments, Interface, estimators, solves
 from tests.fuzz.trial import Trial, pick
 
-__all__ = ["CHANGES", "changed", "trial_of", "two_changes"]
+__all__ = ["CHANGES", "REFUSED", "changed", "interfaces", "trial_of", "two_changes"]
 
 Generator = np.random.Generator
 Place = tuple[str, str]

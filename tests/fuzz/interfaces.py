@@ -19,7 +19,7 @@ from mopn.solvers.interface import Form, Problem
 from tests.fuzz.checks import Found
 from tests.fuzz.samples import draw_options, draw_targets, draw_weights, draw_X, targets_of
 
-__all__ = ["Arguments", "Fit", "Interface", "PartialFit", "Solve", "estimators", "solves"]
+__all__ = ["Arguments", "Fit", "Interface", "Joint", "Maker", "PartialFit", "Solve", "estimators", "solves"]
 
 # The steps of a call, such as "init" and "fit", with the arguments of each.
 Arguments = dict[str, dict[str, Any]]

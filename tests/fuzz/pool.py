@@ -12,18 +12,37 @@ from collections.abc import Iterator
 from multiprocessing.connection import wait
 from typing import Any
 
+from tests.fuzz.campaign import drawn
 from tests.fuzz.outcomes import Record
-from tests.fuzz.worker import COMPILING, LIMIT, serve
+from tests.fuzz.worker import COMPILING, Draw, serve
 
 __all__ = ["run_all"]
 
-# Seconds that a worker has to notice that it hangs, and to start.
-_GRACE = 20
 
+def run_all(
+    seed: int, numbers: Iterator[int], jobs: int, draw: Draw = drawn, limit: int = 20, grace: int = 20
+) -> Iterator[Record]:
+    """Make calls of a campaign in worker processes; yield their records as they come.
 
-def run_all(seed: int, numbers: Iterator[int], jobs: int) -> Iterator[Record]:
-    """Make calls of a campaign in worker processes; yield their records as they come."""
-    workers = [_Worker(seed, number) for number in itertools.islice(numbers, jobs)]
+    Parameters
+    ----------
+    seed : int
+    numbers : iterator of int
+        The calls.
+    jobs : int
+        Number of processes.
+    draw : callable
+        Returns a call.
+    limit : int
+        Seconds of a call.
+    grace : int
+        Seconds that a worker has to start, and to notice that it hangs.
+    """
+
+    def begin(number: int) -> _Worker:
+        return _Worker(number, limit + grace, draw, seed, limit)
+
+    workers = [begin(number) for number in itertools.islice(numbers, jobs)]
     try:
         while workers:
             ready = wait([worker.connection for worker in workers], timeout=1.0)
@@ -39,7 +58,7 @@ def run_all(seed: int, numbers: Iterator[int], jobs: int) -> Iterator[Record]:
                 worker.end()
                 workers.remove(worker)
                 if number is not None:
-                    workers.append(_Worker(seed, number))
+                    workers.append(begin(number))
     finally:
         for worker in workers:
             worker.end()
@@ -48,10 +67,11 @@ def run_all(seed: int, numbers: Iterator[int], jobs: int) -> Iterator[Record]:
 class _Worker:
     """A process, and the call that it makes."""
 
-    def __init__(self, seed: int, number: int) -> None:
+    def __init__(self, number: int, patience: float, *arguments: Any) -> None:
+        self.patience = patience
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process: Any = context.Process(target=serve, args=(theirs, seed))
+        self.process: Any = context.Process(target=serve, args=(theirs, *arguments))
         self.process.start()
         theirs.close()
         self.give(number)
@@ -59,7 +79,7 @@ class _Worker:
     def give(self, number: int) -> None:
         """Let the process make a call."""
         self.last = Record(number, "", "", "")
-        self.deadline = time.monotonic() + LIMIT + _GRACE
+        self.deadline = time.monotonic() + self.patience
         self.connection.send(number)
 
     def record(self, *, ready: bool) -> Record | None:
@@ -71,7 +91,7 @@ class _Worker:
         except (EOFError, ConnectionResetError):
             return self._lost("crash", "")
         compiles = self.last.kind == "compiles"
-        self.deadline = time.monotonic() + (COMPILING if compiles else LIMIT) + _GRACE
+        self.deadline = time.monotonic() + self.patience + (COMPILING if compiles else 0)
         return None if compiles or self.last.kind == "runs" else self.last
 
     def _lost(self, kind: str, detail: str) -> Record:

@@ -36,6 +36,9 @@ class Trial:
         The names that the message of a refusal may say: those of the arguments.
     refusals : tuple of exception types
         What the interface documents to raise.
+    where : {"anywhere", "worker", "fork"}
+        Calls that send signals or start processes belong into worker processes; those that may write anywhere in memory
+        belong into forks, one each.
     """
 
     interface: str
@@ -43,6 +46,7 @@ class Trial:
     run: Callable[[], Any]
     names: frozenset[str]
     refusals: tuple[type[BaseException], ...] = (ValueError, TypeError)
+    where: str = "anywhere"
 
 
 def pick(rng: np.random.Generator, items: Sequence[Item]) -> Item:

@@ -7,25 +7,27 @@ import os
 import resource
 import signal
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
 from numba.core import event
 
-from tests.fuzz.campaign import CATEGORIES, drawn
 from tests.fuzz.forks import ForkError, in_fork
 from tests.fuzz.outcomes import HangError, Outcome, Record, observe
 from tests.fuzz.trial import Trial
 
-__all__ = ["COMPILING", "LIMIT", "serve"]
+__all__ = ["COMPILING", "Draw", "serve"]
 
-# Seconds of a call, and of those in which numba compiles, which do not count.
-LIMIT, COMPILING = 20, 600
+# Returns a call of a campaign from its seed and its number.
+Draw = Callable[[int, int], tuple[Record, Trial]]
+# Seconds in which numba may compile; they do not count.
+COMPILING = 600
 _MEMORY = 6 << 30
 
 
-def serve(connection: Connection, seed: int) -> None:
-    """Answer numbers of calls with records, until the connection is closed.
+def serve(connection: Connection, draw: Draw, seed: int, limit: int) -> None:
+    """Answer numbers of calls with records, until the connection is closed; a call has ``limit`` seconds.
 
     The record of a call is sent when the call begins, whenever numba begins or ends to compile, and when it is over:
     its kind says which.
@@ -35,7 +37,7 @@ def serve(connection: Connection, seed: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _silence()
     with contextlib.suppress(EOFError, BrokenPipeError):
-        _Server(connection, seed).run()
+        _Server(connection, draw, seed, limit).run()
 
 
 def _silence() -> None:
@@ -49,8 +51,8 @@ def _silence() -> None:
 class _Server(event.Listener):
     """The loop of a worker, and its clock, which stops while numba compiles."""
 
-    def __init__(self, connection: Connection, seed: int) -> None:
-        self.connection, self.seed = connection, seed
+    def __init__(self, connection: Connection, draw: Draw, seed: int, limit: int) -> None:
+        self.connection, self.draw, self.seed, self.limit = connection, draw, seed, limit
         self.record = Record(-1, "", "", "")
         signal.signal(signal.SIGALRM, _over)
         event.register("numba:compile", self)
@@ -58,8 +60,8 @@ class _Server(event.Listener):
     def run(self) -> None:
         while True:
             number = self.connection.recv()
-            signal.alarm(LIMIT)
-            self.record, trial = drawn(self.seed, number)
+            signal.alarm(self.limit)
+            self.record, trial = self.draw(self.seed, number)
             self._send("runs")
             began = time.perf_counter()
             kind, detail, _ = self._outcome(trial)
@@ -69,16 +71,16 @@ class _Server(event.Listener):
 
     def _outcome(self, trial: Trial) -> Outcome:
         """Run a trial: in a fork, if it may write anywhere in memory."""
-        if CATEGORIES[self.record.category].where != "fork":
+        if trial.where != "fork":
             return observe(trial)
         signal.alarm(0)
         try:
-            return in_fork(lambda: self._limited(trial), LIMIT + COMPILING)
+            return in_fork(lambda: self._limited(trial), self.limit + COMPILING)
         except ForkError as error:
             return Outcome("crash", str(error))
 
     def _limited(self, trial: Trial) -> Outcome:
-        signal.alarm(LIMIT)
+        signal.alarm(self.limit)
         return observe(trial)
 
     def _send(self, kind: str) -> None:
@@ -91,9 +93,9 @@ class _Server(event.Listener):
 
     def on_end(self, event: Any) -> None:
         """Start the clock again."""
-        signal.alarm(LIMIT)
+        signal.alarm(self.limit)
         self._send("runs")
 
 
 def _over(number: int, frame: Any) -> NoReturn:
-    raise HangError(f"more than {LIMIT} s")
+    raise HangError("the limit of time is over")
