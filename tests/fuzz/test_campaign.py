@@ -16,8 +16,14 @@ CHUNKS, CALLS = 20, 50
 CHUNKS_IN_WORKERS, CALLS_IN_WORKERS = 2, 60
 
 
-def faults(records):
-    return [record for record in records if record.kind in FAULTS]
+def fail_for_faults(records):
+    faults = [record for record in records if record.kind in FAULTS]
+    if faults:
+        lines = (
+            f"{number}: {kind}: {interface}, {change}: {detail}"
+            for number, _, interface, change, kind, detail, _ in faults
+        )
+        pytest.fail("\n".join(lines), pytrace=False)
 
 
 def here(number):
@@ -32,11 +38,11 @@ def is_harmless(number):
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_calls_in_this_process(chunk, capfd):
-    assert not faults(here(number) for number in range(chunk * CALLS, (chunk + 1) * CALLS) if is_harmless(number))
+    fail_for_faults(here(number) for number in range(chunk * CALLS, (chunk + 1) * CALLS) if is_harmless(number))
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS_IN_WORKERS))
 def test_calls_in_a_worker(chunk):
     others = (number for number in itertools.count() if not is_harmless(number))
     ours = itertools.islice(others, chunk * CALLS_IN_WORKERS, (chunk + 1) * CALLS_IN_WORKERS)
-    assert not faults(run_all(SEED, ours, jobs=1))
+    fail_for_faults(run_all(SEED, ours, jobs=1))

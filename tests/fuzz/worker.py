@@ -33,7 +33,9 @@ def serve(connection: Connection, draw: Draw, seed: int, limit: int) -> None:
     its kind says which.
     """
     os.setsid()
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    with contextlib.suppress(ValueError):
+        # macOS has no such limit.
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _silence()
     with contextlib.suppress(EOFError, BrokenPipeError):
