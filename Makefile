@@ -5,7 +5,7 @@ HERE := $(CURDIR)
 BIN := $(VENV)/bin
 
 # Type checks run on the installed wheel: it has the layout that users import (solvers/ becomes mopn.solvers).
-.PHONY: demo test clean
+.PHONY: demo test fuzz clean
 
 demo: $(VENV)/.demo
 	OMP_NUM_THREADS=1 $(BIN)/python examples/digits.py --out demo-output
@@ -18,6 +18,10 @@ test: $(VENV)/.test
 	cd $(VENV)/wheel && $(HERE)/$(BIN)/python -m mypy -p mopn --config-file $(HERE)/pyproject.toml
 	cd $(VENV)/wheel && $(HERE)/$(BIN)/python -m mypy --config-file $(HERE)/pyproject.toml $(HERE)/tests/conformance.py
 	$(BIN)/python -m pytest -n auto
+
+# Generated calls of every public interface: make fuzz FUZZ="--calls 2000 --seed 1"; tests/fuzz/__init__.py has more.
+fuzz: $(VENV)/.test
+	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

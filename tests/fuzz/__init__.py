@@ -1,0 +1,25 @@
+"""Generated calls of every public interface, in search of faults: from the root of the repository ::
+
+    make fuzz                                   # 50,000 calls, as many processes as there are cores
+    python -m tests.fuzz --calls 2000 --seed 1  # another campaign
+    python -m tests.fuzz --only "X values"      # one category
+    python -m tests.fuzz --case 1234            # one call, with its traceback
+
+A campaign is a seed. Call number i is a function of (seed, i) alone, whatever ran before it: ``campaign.py`` draws a
+category from it, and the category draws an interface, valid arguments, and what is odd about them.
+
+``interfaces.py``, ``functions.py``
+    What is called, with valid arguments. The table comes from the public names: a new estimator or solver is in it at
+    once, with the options that its docstring lists; solvers meet the problems that offer the oracles they need.
+``inputs/``
+    What can be odd about an argument: its shape, type, storage or values.
+``relations.py``, ``scales.py``, ``warm_starts.py``
+    Calls that must agree: the same call again, other storage, other order of samples, other units of measurement.
+    ``objective.py`` has the objectives once more, by other formulas.
+``files.py``, ``interrupts.py``, ``processes.py``
+    Damaged model files and failing saves; Ctrl-C and limits; threads, forks and joblib's processes.
+``outcomes.py``
+    What became of a call; the kinds are listed there. ``checks.py`` has what must be true of every call that returns.
+``worker.py``, ``pool.py``, ``report.py``
+    Processes with limits of time and memory, which are replaced after a crash or a hang; the tables.
+"""

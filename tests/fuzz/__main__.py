@@ -1,0 +1,64 @@
+"""The command line of a campaign; see :mod:`tests.fuzz`."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import tests.fuzz
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a campaign, or one call of it; return 1 if there are faults."""
+    args = _parser().parse_args(argv)
+    # Matrices are small, and two BLAS threads only wait for each other; read when NumPy is imported.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    from tests.fuzz.campaign import CATEGORIES, drawn, numbers
+    from tests.fuzz.outcomes import FAULTS, observe
+    from tests.fuzz.pool import run_all
+    from tests.fuzz.report import report
+
+    if args.case is not None:
+        record, trial = drawn(args.seed, args.case)
+        sys.stdout.write(f"{record.category}: {record.interface}, {record.change}\n")
+        outcome = observe(trial)
+        sys.stdout.write(f"{outcome.trace}{outcome.kind}: {outcome.detail}\n")
+        return int(outcome.kind in FAULTS)
+    if args.only is not None and args.only not in CATEGORIES:
+        sys.exit(f"--only must be one of: {', '.join(CATEGORIES)}")
+    began, records = time.monotonic(), []
+    for record in run_all(args.seed, itertools.islice(numbers(args.seed, args.only), args.calls), args.jobs):
+        records.append(record)
+        if sys.stderr.isatty():
+            rate = len(records) / (time.monotonic() - began)
+            faults = sum(record.kind in FAULTS for record in records)
+            sys.stderr.write(f"\r{len(records)} of {args.calls} calls, {rate:.0f} a second, {faults} faults ")
+    if args.json:
+        args.json.write_text(json.dumps([record._asdict() for record in sorted(records)], indent=0))
+    sys.stdout.write(report(records, args.seed) + "\n")
+    return int(any(record.kind in FAULTS for record in records))
+
+
+def _parser() -> argparse.ArgumentParser:
+    doc = (tests.fuzz.__doc__ or "").split("\n\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=doc)
+    parser.add_argument("--calls", type=int, default=50_000, help="default 50000")
+    parser.add_argument("--seed", type=int, default=0, help="of the campaign; default 0")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes; default one per core")
+    parser.add_argument("--only", metavar="CATEGORY", help="calls of one category")
+    parser.add_argument("--case", type=int, metavar="NUMBER", help="make one call of the campaign, with its traceback")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all records")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,295 @@
+"""The public functions, and the models made by hand: how to draw valid arguments, and how to make the call."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import mopn
+from mopn.plotting import plot_accuracy, plot_convergence
+from mopn.ranking import grouped_ndcg
+from tests.fuzz.checks import Found, require
+from tests.fuzz.interfaces import Arguments, Interface, Maker
+from tests.fuzz.trial import pick
+
+__all__ = ["Function", "functions", "random_model"]
+
+Generator = np.random.Generator
+
+
+class Function(Interface):
+    """A function.
+
+    Parameters
+    ----------
+    function : callable
+    draw : callable
+        Returns its arguments from a generator.
+    found : callable, optional
+        Returns what a value of the function says.
+    raises : tuple of exception types
+        What it documents to raise, beside ValueError and TypeError.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        draw: Callable[[Generator], dict[str, Any]],
+        found: Callable[[Any], Found] = lambda value: Found({"value": np.asarray(value)}),
+        raises: tuple[type[BaseException], ...] = (),
+        words: frozenset[str] = frozenset(),
+    ) -> None:
+        self.function, self._draw, self._found = function, draw, found
+        self.name, self.refusals, self.words = function.__name__, (ValueError, TypeError, *raises), words
+
+    @property
+    def functions(self) -> dict[str, Any]:
+        return {"call": self.function}
+
+    def draw(self, rng: Generator) -> Arguments:
+        return {"call": self._draw(rng)}
+
+    def run(self, arguments: Arguments) -> Found:
+        return self._found(self.function(**arguments["call"]))
+
+
+class ByHand(Interface):
+    """A model made by hand, and its predictions."""
+
+    words = frozenset({"X", "features", "samples"})
+
+    def __init__(self, cls: type) -> None:
+        self.cls, self.name = cls, cls.__name__
+
+    @property
+    def functions(self) -> dict[str, Any]:
+        return {"init": self.cls}
+
+    def draw(self, rng: Generator) -> Arguments:
+        init = _FIELDS[self.name](rng)
+        model = self.cls(**init)
+        return {"init": init, "predict": {"X": rng.uniform(-1, 1, (7, model.n_features))}}
+
+    def run(self, arguments: Arguments) -> Found:
+        model = self.cls(**arguments["init"])
+        X = arguments["predict"]["X"]
+        numbers = {"outputs": model.outputs(X), "predict": np.asarray(model.predict(X))}
+        if model.link is not None:
+            numbers["predict_proba"] = model.predict_proba(X)
+        return Found(numbers, made=model)
+
+
+def _network_fields(rng: Generator) -> dict[str, Any]:
+    k, d, m = (int(rng.integers(1, 4)) for _ in range(3))
+    kernel = pick(rng, ("homogeneous", "anova"))
+    augment = bool(rng.integers(2))
+    dummies = (2 if kernel == "anova" else 1) if augment else 0
+    target = pick(rng, ("outputs", "labels", "indicator", "ordinal", "vector" if m == 1 else "outputs"))
+    count = {"labels": max(m, 2), "ordinal": m + 1}.get(target)
+    return {
+        "basis": rng.standard_normal((k, dummies + d)),
+        "weights": rng.standard_normal((k, m)),
+        "kernel": kernel,
+        "link": pick(rng, ("logistic", "softmax")) if target != "ordinal" else "logistic",
+        "augment": augment,
+        "offset": pick(rng, (0.0, rng.standard_normal(m))),
+        "classes": None if count is None else np.arange(count),
+        "target": target,
+        "linear": pick(rng, (None, rng.standard_normal((m, 1 + d)))),
+    }
+
+
+def _factorization_fields(rng: Generator) -> dict[str, Any]:
+    k, d, degree = int(rng.integers(1, 4)), int(rng.integers(3, 6)), int(rng.integers(2, 4))
+    form = pick(rng, ("direct", "direct", "lifted"))
+    target = pick(rng, ("vector", "labels", "outputs"))
+    return {
+        "factors": rng.standard_normal((1 if form == "direct" else degree, k, d)),
+        "degree": degree,
+        "form": form,
+        "kernel": pick(rng, ("anova", "all-subsets", "homogeneous")) if form == "direct" else "homogeneous",
+        "lams": rng.standard_normal(k) if form == "direct" else None,
+        "w": pick(rng, (None, rng.standard_normal(d))),
+        "intercept": float(rng.standard_normal()),
+        "link": "logistic",
+        "classes": np.array([0, 1]) if target == "labels" else None,
+        "target": target,
+    }
+
+
+_FIELDS = {"Model": _network_fields, "FactorizationModel": _factorization_fields}
+
+
+def random_model(rng: Generator) -> Any:
+    """Return a model made by hand."""
+    cls = pick(rng, (mopn.Model, mopn.FactorizationModel))
+    return cls(**_FIELDS[cls.__name__](rng))
+
+
+# -- functions ---------------------------------------------------------------------------------------------------------
+
+
+def _network_problem(rng: Generator) -> mopn.NetworkProblem:
+    while True:
+        try:
+            return mopn.NetworkProblem(**Maker(mopn.NetworkProblem).draw(rng)["problem"])
+        except ValueError:
+            continue
+
+
+def _factorization_model(rng: Generator) -> mopn.FactorizationModel:
+    return mopn.FactorizationModel(**(_factorization_fields(rng) | {"kernel": "homogeneous"}))
+
+
+def _of_certify(rng: Generator) -> dict[str, Any]:
+    problem = _network_problem(rng)
+    k = int(rng.integers(0, 3))
+    weights = 1e-3 * rng.standard_normal((k, problem.fit.n_outputs))
+    return {"problem": problem, "basis": rng.standard_normal((k, problem.design.shape[1])), "weights": weights}
+
+
+def _of_path(rng: Generator) -> dict[str, Any]:
+    problem = _network_problem(rng)
+    return {
+        "problem": problem,
+        "strengths": 2,
+        "ratio": 0.1,
+        "max_time": 5.0,
+        "score": lambda model: 0.5,
+        "patience": 2,
+    }
+
+
+def _of_strongest(rng: Generator) -> dict[str, Any]:
+    model = _factorization_model(rng)
+    return {"model": model, "k": 3, "degree": model.degree, "names": [f"x{j}" for j in range(model.n_features)]}
+
+
+def _of_weights(rng: Generator) -> dict[str, Any]:
+    model = _factorization_model(rng)
+    return {
+        "model": model,
+        "features": [tuple(range(model.degree)), tuple(range(1, model.degree + 1))][: int(rng.integers(3))],
+    }
+
+
+def _of_ndcg(rng: Generator) -> dict[str, Any]:
+    n = int(rng.integers(5, 30))
+    y = rng.integers(0, 5, n).astype(float)
+    return {"y_true": y, "y_score": rng.standard_normal(n), "groups": np.arange(n) // 3, "k": 2}
+
+
+def _of_plot(rng: Generator) -> dict[str, Any]:
+    problem = mopn.NetworkProblem(rng.uniform(-1, 1, (20, 3)), np.arange(20) % 2, strength=1.0)
+    result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(), max_iter=2)
+    return {
+        "results": pick(rng, (result, [result, result], {"a": result})),
+        "x": pick(rng, ("time", "n_iter")),
+        "y": "gap",
+    }
+
+
+def _of_accuracy(rng: Generator) -> dict[str, Any]:
+    return {"curves": {"a": (np.arange(4), rng.uniform(size=4))}, "baselines": {"b": 0.5}}
+
+
+def _of_oracle(rng: Generator) -> dict[str, Any]:
+    m, d = int(rng.integers(1, 4)), int(rng.integers(1, 5))
+    gammas = rng.standard_normal((m, d, d))
+    norm = pick(rng, ("l1", "l1/l2", "l1/linf"))
+    return {
+        "norm": norm,
+        "method": pick(
+            rng, ("auto", "power", "eigh", "refine", "exact", *(["enumerate"] if norm == "l1/linf" else []))
+        ),
+        "gammas": gammas + gammas.transpose(0, 2, 1),
+        "precision": pick(rng, (None, 1e-3)),
+    }
+
+
+def basis_oracle(
+    norm: Any,
+    gammas: Any,
+    method: Any = "auto",
+    tol: Any = 1e-6,
+    max_nodes: Any = 10_000,
+    max_time: Any = 1.0,
+    precision: Any = None,
+    work: Any = np.inf,
+    nodes: Any = np.inf,
+    seconds: Any = np.inf,
+) -> Any:
+    """Make an oracle, and call it on a stack."""
+    effort = mopn.solvers.Effort(precision, work, nodes, seconds)
+    return mopn.oracles.basis_oracle(norm, method, tol, max_nodes, max_time)(gammas, effort)
+
+
+def _found_by_oracle(atoms: Any) -> Found:
+    # No unit is better than the bound.
+    require(atoms.values.max() <= atoms.bound, f"the value {atoms.values.max()!r} exceeds the bound {atoms.bound!r}")
+    return Found({"basis": atoms.basis, "values": atoms.values})
+
+
+def strength_max(
+    X: Any,
+    y: Any,
+    loss: Any = "logistic",
+    kernel: Any = "homogeneous",
+    norm: Any = "l1/l2",
+    alpha: Any = None,
+    oracle: Any = "auto",
+) -> float:
+    """Return the strength whose solution is zero."""
+    return mopn.NetworkProblem(X, y, loss, kernel, norm, 1.0, alpha=alpha).strength_max(oracle)
+
+
+def _of_strength_max(rng: Generator) -> dict[str, Any]:
+    drawn = Maker(mopn.NetworkProblem).draw(rng)["problem"]
+    names = inspect.signature(strength_max).parameters
+    return {name: value for name, value in drawn.items() if name in names}
+
+
+class Plot(Function):
+    """A function that draws; the figure is closed."""
+
+    def run(self, arguments: Arguments) -> Found:
+        try:
+            self.function(**arguments["call"])
+        finally:
+            plt.close("all")
+        return Found()
+
+
+def _found_on_path(path: Any) -> Found:
+    return Found({"strengths": path.strengths, "fun": path.column("fun")})
+
+
+_STACK = frozenset({"Gamma", "precision", "work", "nodes", "seconds"})
+_FUNCTIONS = [
+    Function(
+        mopn.certify, _of_certify, lambda measure: Found({}, measure.fun, measure.gap), words=frozenset({"start"})
+    ),
+    Function(mopn.path, _of_path, _found_on_path, words=frozenset({"max_iter", "callback", "NetworkProblem"})),
+    Function(
+        mopn.strongest_interactions,
+        _of_strongest,
+        lambda found: Found({"weights": np.array([i.weight for i in found])}),
+    ),
+    Function(mopn.interaction_weights, _of_weights),
+    Function(grouped_ndcg, _of_ndcg),
+    Plot(plot_convergence, _of_plot, raises=(KeyError,), words=frozenset({"column"})),
+    Plot(plot_accuracy, _of_accuracy),
+    Function(basis_oracle, _of_oracle, _found_by_oracle, words=_STACK),
+    Function(strength_max, _of_strength_max),
+]
+
+
+@cache
+def functions() -> list[Interface]:
+    """All functions, and the models made by hand."""
+    return [*_FUNCTIONS, ByHand(mopn.Model), ByHand(mopn.FactorizationModel)]

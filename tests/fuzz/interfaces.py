@@ -1,0 +1,298 @@
+"""The table of interfaces, from the public names: how to draw valid arguments, and how to make the call."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from functools import cache
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils import get_tags
+
+import mopn
+import mopn.estimators
+from mopn.solvers import Solver
+from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.interface import Form, Problem
+from tests.fuzz.checks import Found
+from tests.fuzz.samples import draw_options, draw_targets, draw_weights, draw_X, targets_of
+
+__all__ = ["Arguments", "Fit", "Interface", "Joint", "Maker", "PartialFit", "Solve", "estimators", "solves"]
+
+# The steps of a call, such as "init" and "fit", with the arguments of each.
+Arguments = dict[str, dict[str, Any]]
+# Drawing a problem that offers what a solver needs.
+_TRIES = 40
+
+
+class Interface(ABC):
+    """A public interface."""
+
+    name: str
+    refusals: tuple[type[BaseException], ...] = (ValueError, TypeError)
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator) -> Arguments:
+        """Return valid arguments."""
+
+    @abstractmethod
+    def run(self, arguments: Arguments) -> Found:
+        """Make the call."""
+
+    @property
+    @abstractmethod
+    def functions(self) -> dict[str, Any]:
+        """The class or the function that takes the arguments of each step, where these have a signature."""
+
+    @property
+    def defaults(self) -> Arguments:
+        """The options that have a default."""
+        return {
+            step: {
+                name: p.default
+                for name, p in inspect.signature(function).parameters.items()
+                if p.default is not p.empty
+            }
+            for step, function in self.functions.items()
+        }
+
+    # Words for arguments that have several names.
+    words: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all arguments, and what messages call them."""
+        return self.words.union(*(inspect.signature(function).parameters for function in self.functions.values()))
+
+
+# -- estimators --------------------------------------------------------------------------------------------------------
+
+
+class Fit(Interface):
+    """Fit an estimator, and predict."""
+
+    words = frozenset({"X", "y", "sample_weight", "features", "samples", "classes", "callback", "intermediate_result"})
+
+    def __init__(self, cls: type) -> None:
+        self.cls, self.name = cls, cls.__name__
+
+    @property
+    def functions(self) -> dict[str, Any]:
+        return {"init": self.cls}
+
+    @property
+    def targets(self) -> str:
+        """The kind of y."""
+        if not is_classifier(self.cls()):
+            return "levels"
+        return "labels" if get_tags(self.cls()).classifier_tags.multi_class else "two"
+
+    def draw(self, rng: np.random.Generator) -> Arguments:
+        X = draw_X(rng)
+        # The docstrings of regressors mention losses that are not for them.
+        given = ("loss",) if self.targets == "levels" else ()
+        return {
+            "init": draw_options(rng, self.cls, given),
+            "fit": {"X": X, "y": draw_targets(rng, X, self.targets), "sample_weight": draw_weights(rng, X.shape[0])},
+            "predict": {"X": rng.uniform(-1, 1, (7, X.shape[1]))},
+        }
+
+    def run(self, arguments: Arguments) -> Found:
+        estimator = self.fitted(arguments)
+        return self.found(estimator, **arguments["predict"])
+
+    def fitted(self, arguments: Arguments) -> Any:
+        """Return the estimator, fitted."""
+        return self.cls(**arguments["init"]).fit(**arguments["fit"])
+
+    def found(self, estimator: Any, X: Any) -> Found:
+        """Return the fitted attributes and the predictions."""
+        numbers = {
+            name: value
+            for name, value in vars(estimator).items()
+            if name.endswith("_") and not name.startswith("_") and isinstance(value, np.ndarray)
+        }
+        for method in ("predict", "decision_function", "predict_proba"):
+            if hasattr(estimator, method):
+                numbers[method] = np.asarray(getattr(estimator, method)(X))
+        return Found(numbers, getattr(estimator, "objective_", None), getattr(estimator, "gap_", None), estimator)
+
+
+class PartialFit(Fit):
+    """Fit an estimator part by part, and predict."""
+
+    # An estimator whose solver makes no passes has no such method.
+    refusals = (ValueError, TypeError, AttributeError)
+    words = Fit.words | {"partial_fit"}
+
+    def __init__(self, cls: type) -> None:
+        super().__init__(cls)
+        self.name = f"{cls.__name__}.partial_fit"
+
+    def draw(self, rng: np.random.Generator) -> Arguments:
+        arguments = super().draw(rng)
+        arguments["init"]["solver"] = ("adagrad", "sgd")[int(rng.integers(2))]
+        if "classes" in inspect.signature(self.cls.partial_fit).parameters:
+            arguments["fit"]["classes"] = np.unique(arguments["fit"]["y"])
+        return arguments
+
+    def fitted(self, arguments: Arguments) -> Any:
+        estimator = self.cls(**arguments["init"])
+        return estimator.partial_fit(**arguments["fit"]).partial_fit(**arguments["fit"])
+
+
+@cache
+def estimators() -> list[Fit]:
+    """All estimators, and those that learn part by part."""
+    classes = [getattr(mopn.estimators, name) for name in mopn.estimators.__all__]
+    learners = [cls for cls in classes if hasattr(cls, "partial_fit")]
+    return [Fit(cls) for cls in classes] + [PartialFit(cls) for cls in learners]
+
+
+# -- problems and solvers ----------------------------------------------------------------------------------------------
+
+
+class Maker:
+    """A problem that is made from samples: its first two arguments are X, or features, and y."""
+
+    def __init__(self, cls: type[Problem]) -> None:
+        self.cls, self.name = cls, cls.__name__
+        self.data, self.y, *_ = inspect.signature(cls).parameters
+        self.single = "n_components" in self.names or "rank" in self.names
+
+    @property
+    def names(self) -> set[str]:
+        return set(inspect.signature(self.cls).parameters)
+
+    def draw(self, rng: np.random.Generator) -> Arguments:
+        options = draw_options(rng, self.cls, (self.data, self.y, "sample_weight", "offset"))
+        X = draw_X(rng)
+        X = X if self.data == "X" else np.abs(X.toarray() if hasattr(X, "toarray") else X)
+        y = draw_targets(rng, X, targets_of(options["loss"], single=self.single))
+        data = {self.data: X, self.y: y, "sample_weight": draw_weights(rng, X.shape[0])}
+        if rng.uniform() < 0.1:
+            data["offset"] = rng.uniform(-1, 1, X.shape[0] if self.single else _n_outputs(y))
+        return {"problem": data | options}
+
+    def make(self, arguments: Arguments) -> Problem:
+        return self.cls(**arguments["problem"])
+
+
+class Joint(Maker):
+    """A refit of both layers, made from a network problem and a network."""
+
+    def __init__(self, cls: type[Problem], form: str) -> None:
+        super().__init__(mopn.NetworkProblem)
+        self.name, self.form = cls.__name__, form
+
+    def draw(self, rng: np.random.Generator) -> Arguments:
+        arguments = super().draw(rng)
+        at = arguments["problem"]
+        dummies = {"homogeneous": 1, "anova": 2}[at.get("kernel", "homogeneous")] if at.get("augment") else 0
+        basis = rng.standard_normal((2, dummies + at["X"].shape[1]))
+        weights = 0.1 * rng.standard_normal((2, _n_outputs(at["y"])))
+        return arguments | {"network": {"basis": basis, "weights": weights}}
+
+    def make(self, arguments: Arguments) -> Problem:
+        problem = mopn.NetworkProblem(**arguments["problem"])
+        network = problem.start((arguments["network"]["basis"], arguments["network"]["weights"]))
+        return problem.joint(network, Form(self.form))
+
+
+# Public problems that are made in another way than from samples.
+_JOINT = {"JointProblem": "gradient", "UnitBallProblem": "composite"}
+
+
+class Solve(Interface):
+    """Minimise a problem with a solver."""
+
+    words = frozenset({"callback", "intermediate_result", "refit", "Solver", "basis", "weights", "samples"})
+
+    def __init__(self, maker: Maker, solver: type[Solver]) -> None:
+        self.maker, self.solver, self.name = maker, solver, f"{maker.name} {solver.__name__}"
+
+    @property
+    def functions(self) -> dict[str, Any]:
+        return {"problem": self.maker.cls, "solver": self.solver, "minimize": mopn.minimize}
+
+    def draw(self, rng: np.random.Generator) -> Arguments:
+        return next(drawn for _ in range(100 * _TRIES) if (drawn := self.draw_fitting(rng)))
+
+    def draw_fitting(self, rng: np.random.Generator) -> Arguments | None:
+        """Return arguments, unless the problem does not offer what the solver needs."""
+        arguments = self.maker.draw(rng) | {
+            "solver": draw_options(rng, self.solver),
+            "minimize": {
+                "max_iter": int(rng.integers(2, 5)),
+                "max_time": 5.0,
+                "tol": (1e-6, 1e-3)[int(rng.integers(2))],
+                "start": None,
+                "callback": None,
+            },
+        }
+        if self.solver is mopn.solvers.GECO and "strength" in self.maker.names:
+            # It fits without a regulariser, so there is no certificate.
+            arguments["problem"] |= {"strength": 0.0, "radius": None}
+            arguments["minimize"]["tol"] = 0.0
+        try:
+            problem = self.maker.make(arguments)
+        except ValueError:
+            # Options that exclude each other.
+            return None
+        return arguments if self.solver(**arguments["solver"]).needs <= problem.oracles else None
+
+    def make_solver(self, options: dict[str, Any]) -> Solver:
+        """Return the solver with options."""
+        return self.solver(**options)
+
+    def run(self, arguments: Arguments) -> Found:
+        problem, solver = self.maker.make(arguments), self.make_solver(arguments["solver"])
+        result = mopn.minimize(problem, solver, **arguments["minimize"])
+        numbers = {}
+        for name, part in result.items():
+            parts = part if isinstance(part, list) else [part]
+            if all(isinstance(array, np.ndarray) for array in parts):
+                numbers |= {f"{name}{index or ''}": array for index, array in enumerate(parts)}
+        return Found(numbers, result.fun, result.gap, result)
+
+
+class Correct(Solve):
+    """Minimise a network problem by conditional gradient, with a correction made from its options."""
+
+    def __init__(self, correction: type) -> None:
+        super().__init__(Maker(mopn.NetworkProblem), mopn.solvers.ConditionalGradient)
+        self.correction, self.name = correction, f"NetworkProblem {correction.__name__}"
+
+    @property
+    def functions(self) -> dict[str, Any]:
+        return super().functions | {"solver": self.correction}
+
+    def draw_fitting(self, rng: np.random.Generator) -> Arguments | None:
+        arguments = super().draw_fitting(rng)
+        return None if arguments is None else arguments | {"solver": draw_options(rng, self.correction)}
+
+    def make_solver(self, options: dict[str, Any]) -> Solver:
+        return self.solver(refit=self.correction(**options), max_units=3)
+
+
+@cache
+def solves() -> list[Solve]:
+    """Every problem with every solver whose oracles it offers, with some options."""
+    classes = [cls for name in mopn.__all__ if _is_subclass(cls := getattr(mopn, name), Problem)]
+    makers = [Joint(cls, _JOINT[name]) if (name := cls.__name__) in _JOINT else Maker(cls) for cls in classes]
+    solvers = [cls for name in mopn.solvers.__all__ if _is_subclass(cls := getattr(mopn.solvers, name), Solver)]
+    corrections = [cls for name in mopn.solvers.__all__ if _is_subclass(cls := getattr(mopn.solvers, name), Correction)]
+    pairs = [Solve(maker, solver) for maker in makers for solver in solvers] + [Correct(cls) for cls in corrections]
+    rng = np.random.default_rng(0)
+    return [pair for pair in pairs if any(pair.draw_fitting(rng) for _ in range(_TRIES))]
+
+
+def _is_subclass(thing: Any, base: type) -> bool:
+    # Not issubclass, which protocols do not allow.
+    return isinstance(thing, type) and base in thing.__mro__[1:]
+
+
+def _n_outputs(y: np.ndarray) -> int:
+    return len(np.unique(y)) if y.dtype.kind == "i" else y.reshape(len(y), -1).shape[1]

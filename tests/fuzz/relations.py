@@ -1,0 +1,346 @@
+"""Calls that must agree with each other."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+import mopn
+from mopn.solvers import OutputRefit, PlainStep
+from tests.fuzz.checks import Found, check_found, require
+from tests.fuzz.inputs.callbacks import eraser, writer
+from tests.fuzz.inputs.dense import STORAGE, dense
+from tests.fuzz.inputs.sparse_forms import FORMS
+from tests.fuzz.interfaces import Arguments, Fit, Interface, Joint, PartialFit, Solve, estimators, solves
+from tests.fuzz.objective import objective
+from tests.fuzz.trial import Trial, pick
+
+__all__ = ["RELATIONS", "certificates_agree", "draw_pair", "is_convex", "relation", "same_bits", "same_objective"]
+
+Generator = np.random.Generator
+# Checks an interface with valid arguments.
+Relation = Callable[[Generator, Interface, Arguments], None]
+# Objectives of the same iterates, but for rounding.
+_SAME = 1e-6
+
+
+def relation(rng: Generator, name: str) -> Trial:
+    """Return a trial of a relation, by an interface for which it holds."""
+    check, holds = RELATIONS[name]
+    interface = pick(rng, [interface for interface in _all() if holds(interface)])
+    arguments = draw_pair(rng, interface)
+
+    def run() -> None:
+        check(rng, interface, arguments)
+
+    return Trial(interface.name, name, run, interface.names, interface.refusals)
+
+
+def draw_pair(rng: Generator, interface: Interface) -> Arguments:
+    """Return valid arguments without what must differ between two calls: limits of time, and samples held out."""
+    arguments = interface.draw(rng)
+    for at in arguments.values():
+        if "max_time" in at:
+            at["max_time"] = None
+        at.pop("validation_fraction", None)
+    return arguments
+
+
+@cache
+def _all() -> list[Interface]:
+    return [*estimators(), *solves()]
+
+
+# -- what agrees -------------------------------------------------------------------------------------------------------
+
+
+def same_bits(first: Found, second: Found, what: str) -> None:
+    """Require equal numbers."""
+    require(first.numbers.keys() == second.numbers.keys(), f"{what}: other results")
+    for name, value in first.numbers.items():
+        other = second.numbers[name]
+        equal = value.shape == other.shape and (value == other).all()
+        require(equal, f"{what}: {name} differs{_by(value, other)}")
+    require(first.fun == second.fun, f"{what}: the objective is {first.fun!r}, then {second.fun!r}")
+
+
+def _by(value: np.ndarray, other: np.ndarray) -> str:
+    if value.shape != other.shape:
+        return f" in shape, {value.shape} and {other.shape}"
+    return f" by {np.abs(value - other).max(initial=0.0):.3g}" if value.dtype.kind == "f" else ""
+
+
+def certificates_agree(first: Found, second: Found, what: str, scale: float = 1.0) -> None:
+    """Require that neither objective lies below the other's proven lower bound; the second is multiplied by a scale."""
+    if first.gap is None or second.gap is None or first.fun is None or second.fun is None:
+        return
+    for (fun, gap), other in (
+        ((first.fun, first.gap), scale * second.fun),
+        ((scale * second.fun, scale * second.gap), first.fun),
+    ):
+        require(
+            fun - gap <= other * (1 + 1e-10), f"{what}: the minimum is at least {fun - gap!r}, but {other!r} is reached"
+        )
+
+
+def same_objective(first: Found, second: Found, what: str, tol: float = _SAME, scale: float = 1.0) -> None:
+    """Require the same objective, but for rounding, and certificates that agree."""
+    certificates_agree(first, second, what, scale)
+    if first.fun is not None and second.fun is not None:
+        difference = abs(first.fun - scale * second.fun)
+        require(
+            difference <= tol * abs(first.fun), f"{what}: the objective is {first.fun!r}, then {scale * second.fun!r}"
+        )
+
+
+def is_convex(interface: Interface, arguments: Arguments) -> bool:
+    """Whether nothing refits both layers, which is not convex: rounding may change where it ends."""
+    if isinstance(interface, Solve):
+        if isinstance(interface.maker, Joint):
+            return False
+        refit = getattr(interface.make_solver(arguments["solver"]), "refit", "none")
+    else:
+        refit = arguments["init"].get("refit", interface.defaults["init"].get("refit", "none"))
+    return refit in ("output", "none") or isinstance(refit, OutputRefit | PlainStep)
+
+
+def _agree(interface: Interface, arguments: Arguments, others: Arguments, what: str) -> None:
+    """Require what two calls have in common that differ by rounding."""
+    first, second = interface.run(arguments), interface.run(others)
+    if is_convex(interface, arguments):
+        same_objective(first, second, what)
+    else:
+        certificates_agree(first, second, what)
+
+
+# -- other arguments ---------------------------------------------------------------------------------------------------
+
+
+def _data_step(arguments: Arguments) -> dict[str, Any]:
+    return arguments["fit"] if "fit" in arguments else arguments["problem"]
+
+
+def _name_of_samples(arguments: Arguments) -> str:
+    return "X" if "X" in _data_step(arguments) else "features"
+
+
+def _replaced(arguments: Arguments, **data: Any) -> Arguments:
+    """Return the arguments with other samples, targets or weights."""
+    step = "fit" if "fit" in arguments else "problem"
+    if "X" in data:
+        data[_name_of_samples(arguments)] = data.pop("X")
+    return {**arguments, step: {**arguments[step], **data}}
+
+
+def _in_any_order(arguments: Arguments) -> Arguments:
+    """Return the arguments with a solver for which the order of samples does not matter."""
+    if arguments.get("init", {}).get("solver") in ("adagrad", "sgd"):
+        return {**arguments, "init": {**arguments["init"], "solver": "cd"}}
+    return arguments
+
+
+def _rows(arguments: Arguments, rows: np.ndarray, weights: Any) -> Arguments:
+    """Return the arguments with some rows of the samples."""
+    at = _data_step(arguments)
+    n = len(at["y"])
+    parts = {"X": at[_name_of_samples(arguments)][rows], "y": at["y"][rows], "sample_weight": weights}
+    if np.shape(at.get("offset")) == (n,):
+        parts["offset"] = at["offset"][rows]
+    return _replaced(arguments, **parts)
+
+
+# -- relations ---------------------------------------------------------------------------------------------------------
+
+
+def _repeated(rng: Generator, interface: Interface, arguments: Arguments) -> None:
+    first = interface.run(arguments)
+    check_found(first)
+    same_bits(first, interface.run(arguments), "a second call")
+
+
+def _storage(rng: Generator, interface: Interface, arguments: Arguments) -> None:
+    X = dense(_data_step(arguments)[_name_of_samples(arguments)])
+    names = [name for name in STORAGE if "DataFrame" not in name]
+    name = pick(rng, names)
+    arguments, others = _replaced(arguments, X=X), _replaced(arguments, X=STORAGE[name](rng, X))
+    if _is_fit(interface):
+        same_bits(interface.run(arguments), interface.run(others), name)
+    else:
+        # BLAS may add up in another order.
+        _agree(interface, arguments, others, name)
+
+
+def _sparse(rng: Generator, interface: Interface, arguments: Arguments) -> None:
+    X = dense(_data_step(arguments)["X"])
+    name = pick(rng, list(FORMS))
+    others = _replaced(arguments, X=FORMS[name](rng, X))
+    _agree(interface, _replaced(arguments, X=X), others, f"dense and {name}")
+
+
+def _permuted(rng: Generator, interface: Interface, arguments: Arguments) -> None:
+    arguments = _in_any_order(arguments)
+    at = _data_step(arguments)
+    order, weights = rng.permutation(len(at["y"])), at["sample_weight"]
+    moved = _rows(arguments, order, None if weights is None else weights[order])
+    _agree(interface, arguments, moved, "permuted rows")
+
+
+def _repetition(rng: Generator, interface: Interface, arguments: Arguments) -> None:
+    arguments = _in_any_order(arguments)
+    n = len(_data_step(arguments)["y"])
+    counts = rng.integers(0, 3, n)
+    every = np.arange(n)
+    repeated = _rows(arguments, np.repeat(every, counts), None)
+    _agree(interface, _rows(arguments, every, counts), repeated, "weights and repetition")
+
+
+def _dtype(rng: Generator, interface: Interface, arguments: Arguments) -> None:
+    X = np.round(4 * dense(_data_step(arguments)[_name_of_samples(arguments)]))
+    name = pick(rng, ("float32", "int8", "int64", "longdouble", "object"))
+    _agree(interface, _replaced(arguments, X=X), _replaced(arguments, X=X.astype(name)), name)
+
+
+def _saved(rng: Generator, interface: Fit, arguments: Arguments) -> None:
+    estimator, X = interface.fitted(arguments), arguments["predict"]["X"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        estimator.save(path)
+        model = mopn.load(path)
+    require(np.array_equal(model.predict(X), estimator.predict(X)), "a model that was saved predicts something else")
+
+
+def _copied(rng: Generator, interface: Fit, arguments: Arguments) -> None:
+    estimator = interface.fitted(arguments)
+    first = interface.found(estimator, **arguments["predict"])
+    for copied in (pickle.loads(pickle.dumps(estimator)), copy.deepcopy(estimator)):
+        same_bits(first, interface.found(copied, **arguments["predict"]), "a copy")
+
+
+def _refitted(rng: Generator, interface: Fit, arguments: Arguments) -> None:
+    estimator = interface.fitted(arguments)
+    first = interface.found(estimator, **arguments["predict"])
+    for again in (clone(estimator), estimator):
+        same_bits(first, interface.found(again.fit(**arguments["fit"]), **arguments["predict"]), "a refit")
+
+
+def _batches(rng: Generator, interface: Fit, arguments: Arguments) -> None:
+    estimator, X = interface.fitted(arguments), arguments["predict"]["X"]
+    for method in ("decision_function", "predict_proba"):
+        if hasattr(estimator, method):
+            whole = getattr(estimator, method)(X)
+            rows = np.concatenate([getattr(estimator, method)(X[i : i + 1]) for i in range(len(X))])
+            close = np.allclose(whole, rows, rtol=1e-9, atol=1e-12 * np.abs(whole).max())
+            require(close, f"{method} of a row is another one among others")
+
+
+def _labels(rng: Generator, interface: Fit, arguments: Arguments) -> None:
+    y, X = arguments["fit"]["y"], arguments["predict"]["X"]
+    names = np.array(["a", "b", "c"])
+    first, second = interface.fitted(arguments), interface.fitted(_replaced(arguments, y=names[y]))
+    require(np.array_equal(names[first.predict(X)], second.predict(X)), "other names of labels, other predictions")
+
+
+def _certificates(rng: Generator, interface: Interface, arguments: Arguments) -> None:
+    """Two solvers, a network at random and the one found: no certificate of one problem excludes another."""
+    problem = mopn.NetworkProblem(**arguments["problem"])
+    if not problem.regularized:
+        return
+    solvers = [mopn.solvers.ConditionalGradient(refit=refit, max_units=3) for refit in ("full", "output", "none")]
+    results = [mopn.minimize(problem, solver, tol=1e-4, max_iter=4) for solver in solvers]
+    measures = [Found({}, result.fun, result.gap) for result in results]
+    for oracle in ("auto", "refine"):
+        certified = mopn.certify(problem, results[0].basis, results[0].weights, oracle, linear=results[0].linear)
+        measures.append(Found({}, certified.fun, certified.gap))
+    for index, first in enumerate(measures):
+        check_found(first)
+        for second in measures[:index]:
+            certificates_agree(first, second, "two certificates")
+
+
+def _warm(rng: Generator, interface: Solve, arguments: Arguments) -> None:
+    first = interface.run(arguments)
+    start = first.made.x if interface.maker.name in ("JointProblem", "UnitBallProblem") else first.made
+    second = interface.run({**arguments, "minimize": {**arguments["minimize"], "start": start}})
+    if first.fun is not None and second.fun is not None:
+        require(second.fun <= first.fun * (1 + 1e-9), f"from {first.fun!r} the run went up to {second.fun!r}")
+
+
+def _objective(rng: Generator, interface: Solve, arguments: Arguments) -> None:
+    found = interface.run(arguments)
+    expected = objective(interface.maker.cls, arguments["problem"], found.made)
+    difference = abs(found.fun - expected)
+    require(difference <= 1e-9 * max(abs(expected), 1e-3), f"the objective is {expected!r}, not {found.fun!r}")
+
+
+def _written(rng: Generator, interface: Interface, arguments: Arguments) -> None:
+    """What a callback does to the results that it is handed out changes nothing."""
+    step = "init" if isinstance(interface, Fit) else "minimize"
+    if "callback" in interface.defaults[step]:
+        callback = pick(rng, (writer, eraser))(rng)
+        second = interface.run({**arguments, step: {**arguments[step], "callback": callback}})
+        same_bits(interface.run(arguments), second, "with a callback that writes")
+
+
+# -- where they hold ---------------------------------------------------------------------------------------------------
+
+
+def _everywhere(interface: Interface) -> bool:
+    return True
+
+
+def _is_fit(interface: Interface) -> bool:
+    return type(interface) is Fit
+
+
+def _is_classifier(interface: Interface) -> bool:
+    return _is_fit(interface) and is_classifier(interface.cls())
+
+
+def _takes_X(interface: Interface) -> bool:
+    return "X" in interface.names
+
+
+def _is_network(interface: Interface) -> bool:
+    return isinstance(interface, Solve) and interface.maker.name == "NetworkProblem"
+
+
+def _is_solve(interface: Interface) -> bool:
+    return isinstance(interface, Solve)
+
+
+def _has_formula(interface: Interface) -> bool:
+    return isinstance(interface, Solve) and interface.maker.name == interface.maker.cls.__name__
+
+
+def _any_order(interface: Interface) -> bool:
+    """Whether samples may come in any order: not if they are visited one after the other, or split into folds."""
+    if isinstance(interface, Solve):
+        return "rng" not in interface.defaults["solver"] or "passes" not in interface.solver.needs
+    return not isinstance(interface, PartialFit) and "cv" not in interface.defaults["init"]
+
+
+RELATIONS: dict[str, tuple[Relation, Callable[[Interface], bool]]] = {
+    "the same call": (_repeated, _everywhere),
+    "storage": (_storage, _everywhere),
+    "dense and sparse": (_sparse, lambda interface: _takes_X(interface) and _any_order(interface)),
+    "order of samples": (_permuted, _any_order),
+    "weights and repetition": (_repetition, _any_order),
+    "dtype": (_dtype, _any_order),
+    "saved": (_saved, _is_fit),
+    "copied": (_copied, _is_fit),
+    "refitted": (_refitted, _is_fit),
+    "batches": (_batches, _is_fit),
+    "names of labels": (_labels, _is_classifier),
+    "certificates": (_certificates, _is_network),
+    "started from its end": (_warm, _is_solve),
+    "a callback that writes": (_written, lambda interface: not isinstance(interface, PartialFit)),
+    "objective": (_objective, _has_formula),
+}

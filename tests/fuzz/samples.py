@@ -1,0 +1,147 @@
+"""Valid samples and valid options: what a call has before something odd is put into it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mopn.core.losses import LOSSES, get_loss
+from mopn.solvers import FullRefit, OutputRefit, PlainStep
+from tests.fuzz.trial import pick
+
+__all__ = ["draw_X", "draw_options", "draw_targets", "draw_weights", "targets_of"]
+
+Generator = np.random.Generator
+
+
+def draw_X(rng: Generator) -> Any:
+    """Return samples in [-1, 1], dense, with zeros, or sparse."""
+    n, d = int(rng.integers(20, 61)), int(rng.integers(3, 6))
+    X = rng.uniform(-1, 1, (n, d))
+    form = rng.uniform()
+    if form < 0.4:
+        X *= np.abs(X) > 0.5
+    return sparse.csr_array(X) if form < 0.2 else X
+
+
+def draw_targets(rng: Generator, X: Any, kind: str) -> np.ndarray:
+    """Return targets that a quadratic function of the samples decides.
+
+    Kinds: "labels" and "two" are labels of three and two classes, "levels" and "numbers" are (n,), "several" is (n, m),
+    "signs" and "sign" are -1 and 1, (n, m) and (n,).
+    """
+    X = X.toarray() if sparse.issparse(X) else X
+    m = int(rng.integers(2, 4))
+    scores = np.einsum("ni,cij,nj->nc", X, rng.standard_normal((m, X.shape[1], X.shape[1])), X)
+    scores += 0.1 * rng.standard_normal(scores.shape)
+    levels = np.argsort(np.argsort(scores[:, 0]))
+    made = {
+        "labels": lambda: 3 * levels // len(levels),
+        "two": lambda: 2 * levels // len(levels),
+        "levels": lambda: 1.0 + 4 * levels // len(levels),
+        "numbers": lambda: scores[:, 0],
+        "several": lambda: scores,
+        "signs": lambda: np.sign(scores),
+        "sign": lambda: np.sign(scores[:, 0]),
+    }
+    return made[kind]()
+
+
+def targets_of(loss: Any, *, single: bool) -> str:
+    """Return the kind of targets that a loss takes."""
+    kind = get_loss(loss).targets
+    return {"numbers": "numbers", "signs": "sign"}[kind] if single else {"numbers": "several"}.get(kind, kind)
+
+
+def draw_weights(rng: Generator, n: int) -> np.ndarray | None:
+    """Return no weights, or weights of which some may be zero."""
+    form = rng.uniform()
+    if form < 0.7:
+        return None
+    weights = rng.uniform(0.5, 2.0, n)
+    return weights * (rng.uniform(size=n) > 0.1) if form < 0.85 else weights
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
+
+# Options that are always set, since a call must be short.
+_SHORT: dict[str, Callable[[Generator], Any]] = {
+    "max_units": lambda rng: int(rng.integers(2, 4)),
+    "max_iter": lambda rng: int(rng.integers(2, 5)),
+    "max_time": lambda rng: 5.0,
+    "n_components": lambda rng: int(rng.integers(1, 4)),
+    "rank": lambda rng: int(rng.integers(1, 4)),
+    "strengths": lambda rng: int(rng.integers(2, 4)),
+    "cv": lambda rng: 2,
+    "random_state": lambda rng: int(rng.integers(100)),
+    "rng": lambda rng: int(rng.integers(100)),
+    "rounds": lambda rng: 1,
+}
+# Options without a list of choices in the docstring, or with more of them.
+_OTHERS: dict[str, Callable[[Generator], Any]] = {
+    "degree": lambda rng: pick(rng, (2, 2, 3)),
+    "alpha": lambda rng: float(10.0 ** rng.uniform(-2, 1)),
+    "beta": lambda rng: float(10.0 ** rng.uniform(-2, 1)),
+    "tol": lambda rng: pick(rng, (1e-1, 1e-3, 1e-6)),
+    "oracle": lambda rng: pick(rng, ("auto", "exact", "refine", "eigh")),
+    "refit": lambda rng: pick(
+        rng, ("full", "output", "none", FullRefit(max_iter=5), OutputRefit(), PlainStep("open-loop"))
+    ),
+    "validation_fraction": lambda rng: 0.25,
+    "class_weight": lambda rng: "balanced",
+    "memory": lambda rng: 5,
+    "batch_size": lambda rng: int(rng.integers(1, 9)),
+    "decay": lambda rng: 0.1,
+    "atoms_per_round": lambda rng: int(rng.integers(1, 4)),
+}
+# How often an option that has a default is set to another value.
+_SHARE = 0.3
+
+
+def draw_options(rng: Generator, function: Any, given: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return options of a class or a function that are not among those given: short runs, else mostly the defaults."""
+    options = {}
+    documented = _choices(function)
+    for name, parameter in _parameters(function).items():
+        if name in given:
+            continue
+        if name in _SHORT:
+            options[name] = _SHORT[name](rng)
+        elif name == "loss":
+            options[name] = pick(rng, documented.get(name) or [parameter.default])
+        elif rng.uniform() < _SHARE:
+            if name in _OTHERS:
+                options[name] = _OTHERS[name](rng)
+            elif name in documented:
+                options[name] = pick(rng, documented[name])
+            elif isinstance(parameter.default, bool) and name != "warm_start":
+                options[name] = not parameter.default
+    if {"strength", "radius"} <= _parameters(function).keys():
+        form = "strength" if rng.uniform() < 0.8 else "radius"
+        options |= {"strength": None, "radius": None, form: float(10.0 ** rng.uniform(-1.5, 0.7))}
+    return options
+
+
+def _parameters(function: Any) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(function).parameters)
+
+
+def _choices(function: Any) -> dict[str, list[Any]]:
+    """Return the choices of options that a docstring lists in braces, and the names of losses that it mentions."""
+    doc = inspect.cleandoc(function.__doc__ or "")
+    choices = {
+        name: sorted(ast.literal_eval(listed), key=repr)
+        for name, listed in re.findall(r"^(\w+) : .*?(\{[^}]*\})", doc, flags=re.MULTILINE)
+        if "..." not in listed
+    }
+    entry = re.search(r"^loss : .*\n(?:    .*\n)*", doc, flags=re.MULTILINE)
+    if entry and "loss" not in choices:
+        named = [name for name in LOSSES if f'"{name}"' in entry[0]]
+        choices["loss"] = named or list(LOSSES)
+    return choices

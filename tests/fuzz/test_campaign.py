@@ -1,0 +1,48 @@
+"""A slice of the campaign: no crash, no hang, nothing wrong, infinite or unclear, no warning of NumPy's."""
+
+import itertools
+
+import matplotlib as mpl
+import pytest
+
+from tests.fuzz.campaign import CATEGORIES, category_of, drawn
+from tests.fuzz.outcomes import FAULTS, observe
+from tests.fuzz.pool import run_all
+
+mpl.use("Agg")
+
+SEED = 1
+CHUNKS, CALLS = 20, 50
+CHUNKS_IN_WORKERS, CALLS_IN_WORKERS = 2, 60
+
+
+def fail_for_faults(records):
+    faults = [record for record in records if record.kind in FAULTS]
+    if faults:
+        lines = (
+            f"{number}: {kind}: {interface}, {change}: {detail}"
+            for number, _, interface, change, kind, detail, _ in faults
+        )
+        pytest.fail("\n".join(lines), pytrace=False)
+
+
+def here(number):
+    record, trial = drawn(SEED, number)
+    outcome = observe(trial)
+    return record._replace(kind=outcome.kind, detail=outcome.detail)
+
+
+def is_harmless(number):
+    return CATEGORIES[category_of(SEED, number)].where == "anywhere"
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_calls_in_this_process(chunk, capfd):
+    fail_for_faults(here(number) for number in range(chunk * CALLS, (chunk + 1) * CALLS) if is_harmless(number))
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS_IN_WORKERS))
+def test_calls_in_a_worker(chunk):
+    others = (number for number in itertools.count() if not is_harmless(number))
+    ours = itertools.islice(others, chunk * CALLS_IN_WORKERS, (chunk + 1) * CALLS_IN_WORKERS)
+    fail_for_faults(run_all(SEED, ours, jobs=1))

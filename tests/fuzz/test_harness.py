@@ -1,0 +1,117 @@
+"""The campaign finds what it looks for."""
+
+import os
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import mopn
+from tests.fuzz.campaign import drawn
+from tests.fuzz.checks import Found, check_found, fingerprint
+from tests.fuzz.outcomes import Record, observe
+from tests.fuzz.pool import run_all
+from tests.fuzz.relations import certificates_agree, same_bits
+from tests.fuzz.report import report
+from tests.fuzz.trial import NotFiniteError, Trial, WrongError
+
+X, Y = np.eye(4), np.arange(4) % 2
+
+
+def outcome(run, *names, **options):
+    return observe(Trial("a function", "a change", run, frozenset(names), **options)).kind
+
+
+def negative_strength():
+    mopn.NetworkProblem(X, Y, strength=-1.0)
+
+
+def test_a_refusal_is_clear_if_it_names_an_argument_and_is_documented():
+    assert outcome(negative_strength, "strength") == "clear"
+    assert outcome(negative_strength, "loss") == "unclear"
+    assert outcome(negative_strength, "strength", refusals=(TypeError,)) == "unclear"
+
+
+def test_what_python_raises_is_unclear_whatever_it_says():
+    def strength_of_none():
+        return None.strength
+
+    def number_of_text():
+        return float("strength")
+
+    assert outcome(strength_of_none, "strength") == "unclear"
+    assert outcome(number_of_text, "strength") == "unclear"
+
+
+def test_warnings_of_numpy_and_others():
+    assert outcome(lambda: np.float64(1.0) / np.float64(0.0)) == "numpy_warning"
+    assert outcome(lambda: np.array([1j]).astype(float)) == "numpy_warning"
+    assert outcome(lambda: warnings.warn("a word", UserWarning, stacklevel=1)) == "other_warning"
+    assert outcome(lambda: None) == "ok"
+
+
+def test_numbers_that_are_not_finite_and_gaps_that_are_none():
+    with pytest.raises(NotFiniteError, match="basis"):
+        check_found(Found({"basis": np.array([1.0, np.nan])}))
+    with pytest.raises(WrongError, match="gap"):
+        check_found(Found({}, 1.0, -1e-9))
+    check_found(Found({"labels": np.array(["a"])}, 1.0, np.inf))
+
+
+def test_certificates_that_exclude_each_other():
+    first = Found({}, 2.0, 0.5)
+    certificates_agree(first, Found({}, 1.6, 0.5), "two")
+    with pytest.raises(WrongError, match=r"at least 1\.5"):
+        certificates_agree(first, Found({}, 1.4, 0.5), "two")
+    certificates_agree(first, Found({}, 0.35, 0.1), "two", scale=5.0)
+
+
+def test_the_last_bit_counts():
+    value = np.array([1.0])
+    with pytest.raises(WrongError, match="differs"):
+        same_bits(Found({"x": value}), Found({"x": np.nextafter(value, 2.0)}), "a second call")
+
+
+@pytest.mark.parametrize("make", [lambda: np.zeros(3), lambda: [np.zeros(3)], lambda: {"a": np.zeros(3)}])
+def test_arrays_that_are_written_to_are_noticed(make):
+    owned = make()
+    before = fingerprint(owned)
+    assert fingerprint(owned) == before
+    array = owned if isinstance(owned, np.ndarray) else next(iter(owned.values() if isinstance(owned, dict) else owned))
+    array[1] = -0.0
+    assert fingerprint(owned) != before
+
+
+ENDS = {
+    "ok": lambda: None,
+    "crash": os.abort,
+    "hang": lambda: time.sleep(60),
+    "wrong": lambda: same_bits(Found({}, 1.0), Found({}, 2.0), "a second call"),
+}
+
+
+def draw(seed, number):
+    """Calls that end in all ways, here and in forks."""
+    kind = list(ENDS)[number % len(ENDS)]
+    where = "worker" if number < len(ENDS) else "fork"
+    return Record(number, "a category", "a function", kind), Trial(
+        "a function", kind, ENDS[kind], frozenset(), where=where
+    )
+
+
+def test_workers_survive_what_they_find():
+    records = sorted(run_all(0, iter(range(2 * len(ENDS))), jobs=2, draw=draw, limit=1))
+    assert [record.number for record in records] == list(range(2 * len(ENDS)))
+    assert [record.kind for record in records] == [record.change for record in records]
+    text = report(records, seed=7)
+    assert "| a category | 8 | 2 | 2 | 2 |" in text
+    assert "`python -m tests.fuzz --seed 7 --case 1`" in text
+
+
+def test_a_case_alone(capsys):
+    from tests.fuzz.__main__ import main
+
+    record, _ = drawn(0, 0)
+    main(["--case", "0"])
+    assert f"{record.category}: {record.interface}, {record.change}" in capsys.readouterr().out

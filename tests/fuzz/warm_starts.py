@@ -1,0 +1,72 @@
+"""Fits that start from an earlier one, whose attributes or data are odd."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.fuzz.checks import check_found
+from tests.fuzz.inputs.arrays import ARRAYS
+from tests.fuzz.inputs.dense import dense
+from tests.fuzz.interfaces import Fit, estimators
+from tests.fuzz.trial import Trial, pick
+
+__all__ = ["warm_started"]
+
+Generator = np.random.Generator
+
+
+def warm_started(rng: Generator) -> Trial:
+    """Return a second fit of an estimator with ``warm_start=True``."""
+    interface = pick(rng, [one for one in estimators() if type(one) is Fit and "warm_start" in one.defaults["init"]])
+    arguments = interface.draw(rng)
+    odd, data = pick(rng, list(ARRAYS)), pick(rng, list(_DATA))
+    of_data = rng.uniform() < 0.3
+
+    def run() -> None:
+        estimator = interface.fitted(arguments).set_params(warm_start=True)
+        again, new = dict(arguments["fit"]), dense(arguments["predict"]["X"])
+        if of_data:
+            _DATA[data](again)
+            new = new[:, : again["X"].shape[1]]
+        else:
+            fitted = {name: part for name, part in vars(estimator).items() if name.endswith("_")}
+            name = pick(rng, [name for name, part in fitted.items() if isinstance(part, np.ndarray)])
+            setattr(estimator, name, ARRAYS[odd](fitted[name]))
+        check_found(interface.found(estimator.fit(**again), new))
+
+    return Trial(interface.name, data if of_data else odd, run, interface.names | _FITTED, interface.refusals)
+
+
+# What messages call the parts of an earlier fit.
+_FITTED = frozenset({"warm_start", "start", "basis", "weights", "linear", "P", "U", "lams", "w", "theta", "intercept"})
+
+
+def _fewer_features(at: dict[str, Any]) -> None:
+    at["X"] = dense(at["X"])[:, :-1]
+
+
+def _other_samples(at: dict[str, Any]) -> None:
+    at["X"] = dense(at["X"])[::-1]
+
+
+def _other_labels(at: dict[str, Any]) -> None:
+    at["y"] = at["y"] + 7
+
+
+def _another_label(at: dict[str, Any]) -> None:
+    at["y"] = np.append(at["y"][:-2], [9, 9])
+
+
+def _no_change(at: dict[str, Any]) -> None:
+    pass
+
+
+_DATA = {
+    "the same data": _no_change,
+    "fewer features": _fewer_features,
+    "other samples": _other_samples,
+    "other labels": _other_labels,
+    "another label": _another_label,
+}
