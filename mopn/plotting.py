@@ -66,6 +66,9 @@ def plot_convergence(
     >>> ax.get_xlabel(), ax.get_yscale()
     ('iteration', 'log')
     """
+    for name, column in (("x", x), ("y", y)):
+        if not isinstance(column, str):
+            raise TypeError(f"{name} must be the name of a column, got {shown(column)}")
     traces = {label: _trace(result) for label, result in _named(results).items()}
     ax = _axes(ax)
     x = "nit" if x == "n_iter" else x
@@ -98,7 +101,15 @@ def plot_accuracy(
     Returns
     -------
     matplotlib Axes
+
+    Raises
+    ------
+    TypeError
+        If ``curves`` or ``baselines`` is not a mapping.
     """
+    for name, values in (("curves", curves), ("baselines", baselines or {})):
+        if not isinstance(values, Mapping):
+            raise TypeError(f"{name} must be a mapping from labels, got {shown(values)}")
     ax = _axes(ax)
     for label, (units, accuracy) in curves.items():
         ax.plot(units, accuracy, marker=".", markersize=4, label=label)

@@ -17,6 +17,8 @@ from mopn.solvers.checks import choice, count
 __all__ = ["grouped_ndcg"]
 
 _GAINS = {"exponential": lambda y: np.exp2(y) - 1.0, "linear": lambda y: y}
+# The largest relevances whose gains can be added up.
+_LARGEST = {"exponential": 900.0, "linear": 1e290}
 
 
 def grouped_ndcg(
@@ -65,6 +67,8 @@ def grouped_ndcg(
     y_true, y_score, codes = _checked(y_true, y_score, groups)
     gain, short = choice(_GAINS)(gain, "gain"), choice(("drop", "perfect"))(short, "short")
     k = count().or_none()(k, "k")
+    if y_true.max() > _LARGEST[gain]:
+        raise ValueError(f"y_true is too large for gain={gain!r}: up to {y_true.max():g}; scale the relevances")
     sizes = np.bincount(codes)
     rows = np.argsort(codes, kind="stable")
     starts = np.cumsum(sizes) - sizes

@@ -58,7 +58,7 @@ class CoordinateDescent(Solver[Blockwise]):
         rng = make_generator(self.rng)
         levelled_off = Plateau(monitor.tol)
         fun = blocks.value()
-        least, decrease = self.gtol**2 * abs(fun), math.nan
+        least, decrease = self.gtol * self.gtol * abs(fun), math.nan
         while True:
             monitor(blocks.point(), fun=fun, decrease=decrease)
             if decrease <= least or (monitor.tol > 0 and levelled_off(fun)):

@@ -48,7 +48,7 @@ class LBFGS(Solver[Smooth]):
         least = math.nan
         for x, at, decrease in quasi_newton(problem.value_gradient, start, self._pairs(start), problem.bounds):
             if math.isnan(least):
-                least = self.gtol**2 * abs(at.value)
+                least = self.gtol * self.gtol * abs(at.value)
             lower = problem.dual_bound(at)
             certified = math.isfinite(lower)
             monitor(x, fun=at.value, gap=at.value - lower)

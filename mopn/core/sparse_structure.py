@@ -29,6 +29,8 @@ def compressed(X: Any, name: str = "X") -> Any:
         X = X.tocsr()
     n, d = X.shape
     _refuse(X, _fault_of_lines(X, n, d) if X.format == "csr" else _fault_of_lines(X, d, n), name)
+    if X.indices.dtype.kind == "u":
+        X = type(X)((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
     return X
 
 
@@ -63,6 +65,13 @@ def _fault_before_conversion(X: Any) -> str | None:
 def _fault_of_lines(X: Any, count: int, length: int) -> str | None:
     """Return what is wrong with the arrays of ``count`` rows, or columns, of a length."""
     indptr, indices = X.indptr, X.indices
+    for array, what in ((indptr, "indptr"), (indices, "indices")):
+        if array.dtype.kind not in "iu":
+            return f"{what} holds no integers but {array.dtype}"
+    if X.data.dtype.kind not in "biufc":
+        return f"data holds no numbers but {X.data.dtype}"
+    if X.data.ndim != (3 if X.format == "bsr" else 1):
+        return f"data has shape {X.data.shape}"
     if indptr.shape != (count + 1,):
         return f"indptr has shape {indptr.shape}, not {(count + 1,)}"
     if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mopn.core.losses import Loss
 from mopn.core.sparse_structure import compressed
-from mopn.core.validation import check_flag, check_sample_weight, present_rows
+from mopn.core.validation import as_numbers, check_flag, check_sample_weight, present_rows
 from mopn.estimators.parameters import COMMON, UNIT_INTERVAL, readable
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.models.base import Predictor
@@ -288,7 +288,13 @@ class NetworkEstimator(ModelEstimator):
 
     def _previous(self, problem: NetworkProblem, targets: Targets) -> tuple[Any, ...]:
         """Return the network of the previous fit, if this one can start from it."""
-        old = self.basis_.shape[1], self.weights_.shape[1]
+        basis, weights = as_numbers(self.basis_, "basis_"), as_numbers(self.weights_, "weights_")
+        if basis.ndim != 2 or weights.ndim != 2:
+            raise ValueError(
+                f"warm_start=True starts from basis_ (k, d) and weights_ (k, m), which have the shapes {basis.shape} "
+                f"and {weights.shape}; set warm_start=False"
+            )
+        old = basis.shape[1], weights.shape[1]
         new = problem.design.shape[1], problem.fit.n_outputs
         if old != new:
             raise ValueError(
@@ -301,7 +307,7 @@ class NetworkEstimator(ModelEstimator):
                 f"warm_start=True starts from a network for the {name} {getattr(self, self._classes_name)}, but this "
                 f"fit has {targets.classes}; set warm_start=False"
             )
-        return self.basis_, self.weights_, self.linear_ if self.alpha is not None else None
+        return basis, weights, self.linear_ if self.alpha is not None else None
 
     def _validation(self, problem: NetworkProblem, X: Any, targets: Targets) -> Validation:
         def score(result: Result) -> float:

@@ -49,7 +49,7 @@ def readable(values: Any, name: str, *, numeric: bool = True) -> Any:
 
     scikit-learn drops masks and reads dates as numbers without a word. It refuses complex numbers itself.
     """
-    if isinstance(values, list | tuple | np.ma.MaskedArray):
+    if isinstance(values, np.ma.MaskedArray) or not (hasattr(values, "shape") or hasattr(values, "__array__")):
         values = as_array(values, name)
     dtypes = getattr(values, "dtypes", getattr(values, "dtype", None))
     if not numeric or dtypes is None or sparse.issparse(values):

@@ -6,6 +6,7 @@ from typing import Any
 
 from mopn.network.oracles import BasisOracle
 from mopn.network.problem import NetworkProblem
+from mopn.solvers.checks import shown
 from mopn.solvers.interface import Measure
 from mopn.solvers.numerics.threads import limited_threads
 
@@ -43,6 +44,8 @@ def certify(
 
     Raises
     ------
+    TypeError
+        If the problem is not a ``NetworkProblem``.
     ValueError
         For shapes that do not fit the problem, NaN or infinity, weights outside the problem's ball, or a strength of 0.
 
@@ -56,6 +59,8 @@ def certify(
     >>> zero.fun - zero.gap <= best.fun <= zero.fun
     True
     """
+    if not isinstance(problem, NetworkProblem):
+        raise TypeError(f"problem must be a NetworkProblem, got {shown(problem)}")
     if not problem.regularized:
         raise ValueError("with strength=0 no certificate exists; give a positive strength or a radius")
     with limited_threads(n_threads):
