@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import os
@@ -36,12 +37,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.only is not None and args.only not in CATEGORIES:
         sys.exit(f"--only must be one of: {', '.join(CATEGORIES)}")
     began, records = time.monotonic(), []
-    for record in run_all(args.seed, itertools.islice(numbers(args.seed, args.only), args.calls), args.jobs):
-        records.append(record)
-        if sys.stderr.isatty():
-            rate = len(records) / (time.monotonic() - began)
-            faults = sum(record.kind in FAULTS for record in records)
-            sys.stderr.write(f"\r{len(records)} of {args.calls} calls, {rate:.0f} a second, {faults} faults ")
+    # After Ctrl-C the report is that of the calls made.
+    with contextlib.suppress(KeyboardInterrupt):
+        for record in run_all(args.seed, itertools.islice(numbers(args.seed, args.only), args.calls), args.jobs):
+            records.append(record)
+            if sys.stderr.isatty():
+                rate = len(records) / (time.monotonic() - began)
+                faults = sum(record.kind in FAULTS for record in records)
+                sys.stderr.write(f"\r{len(records)} of {args.calls} calls, {rate:.0f} a second, {faults} faults ")
     if args.json:
         args.json.write_text(json.dumps([record._asdict() for record in sorted(records)], indent=0))
     sys.stdout.write(report(records, args.seed) + "\n")

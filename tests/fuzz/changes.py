@@ -171,7 +171,13 @@ _NO_NUMBERS = {
     "DataFrame with pandas' missing values", "DataFrame of dates", "sparse c16", "sparse NaN", "sparse infinity",
     "a sum that overflows", "a NaN", "an infinity", "a negative infinity",
 }  # fmt: skip
+_NO_MATRIX = {
+    *(f"an index {value}" for value in (60, 1000, 10**6, 2**31 - 1, -1, -5, -(2**31))), "indices cut", "indices empty",
+    "data cut", "data of two axes", "starts cut", "starts added",
+}  # fmt: skip
 REFUSED: dict[str, set[str]] = {
+    "X malformed": _NO_MATRIX,
+    "X at prediction, malformed": _NO_MATRIX,
     "X shape": _NO_SHAPE | {"no rows", "one row", "fewer rows", "more rows"},
     "X dtype": _NO_NUMBERS,
     "X sparse": _NO_NUMBERS | {"one axis", "no rows"},

@@ -25,7 +25,7 @@ from tests.fuzz.trial import Trial, pick
 __all__ = ["damaged_file", "failing_save", "odd_path"]
 
 Generator = np.random.Generator
-_NAME = "model-of-the-campaign"
+_NAME = "model_of_the_campaign"
 _FIELDS = frozenset({
     "format", "basis", "weights", "kernel", "link", "augment", "offset", "classes", "target", "linear", "factors",
     "degree", "form", "lams", "theta", "w", "intercept", "dummies", "X", "features",

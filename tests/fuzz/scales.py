@@ -21,7 +21,7 @@ _USUAL, _EXTREME = 20, 200
 # Objectives differ by so much: refits of both layers, and of weights without a regulariser, depend on their tolerance.
 _TOL, _TOL_OF_REFITS = 1e-4, 1e-2
 # A run that has converged leaves no more to gain.
-_LEFT = 1e-3
+_LEFT = 1e-2
 
 
 def scaled(rng: Generator) -> Trial:
