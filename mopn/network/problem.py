@@ -34,6 +34,8 @@ from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Effort, Form,
 __all__ = ["NetworkProblem"]
 
 _EPS = float(np.finfo(float).eps)
+# A network is filled at once up to a number of units between these: more cost time and memory, and few are needed.
+_LEAST_FILL, _LARGEST_FILL = 50, 200
 # Iterations of the fit of the linear term, for the largest strength.
 _LINEAR_ITER = 1000
 
@@ -289,9 +291,12 @@ class NetworkProblem(Problem):
     ) -> np.ndarray:
         """Return the best atoms whose dual value exceeds the cost of weight: at least one, and at most ``most``.
 
-        With ``fill``, random units that also exceed it are added up to ``most``. The cost is the strength or, in a
+        With ``fill``, random units that also exceed it are added up to ``most``, or up to as many as a refit of both
+        layers can use if that is fewer; a network that has these is at most doubled. The cost is the strength or, in a
         ball, the decrease of the losses per unit of norm of the present weights.
         """
+        if fill:
+            most = min(most, max(self._useful_units - network.n_units, network.n_units))
         cost = self.regularizer.weight_cost(earned=lambda: -float(np.vdot(at.G, network.unit_outputs)))
         units = atoms.basis[: max(1, min(most, int(np.sum(atoms.values > cost))))]
         if not fill or len(units) >= most:
@@ -300,6 +305,12 @@ class NetworkProblem(Problem):
         H /= np.linalg.norm(H, axis=1, keepdims=True)
         values = np.linalg.norm(self._forms(at).forms(H), self.norm.exponent, axis=1)
         return np.vstack([units, H[values > cost]])
+
+    @property
+    def _useful_units(self) -> int:
+        """How many units a network is filled up to at once: one for every eigenvector of the m matrices Gamma_c."""
+        rank = self.fit.n_outputs * min(self.design.shape)
+        return min(max(rank, _LEAST_FILL), _LARGEST_FILL)
 
     def output_layer(self, network: Network) -> OutputLayerProblem:
         """Return the convex refit of the weights with the units fixed."""
