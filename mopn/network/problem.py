@@ -233,6 +233,10 @@ class NetworkProblem(Problem):
         """Return only the proven bound on every unit of ``lmo``."""
         return self.oracle(oracle).bound(self._forms(at), effort)
 
+    def dual_rounding(self, at: OutputGradient) -> float:
+        """Bound the effect of rounding on the dual norm of a gradient: a smaller norm may well be 0."""
+        return self._forms(at).rounding(self.norm.exponent)
+
     def _forms(self, at: OutputGradient) -> GradientForms:
         return GradientForms(self.kernel, self.design, at.G)
 
@@ -336,6 +340,10 @@ class NetworkProblem(Problem):
         The bound is exact (up to rounding) where the oracle is: for l1 with d <= 3000, and for l1/linf by
         ``"enumerate"`` or ``"exact"``. For l1/l2 ``"exact"`` is within 1e-4.
         """
+        return self.bound(self.gradient_at_zero(), oracle)
+
+    def gradient_at_zero(self) -> OutputGradient:
+        """Objective and loss gradient of the network without units, at its best linear term if it has one."""
         network = self.start()
         if self.linear_term.active:
             fitted = minimize(self.joint(network), LBFGS(gtol=0.0), tol=_EPS, max_iter=_LINEAR_ITER)
@@ -344,4 +352,4 @@ class NetworkProblem(Problem):
             if fitted.error is not None:
                 raise fitted.error
             network = network.with_linear(fitted.linear)
-        return self.bound(self.output_gradient(network), oracle)
+        return self.output_gradient(network)
