@@ -23,6 +23,8 @@ __all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver"]
 # Iterations of a refit per strength; few, as the refits of all strengths improve the same units.
 _REFIT_ITER = 100
 _UNITS = 50
+# The largest strength is rounding if it is no more than this multiple of what rounding may do to it.
+_ROUNDING = 2.0
 # A run that ends with one of these ends the path.
 _ENDS_PATH = (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.STOPPED)
 
@@ -215,9 +217,12 @@ def check_strengths(problem: NetworkProblem, strengths: Any, ratio: float = 1e-3
     ratio = check_fraction(ratio, "ratio")
     if not as_array(strengths, "strengths").ndim:
         number = _SERIES(strengths, "strengths")
-        largest = problem.strength_max()
-        if not largest > 0:
-            raise ValueError("the gradient at zero is zero, so that every strength has the solution zero")
+        at = problem.gradient_at_zero()
+        largest = problem.bound(at)
+        if largest <= _ROUNDING * problem.dual_rounding(at):
+            raise ValueError(
+                "the gradient at zero is zero, up to rounding errors, so that every strength has the solution zero"
+            )
         return np.geomspace(largest, ratio * largest, number)
     series = as_numbers(strengths, "strengths").astype(np.float64, copy=False)
     if series.ndim != 1 or not len(series) or not (np.isfinite(series).all() and (series > 0).all()):

@@ -526,7 +526,7 @@ class Corrective(Atomic, Protocol):
     def select_units(self, point: Any, at: Any, atoms: Any, most: int, *, fill: bool = False) -> Any:
         """Return the atoms whose dual value exceeds the strength: at most ``most``, and at least the best one.
 
-        With ``fill``, other such units are added if there are fewer than ``most``.
+        With ``fill``, other such units are added if there are fewer than ``most``, as many as a refit can use.
         """
         ...
 

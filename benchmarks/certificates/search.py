@@ -105,8 +105,11 @@ def draw(rng: np.random.Generator) -> Draw:
     y: Any = (
         labels if classes else rng.standard_normal((n, m)) if loss == "squared" else rng.choice([-1.0, 1.0], (n, m))
     )
+    # The squared loss has no unit of its own: targets, offsets and strengths may have any.
+    of_targets = 2.0 ** rng.integers(-40, 41) if loss == "squared" else 1.0
+    y, offset = (y if classes else y * of_targets), offset * of_targets
     scales = [mpf(x) ** 2 / width for x in a]
-    strength = float(unit**2 * np.power(10.0, rng.uniform(-3, 1)))
+    strength = float(of_targets * unit**2 * np.power(10.0, rng.uniform(-3, 1)))
     cost = mpf(strength) * (_OF_DIFFERENCE[norm] if classes else 1)
     minimum, T = mpf(0), np.zeros((groups, m))
     total = mpf(0)

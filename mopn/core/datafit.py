@@ -106,9 +106,12 @@ class DataFit:
         return self.loss.max_scale(self.y, self._unweighted(G))
 
     def slope_size(self, G: np.ndarray) -> float:
-        """Return sum_ic (1 + |y_ic| + |offset_ic|) |G_ic|, which bounds the terms of F and F*; without y for labels."""
+        """Return sum_ic (u + |y_ic| + |offset_ic|) |G_ic|, which bounds the terms of F and F*; without y for labels.
+
+        u is the loss's ``own_unit``.
+        """
         sizes = np.abs(G)
-        total = float(sizes.sum())
+        total = self.loss.own_unit * float(sizes.sum())
         if self.loss.targets != "labels":
             total += float(np.vdot(sizes, np.abs(self.y)))
         return total if self.offset is None else total + float(np.vdot(sizes, np.abs(self.offset)))

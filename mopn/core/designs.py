@@ -64,6 +64,11 @@ class Design(ABC):
 
     @property
     @abstractmethod
+    def largest(self) -> float:
+        """The largest modulus of an entry."""
+
+    @property
+    @abstractmethod
     def absolute(self) -> Design:
         """The design of the absolute values."""
 
@@ -178,6 +183,10 @@ class DenseDesign(Design):
         return powers @ powers.T
 
     @cached_property
+    def largest(self) -> float:
+        return float(max(self.X.max(), -self.X.min()))
+
+    @cached_property
     def absolute(self) -> DenseDesign:
         return DenseDesign(np.abs(self.X))
 
@@ -226,6 +235,10 @@ class SparseDesign(Design):
     def inner_products(self, power: int, unit: float) -> np.ndarray:
         powers = (self.X.astype(np.float64) / unit).power(power)
         return (powers @ powers.T).toarray()
+
+    @cached_property
+    def largest(self) -> float:
+        return float(np.abs(self.X.data).max(initial=0.0))
 
     @cached_property
     def absolute(self) -> SparseDesign:
@@ -282,6 +295,10 @@ class AugmentedDesign(Design):
 
     def inner_products(self, power: int, unit: float) -> np.ndarray:
         return self.base.inner_products(power, unit) + self.dummies / unit ** (2 * power)
+
+    @property
+    def largest(self) -> float:
+        return max(1.0, self.base.largest) if self.dummies else self.base.largest
 
     @cached_property
     def absolute(self) -> AugmentedDesign:

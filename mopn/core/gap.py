@@ -113,8 +113,9 @@ def _least(function: Callable[[float], float], low: float, high: float) -> tuple
 def _rounding(fit: DataFit, values: float, slopes: float) -> float:
     """Bound the rounding error of F or F*, given the sum of the moduli of its rows, and ``slope_size``.
 
-    The terms of a row may be larger than its value, by at most 2 (1 + |y| + |offset|) |g|. The conjugates are squares
-    or negative entropies of g minus multiples of g by 1 or y, and F depends on differences of outputs and 1 or y.
+    The terms of a row may be larger than its value, by at most 2 (u + |y| + |offset|) |g|, with the loss's own unit u.
+    The conjugates are squares or negative entropies of g minus multiples of g by u or y, and F depends on differences
+    of outputs and u or y. For the squared loss u = 0: both are quadratic in targets and outputs together.
     """
     n, m = len(fit.y), fit.n_outputs
     return (n + _TERM_ERROR) * m * _EPS * (values + 2.0 * slopes)

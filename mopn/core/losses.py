@@ -24,7 +24,7 @@ __all__ = ["LOSSES", "Loss", "get_loss"]
 
 _TARGETS = ("labels", "numbers", "signs")
 # Attributes that belong to one gradient and one kind of targets: a class with another of either inherits none.
-_OF_THE_GRADIENT = ("value", "hessian", "conjugate", "max_scale", "dual_point", "smoothness", "link")
+_OF_THE_GRADIENT = ("value", "hessian", "conjugate", "max_scale", "dual_point", "smoothness", "link", "own_unit")
 
 
 class Loss(ABC):
@@ -54,6 +54,9 @@ class Loss(ABC):
         The map from outputs to probabilities: of the classes, or of each output being positive. Default None.
     code : int, optional
         The code of the loss's derivative in ``mopn.compiled.losses``. Default None.
+    own_unit : float
+        The size of outputs at which the loss is a fixed number, such as a margin of 1; 0 for a loss that scales with
+        targets and outputs, as the squared loss does. Rounding errors are relative to it. Default 1.
     name : str, optional
         The name of the loss in messages; default the name of the class.
 
@@ -89,6 +92,7 @@ class Loss(ABC):
     targets: str
     link: str | None = None
     code: int | None = None
+    own_unit: float = 1.0
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -133,8 +137,8 @@ class Loss(ABC):
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         """Conjugate of every row (n,) at G (n, m): gradients times some s in [0, ``max_scale``], up to rounding.
 
-        Its own rounding errors must be at most a few eps times its modulus plus sum_c (1 + |y_c|) |g_c| (without y_c
-        if y is labels).
+        Its own rounding errors must be at most a few eps times its modulus plus sum_c (u + |y_c|) |g_c|, where u is
+        ``own_unit``, without y_c if y is labels.
         """
 
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
@@ -278,6 +282,7 @@ class Squared(Loss):
     """Squared loss per output: (o - y)^2 / 2."""
 
     name, targets, code = "squared", "numbers", codes.SQUARED
+    own_unit = 0.0
 
     def smoothness(self, m: int) -> float:
         return 1.0

@@ -41,6 +41,7 @@ class DenseSearch(Search):
         memory: dict[str, np.ndarray],
     ) -> None:
         super().__init__(stack, p, method, limits, effort)
+        self.rounding = float(np.linalg.norm(stack.error, p))
         self.memory = memory
 
     def maximise(self) -> Found:

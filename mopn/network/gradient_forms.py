@@ -59,6 +59,10 @@ class GradientForms:
         """Form the matrices, with a bound of the rounding errors made in doing so."""
         return DenseStack(self.kernel.gammas(self.design, self.G), self._forming_error(np.abs(self.G)))
 
+    def rounding(self, p: float) -> float:
+        """Bound the change in max ||q(h)||_p over unit h by the rounding errors of the matrices."""
+        return float(np.linalg.norm(self._forming_error(np.abs(self.G)), p))
+
     @property
     def work(self) -> tuple[float, float]:
         """The cost of the product with one vector and of one combination, in operations of a matrix product."""

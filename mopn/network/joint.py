@@ -125,10 +125,11 @@ def _preconditioners(
 
     The curvature in the coefficients of a feature grows with the number of samples that have the feature. Popular items
     occur in a thousand times as many samples as others, and on one-hot rows L-BFGS takes several times as many
-    iterations without preconditioning. All entries for B are 1 if every sample has every feature.
+    iterations without preconditioning. Units are divided by the unit of X, so that a fit does not depend on it: K(a, x)
+    is the same for c x and a / c. All entries for B are 1 if every sample has every feature, in [-1, 1].
     """
     counts = design.occurrences(fit.sample_weights)
-    of_units = np.sqrt(2.0 / (1.0 + counts / max(counts.mean(), np.finfo(float).tiny)))
+    of_units = np.sqrt(2.0 / (1.0 + counts / max(counts.mean(), np.finfo(float).tiny))) / (design.largest or 1.0)
     of_linear = linear_term.preconditioner(fit)
     return [np.broadcast_to(of_units, shapes[0]), np.ones(shapes[1]), np.broadcast_to(of_linear, shapes[2])]
 

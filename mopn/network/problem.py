@@ -37,6 +37,8 @@ from mopn.solvers.numerics.threads import limited_threads
 __all__ = ["NetworkProblem"]
 
 _EPS = float(np.finfo(float).eps)
+# A network is filled at once up to a number of units between these: more cost time and memory, and few are needed.
+_LEAST_FILL, _LARGEST_FILL = 50, 200
 # Iterations of the fit of the linear term, for the largest strength.
 _LINEAR_ITER = 1000
 
@@ -240,6 +242,10 @@ class NetworkProblem(Problem):
         """Return only the proven bound on every unit of ``lmo``."""
         return self.oracle(oracle).bound(self._forms(at), effort)
 
+    def dual_rounding(self, at: OutputGradient) -> float:
+        """Bound the effect of rounding on the dual norm of a gradient: a smaller norm may well be 0."""
+        return self._forms(at).rounding(self.norm.exponent)
+
     def _forms(self, at: OutputGradient) -> GradientForms:
         return GradientForms(self.kernel, self.design, at.G)
 
@@ -298,9 +304,12 @@ class NetworkProblem(Problem):
     ) -> np.ndarray:
         """Return the best atoms whose dual value exceeds the cost of weight: at least one, and at most ``most``.
 
-        With ``fill``, random units that also exceed it are added up to ``most``. The cost is the strength or, in a
+        With ``fill``, random units that also exceed it are added up to ``most``, or up to as many as a refit of both
+        layers can use if that is fewer; a network that has these is at most doubled. The cost is the strength or, in a
         ball, the decrease of the losses per unit of norm of the present weights.
         """
+        if fill:
+            most = min(most, max(self._useful_units - network.n_units, network.n_units))
         cost = self.regularizer.weight_cost(earned=lambda: -float(np.vdot(at.G, network.unit_outputs)))
         units = atoms.basis[: max(1, min(most, int(np.sum(atoms.values > cost))))]
         if not fill or len(units) >= most:
@@ -309,6 +318,12 @@ class NetworkProblem(Problem):
         H /= np.linalg.norm(H, axis=1, keepdims=True)
         values = np.linalg.norm(self._forms(at).forms(H), self.norm.exponent, axis=1)
         return np.vstack([units, H[values > cost]])
+
+    @property
+    def _useful_units(self) -> int:
+        """How many units a network is filled up to at once: one for every eigenvector of the m matrices Gamma_c."""
+        rank = self.fit.n_outputs * min(self.design.shape)
+        return min(max(rank, _LEAST_FILL), _LARGEST_FILL)
 
     def output_layer(self, network: Network) -> OutputLayerProblem:
         """Return the convex refit of the weights with the units fixed."""
@@ -335,6 +350,10 @@ class NetworkProblem(Problem):
         The bound is exact (up to rounding) where the oracle is: for l1 with d <= 3000, and for l1/linf by
         ``"enumerate"`` or ``"exact"``. For l1/l2 ``"exact"`` is within 1e-4.
         """
+        return self.bound(self.gradient_at_zero(), oracle)
+
+    def gradient_at_zero(self) -> OutputGradient:
+        """Objective and loss gradient of the network without units, at its best linear term if it has one."""
         network = self.start()
         if self.linear_term.active:
             fitted = minimize(self.joint(network), LBFGS(gtol=0.0), tol=_EPS, max_iter=_LINEAR_ITER)
@@ -343,4 +362,4 @@ class NetworkProblem(Problem):
             if fitted.error is not None:
                 raise fitted.error
             network = network.with_linear(fitted.linear)
-        return self.bound(self.output_gradient(network), oracle)
+        return self.output_gradient(network)

@@ -64,6 +64,8 @@ class Search(ABC):
         default = _DEFAULT_FOR_TWO if p == 2 else 0.0
         self.precision = max(limits.tol, default if effort.precision is None else min(effort.precision, 1.0))
         self._began = time.perf_counter()
+        # Bound of the error in ``||q(h)||_p`` that was made in forming the stack; no proof gets below it.
+        self.rounding = 0.0
         # Whether the maximum is that of a single output, hence an eigenvector of one Gamma_c.
         self.single = p == math.inf or stack.shape[0] == 1
 
@@ -84,7 +86,9 @@ class Search(ABC):
         values = self.values(H)
         if self.method in ("refine", "exact") and not self.single and self.left > 0:
             H, values = self.refine(H, values)
-        if self.method != "exact" or self.left <= 0 or bound <= values.max() * (1.0 + self.precision):
+        best = float(values.max())
+        tight = bound <= max(best * (1.0 + self.precision), best + 2.0 * self.rounding)
+        if self.method != "exact" or self.left <= 0 or tight:
             return Found(H, values, bound)
         proof = self.prove(H, values)
         H = np.vstack([H, proof.H])

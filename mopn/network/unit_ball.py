@@ -23,8 +23,9 @@ class UnitBallProblem(Problem):
     """Minimise sum_i w_i l(y_i, (K(X, H) V)_i + offset_i) + R(V) over H (k, d), ||h_r|| <= 1, and V (k, m).
 
     This is the second line of the refit in Algorithm 1 of Blondel et al. (NIPS 2017); ``NetworkProblem.joint`` makes
-    it. The point is (H, V, W) flat, with the coefficients W of the linear term. The problem is not convex and has no
-    certificate; the network problem certifies the result. Oracle: ``composite``.
+    it. The point is (H, c V, W) flat, with the coefficients W of the linear term, where c is the mean square of the
+    stored entries of X: the features K(X, H) / c then have no unit, and a run does not depend on that of X. The problem
+    is not convex and has no certificate; the network problem certifies the result. Oracle: ``composite``.
     """
 
     oracles = frozenset({"composite"})
@@ -41,13 +42,16 @@ class UnitBallProblem(Problem):
         self.regularizer, self.linear_term = regularizer, linear_term
         self.shapes = network.basis.shape, network.weights.shape, network.linear.shape
         self.layers = two_layers(design, kernel, fit, linear_term, len(network.basis))
-        self._start = joined(network.basis, network.weights, network.linear)
-        # A first guess for FISTA, which corrects it by backtracking.
-        self.curvature = fit.smoothness * fit.squared_length(design.squared_norms[:, None])
+        entries = design.occurrences(np.ones(design.shape[0])).sum()
+        self._unit = float(design.squared_norms.sum()) / max(float(entries), 1.0) or 1.0
+        self._start = joined(network.basis, self._unit * network.weights, network.linear)
+        # A first guess for FISTA, which corrects it by backtracking; any does for features that are all zero.
+        self.curvature = fit.smoothness * fit.squared_length(design.squared_norms[:, None] / self._unit) or 1.0
 
-    def split(self, x: np.ndarray) -> list[np.ndarray]:
-        """Return views H (k, d), V (k, m) and W of a flat point."""
-        return split(x, self.shapes)
+    def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return units H (k, d), weights V (k, m) and W of a flat point."""
+        H, V, W = split(x, self.shapes)
+        return H, V / self._unit, W
 
     def start(self, start: Any = None) -> np.ndarray:
         """Return the point of the network given to the constructor, or a flat point or a result's, made feasible."""
@@ -74,8 +78,8 @@ class UnitBallProblem(Problem):
 
     def smooth(self, image: np.ndarray) -> Evaluation:
         """F and its gradient at (H, V, W)."""
-        value, *gradients = self.layers.value_gradient(*self.split(image))
-        return Evaluation(value, joined(*gradients))
+        value, of_units, of_weights, of_linear = self.layers.value_gradient(*self.split(image))
+        return Evaluation(value, joined(of_units, of_weights / self._unit, of_linear))
 
     def regularizer_value(self, x: np.ndarray) -> float:
         """R at a feasible V, and the penalty of the linear term."""
@@ -86,7 +90,9 @@ class UnitBallProblem(Problem):
         """Prox of R for V and of the penalty of the linear term, projection of the rows of H onto the unit ball."""
         H, V, W = self.split(x)
         H = H / np.maximum(np.linalg.norm(H, axis=1, keepdims=True), 1.0)
-        return joined(H, self.regularizer.prox(V, step), self.linear_term.prox(W, step))
+        # With U = c V, minimising step R(V) + ||U - Z||^2 / 2 is a prox of R at Z / c.
+        V = self._unit * self.regularizer.prox(V, step / self._unit**2)
+        return joined(H, V, self.linear_term.prox(W, step))
 
     def measure(self, x: np.ndarray) -> Measure:
         """Objective; no gap is known."""

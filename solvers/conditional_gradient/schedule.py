@@ -88,9 +88,10 @@ class Fill(Schedule):
     """For the best model with ``max_units`` units: they enter as early as possible.
 
     Refits are expensive. If refits move the units and can rotate their weights, all units enter in the first round,
-    with random ones if there are too few atoms, and one long refit follows. If the weights cannot rotate (one output
-    for each unit, or two outputs in all), a fraction of the units enters in each round, selected by the new gradient.
-    If refits do not move the units, each unit must be a good choice, so few enter in a round.
+    with random ones if there are too few atoms, and one long refit follows; of a generous ``max_units``, as many as the
+    problem says that a refit can use. If the weights cannot rotate (one output for each unit, or two outputs in all), a
+    fraction of the units enters in each round, selected by the new gradient. If refits do not move the units, each unit
+    must be a good choice, so few enter in a round.
     """
 
     fits_a_model = True

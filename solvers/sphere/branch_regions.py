@@ -90,8 +90,8 @@ def split_and_bound(
 
 
 def _target(best: float, tol: float, quartic: Quartic) -> float:
-    """Return the bound of the quartic that is tight enough."""
-    return max(best * (1.0 + tol) - quartic.forming_error, 0.0) ** 2
+    """Return the bound of the quartic that is tight enough: within tol, or within the error of the matrices."""
+    return max(best * (1.0 + tol) - quartic.forming_error, best + quartic.forming_error) ** 2
 
 
 def _best_cut(quartic: Quartic, region: Region) -> np.ndarray | None:

@@ -128,6 +128,7 @@ def test_products_equal_those_of_the_explicit_array(storage, dummies, seed, shap
     close(design.adjoint_squares(R), R.T @ (X * X), size)
     close(design.gram(g), np.einsum("ij,i,ik->jk", X, g, X), size)
     close(design.squared_norms, np.sum(X * X, axis=1), size)
+    assert design.largest == np.abs(X).max(initial=0.0)
     close(design.absolute.project(H), A @ H.T, size)
     close(design.absolute.adjoint(R), R.T @ A, size)
     close(design.absolute.adjoint_squares(R), R.T @ (X * X), size)

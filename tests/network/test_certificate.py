@@ -53,6 +53,33 @@ def test_proven_fit_is_the_independent_optimum(norm):
     assert result.fun == pytest.approx(optimum, rel=1e-6)
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+def test_gaps_of_the_squared_loss_scale_with_the_targets(unit):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (60, 4))
+    y = X[:, 0] * X[:, 1] + 0.1 * rng.standard_normal(60)
+    runs = []
+    for c in (1.0, unit):
+        problem = mopn.NetworkProblem(X, c * y, loss="squared", strength=0.2 * c, offset=np.array([0.1 * c]))
+        runs.append(mopn.minimize(problem, ConditionalGradient(), tol=1e-3, max_iter=60))
+    assert runs[1].success
+    assert runs[1].fun / unit**2 == pytest.approx(runs[0].fun, rel=1e-9)
+    assert runs[1].gap / runs[1].fun == pytest.approx(runs[0].gap / runs[0].fun, rel=1e-6)
+
+
+def test_the_allowance_for_rounding_has_no_unit_of_its_own_for_the_squared_loss():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (20, 3)), rng.standard_normal(20)
+    gaps = []
+    for c in (1.0, 2.0**-40):
+        problem = mopn.NetworkProblem(X, c * y, loss="squared", norm="l1", strength=100.0 * c)
+        measured = mopn.certify(problem, np.zeros((0, 3)), np.zeros((0, 1)))
+        gaps.append(measured.gap / measured.fun)
+    # Zero is the minimiser, so that the gap is the allowance.
+    assert gaps[0] < 1e-12
+    assert gaps[1] == gaps[0]
+
+
 @every_norm
 @every_form
 def test_certify_any_model(norm, form):

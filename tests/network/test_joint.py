@@ -5,7 +5,7 @@ import pytest
 from networks import data, every_form, every_kernel, every_norm, problem_of, random_network
 
 import mopn
-from mopn.solvers import FISTA, LBFGS
+from mopn.solvers import FISTA, LBFGS, ConditionalGradient, FullRefit
 from mopn.solvers.interface import Form
 
 
@@ -88,3 +88,50 @@ def test_gradient_of_the_smooth_part(norm, kernel):
     for j, e in enumerate(np.eye(len(x))):
         numeric = (joint.smooth_value(x + step * e) - joint.smooth_value(x - step * e)) / (2 * step)
         assert gradient[j] == pytest.approx(numeric, rel=1e-6, abs=1e-7)
+
+
+POWERS_OF_TWO = tuple(2.0**k for k in (-20, -10, 1, 20))
+DECADES = (1e-6, 1e-3, 0.3, 1e3, 1e6)
+
+
+def in_other_units(units, norm, form, kernel):
+    """One problem for X in several units, whose ones stand for dummies: strength and radius follow the kernel."""
+    X, y = data("logistic", n=40)
+    X = np.hstack([np.ones((len(X), 2)), X])
+    for c in (1.0, *units):
+        value = {"strength": 0.5 * c**2} if form == "strength" else {"radius": 6.0 / c**2}
+        yield mopn.NetworkProblem(c * X, y, kernel=kernel, norm=norm, **value)
+
+
+@pytest.mark.parametrize("options", [{"max_units": 4}, {"max_units": 4, "schedule": "fill"}], ids=["grow", "fill"])
+@every_form
+@every_norm
+@every_kernel
+def test_a_refit_of_both_layers_does_not_depend_on_the_unit_of_the_data(norm, form, kernel, options):
+    """In powers of two nothing is rounded differently; elsewhere, for l1/linf, rounding chooses among minima."""
+    units = POWERS_OF_TWO + (DECADES if norm != "l1/linf" else ())
+    solver = ConditionalGradient(refit="full", oracle="refine", **options)
+    problems = in_other_units(units, norm, form, kernel)
+    first, *others = (mopn.minimize(problem, solver, tol=1e-4, max_iter=10) for problem in problems)
+    for c, run in zip(units, others, strict=True):
+        assert run.fun == pytest.approx(first.fun, rel=1e-12 if c in POWERS_OF_TWO else 1e-4)
+        assert run.gap == pytest.approx(first.gap, abs=1e-3 * first.fun)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l1/l2"])
+@every_form
+def test_nor_does_one_in_the_form_of_the_paper(norm, form):
+    solver = ConditionalGradient(refit=FullRefit(solver=FISTA()), max_units=4, schedule="fill")
+    problems = in_other_units(POWERS_OF_TWO + DECADES, norm, form, "homogeneous")
+    runs = [mopn.minimize(problem, solver, tol=1e-3, max_iter=10) for problem in problems]
+    assert [run.fun for run in runs] == pytest.approx([runs[0].fun] * len(runs), rel=1e-4)
+
+
+@every_form
+@every_kernel
+def test_data_that_are_zero_can_be_refitted(form, kernel):
+    problem = mopn.NetworkProblem(np.zeros((6, 3)), [0, 1, 2, 0, 1, 2], kernel=kernel, **{form: 1.0})
+    network = random_network(problem)
+    for solver, oracle in ((LBFGS(), "gradient"), (FISTA(), "composite")):
+        result = mopn.minimize(problem.joint(network, Form(oracle)), solver, tol=1e-6, max_iter=100)
+        assert result.fun == pytest.approx(6 * np.log(3), rel=1e-3 if form == "strength" else 1e-12)

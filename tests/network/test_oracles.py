@@ -372,3 +372,16 @@ def test_rows_far_smaller_than_others_keep_their_bounds():
     forms = GradientForms(KERNELS["homogeneous"], make_design(X), G)
     assert forms.bound(math.inf) >= 1e-240
     assert GradientForms(KERNELS["homogeneous"], make_design(X), 0 * G).bound(2) == 0.0
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("column", [0.9, 2.0**53 + np.arange(16)], ids=["equal rows", "few digits"])
+def test_what_rounding_leaves_open_is_not_proven_at_length(column, kernel):
+    """Gradients that are zero, or known to a few digits, but for the rounding of their sums over the samples."""
+    X = np.repeat([[0.3, -0.7, 0.2, 0.1, 0.9]], 16, axis=0)
+    X[:, -1] = column
+    problem = mopn.NetworkProblem(X, np.arange(16) % 4, kernel=kernel, strength=1.0)
+    at = problem.gradient_at_zero()
+    atoms = problem.lmo(at)
+    assert atoms.bound <= atoms.values[0] + 3.0 * problem.dual_rounding(at)
+    assert atoms.work <= 1

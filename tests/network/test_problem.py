@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from networks import LOSSES, data
+from networks import LOSSES, data, problem_of
 from reference import matrix_optimum
 from scipy import sparse
 
@@ -260,6 +260,33 @@ def test_max_units_limits_rounds_and_units():
     assert len(result.basis) <= 3
     assert not result.success
     assert result.trace["n_units"].max() <= 3
+
+
+@pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
+def test_a_generous_max_units_is_no_number_to_reach(norm):
+    problem = problem_of(norm, value=0.5, n=80)
+    free = mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-3, max_iter=30)
+    runs = [
+        mopn.minimize(problem, ConditionalGradient(refit="full", max_units=most, schedule="fill"), tol=1e-3)
+        for most in (500, 10**6)
+    ]
+    assert runs[0].success
+    assert runs[0].fun == pytest.approx(free.fun, rel=1e-3)
+    assert len(runs[0].basis) <= 100
+    np.testing.assert_array_equal(runs[0].x, runs[1].x)
+
+
+def test_a_network_is_filled_up_to_what_a_refit_can_use():
+    problem = problem_of("l1/linf", value=1e-3)
+    empty = problem.start()
+    at = problem.output_gradient(empty)
+    atoms = problem.lmo(at)
+    fifty = problem.select_units(empty, at, atoms, 50, fill=True)
+    assert len(fifty) == 50
+    np.testing.assert_array_equal(problem.select_units(empty, at, atoms, 10**9, fill=True), fifty)
+    # Later rounds double it at most.
+    full = problem.network(fifty, np.ones((50, 3)))
+    assert len(problem.select_units(full, at, atoms, 10**9, fill=True)) == 50
 
 
 @pytest.mark.parametrize(("refit", "tol"), [("output", 1e-6), ("full", 1e-4)])
