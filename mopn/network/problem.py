@@ -18,6 +18,7 @@ from mopn.core.flat import joined
 from mopn.core.gap import gap
 from mopn.core.kernels import get_kernel
 from mopn.core.losses import Loss
+from mopn.core.magnitudes import check_input, check_regularizer, scales_at_zero
 from mopn.core.norms import Norm
 from mopn.core.regularizers import make_norm_regularizer
 from mopn.network.gradient_forms import GradientForms
@@ -122,6 +123,10 @@ class NetworkProblem(Problem):
         self.design = make_design(X, dummies=self.kernel.dummies if augment else 0)
         self.linear_term = LinearTerm(self.design, alpha)
         self.fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
+        check_input(self.design.largest, "X")
+        # |K(h, x)| <= ||x||^2.
+        self._scales = scales_at_zero(self.fit, self.design.squared_norms, "X")
+        check_regularizer(self.regularizer, self._scales)
 
     @property
     def norm(self) -> Norm:
@@ -150,6 +155,7 @@ class NetworkProblem(Problem):
         """Return the same problem with another strength, which also replaces a radius; the data are shared."""
         other = copy(self)
         other.regularizer = self.regularizer.with_strength(strength)
+        check_regularizer(other.regularizer, self._scales)
         return other
 
     def features(self, H: np.ndarray) -> np.ndarray:
