@@ -13,12 +13,14 @@ import numpy as np
 from mopn.core.datafit import DataFit
 from mopn.core.regularizers import Regularizer
 
-__all__ = ["Scales", "check_input", "check_regularizer", "scales_at_zero"]
+__all__ = ["Scales", "check_input", "check_regularizer", "check_single", "scales_at_zero"]
 
 # The largest modulus in an argument is zero, or between the reciprocal of this and this.
 _LARGEST_INPUT = 1e50
 # Losses, slopes and weights are: fourth powers of them are numbers.
 _LARGEST = 1e70
+# Data, outputs and slopes in single precision are, whose numbers end at 3e38: products of four of them are numbers.
+_LARGEST_SINGLE = 1e8
 
 
 class Scales(NamedTuple):
@@ -80,5 +82,17 @@ def check_regularizer(regularizer: Regularizer, scales: Scales) -> None:
         )
 
 
-def _fits(size: float) -> bool:
-    return 1.0 / _LARGEST <= size <= _LARGEST
+def check_single(largest: float, scales: Scales) -> None:
+    """Raise ``ValueError`` if single precision cannot hold data of a largest modulus, their outputs or slopes."""
+    if not scales.slope > 0:
+        return
+    slope = scales.slope / scales.feature
+    if not all(_fits(size, _LARGEST_SINGLE) for size in (largest, scales.loss / slope, slope)):
+        raise ValueError(
+            f"X (up to {largest:.3g}) or the losses ({scales.loss:.3g} at outputs of zero) are too large or too small "
+            "for precision='single'; scale X, y and sample_weight, to 1 for example, or use precision='double'"
+        )
+
+
+def _fits(size: float, limit: float = _LARGEST) -> bool:
+    return 1.0 / limit <= size <= limit

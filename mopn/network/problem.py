@@ -18,7 +18,7 @@ from mopn.core.flat import joined
 from mopn.core.gap import gap
 from mopn.core.kernels import get_kernel
 from mopn.core.losses import Loss
-from mopn.core.magnitudes import check_input, check_regularizer, scales_at_zero
+from mopn.core.magnitudes import check_input, check_regularizer, check_single, scales_at_zero
 from mopn.core.norms import Norm
 from mopn.core.regularizers import make_norm_regularizer
 from mopn.network.gradient_forms import GradientForms
@@ -332,6 +332,8 @@ class NetworkProblem(Problem):
         "gradient": the smooth form, for L-BFGS, optionally with features in single precision. "composite": the form
         of the paper, for FISTA.
         """
+        if form.single:
+            check_single(self.design.largest, self._scales)
         parts = self.design, self.kernel, self.fit, self.regularizer, self.linear_term, network
         if form.oracle == "gradient":
             return JointProblem(*parts, single=form.single)

@@ -6,7 +6,7 @@ from networks import every_norm
 from scipy import sparse
 
 import mopn
-from mopn.solvers import FISTA, ConditionalGradient, FullRefit, OutputRefit, PlainStep
+from mopn.solvers import FISTA, ConditionalGradient, FullRefit, InteriorPoint, OutputRefit, PlainStep
 
 rng = np.random.default_rng(0)
 X, Y = rng.uniform(-1, 1, (30, 3)), np.arange(30) % 3
@@ -67,6 +67,21 @@ def test_sizes_that_do_not_fit_together_are_refused():
         mopn.NetworkProblem(X, 1e40 * T, loss="squared", strength=1.0)
 
 
+@pytest.mark.parametrize(
+    "problem",
+    [
+        mopn.NetworkProblem(1e20 * X, Y, strength=1e40),
+        mopn.NetworkProblem(one(X, 1e20), Y, strength=1.0),
+        mopn.NetworkProblem(1e-20 * X, Y, strength=1e-41),
+        mopn.NetworkProblem(X, 1e30 * T, loss="squared", strength=1e29),
+        mopn.NetworkProblem(X, Y, sample_weight=np.full(30, 1e40), strength=1e39),
+    ],
+)
+def test_what_single_precision_cannot_hold_is_refused(problem):
+    with pytest.raises(ValueError, match="too large or too small for precision='single'"):
+        mopn.minimize(problem, ConditionalGradient(refit=FullRefit(precision="single"), max_units=3), max_iter=3)
+
+
 WITHIN = {
     "small X": lambda: mopn.NetworkProblem(1e-30 * X, Y, norm="l1", strength=0.5e-60),
     "large X": lambda: mopn.NetworkProblem(1e30 * X, Y, norm="l1", strength=0.5e60),
@@ -121,4 +136,14 @@ def test_numbers_of_very_different_sizes_are_fitted(norm, case, solver):
     result = mopn.minimize(UNEQUAL[case](norm=norm), SOLVERS[solver], tol=1e-3, max_iter=2)
     assert result.error is None
     assert np.isfinite(result.fun)
+    assert np.isfinite(result.weights).all()
+
+
+@pytest.mark.parametrize("strength", [1e-10, 1e-20, 1e-60])
+def test_a_penalty_below_the_rounding_of_the_slopes_does_no_harm(strength):
+    """The losses do not change when all outputs of a row shift; only the penalty holds that direction."""
+    problem = mopn.OutputLayerProblem(X**2, Y, loss="squared-hinge", norm="l1", strength=strength)
+    result = mopn.minimize(problem, InteriorPoint(), tol=1e-3, max_iter=10)
+    free = mopn.minimize(mopn.OutputLayerProblem(X**2, Y, loss="squared-hinge", strength=0.0), FISTA(), tol=0)
+    assert result.trace["fun"][1:].min() <= free.fun * 1.001
     assert np.isfinite(result.weights).all()
