@@ -3,6 +3,7 @@
 from typing import Any
 
 from mopn import oracles, solvers
+from mopn.core.loss_checks import check_loss
 from mopn.core.losses import Loss
 from mopn.models.load import load
 from mopn.models.multi_output import Model
@@ -31,6 +32,7 @@ __all__ = [
     "Trace",
     "UnitBallProblem",
     "certify",
+    "check_loss",
     "interaction_weights",
     "load",
     "minimize",

@@ -26,6 +26,8 @@ _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 _TO_THE_BOUNDARY = 0.99
 # Lengths of multipliers keep at least this fraction of the central path's distance from 1.
 _NEAREST = 0.5
+# Lengths of multipliers below this, relative to those of the weights, count as zero.
+_VANISHING = 1e-100
 # Weights whose bounds have a larger relative slack count as zero, as the bounds of nonzero weights become active.
 _INACTIVE = 0.05
 # Largest number of Newton steps to the best bound of a row, and the relative accuracy of its slack.
@@ -220,8 +222,11 @@ class SecondOrder(Cones):
         omega = mu * (self.T**2 + self.sizes(self.V) ** 2) / determinant**2
         coupling = -2.0 * mu * self.T * self.V / determinant**2
         # Exact on the central path, where P = V / T and dT / d(size) = size / (T - mu / (2 multiplier)).
+        # The curvature multiplies P, so that it does not matter where P vanishes.
         size, length = self.sizes(self.V), self.sizes(self.P)
-        curvature = (size / np.maximum(length, _TINY)) / (self.T - 0.5 * mu / self.multiplier)
+        curvature = (size / np.maximum(length, np.maximum(_VANISHING * size, _TINY))) / (
+            self.T - 0.5 * mu / self.multiplier
+        )
         return Scaling(omega, coupling, np.broadcast_to(weight, self.V.shape), np.sqrt(weight * curvature) * self.P)
 
     def advance_multipliers(self, dT: np.ndarray, dV: np.ndarray, mu: float) -> float:

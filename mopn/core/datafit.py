@@ -10,6 +10,7 @@ import numpy as np
 
 from mopn.core import blocks
 from mopn.core.hessians import Hessian, Weighted
+from mopn.core.loss_checks import check_own_loss
 from mopn.core.losses import Loss, get_loss
 from mopn.core.validation import check_offset, check_sample_weight, check_targets
 
@@ -35,6 +36,7 @@ class DataFit:
     def __init__(self, loss: str | Loss, y: Any, n: int, sample_weight: Any = None, offset: Any = None) -> None:
         self.loss = get_loss(loss)
         self.y, self.n_outputs, self.classes = check_targets(y, n, self.loss)
+        check_own_loss(self.loss, self.y)
         self.weights = check_sample_weight(sample_weight, n)
         self.offset = check_offset(offset, n, self.n_outputs)
 

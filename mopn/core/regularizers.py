@@ -56,6 +56,15 @@ class Regularizer(ABC):
 
     @property
     @abstractmethod
+    def words(self) -> str:
+        """The regulariser in messages, as the user gave it."""
+
+    @abstractmethod
+    def largest_norm(self, loss: float) -> float:
+        """Return a norm that no minimiser exceeds if the losses are ``loss`` at weights of zero; R is active."""
+
+    @property
+    @abstractmethod
     def smooth(self) -> bool:
         """Whether R is differentiable."""
 
@@ -171,6 +180,13 @@ class Penalty(NormRegularizer):
         return self.strength > 0
 
     @property
+    def words(self) -> str:
+        return f"strength={self.strength}"
+
+    def largest_norm(self, loss: float) -> float:
+        return loss / self.strength
+
+    @property
     def smooth(self) -> bool:
         return not self.active
 
@@ -229,6 +245,13 @@ class Ball(NormRegularizer):
 
     constrained = active = True
     smooth = False
+
+    @property
+    def words(self) -> str:
+        return f"radius={self.radius}"
+
+    def largest_norm(self, loss: float) -> float:
+        return self.radius
 
     @property
     def has_barrier(self) -> bool:
@@ -292,6 +315,13 @@ class SquaredL2(Regularizer):
     strength: float
 
     smooth = True
+
+    @property
+    def words(self) -> str:
+        return f"strength={self.strength}"
+
+    def largest_norm(self, loss: float) -> float:
+        return math.sqrt(2.0 * loss / self.strength)
 
     @property
     def active(self) -> bool:

@@ -13,6 +13,7 @@ from mopn.core.flat import joined, split
 from mopn.core.gap import lower_bound
 from mopn.core.hessians import Hessian
 from mopn.core.losses import Loss
+from mopn.core.magnitudes import check_input, check_regularizer, scales_at_zero
 from mopn.core.regularizers import Regularizer, make_regularizer
 from mopn.core.validation import as_numbers
 from mopn.network.linear_term import LinearTerm
@@ -68,7 +69,10 @@ class OutputLayerProblem(Problem):
         if not np.isfinite(features).all():
             raise ValueError("features contains NaN or infinity")
         fit = DataFit(loss, y, len(features), sample_weight, offset)
-        self._assemble(features, fit, make_regularizer(norm, strength, radius), LinearTerm())
+        regularizer = make_regularizer(norm, strength, radius)
+        self._assemble(features, fit, regularizer, LinearTerm())
+        check_input(float(self._row_maxima.max(initial=0.0)), "features")
+        check_regularizer(regularizer, scales_at_zero(fit, self._row_maxima, "features"))
 
     @classmethod
     def from_parts(

@@ -18,6 +18,7 @@ from mopn.core.flat import joined
 from mopn.core.gap import gap
 from mopn.core.kernels import get_kernel
 from mopn.core.losses import Loss
+from mopn.core.magnitudes import check_input, check_regularizer, check_single, scales_at_zero
 from mopn.core.norms import Norm
 from mopn.core.regularizers import make_norm_regularizer
 from mopn.core.validation import as_numbers, check_flag
@@ -125,6 +126,10 @@ class NetworkProblem(Problem):
         self.design = make_design(X, dummies=self.kernel.dummies if self.augment else 0)
         self.linear_term = LinearTerm(self.design, alpha)
         self.fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
+        check_input(self.design.largest, "X")
+        # |K(h, x)| <= ||x||^2.
+        self._scales = scales_at_zero(self.fit, self.design.squared_norms, "X")
+        check_regularizer(self.regularizer, self._scales)
 
     @property
     def norm(self) -> Norm:
@@ -153,6 +158,7 @@ class NetworkProblem(Problem):
         """Return the same problem with another strength, which also replaces a radius; the data are shared."""
         other = copy(self)
         other.regularizer = self.regularizer.with_strength(strength)
+        check_regularizer(other.regularizer, self._scales)
         return other
 
     def features(self, H: np.ndarray) -> np.ndarray:
@@ -335,6 +341,8 @@ class NetworkProblem(Problem):
         "gradient": the smooth form, for L-BFGS, optionally with features in single precision. "composite": the form
         of the paper, for FISTA.
         """
+        if form.single:
+            check_single(self.design.largest, self._scales)
         parts = self.design, self.kernel, self.fit, self.regularizer, self.linear_term, network
         if form.oracle == "gradient":
             return JointProblem(*parts, single=form.single)

@@ -88,7 +88,9 @@ class BlockPreconditioner:
         self.rows = self.capacitance = self.common = self.coarse = None
         if shift_invariant:
             moved = diagonal.sum(axis=1) - (0.0 if rows is None else rows.sum(axis=1) ** 2)
-            self.coarse = 1.0 / np.maximum(moved, _ROUNDING * diagonal.sum(axis=1))[:, None]
+            # Less than the rounding errors of B and D is not resolved: right-hand sides have rounding errors there too.
+            whole = diagonal.sum(axis=1) + np.einsum("crr->r", blocks)
+            self.coarse = 1.0 / np.maximum(moved, _ROUNDING * whole)[:, None]
         if rows is not None:
             # Woodbury formula, with a k x k capacitance matrix for the k vectors e_r.
             S = np.eye(k) * (1.0 + _ROUNDING) - np.einsum("rc,crq,qc->rq", rows, self.inverses, rows, optimize=True)

@@ -436,3 +436,15 @@ def test_the_squared_norm_is_its_own_barrier(seed):
     np.testing.assert_array_equal(barrier.sparsified(), V)
     assert barrier.advance(D, 0.25) == 0.25
     np.testing.assert_array_equal(barrier.V, V + 0.25 * D)
+
+
+def test_multipliers_that_vanish_beside_large_weights_divide_nothing():
+    """A new unit's multiplier is 0 until its first step; its weights may be of any size after it."""
+    V = np.zeros((2, 3))
+    barrier = make_regularizer("l1/l2", 0.5, None).barrier(V, 1.0, V)
+    for size in (1e-30, 1.0, 1e16, 1e60):
+        barrier.cones.V = np.full((2, 3), size)
+        quadratic, gradient = barrier.linearize(size)
+        assert np.isfinite(quadratic.diagonal).all()
+        assert np.isfinite(gradient).all()
+        np.testing.assert_array_equal(quadratic.rows, 0.0)

@@ -355,13 +355,12 @@ def test_basis_oracle_refuses_arguments():
 def test_small_data_do_not_make_the_bound_zero(method, scale):
     """Products of fourth order underflow where those of second order, which are the problem's, do not."""
     rng = np.random.default_rng(0)
-    X = rng.choice([-1.0, 1.0], (40, 3))
+    X, G = rng.choice([-1.0, 1.0], (40, 3)), rng.uniform(-0.5, 0.5, (40, 2))
     unit = 2.0 ** round(math.log2(scale))
-    problem, tiny = (mopn.NetworkProblem(c * X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=c**2) for c in (1.0, unit))
-    bound, small = (p.bound(p.output_gradient(p.start()), method) for p in (problem, tiny))
+    forms, tiny = (GradientForms(KERNELS["homogeneous"], make_design(c * X), G) for c in (1.0, unit))
+    bound, small = (basis_oracle("l1", method).bound(stack) for stack in (forms, tiny))
     assert small == pytest.approx(unit**2 * bound, rel=1e-9)
-    forms = forms_of(tiny, tiny.start())
-    assert min(forms.gram_bound(2), forms.collatz_bound(2)) >= unit**2 * bound * (1 - 1e-9)
+    assert min(tiny.gram_bound(2), tiny.collatz_bound(2)) >= unit**2 * bound * (1 - 1e-9)
 
 
 def test_rows_far_smaller_than_others_keep_their_bounds():

@@ -161,19 +161,11 @@ def test_a_failing_routine_keeps_the_best_point(monkeypatch):
     assert len(result.basis) >= 1
 
 
-@pytest.mark.parametrize(
-    "problem",
-    [
-        mopn.NetworkProblem(X, np.full(50, 1e200), loss="squared", strength=1.0),
-        mopn.NetworkProblem(X, Y, strength=1.0, offset=np.array([1e308, -1e308, 0.0])),
-    ],
-    ids=["y", "offset"],
-)
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
-def test_an_objective_that_starts_infinite_is_an_error(problem):
+def test_an_objective_that_starts_infinite_is_an_error():
+    problem = mopn.NetworkProblem(X, X[:, 0], loss="squared", strength=1.0)
     with pytest.raises(ValueError, match="not finite at the start"):
-        mopn.minimize(problem, ConditionalGradient())
+        mopn.minimize(problem, ConditionalGradient(), start=(np.ones((1, X.shape[1])), [[1e200]]))
 
 
 def test_success_means_the_gap_where_there_is_one():

@@ -1,0 +1,394 @@
+"""The contract of a loss, checked in numbers on a few rows: what proofs and solvers take for granted about it."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from numbers import Real
+from typing import Any, NoReturn
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from mopn.core.hessians import Hessian
+from mopn.core.links import LINKS
+from mopn.core.losses import LOSSES, Loss, get_loss
+from mopn.core.validation import check_targets
+
+__all__ = ["check_loss", "check_own_loss"]
+
+# Outputs are drawn at these distances from the targets, or from 0. Of given targets a few rows and outputs are taken,
+# and they are scaled down to a size at which differences of outputs keep their digits.
+_DISTANCES, _ROWS, _OUTPUTS, _LARGEST_TARGET = (0.3, 2.0, 10.0), 8, 3, 1e4
+# Steps of differences of values and gradients, and of differences that need not be small; the far end of a ray.
+_STEP, _WIDE_STEP, _FAR = 1e-6, 1e-2, 1e3
+# Agreement of derivatives with differences, and of numbers that differ by rounding alone, relative.
+_DIFFERENCE, _ROUNDING = 1e-4, 1e-8
+_DIRECTIONS, _POWER_STEPS = 3, 6
+# The largest scale of gradients that is tried: that of dual points.
+_MAX_SCALE = 4.0
+_EPS = float(np.finfo(float).eps)
+
+_NOT_NEGATIVE = "values >= 0, as proofs rely on it (add a constant)"
+
+# The objects that have passed, by their ids: objects need not be hashable.
+_passed: WeakValueDictionary[int, Loss] = WeakValueDictionary()
+
+
+def check_loss(loss: Loss, y: Any = None) -> None:
+    """Check a loss against the contract of :class:`mopn.Loss`: shapes, gradient, convexity, conjugate, and all it has.
+
+    Problems do so by themselves, once for each loss object that is not built in, with their own targets. A conjugate
+    that is too small would make proofs false without any other sign. The check takes milliseconds and always draws the
+    same numbers. It finds mistakes, but is no proof.
+
+    Parameters
+    ----------
+    loss : Loss
+    y : array-like of shape (n,) or (n, m), optional
+        For ``targets = "numbers"``: targets that the loss is meant for. Default numbers between 0 and 1.
+
+    Raises
+    ------
+    TypeError
+        For what is not a loss, declarations that are not valid, or results of another type.
+    ValueError
+        Names the method, what was found and what was expected: the first of several faults.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> class Absolute(mopn.Loss):
+    ...     targets = "numbers"
+    ...
+    ...     def smoothness(self, m):
+    ...         return 1.0
+    ...
+    ...     def value_gradient(self, y, O):
+    ...         return np.abs(O - y).sum(axis=1), np.sign(O - y)
+    ...
+    ...     def conjugate(self, y, G):
+    ...         return np.sum(G * y, axis=1)
+    >>> mopn.check_loss(Absolute())  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    ValueError: smoothness of the loss 'Absolute' must be a Lipschitz constant of the gradients, at least ...
+    """
+    if not isinstance(loss, Loss):
+        raise TypeError(f"loss must be a mopn.Loss, got {loss!r}")
+    # What overflows is found by the numbers, without warnings.
+    with np.errstate(all="ignore"):
+        _Check(get_loss(loss), y).run()
+
+
+def check_own_loss(loss: Loss, y: np.ndarray) -> None:
+    """Check a loss that is not built in, if this object has not passed before."""
+    if loss is not LOSSES.get(loss.name) and _passed.get(id(loss)) is not loss:
+        check_loss(loss, y)
+        _passed[id(loss)] = loss
+
+
+class _Check:
+    """The rows of one check: targets y (n,) or (n, m), outputs O (n, m), values (n,) and gradients G (n, m) there."""
+
+    def __init__(self, loss: Loss, y: Any) -> None:
+        rng = np.random.default_rng(0)
+        self.loss = loss
+        self.y = self._targets(y, rng)
+        self.n, self.m = len(self.y), _OUTPUTS if self.y.ndim == 1 else self.y.shape[1]
+        distances = np.resize(np.repeat(_DISTANCES, -(-self.n // len(_DISTANCES))), self.n)[:, None]
+        centre = self.y if loss.targets == "numbers" else 0.0
+        self.O, self.P = (centre + distances * rng.standard_normal((self.n, self.m)) for _ in range(2))
+        directions = rng.standard_normal((_DIRECTIONS, self.n, self.m))
+        self.directions = directions / np.linalg.norm(directions, axis=2, keepdims=True)
+        self.noise = rng.standard_normal((self.n, self.m))
+        # Outputs are known to eps times this.
+        self.size = 1.0 + np.abs(self.O).sum(axis=1) + (0.0 if self.y.ndim == 1 else np.abs(self.y).sum(axis=1))
+
+    def _targets(self, y: Any, rng: np.random.Generator) -> np.ndarray:
+        n = _ROWS * len(_DISTANCES)
+        if self.loss.targets == "labels":
+            return np.arange(n) % _OUTPUTS
+        if self.loss.targets == "signs":
+            return rng.choice([-1.0, 1.0], (n, _OUTPUTS))
+        if y is None:
+            return rng.uniform(0.0, 1.0, (n, _OUTPUTS))
+        y, _, _ = check_targets(y, len(np.atleast_1d(y)), self.loss)
+        rows = np.linspace(0, len(y) - 1, min(len(y), _ROWS)).astype(int)
+        y = np.tile(y[rows, :_OUTPUTS], (len(_DISTANCES), 1))
+        return y / max(1.0, float(np.abs(y).max()) / _LARGEST_TARGET)
+
+    def run(self) -> None:
+        """Raise for the first fault."""
+        self.values_and_gradients()
+        self.rows_apart()
+        self.sign()
+        self.gradient()
+        self.convexity()
+        self.smoothness()
+        self.conjugate()
+        self.max_scale()
+        if "hessian" not in self.loss.lacks_for_newton:
+            self.hessian()
+        if "dual_point" not in self.loss.lacks_for_newton:
+            self.dual_point()
+        if self.loss.link is not None:
+            self.link(self.loss.link)
+        if self.loss.code is not None:
+            self.code()
+        self.own_unit()
+
+    # -- value_gradient and value --------------------------------------------------------------------------------------
+
+    def values_and_gradients(self) -> None:
+        """See that all are finite numbers of the right shape, and that ``value`` agrees."""
+        self.values, self.G = self._value_gradient(self.y, self.O)
+        values = self._array("value", self._call("value", self.y, self.O), (self.n,))
+        wrong = np.abs(values - self.values) > _ROUNDING * (np.abs(self.values) + self.size)
+        if wrong.any():
+            self._refuse(
+                "value", "the values of value_gradient", f"{values[wrong][0]:.6g}, {self.values[wrong][0]:.6g}"
+            )
+
+    def rows_apart(self) -> None:
+        """See that rows do not depend on each other, nor on the memory order: sums are computed in parts."""
+        part = slice(None, None, -2)
+        values, G = self._value_gradient(self.y[part], np.asfortranarray(self.O[part]))
+        same = np.allclose(G, self.G[part], _ROUNDING, _ROUNDING) and np.allclose(
+            values, self.values[part], _ROUNDING, _ROUNDING
+        )
+        if not same:
+            self._refuse("value_gradient", "the same for a row whatever the others are", "rows that depend on others")
+
+    def sign(self) -> None:
+        """See that no value is below 0."""
+        below = self.values < -_ROUNDING * self.size
+        if below.any():
+            self._refuse("value_gradient", _NOT_NEGATIVE, f"{self.values.min():.6g}")
+
+    def gradient(self) -> None:
+        """Compare the gradient with differences of the values."""
+        allowed = _DIFFERENCE * self._largest_slope + 100.0 * _EPS * (self.values + self.size) / _STEP
+        for d in self.directions:
+            ahead, behind = (self._value_gradient(self.y, self.O + step * d)[0] for step in (_STEP, -_STEP))
+            found, expected = np.einsum("ic,ic->i", self.G, d), (ahead - behind) / (2.0 * _STEP)
+            wrong = ~(np.abs(found - expected) <= allowed)
+            if wrong.any():
+                i = int(np.argmax(wrong))
+                self._refuse(
+                    "value_gradient",
+                    f"the derivative of the values as gradient, {expected[i]:.6g} along a direction by differences",
+                    f"{found[i]:.6g} by the gradient",
+                )
+
+    def convexity(self) -> None:
+        """See that values at midpoints are at most the mean."""
+        ends = self._value_gradient(self.y, self.P)[0]
+        middle = self._value_gradient(self.y, 0.5 * (self.O + self.P))[0]
+        mean = 0.5 * (self.values + ends)
+        above = middle > mean + _ROUNDING * (np.abs(mean) + self.size)
+        if above.any():
+            i = int(np.argmax(above))
+            self._refuse(
+                "value_gradient",
+                f"a convex function of the outputs, at most {mean[i]:.6g} between two points",
+                f"{middle[i]:.6g}",
+            )
+
+    def smoothness(self) -> None:
+        """Compare the constant with differences of gradients, over steps along their steepest direction too."""
+        constant = self._number("smoothness", self.loss.smoothness(self.m))
+        if not 0.0 < constant < math.inf:
+            self._refuse("smoothness", "a finite number > 0", f"{constant}")
+        steps = [self.P - self.O]
+        d = self.directions[0]
+        for _ in range(_POWER_STEPS):
+            steps.append(_WIDE_STEP * d)
+            change = self._value_gradient(self.y, self.O + steps[-1])[1] - self.G
+            lengths = np.linalg.norm(change, axis=1, keepdims=True)
+            d = np.where(lengths > 0, change / np.where(lengths > 0, lengths, 1.0), d)
+        for step in steps:
+            change = np.linalg.norm(self._value_gradient(self.y, self.O + step)[1] - self.G, axis=1)
+            ratio = (change - 100.0 * _EPS * self.size) / np.linalg.norm(step, axis=1)
+            if (ratio > constant * (1.0 + _ROUNDING) + _ROUNDING).any():
+                self._refuse(
+                    "smoothness",
+                    f"a Lipschitz constant of the gradients, at least {ratio.max():.6g}",
+                    f"{constant:.6g} for {self.m} outputs",
+                )
+
+    # -- the dual side -------------------------------------------------------------------------------------------------
+
+    def conjugate(self) -> None:
+        """L + l* = <o, g> where g is the gradient at o, and >= elsewhere."""
+        conjugates = self._conjugate(self.G, "conjugate")
+        products = np.einsum("ic,ic->i", self.O, self.G)
+        error = self.values + conjugates - products
+        wrong = np.abs(error) > _ROUNDING * (
+            np.abs(self.values) + np.abs(conjugates) + self.size * (1.0 + self._slopes)
+        )
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            self._refuse(
+                "conjugate",
+                f"<o, g> - l(o) = {products[i] - self.values[i]:.6g} at the gradient g of the outputs o",
+                f"{conjugates[i]:.6g}",
+            )
+        for scale in (0.0, 0.5, 1.0):
+            self._check_dual_points("conjugate", scale * self.G)
+        least = -self._conjugate(0.0 * self.G, "conjugate")
+        if (least < -_ROUNDING * self.size).any():
+            self._refuse("value_gradient", _NOT_NEGATIVE, f"{least.min():.6g} as the least value, -l*(0)")
+
+    def max_scale(self) -> None:
+        """See that the conjugate is finite, and no less than the supremum, at the largest scale of every row."""
+        rows = [slice(i, i + 1) for i in range(self.n)]
+        scales = np.array([self._number("max_scale", self.loss.max_scale(self.y[i], self.G[i])) for i in rows])
+        if not (scales >= 1.0 - _ROUNDING).all():
+            self._refuse("max_scale", "at least 1, as the conjugate is finite at gradients", f"{scales.min():.6g}")
+        of_all = self._number("max_scale", self.loss.max_scale(self.y, self.G))
+        if not of_all <= scales.min() * (1.0 + _ROUNDING):
+            self._refuse("max_scale", f"at most that of each row, {scales.min():.6g}", f"{of_all:.6g} for all rows")
+        self._check_dual_points("max_scale", np.minimum(scales, _MAX_SCALE)[:, None] * self.G)
+
+    def dual_point(self) -> None:
+        """See that gradients stay what they are, and other arrays become points where the conjugate is finite."""
+        same = self._array("dual_point", self._call("dual_point", self.y, self.G), self.G.shape)
+        wrong = np.abs(same - self.G).max(axis=1) > _ROUNDING * (1.0 + self._slopes)
+        if wrong.any():
+            self._refuse("dual_point", f"a gradient as it is, {self.G[wrong][0]}", f"{same[wrong][0]}")
+        moved = self._call("dual_point", self.y, self.G + self.noise)
+        self._check_dual_points("dual_point", self._array("dual_point", moved, self.G.shape))
+
+    def _check_dual_points(self, method: str, D: np.ndarray) -> None:
+        """See that Fenchel's inequality holds for dual points D and outputs near and far."""
+        conjugates = self._conjugate(D, method)
+        lengths = np.linalg.norm(D, axis=1)
+        far = self.O + _FAR * D / np.where(lengths > 0, lengths, 1.0)[:, None]
+        for outputs in (self.O, self.P, far):
+            # An infinite value satisfies it.
+            values = self._call("value", self.y, outputs)
+            least = np.einsum("ic,ic->i", outputs, D) - values
+            sizes = np.abs(values) + np.abs(conjugates) + (self.size + np.abs(outputs).sum(axis=1)) * (1.0 + lengths)
+            below = conjugates < least - _ROUNDING * sizes
+            if below.any():
+                i = int(np.argmax(below))
+                self._refuse(
+                    method,
+                    f"such that the conjugate is <o, g> - l(o) at least, {least[i]:.6g} for some outputs",
+                    f"a conjugate of {conjugates[i]:.6g}",
+                )
+
+    def _conjugate(self, D: np.ndarray, method: str) -> np.ndarray:
+        """Return the conjugates (n,), which are finite at the points of a method."""
+        conjugates = self._array("conjugate", self._call("conjugate", self.y, D), (self.n,), finite=False)
+        infinite = ~np.isfinite(conjugates)
+        if infinite.any():
+            self._refuse(method, "such that the conjugate is finite", f"a conjugate of {conjugates[infinite][0]}")
+        return conjugates
+
+    # -- what is optional ----------------------------------------------------------------------------------------------
+
+    def hessian(self) -> None:
+        """Compare products and diagonals with differences of gradients; no curvature is negative."""
+        hessian = self._call("hessian", self.y, self.O)
+        if not isinstance(hessian, Hessian):
+            raise TypeError(self._message("hessian", "one of mopn.core.hessians", f"{type(hessian).__name__}"))
+        diagonal = self._array("hessian", np.asarray(hessian.diagonal), self.O.shape)
+        allowed = _DIFFERENCE * (self.loss.smoothness(self.m) + self._largest_slope)
+        for d in (*self.directions, *(np.broadcast_to(e, self.O.shape) for e in np.eye(self.m))):
+            product = self._array("hessian", hessian.product(np.array(d)), self.O.shape)
+            ahead, behind = (
+                (self._value_gradient(self.y, self.O + step * d)[1] - self.G) / step for step in (_STEP, -_STEP)
+            )
+            # One side is enough, as second derivatives may jump.
+            errors = np.minimum(np.abs(product - ahead).max(axis=1), np.abs(product - behind).max(axis=1))
+            if (errors > allowed).any():
+                i = int(np.argmax(errors))
+                self._refuse("hessian", f"the derivative of the gradient, {ahead[i]} by differences", f"{product[i]}")
+            along = np.einsum("ic,ic->i", product, d)
+            if (along < -_ROUNDING * allowed).any():
+                self._refuse("hessian", "positive semidefinite matrices", f"a curvature of {along.min():.6g}")
+        columns = [hessian.product(np.broadcast_to(e, self.O.shape).copy())[:, c] for c, e in enumerate(np.eye(self.m))]
+        if not np.allclose(diagonal, np.stack(columns, axis=1), rtol=_ROUNDING, atol=_ROUNDING * allowed):
+            self._refuse("hessian", "a diagonal that fits its products", "another diagonal")
+        if hessian.shift_invariant and np.abs(hessian.product(np.ones_like(self.O))).max() > _ROUNDING * allowed:
+            self._refuse("hessian", "products of zero with equal outputs, as it says shift_invariant", "others")
+
+    def link(self, link: str) -> None:
+        """See that the expected gradient at the probabilities is zero: then these are the loss's own."""
+        fitting = ("labels",) if link == "softmax" else ("numbers", "signs")
+        if self.loss.targets not in fitting:
+            self._refuse("link", f"targets {' or '.join(map(repr, fitting))} for {link!r}", f"{self.loss.targets!r}")
+        P = LINKS[link](self.O)
+        if link == "softmax":
+            events = [(P[:, [c]], np.full(self.n, c)) for c in range(self.m)]
+        else:
+            low = -1.0 if self.loss.targets == "signs" else 0.0
+            events = [(1.0 - P, np.full(P.shape, low)), (P, np.ones(P.shape))]
+        mean = sum(chance * self._value_gradient(y, self.O)[1] for chance, y in events)
+        if np.abs(mean).max() > _DIFFERENCE * max(self._largest_slope, _DIFFERENCE):
+            self._refuse("link", "None, or the map to the loss's own probabilities", f"{link!r}, whose are others")
+
+    def code(self) -> None:
+        """Compare the gradient with that of the built-in loss of the same code, which compiled loops compute."""
+        compiled = next(loss for loss in LOSSES.values() if loss.code == self.loss.code)
+        if not np.allclose(self.G, compiled.value_gradient(self.y, self.O)[1], rtol=_ROUNDING, atol=_ROUNDING):
+            self._refuse("code", f"None, or the gradient of the loss {compiled.name!r}", f"{self.loss.code}")
+
+    def own_unit(self) -> None:
+        """See that a loss without a unit is homogeneous of degree 2 in targets and outputs together."""
+        unit = self._number("own_unit", self.loss.own_unit)
+        if not 0.0 <= unit < math.inf:
+            self._refuse("own_unit", "a finite number >= 0", f"{unit}")
+        if unit == 0 and not np.allclose(self._value_gradient(2.0 * self.y, 2.0 * self.O)[0], 4.0 * self.values):
+            self._refuse("own_unit", "a positive number, as the loss does not scale with its targets", "0")
+
+    # -- calls and messages --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _slopes(self) -> np.ndarray:
+        """Lengths of the gradients (n,)."""
+        return np.linalg.norm(self.G, axis=1)
+
+    @property
+    def _largest_slope(self) -> float:
+        return float(self._slopes.max())
+
+    def _value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
+        result = self._call("value_gradient", y, O)
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise TypeError(self._message("value_gradient", "a tuple (values, gradients)", f"{type(result).__name__}"))
+        values = self._array("value_gradient", result[0], (len(O),), "values")
+        return values, self._array("value_gradient", result[1], O.shape, "gradients")
+
+    def _call(self, method: str, *arrays: np.ndarray) -> Any:
+        """Call a method with copies, and see that it leaves them alone."""
+        copies = [array.copy(order="K") for array in arrays]
+        result = getattr(self.loss, method)(*copies)
+        if not all(map(np.array_equal, arrays, copies)):
+            self._refuse(method, "arguments that are left as they are", "changes in them")
+        return result
+
+    def _array(
+        self, method: str, array: Any, shape: tuple[int, ...], words: str = "an array", *, finite: bool = True
+    ) -> np.ndarray:
+        if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
+            kind = f"{type(array).__name__}" + (f" of {array.dtype}" if isinstance(array, np.ndarray) else "")
+            raise TypeError(self._message(method, f"{words} of floats, of shape {shape}", kind))
+        if array.shape != shape:
+            self._refuse(method, f"{words} of shape {shape}", f"shape {array.shape}")
+        if finite and not np.isfinite(array).all():
+            self._refuse(method, f"{words} of finite numbers", "NaN or infinity")
+        return array
+
+    def _number(self, method: str, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise TypeError(self._message(method, "a number", f"{value!r}"))
+        return float(value)
+
+    def _message(self, method: str, expected: str, found: str) -> str:
+        return f"{method} of the loss {self.loss.name!r} must be {expected}; found {found}"
+
+    def _refuse(self, method: str, expected: str, found: str) -> NoReturn:
+        raise ValueError(self._message(method, expected, found))

@@ -1,0 +1,98 @@
+"""Numbers of a size that floating point can hold, and with them the products in which they occur.
+
+Losses, slopes and weights, and their squares, are products of features, targets, sample weights and the strength. Each
+of these is checked alone, and then the sizes of losses, slopes and weights that follow.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mopn.core.datafit import DataFit
+from mopn.core.regularizers import Regularizer
+
+__all__ = ["Scales", "check_input", "check_regularizer", "check_single", "scales_at_zero"]
+
+# The largest modulus in an argument is zero, or between the reciprocal of this and this.
+_LARGEST_INPUT = 1e50
+# Losses, slopes and weights are: fourth powers of them are numbers.
+_LARGEST = 1e70
+# Data, outputs and slopes in single precision are, whose numbers end at 3e38: products of four of them are numbers.
+_LARGEST_SINGLE = 1e8
+
+
+class Scales(NamedTuple):
+    """A problem at weights of zero: its loss, its slopes sum_ir |G_ic| max_r |Phi_ir|, and its largest feature.
+
+    The slopes bound the dual norm of the gradient, hence the strengths that are of use.
+    """
+
+    loss: float
+    slope: float
+    feature: float
+
+
+def check_input(largest: float, name: str) -> None:
+    """Raise ``ValueError`` if the largest modulus in an argument makes products infinite, or 0 where it is not."""
+    if largest and not 1.0 / _LARGEST_INPUT <= largest <= _LARGEST_INPUT:
+        raise ValueError(
+            f"{name} is too {'large' if largest > 1 else 'small'} for floating point: its largest modulus is "
+            f"{largest:.3g}, and products with it would be infinite or 0; scale it, to 1 for example"
+        )
+
+
+def scales_at_zero(fit: DataFit, features: np.ndarray, name: str) -> Scales:
+    """Return the scales of a problem; raise ``ValueError`` if floating point cannot hold them.
+
+    Parameters
+    ----------
+    fit : DataFit
+    features : ndarray of shape (n,)
+        A bound of the moduli of the features of each sample.
+    name : str
+        The argument that holds the data.
+    """
+    if fit.loss.targets != "labels":
+        check_input(float(np.abs(fit.y).max()), "y")
+    if fit.offset is not None:
+        check_input(float(np.abs(fit.offset).max()), "offset")
+    if fit.weights is not None:
+        check_input(float(fit.weights.max()), "sample_weight")
+    loss, G = fit.value_gradient(np.zeros((len(features), fit.n_outputs)))
+    scales = Scales(loss, float(features @ np.abs(G).sum(axis=1)), float(features.max()))
+    if scales.slope > 0 and not all(map(_fits, (loss, scales.slope, loss / scales.slope))):
+        raise ValueError(
+            f"{name}, y and sample_weight are of sizes too different for floating point: at outputs of zero the losses "
+            f"add up to {loss:.3g}, and their slopes to {scales.slope:.3g}; scale {name} and y, to 1 for example"
+        )
+    return scales
+
+
+def check_regularizer(regularizer: Regularizer, scales: Scales) -> None:
+    """Raise ``ValueError`` if a regulariser allows weights, or outputs, that floating point cannot hold."""
+    if not (regularizer.active and scales.slope > 0):
+        return
+    norm = regularizer.largest_norm(scales.loss)
+    if not (norm <= _LARGEST and norm * scales.feature <= _LARGEST):
+        raise ValueError(
+            f"{regularizer.words} is too weak for floating point: it allows weights of norm {norm:.3g}, with outputs "
+            f"up to {norm * scales.feature:.3g}; give a larger strength (0 for none) or a smaller radius"
+        )
+
+
+def check_single(largest: float, scales: Scales) -> None:
+    """Raise ``ValueError`` if single precision cannot hold data of a largest modulus, their outputs or slopes."""
+    if not scales.slope > 0:
+        return
+    slope = scales.slope / scales.feature
+    if not all(_fits(size, _LARGEST_SINGLE) for size in (largest, scales.loss / slope, slope)):
+        raise ValueError(
+            f"X (up to {largest:.3g}) or the losses ({scales.loss:.3g} at outputs of zero) are too large or too small "
+            "for precision='single'; scale X, y and sample_weight, to 1 for example, or use precision='double'"
+        )
+
+
+def _fits(size: float, limit: float = _LARGEST) -> bool:
+    return 1.0 / limit <= size <= limit
