@@ -43,7 +43,8 @@ class Loss(ABC):
 
     A class that defines ``value_gradient`` or ``targets`` inherits nothing that belongs to another class's gradient:
     what it does not define is missing, or has the default of this class. To keep an inherited method, name it in the
-    class: ``conjugate = Parent.conjugate``. ``code`` is never inherited.
+    class: ``conjugate = Parent.conjugate``. ``code`` is never inherited. Problems check objects of such classes by
+    :func:`mopn.check_loss`.
 
     Attributes
     ----------

@@ -717,7 +717,7 @@ def test_other_ends_are_not():
 
 
 class Breaking(Squared):
-    """A loss that breaks after some evaluations."""
+    """A loss that breaks after some evaluations, more than its check takes."""
 
     smoothness, conjugate, max_scale = Squared.smoothness, Squared.conjugate, Squared.max_scale
 
@@ -731,14 +731,14 @@ class Breaking(Squared):
 
 
 def test_overflow_is_worth_a_warning():
-    loss = Breaking(20, lambda value: value * np.nan)
+    loss = Breaking(100, lambda value: value * np.nan)
     with pytest.warns(ConvergenceWarning, match="became infinite or NaN"):
         model = MultiOutputPNRegressor(loss=loss, tol=1e-9).fit(X, Y_NUMBERS)
     assert model.status_ == Status.NONFINITE
 
 
 def test_a_failed_routine_is_worth_a_warning():
-    loss = Breaking(20, lambda value: fail(np.linalg.LinAlgError("no convergence")) if loss.left == -1 else value)
+    loss = Breaking(100, lambda value: fail(np.linalg.LinAlgError("no convergence")) if loss.left == -1 else value)
     with pytest.warns(ConvergenceWarning, match=r"numerical routine failed.*no convergence"):
         model = MultiOutputPNRegressor(loss=loss, tol=1e-9).fit(X, Y_NUMBERS)
     assert model.status_ == Status.FAILED
