@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from numbers import Real
 from typing import Any, NoReturn
 from weakref import WeakValueDictionary
@@ -14,6 +13,7 @@ from mopn.core.hessians import Hessian
 from mopn.core.links import LINKS
 from mopn.core.losses import LOSSES, Loss, get_loss
 from mopn.core.validation import check_targets
+from mopn.solvers.numerics.cached import cached_property
 
 __all__ = ["check_loss", "check_own_loss"]
 

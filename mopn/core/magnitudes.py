@@ -6,17 +6,29 @@ of these is checked alone, and then the sizes of losses, slopes and weights that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from mopn.core.datafit import DataFit
+from mopn.core.designs import Design
 from mopn.core.regularizers import Regularizer
 
-__all__ = ["Scales", "check_input", "check_regularizer", "check_single", "scales_at_zero"]
+__all__ = [
+    "Scales",
+    "check_input",
+    "check_products",
+    "check_regularizer",
+    "check_single",
+    "check_start_size",
+    "scales_at_zero",
+]
 
 # The largest modulus in an argument is zero, or between the reciprocal of this and this.
 _LARGEST_INPUT = 1e50
+# Starts, of which products of several are formed.
+_LARGEST_START = 1e30
 # Losses, slopes and weights are: fourth powers of them are numbers.
 _LARGEST = 1e70
 # Data, outputs and slopes in single precision are, whose numbers end at 3e38: products of four of them are numbers.
@@ -34,9 +46,9 @@ class Scales(NamedTuple):
     feature: float
 
 
-def check_input(largest: float, name: str) -> None:
+def check_input(largest: float, name: str, limit: float = _LARGEST_INPUT) -> None:
     """Raise ``ValueError`` if the largest modulus in an argument makes products infinite, or 0 where it is not."""
-    if largest and not 1.0 / _LARGEST_INPUT <= largest <= _LARGEST_INPUT:
+    if largest and not 1.0 / limit <= largest <= limit:
         raise ValueError(
             f"{name} is too {'large' if largest > 1 else 'small'} for floating point: its largest modulus is "
             f"{largest:.3g}, and products with it would be infinite or 0; scale it, to 1 for example"
@@ -68,6 +80,22 @@ def scales_at_zero(fit: DataFit, features: np.ndarray, name: str) -> Scales:
             f"add up to {loss:.3g}, and their slopes to {scales.slope:.3g}; scale {name} and y, to 1 for example"
         )
     return scales
+
+
+def check_start_size(start: np.ndarray, name: str = "start") -> None:
+    """Raise ``ValueError`` if products of the entries of a start are infinite."""
+    check_input(float(np.abs(start).max(initial=0.0)), name, _LARGEST_START)
+
+
+def check_products(fit: DataFit, factors: Sequence[Design], **options: float) -> None:
+    """Raise ``ValueError`` if floating point cannot hold options, losses, or products of an entry of each factor."""
+    for name, option in options.items():
+        check_input(option, name)
+    features = 1.0
+    for design in factors:
+        check_input(design.largest, "X", _LARGEST ** (1.0 / len(factors)))
+        features *= design.largest
+    scales_at_zero(fit, np.full(len(fit.y), features), "X")
 
 
 def check_regularizer(regularizer: Regularizer, scales: Scales) -> None:

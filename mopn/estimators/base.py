@@ -288,7 +288,9 @@ class NetworkEstimator(ModelEstimator):
 
     def _previous(self, problem: NetworkProblem, targets: Targets) -> tuple[Any, ...]:
         """Return the network of the previous fit, if this one can start from it."""
-        basis, weights = as_numbers(self.basis_, "basis_"), as_numbers(self.weights_, "weights_")
+        basis, weights = (
+            as_numbers(getattr(self, name), f"warm_start=True: {name}") for name in ("basis_", "weights_")
+        )
         if basis.ndim != 2 or weights.ndim != 2:
             raise ValueError(
                 f"warm_start=True starts from basis_ (k, d) and weights_ (k, m), which have the shapes {basis.shape} "

@@ -49,9 +49,13 @@ def readable(values: Any, name: str, *, numeric: bool = True) -> Any:
 
     scikit-learn drops masks and reads dates as numbers without a word. It refuses complex numbers itself.
     """
+    if values is None:  # scikit-learn knows whether it may be
+        return values
     if isinstance(values, np.ma.MaskedArray) or not (hasattr(values, "shape") or hasattr(values, "__array__")):
         values = as_array(values, name)
     dtypes = getattr(values, "dtypes", getattr(values, "dtype", None))
+    if not numeric and _has_unknown(values):
+        raise ValueError(f"{name} has missing labels; drop these samples")
     if not numeric or dtypes is None or sparse.issparse(values):
         return values
     kinds = {getattr(dtype, "kind", "O") for dtype in (dtypes if np.iterable(dtypes) else [dtypes])}
@@ -59,3 +63,13 @@ def readable(values: Any, name: str, *, numeric: bool = True) -> Any:
         return values
     numbers = as_numbers(values, name)
     return values if hasattr(values, "columns") else numbers
+
+
+def _has_unknown(labels: Any) -> bool:
+    """Whether labels hold a missing value that cannot be compared, such as that of pandas."""
+    if getattr(getattr(labels, "dtype", None), "kind", None) != "O":
+        return False
+    try:
+        return any(bool(label != label) for label in np.ravel(labels))
+    except TypeError:
+        return True

@@ -9,6 +9,7 @@ import numpy as np
 from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
 from mopn.core.losses import Loss
+from mopn.core.magnitudes import check_products
 from mopn.core.validation import check_count, check_flag, check_nonnegative, present_rows
 from mopn.factorization.conversions import direct_to_network, lifted_to_direct
 from mopn.factorization.single_output import SingleOutputProblem, affine_terms, check_single_output_loss
@@ -111,6 +112,7 @@ class LiftedProblem(SingleOutputProblem):
         terms = affine_terms(self.design, self.alpha, linear=fit_linear, intercept=fit_intercept)
         factors = designs if self.several else designs * self.degree
         scale = check_nonnegative(init_scale, "init_scale")
+        check_products(fit, factors, alpha=self.alpha, beta=self.beta, init_scale=scale)
         products = ProductTerm(factors, self.rank, self.beta, kernel == "anova", scale)
         super().__init__(fit, [*terms, products], rng, ("U", products.names))
 

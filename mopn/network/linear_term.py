@@ -16,6 +16,7 @@ import numpy as np
 
 from mopn.core.datafit import DataFit
 from mopn.core.designs import Design, linear_design
+from mopn.core.magnitudes import check_input
 from mopn.core.validation import as_numbers, check_nonnegative
 from mopn.solvers.numerics.cached import cached_property
 from mopn.solvers.numerics.dot import dot
@@ -46,6 +47,7 @@ class LinearTerm:
     def __init__(self, design: Design | None = None, alpha: float | None = None) -> None:
         if alpha is not None and check_nonnegative(alpha, "alpha") == 0:
             raise ValueError("alpha must be > 0, or None for no linear term: without it no certificate exists")
+        check_input(alpha or 0.0, "alpha")
         self.alpha, self.active = alpha, alpha is not None
         self.alphas = np.zeros(0)
         if design is not None and alpha is not None:

@@ -18,7 +18,7 @@ from mopn.core.flat import joined
 from mopn.core.gap import gap
 from mopn.core.kernels import get_kernel
 from mopn.core.losses import Loss
-from mopn.core.magnitudes import check_input, check_regularizer, check_single, scales_at_zero
+from mopn.core.magnitudes import check_input, check_regularizer, check_single, check_start_size, scales_at_zero
 from mopn.core.norms import Norm
 from mopn.core.regularizers import make_norm_regularizer
 from mopn.core.validation import as_numbers, check_flag
@@ -209,6 +209,8 @@ class NetworkProblem(Problem):
             )
         if not (np.isfinite(basis).all() and np.isfinite(weights).all()):
             raise ValueError("start contains NaN or infinity")
+        check_start_size(basis, "start: basis")
+        check_start_size(weights, "start: weights")
         lengths = np.linalg.norm(basis, axis=1, keepdims=True)
         alive = lengths[:, 0] > 0
         return basis[alive] / lengths[alive], weights[alive] * lengths[alive] ** 2
