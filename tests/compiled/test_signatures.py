@@ -10,7 +10,7 @@ from scipy import sparse
 
 import mopn
 import mopn.compiled
-from mopn.solvers import LBFGS, SGD, CoordinateDescent
+from mopn.solvers import LBFGS, SGD, ConditionalGradient, CoordinateDescent, FullRefit
 
 RNG = np.random.default_rng(0)
 DENSE = RNG.uniform(-1, 1, (40, 4))
@@ -78,7 +78,7 @@ def test_all_kinds_of_arrays_are_one(solver, X, forms):
 def test_networks_on_sparse_data():
     def fit(X, sample_weight=None):
         problem = mopn.NetworkProblem(X, np.arange(40) % 3, strength=1.0, sample_weight=sample_weight)
-        mopn.minimize(problem, mopn.solvers.ConditionalGradient(max_units=2), max_iter=1)
+        mopn.minimize(problem, ConditionalGradient(refit=FullRefit(), max_units=2), max_iter=1)
 
     fit(SPARSE)
     first = compiled()
