@@ -27,6 +27,8 @@ from mopn.compiled.vectorization import FAST, IN_ORDER
 __all__ = ["parallel_sweep_units", "sweep", "sweep_units"]
 
 
+# The compiler may change the order of the sums, the same for calls with and without threads.
+@jit(fastmath=FAST)
 def _sums(theta, omega, columns, state, weights, p, j):  # type: ignore[no-untyped-def]
     """Return sum_i slope_i h_i, sum_i w_i h_i^2 and the same sum of the sizes behind h, along coordinate j."""
     first, end = span(columns.starts, j, columns.length)
@@ -42,28 +44,7 @@ def _sums(theta, omega, columns, state, weights, p, j):  # type: ignore[no-untyp
     return g, c, sizes
 
 
-# In sums over full columns the compiler may change the order and use vector instructions. Sums over sparse columns must
-# have the same bits with and without threads.
-_sparse_sums = jit(fastmath=IN_ORDER)(_sums)
-_full_sums = jit(fastmath=FAST)(_sums)
-
-
 # What depends on types alone is chosen by them. Of a branch both sides would be compiled, which takes twice the time.
-def _sums_along(theta, omega, columns, state, weights, p, j, indices):  # type: ignore[no-untyped-def]
-    """Return the sums along a coordinate: of a full column if there are no ``indices``."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(_sums_along)
-def _sums_of_types(theta, omega, columns, state, weights, p, j, indices):  # type: ignore[no-untyped-def]
-    sums = _full_sums if isinstance(indices, types.NoneType) else _sparse_sums
-
-    def along(theta, omega, columns, state, weights, p, j, indices):  # type: ignore[no-untyped-def]
-        return sums(theta, omega, columns, state, weights, p, j)
-
-    return along
-
-
 def _omega_of(omegas, s):  # type: ignore[no-untyped-def]
     """Return row s, or None if there are no rows."""
     raise NotImplementedError("compiled code only")
@@ -111,7 +92,7 @@ def sweep(  # type: ignore[no-untyped-def]
     for j in range(begin, stop):
         first, end = span(columns.starts, j, columns.length)
         old = p[j]
-        g, c, sizes = _sums_along(theta, omega, columns, state, weights, old, j, columns.indices)
+        g, c, sizes = _sums(theta, omega, columns, state, weights, old, j)
         if sizes > CANCELLATION**2 * c and cancels(theta, columns, rows, state, weights, p, j, sizes, c):
             decrease = coordinate_from_rows(
                 theta, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, j

@@ -6,6 +6,7 @@ import numpy as np
 
 from mopn.compiled.kernels import pack, unpack
 from mopn.compiled.stochastic import count_entries, stochastic_pass
+from mopn.compiled.storage import constant
 from mopn.compiled.vectorization import WIDTH
 from mopn.core.datafit import DataFit
 from mopn.factorization.layout import Layout
@@ -36,8 +37,9 @@ class StochasticPasses:
         self._rows = self._kernels[0].design.row_lines
         self._dummies = 0 if self._linear is None else self._rows.length - self._linear.design.shape[1]
         self.n = len(fit.y)
-        self._y = np.ascontiguousarray(fit.y[:, 0], dtype=np.float64)
-        self._offset = np.zeros(self.n) if fit.offset is None else np.ascontiguousarray(fit.offset[:, 0])
+        self._y = constant(fit.y[:, 0])
+        self._offset = constant(np.zeros(self.n) if fit.offset is None else fit.offset[:, 0])
+        self._weights = constant(fit.sample_weights)
         self._counts = count_entries(self._rows)
         self._panels, self._w, self._intercept = self._packed(x)
         self._sums = self._packed(np.zeros_like(x) if sums is None else sums)
@@ -61,7 +63,7 @@ class StochasticPasses:
             self._fit.loss.code,
             self._y,
             self._offset,
-            self._fit.sample_weights,
+            self._weights,
             order,
             batch,
             step,

@@ -1,0 +1,99 @@
+"""Each type of the arguments of a compiled function is compiled anew, for seconds: arrays of the user have few."""
+
+import importlib
+import pkgutil
+
+import numpy as np
+import pytest
+from numba.core.dispatcher import Dispatcher
+from scipy import sparse
+
+import mopn
+import mopn.compiled
+from mopn.solvers import LBFGS, SGD, ConditionalGradient, CoordinateDescent, FullRefit
+
+RNG = np.random.default_rng(0)
+DENSE = RNG.uniform(-1, 1, (40, 4))
+SPARSE = sparse.random_array((40, 4), density=0.5, format="csr", rng=RNG)
+Y = RNG.standard_normal(40)
+WEIGHTS = RNG.uniform(0.5, 2.0, 40)
+
+
+def read_only(array):
+    array = array.copy()
+    for part in (array.data, array.indices, array.indptr) if sparse.issparse(array) else (array,):
+        part.setflags(write=False)
+    return array
+
+
+def strided(array):
+    return np.repeat(array, 2, axis=0)[::2]
+
+
+def single(array):
+    return array.astype(np.float32)
+
+
+VECTORS = [read_only, strided, single, np.ndarray.tolist]
+MATRICES = [
+    (DENSE, [read_only, strided, np.asfortranarray, single]),
+    (SPARSE, [read_only, sparse.csc_array, lambda X: read_only(sparse.csc_array(X)), sparse.coo_array, single]),
+]
+
+
+def compiled():
+    """The number of types that each compiled function has met."""
+    modules = [module.name for module in pkgutil.iter_modules(mopn.compiled.__path__)]
+    members = [vars(importlib.import_module(f"mopn.compiled.{name}")) for name in modules]
+    return {
+        (function.__module__, function.__name__): len(function.signatures)
+        for names in members
+        for function in names.values()
+        if isinstance(function, Dispatcher)
+    }
+
+
+@pytest.mark.parametrize(("X", "forms"), MATRICES, ids=["dense", "sparse"])
+@pytest.mark.parametrize("solver", [CoordinateDescent(), SGD(), LBFGS()], ids=["cd", "sgd", "lbfgs"])
+def test_all_kinds_of_arrays_are_one(solver, X, forms):
+    def fit(X, y=Y, sample_weight=WEIGHTS, offset=0.5 * Y):
+        problem = mopn.FactorizationProblem(
+            X, y, degree=2, n_components=2, fit_linear=True, sample_weight=sample_weight, offset=offset
+        )
+        mopn.minimize(problem, solver, tol=0, max_iter=1)
+
+    fit(X)
+    first = compiled()
+    assert sum(first.values()) > 0
+    for form in forms:
+        fit(form(X))
+    for form in VECTORS:
+        fit(X, y=form(Y))
+        fit(X, sample_weight=form(WEIGHTS))
+        fit(X, offset=form(Y))
+    fit(X, offset=0.5 * np.ones(1))
+    assert compiled() == first
+
+
+def test_networks_on_sparse_data():
+    def fit(X, sample_weight=None):
+        problem = mopn.NetworkProblem(X, np.arange(40) % 3, strength=1.0, sample_weight=sample_weight)
+        mopn.minimize(problem, ConditionalGradient(refit=FullRefit(), max_units=2), max_iter=1)
+
+    fit(SPARSE)
+    first = compiled()
+    for form in MATRICES[1][1]:
+        fit(form(SPARSE))
+    for form in VECTORS:
+        fit(SPARSE, form(WEIGHTS))
+    assert compiled() == first
+
+
+def test_predictions():
+    model = mopn.FactorizationModel(factors=np.ones((1, 2, 4)), degree=2, lams=np.ones(2), w=np.zeros(4))
+    for X, forms in MATRICES:
+        model.predict(X)
+        first = compiled()
+        for form in forms:
+            model.predict(form(X))
+        assert compiled() == first
