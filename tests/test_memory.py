@@ -10,14 +10,14 @@ pytest.importorskip("resource")
 
 # Each of 30 forks limits its address space to another size between that before the fit and that of a whole fit.
 SCRIPT = """
-import os, resource, sys, traceback
+import ctypes, os, resource, sys, traceback
 import numpy as np
 import mopn
 from mopn.solvers import ConditionalGradient, CoordinateDescent
 
 SIZES = 30
 rng = np.random.default_rng(0)
-X = rng.uniform(-1, 1, (12_000, 30))
+X = rng.uniform(-1, 1, (40_000, 30))
 y = np.digitize(X[:, 0] * X[:, 1] + 0.5 * X[:, 2], (-0.2, 0.2))
 
 def kilobytes(name):
@@ -26,7 +26,7 @@ def kilobytes(name):
 
 def network(n=len(X)):
     problem = mopn.NetworkProblem(X[:n], y[:n], strength=5.0)
-    return problem, mopn.minimize(problem, ConditionalGradient(refit=sys.argv[1], max_units=3), max_iter=2)
+    return problem, mopn.minimize(problem, ConditionalGradient(refit=sys.argv[1], max_units=3), max_iter=1)
 
 def factors(n=len(X)):
     problem = mopn.FactorizationProblem(X[:n], X[:n, 0] * X[:n, 1], n_components=4, fit_linear=True)
@@ -35,6 +35,8 @@ def factors(n=len(X)):
 run = factors if sys.argv[1] == "factors" else network
 np.ones((300, 300)) @ np.ones((300, 300))
 run(200)  # what is imported and compiled at first use, and the memory of linear algebra, are there by now
+if hasattr(ctypes.CDLL(None), "malloc_trim"):
+    ctypes.CDLL(None).malloc_trim(0)  # memory that was freed is given back, so that it must be allocated again
 before = kilobytes("VmSize")
 
 def outcome(size):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.magnitudes import check_start_size
+from mopn.core.magnitudes import check_input
 from mopn.core.validation import as_numbers
 
 __all__ = ["check_start", "joined", "split"]
@@ -38,5 +38,5 @@ def check_start(start: Any, size: int) -> np.ndarray:
         raise ValueError(f"start must be a flat point of shape ({size},), got {x.shape}")
     if not np.isfinite(x).all():
         raise ValueError("start contains NaN or infinity")
-    check_start_size(x)
+    check_input(float(np.abs(x).max(initial=0.0)), "start")
     return x

@@ -27,8 +27,6 @@ __all__ = [
 
 # The largest modulus in an argument is zero, or between the reciprocal of this and this.
 _LARGEST_INPUT = 1e50
-# Starts, of which products of several are formed.
-_LARGEST_START = 1e30
 # Losses, slopes and weights are: fourth powers of them are numbers.
 _LARGEST = 1e70
 # Data, outputs and slopes in single precision are, whose numbers end at 3e38: products of four of them are numbers.
@@ -82,9 +80,9 @@ def scales_at_zero(fit: DataFit, features: np.ndarray, name: str) -> Scales:
     return scales
 
 
-def check_start_size(start: np.ndarray, name: str = "start") -> None:
-    """Raise ``ValueError`` if products of the entries of a start are infinite."""
-    check_input(float(np.abs(start).max(initial=0.0)), name, _LARGEST_START)
+def check_start_size(start: np.ndarray, name: str) -> None:
+    """Raise ``ValueError`` if units or weights to start from are larger than any that a problem allows."""
+    check_input(float(np.abs(start).max(initial=1.0)), name, _LARGEST)
 
 
 def check_products(fit: DataFit, factors: Sequence[Design], **options: float) -> None:

@@ -254,6 +254,25 @@ def _of_strength_max(rng: Generator) -> dict[str, Any]:
     return {name: value for name, value in drawn.items() if name in names}
 
 
+class HalfSquared(mopn.Loss):
+    """A loss of one's own, a quarter of the squared distance of each output."""
+
+    targets = "numbers"
+
+    def smoothness(self, m: int) -> float:
+        return 0.5
+
+    def value_gradient(self, y: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return 0.25 * ((outputs - y) ** 2).sum(axis=1), 0.5 * (outputs - y)
+
+    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        return (G * G + G * y).sum(axis=1)
+
+
+def _of_check_loss(rng: Generator) -> dict[str, Any]:
+    return {"loss": HalfSquared(), "y": rng.standard_normal((5, 2))}
+
+
 class Plot(Function):
     """A function that draws; the figure is closed."""
 
@@ -286,6 +305,7 @@ _FUNCTIONS = [
     Plot(plot_accuracy, _of_accuracy),
     Function(basis_oracle, _of_oracle, _found_by_oracle, words=_STACK),
     Function(strength_max, _of_strength_max),
+    Function(mopn.check_loss, _of_check_loss, lambda nothing: Found({}), words=frozenset({"targets"})),
 ]
 
 
