@@ -45,14 +45,15 @@ class LinearTerm:
     design: Design
 
     def __init__(self, design: Design | None = None, alpha: float | None = None) -> None:
-        if alpha is not None and check_nonnegative(alpha, "alpha") == 0:
+        alpha = None if alpha is None else check_nonnegative(alpha, "alpha")
+        if alpha == 0:
             raise ValueError("alpha must be > 0, or None for no linear term: without it no certificate exists")
         check_input(alpha or 0.0, "alpha")
         self.alpha, self.active = alpha, alpha is not None
         self.alphas = np.zeros(0)
         if design is not None and alpha is not None:
             self.design = linear_design(design)
-            self.alphas = np.full(self.design.shape[1], float(alpha))
+            self.alphas = np.full(self.design.shape[1], alpha)
             self.alphas[0] *= _OF_CONSTANTS
 
     def on(self, design: Design) -> LinearTerm:

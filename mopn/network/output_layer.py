@@ -13,7 +13,7 @@ from mopn.core.flat import joined, split
 from mopn.core.gap import lower_bound
 from mopn.core.hessians import Hessian
 from mopn.core.losses import Loss
-from mopn.core.magnitudes import check_input, check_regularizer, scales_at_zero
+from mopn.core.magnitudes import check_input, check_regularizer, check_start_size, scales_at_zero
 from mopn.core.regularizers import Regularizer, make_regularizer
 from mopn.core.validation import as_numbers
 from mopn.network.linear_term import LinearTerm
@@ -137,6 +137,7 @@ class OutputLayerProblem(Problem):
             raise ValueError(f"start must have shape {self.shape}, got {V.shape}")
         if not np.isfinite(V).all():
             raise ValueError("start contains NaN or infinity")
+        check_start_size(V, "start")
         W = self.linear_term.start(getattr(start, "linear", None), self.fit.n_outputs)
         # A prox with step 0 moves nothing under a penalty and projects onto a ball.
         return joined(self.regularizer.prox(V.reshape(self.shape), 0.0), W)

@@ -270,7 +270,7 @@ class HalfSquared(mopn.Loss):
 
 
 def _of_check_loss(rng: Generator) -> dict[str, Any]:
-    return {"loss": HalfSquared(), "y": rng.standard_normal((5, 2))}
+    return {"loss": HalfSquared()}
 
 
 class Plot(Function):
