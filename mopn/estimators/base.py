@@ -149,6 +149,7 @@ class NetworkEstimator(ModelEstimator):
         tol: float = 1e-3,
         max_iter: int | None = 1000,
         max_time: float | None = None,
+        n_threads: int | None = None,
         validation_fraction: float = 0.0,
         n_iter_no_change: int = 10,
         warm_start: bool = False,
@@ -167,6 +168,7 @@ class NetworkEstimator(ModelEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
+        self.n_threads = n_threads
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
@@ -227,6 +229,7 @@ class NetworkEstimator(ModelEstimator):
             tol=self.tol,
             max_iter=self.max_iter,
             max_time=self.max_time,
+            n_threads=self.n_threads,
             callback=validation or self.callback,
             verbose=self.verbose,
         )

@@ -126,6 +126,9 @@ max_iter : int or None
     Largest number of rounds.
 max_time : float
     Largest number of seconds for the solver.
+n_threads : int or None
+    Number of threads of linear algebra during a fit; None for one, and all that the process is set to for products so
+    large that more pay.
 validation_fraction : float
     Fraction of the samples to hold out (stratified for labels). After every round ``score`` is evaluated on them, and
     the best network is kept. This chooses the number of units; with ``refit="full"`` a round then adds at most 5.
@@ -257,6 +260,9 @@ max_iter : int
     Largest number of iterations: epochs of "cd", "adagrad" and "sgd", steps of "lbfgs".
 max_time : float
     Largest number of seconds for the solver.
+n_threads : int or None
+    Number of threads of linear algebra during a fit; None for one, and all that the process is set to for products so
+    large that more pay.
 verbose : int
     Print every ``verbose``-th iteration as a row of a table; 0 prints nothing.
 callback : callable

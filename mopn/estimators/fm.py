@@ -65,6 +65,7 @@ class FactorizationMachine(SingleOutputEstimator):
         warm_start: bool = False,
         max_iter: int | None = 1000,
         max_time: float | None = None,
+        n_threads: int | None = None,
         verbose: int = 0,
         callback: Callback | None = None,
         random_state: Any = None,
@@ -84,6 +85,7 @@ class FactorizationMachine(SingleOutputEstimator):
         self.warm_start = warm_start
         self.max_iter = max_iter
         self.max_time = max_time
+        self.n_threads = n_threads
         self.verbose = verbose
         self.callback = callback
         self.random_state = random_state

@@ -19,6 +19,7 @@ from mopn.solvers.checks import (
     count,
     number,
 )
+from mopn.solvers.numerics.threads import check_threads
 
 __all__ = ["COMMON", "N_JOBS", "UNIT_INTERVAL", "readable"]
 
@@ -35,6 +36,7 @@ COMMON = {
     "tol": check_nonnegative,
     "max_iter": count(0).or_none(),
     "max_time": check_seconds.or_none(),
+    "n_threads": check_threads,
     "warm_start": check_flag,
     "verbose": check_verbose,
     "callback": check_callback,

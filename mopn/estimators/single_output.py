@@ -37,6 +37,7 @@ class SingleOutputEstimator(ModelEstimator):
     tol: float
     max_iter: int | None
     max_time: float | None
+    n_threads: int | None
     warm_start: bool
     verbose: int
     callback: Callback | None
@@ -86,6 +87,7 @@ class SingleOutputEstimator(ModelEstimator):
             tol=self.tol,
             max_iter=self.max_iter,
             max_time=self.max_time,
+            n_threads=self.n_threads,
             callback=self.callback,
             verbose=self.verbose,
         )

@@ -9,6 +9,7 @@ import pytest
 from odd_values import ODD, failures
 
 import mopn.estimators
+from mopn.solvers.numerics.threads import most_threads
 
 X = np.random.default_rng(0).uniform(-1, 1, (24, 3))
 LABELS = (X[:, 0] * X[:, 1] > 0).astype(int)
@@ -39,3 +40,11 @@ def attempt(kind, parameter, value):
 def test_odd_parameters_fit_or_are_refused_by_name(kind, parameter):
     values = {label: value for label, value in ODD.items() if label not in LEFT_OUT.get(parameter, ())}
     assert not failures(parameter, values, lambda value: attempt(kind, parameter, value))
+
+
+@pytest.mark.parametrize("name", [name for name in mopn.estimators.__all__ if not name.endswith("CV")])
+def test_the_number_of_threads_reaches_the_fit(name):
+    seen = []
+    estimator = getattr(mopn.estimators, name)(n_threads=3, tol=10.0, callback=lambda **_: seen.append(most_threads()))
+    estimator.fit(X, LABELS)
+    assert set(seen) == {3}
