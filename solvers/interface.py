@@ -27,7 +27,7 @@ from typing import Any, Generic, Literal, NamedTuple, NoReturn, Protocol, TypeVa
 
 import numpy as np
 
-from mopn.solvers.checks import shown
+from mopn.solvers.checks import check_options, number, shown
 from mopn.solvers.result import Result, Status
 
 __all__ = [
@@ -332,6 +332,10 @@ class Effort:
     work: float = math.inf
     nodes: float = math.inf
     seconds: float = math.inf
+
+    def __post_init__(self) -> None:
+        limit = number("a number >= 0", lambda x: x >= 0.0, finite=False)
+        check_options(self, precision=limit.or_none(), work=limit, nodes=limit, seconds=number("a number", finite=False))
 
 
 # The oracle's own precision, within its own limits.

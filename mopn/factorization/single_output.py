@@ -13,6 +13,7 @@ from mopn.core.datafit import DataFit
 from mopn.core.designs import Design
 from mopn.core.flat import check_start
 from mopn.core.losses import Loss, get_loss
+from mopn.core.magnitudes import check_input
 from mopn.core.validation import as_numbers
 from mopn.factorization.layout import Layout
 from mopn.factorization.sweep_state import SweepState
@@ -114,6 +115,7 @@ class SingleOutputProblem(Problem):
                     raise ValueError(f"{label} must have shape {at[name].shape}, got {value.shape}")
                 if not np.isfinite(value).all():
                     raise ValueError(f"{label} contains NaN or infinity")
+                check_input(float(np.abs(value).max(initial=0.0)), label)
                 at[name][:] = value
         return x
 

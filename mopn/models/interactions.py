@@ -77,7 +77,7 @@ def interaction_weights(model: FactorizationModel, features: Any, names: Sequenc
     numbers = {name: j for j, name in enumerate(labels)}
     if len(numbers) < len(labels):
         raise ValueError("names must be distinct, so that features can be found by them")
-    tuples = [_indices(group, numbers, d) for group in (features if isinstance(features, Iterable) else [features])]
+    tuples = [_indices(group, numbers, d) for group in (features if np.iterable(features) else [features])]
     if len({len(group) for group in tuples}) > 1:
         raise ValueError("all tuples of features must have the same length")
     if not tuples:
