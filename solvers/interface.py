@@ -334,8 +334,8 @@ class Effort:
     seconds: float = math.inf
 
     def __post_init__(self) -> None:
-        limit = number("a number >= 0", lambda x: x >= 0.0, finite=False)
-        check_options(self, precision=limit.or_none(), work=limit, nodes=limit, seconds=number("a number", finite=False))
+        limit, seconds = number("a number >= 0", lambda x: x >= 0.0, finite=False), number("a number", finite=False)
+        check_options(self, precision=limit.or_none(), work=limit, nodes=limit, seconds=seconds)
 
 
 # The oracle's own precision, within its own limits.
