@@ -18,6 +18,7 @@ from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.interface import Form, Problem
 from tests.fuzz.checks import Found
 from tests.fuzz.samples import draw_options, draw_targets, draw_weights, draw_X, targets_of
+from tests.fuzz.trial import WrongError
 
 __all__ = ["Arguments", "Fit", "Interface", "Joint", "Maker", "PartialFit", "Solve", "estimators", "solves"]
 
@@ -250,6 +251,9 @@ class Solve(Interface):
     def run(self, arguments: Arguments) -> Found:
         problem, solver = self.maker.make(arguments), self.make_solver(arguments["solver"])
         result = mopn.minimize(problem, solver, **arguments["minimize"])
+        if isinstance(result.error, WrongError):
+            # From a callback that checks.
+            raise result.error
         numbers = {}
         for name, part in result.items():
             parts = part if isinstance(part, list) else [part]

@@ -94,11 +94,11 @@ def observe(trial: Trial) -> Outcome:
 
 
 def _kind(error: BaseException, trial: Trial) -> str:
-    if callbacks.raised(error) or isinstance(error, KeyboardInterrupt):
-        return "ok"
     for kind, name in {HangError: "hang", WrongError: "wrong", NotFiniteError: "nonfinite"}.items():
         if isinstance(error, kind):
             return name
+    if callbacks.raised(error) or isinstance(error, KeyboardInterrupt):
+        return "ok"
     if isinstance(error, Warning):
         # Those in scikit-learn's checks are scikit-learn's.
         files = [file for file, _ in _places(error) if file.startswith((*_OWN, *_THEIRS))]

@@ -10,7 +10,8 @@ import mopn.estimators
 from mopn.solvers import Solver
 from mopn.solvers.interface import Problem
 from tests.fuzz.campaign import CATEGORIES, category_of, drawn, numbers
-from tests.fuzz.changes import CHANGES, REFUSED, interfaces, trial_of
+from tests.fuzz.changes import CHANGES, interfaces, trial_of
+from tests.fuzz.inputs.refused import REFUSED
 from tests.fuzz.interfaces import estimators, solves
 from tests.fuzz.outcomes import observe
 
