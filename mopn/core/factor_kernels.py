@@ -14,6 +14,7 @@ from mopn.compiled import kernels as compiled
 from mopn.compiled.vectorization import WIDTH
 from mopn.core.designs import Design
 from mopn.core.validation import as_numbers, check_count
+from mopn.solvers.checks import choice
 
 __all__ = ["AllSubsetsFactors", "AnovaFactors", "FactorKernel", "HomogeneousFactors", "make_factor_kernel"]
 
@@ -118,8 +119,7 @@ def make_factor_kernel(kernel: str, degree: int, theta: Any = None) -> FactorKer
     ValueError
         For an unknown name, a degree below 1, or coefficients that do not fit.
     """
-    if not isinstance(kernel, str) or kernel not in _KERNELS:
-        raise ValueError(f"kernel must be one of {', '.join(map(repr, _KERNELS))}, got {kernel!r}")
+    kernel = choice(_KERNELS)(kernel, "kernel")
     degree = check_count(degree, "degree")
     if theta is not None and kernel != "anova":
         raise ValueError(f"theta weighs the degrees of the kernel 'anova'; kernel={kernel!r} has none")

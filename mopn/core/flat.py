@@ -38,5 +38,5 @@ def check_start(start: Any, size: int) -> np.ndarray:
         raise ValueError(f"start must be a flat point of shape ({size},), got {x.shape}")
     if not np.isfinite(x).all():
         raise ValueError("start contains NaN or infinity")
-    check_input(float(np.abs(x).max(initial=0.0)), "start")
+    check_input(x, "start")
     return x

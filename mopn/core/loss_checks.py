@@ -173,8 +173,7 @@ class _Check:
             ahead, behind = (self._value_gradient(self.y, self.O + step * d)[0] for step in (_STEP, -_STEP))
             found, expected = np.einsum("ic,ic->i", self.G, d), (ahead - behind) / (2.0 * _STEP)
             wrong = ~(np.abs(found - expected) <= allowed)
-            if wrong.any():
-                i = int(np.argmax(wrong))
+            if (i := _first(wrong)) is not None:
                 self._refuse(
                     "value_gradient",
                     f"the derivative of the values as gradient, {expected[i]:.6g} along a direction by differences",
@@ -187,8 +186,7 @@ class _Check:
         middle = self._value_gradient(self.y, 0.5 * (self.O + self.P))[0]
         mean = 0.5 * (self.values + ends)
         above = middle > mean + _ROUNDING * (np.abs(mean) + self.size)
-        if above.any():
-            i = int(np.argmax(above))
+        if (i := _first(above)) is not None:
             self._refuse(
                 "value_gradient",
                 f"a convex function of the outputs, at most {mean[i]:.6g} between two points",
@@ -227,8 +225,7 @@ class _Check:
         wrong = np.abs(error) > _ROUNDING * (
             np.abs(self.values) + np.abs(conjugates) + self.size * (1.0 + self._slopes)
         )
-        if wrong.any():
-            i = int(np.argmax(wrong))
+        if (i := _first(wrong)) is not None:
             self._refuse(
                 "conjugate",
                 f"<o, g> - l(o) = {products[i] - self.values[i]:.6g} at the gradient g of the outputs o",
@@ -271,8 +268,7 @@ class _Check:
             least = np.einsum("ic,ic->i", outputs, D) - values
             sizes = np.abs(values) + np.abs(conjugates) + (self.size + np.abs(outputs).sum(axis=1)) * (1.0 + lengths)
             below = conjugates < least - _ROUNDING * sizes
-            if below.any():
-                i = int(np.argmax(below))
+            if (i := _first(below)) is not None:
                 self._refuse(
                     method,
                     f"such that the conjugate is <o, g> - l(o) at least, {least[i]:.6g} for some outputs",
@@ -392,3 +388,9 @@ class _Check:
 
     def _refuse(self, method: str, expected: str, found: str) -> NoReturn:
         raise ValueError(self._message(method, expected, found))
+
+
+def _first(faults: np.ndarray) -> int | None:
+    """Return the first row with a fault, or None."""
+    i = int(np.argmax(faults))
+    return i if faults[i] else None

@@ -44,8 +44,9 @@ class Scales(NamedTuple):
     feature: float
 
 
-def check_input(largest: float, name: str, limit: float = _LARGEST_INPUT) -> None:
+def check_input(values: float | np.ndarray, name: str, limit: float = _LARGEST_INPUT) -> None:
     """Raise ``ValueError`` if the largest modulus in an argument makes products infinite, or 0 where it is not."""
+    largest = float(np.abs(values).max(initial=0.0))
     if largest and not 1.0 / limit <= largest <= limit:
         raise ValueError(
             f"{name} is too {'large' if largest > 1 else 'small'} for floating point: its largest modulus is "
@@ -65,11 +66,11 @@ def scales_at_zero(fit: DataFit, features: np.ndarray, name: str) -> Scales:
         The argument that holds the data.
     """
     if fit.loss.targets != "labels":
-        check_input(float(np.abs(fit.y).max()), "y")
+        check_input(fit.y, "y")
     if fit.offset is not None:
-        check_input(float(np.abs(fit.offset).max()), "offset")
+        check_input(fit.offset, "offset")
     if fit.weights is not None:
-        check_input(float(fit.weights.max()), "sample_weight")
+        check_input(fit.weights, "sample_weight")
     loss, G = fit.value_gradient(np.zeros((len(features), fit.n_outputs)))
     scales = Scales(loss, float(features @ np.abs(G).sum(axis=1)), float(features.max()))
     if scales.slope > 0 and not all(map(_fits, (loss, scales.slope, loss / scales.slope))):

@@ -98,7 +98,7 @@ class ModelEstimator(ABC, BaseEstimator):
         X, y = validate_data(self, X, y, reset=reset, **checks)
         y = y.toarray() if sparse.issparse(y) else y
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
-        check_input(0.0 if sample_weight is None else float(sample_weight.max()), "sample_weight")
+        check_input(0.0 if sample_weight is None else sample_weight, "sample_weight")
         (X, indices), y, sample_weight, _ = present_rows((X, np.arange(X.shape[0])), y, sample_weight, None)
         if len(indices) < least:
             raise ValueError(f"at least {least} samples of positive weight are needed to fit, got {len(indices)}")

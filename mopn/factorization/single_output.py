@@ -115,7 +115,7 @@ class SingleOutputProblem(Problem):
                     raise ValueError(f"{label} must have shape {at[name].shape}, got {value.shape}")
                 if not np.isfinite(value).all():
                     raise ValueError(f"{label} contains NaN or infinity")
-                check_input(float(np.abs(value).max(initial=0.0)), label)
+                check_input(value, label)
                 at[name][:] = value
         return x
 

@@ -71,7 +71,7 @@ class OutputLayerProblem(Problem):
         fit = DataFit(loss, y, len(features), sample_weight, offset)
         regularizer = make_regularizer(norm, strength, radius)
         self._assemble(features, fit, regularizer, LinearTerm())
-        check_input(float(self._row_maxima.max(initial=0.0)), "features")
+        check_input(self._row_maxima, "features")
         check_regularizer(regularizer, scales_at_zero(fit, self._row_maxima, "features"))
 
     @classmethod

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from mopn.solvers.checks import check_options, check_positive, count
-from mopn.solvers.conditional_gradient.proofs import measure
 from mopn.solvers.interface import UNLIMITED, Corrective, Measure, Monitor, Solver
 from mopn.solvers.lbfgs import LBFGS
 from mopn.solvers.result import Status
@@ -63,7 +62,7 @@ class GECO(Solver[Corrective]):
 
     def measure(self, problem: Corrective, point: Any, seconds: float = math.inf) -> Measure:
         """Objective from scratch; no gap is known."""
-        return measure(problem, point, problem.oracle(self.oracle), seconds)
+        return Measure(problem.output_gradient(point.compact()).value, math.inf)
 
 
 def _check(problem: Corrective, tol: float) -> None:
