@@ -159,8 +159,8 @@ def path(
     if problem.regularizer.constrained:
         raise ValueError("path follows strengths, but the problem has a radius; make it with a strength instead")
     patience = count().or_none()(patience, "patience")
-    if score is not None and not callable(score):
-        raise TypeError(f"score must be callable as score(model) or None, got {shown(score)}")
+    if score is not None and (not callable(score) or isinstance(score, type)):
+        raise TypeError(f"score must be a function, called as score(model), or None, got {shown(score)}")
     if patience is not None and score is None:
         raise ValueError("patience waits for a better score: give score too")
     with limited_threads(n_threads):

@@ -100,8 +100,11 @@ class DenseStack:
         return flat @ flat.T
 
     def scaled(self) -> tuple[DenseStack, float]:
-        """Return the stack divided by a power of two, exactly, and that power; squares neither under- nor overflow."""
-        scale = power_of_two(float(np.abs(self.matrices).max()))
+        """Return the stack divided by a power of two, and that power; squares neither under- nor overflow.
+
+        The division is exact unless the errors exceed the matrices by far, and then rounds what is nothing beside them.
+        """
+        scale = power_of_two(max(float(np.abs(self.matrices).max()), float(self.error.max(initial=0.0))))
         return DenseStack(self.matrices / scale, self.error / scale), scale
 
 

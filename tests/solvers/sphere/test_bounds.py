@@ -129,3 +129,12 @@ def test_no_bound_is_ever_violated():
         assert upper_bound(stack, 1) >= optimum * (1 - 1e-15)
         assert upper_bound(stack, 2) >= values.max() * (1 - 1e-15)
         assert upper_bound(stack, np.inf) >= np.abs(np.linalg.eigvalsh(A)).max() * (1 - 1e-15)
+
+
+@every_p
+def test_a_stack_that_is_nothing_beside_its_errors_scales_by_them(p):
+    """Where X has the least numbers, the bound of the errors of the sums is 10^30 times the sums, and more."""
+    stack, scale = DenseStack(np.full((2, 3, 3), 1e-300), np.array([1e-40, 1e-100])).scaled()
+    bound = upper_bound(stack, p)
+    assert 0.5 <= bound <= 4.0
+    assert np.isclose(bound * scale, 1e-40, rtol=1e-9)
