@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mopn.solvers.checks import check_options, check_positive, count
-from mopn.solvers.interface import UNLIMITED, Corrective, Measure, Monitor, Solver
+from mopn.solvers.interface import Corrective, Effort, Measure, Monitor, Solver
 from mopn.solvers.lbfgs import LBFGS
 from mopn.solvers.result import Status
 
@@ -52,7 +52,7 @@ class GECO(Solver[Corrective]):
         point, oracle, refit = start, problem.oracle(self.oracle), LBFGS(gtol=self.refit_tol)
         while True:
             at = problem.output_gradient(point)
-            atoms = problem.lmo(at, oracle, UNLIMITED)
+            atoms = problem.lmo(at, oracle, Effort(seconds=monitor.left))
             monitor(point, fun=at.value, n_units=point.n_units, value=atoms.values[0], bound=atoms.bound)
             if self.max_units is not None and monitor.nit >= self.max_units:
                 monitor.stop(Status.MAX_UNITS)
