@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -26,7 +26,15 @@ from mopn.solvers.sphere import power_of_two
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
 
-__all__ = ["AugmentedDesign", "DenseDesign", "Design", "SparseDesign", "linear_design", "make_design"]
+__all__ = ["AugmentedDesign", "DenseDesign", "Design", "SparseDesign", "StoredRows", "linear_design", "make_design"]
+
+
+class StoredRows(NamedTuple):
+    """Rows of stored entries, the number of dummies in front of them, and what is subtracted from them (d,), if any."""
+
+    lines: Lines
+    dummies: int = 0
+    center: np.ndarray | None = None
 
 
 class Design(ABC):
@@ -70,7 +78,7 @@ class Design(ABC):
     @property
     @abstractmethod
     def absolute(self) -> Design:
-        """The design of the absolute values."""
+        """The design of the absolute values, or of bounds of them."""
 
     @abstractmethod
     def rows(self, rows: slice | np.ndarray) -> Design:
@@ -119,8 +127,8 @@ class Design(ABC):
         return self
 
     @property
-    def stored_rows(self) -> tuple[Lines, int] | None:
-        """The rows of stored entries, and the number of dummies in front of them; None for dense data."""
+    def stored_rows(self) -> StoredRows | None:
+        """The rows of stored entries; None for dense data."""
         return None
 
     @cached_property
@@ -134,6 +142,19 @@ class Design(ABC):
     def squared_norms(self) -> np.ndarray:
         """Squared lengths of the rows (n,)."""
         return self.project_squares(np.ones((1, self.shape[1])))[:, 0]
+
+    @property
+    def squared_sizes(self) -> np.ndarray:
+        """Squared lengths (n,) of the rows of the numbers that products add up, to which rounding errors are relative.
+
+        They are the lengths of the rows themselves unless terms of the entries are added up one by one.
+        """
+        return self.squared_norms
+
+    @property
+    def squared_column_sizes(self) -> np.ndarray:
+        """The same of the columns (d,)."""
+        return self.adjoint_squares(np.ones((self.shape[0], 1)))[0]
 
 
 class DenseDesign(Design):
@@ -207,6 +228,13 @@ class SparseDesign(Design):
         self.X = X
         self.shape = X.shape
 
+    @property
+    def stored_columns(self) -> np.ndarray:
+        """The column of every stored entry."""
+        if self.X.format == "csr":
+            return self.X.indices
+        return np.repeat(np.arange(self.shape[1]), np.diff(self.X.indptr))
+
     @cached_property
     def _squares(self) -> Any:
         # In float64: rounded squares would not cancel in the anova kernel. The index arrays are shared, not copied.
@@ -252,8 +280,8 @@ class SparseDesign(Design):
         return self.X.tocsr()
 
     @property
-    def stored_rows(self) -> tuple[Lines, int]:
-        return self.row_lines, 0
+    def stored_rows(self) -> StoredRows:
+        return StoredRows(self.row_lines)
 
     def rows(self, rows: slice | np.ndarray) -> SparseDesign:
         return SparseDesign(self._by_rows[rows])
@@ -313,9 +341,17 @@ class AugmentedDesign(Design):
         return self.base.without_dummies
 
     @property
-    def stored_rows(self) -> tuple[Lines, int] | None:
+    def squared_sizes(self) -> np.ndarray:
+        return self.base.squared_sizes + self.dummies
+
+    @property
+    def squared_column_sizes(self) -> np.ndarray:
+        return np.concatenate([np.full(self.dummies, float(self.shape[0])), self.base.squared_column_sizes])
+
+    @property
+    def stored_rows(self) -> StoredRows | None:
         stored = self.base.stored_rows
-        return None if stored is None else (stored[0], stored[1] + self.dummies)
+        return None if stored is None else stored._replace(dummies=stored.dummies + self.dummies)
 
     def rows(self, rows: slice | np.ndarray) -> AugmentedDesign:
         return AugmentedDesign(self.base.rows(rows), self.dummies)

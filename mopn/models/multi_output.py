@@ -90,7 +90,7 @@ class Model(Predictor):
 
     @classmethod
     def from_result(cls, problem: Any, result: Any, *, classes: Any = None, target: str | None = None) -> Model:
-        """Return the model of a solved ``NetworkProblem``; a constant offset of the problem is kept.
+        """Return the model of a solved ``NetworkProblem``, for the user's X; a constant offset of the problem is kept.
 
         Parameters
         ----------
@@ -114,11 +114,11 @@ class Model(Predictor):
             If the problem's offset differs between samples.
         """
         offset = common_offset(problem.fit.offset)
-        linear = getattr(result, "linear", None)
+        basis, weights, linear = problem.original(result.basis, result.weights, getattr(result, "linear", None))
         return cls(
-            basis=np.array(result.basis),
-            weights=np.array(result.weights),
-            linear=None if linear is None or not linear.size else np.array(linear),
+            basis=basis,
+            weights=weights,
+            linear=linear,
             kernel=problem.kernel.name,
             link=problem.fit.loss.link,
             augment=problem.augment,

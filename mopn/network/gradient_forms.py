@@ -80,9 +80,10 @@ class GradientForms:
         return self.kernel.gammas(self.design, (self.G @ w)[:, None])[0], float(error[0])
 
     def _forming_error(self, sizes: np.ndarray) -> np.ndarray:
-        # A sum of n products of three factors errs by (n + 3) eps times the sum of moduli, whose spectral norm is at
-        # most its trace sum_i |G_ic| ||x_i||^2 (a sum of positive semidefinite matrices in |x_i|).
-        return (len(self.G) + 3) * _EPS * (self.design.squared_norms @ sizes) + self._underflow(sizes)
+        # A sum of n products of three factors, with the three sums that take away a center, errs by (n + 8) eps times
+        # the sum of moduli, whose spectral norm is at most its trace sum_i |G_ic| ||x_i||^2 (a sum of positive
+        # semidefinite matrices in |x_i|).
+        return (len(self.G) + 8) * _EPS * (self.design.squared_sizes @ sizes) + self._underflow(sizes)
 
     def _underflow(self, sizes: np.ndarray) -> np.ndarray:
         """Bound the underflow (k,) in sums of products of two features and a slope, for moduli (n, k) of the slopes.
@@ -122,7 +123,7 @@ class GradientForms:
         """
         (n, m), d, square = self.G.shape, self.shape[1], self.design.unit**2
         M = self._scaled_gram()
-        sizes = self.design.squared_norms / square @ np.abs(self.G)
+        sizes = self.design.squared_sizes / square @ np.abs(self.G)
         error = (2 * n + 2 * d + 6) * _EPS * float(sizes @ sizes) + eigen_error(M)
         # n^2 products of sums of d, each of which may underflow.
         error += 4.0 * n * n * (d + 2) * _SMALLEST * (1.0 + float(np.sum(self.G**2)))

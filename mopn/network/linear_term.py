@@ -99,10 +99,6 @@ class LinearTerm:
         """Return G' [1, X] (m, 1 + d): the gradient of the losses with respect to W for loss gradients G (n, m)."""
         return self.design.adjoint(G) if self.active else np.zeros((G.shape[1], 0))
 
-    def table(self, W: np.ndarray, dtype: type) -> np.ndarray:
-        """Return W' (1 + d, m), contiguous for compiled loops; (0, m) for an inactive term."""
-        return np.ascontiguousarray(W.T, dtype)
-
     # -- penalty ---------------------------------------------------------------------------------------------------
 
     def value(self, W: np.ndarray) -> float:
@@ -137,14 +133,14 @@ class LinearTerm:
     def _lengths(self) -> np.ndarray:
         """Lengths of the columns of [1, X] (1 + d,), rounded up."""
         n = self.design.shape[0]
-        return np.sqrt(self.design.adjoint_squares(np.ones((n, 1)))[0]) * (1.0 + n * _EPS)
+        return np.sqrt(self.design.squared_column_sizes) * (1.0 + n * _EPS)
 
     def rounding_error(self, W: np.ndarray, G: np.ndarray) -> float:
         """Bound the effect on the losses of rounding [1, X] W', for loss gradients G (n, m)."""
         if not self.active:
             return 0.0
         sizes = np.abs(G) @ np.linalg.norm(W, axis=1)
-        return (W.shape[1] + 4) * _EPS * float(np.sqrt(self.design.squared_norms) @ sizes)
+        return (W.shape[1] + 4) * _EPS * float(np.sqrt(self.design.squared_sizes) @ sizes)
 
     # -- scaling ---------------------------------------------------------------------------------------------------
 

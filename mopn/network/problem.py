@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.core import blocks
+from mopn.core.coordinates import SCALES, make_coordinates
 from mopn.core.datafit import DataFit
-from mopn.core.designs import make_design
+from mopn.core.designs import AugmentedDesign, make_design
 from mopn.core.flat import joined
 from mopn.core.gap import gap
 from mopn.core.kernels import get_kernel
@@ -40,6 +41,7 @@ __all__ = ["NetworkProblem"]
 _EPS = float(np.finfo(float).eps)
 # A network is filled at once up to a number of units between these: more cost time and memory, and few are needed.
 _LEAST_FILL, _LARGEST_FILL = 50, 200
+_SCALE = choice(SCALES).or_none()
 # Iterations of the fit of the linear term, for the largest strength.
 _LINEAR_ITER = 1000
 
@@ -85,9 +87,19 @@ class NetworkProblem(Problem):
         Add a linear term X W' and constants b to the outputs, and alpha / 2 (||W||^2 + ||b||^2 / 100) to the objective.
         This penalty shrinks each coefficient separately, whereas dummies make the linear term a part of the units,
         which are shrunk as a whole. Default: no linear term.
+    center : bool, default False
+        Solve the problem for X minus the mean of its rows, with ``kernel="homogeneous"`` and ``augment`` only. The same
+        models are possible, but the penalty no longer depends on the origin of the features. Sparse X stays sparse.
+    scale : {"features", "data"}, optional
+        Divide every feature by a number of its own, or all features by the same one, so that the mean squared length of
+        a row is 4; the penalty then does not depend on the units of the features. ``"features"`` gives all of them the
+        same deviation (the same mean square, without ``center``) but those that are constant, which become 0. Default:
+        X as it is.
 
     Notes
     -----
+    With ``center`` or ``scale``, ``strength``, units and certificates are those of the problem for the centered and
+    scaled X. :meth:`mopn.Model.from_result` returns the network for the user's X.
     The point is a :class:`mopn.network.point.Network`; results have ``basis`` (k, d), unit vectors, ``weights``
     (k, m) and ``linear`` (m, 1 + d), the constants first, or (m, 0) without ``alpha``.
     Oracles: ``atomic`` and ``corrective``; the bound over all units is proven, so every gap is a certificate.
@@ -119,17 +131,32 @@ class NetworkProblem(Problem):
         offset: Any = None,
         augment: bool = False,
         alpha: float | None = None,
+        center: bool = False,
+        scale: str | None = None,
     ) -> None:
         self.kernel = get_kernel(kernel)
         self.regularizer = make_norm_regularizer(norm, strength, radius)
         self.augment = check_flag(augment, "augment")
-        self.design = make_design(X, dummies=self.kernel.dummies if self.augment else 0)
+        base = make_design(X)
+        check_input(base.largest, "X")
+        self.fit = DataFit(loss, y, base.shape[0], sample_weight, offset)
+        center, scale = self._check_coordinates(center, scale)
+        self.coordinates = make_coordinates(base, self.fit.sample_weights, center=center, scale=scale)
+        design = base if self.coordinates is None else self.coordinates.design(base)
+        self.design = AugmentedDesign(design, self.kernel.dummies) if self.augment else design
         self.linear_term = LinearTerm(self.design, alpha)
-        self.fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
-        check_input(self.design.largest, "X")
         # |K(h, x)| <= ||x||^2.
         self._scales = scales_at_zero(self.fit, self.design.squared_norms, "X")
         check_regularizer(self.regularizer, self._scales)
+
+    def _check_coordinates(self, center: Any, scale: Any) -> tuple[bool, str | None]:
+        center, scale = check_flag(center, "center"), _SCALE(scale, "scale")
+        if center and (self.kernel.distinct or not self.augment):
+            raise ValueError(
+                "center=True is for kernel='homogeneous' with augment=True, whose 1-feature takes up the center; got "
+                f"kernel={self.kernel.name!r} and augment={self.augment}"
+            )
+        return center, scale
 
     @property
     def norm(self) -> Norm:
@@ -215,6 +242,18 @@ class NetworkProblem(Problem):
         alive = lengths[:, 0] > 0
         return basis[alive] / lengths[alive], weights[alive] * lengths[alive] ** 2
 
+    def original(
+        self, basis: np.ndarray, weights: np.ndarray, linear: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Return copies of unit vectors, weights and linear term (None without one) for the user's X."""
+        linear = None if linear is None or not linear.size else np.array(linear)
+        if self.coordinates is None:
+            return np.array(basis), np.array(weights), linear
+        basis = self.coordinates.original(basis, self.design.shape[1] - len(self.coordinates.scale))
+        lengths = np.linalg.norm(basis, axis=1, keepdims=True)
+        linear = None if linear is None else self.coordinates.original(linear, 1)
+        return basis / lengths, weights * lengths**2, linear
+
     def unpack(self, network: Network) -> dict[str, Any]:
         """Named views of the point."""
         parts = network.basis, network.weights, network.linear
@@ -265,7 +304,7 @@ class NetworkProblem(Problem):
         G = at.G
         k, d = network.basis.shape
         sizes = np.abs(G) @ np.abs(network.weights).sum(axis=0)
-        outputs = (k + 2 * d + 4) * _EPS * float(self.design.squared_norms @ sizes)
+        outputs = (k + 2 * d + 4) * _EPS * float(self.design.squared_sizes @ sizes)
         outputs += self.linear_term.rounding_error(network.linear, G)
         return gap(self.fit, self.regularizer, at.value, G, bound, self.linear_term.conjugate(G)) + outputs
 

@@ -42,16 +42,41 @@ class SparseRows:
 
     def __init__(self, design: Design, *, distinct: bool) -> None:
         assert design.stored_rows is not None
-        self.rows, self.n_dummies = design.stored_rows
+        self.rows, self.n_dummies, self.center = design.stored_rows
+        assert self.center is None or not distinct
         self.distinct = distinct
         n, d = design.shape
         count = min(max(1, n // max(blocks.SLICE_ROWS, blocks.ROWS_PER_INPUT * d)), blocks.MAX_SLICES)
         self.slices = list(pairwise(n * part // count for part in range(count + 1)))
 
     def units(self, H: np.ndarray, dtype: type = np.float64) -> Units:
-        """Lay out units H (k, q + d) for compiled loops."""
-        table = padded(H.T, dtype)
+        """Lay out units H (k, q + d) for compiled loops, which read [1, x]: h_0 + <h, x - c> = (h_0 - <h, c>) + <h, x>."""
+        table = padded(self._of_stored(H, self.n_dummies).T, dtype)
         return Units(table[: self.n_dummies], table[self.n_dummies :])
+
+    def linear(self, W: np.ndarray, dtype: type = np.float64) -> np.ndarray:
+        """Return the coefficients W' (1 + d, m) of a linear term for compiled loops; (0, m) for an inactive one."""
+        return np.ascontiguousarray((self._of_stored(W, 1) if W.shape[1] else W).T, dtype)
+
+    def linear_gradient(self, of_linear: np.ndarray) -> np.ndarray:
+        """Return the gradient (m, 1 + d) with respect to W from the sums (1 + d, m) of the compiled loops."""
+        return self._pulled_back(of_linear.T, 1) if len(of_linear) else of_linear.T
+
+    def _of_stored(self, H: np.ndarray, dummies: int) -> np.ndarray:
+        """Return the coefficients of [1, x] of coefficients H (k, q + d) of [1, x - c]."""
+        if self.center is None:
+            return H
+        H = H.copy()
+        H[:, 0] -= H[:, dummies:] @ self.center
+        return H
+
+    def _pulled_back(self, gradient: np.ndarray, dummies: int) -> np.ndarray:
+        """Return the gradient with respect to coefficients of [1, x - c] from that of those of [1, x]."""
+        if self.center is None:
+            return gradient
+        gradient = gradient.copy()
+        gradient[:, dummies:] -= np.outer(gradient[:, 0], self.center)
+        return gradient
 
     def gradient(self, at: Units, of_constants: np.ndarray, of_units: np.ndarray, k: int) -> np.ndarray:
         """Return the gradient (k, q + d) from the sums of the compiled loops."""
@@ -62,7 +87,7 @@ class SparseRows:
             of_dummies = projections - at.dummies * slopes
         else:
             of_dummies = np.broadcast_to(2.0 * projections, at.dummies.shape)
-        return np.vstack([of_dummies, of_units]).T[:k]
+        return self._pulled_back(np.vstack([of_dummies, of_units]).T[:k], self.n_dummies)
 
     def forms(self, G: np.ndarray, H: np.ndarray) -> np.ndarray:
         """Return the sums over the rows of G_ci K(h_r, x_i), shape (k, m), for G (m, n) and H (k, q + d)."""

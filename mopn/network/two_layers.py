@@ -84,7 +84,7 @@ class SparseLayers(TwoLayers):
     def __init__(
         self, design: Design, kernel: Kernel, fit: DataFit, linear_term: LinearTerm, n_units: int, *, single: bool
     ) -> None:
-        self.rows, self.linear_term = SparseRows(design, distinct=kernel.distinct), linear_term
+        self.rows = SparseRows(design, distinct=kernel.distinct)
         self.dtype = np.float32 if single else np.float64
         self.fits = {limits: fit.rows(slice(*limits)) for limits in self.rows.slices}
 
@@ -96,12 +96,12 @@ class SparseLayers(TwoLayers):
         layers = self._layers(H, V, W)
         value, of_constants, of_units, of_weights, of_linear = self.rows.sum(partial(self._value_gradient, layers))
         gradient_H = self.rows.gradient(layers.at, of_constants, of_units, len(H))
-        return value, gradient_H, of_weights.T[: len(H)], of_linear.T
+        return value, gradient_H, of_weights.T[: len(H)], self.rows.linear_gradient(of_linear)
 
     def _layers(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> _Layers:
         """Lay out a point for compiled loops."""
         at = self.rows.units(H, self.dtype)
-        return _Layers(at, at.constants(), padded(V.T, self.dtype), self.linear_term.table(W, self.dtype))
+        return _Layers(at, at.constants(), padded(V.T, self.dtype), self.rows.linear(W, self.dtype))
 
     def _value(self, layers: _Layers, begin: int, stop: int) -> tuple[float]:
         """Return the losses of a slice."""

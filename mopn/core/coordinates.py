@@ -1,0 +1,104 @@
+"""Coordinates in which a problem is solved: (x - c) / s, feature by feature, for the user's x.
+
+With 1-features, the networks on [1, x] and on [1, (x - c) / s] are the same functions; only the penalty differs, and in
+the latter it depends neither on the origin of the features nor on their units. Means and deviations are those of the
+weighted samples, so a weight of 2 equals a repeated sample.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mopn.core.blocks import rows_at_once
+from mopn.core.centered import CenteredDesign
+from mopn.core.designs import DenseDesign, Design, SparseDesign
+
+__all__ = ["SCALES", "Coordinates", "make_coordinates"]
+
+SCALES = ("features", "data")
+# The mean squared length of a scaled sample.
+_SQUARED_LENGTH = 4.0
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """The map from a user's features x to (x - center) / scale.
+
+    Attributes
+    ----------
+    center : ndarray of shape (d,) or None
+        None for zero.
+    scale : ndarray of shape (d,)
+        Positive; infinite for constant features, which are 0 in these coordinates whatever their value.
+    """
+
+    center: np.ndarray | None
+    scale: np.ndarray
+
+    def design(self, base: Design) -> Design:
+        """Return the data in these coordinates, in their own precision; sparse data stays sparse."""
+        X = base.matrix()
+        if isinstance(base, DenseDesign):
+            mapped, center = np.empty(X.shape, X.dtype), 0.0 if self.center is None else self.center
+            for rows, block in base.blocks(rows_at_once(X.shape[1])):
+                mapped[rows] = (block.matrix() - center) / self.scale
+            return DenseDesign(mapped)
+        scaled = SparseDesign(type(X)((X.data / self.scale[base.stored_columns], X.indices, X.indptr), shape=X.shape))
+        return scaled if self.center is None else CenteredDesign(scaled, self.center / self.scale)
+
+    def original(self, H: np.ndarray, dummies: int) -> np.ndarray:
+        """Return units (k, q + d) of the user's data, after q dummies, from units in these coordinates.
+
+        Projections are the same: the first dummy takes up the center.
+        """
+        H = np.hstack([H[:, :dummies], H[:, dummies:] / self.scale])
+        if self.center is not None:
+            H[:, 0] -= H[:, dummies:] @ self.center
+        return H
+
+
+def make_coordinates(design: Design, weights: np.ndarray, *, center: bool, scale: str | None) -> Coordinates | None:
+    """Return the coordinates of some data, or None for the user's own.
+
+    Parameters
+    ----------
+    design : Design
+        Dense or sparse, without dummies.
+    weights : ndarray of shape (n,)
+        Sample weights.
+    center : bool
+        Whether to subtract the mean.
+    scale : {"features", "data"} or None
+        Divide every feature by a number of its own, or all features by the same one, so that the mean squared length of
+        a sample is 4. The first makes all features vary equally: they have equal deviations, or without ``center``
+        equal mean squares.
+    """
+    if not center and scale is None:
+        return None
+    shares = (weights / weights.sum())[:, None]
+    about_zero = design.adjoint_squares(shares)[0]
+    if center:
+        mean = design.adjoint(shares)[0]
+        about_mean = Coordinates(mean, np.ones(len(mean))).design(design).adjoint_squares(shares)[0]
+        squares = np.where(about_mean > _rounding(design) ** 2 * about_zero, about_mean, 0.0)
+    else:
+        mean, squares = None, about_zero
+    if scale is None:
+        sizes = np.ones(len(squares))
+    elif scale == "data":
+        sizes = np.full(len(squares), math.sqrt(squares.sum() / _SQUARED_LENGTH))
+    else:
+        sizes = np.sqrt(squares * np.count_nonzero(squares) / _SQUARED_LENGTH)
+    return Coordinates(mean, np.where(squares > 0, sizes, np.inf))
+
+
+def _rounding(design: Design) -> float:
+    """Return the deviation of a constant feature by rounding, relative to the feature, with room to spare.
+
+    In sparse data, deviations are differences of sums of squares.
+    """
+    X = design.matrix()
+    return 1e-12 if isinstance(design, DenseDesign) and X.dtype == np.float64 else 1e-6

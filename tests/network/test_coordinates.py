@@ -1,0 +1,127 @@
+"""Problems for centered and scaled data, beside the same problems for data that were centered and scaled before."""
+
+import numpy as np
+import pytest
+from networks import LOSSES, data, every_norm, random_network
+from scipy import sparse
+
+import mopn
+from mopn.solvers import ConditionalGradient
+
+STORAGES = {"dense": np.asarray, "csr": sparse.csr_array, "csc": sparse.csc_array}
+every_storage = pytest.mark.parametrize("storage", STORAGES)
+
+
+def shifted(loss="logistic", n=60, d=4, seed=0):
+    """Sparse samples and targets; the means and the units of the features differ, and one is constant."""
+    rng = np.random.default_rng(seed)
+    X, y = data(loss, n, d, seed=seed)
+    X = (X + rng.uniform(-2, 2, d)) * 10.0 ** np.arange(-2, d - 2)
+    X[rng.random(X.shape) < 0.3] = 0.0
+    return np.hstack([X, np.full((n, 1), 3.0)]), y
+
+
+def by_hand(X, weights, scale):
+    """X, centered and scaled."""
+    Z = X - np.average(X, axis=0, weights=weights)
+    squares = np.average(Z**2, axis=0, weights=weights)
+    squares[-1] = 0.0
+    if scale == "features":
+        Z = Z / np.sqrt(np.where(squares, squares, np.inf))
+    Z[:, -1] = 0.0
+    return Z if scale is None else Z * 2 / np.sqrt(np.average(np.sum(Z**2, axis=1), weights=weights))
+
+
+@every_storage
+@every_norm
+@pytest.mark.parametrize("alpha", [None, 2.0])
+@pytest.mark.parametrize("scale", [None, "data", "features"])
+def test_the_problem_is_that_of_data_treated_by_hand(storage, norm, alpha, scale):
+    X, y = shifted()
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(X))
+    given = {"norm": norm, "strength": 0.7, "augment": True, "alpha": alpha, "sample_weight": weights}
+    ours = mopn.NetworkProblem(STORAGES[storage](X), y, center=True, scale=scale, **given)
+    theirs = mopn.NetworkProblem(by_hand(X, weights, scale), y, **given)
+    start = random_network(theirs)
+    linear = np.random.default_rng(2).standard_normal(start.linear.shape)
+    start = start.basis, start.weights, linear if alpha else None
+    mine, other = ours.start(start), theirs.start(start)
+    np.testing.assert_allclose(mine.outputs, other.outputs, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(ours.measure(mine), theirs.measure(other), rtol=1e-8)
+    assert np.isclose(ours.strength_max(), theirs.strength_max(), rtol=1e-5)
+    refit, same = ours.joint(mine), theirs.joint(other)
+    assert np.isclose(refit.value_gradient(refit.start()).value, same.value_gradient(same.start()).value, rtol=1e-10)
+
+
+@every_storage
+@pytest.mark.parametrize("alpha", [None, 2.0])
+def test_gradients_of_the_joint_refit_are_those_of_finite_differences(storage, alpha):
+    X, y = shifted()
+    problem = mopn.NetworkProblem(
+        STORAGES[storage](X), y, strength=0.7, augment=True, center=True, scale="features", alpha=alpha
+    )
+    joint = problem.joint(random_network(problem))
+    x = joint.start() + 0.1 * np.random.default_rng(0).standard_normal(joint.start().shape)
+    gradient, step = joint.value_gradient(x).gradient, 1e-6
+    for direction in np.eye(len(x))[::3]:
+        change = joint.value_gradient(x + step * direction).value - joint.value_gradient(x - step * direction).value
+        assert np.isclose(change / (2 * step), gradient @ direction, rtol=1e-5, atol=1e-6)
+
+
+@every_storage
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("alpha", [None, 2.0])
+def test_the_model_takes_the_users_data(storage, loss, alpha):
+    X, y = shifted(loss)
+    problem = mopn.NetworkProblem(
+        STORAGES[storage](X), y, loss, strength=0.1, augment=True, center=True, scale="features", alpha=alpha
+    )
+    result = mopn.minimize(problem, ConditionalGradient(refit="full", max_units=4), max_iter=3)
+    model = mopn.Model.from_result(problem, result)
+    assert len(model.basis) > 0
+    np.testing.assert_allclose(np.linalg.norm(model.basis, axis=1), 1.0)
+    expected = problem.start(result).outputs
+    np.testing.assert_allclose(model.outputs(STORAGES[storage](X)), expected, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("kernel", ["homogeneous", "anova"])
+@pytest.mark.parametrize("augment", [False, True])
+@pytest.mark.parametrize("scale", ["data", "features"])
+def test_a_scale_needs_neither_center_nor_dummies(kernel, augment, scale):
+    X, y = shifted()
+    problem = mopn.NetworkProblem(X, y, kernel=kernel, strength=0.1, augment=augment, scale=scale)
+    result = mopn.minimize(problem, ConditionalGradient(refit="full", max_units=4), max_iter=3)
+    model = mopn.Model.from_result(problem, result)
+    expected = problem.start(result).outputs
+    assert np.abs(expected).max() > 0.1
+    np.testing.assert_allclose(model.outputs(X), expected, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1.0, 1e6])
+def test_the_minimum_depends_on_neither_origin_nor_unit_nor_order(factor):
+    X, y = shifted()
+    order = np.random.default_rng(0).permutation(len(X))
+    minima = []
+    for data_set, targets in ((X, y), (factor * X + 17.0 * factor, y), (X[order], y[order])):
+        problem = mopn.NetworkProblem(
+            data_set, targets, norm="l1", strength=1.0, augment=True, center=True, scale="features"
+        )
+        minima.append(mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-7, max_iter=100))
+    assert all(result.success for result in minima)
+    np.testing.assert_allclose([result.fun for result in minima], minima[0].fun, rtol=2e-7)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"augment": False}, "center=True is for kernel='homogeneous' with augment=True"),
+        ({"kernel": "anova"}, "got kernel='anova' and augment=True"),
+        ({"center": "yes"}, "center must be True or False, got 'yes'"),
+        ({"scale": "all"}, "scale must be one of 'features', 'data' or None, got 'all'"),
+        ({"scale": True}, "scale must be one of 'features', 'data' or None, got True"),
+    ],
+)
+def test_bad_options(change, message):
+    X, y = shifted()
+    with pytest.raises(ValueError, match=message):
+        mopn.NetworkProblem(X, y, **({"strength": 1.0, "augment": True, "center": True} | change))
