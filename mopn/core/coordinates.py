@@ -59,6 +59,14 @@ class Coordinates:
             H[:, 0] -= H[:, dummies:] @ self.center
         return H
 
+    def of_original(self, H: np.ndarray, dummies: int) -> np.ndarray:
+        """Return units in these coordinates from units of the user's data, the inverse of ``original``."""
+        scale = np.where(np.isfinite(self.scale), self.scale, 0.0)
+        H = np.hstack([H[:, :dummies], H[:, dummies:] * scale])
+        if self.center is not None:
+            H[:, 0] += H[:, dummies:] @ (self.center / self.scale)
+        return H
+
 
 def make_coordinates(design: Design, weights: np.ndarray, *, center: bool, scale: str | None) -> Coordinates | None:
     """Return the coordinates of some data, or None for the user's own.

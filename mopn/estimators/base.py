@@ -27,7 +27,7 @@ from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
-from mopn.solvers.checks import Rule, count
+from mopn.solvers.checks import Rule, check_fraction, count
 from mopn.solvers.conditional_gradient import make_correction
 from mopn.solvers.conditional_gradient.correction import Correction
 
@@ -129,6 +129,7 @@ class NetworkEstimator(ModelEstimator):
     _rules = COMMON | {
         "max_units": count().or_none(),
         "augment": check_flag,
+        "share": check_fraction,
         "validation_fraction": UNIT_INTERVAL,
         "n_iter_no_change": count(),
     }
@@ -140,11 +141,14 @@ class NetworkEstimator(ModelEstimator):
         *,
         loss: str | Loss = "squared",
         norm: str = "l1/l2",
-        strength: float | None = 1.0,
+        strength: float | None = None,
         radius: float | None = None,
+        share: float = 0.005,
         max_units: int | None = 50,
         refit: str | Correction = "full",
         augment: bool = True,
+        center: bool | None = None,
+        scale: str | None = "features",
         alpha: float | None = None,
         tol: float = 1e-3,
         max_iter: int | None = 1000,
@@ -161,9 +165,12 @@ class NetworkEstimator(ModelEstimator):
         self.norm = norm
         self.strength = strength
         self.radius = radius
+        self.share = share
         self.max_units = max_units
         self.refit = refit
         self.augment = augment
+        self.center = center
+        self.scale = scale
         self.alpha = alpha
         self.tol = tol
         self.max_iter = max_iter
@@ -182,7 +189,7 @@ class NetworkEstimator(ModelEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
-            Training data; scale it to [-1, 1] for best results. float32 is kept; sparse formats other than CSR and CSC
+            Training data; see ``center`` and ``scale``. float32 is kept; sparse formats other than CSR and CSC
             are converted.
         y : array-like of shape (n,) or (n, m)
             Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
@@ -277,19 +284,23 @@ class NetworkEstimator(ModelEstimator):
         return np.atleast_1d(np.average(targets.values, axis=0, weights=targets.weights))
 
     def _problem(self, X: Any, targets: Targets) -> NetworkProblem:
-        return NetworkProblem(
+        by_share = self.strength is None and self.radius is None
+        problem = NetworkProblem(
             X,
             targets.values,
             loss=targets.loss,
             kernel=self._kernel,
             norm=self.norm,
-            strength=self.strength,
+            strength=0.0 if by_share else self.strength,
             radius=self.radius,
             sample_weight=targets.weights,
             offset=self._offset(targets),
             augment=self.augment,
             alpha=self.alpha,
+            center=self._kernel == "homogeneous" and self.augment if self.center is None else self.center,
+            scale=self.scale,
         )
+        return problem.with_strength(problem.strength_of_share(self.share)) if by_share else problem
 
     def _previous(self, problem: NetworkProblem, targets: Targets) -> tuple[Any, ...]:
         """Return the network of the previous fit, if this one can start from it."""
@@ -314,7 +325,8 @@ class NetworkEstimator(ModelEstimator):
                 f"warm_start=True starts from a network for the {name} {getattr(self, self._classes_name)}, but this "
                 f"fit has {targets.classes}; set warm_start=False"
             )
-        return basis, weights, self.linear_ if self.alpha is not None else None
+        basis, linear = problem.of_original(basis, self.linear_ if self.alpha is not None else None)
+        return basis, weights, linear
 
     def _validation(self, problem: NetworkProblem, X: Any, targets: Targets) -> Validation:
         def score(result: Result) -> float:
@@ -343,6 +355,7 @@ class NetworkEstimator(ModelEstimator):
         self.basis_ = self.model_.basis
         self.weights_ = self.model_.weights
         self.linear_ = self.model_.linear
+        self.strength_ = None if problem.regularizer.constrained else float(problem.regularizer.strength)
         self.objective_, self.gap_, self.certified_ = float(fun), float(gap), math.isfinite(gap)
         self.status_, self.trace_, self.n_iter_ = result.status, result.trace, max(int(result.nit), 1)
         self.validation_scores_ = None if validation is None else np.array(validation.scores)

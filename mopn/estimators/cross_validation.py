@@ -45,6 +45,8 @@ class ClassifierCV(Classifier):
         max_units: int | None = 50,
         refit: str | Correction = "full",
         augment: bool = True,
+        center: bool | None = None,
+        scale: str | None = "features",
         alpha: float | None = None,
         tol: float = 1e-3,
         max_iter: int | None = 1000,
@@ -60,6 +62,8 @@ class ClassifierCV(Classifier):
         self.max_units = max_units
         self.refit = refit
         self.augment = augment
+        self.center = center
+        self.scale = scale
         self.alpha = alpha
         self.tol = tol
         self.max_iter = max_iter
@@ -72,7 +76,7 @@ class ClassifierCV(Classifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
-            Training data; scale it to [-1, 1] for best results.
+            Training data; see ``center`` and ``scale``.
         y : array-like of shape (n,) or (n, m)
             Labels, or an indicator matrix of 0 and 1.
         sample_weight : array-like of shape (n,), optional

@@ -101,9 +101,13 @@ norm : {"l1", "l1/l2", "l1/linf"}
     the others the outputs share units.
 strength : float or None
     Strength of the penalty ``strength * Omega``; larger means fewer units. The losses are added up over the
-    samples, not averaged, so it corresponds to 1 / C in ``LogisticRegression``. None if ``radius`` is given.
+    samples, not averaged, so it corresponds to 1 / C in ``LogisticRegression``. None for ``share``, or if ``radius`` is
+    given.
 radius : float
     The constraint ``Omega <= radius``, the paper's form, instead of the penalty.
+share : float
+    The strength as a share, in (0, 1), of the largest one of use, above which the network is empty. Unlike ``strength``
+    it need not change with the number of samples, with the number of outputs or with the units of X and y.
 max_units : int or None
     Largest number of units. A number asks for the best network of this size: with refits, units are added as early as
     possible until it is reached, or twice as many have been tried, and a long refit follows (``schedule="fill"`` of
@@ -117,6 +121,14 @@ refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep
 augment : bool
     Put dummies, columns of ones, in front of X (one for PN, two for FM): they give the model linear and constant
     terms.
+center : bool or None
+    Whether the problem is solved for X minus its mean, so that the penalty does not depend on the origin of the
+    features; the model is for X itself. Sparse X stays sparse. For polynomial networks with ``augment`` only: None is
+    True for these, and False for other models.
+scale : {"features", "data"} or None
+    Whether the problem is solved for features that are divided by numbers of their own, so that they have equal
+    deviations, or for X divided by one number, or for X as it is. With the first two the mean squared length of a
+    sample is 4, and the penalty does not depend on the units of X.
 alpha : float or None
     Strength of the penalty ``alpha / 2 * (||W||^2 + ||b||^2 / 100)`` of a linear term W with constants b, which shrinks
     every coefficient separately. None for no such term.
@@ -146,8 +158,10 @@ random_state : int, RandomState or None
     attributes="""
 model_ : Model
     The model for predictions, which ``save`` writes.
+strength_ : float or None
+    Strength of the penalty, for the centered and scaled X; None with ``radius``.
 basis_ : ndarray of shape (k, dummies + d)
-    Units H, of length 1; the leading columns belong to the dummies.
+    Units H for X as it is given, of length 1; the leading columns belong to the dummies.
 weights_ : ndarray of shape (k, m)
     Output weights V.
 linear_ : ndarray of shape (m, 1 + d) or None

@@ -143,7 +143,7 @@ class NetworkProblem(Problem):
         center, scale = self._check_coordinates(center, scale)
         self.coordinates = make_coordinates(base, self.fit.sample_weights, center=center, scale=scale)
         design = base if self.coordinates is None else self.coordinates.design(base)
-        self.design = AugmentedDesign(design, self.kernel.dummies) if self.augment else design
+        self.design = AugmentedDesign(design, self._n_dummies) if self.augment else design
         self.linear_term = LinearTerm(self.design, alpha)
         # |K(h, x)| <= ||x||^2.
         self._scales = scales_at_zero(self.fit, self.design.squared_norms, "X")
@@ -249,10 +249,21 @@ class NetworkProblem(Problem):
         linear = None if linear is None or not linear.size else np.array(linear)
         if self.coordinates is None:
             return np.array(basis), np.array(weights), linear
-        basis = self.coordinates.original(basis, self.design.shape[1] - len(self.coordinates.scale))
+        basis = self.coordinates.original(basis, self._n_dummies)
         lengths = np.linalg.norm(basis, axis=1, keepdims=True)
         linear = None if linear is None else self.coordinates.original(linear, 1)
         return basis / lengths, weights * lengths**2, linear
+
+    def of_original(self, basis: np.ndarray, linear: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return units of any length and the linear term for this problem from those for the user's X."""
+        if self.coordinates is None:
+            return basis, linear
+        linear = None if linear is None else self.coordinates.of_original(linear, 1)
+        return self.coordinates.of_original(basis, self._n_dummies), linear
+
+    @property
+    def _n_dummies(self) -> int:
+        return self.kernel.dummies if self.augment else 0
 
     def unpack(self, network: Network) -> dict[str, Any]:
         """Named views of the point."""
@@ -400,6 +411,17 @@ class NetworkProblem(Problem):
         ``"enumerate"`` or ``"exact"``. For l1/l2 ``"exact"`` is within 1e-4.
         """
         return self.bound(self.gradient_at_zero(), oracle)
+
+    @limited_threads()
+    def strength_of_share(self, share: float) -> float:
+        """Return the strength that is a share of the largest one whose solution is not zero, as far as it was found.
+
+        Where even that is no more than rounding, every strength returned has the solution zero.
+        """
+        at = self.gradient_at_zero()
+        largest = float(self.lmo(at, "refine").values[0])
+        rounding = 2.0 * self.dual_rounding(at)
+        return max(share * largest, rounding) or 1.0
 
     def gradient_at_zero(self) -> OutputGradient:
         """Objective and loss gradient of the network without units, at its best linear term if it has one."""

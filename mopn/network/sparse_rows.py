@@ -50,7 +50,7 @@ class SparseRows:
         self.slices = list(pairwise(n * part // count for part in range(count + 1)))
 
     def units(self, H: np.ndarray, dtype: type = np.float64) -> Units:
-        """Lay out units H (k, q + d) for compiled loops, which read [1, x]: h_0 + <h, x - c> = (h_0 - <h, c>) + <h, x>."""
+        """Lay out units H (k, q + d) for compiled loops, which read x: h_0 + <h, x - c> = (h_0 - <h, c>) + <h, x>."""
         table = padded(self._of_stored(H, self.n_dummies).T, dtype)
         return Units(table[: self.n_dummies], table[self.n_dummies :])
 
