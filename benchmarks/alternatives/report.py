@@ -144,7 +144,7 @@ def _set_table(name: str, fits: pd.DataFrame, of_sets: pd.DataFrame) -> str:
 
 
 def _costs(row: pd.Series) -> str:
-    return f"{row['fit']:8.3g} s{1e6 * row['one_row']:9.0f} µs{1e6 * row['batch_row']:10.3g} µs{row['size']:12.0f}"
+    return f"{row['fit']:8.3f} s{1e6 * row['one_row']:9.0f} µs{1e6 * row['batch_row']:10.2f} µs{row['size']:12.0f}"
 
 
 def _summary_table(found: pd.DataFrame) -> str:
