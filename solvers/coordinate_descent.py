@@ -11,7 +11,7 @@ import numpy as np
 from mopn.solvers.checks import check_flag, check_nonnegative, check_options, count
 from mopn.solvers.interface import Blockwise, Monitor, Solver
 from mopn.solvers.numerics.generators import make_generator
-from mopn.solvers.numerics.plateau import Plateau
+from mopn.solvers.numerics.plateau import Plateau, negligible_decrease
 from mopn.solvers.result import Status
 
 __all__ = ["CoordinateDescent"]
@@ -23,7 +23,7 @@ class CoordinateDescent(Solver[Blockwise]):
 
     An iteration is an epoch, one update of every coordinate. The run ends when no step of an epoch decreases the
     objective any more: when the largest product of a derivative and the step along its coordinate is at most
-    ``gtol**2`` times ``abs(fun)`` at the start. This does not depend on the units of the data. The run also ends when
+    ``gtol**2`` times ``abs(fun)``. This does not depend on the units of the data. The run also ends when
     ten epochs together decrease the objective by less than ``tol``, relative. There is no certificate. The trace has a
     column ``decrease``, the largest product.
 
@@ -35,8 +35,7 @@ class CoordinateDescent(Solver[Blockwise]):
         Number of threads for groups of columns that have no row in common, such as one-hot fields. The iterates do not
         depend on it, to the last bit.
     gtol : float, default 1e-8
-        Tolerance of the derivatives, for coordinates in whose unit the curvature of the objective is ``abs(fun)`` at
-        the start.
+        Tolerance of the derivatives, for coordinates in whose unit the curvature of the objective is ``abs(fun)``.
     rng : Generator, int or None, default 0
         Generator of the random orders. With a seed every run has the same orders; a generator continues from run to
         run.
@@ -58,10 +57,10 @@ class CoordinateDescent(Solver[Blockwise]):
         rng = make_generator(self.rng)
         levelled_off = Plateau(monitor.tol)
         fun = blocks.value()
-        least, decrease = self.gtol * self.gtol * abs(fun), math.nan
+        start_fun, decrease = fun, math.nan
         while True:
             monitor(blocks.point(), fun=fun, decrease=decrease)
-            if decrease <= least or (monitor.tol > 0 and levelled_off(fun)):
+            if decrease <= negligible_decrease(self.gtol, fun, start_fun) or (monitor.tol > 0 and levelled_off(fun)):
                 monitor.stop(Status.CONVERGED)
             count = len(blocks.updates)
             order = rng.permutation(count) if self.shuffle else range(count)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mopn.solvers.checks import check_nonnegative, check_options, count
 from mopn.solvers.interface import Monitor, Smooth, Solver
-from mopn.solvers.numerics.plateau import Plateau
+from mopn.solvers.numerics.plateau import Plateau, negligible_decrease
 from mopn.solvers.numerics.quasi_newton import quasi_newton
 from mopn.solvers.result import Status
 
@@ -31,8 +31,8 @@ class LBFGS(Solver[Smooth]):
         pairs, and outside the cache this takes longer than the iterations that more pairs save.
     gtol : float, default 1e-8
         The run also ends when minus the inner product of the gradient and the quasi-Newton step is at most ``gtol**2``
-        times ``abs(fun)`` at the start, whatever the units of the data. Without a certificate the run has then
-        converged, and also when ten iterations together decrease the objective by less than ``tol``, relative.
+        times ``abs(fun)``, whatever the units of the data. Without a certificate the run has then converged, and also
+        when ten iterations together decrease the objective by less than ``tol``, relative.
     """
 
     memory: int | None = None
@@ -45,16 +45,15 @@ class LBFGS(Solver[Smooth]):
     def run(self, problem: Smooth, start: Any, monitor: Monitor) -> None:
         """Iterate until the monitor ends the run."""
         levelled_off = Plateau(monitor.tol)
-        least = math.nan
+        start_fun = math.nan
         for x, at, decrease in quasi_newton(problem.value_gradient, start, self._pairs(start), problem.bounds):
-            if math.isnan(least):
-                least = self.gtol * self.gtol * abs(at.value)
+            start_fun = at.value if math.isnan(start_fun) else start_fun
             lower = problem.dual_bound(at)
             certified = math.isfinite(lower)
             monitor(x, fun=at.value, gap=at.value - lower)
             if not certified and monitor.tol > 0 and levelled_off(at.value):
                 monitor.stop(Status.CONVERGED)
-            if decrease <= least:
+            if decrease <= negligible_decrease(self.gtol, at.value, start_fun):
                 monitor.stop(Status.STALLED if certified else Status.CONVERGED)
         monitor.stop(Status.STALLED)
 

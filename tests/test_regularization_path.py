@@ -123,11 +123,7 @@ def test_the_problem_is_left_alone():
         ({"ratio": 1.0}, ValueError, r"ratio must be a number in \(0, 1\), got 1.0"),
         ({"patience": 0, "score": accuracy}, ValueError, "patience must be an integer >= 1 or None, got 0"),
         ({"patience": 1}, ValueError, "give score too"),
-        (
-            {"score": float},
-            TypeError,
-            r"score must be a function, called as score\(model\), or None, got <class 'float'>",
-        ),
+        ({"score": float}, TypeError, r"score must be a function, .* got <class .float.>"),
         ({"score": "accuracy"}, TypeError, r"score must be a function, .* got 'accuracy'"),
     ],
 )

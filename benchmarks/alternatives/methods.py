@@ -1,90 +1,159 @@
-"""What a user would fit to classes: networks, and what scikit-learn has, each over a few hyper-parameters."""
+"""What a user would fit to classes: networks, and what other packages have, each over a small grid.
+
+Networks get the features as they are. Others but trees get them scaled, by ``StandardScaler`` or to [-1, 1], which the
+grid chooses. C multiplies the loss. A grid begins with its plainest estimator, and goes on from there outwards.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import product
 from typing import Any
 
-import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.kernel_approximation import Nystroem, PolynomialCountSketch
 from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
 
-import mopn
-from benchmarks.common.datasets import Split
+from mopn.estimators import MultiOutputPNClassifier
 
-__all__ = ["METHODS", "Candidate", "best", "seconds_a_prediction"]
+__all__ = ["METHODS", "Grid", "Method", "TooLargeError", "installed_methods"]
 
+Grid = dict[str, Any]
 
-@dataclass
-class Candidate:
-    """A fitted model: how it predicts, the seconds it took to fit, and how many numbers it holds."""
-
-    predict: Callable[[np.ndarray], np.ndarray]
-    seconds: float
-    size: int
+_MOST_COLUMNS = 40_000
+_MOST_BYTES = 4 * 2**30
+_MOST_COMPONENTS = 1_000
+_LOGISTIC_ITERATIONS = 300
+_RATES = (0.1, 0.05, 0.2)
 
 
-def networks(data: Split) -> list[Candidate]:
-    """Networks of at most 50 units under l1/l2, over three strengths."""
-    found = []
-    for strength in (0.1, 0.5, 2.0):
-        problem = mopn.NetworkProblem(data.X_train, data.y_train, norm="l1/l2", strength=strength, augment=True)
-        result = mopn.minimize(
-            problem, mopn.solvers.ConditionalGradient(refit="full", max_units=50, schedule="fill"), tol=1e-3
-        )
-        model = mopn.Model.from_result(problem, result)
-        found.append(Candidate(model.predict, result.time, model.basis.size + model.weights.size))
-    return found
+class TooLargeError(ValueError):
+    """A fit that would need more memory than the study gives."""
 
 
-def estimators(grid: list[Any], size: Callable[[Any], int]) -> Callable[[Split], list[Candidate]]:
-    """Return what fits each of some scikit-learn estimators."""
+@dataclass(frozen=True)
+class Method:
+    """A line of the tables.
 
-    def fit(data: Split) -> list[Candidate]:
-        found = []
-        for estimator in grid:
-            began = time.perf_counter()
-            estimator.fit(data.X_train, data.y_train)
-            found.append(Candidate(estimator.predict, time.perf_counter() - began, size(estimator)))
-        return found
+    Attributes
+    ----------
+    label : str
+    grid : callable
+        From the numbers of rows and of features of a training part to estimators by the names of their
+        hyper-parameters. It may raise ``TooLargeError``.
+    package : str, default "sklearn"
+        What must be installed.
+    """
 
-    return fit
-
-
-def _vectors(svm: SVC) -> int:
-    return svm.support_vectors_.size + svm.dual_coef_.size
-
-
-def _nodes(boosting: HistGradientBoostingClassifier) -> int:
-    return sum(len(tree.nodes) for trees in boosting._predictors for tree in trees)
+    label: str
+    grid: Callable[[int, int], Grid]
+    package: str = "sklearn"
 
 
-METHODS: dict[str, Callable[[Split], list[Candidate]]] = {
-    "mopn, l1/l2, 50 units": networks,
-    "linear": estimators([LogisticRegression(C=C, max_iter=3000) for C in (1, 10, 100)], lambda m: m.coef_.size),
-    "SVM, quadratic kernel": estimators(
-        [SVC(kernel="poly", degree=2, gamma=1.0, coef0=1.0, C=C) for C in (0.1, 1, 10)], _vectors
-    ),
-    "SVM, RBF kernel": estimators([SVC(gamma=g, C=C) for g in (0.1, 0.5, 2.0) for C in (1, 10, 100)], _vectors),
-    "gradient boosting": estimators(
-        [HistGradientBoostingClassifier(learning_rate=r, random_state=0) for r in (0.05, 0.2)], _nodes
-    ),
+# -- networks ----------------------------------------------------------------------------------------------------------
+
+
+def _network(n: int, d: int) -> Grid:
+    return {"defaults": MultiOutputPNClassifier()}
+
+
+def _tuned_network(n: int, d: int) -> Grid:
+    return {f"strength {strength:g}": MultiOutputPNClassifier(strength=strength) for strength in (1, 0.3, 0.1, 3)}
+
+
+# -- scikit-learn ------------------------------------------------------------------------------------------------------
+
+
+def _scaled(steps: Callable[[float], Iterable[Any]], values: Iterable[float]) -> Grid:
+    """Return a pipeline for each value and each way to scale; ``steps`` makes what follows the scaler."""
+    scalers = {"standard": StandardScaler(), "[-1, 1]": MinMaxScaler((-1, 1))}
+    return {
+        f"C {value:g}, {name}": make_pipeline(scaler, *steps(value))
+        for value, (name, scaler) in product(values, scalers.items())
+    }
+
+
+def _logistic(C: float) -> LogisticRegression:
+    return LogisticRegression(C=C, max_iter=_LOGISTIC_ITERATIONS)
+
+
+def _linear(n: int, d: int) -> Grid:
+    return _scaled(lambda C: [_logistic(C)], (1, 10, 0.1))
+
+
+def _quadratic_features(n: int, d: int) -> Grid:
+    columns = d * (d + 3) // 2
+    size = 8 * n * columns
+    if columns > _MOST_COLUMNS or size > _MOST_BYTES:
+        raise TooLargeError(f"skipped: {columns} columns for {n} rows, {size / 2**30:.1f} GiB")
+    return _scaled(lambda C: [PolynomialFeatures(2, include_bias=False), _logistic(C)], (1, 0.1, 0.01))
+
+
+def _nystroem(n: int, d: int) -> Grid:
+    # The rows of the least part that it is fitted to: three quarters of the training part.
+    components = min(10 * d, _MOST_COMPONENTS, 3 * n // 4)
+
+    def steps(C: float) -> list[Any]:
+        kernel = {"kernel": "polynomial", "degree": 2, "gamma": 1 / d, "coef0": 1}
+        return [Nystroem(n_components=components, random_state=0, **kernel), _logistic(C)]
+
+    return _scaled(steps, (1, 10, 100))
+
+
+def _count_sketch(n: int, d: int) -> Grid:
+    def steps(C: float) -> list[Any]:
+        return [PolynomialCountSketch(n_components=10 * d, gamma=1 / d, coef0=1, random_state=0), _logistic(C)]
+
+    return _scaled(steps, (1, 10, 100))
+
+
+def _quadratic_svc(C: float) -> SVC:
+    return SVC(kernel="poly", degree=2, coef0=1, C=C)
+
+
+def _one_against_rest(n: int, d: int) -> Grid:
+    return _scaled(lambda C: [OneVsRestClassifier(_quadratic_svc(C))], (1, 10, 100))
+
+
+def _one_against_one(n: int, d: int) -> Grid:
+    return _scaled(lambda C: [_quadratic_svc(C)], (1, 10, 100))
+
+
+def _rbf(n: int, d: int) -> Grid:
+    return _scaled(lambda C: [SVC(C=C)], (1, 10, 100))
+
+
+def _boosting(n: int, d: int) -> Grid:
+    return {f"rate {rate:g}": HistGradientBoostingClassifier(learning_rate=rate, random_state=0) for rate in _RATES}
+
+
+def _lightgbm(n: int, d: int) -> Grid:
+    from lightgbm import LGBMClassifier
+
+    return {f"rate {rate:g}": LGBMClassifier(learning_rate=rate, n_jobs=1, verbose=-1) for rate in _RATES}
+
+
+METHODS: dict[str, Method] = {
+    "mopn": Method("mopn, defaults", _network),
+    "mopn-tuned": Method("mopn, strength tuned", _tuned_network),
+    "linear": Method("linear", _linear),
+    "quadratic-features": Method("quadratic features, linear", _quadratic_features),
+    "nystroem": Method("Nyström, linear", _nystroem),
+    "count-sketch": Method("count sketch, linear", _count_sketch),
+    "svc-quadratic-ovr": Method("quadratic SVM, one-v-rest", _one_against_rest),
+    "svc-quadratic-ovo": Method("quadratic SVM, one-v-one", _one_against_one),
+    "svc-rbf": Method("RBF SVM", _rbf),
+    "boosting": Method("gradient boosting", _boosting),
+    "lightgbm": Method("LightGBM", _lightgbm, "lightgbm"),
 }
 
 
-def best(candidates: list[Candidate], data: Split) -> Candidate:
-    """Return the candidate of the best validation accuracy, the first of equals."""
-    return max(candidates, key=lambda c: float(np.mean(c.predict(data.X_validation) == data.y_validation)))
-
-
-def seconds_a_prediction(predict: Callable[[np.ndarray], np.ndarray], data: Split, repeats: int) -> list[float]:
-    """Return the seconds that each of some predictions of all test rows took, by row."""
-    seconds = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        predict(data.X_test)
-        seconds.append((time.perf_counter() - began) / len(data.X_test))
-    return seconds
+def installed_methods() -> list[str]:
+    """Return the names of the methods whose package can be imported."""
+    return [name for name, method in METHODS.items() if find_spec(method.package) is not None]

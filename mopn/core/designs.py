@@ -64,7 +64,7 @@ class Design(ABC):
 
     @abstractmethod
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
-        """Return the total weight (d,), for each feature, of the rows in which it has a stored entry."""
+        """Return the total weight (d,), for each feature, of the rows in which it is not zero."""
 
     @abstractmethod
     def inner_products(self, power: int, unit: float) -> np.ndarray:
@@ -197,7 +197,7 @@ class DenseDesign(Design):
         return threads_for(2.0 * self.X.size * columns)
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
-        return np.full(self.shape[1], weights.sum())
+        return _summed(weights[rows] @ (X != 0) for rows, X in self._blocks(temporary=True))
 
     def inner_products(self, power: int, unit: float) -> np.ndarray:
         powers = (self.X.astype(np.float64) / unit) ** power
@@ -257,8 +257,8 @@ class SparseDesign(Design):
         return (self.X.T @ (sparse.diags_array(g) @ self.X)).toarray()
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
-        stored = type(self.X)((np.ones(self.X.nnz), self.X.indices, self.X.indptr), shape=self.shape)
-        return stored.T @ weights
+        occurs = type(self.X)(((self.X.data != 0).astype(float), self.X.indices, self.X.indptr), shape=self.shape)
+        return occurs.T @ weights
 
     def inner_products(self, power: int, unit: float) -> np.ndarray:
         powers = (self.X.astype(np.float64) / unit).power(power)

@@ -140,11 +140,11 @@ def strongest_interactions(
 
 
 def _check_model(model: Any) -> None:
-    """Raise ``TypeError`` unless the model is one of one output."""
+    """Raise ``TypeError`` unless the model is a ``FactorizationModel``."""
     if isinstance(model, Model):
         m = model.weights.shape[1]
         raise TypeError(
-            f"interactions are those of one output, but the model has {m}: choose or combine them first, by "
+            "interactions are those of a FactorizationModel: choose or combine the outputs of this Model first, by "
             f"mopn.FactorizationModel.from_outputs(model, combination) with {m} coefficients"
         )
     if not isinstance(model, FactorizationModel):

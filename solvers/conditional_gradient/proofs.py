@@ -15,7 +15,8 @@ __all__ = ["ProofBudget", "Selection", "measure"]
 # Budget of the bound in a round. Without a limit of time it does not depend on the clock, so that runs repeat.
 _ROUND_WORK, _ROUND_NODES = 2e8, 45_000
 # The final proof is tried when the estimated gap is at most this fraction of the tolerance, or when it is below the
-# tolerance and more than this fraction of that of the round before.
+# tolerance and more than this fraction of that of the round before; in a run for a model, when it is below the
+# tolerance.
 _WELL_BELOW = 0.5
 # Range of the precision of the final proof, relative to the tolerance.
 _LOOSEST, _TIGHTEST = 8.0, 0.01
@@ -51,7 +52,8 @@ class ProofBudget:
     In every round the effort is small, and the precision is the estimated gap of the round before. When the estimated
     gap has fallen far below that at the last tight bound, another tight bound is computed, within a fraction of the
     time of the run. When the estimated gap reaches the tolerance, the final proof may use all limits of the oracle. If
-    the schedule fits a model, the final proof takes at most as long as the run before it, and its units are not used.
+    the schedule fits a model, the final proof takes at most as long as the run before it, its units are not used, and
+    the run ends with it, so that the model does not depend on the clock.
     """
 
     def __init__(self, problem: Atomic, oracle: Any, monitor: Monitor, schedule: Schedule) -> None:
@@ -67,7 +69,10 @@ class ProofBudget:
         selection = Selection(atoms, atoms.bound, self.estimate)
         if gap(atoms.bound) <= tol:
             return selection
-        if self.estimate <= _WELL_BELOW * tol or _WELL_BELOW * before < self.estimate <= tol:
+        # Where a model is fitted, the run ends here in any case, and so before a tight bound, which depends on the
+        # clock, could end it.
+        level = self.schedule.fits_a_model or self.estimate > _WELL_BELOW * before
+        if self.estimate <= _WELL_BELOW * tol or (level and self.estimate <= tol):
             return self._with_final_proof(at, selection, gap)
         if self.estimate <= _FALLEN * self.estimate_at_tight_bound and not atoms.bound_is_best:
             return self._with_tight_bound(at, selection)

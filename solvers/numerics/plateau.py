@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["Plateau"]
+import math
+
+__all__ = ["Plateau", "negligible_decrease"]
 
 _WINDOW = 10
 
@@ -18,3 +20,11 @@ class Plateau:
         """Record an objective value; return whether the objective has levelled off."""
         self.recent = [*self.recent[-_WINDOW:], fun]
         return len(self.recent) > _WINDOW and self.recent[0] - fun <= self.tol * abs(fun)
+
+
+def negligible_decrease(gtol: float, fun: float, start_fun: float) -> float:
+    """Return the decrease of an objective below which a run has converged: ``gtol**2``, relative.
+
+    An objective that falls to 0, as that of a perfect fit, is taken for a rounding error of the one at the start.
+    """
+    return gtol * gtol * max(abs(fun), math.ulp(1.0) * abs(start_fun))

@@ -134,6 +134,18 @@ def test_products_equal_those_of_the_explicit_array(storage, dummies, seed, shap
     close(design.absolute.adjoint_squares(R), R.T @ (X * X), size)
 
 
+@every_storage
+@every_count
+def test_occurrences_do_not_depend_on_the_storage(storage, dummies):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.uniform(size=(30, 4)) < 0.5, rng.uniform(-1, 1, (30, 4)), 0.0).astype(np.float32).astype(float)
+    weights = rng.uniform(0.5, 2.0, 30)
+    explicit = np.hstack([np.ones((30, dummies)), X])
+    design = make_design(STORAGES[storage](X), dummies)
+    expected = [weights[column != 0].sum() for column in explicit.T]
+    np.testing.assert_allclose(design.occurrences(weights), expected, rtol=1e-14)
+
+
 @pytest.mark.parametrize("storage", ["float32", "float64"])
 @every_count
 def test_blocks_of_rows_give_the_same_products(monkeypatch, storage, dummies):

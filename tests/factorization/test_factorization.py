@@ -701,3 +701,23 @@ def test_nothing_is_left_to_gain_where_a_run_stops_at_its_precision(solver):
     steps = h * np.eye(problem.size)
     bend = [problem.measure(result.x + s).fun + problem.measure(result.x - s).fun - 2 * result.fun for s in steps]
     assert np.all(h**2 * gradient**2 <= 1e-12 * result.fun * np.array(bend))
+
+
+@pytest.mark.parametrize("solver", [CoordinateDescent(), LBFGS()])
+def test_a_run_from_a_far_start_goes_on_to_a_minimum(solver):
+    """With features of a million and units of 0.1, the objective at the start is 1e20 times what zero has."""
+    X, y, _, _ = data()
+    problem = FactorizationProblem(1e6 * X, y, n_components=3)
+    result = mopn.minimize(problem, solver, tol=1e-9, max_iter=3000)
+    assert result.success
+    assert result.fun <= problem.value_gradient(np.zeros(problem.size)).value
+
+
+@pytest.mark.parametrize("solver", [CoordinateDescent(), LBFGS()])
+def test_a_perfect_fit_has_converged(solver):
+    """The objective falls to 0, and relative to itself it always decreases."""
+    X = np.random.default_rng(0).uniform(-1, 1, (30, 3))
+    problem = FactorizationProblem(X, X[:, 0] * X[:, 1], n_components=3, beta=0.0)
+    result = mopn.minimize(problem, solver, tol=1e-9, max_iter=20000)
+    assert result.success
+    assert result.fun < 1e-20

@@ -221,12 +221,15 @@ def test_no_products_of_more_features_than_there_are():
         mopn.strongest_interactions(model, 2, D + 1)
 
 
+@pytest.mark.parametrize("combination", [[0.0], [1.0, -1.0]])
 @pytest.mark.parametrize("function", [mopn.strongest_interactions, lambda model: mopn.interaction_weights(model, [])])
-def test_models_of_several_outputs_are_to_be_combined_first(function):
-    several = mopn.Model(np.eye(3), np.ones((3, 2)))
-    with pytest.raises(TypeError, match=r"the model has 2.*FactorizationModel.from_outputs.*2 coefficients"):
-        function(several)
-    assert len(function(mopn.FactorizationModel.from_outputs(several, [1.0, -1.0]))) == 0
+def test_outputs_of_networks_are_to_be_combined_first(function, combination):
+    m = len(combination)
+    network = mopn.Model(np.eye(3), np.ones((3, m)))
+    message = rf"are those of a FactorizationModel: .*FactorizationModel.from_outputs.* {m} coefficient"
+    with pytest.raises(TypeError, match=message):
+        function(network)
+    assert len(function(mopn.FactorizationModel.from_outputs(network, combination))) == 0
     with pytest.raises(TypeError, match=r"model must be a FactorizationModel.*got int"):
         function(1)
 

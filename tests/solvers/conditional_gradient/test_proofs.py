@@ -143,7 +143,6 @@ def test_where_the_bound_is_the_best_one_nothing_more_is_spent(schedule):
     assert script.names == ["lmo"]
 
 
-@every_schedule
 @pytest.mark.parametrize(
     ("before", "now", "proven"),
     [
@@ -153,10 +152,10 @@ def test_where_the_bound_is_the_best_one_nothing_more_is_spent(schedule):
         (5.0, 0.4, True),  # it is well below
     ],
 )
-def test_a_proof_waits_until_the_estimate_is_level_or_well_below(schedule, before, now, proven):
+def test_a_proof_waits_until_the_estimate_is_level_or_well_below(before, now, proven):
     script = Script(found(before * TOL, 0.5), found(now * TOL, 0.5), found(now * TOL, 0.5))
     # No time has passed, so nothing is overdue.
-    select, _ = budget(script, schedule)
+    select, _ = budget(script)
     assert not select().exhausted
     assert select().exhausted == proven
     assert script.names == ["lmo"] * (3 if proven else 2)
@@ -179,6 +178,17 @@ def test_a_model_is_proven_in_the_time_that_it_took_and_not_changed():
     assert selection.bound == better.bound
     assert selection.estimate == pytest.approx(0.4 * TOL, rel=1e-9)
     assert selection.exhausted
+
+
+@pytest.mark.parametrize("elapsed", [0.0, 1e-6, 10.0])
+@pytest.mark.parametrize(("estimate", "ends"), [(0.4, True), (0.9, True), (1.1, False)])
+def test_the_clock_does_not_end_the_run_for_a_model(estimate, ends, elapsed):
+    """However long the run has taken, and so whatever a bound within the time allowed proves."""
+    tight = found(estimate * TOL, estimate * TOL)
+    script = Script(found(estimate * TOL, 0.5), tight, bounds=[tight.bound])
+    select, _ = budget(script, "fill", elapsed=elapsed, left=100.0)
+    selection = select()
+    assert (selection.exhausted or selection.bound - 1.0 <= TOL) == ends
 
 
 def test_a_model_keeps_the_better_bound_and_the_time_limit():

@@ -1,0 +1,131 @@
+"""A row of the study: choose a hyper-parameter on held-out rows, fit again to the whole training part, and measure."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+from threadpoolctl import threadpool_limits
+
+from benchmarks.alternatives.methods import METHODS, Grid, TooLargeError
+from benchmarks.alternatives.sizes import numbers_held
+from benchmarks.common.collection import load_raw
+from benchmarks.common.measures import seconds_of
+
+__all__ = ["COLUMNS", "KEY", "Task", "choose", "hold_out", "run_task"]
+
+# Single rows that are predicted one after another, and predictions of the whole test part.
+_ROWS, _BATCHES = 50, 5
+
+
+@dataclass(frozen=True)
+class Task:
+    """A row of the file."""
+
+    set: str
+    split: int
+    method: str
+
+
+KEY = [field.name for field in fields(Task)]
+_SET = ["rows", "features", "classes", "dropped"]
+_MEASURED = ["chosen", "tried", "accuracy", "fit", "one_row", "batch_row", "size"]
+COLUMNS = [*KEY, *_SET, *_MEASURED, "note"]
+
+_load = lru_cache(maxsize=1)(load_raw)
+
+
+def hold_out(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return X without a random quarter of the rows, that quarter, and y likewise; classes keep their shares."""
+    X_rest, X_quarter, y_rest, y_quarter = train_test_split(X, y, test_size=0.25, random_state=seed, stratify=y)
+    return X_rest, X_quarter, y_rest, y_quarter
+
+
+def run_task(task: Task, folder: str, grid_seconds: float) -> dict[str, Any]:
+    """Return a row; of what is too large, a note that says so stands in place of the measurements.
+
+    Parameters
+    ----------
+    task : Task
+    folder : str
+        The data folder.
+    grid_seconds : float
+        After as many seconds no further estimator of the grid is tried.
+
+    Returns
+    -------
+    dict
+        ``fit``: the seconds of the chosen estimator's fit to the whole training part; ``one_row``: the median seconds
+        of predictions of single rows; ``batch_row``: the least seconds of predictions of the test part, by row;
+        ``size``: the numbers held.
+    """
+    X, y, dropped = _load(task.set, folder)
+    row = asdict(task) | dict(zip(_SET, (*X.shape, len(np.unique(y)), dropped), strict=True))
+    X, X_test, y, y_test = hold_out(X, y, task.split)
+    try:
+        grid = METHODS[task.method].grid(*X.shape)
+    except TooLargeError as error:
+        return row | dict.fromkeys(_MEASURED, "") | {"note": str(error)}
+    with threadpool_limits(1):
+        chosen, tried = choose(grid, X, y, task.split, grid_seconds)
+        measured = _measure(clone(grid[chosen]), X, y, X_test, y_test)
+    return row | {"chosen": chosen, "tried": f"{tried} of {len(grid)}"} | measured
+
+
+def choose(grid: Grid, X: np.ndarray, y: np.ndarray, seed: int, seconds: float) -> tuple[str, int]:
+    """Return the name of the estimator that is best on a held-out quarter, of equals the first.
+
+    Parameters
+    ----------
+    grid : dict
+        Estimators by name; if there is but one, none is tried.
+    X : ndarray of shape (n, d)
+    y : ndarray of shape (n,)
+    seed : int
+        Of the random quarter.
+    seconds : float
+        After as many, no further one is tried; one always is.
+
+    Returns
+    -------
+    name : str
+    tried : int
+        How many were.
+    """
+    if len(grid) == 1:
+        return next(iter(grid)), 0
+    X_fit, X_held, y_fit, y_held = hold_out(X, y, seed)
+    scores: dict[str, float] = {}
+    end = time.perf_counter() + seconds
+    for name, estimator in grid.items():
+        if scores and time.perf_counter() > end:
+            break
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            scores[name] = clone(estimator).fit(X_fit, y_fit).score(X_held, y_held)
+    return max(scores, key=scores.__getitem__), len(scores)
+
+
+def _measure(model: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> dict[str, str | int]:
+    """Fit, and return what is measured, with a note if the fit did not converge."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        (fit,) = seconds_of(partial(model.fit, X, y), 1)
+    accuracy = np.mean(model.predict(X_test) == y_test)
+    singles = [seconds_of(partial(model.predict, row[None]), 1)[0] for row in X_test[:_ROWS]]
+    batches = seconds_of(partial(model.predict, X_test), _BATCHES)
+    return {
+        "accuracy": f"{accuracy:.5f}",
+        "fit": f"{fit:.4g}",
+        "one_row": f"{np.median(singles):.4g}",
+        "batch_row": f"{min(batches) / len(X_test):.4g}",
+        "size": numbers_held(model),
+        "note": "not converged" if any(issubclass(one.category, ConvergenceWarning) for one in caught) else "",
+    }

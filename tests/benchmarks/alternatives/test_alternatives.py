@@ -1,0 +1,276 @@
+"""The study of alternatives: grids, sizes, the choice on held-out rows, tables, and the program with cheap methods."""
+
+import warnings
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, make_blobs
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.svm import SVC
+
+from benchmarks.alternatives import figure, report
+from benchmarks.alternatives.__main__ import main
+from benchmarks.alternatives.fits import COLUMNS, KEY, Task, choose, hold_out, run_task
+from benchmarks.alternatives.methods import METHODS, Method, TooLargeError, installed_methods
+from benchmarks.alternatives.sizes import numbers_held
+from benchmarks.common.store import Store
+from mopn.estimators import MultiOutputPNClassifier
+
+# -- methods and sizes -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    return make_blobs(90, n_features=3, centers=[[0, 0, 0], [9, 0, 0], [0, 9, 0]], random_state=0)
+
+
+@pytest.mark.parametrize("method", installed_methods())
+def test_every_method_separates_blobs_and_has_a_size(blobs, method):
+    grid = METHODS[method].grid(*blobs[0].shape)
+    model = next(iter(grid.values())).fit(*blobs)
+    assert model.score(*blobs) > 0.95
+    assert numbers_held(model) > 0
+    assert len({repr(estimator) for estimator in grid.values()}) == len(grid)
+
+
+def test_the_least_training_part_has_rows_enough_for_the_components(blobs):
+    X, y = (part[:40] for part in blobs)
+    (first, *_) = METHODS["nystroem"].grid(*X.shape).values()
+    (X_fit, _, y_fit, _) = hold_out(X, y, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first.fit(X_fit, y_fit)
+
+
+def test_quadratic_features_that_are_too_many_are_counted():
+    columns = PolynomialFeatures(2, include_bias=False).fit(np.zeros((1, 300))).n_output_features_
+    with pytest.raises(TooLargeError, match=f"skipped: {columns} columns for 100 rows"):
+        METHODS["quadratic-features"].grid(100, 300)
+    with pytest.raises(TooLargeError, match=r"4\.6 GiB"):
+        METHODS["quadratic-features"].grid(100_000, 110)
+
+
+def test_sizes_count_what_models_hold(blobs):
+    X, y = blobs
+    linear = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    assert numbers_held(linear) == 2 * 3 + 3 * (3 + 1)
+    machine = SVC(kernel="linear").fit(X, y == 0)
+    vectors = len(machine.support_)
+    assert numbers_held(machine) == vectors * 3 + vectors + 1
+    rest = OneVsRestClassifier(SVC(kernel="linear")).fit(X, y)
+    assert numbers_held(rest) == sum(4 * len(one.support_) + 1 for one in rest.estimators_)
+    # Three classes, two rounds: six stumps, each of a feature, a threshold and two values.
+    stumps = HistGradientBoostingClassifier(max_iter=2, max_leaf_nodes=2, min_samples_leaf=5).fit(X, y)
+    assert numbers_held(stumps) == 6 * 4
+
+
+def test_a_networks_size_is_that_of_its_layers_and_little_more(blobs):
+    network = MultiOutputPNClassifier(max_units=4).fit(*blobs)
+    layers = network.basis_.size + network.weights_.size
+    assert layers <= numbers_held(network) <= layers + 20
+
+
+def test_a_model_without_a_size_is_an_error():
+    with pytest.raises(TypeError, match="no size is known for DummyClassifier"):
+        numbers_held(DummyClassifier())
+
+
+# -- fits --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_held_out_quarter_keeps_the_shares_of_the_classes():
+    X, y = np.arange(80.0)[:, None], np.repeat([0, 1], [48, 32])
+    X_rest, X_quarter, y_rest, y_quarter = hold_out(X, y, 3)
+    assert list(np.bincount(y_quarter)) == [12, 8]
+    assert sorted(np.concatenate([X_rest, X_quarter]).ravel()) == list(range(80))
+    np.testing.assert_array_equal(y[X_rest.ravel().astype(int)], y_rest)
+    np.testing.assert_array_equal(hold_out(X, y, 3)[1], X_quarter)
+    assert not np.array_equal(hold_out(X, y, 4)[1], X_quarter)
+
+
+def _constant(label):
+    return DummyClassifier(strategy="constant", constant=label)
+
+
+def test_the_best_on_held_out_rows_is_chosen_and_of_equals_the_first():
+    X, y = np.zeros((80, 1)), np.repeat([0, 1, 2], [20, 40, 20])
+    grid = {"rare": _constant(0), "usual": _constant(1), "the same": _constant(1), "rare too": _constant(2)}
+    assert choose(grid, X, y, 0, 60.0) == ("usual", 4)
+
+
+def test_a_grid_out_of_time_is_cut_off_after_its_first():
+    X, y = np.zeros((80, 1)), np.repeat([0, 1], [20, 60])
+    assert choose({"rare": _constant(0), "usual": _constant(1)}, X, y, 0, -1.0) == ("rare", 1)
+
+
+def test_one_estimator_is_not_tried():
+    assert choose({"alone": None}, np.zeros((8, 1)), np.zeros(8), 0, 60.0) == ("alone", 0)
+
+
+class Recorder(LogisticRegression):
+    """Keeps the rows that it is fitted to; its fits never converge."""
+
+    fitted: ClassVar = []
+
+    def fit(self, X, y):
+        self.fitted.append({tuple(row) for row in X})
+        warnings.warn("deliberate", ConvergenceWarning, stacklevel=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return super().fit(X, y)
+
+
+def test_the_test_rows_are_in_no_fit(monkeypatch):
+    def grid(n, d):
+        return {"C 1": Recorder(C=1, max_iter=5), "C 2": Recorder(C=2, max_iter=5)}
+
+    monkeypatch.setitem(METHODS, "linear", Method("linear", grid))
+    monkeypatch.setattr(Recorder, "fitted", [])
+    row = run_task(Task("breast_cancer", 1, "linear"), "nowhere", 60.0)
+    assert list(row) == COLUMNS
+    X, y = load_breast_cancer(return_X_y=True)
+    X_train, X_test, _, _ = hold_out(X, y, 1)
+    first, second, whole = Recorder.fitted
+    assert first == second < whole == {tuple(x) for x in X_train}
+    assert whole.isdisjoint({tuple(x) for x in X_test})
+    assert row["tried"] == "2 of 2"
+    assert row["size"] == X.shape[1] + 1
+    assert row["note"] == "not converged"
+
+
+def test_what_is_too_large_is_a_row_with_a_note(monkeypatch):
+    def grid(n, d):
+        raise TooLargeError(f"skipped: {n} rows, {d} features")
+
+    monkeypatch.setitem(METHODS, "linear", Method("linear", grid))
+    row = run_task(Task("breast_cancer", 0, "linear"), "nowhere", 60.0)
+    assert list(row) == COLUMNS
+    assert row["note"] == "skipped: 426 rows, 30 features"
+    assert row["accuracy"] == ""
+
+
+# -- report ------------------------------------------------------------------------------------------------------------
+
+_REFERENCE = report.REFERENCE
+
+
+def _fits(*rows):
+    """Return fits from (set, split, method, accuracy, one_row), of no accuracy a skipped one."""
+    records = []
+    for name, split, method, accuracy, one_row in rows:
+        record = dict.fromkeys(COLUMNS, "1") | {"set": name, "split": str(split), "method": method, "note": ""}
+        record |= {"accuracy": accuracy, "one_row": one_row, "dropped": "0"}
+        if accuracy == "":
+            record |= dict.fromkeys(("fit", "one_row", "batch_row", "size"), "") | {"note": "skipped: too wide"}
+        records.append(record)
+    return report.frame(records)
+
+
+@pytest.fixture
+def fits():
+    """Two sets, one of which is too large for the linear model; the other's first split is a draw."""
+    rows = []
+    for split in range(3):
+        rows += [("a", split, "linear", str(0.5 + 0.1 * split), "1e-6"), ("a", split, _REFERENCE, "0.5", "4e-6")]
+        rows += [("b", split, "linear", "", ""), ("b", split, _REFERENCE, "0.9", "16e-6")]
+        rows += [("a", split, "mopn", "0.4", "1e-6"), ("b", split, "mopn", "0.9", "9e-6")]
+    return _fits(*rows)
+
+
+def test_means_have_the_standard_error_of_the_splits(fits):
+    row = report.means(fits).loc[("a", "linear")]
+    assert row["accuracy"] == pytest.approx(60)
+    assert row["error"] == pytest.approx(10 / np.sqrt(3))
+    assert row["splits"] == 3
+    assert ("b", "linear") not in report.means(fits).index
+
+
+def test_the_summary_is_over_the_sets_that_all_methods_have(fits):
+    found = report.summary(fits)
+    assert set(found["sets"]) == {1}
+    assert found.loc[_REFERENCE, "accuracy"] == pytest.approx(50)
+    without = report.summary(fits[fits["method"] != "linear"])
+    assert set(without["sets"]) == {2}
+    assert without.loc[_REFERENCE, "accuracy"] == pytest.approx(70)
+    assert without.loc[_REFERENCE, "one_row"] == pytest.approx(8e-6)
+
+
+def test_wins_and_losses_are_of_the_sets_shared_with_the_reference(fits):
+    found = report.summary(fits)
+    counts = ["wins", "ties", "losses", "clear_wins", "clear_losses"]
+    # The linear model's mean difference on a, 10 points, is less than two of its standard errors.
+    assert list(found.loc["linear", counts]) == [1, 0, 0, 0, 0]
+    assert list(found.loc["mopn", counts]) == [0, 1, 1, 0, 1]
+
+
+def test_tables_tell_what_was_skipped(fits):
+    text = report.tables(fits)
+    assert "skipped: too wide" in text
+    assert "60.00 ± 5.77" in text
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pareto_points_are_those_that_no_other_dominates(seed):
+    costs, accuracies = np.random.default_rng(seed).integers(0, 8, (2, 30))
+    best = figure.pareto(costs, accuracies)
+    points = {(costs[i], accuracies[i]) for i in best}
+    assert len(points) == len(best)
+
+    def dominated(i):
+        no_worse = (costs <= costs[i]) & (accuracies >= accuracies[i])
+        return np.any(no_worse & ((costs < costs[i]) | (accuracies > accuracies[i])))
+
+    assert points == {(costs[i], accuracies[i]) for i in range(30) if not dominated(i)}
+
+
+# -- program -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cheap(monkeypatch):
+    """Make two methods cheap: a linear model of two strengths, and one that knows no features."""
+
+    def linear(n, d):
+        return {f"C {C}": make_pipeline(StandardScaler(), LogisticRegression(C=C)) for C in (1, 0.1)}
+
+    monkeypatch.setitem(METHODS, "linear", Method("linear", linear))
+    monkeypatch.setitem(METHODS, _REFERENCE, Method("reference", lambda n, d: {"C 1e-9": LogisticRegression(C=1e-9)}))
+    return ["--methods", "linear", _REFERENCE, "--sets", "breast_cancer"]
+
+
+def test_program_fits_resumes_and_reports(cheap, tmp_path, capsys):
+    arguments = ["--data", "nowhere", "--out", str(tmp_path), *cheap]
+    assert main([*arguments, "--splits", "1"]) == 0
+    assert main([*arguments, "--splits", "2"]) == 0
+    assert "4 rows, 2 of them done already" in capsys.readouterr().out
+    store = Store(tmp_path / "fits.csv", COLUMNS, KEY)
+    assert len(store.rows()) == len(store.keys()) == 4
+    assert main(["--data", "nowhere", "--out", str(tmp_path), "--report"]) == 0
+    assert "breast_cancer: 569 rows, 30 features, 2 classes" in capsys.readouterr().out
+    summary = pd.read_csv(tmp_path / "summary.csv", index_col="method")
+    assert summary.loc["linear", "accuracy"] > summary.loc[_REFERENCE, "accuracy"] + 5
+    assert summary.loc["linear", "clear_wins"] == 1
+    assert (tmp_path / "pareto.png").is_file()
+
+
+def test_report_of_nothing_and_of_what_was_skipped(tmp_path, capsys):
+    assert main(["--out", str(tmp_path), "--report"]) == 0
+    assert "no results yet" in capsys.readouterr().out
+    Store(tmp_path / "fits.csv", COLUMNS, KEY).append(
+        dict.fromkeys(COLUMNS, "") | {"set": "a", "split": 0, "method": "linear", "note": "skipped: too wide"}
+    )
+    assert main(["--out", str(tmp_path), "--report"]) == 0
+    assert "skipped: too wide" in capsys.readouterr().out
+
+
+def test_program_without_data_ends_with_a_message(tmp_path, capsys):
+    assert main(["--data", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out"), "--sets", "wine"]) == 2
+    assert "wine.arff" in capsys.readouterr().err
