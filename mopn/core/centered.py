@@ -46,7 +46,8 @@ class CenteredDesign(Design):
         return self.base.gram(g) - half - half.T
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
-        return self.base.occurrences(weights)
+        # Of a feature with a center other than zero, an entry is zero by chance only.
+        return np.where(self.center != 0, weights.sum(), self.base.occurrences(weights))
 
     def inner_products(self, power: int, unit: float) -> np.ndarray:
         design = self if power == 1 else self._squares

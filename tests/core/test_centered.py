@@ -52,6 +52,7 @@ def test_products_equal_those_of_the_explicit_array(storage, dummies, seed):
     equal(design.inner_products(2, 2.0), Z**2 @ (Z**2).T / 16)
     equal(design.absolute.project(H), sizes @ H.T)
     equal(design.matrix(), Z)
+    equal(design.occurrences(np.abs(g)), np.abs(g) @ (Z != 0))
     rows = rng.permutation(n)[:4]
     equal(design.rows(rows).project(H), Z[rows] @ H.T)
     assert np.abs(Z).max() <= design.largest <= sizes.max()
