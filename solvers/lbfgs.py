@@ -46,7 +46,8 @@ class LBFGS(Solver[Smooth]):
         """Iterate until the monitor ends the run."""
         levelled_off = Plateau(monitor.tol)
         least = math.nan
-        for x, at, decrease in quasi_newton(problem.value_gradient, start, self._pairs(start), problem.bounds):
+        iterates = quasi_newton(problem.value_gradient, start, self._pairs(start), problem.bounds, problem.scales)
+        for x, at, decrease in iterates:
             if math.isnan(least):
                 least = self.gtol * self.gtol * abs(at.value)
             lower = problem.dual_bound(at)
