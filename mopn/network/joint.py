@@ -33,6 +33,8 @@ __all__ = ["JointProblem"]
 
 # Weights below this, relative to the largest, are rounding.
 _ZERO = 1e-12
+# How far random starts are from the network, relative to the length of units and directions.
+_NEARBY = 0.1
 
 
 class JointProblem(Problem):
@@ -79,8 +81,25 @@ class JointProblem(Problem):
         return -upper, upper
 
     def start(self, start: Any = None) -> np.ndarray:
-        """Return the point of the network given to the constructor, or a copy of a flat point or of a result's."""
+        """Return a point.
+
+        Parameters
+        ----------
+        start : optional
+            None for the network given to the constructor, a Generator for random units and directions near its own, or
+            a flat point or a result, which is copied.
+        """
+        if isinstance(start, np.random.Generator):
+            return self._nearby(start)
         return self._start.copy() if start is None else check_start(start, self._start.size)
+
+    def _nearby(self, rng: np.random.Generator) -> np.ndarray:
+        x = self._start.copy()
+        B, Z, _ = self._parts(x)
+        for part in (B, Z.reshape(-1, self.directions.shape[1])):
+            lengths = np.linalg.norm(part, axis=1, keepdims=True)
+            part += _NEARBY * lengths / np.sqrt(part.shape[1]) * rng.standard_normal(part.shape)
+        return x if self.bounds is None else np.clip(x, *self.bounds)
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return units A (k, d), directions E (k, m), and W."""
