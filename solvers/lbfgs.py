@@ -45,17 +45,10 @@ class LBFGS(Solver[Smooth]):
     def run(self, problem: Smooth, start: Any, monitor: Monitor) -> None:
         """Iterate until the monitor ends the run."""
         levelled_off = Plateau(monitor.tol)
-<<<<<<< HEAD
         start_fun = math.nan
-        for x, at, decrease in quasi_newton(problem.value_gradient, start, self._pairs(start), problem.bounds):
-            start_fun = at.value if math.isnan(start_fun) else start_fun
-=======
-        least = math.nan
         iterates = quasi_newton(problem.value_gradient, start, self._pairs(start), problem.bounds, problem.scales)
         for x, at, decrease in iterates:
-            if math.isnan(least):
-                least = self.gtol * self.gtol * abs(at.value)
->>>>>>> numerics
+            start_fun = at.value if math.isnan(start_fun) else start_fun
             lower = problem.dual_bound(at)
             certified = math.isfinite(lower)
             monitor(x, fun=at.value, gap=at.value - lower)
