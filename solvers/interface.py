@@ -115,6 +115,11 @@ class Smooth(Problem, Protocol):
         """Lower and upper bounds on the flat point, or None."""
         ...
 
+    @property
+    def scales(self) -> np.ndarray | None:
+        """Steps along each variable that change the objective by about as much as one another, or None for ones."""
+        ...
+
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective."""
         ...

@@ -46,7 +46,8 @@ class LBFGS(Solver[Smooth]):
         """Iterate until the monitor ends the run."""
         levelled_off = Plateau(monitor.tol)
         start_fun = math.nan
-        for x, at, decrease in quasi_newton(problem.value_gradient, start, self._pairs(start), problem.bounds):
+        iterates = quasi_newton(problem.value_gradient, start, self._pairs(start), problem.bounds, problem.scales)
+        for x, at, decrease in iterates:
             start_fun = at.value if math.isnan(start_fun) else start_fun
             lower = problem.dual_bound(at)
             certified = math.isfinite(lower)

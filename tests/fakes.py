@@ -261,6 +261,7 @@ class FactorsOfLowRank(Problem):
 
     curvature = 1.0
     bounds: Bounds | None = None
+    scales: np.ndarray | None = None
 
     def __init__(self, problem: LowRankSteps, point: LowRank, form: Form) -> None:
         self.problem, self.around, self.form = problem, point, form

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from copy import copy
 from typing import Any
@@ -52,6 +53,15 @@ class DataFit:
     def smoothness(self) -> float:
         """Lipschitz constant of the gradient with respect to O, in the norm that ``squared_length`` takes."""
         return self.loss.smoothness(self.n_outputs)
+
+    @property
+    def output_unit(self) -> float:
+        """The size of outputs: the loss's own unit or, if larger, the root mean square of targets that are numbers."""
+        if self.loss.targets != "numbers":
+            return self.loss.own_unit or 1.0
+        targets = self.y if self.offset is None else self.y - self.offset
+        size = math.sqrt(self.squared_length(targets) / (self.sample_weights.sum() * self.n_outputs))
+        return max(size, self.loss.own_unit) or 1.0
 
     def squared_length(self, D: np.ndarray) -> float:
         """Return sum_i w_i ||d_i||^2 for a direction D (n, k) of outputs; a weight of 2 equals a repeated row."""

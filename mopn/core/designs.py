@@ -70,6 +70,17 @@ class Design(ABC):
     def inner_products(self, power: int, unit: float) -> np.ndarray:
         """Return <x_i, x_j> (n, n), of the rows of X / unit for power 1, of its squares for 2."""
 
+    def scales(self, weights: np.ndarray) -> np.ndarray:
+        """Return (d,), for coefficients of the features of rows with weights: steps in them that matter equally.
+
+        The curvature in the coefficients of a feature grows with the number of samples that have the feature. Popular
+        items occur in a thousand times as many samples as others, and on one-hot rows L-BFGS takes several times as
+        many iterations without these scales. They are in the unit of the coefficients, that of 1 / X, so that a fit
+        does not depend on it. All are 1 if every sample has every feature, in [-1, 1].
+        """
+        counts = self.occurrences(weights)
+        return np.sqrt(2.0 / (1.0 + counts / max(counts.mean(), np.finfo(float).tiny))) / (self.largest or 1.0)
+
     @property
     @abstractmethod
     def largest(self) -> float:

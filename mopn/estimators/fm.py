@@ -94,12 +94,17 @@ class FactorizationMachine(SingleOutputEstimator):
         from mopn.factorization.direct import FactorizationProblem  # it imports numba
 
         lams: Any = _LAMBDAS[self.init_lambdas]
-        if self.warm_start and lams != "fit" and hasattr(self, "lams_"):
+        # Those of another number of units are refused with P_, by ``_start``.
+        if self.warm_start and lams != "fit" and len(getattr(self, "lams_", ())) == self.n_components:
             lams = self.lams_
         # For degree 2 the only lower degree is that of the linear term.
         lower = self.fit_lower
         if self.kernel != "anova" or (self.degree == 2 and (lower == "explicit" or self.fit_linear)):
             lower = None
+        if self.init_lambdas == "fit" and lower in ("explicit", "shared"):
+            raise ValueError(
+                f"init_lambdas='fit' needs a single degree: set fit_lower to None or 'augment', not {lower!r}"
+            )
         return FactorizationProblem(
             X,
             y,

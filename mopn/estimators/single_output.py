@@ -119,12 +119,18 @@ class SingleOutputEstimator(ModelEstimator):
         return int(check_random_state(self.random_state).randint(_SEEDS))
 
     def _start(self, problem: Any) -> dict[str, np.ndarray]:
-        """Return the fitted parameters that the problem has."""
-        return {
-            name: np.atleast_1d(getattr(self, attribute))
-            for attribute, name in self._fitted.items()
-            if name in problem.parameters and hasattr(self, attribute)
-        }
+        """Return the fitted parameters that the problem has; raise ``ValueError`` if they are of other shapes."""
+        start, new = {}, problem.unpack(np.zeros(problem.size))
+        for attribute, name in self._fitted.items():
+            if name in problem.parameters and hasattr(self, attribute):
+                start[name] = np.atleast_1d(getattr(self, attribute))
+                if start[name].shape != new[name].shape:
+                    raise ValueError(
+                        f"the fit before cannot be continued: its {attribute} has shape {start[name].shape}, but X, "
+                        f"n_components={self.n_components}, degree={self.degree} and fit_lower={self.fit_lower!r} ask "
+                        f"for {new[name].shape}; set the parameters of that fit, or fit anew with warm_start=False"
+                    )
+        return start
 
     def _loss_name(self) -> str:
         return _NAMES[choice(self._losses).or_none()(self.loss, "loss") or self._losses[0]]

@@ -86,6 +86,15 @@ class SingleOutputProblem(Problem):
         lower = self._layout.lower_bounds()
         return None if np.isinf(lower).all() else (lower, np.full(self.size, np.inf))
 
+    @cached_property
+    def scales(self) -> np.ndarray:
+        """Steps along each parameter that change the objective by about as much as one another."""
+        scales = np.ones(self.size)
+        for term, at in zip(self.terms, self.views(scales), strict=True):
+            for name, scale in term.scales(self.fit.sample_weights).items():
+                at[name][:] = scale
+        return scales
+
     def start(self, start: Any = None) -> np.ndarray:
         """Return a point.
 

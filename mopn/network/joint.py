@@ -13,7 +13,6 @@ that is not larger.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,15 +33,17 @@ __all__ = ["JointProblem"]
 
 # Weights below this, relative to the largest, are rounding.
 _ZERO = 1e-12
+# How far random starts are from the network, relative to the length of units and directions.
+_NEARBY = 0.1
 
 
 class JointProblem(Problem):
     """Minimise F + R over units, weights and linear term together, from a network of k units.
 
-    ``NetworkProblem.joint`` makes it. The point is (B, Z, W) flat, divided by a diagonal preconditioner: free variables
-    of the units A, whose number is fixed, and of their directions E, and the coefficients W of the linear term. A unit
-    of length zero is stationary, so new units must start with nonzero weights. The problem is not convex and has no
-    certificate; the network problem certifies the result. Oracle: ``gradient``.
+    ``NetworkProblem.joint`` makes it. The point is (B, Z, W) flat: free variables of the units A, whose number is
+    fixed, and of their directions E, and the coefficients W of the linear term. A unit of length zero is stationary, so
+    new units must start with nonzero weights. The problem is not convex and has no certificate; the network problem
+    certifies the result. Oracle: ``gradient``.
     """
 
     oracles = frozenset({"gradient"})
@@ -63,8 +64,8 @@ class JointProblem(Problem):
         self.layers = two_layers(design, kernel, fit, linear_term, self.directions.n_units, single=single)
         parts = self._lengths(network), self.directions.start.ravel(), network.linear
         self._shapes = tuple(part.shape for part in parts)
-        self._preconditioner = joined(*_preconditioners(design, fit, linear_term, self._shapes))
-        self._start = joined(*parts) / self._preconditioner
+        self.scales = joined(*map(np.broadcast_to, _scales(design, fit, linear_term), self._shapes))
+        self._start = joined(*parts)
 
     def _lengths(self, network: Network) -> np.ndarray:
         rows, sizes = self.directions.rows, self.directions.sizes
@@ -80,12 +81,29 @@ class JointProblem(Problem):
         return -upper, upper
 
     def start(self, start: Any = None) -> np.ndarray:
-        """Return the point of the network given to the constructor, or a copy of a flat point or of a result's."""
+        """Return a point.
+
+        Parameters
+        ----------
+        start : optional
+            None for the network given to the constructor, a Generator for random units and directions near its own, or
+            a flat point or a result, which is copied.
+        """
+        if isinstance(start, np.random.Generator):
+            return self._nearby(start)
         return self._start.copy() if start is None else check_start(start, self._start.size)
+
+    def _nearby(self, rng: np.random.Generator) -> np.ndarray:
+        x = self._start.copy()
+        B, Z, _ = self._parts(x)
+        for part in (B, Z.reshape(-1, self.directions.shape[1])):
+            lengths = np.linalg.norm(part, axis=1, keepdims=True)
+            part += _NEARBY * lengths / np.sqrt(part.shape[1]) * rng.standard_normal(part.shape)
+        return x if self.bounds is None else np.clip(x, *self.bounds)
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return units A (k, d), directions E (k, m), and W."""
-        return self._mapped(*self._parts(x * self._preconditioner))
+        return self._mapped(*self._parts(x))
 
     def _mapped(self, B: np.ndarray, Z: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self.regularizer.scaled_units(B), self.directions.map(Z), W
@@ -105,33 +123,31 @@ class JointProblem(Problem):
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective."""
-        B, Z, W = self._parts(x * self._preconditioner)
+        B, Z, W = self._parts(x)
         A, E, W = self._mapped(B, Z, W)
         value, gradient_A, gradient_E, gradient_W = self.layers.value_gradient(A, E, W)
         value, gradient_W = value + self.linear_term.value(W), gradient_W + self.linear_term.gradient(W)
         penalty, gradient_B = self.regularizer.units_value_gradient(B, A, gradient_A)
         gradient = joined(gradient_B, self.directions.pull_back(Z, gradient_E), gradient_W)
-        return Evaluation(value + penalty, gradient * self._preconditioner)
+        return Evaluation(value + penalty, gradient)
 
     def measure(self, x: np.ndarray) -> Measure:
         """Objective; no gap is known."""
         return Measure(self.value_gradient(x).value, float("inf"))
 
 
-def _preconditioners(
-    design: Design, fit: DataFit, linear_term: LinearTerm, shapes: Sequence[tuple[int, ...]]
-) -> list[np.ndarray]:
-    """Return what B, Z and W are divided by, entry by entry.
+def _scales(design: Design, fit: DataFit, linear_term: LinearTerm) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return steps in B, Z and W, entry by entry, each of which changes outputs by about the size of these.
 
-    The curvature in the coefficients of a feature grows with the number of samples that have the feature. Popular items
-    occur in a thousand times as many samples as others, and on one-hot rows L-BFGS takes several times as many
-    iterations without preconditioning. Units are divided by the unit of X, so that a fit does not depend on it: K(a, x)
-    is the same for c x and a / c. All entries for B are 1 if every sample has every feature, in [-1, 1].
+    So a refit does not depend on the units of X and y: outputs are K(a, x) e, of degree two in a and X.
     """
-    counts = design.occurrences(fit.sample_weights)
-    of_units = np.sqrt(2.0 / (1.0 + counts / max(counts.mean(), np.finfo(float).tiny))) / (design.largest or 1.0)
-    of_linear = linear_term.preconditioner(fit)
-    return [np.broadcast_to(of_units, shapes[0]), np.ones(shapes[1]), np.broadcast_to(of_linear, shapes[2])]
+    unit = fit.output_unit
+    curvature = unit**2 * fit.smoothness * fit.sample_weights.sum()
+    return (
+        np.sqrt(unit) * design.scales(fit.sample_weights),
+        np.ones(1),
+        np.sqrt(curvature) * linear_term.scales(fit),
+    )
 
 
 class _Directions(ABC):

@@ -144,7 +144,7 @@ class LinearTerm:
 
     # -- scaling ---------------------------------------------------------------------------------------------------
 
-    def preconditioner(self, fit: DataFit) -> np.ndarray:
+    def scales(self, fit: DataFit) -> np.ndarray:
         """Return (1 + d,): in coefficients divided by these, the curvature along each coordinate is at most 1."""
         if not self.active:
             return np.ones(0)

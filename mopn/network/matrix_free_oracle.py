@@ -31,7 +31,7 @@ class MatrixFreeSearch(Search):
         self.tol = max(limits.tol, min(_ROUGH, _FINER * (self.precision if exact else 1.0)))
 
     def bound(self) -> float:
-        """Return only the bound of ``maximise``: the proof needs no vectors to start from."""
+        """Return the bound of ``maximise`` or a smaller one: the proof needs no vectors to start from."""
         cheap = self.cheap_bound()
         return min(cheap, self._prove_by_cholesky().bound) if self.method == "exact" else cheap
 

@@ -119,8 +119,8 @@ class BasisOracle:
         limit = CHOLESKY_LIMIT if self.method == "exact" else DENSE_LIMIT
         if self.method in ("eigh", "enumerate", "exact") and d > limit:
             raise ValueError(
-                f"method={self.method!r} forms d x d matrices and is meant for d <= {limit}, got d = {d}; use "
-                "method='power' (l1) or 'refine'"
+                f"the oracle {self.method!r} forms d x d matrices and is meant for d <= {limit}, got d = {d}; use "
+                "'power' (l1) or 'refine'"
             )
         return gammas.dense() if d <= DENSE_LIMIT and self.method != "power" else gammas
 
@@ -191,7 +191,7 @@ def basis_oracle(
     norm = get_norm(norm)
     method = choice(METHODS)(method, "method")
     if method == "enumerate" and norm.exponent != 1:
-        raise ValueError(f"method='enumerate' is for the norm 'l1/linf' only, got norm={norm.name!r}")
+        raise ValueError(f"the oracle 'enumerate' is for the norm 'l1/linf' only, got norm={norm.name!r}")
     limits = Limits(check_fraction(tol, "tol"), count()(max_nodes, "max_nodes"), _SECONDS(max_time, "max_time"))
     return BasisOracle(norm, method, limits)
 

@@ -91,7 +91,7 @@ class OutputLayerProblem(Problem):
         self.features, self.fit, self.regularizer, self.linear_term = features, fit, regularizer, linear_term
         self.shape = features.shape[1], fit.n_outputs
         self._shapes = self.shape, linear_term.shape(fit.n_outputs)
-        self.bounds = None
+        self.bounds = self.scales = None
 
     @property
     def oracles(self) -> frozenset[str]:

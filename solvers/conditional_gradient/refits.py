@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import numpy as np
+
 from mopn.solvers.checks import check_options, check_positive, choice, count
 from mopn.solvers.conditional_gradient.correction import Correction, Corrector
 from mopn.solvers.conditional_gradient.proofs import Selection
@@ -248,19 +250,26 @@ class _FullRefits(_OutputRefits):
         return self._both_layers(point, tol, self.max_iter).drop_zero_units()
 
     def polish(self, point: CorrectivePoint) -> CorrectivePoint:
-        """Refit both layers of the full model to ``tol``."""
+        """Refit both layers of the full model to ``tol``.
+
+        L-BFGS starts at random nearby. The refits so far have left the model close to stationary, and symmetries of
+        data and units, which refits keep, make some stationary points saddles: from there it would not move.
+        """
         tol, max_iter = _JOINT_TOL * self.options.tol, self.options.polish_iter
+        start = np.random.default_rng(0) if self.full.is_smooth else None
         if self.inserts_by_line_search:
-            return self._both_layers(point.compact(), tol, max_iter)
-        return self._both_layers(super().polish(point), self._joint_tol_after_layer(tol), max_iter)
+            return self._both_layers(point.compact(), tol, max_iter, start)
+        return self._both_layers(super().polish(point), self._joint_tol_after_layer(tol), max_iter, start)
 
     def _joint_tol_after_layer(self, tol: float) -> float:
         """Return the tolerance of a joint refit after one of the output layer; FISTA: as in the paper's appendix D."""
         return tol if self.full.is_smooth else self.options.tol
 
-    def _both_layers(self, point: CorrectivePoint, tol: float, max_iter: int) -> CorrectivePoint:
+    def _both_layers(
+        self, point: CorrectivePoint, tol: float, max_iter: int, start: np.random.Generator | None = None
+    ) -> CorrectivePoint:
         """Refit both layers, merge the units that nearly coincide, and refit again if any were merged."""
-        point, fun = self._joint(point.drop_zero_units(), tol, max_iter)
+        point, fun = self._joint(point.drop_zero_units(), tol, max_iter, start)
         merged = point.merge_parallel_units()
         if merged.n_units < point.n_units:
             again = self.schedule.refit_iterations(self.options.max_iter, self.options.polish_iter)
@@ -270,11 +279,13 @@ class _FullRefits(_OutputRefits):
                 return merged
         return point
 
-    def _joint(self, point: CorrectivePoint, tol: float, max_iter: int) -> tuple[CorrectivePoint, float]:
+    def _joint(
+        self, point: CorrectivePoint, tol: float, max_iter: int, start: np.random.Generator | None = None
+    ) -> tuple[CorrectivePoint, float]:
         if not (point.n_units or point.extra_size):
             return point, math.inf
         problem, solver = self.problem.joint(point, self.form), self.full.solver
-        joint = self.monitor.solve(problem, solver, start=None, tol=tol, max_iter=max_iter)
+        joint = self.monitor.solve(problem, solver, start=start, tol=tol, max_iter=max_iter)
         return point.with_layers(joint), joint.fun
 
 

@@ -25,7 +25,11 @@ Function = Callable[[np.ndarray], Evaluation]
 
 
 def quasi_newton(
-    function: Function, x: np.ndarray, memory: int, bounds: tuple[np.ndarray, np.ndarray] | None = None
+    function: Function,
+    x: np.ndarray,
+    memory: int,
+    bounds: tuple[np.ndarray, np.ndarray] | None = None,
+    scales: np.ndarray | None = None,
 ) -> Iterator[tuple[np.ndarray, Evaluation, float]]:
     """Yield the iterates of limited-memory BFGS (Nocedal, 1980), until no step decreases the function.
 
@@ -43,6 +47,8 @@ def quasi_newton(
     memory : int
         Number of correction pairs kept.
     bounds : (lower, upper), optional
+    scales : ndarray, optional
+        Positive; the iterates are those of the method in the variables ``x / scales``. Default ones.
 
     Yields
     ------
@@ -52,17 +58,17 @@ def quasi_newton(
         Minus the inner product of the gradient and the step that comes next, which is about twice the decrease left
         near a minimum. It is infinite where nothing is known of the curvature, unless the projected gradient is 0.
     """
-    box, pairs, at = _Box(bounds), _Pairs(memory), function(x)
+    box, pairs, at = _Box(bounds), _Pairs(memory, np.ones(1) if scales is None else scales), function(x)
     while True:
         free = box.free(x, at.gradient)
-        d = pairs.direction(at.gradient, free)
+        d = pairs.direction(at, free)
         decrease = dot(at.gradient, x - box.project(x + d))
         known = (pairs.kept and decrease > 0.0) or not d.any()
         yield x, at, decrease if known else math.inf
         found = _search(function, box, x, at, d)
         if found is None and pairs.kept:
             pairs.kept.clear()
-            found = _search(function, box, x, at, pairs.direction(at.gradient, free))
+            found = _search(function, box, x, at, pairs.direction(at, free))
         if found is None:
             return
         x_new, at_new = found
@@ -90,35 +96,38 @@ class _Box:
 class _Pairs:
     """The latest correction pairs: steps s and changes of the gradient y, which define the inverse of the Hessian.
 
-    They are kept with <s, y> and with the least value of it that is not a rounding error.
+    They are kept with <s, y> and with the least value of it that is not a rounding error. Lengths of steps and of
+    gradients are those in the scaled variables, where the first approximation of the Hessian is a multiple of I.
     """
 
-    def __init__(self, memory: int) -> None:
+    def __init__(self, memory: int, scales: np.ndarray) -> None:
+        self.scales = scales
         self.kept: deque[tuple[np.ndarray, np.ndarray, float, float]] = deque(maxlen=memory)
 
     def add(self, s: np.ndarray, y: np.ndarray) -> None:
-        sy, least = dot(s, y), _FLAT * math.sqrt(dot(s, s)) * math.sqrt(dot(y, y))
+        sy, least = dot(s, y), _FLAT * _length(s / self.scales) * _length(y * self.scales)
         if sy > least:
             self.kept.append((s, y, sy, least))
 
-    def direction(self, gradient: np.ndarray, free: np.ndarray | None) -> np.ndarray:
+    def direction(self, at: Evaluation, free: np.ndarray | None) -> np.ndarray:
         """Return minus the inverse Hessian times the gradient, for the free variables, by the two-loop recursion."""
         held = np.zeros(0, int) if free is None else np.flatnonzero(~free)
-        d = -gradient
+        d = -at.gradient
         d[held] = 0.0
         pairs = list(self._among_free(held))
         if not pairs:
-            # The first step has length one at most.
-            return d / max(1.0, math.sqrt(dot(d, d)))
+            # In units of the objective, the first step is along minus the gradient, and has length one at most.
+            d *= self.scales
+            return d * self.scales / (max(abs(at.value), _length(d)) or 1.0)
         parts = []
         for s, y, sy in reversed(pairs):
             parts.append(dot(s, d) / sy)
             d -= parts[-1] * y
             d[held] = 0.0
         _, y, sy = pairs[-1]
-        of_free = y.copy()
+        of_free = y * self.scales
         of_free[held] = 0.0
-        d *= sy / dot(of_free, of_free)
+        d *= sy / dot(of_free, of_free) * self.scales**2
         for (s, y, sy), part in zip(pairs, reversed(parts), strict=True):
             d += (part - dot(y, d) / sy) * s
             d[held] = 0.0
@@ -130,6 +139,10 @@ class _Pairs:
             left = sy - dot(s[held], y[held])
             if left > least:
                 yield s, y, left
+
+
+def _length(v: np.ndarray) -> float:
+    return math.sqrt(dot(v, v))
 
 
 def _search(

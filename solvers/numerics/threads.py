@@ -19,7 +19,8 @@ from mopn.solvers.checks import count
 
 __all__ = ["EIGH", "check_threads", "limited_threads", "most_threads", "threads_for"]
 
-# Multiplications and additions of a product from which it is worth it to start threads: some 50 ms of one thread.
+# Multiplications and additions of a product from which it is worth it to start threads: some 50 ms of one thread. Two
+# idle cores gain from 1e7 on, but if one of them is busy, each product waits for it for a slice of the scheduler, 8 ms.
 _LARGE = 1e9
 # The operations of a decomposition into eigenvectors, relative to the third power of the dimension.
 EIGH = 9.0

@@ -32,8 +32,8 @@ def enumerate_signs(stack: DenseStack, max_time: float = math.inf) -> tuple[np.n
     m, d = stack.shape
     if m > MAX_ENUMERATED:
         raise ValueError(
-            f"method='enumerate' decomposes 2^(m-1) matrices and is refused above m = {MAX_ENUMERATED} outputs, "
-            f"got m = {m}; use method='refine'"
+            f"the oracle 'enumerate' decomposes 2^(m-1) matrices and is refused above m = {MAX_ENUMERATED} outputs, "
+            f"got m = {m}; use 'refine'"
         )
     best, best_signs, error = -1.0, np.ones(m), 2.0 * combination_error(stack)
     began = time.perf_counter()

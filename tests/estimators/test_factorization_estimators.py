@@ -144,7 +144,7 @@ def test_fitted_attributes_are_a_start():
 def test_a_start_of_another_shape_is_refused():
     X, y = regression()
     estimator = FactorizationMachineRegressor(n_components=4, warm_start=True, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match=r"P\[0\] must have shape"):
+    with pytest.raises(ValueError, match=r"its lams_ has shape \(4,\), but X, n_components=5"):
         estimator.set_params(n_components=5, init_lambdas="fit").fit(X, y)
 
 
@@ -308,3 +308,22 @@ def test_same_seed_same_model():
     state = np.random.get_state()[1].copy()  # noqa: NPY002
     clone(FactorizationMachineRegressor()).fit(X, y)
     np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+
+@pytest.mark.parametrize("cls", [FactorizationMachineRegressor, PolynomialNetworkRegressor])
+@pytest.mark.parametrize("other", [{"n_components": 3}, {"degree": 3}])
+def test_a_warm_start_names_the_parameters_that_differ(cls, other):
+    X, y = np.random.default_rng(0).uniform(-1, 1, (20, 4)), np.zeros(20)
+    estimator = cls(n_components=2, warm_start=True).fit(X, y)
+    estimator.set_params(**other)
+    ((name, value),) = other.items()
+    with pytest.raises(
+        ValueError, match=rf"cannot be continued: its (lams|P|U)_ has shape .* {name}={value}\b.*warm_start"
+    ):
+        estimator.fit(X, y)
+
+
+@pytest.mark.parametrize("lower", ["explicit", "shared"])
+def test_fitted_lambdas_of_several_degrees_are_refused(lower):
+    with pytest.raises(ValueError, match=f"init_lambdas='fit' needs a single degree: .* not '{lower}'"):
+        FactorizationMachineRegressor(degree=3, fit_lower=lower, init_lambdas="fit").fit(np.eye(4), np.arange(4.0))

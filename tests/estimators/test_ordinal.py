@@ -117,6 +117,35 @@ def test_bad_input(y, options, message):
         OrdinalFMRegressor(**options).fit(X, y)
 
 
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_symmetric_tables_do_not_end_at_saddles(cls):
+    """No step along a direction of negative curvature is left; ratings of few users and items have symmetries."""
+    for seed in (19, 31, 42):
+        rng = np.random.default_rng(seed)
+        n, users, items = rng.integers(8, 40), rng.integers(3, 8), rng.integers(3, 8)
+        table = np.hstack([np.eye(users)[rng.integers(0, users, n)], np.eye(items)[rng.integers(0, items, n)]])
+        y = rng.integers(1, 6, n)
+        regressor = cls(max_units=3, strength=0.1, tol=1e-4).fit(table, y)
+        targets = (y[:, None] <= regressor.levels_[:-1]) * 2.0 - 1.0
+        problem = mopn.NetworkProblem(
+            table,
+            targets,
+            loss="binary-logistic",
+            kernel=regressor._kernel,
+            norm="l1/l2",
+            strength=0.1,
+            alpha=regressor.alpha,
+            offset=regressor.model_.offset,
+        )
+        network = problem.start((regressor.basis_, regressor.weights_, regressor.linear_))
+        joint = problem.joint(network)
+        x, steps = joint.start(), 1e-4 * np.eye(joint.start().size)
+        assert joint.measure(x).fun == pytest.approx(regressor.objective_, rel=1e-9)
+        slopes = [joint.value_gradient(x + s).gradient - joint.value_gradient(x - s).gradient for s in steps]
+        curvatures = np.linalg.eigvalsh(np.array(slopes) + np.transpose(slopes))
+        assert curvatures[0] > -1e-3 * curvatures[-1]
+
+
 def test_too_many_levels():
     with pytest.raises(ValueError, match="y has 300 levels, each of which needs an output; at most 256"):
         OrdinalFMRegressor().fit(np.ones((300, 1)), np.arange(300))

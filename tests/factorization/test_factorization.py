@@ -721,3 +721,21 @@ def test_a_perfect_fit_has_converged(solver):
     result = mopn.minimize(problem, solver, tol=1e-9, max_iter=20000)
     assert result.success
     assert result.fun < 1e-20
+
+
+@pytest.mark.parametrize("loss", ["squared", "binary-logistic"])
+@pytest.mark.parametrize("kind", ["second", "third and second", "fitted", "signs", "lifted"])
+def test_a_gradient_method_does_not_depend_on_the_unit_of_the_data(kind, loss):
+    """In powers of two nothing is rounded differently: with the penalties in the same unit, all points are the same."""
+    X, y = np.random.default_rng(3).uniform(-1.0, 1.0, (60, 5)), np.random.default_rng(4).standard_normal(60) + 1.0
+    y = y if loss == "squared" else np.sign(y)
+    make, options = (LiftedProblem, LIFTED) if kind in LIFTED else (FactorizationProblem, DIRECT)
+    size = {"rank": 3} if kind in LIFTED else {"n_components": 3}
+    options = options[kind] | size | {"augment": False} if kind in LIFTED else options[kind] | size
+    options = options | {"fit_linear": True, "fit_intercept": True, "loss": loss}
+    runs = []
+    for c in (1.0, 2.0**-15, 2.0**16):
+        problem = make(c * X, y, alpha=0.1 * c**2, beta=0.1 * c**2, init_scale=0.1 / c, **options)
+        runs.append(mopn.minimize(problem, LBFGS(), tol=1e-6, max_iter=60))
+    assert [run.fun for run in runs] == [runs[0].fun] * 3
+    assert runs[0].fun < runs[0].trace["fun"][0]

@@ -127,6 +127,20 @@ def test_nor_does_one_in_the_form_of_the_paper(norm, form):
     assert [run.fun for run in runs] == pytest.approx([runs[0].fun] * len(runs), rel=1e-4)
 
 
+@pytest.mark.parametrize("alpha", [None, 1.0])
+@every_form
+@every_norm
+def test_nor_does_it_depend_on_the_unit_of_the_targets(norm, form, alpha):
+    """Under the squared loss, in powers of four: nothing is rounded differently, roots of the unit included."""
+    X, y = data("squared", n=40)
+    runs = []
+    for c in (1.0, 4.0**-20, 4.0**20):
+        problem = mopn.NetworkProblem(X, c * y, loss="squared", norm=norm, alpha=alpha, **{form: 2.0 * c})
+        result = mopn.minimize(problem, ConditionalGradient(refit="full", oracle="refine", max_units=4), max_iter=5)
+        runs.append(result.fun / c**2)
+    assert runs == pytest.approx([runs[0]] * 3, rel=1e-12)
+
+
 @every_form
 @every_kernel
 def test_data_that_are_zero_can_be_refitted(form, kernel):

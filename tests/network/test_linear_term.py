@@ -60,7 +60,7 @@ def test_an_inactive_term_adds_nothing():
     W, outputs = term.start(None, M), G.copy()
     assert W.shape == term.adjoint(G).shape == term.gradient(W).shape == term.prox(W, 1.0).shape == (M, 0)
     assert term.minimizer(G).shape == term.start(np.zeros((M, 0)), M).shape == (M, 0)
-    assert term.preconditioner(fit).shape == (0,)
+    assert term.scales(fit).shape == (0,)
     term.add_outputs(outputs, W)
     np.testing.assert_array_equal(outputs, G)
     assert term.value(W) == term.conjugate(G) == term.rounding_error(W, G) == term.curvature(fit) == 0.0
@@ -74,9 +74,9 @@ def test_the_term_on_other_rows():
     np.testing.assert_allclose(term.on(rows).adjoint(outputs), outputs.T @ ONES[:7], rtol=1e-12, atol=1e-12)
 
 
-def test_the_preconditioner_bounds_the_curvature_of_each_coefficient():
+def test_the_scales_bound_the_curvature_of_each_coefficient():
     fit = make_problem(sample_weight=RNG.uniform(0.5, 2.0, N)).fit
-    scales = LinearTerm(make_design(X), ALPHA).preconditioner(fit)
+    scales = LinearTerm(make_design(X), ALPHA).scales(fit)
     np.testing.assert_allclose(scales**-2.0, ALPHAS + 0.25 * fit.weights @ ONES**2, rtol=1e-12)
 
 

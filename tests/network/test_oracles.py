@@ -137,19 +137,19 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
         if too_large:
             patch.setattr(oracles, "CHOLESKY_LIMIT", 4)
             with pytest.raises(
-                ValueError, match=rf"method='{method}' forms d x d matrices .* got d = 5; use method='power'"
+                ValueError, match=rf"the oracle '{method}' forms d x d matrices .* got d = 5; use 'power'"
             ):
                 oracle(forms)
             return
         if dense_limit == 0 or method == "power":
             patch.delattr(GradientForms, "dense")
         answer = oracle(forms)
-        assert (
-            basis_oracle(norm, method).bound(forms, Effort(work=2e8))
-            == basis_oracle(norm, method)(forms, Effort(work=2e8)).bound
-        )
+        bound = basis_oracle(norm, method).bound(forms, Effort(work=2e8))
+        # Where a cheap bound is as tight as asked for, a call with units does without the proof.
+        assert bound <= basis_oracle(norm, method)(forms, Effort(work=2e8)).bound
     check_answer(answer, lambda H: attained_by_forms(kernel, X, G, H, p))
     size = 1e-14 * len(X) * np.sum(np.abs(G)) * np.sum(X**2)
+    assert bound >= answer.values.max() - size
     expected = attained_by_forms(kernel, X, G, answer.basis, p).astype(float)
     np.testing.assert_allclose(answer.values, expected, rtol=0, atol=size)
     largest = max(spectral(matrix) for matrix in forms.dense().matrices)
@@ -333,7 +333,7 @@ def test_the_oracle_says_what_is_wrong_with_a_stack(norm, case):
 
 
 def test_enumeration_of_many_outputs_is_refused():
-    with pytest.raises(ValueError, match=r"refused above m = 20 outputs, got m = 21; use method='refine'"):
+    with pytest.raises(ValueError, match=r"refused above m = 20 outputs, got m = 21; use 'refine'"):
         basis_oracle("l1/linf", "enumerate")(np.ones((MAX_ENUMERATED + 1, 1, 1)))
 
 
@@ -343,7 +343,9 @@ def test_basis_oracle_refuses_arguments():
     with pytest.raises(ValueError, match=r"method must be one of 'auto', 'power', .*, got 'best'"):
         basis_oracle("l1", "best")
     for norm in ("l1", "l1/l2"):
-        with pytest.raises(ValueError, match=f"method='enumerate' is for the norm 'l1/linf' only, got norm='{norm}'"):
+        with pytest.raises(
+            ValueError, match=f"the oracle 'enumerate' is for the norm 'l1/linf' only, got norm='{norm}'"
+        ):
             basis_oracle(norm, "enumerate")
     for tol in (0, 1, -1e-6, np.nan, 2.0):
         with pytest.raises(ValueError, match=r"tol must be a number in \(0, 1\), got"):

@@ -64,6 +64,10 @@ class Term(ABC):
     def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
         """Return the gradient of the objective, given the slopes (n,) of the losses, in which it is affine."""
 
+    def scales(self, weights: np.ndarray) -> Parameters:
+        """Return steps in its parameters that matter equally, for samples of given weights (n,); 1 where missing."""
+        return {}
+
     @abstractmethod
     def on_rows(self, rows: np.ndarray) -> Term:
         """Return the term on some of the samples; its penalty is the same."""

@@ -68,6 +68,9 @@ class KernelTerm(Term):
         P, (lams, ridge) = at[self.name], self.weights(at)
         return {self.name: self.kernel_at(at).gradient(self.design, P, lams, slopes) + ridge[:, None] * P}
 
+    def scales(self, weights: np.ndarray) -> Parameters:
+        return {self.name: self.design.scales(weights)}
+
     def on_rows(self, rows: np.ndarray) -> KernelTerm:
         term = copy(self)
         term.design = self.design.rows(rows)

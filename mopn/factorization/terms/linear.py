@@ -66,6 +66,9 @@ class Linear(Term):
     def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
         return {"w": self.design.adjoint(slopes[:, None])[0] + self.alpha * at["w"]}
 
+    def scales(self, weights: np.ndarray) -> Parameters:
+        return {"w": self.design.scales(weights)}
+
     def on_rows(self, rows: np.ndarray) -> Linear:
         return Linear(self.design.rows(rows), self.alpha)
 

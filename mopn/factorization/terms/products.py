@@ -66,6 +66,9 @@ class ProductTerm(Term):
             gradients = {U: 0.5 * (gradients[U] - diagonal * at[V]), V: 0.5 * (gradients[V] - diagonal * at[U])}
         return {name: gradient + self.beta * at[name] for name, gradient in gradients.items()}
 
+    def scales(self, weights: np.ndarray) -> Parameters:
+        return {name: design.scales(weights) for name, design in zip(self.names, self.designs, strict=True)}
+
     def on_rows(self, rows: np.ndarray) -> ProductTerm:
         term = copy(self)
         term.designs = tuple(design.rows(rows) for design in self.designs)

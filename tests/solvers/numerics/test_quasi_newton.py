@@ -124,10 +124,38 @@ def test_pairs_whose_free_part_is_rounding_are_left_out():
         # What is held has next to no inner product, however long both are.
         y[~free] -= (s[~free] @ y[~free]) / (s[~free] @ s[~free]) * s[~free]
         y[~free] += 2e-10 * np.linalg.norm(y) / np.linalg.norm(s) * s[~free]
-        pairs = _Pairs(5)
+        pairs = _Pairs(5, np.ones(1000))
         pairs.add(s, y)
         gradient = rng.standard_normal(1000)
-        d = pairs.direction(gradient, free)
+        d = pairs.direction(Evaluation(1.0, gradient), free)
         assert np.all(d[~free] == 0.0)
         assert gradient @ d < 0.0
         np.testing.assert_allclose(d[free] * np.linalg.norm(gradient[free]), -gradient[free] * np.linalg.norm(d[free]))
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_scales_stand_for_other_variables(bounded):
+    """Powers of two are not rounded, so that both runs go through the same points."""
+    rng = np.random.default_rng(5)
+    A, b, x = rng.standard_normal((30, 6)), rng.standard_normal(30), np.full(6, 0.5)
+    scales = 2.0 ** np.array([-20, -3, 0, 1, 7, 20])
+    bounds = (np.zeros(6), np.ones(6)) if bounded else None
+    of_scaled = least_squares(A / scales, b)
+    plain = run(least_squares(A, b), x, bounds=bounds, steps=20)
+    scaled_bounds = (bounds[0] * scales, bounds[1] * scales) if bounds else None
+    iterates = list(itertools.islice(quasi_newton(of_scaled, x * scales, 10, scaled_bounds, scales), 20))
+    assert len(iterates) == len(plain)
+    for (x, at, _), (x_scaled, at_scaled, _) in zip(plain, iterates, strict=True):
+        np.testing.assert_allclose(x_scaled, x * scales, rtol=1e-8, atol=1e-8 * scales.max() * 1e-20)
+        assert at_scaled.value == pytest.approx(at.value, rel=1e-12)
+
+
+@pytest.mark.parametrize("unit", [2.0**-60, 2.0**60])
+def test_the_unit_of_the_objective_does_not_matter(unit):
+    def in_unit(x):
+        at = rosenbrock(x)
+        return Evaluation(unit * at.value, unit * at.gradient)
+
+    start = np.array([-1.2, 1.0])
+    for (x, _, _), (x_in_unit, _, _) in zip(run(rosenbrock, start), run(in_unit, start), strict=True):
+        np.testing.assert_array_equal(x_in_unit, x)

@@ -54,5 +54,5 @@ def test_enumeration_crosses_chunks_of_signs():
 @pytest.mark.parametrize("m", [MAX_ENUMERATED + 1, 26])
 def test_enumeration_refuses_many_outputs(m):
     stack = np.ones((m, 1, 1))
-    with pytest.raises(ValueError, match=rf"refused above m = 20 outputs, got m = {m}; use method='refine'"):
+    with pytest.raises(ValueError, match=rf"refused above m = 20 outputs, got m = {m}; use 'refine'"):
         enumerate_signs(DenseStack(stack))
