@@ -40,6 +40,9 @@ _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.FAILED)
 # The tolerance of the last refit if tol is 0.
 _REFIT_TOL = 1e-3
+# The tolerance of the last refit of both layers, relative to tol: the accuracy of predictions is reached long before the
+# minimum.
+_POLISH = 5.0
 # Units added per round where validation chooses their number.
 _UNITS_PER_ROUND = 5
 
@@ -222,7 +225,7 @@ class NetworkEstimator(ModelEstimator):
         problem = self._problem(X, targets)
         validation = None if held_out is None else self._validation(problem, *held_out)
         solver = ConditionalGradient(
-            refit=make_correction(self.refit, tol=self.tol if self.tol > 0 else _REFIT_TOL),
+            refit=self._correction(),
             max_units=self.max_units,
             # With max_units the aim is the best model of that size, without it a proof.
             schedule="grow" if self.max_units is None else "fill",
@@ -243,6 +246,12 @@ class NetworkEstimator(ModelEstimator):
         self._set_fitted(problem, solver, targets, result, validation)
         self._finish(result)
         return self
+
+    def _correction(self) -> Correction:
+        """Return the correction that ``refit`` stands for."""
+        tol = self.tol if self.tol > 0 else _REFIT_TOL
+        options = {"tol": tol, "polish_tol": _POLISH * tol} if self.refit == "full" else {"tol": tol}
+        return make_correction(self.refit, **options)
 
     # -- the meaning of y -------------------------------------------------------------------------------------------
 

@@ -133,7 +133,9 @@ alpha : float or None
     Strength of the penalty ``alpha / 2 * (||W||^2 + ||b||^2 / 100)`` of a linear term W with constants b, which shrinks
     every coefficient separately. None for no such term.
 tol : float
-    Stop when the gap is at most ``tol`` times the objective; with 0 only the limits stop the fit.
+    Stop when the gap is at most ``tol`` times the objective; with 0 only the limits stop the fit. With ``max_units``
+    and ``refit="full"`` the last refit ends when ten iterations decrease the objective by less than ``5 * tol``,
+    relative: predictions seldom change after that.
 max_iter : int or None
     Largest number of rounds.
 max_time : float

@@ -69,6 +69,11 @@ def few(cls, **options):
     return cls(**{"max_units": 6, **options})
 
 
+def as_given(cls, **options):
+    """Return an estimator of few units whose objective is that of the model for X as it is."""
+    return few(cls, center=False, scale=None, **options)
+
+
 # -- scikit-learn's checks --------------------------------------------------------------------------------------------
 
 CHECKED = [
@@ -141,7 +146,7 @@ def naive_norm(name, V):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_objective_of_a_classifier_is_that_of_its_labels(loss, norm):
     weights = np.random.default_rng(1).integers(1, 4, 60)
-    model = few(MultiOutputPNClassifier, loss=loss, norm=norm, strength=0.7).fit(X, Y_LABELS, weights)
+    model = as_given(MultiOutputPNClassifier, loss=loss, norm=norm, strength=0.7).fit(X, Y_LABELS, weights)
     assert_array_equal(model.classes_, ["a", "b", "c"])
     codes = np.searchsorted(model.classes_, Y_LABELS)
     y = codes if loss in LOSSES[:3] else 2.0 * np.eye(3)[codes] - 1.0
@@ -153,7 +158,7 @@ def test_the_objective_of_a_classifier_is_that_of_its_labels(loss, norm):
 
 @pytest.mark.parametrize("loss", LOSSES[3:])
 def test_the_objective_for_two_classes_with_a_loss_per_output_has_a_single_output(loss):
-    model = few(MultiOutputFMClassifier, loss=loss, strength=0.7).fit(X, Y_TWO)
+    model = as_given(MultiOutputFMClassifier, loss=loss, strength=0.7).fit(X, Y_TWO)
     assert model.weights_.shape[1] == 1
     y = np.where(Y_TWO == "yes", 1.0, -1.0)[:, None]
     total = sum(naive_loss(loss, *pair) for pair in zip(y, raw(model)[:, None], strict=True))
@@ -169,7 +174,7 @@ def test_the_objective_for_two_classes_with_a_loss_per_output_has_a_single_outpu
     ],
 )
 def test_the_objective_for_an_indicator_matrix_adds_up_over_its_columns(loss, meaning):
-    model = few(MultiOutputPNClassifier, loss=loss, strength=0.7).fit(X, Y_INDICATOR)
+    model = as_given(MultiOutputPNClassifier, loss=loss, strength=0.7).fit(X, Y_INDICATOR)
     total = sum(naive_loss(meaning, *pair) for pair in zip(2.0 * Y_INDICATOR - 1.0, raw(model), strict=True))
     assert model.objective_ == pytest.approx(total + 0.7 * naive_norm("l1/l2", model.weights_), rel=1e-10)
 
@@ -177,14 +182,14 @@ def test_the_objective_for_an_indicator_matrix_adds_up_over_its_columns(loss, me
 @pytest.mark.parametrize("cls", REGRESSORS)
 def test_the_objective_of_a_regressor_is_that_of_its_predictions(cls):
     weights = np.random.default_rng(1).integers(1, 4, 60)
-    model = few(cls, strength=0.1).fit(X, Y_NUMBERS, weights)
+    model = as_given(cls, strength=0.1).fit(X, Y_NUMBERS, weights)
     total = sum(w * sum((a - b) ** 2) / 2 for w, a, b in zip(weights, model.predict(X), Y_NUMBERS, strict=True))
     assert model.objective_ == pytest.approx(total + 0.1 * naive_norm("l1/l2", model.weights_), rel=1e-10)
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_a_ball_holds_the_weights(cls):
-    model = few(cls, strength=None, radius=0.5, norm="l1/linf").fit(X, default_y(cls))
+    model = as_given(cls, strength=None, radius=0.5, norm="l1/linf").fit(X, default_y(cls))
     assert naive_norm("l1/linf", model.weights_) <= 0.5 * (1 + 1e-12)
     assert len(model.weights_) > 0
 
@@ -534,7 +539,7 @@ def test_balanced_classes_weigh_the_same():
 )
 def test_validation_keeps_the_network_that_is_best_on_the_held_out_part(cls, y):
     seen = []
-    options = {"strength": 0.01, "max_units": 25, "n_iter_no_change": 4}
+    options = {"strength": 0.01, "center": False, "scale": None, "max_units": 25, "n_iter_no_change": 4}
     weights = np.random.default_rng(1).integers(1, 3, 60)
     model = cls(
         **options,
@@ -686,7 +691,7 @@ def test_the_best_network_is_kept_on_ctrl_c(act, sigint):
 
 
 def test_a_callback_may_stop_the_fit():
-    model = MultiOutputPNClassifier(callback=after(2, lambda: fail(StopIteration()))).fit(X, Y_LABELS)
+    model = MultiOutputPNClassifier(max_units=None, callback=after(2, lambda: fail(StopIteration()))).fit(X, Y_LABELS)
     assert model.status_ == Status.STOPPED
     assert model.n_iter_ == 2
 
@@ -840,8 +845,11 @@ def test_errors_of_weights(cls, weights, message):
         ({"strength": -1.0}, "strength must be a finite number >= 0, got -1.0"),
         ({"strength": np.nan}, "strength must be a finite number >= 0"),
         ({"strength": None, "radius": -1.0}, "radius must be a finite number >= 0, got -1.0"),
-        ({"radius": 1.0}, "only one of them; got strength=1.0 and radius=1.0"),
-        ({"strength": None}, "only one of them; got strength=None and radius=None"),
+        ({"strength": 1.0, "radius": 1.0}, "only one of them; got strength=1.0 and radius=1.0"),
+        ({"share": 0.0}, r"share must be a number in \(0, 1\), got 0.0"),
+        ({"share": None}, r"share must be a number in \(0, 1\), got None"),
+        ({"scale": "all"}, "scale must be one of 'features', 'data' or None, got 'all'"),
+        ({"center": 1}, "center must be True or False, got 1"),
         ({"strength": 0.0}, "a strength of 0.*no certificate exists"),
         ({"max_units": 0}, "max_units must be an integer >= 1"),
         ({"tol": -1.0}, "tol must be a finite number >= 0"),
@@ -1111,7 +1119,9 @@ def test_a_rare_class_is_found(rare, max_units):
 def test_a_ball_that_restrains_nothing_does_no_harm(radius):
     signal = X[:, 0] * X[:, 1] + X[:, 2] ** 2
     full, output = (
-        MultiOutputPNRegressor(strength=None, radius=radius, max_units=8, refit=refit).fit(X, signal)
+        MultiOutputPNRegressor(strength=None, radius=radius, max_units=8, refit=refit, center=False, scale=None).fit(
+            X, signal
+        )
         for refit in ("full", "output")
     )
     assert full.objective_ <= output.objective_ * (1 + 1e-3)

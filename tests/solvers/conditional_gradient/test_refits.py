@@ -245,7 +245,7 @@ def test_full_refits_end_at_a_fraction_of_the_square_of_the_gap():
 
 
 def test_full_refits_are_short_under_fill_and_the_polish_is_long():
-    run = Setup(FullRefit(tol=1e-2, max_iter=7, polish_iter=90), schedule=Fill(8, None, True))
+    run = Setup(FullRefit(polish_tol=1e-5, max_iter=7, polish_iter=90), schedule=Fill(8, None, True))
     run.set_target(1.0)
     run.refits.improve(run.point)
     assert run.last.max_iter == 7
@@ -419,6 +419,7 @@ class NeedsAtomic(LBFGS):
         (lambda: FullRefit(tol=-1.0), "tol must be a finite number > 0, got -1.0"),
         (lambda: OutputRefit(tol=math.nan), "tol must be a finite number > 0, got nan"),
         (lambda: OutputRefit(max_iter=0), "max_iter must be an integer >= 1, got 0"),
+        (lambda: FullRefit(polish_tol=0.0), "polish_tol must be a finite number > 0, got 0.0"),
         (lambda: FullRefit(polish_iter=0), "polish_iter must be an integer >= 1, got 0"),
         (lambda: make_correction("both"), "refit must be one of 'none', 'output', 'full'.*got 'both'"),
         (lambda: make_correction(LBFGS()), "refit must be one of 'none', 'output', 'full'"),
@@ -444,7 +445,7 @@ def test_refits_ask_for_the_oracle_corrective():
 def test_a_refit_of_both_layers_is_the_minimum_where_there_are_units_enough(solver):
     """Of a sum of squared lengths, whose least value over all factors is the nuclear norm: no minimum is spurious."""
     problem, minimum = low_rank()
-    run = Setup(FullRefit(tol=1e-9, polish_iter=5000, solver=solver), problem=problem, n_units=6)
+    run = Setup(FullRefit(tol=1e-9, polish_tol=1e-12, polish_iter=5000, solver=solver), problem=problem, n_units=6)
     factors = problem.joint(run.point, Form("gradient"))
     assert minimize(factors, LBFGS(gtol=1e-12), tol=0.0, max_iter=2000).fun == pytest.approx(minimum, rel=1e-9)
     assert run.at(run.refits.polish(run.point)).value == pytest.approx(minimum, rel=1e-5)

@@ -1,0 +1,123 @@
+"""What the defaults promise: a fit does not depend on how the data are given."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from mopn.estimators import (
+    MultiOutputFMClassifier,
+    MultiOutputFMRegressor,
+    MultiOutputPNClassifier,
+    MultiOutputPNRegressor,
+)
+
+CLASSIFIERS = (MultiOutputPNClassifier, MultiOutputFMClassifier)
+REGRESSORS = (MultiOutputPNRegressor, MultiOutputFMRegressor)
+every_estimator = pytest.mark.parametrize("cls", CLASSIFIERS + REGRESSORS)
+every_network = pytest.mark.parametrize("cls", [MultiOutputPNClassifier, MultiOutputPNRegressor])
+
+
+def data(cls, n=120):
+    """Features of several sizes, some of them zero, and three classes or two targets."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (n, 5))
+    scores = np.column_stack([X[:, 0] * X[:, 1], X[:, 2] * X[:, 3] - 0.2, X[:, 4] / 2])
+    X[rng.random(X.shape) < 0.2] = 0.0
+    return X * [1.0, 10.0, 0.1, 1.0, 1e3], scores.argmax(axis=1) if cls in CLASSIFIERS else scores[:, :2]
+
+
+def outputs(estimator, X):
+    """The numbers behind the predictions."""
+    return estimator.decision_function(X) if hasattr(estimator, "decision_function") else estimator.predict(X)
+
+
+def same(cls, ours, theirs, X, Z):
+    """Two fits predict the same, up to where refits of both layers stop."""
+    size = np.abs(outputs(ours, X)).max()
+    assert size > 0.1
+    assert_allclose(outputs(theirs, Z), outputs(ours, X), atol=1e-2 * size)
+    assert np.isclose(theirs.objective_, ours.objective_, rtol=1e-3)
+
+
+@every_estimator
+@pytest.mark.parametrize("factor", [2.0**-20, 2.0**20])
+def test_the_unit_of_the_features_does_not_matter(cls, factor):
+    X, y = data(cls)
+    same(cls, cls(max_units=6).fit(X, y), cls(max_units=6).fit(factor * X, y), X, factor * X)
+
+
+@every_network
+def test_units_and_origins_of_single_features_do_not_matter(cls):
+    X, y = data(cls)
+    Z = X * [1e-6, 1.0, 1e6, 3.0, 1.0] + [0.0, 50.0, 1e6, -7.0, 0.0]
+    same(cls, cls(max_units=6).fit(X, y), cls(max_units=6).fit(Z, y), X, Z)
+
+
+@every_estimator
+def test_repeated_samples_change_nothing(cls):
+    X, y = data(cls)
+    once, thrice = cls(max_units=6).fit(X, y), cls(max_units=6).fit(np.repeat(X, 3, axis=0), np.repeat(y, 3, axis=0))
+    assert_allclose(outputs(thrice, X), outputs(once, X), atol=1e-2 * np.abs(outputs(once, X)).max())
+    assert np.isclose(thrice.strength_, 3 * once.strength_, rtol=1e-6)
+
+
+@every_estimator
+@pytest.mark.parametrize("storage", [sparse.csr_array, sparse.csc_array])
+def test_sparse_data_is_as_good_as_dense(cls, storage):
+    X, y = data(cls)
+    same(cls, cls(max_units=6).fit(X, y), cls(max_units=6).fit(storage(X), y), X, storage(X))
+
+
+@every_estimator
+def test_the_strength_is_a_share_of_the_largest(cls):
+    X, y = data(cls)
+    assert len(cls(share=0.7, max_units=6).fit(X, y).basis_) > 0
+    assert len(cls(strength=1.02 * cls(share=0.7).fit(X, y).strength_ / 0.7).fit(X, y).basis_) == 0
+    half, tenth = (cls(share=share, max_units=2).fit(X, y).strength_ for share in (0.5, 0.1))
+    assert np.isclose(half, 5 * tenth)
+    assert cls(strength=0.3, max_units=2).fit(X, y).strength_ == 0.3
+    assert cls(radius=0.3, max_units=2).fit(X, y).strength_ is None
+
+
+@every_estimator
+def test_a_warm_start_goes_on_in_the_coordinates_of_the_new_data(cls):
+    X, y = data(cls)
+    estimator = cls(max_units=6, warm_start=True).fit(X, y)
+    first = estimator.objective_
+    estimator.set_params(max_time=0.0).fit(X, y)
+    assert np.isclose(estimator.objective_, first, rtol=1e-9)
+
+
+@every_estimator
+@pytest.mark.parametrize("odd", [np.full, lambda n, value: value + 1e-15 * np.random.default_rng(0).random(n)])
+@pytest.mark.parametrize("value", [0.0, 1.0, 1e-30, 1e30])
+def test_constant_features_do_no_harm(cls, odd, value):
+    X, y = data(cls)
+    plain, other = cls(max_units=6).fit(X, y), cls(max_units=6).fit(np.column_stack([X, odd(len(X), value)]), y)
+    assert np.isfinite(other.objective_)
+    assert other.objective_ <= 1.1 * plain.objective_
+
+
+@every_network
+@pytest.mark.parametrize("deviation", [1e-15, 1e15])
+def test_features_of_extreme_deviation_count_like_others(cls, deviation):
+    X, y = data(cls)
+    Z = X.copy()
+    Z[:, 1] *= deviation
+    same(cls, cls(max_units=6).fit(X, y), cls(max_units=6).fit(Z, y), X, Z)
+
+
+@pytest.mark.parametrize("cls", CLASSIFIERS)
+def test_fewer_samples_than_features_and_a_class_of_one_sample(cls):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((12, 30)), np.r_[np.arange(11) % 2, 2]
+    model = cls().fit(X, y)
+    assert np.isfinite(model.gap_)
+    assert model.score(X, y) == 1.0
+
+
+@pytest.mark.parametrize("cls", REGRESSORS)
+def test_a_target_without_a_signal_leaves_the_network_empty(cls):
+    X, _ = data(cls)
+    assert len(cls().fit(X, np.full(len(X), 3.0)).basis_) == 0
