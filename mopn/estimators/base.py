@@ -40,8 +40,7 @@ _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.FAILED)
 # The tolerance of the last refit if tol is 0.
 _REFIT_TOL = 1e-3
-# The tolerance of the last refit of both layers, relative to tol: the accuracy of predictions is reached long before the
-# minimum.
+# The tolerance of the last refit of both layers, relative to tol: predictions are as accurate long before the minimum.
 _POLISH = 5.0
 # Units added per round where validation chooses their number.
 _UNITS_PER_ROUND = 5
@@ -146,7 +145,7 @@ class NetworkEstimator(ModelEstimator):
         norm: str = "l1/l2",
         strength: float | None = None,
         radius: float | None = None,
-        share: float = 0.005,
+        share: float = 0.002,
         max_units: int | None = 50,
         refit: str | Correction = "full",
         augment: bool = True,
