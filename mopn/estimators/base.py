@@ -40,8 +40,6 @@ _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.FAILED)
 # The tolerance of the last refit if tol is 0.
 _REFIT_TOL = 1e-3
-# The tolerance of the last refit of both layers, relative to tol: predictions are as accurate long before the minimum.
-_POLISH = 5.0
 # Units added per round where validation chooses their number.
 _UNITS_PER_ROUND = 5
 
@@ -135,6 +133,8 @@ class NetworkEstimator(ModelEstimator):
         "validation_fraction": UNIT_INTERVAL,
         "n_iter_no_change": count(),
     }
+    # The tolerance of the last refit of both layers, relative to tol: labels are as accurate long before the minimum.
+    _polish: ClassVar[float] = 5.0
     # The fitted attribute of Model.classes.
     _classes_name: ClassVar[str] = "classes_"
 
@@ -249,7 +249,7 @@ class NetworkEstimator(ModelEstimator):
     def _correction(self) -> Correction:
         """Return the correction that ``refit`` stands for."""
         tol = self.tol if self.tol > 0 else _REFIT_TOL
-        options = {"tol": tol, "polish_tol": _POLISH * tol} if self.refit == "full" else {"tol": tol}
+        options = {"tol": tol, "polish_tol": self._polish * tol} if self.refit == "full" else {"tol": tol}
         return make_correction(self.refit, **options)
 
     # -- the meaning of y -------------------------------------------------------------------------------------------

@@ -135,7 +135,7 @@ alpha : float or None
 tol : float
     Stop when the gap is at most ``tol`` times the objective; with 0 only the limits stop the fit. With ``max_units``
     and ``refit="full"`` the last refit ends when ten iterations decrease the objective by less than ``5 * tol``,
-    relative: predictions seldom change after that.
+    relative (ordinal estimators: ``tol / 1000``): predictions seldom change after that.
 max_iter : int or None
     Largest number of rounds.
 max_time : float

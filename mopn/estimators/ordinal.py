@@ -29,6 +29,8 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
 
     _numeric_y = True
     _classes_name = "levels_"
+    # The expected level gains from the last refit to its end.
+    _polish = 1e-3
 
     def __init__(
         self,

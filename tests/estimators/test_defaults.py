@@ -27,6 +27,11 @@ def data(cls, n=120):
     return X * [1.0, 10.0, 0.1, 1.0, 1e3], scores.argmax(axis=1) if cls in CLASSIFIERS else scores[:, :2]
 
 
+def few(cls):
+    """An estimator of few units that goes on to a minimum, where fits can be compared."""
+    return cls(max_units=6, tol=1e-8)
+
+
 def outputs(estimator, X):
     """The numbers behind the predictions."""
     return estimator.decision_function(X) if hasattr(estimator, "decision_function") else estimator.predict(X)
@@ -44,20 +49,20 @@ def same(cls, ours, theirs, X, Z):
 @pytest.mark.parametrize("factor", [2.0**-20, 2.0**20])
 def test_the_unit_of_the_features_does_not_matter(cls, factor):
     X, y = data(cls)
-    same(cls, cls(max_units=6).fit(X, y), cls(max_units=6).fit(factor * X, y), X, factor * X)
+    same(cls, few(cls).fit(X, y), few(cls).fit(factor * X, y), X, factor * X)
 
 
 @every_network
 def test_units_and_origins_of_single_features_do_not_matter(cls):
     X, y = data(cls)
     Z = X * [1e-6, 1.0, 1e6, 3.0, 1.0] + [0.0, 50.0, 1e6, -7.0, 0.0]
-    same(cls, cls(max_units=6).fit(X, y), cls(max_units=6).fit(Z, y), X, Z)
+    same(cls, few(cls).fit(X, y), few(cls).fit(Z, y), X, Z)
 
 
 @every_estimator
 def test_repeated_samples_change_nothing(cls):
     X, y = data(cls)
-    once, thrice = cls(max_units=6).fit(X, y), cls(max_units=6).fit(np.repeat(X, 3, axis=0), np.repeat(y, 3, axis=0))
+    once, thrice = few(cls).fit(X, y), few(cls).fit(np.repeat(X, 3, axis=0), np.repeat(y, 3, axis=0))
     assert_allclose(outputs(thrice, X), outputs(once, X), atol=1e-2 * np.abs(outputs(once, X)).max())
     assert np.isclose(thrice.strength_, 3 * once.strength_, rtol=1e-6)
 
@@ -66,7 +71,7 @@ def test_repeated_samples_change_nothing(cls):
 @pytest.mark.parametrize("storage", [sparse.csr_array, sparse.csc_array])
 def test_sparse_data_is_as_good_as_dense(cls, storage):
     X, y = data(cls)
-    same(cls, cls(max_units=6).fit(X, y), cls(max_units=6).fit(storage(X), y), X, storage(X))
+    same(cls, few(cls).fit(X, y), few(cls).fit(storage(X), y), X, storage(X))
 
 
 @every_estimator
@@ -94,7 +99,7 @@ def test_a_warm_start_goes_on_in_the_coordinates_of_the_new_data(cls):
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e-30, 1e30])
 def test_constant_features_do_no_harm(cls, odd, value):
     X, y = data(cls)
-    plain, other = cls(max_units=6).fit(X, y), cls(max_units=6).fit(np.column_stack([X, odd(len(X), value)]), y)
+    plain, other = few(cls).fit(X, y), few(cls).fit(np.column_stack([X, odd(len(X), value)]), y)
     assert np.isfinite(other.objective_)
     assert other.objective_ <= 1.1 * plain.objective_
 
@@ -105,7 +110,7 @@ def test_features_of_extreme_deviation_count_like_others(cls, deviation):
     X, y = data(cls)
     Z = X.copy()
     Z[:, 1] *= deviation
-    same(cls, cls(max_units=6).fit(X, y), cls(max_units=6).fit(Z, y), X, Z)
+    same(cls, few(cls).fit(X, y), few(cls).fit(Z, y), X, Z)
 
 
 @pytest.mark.parametrize("cls", CLASSIFIERS)
