@@ -64,7 +64,10 @@ def _network(n: int, d: int) -> Grid:
 
 
 def _tuned_network(n: int, d: int) -> Grid:
-    return {f"strength {strength:g}": MultiOutputPNClassifier(strength=strength) for strength in (1, 0.3, 0.1, 3)}
+    return {
+        f"share {share:g}, {scale}": MultiOutputPNClassifier(share=share, scale=scale)
+        for share, scale in product((0.001, 0.01, 0.003), ("features", "data"))
+    }
 
 
 # -- scikit-learn ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,87 @@
+"""The defaults of the classifiers: accuracy over the strength, as a share of the largest, and the scale of the features.
+
+Polynomial networks of at most 50 units, otherwise at their defaults, on random splits of the sets (three quarters to
+fit, at most ``--rows`` of them); the mean test accuracy in per cent, and the mean seconds of a fit. The last column is
+a quadratic-kernel SVM, one against the rest, whose C and scaler are chosen on a held-out quarter of the training part::
+
+    OMP_NUM_THREADS=1 python -m benchmarks.alternatives.defaults --data FOLDER
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+from benchmarks.alternatives.fits import choose, hold_out
+from benchmarks.alternatives.methods import METHODS
+from benchmarks.common.collection import COLLECTION, load_raw
+from benchmarks.common.study import make_parser, run
+from mopn.estimators import MultiOutputPNClassifier
+
+__all__ = ["main"]
+
+_REFERENCE = "svc-quadratic-ovr"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit status."""
+    return run(_parser(), _program, arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser("alternatives.defaults", __doc__, sets=COLLECTION)
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.01, 0.003, 0.001, 0.0003])
+    parser.add_argument("--scales", nargs="+", choices=["features", "data"], default=["features", "data"])
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=4000, help="most rows to fit (default 4000)")
+    return parser
+
+
+def _program(args: argparse.Namespace) -> None:
+    columns = list(product(args.scales, args.shares))
+    header = "".join(f"{f'{scale}, {share:g}':>20s}" for scale, share in columns)
+    print(f"{'':16s}{header}{'SVM':>8s}")
+    means = []
+    with threadpool_limits(1):
+        for name in args.sets:
+            X, y, _ = load_raw(name, args.data)
+            rows = [_accuracies(X, y, split, columns, args.rows) for split in range(args.splits)]
+            means.append(_line(name, rows))
+    print(_cells("mean", np.mean(means, axis=0)))
+
+
+def _line(name: str, rows: list[np.ndarray]) -> np.ndarray:
+    """Print the means over the splits, and return them."""
+    mean = np.mean(rows, axis=0)
+    print(_cells(name, mean), flush=True)
+    return mean
+
+
+def _cells(name: str, mean: np.ndarray) -> str:
+    cells = "".join(f"{100 * accuracy:10.2f} ({seconds:5.2f} s)" for accuracy, seconds in mean[:-1])
+    return f"{name:16s}{cells}{100 * mean[-1, 0]:8.2f}"
+
+
+def _accuracies(X: np.ndarray, y: np.ndarray, split: int, columns: list[tuple[str, float]], most: int) -> np.ndarray:
+    """Return the test accuracy and the seconds of each fit, and of the SVM's in the last row."""
+    X, X_test, y, y_test = hold_out(X, y, split)
+    X, y = X[:most], y[:most]
+    grid = METHODS[_REFERENCE].grid(*X.shape)
+    estimators = [MultiOutputPNClassifier(scale=scale, share=share) for scale, share in columns]
+    found = []
+    for estimator in [*estimators, clone(grid[choose(grid, X, y, split, np.inf)[0]])]:
+        began = time.perf_counter()
+        estimator.fit(X, y)
+        found.append((estimator.score(X_test, y_test), time.perf_counter() - began))
+    return np.array(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
