@@ -1,4 +1,4 @@
-"""The defaults of the classifiers: accuracy over the strength, as a share of the largest, and the scale of the features.
+"""The defaults of the classifiers: accuracy over the share that the strength is of the largest, and over scales.
 
 Polynomial networks of at most 50 units, otherwise at their defaults, on random splits of the sets (three quarters to
 fit, at most ``--rows`` of them); the mean test accuracy in per cent, and the mean seconds of a fit. The last column is
@@ -37,8 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("alternatives.defaults", __doc__, sets=COLLECTION)
-    parser.add_argument("--shares", type=float, nargs="+", default=[0.01, 0.003, 0.001, 0.0003])
-    parser.add_argument("--scales", nargs="+", choices=["features", "data"], default=["features", "data"])
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.01, 0.005, 0.002, 0.001, 0.0005])
+    parser.add_argument("--scales", nargs="+", choices=["features", "data"], default=["features"])
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--rows", type=int, default=4000, help="most rows to fit (default 4000)")
     return parser

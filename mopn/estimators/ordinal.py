@@ -39,7 +39,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         norm: str = "l1/l2",
         strength: float | None = 1.0,
         radius: float | None = None,
-        share: float = 0.001,
+        share: float = 0.002,
         max_units: int | None = 50,
         refit: str | Correction = "full",
         augment: bool = False,
