@@ -36,6 +36,7 @@ __all__ = ["Callback", "ModelEstimator", "NetworkEstimator", "network_model"]
 Callback = Callable[..., Any]
 
 _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 # The other statuses are success, or limits that the user sets.
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.FAILED)
 # The tolerance of the last refit if tol is 0.
@@ -106,8 +107,16 @@ class ModelEstimator(ABC, BaseEstimator):
 
     def _checked(self, X: Any) -> Any:
         """Validate X for a prediction."""
+        if hasattr(self, "model_") and self._is_plain(X):
+            return X
         check_is_fitted(self)
         return validate_data(self, readable(compressed(X), "X"), reset=False, **_X_FORMAT)
+
+    def _is_plain(self, X: Any) -> bool:
+        """Whether X is an array like that of the fit, of which the model checks the rest: single rows are soon done."""
+        if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in _FLOATS:
+            return False
+        return len(X) > 0 and X.shape[1] == self.n_features_in_ and not hasattr(self, "feature_names_in_")
 
     def _finish(self, result: Result) -> None:
         """Raise what interrupted the fit, or warn if it did not succeed."""

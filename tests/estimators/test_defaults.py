@@ -126,3 +126,20 @@ def test_fewer_samples_than_features_and_a_class_of_one_sample(cls):
 def test_a_target_without_a_signal_leaves_the_network_empty(cls):
     X, _ = data(cls)
     assert len(cls().fit(X, np.full(len(X), 3.0)).basis_) == 0
+
+
+@every_estimator
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_plain_arrays_are_checked_like_others(cls, bad):
+    """They do not pass through scikit-learn's checks, which take ten times as long as the prediction of a row."""
+    X, y = data(cls)
+    estimator = few(cls).fit(X, y)
+    assert_allclose(estimator.predict(X[:1]), estimator.predict(X[:1].tolist()))
+    row = X[:1].copy()
+    row[0, 1] = bad
+    for values in (row, row.astype(np.float32), row.tolist()):
+        with pytest.raises(ValueError, match=r"NaN|inf"):
+            estimator.predict(values)
+    for values in (X[:, :4], X[:0], X[0]):
+        with pytest.raises(ValueError, match=r"features|0 sample|1D array"):
+            estimator.predict(values)
