@@ -254,11 +254,12 @@ class NetworkProblem(Problem):
         linear = None if linear is None else self.coordinates.original(linear, 1)
         return basis / lengths, weights * lengths**2, linear
 
-    def of_original(self, basis: np.ndarray, linear: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+    def of_original(self, basis: np.ndarray, linear: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Return units of any length and the linear term for this problem from those for the user's X."""
+        linear = self.linear_term.start(linear, self.fit.n_outputs)
         if self.coordinates is None:
             return basis, linear
-        linear = None if linear is None else self.coordinates.of_original(linear, 1)
+        linear = self.coordinates.of_original(linear, 1) if linear.size else linear
         return self.coordinates.of_original(basis, self._n_dummies), linear
 
     @property

@@ -79,13 +79,27 @@ def _samples(given: dict[str, Any], name: str = "X") -> np.ndarray:
     return dense(given[name]).astype(float)[_present(given)]
 
 
+def _treated(given: dict[str, Any]) -> np.ndarray:
+    """X, centered and scaled as the options say."""
+    X = _samples(given)
+    weights = None if given["sample_weight"] is None else given["sample_weight"][_present(given)]
+    if given.get("center"):
+        X = X - np.average(X, axis=0, weights=weights)
+    squares = np.average(X**2, axis=0, weights=weights)
+    if given.get("scale") == "features":
+        X = X / np.sqrt(np.where(squares > 0, squares, np.inf))
+    if given.get("scale"):
+        X = 2 * X / np.sqrt(np.average(np.sum(X**2, axis=1), weights=weights) or np.inf)
+    return X
+
+
 def _norm(V: np.ndarray, name: str) -> float:
     sizes = {"l1": np.abs(V), "l1/l2": np.linalg.norm(V, axis=1), "l1/linf": np.abs(V).max(axis=1, initial=0.0)}
     return 0.5 * float(np.sum(V * V)) if name == "squared-l2" else float(sizes[name].sum())
 
 
 def _network(given: dict[str, Any], result: Any) -> tuple[np.ndarray, float]:
-    X, H, V = _samples(given), result.basis, result.weights
+    X, H, V = _treated(given), result.basis, result.weights
     anova = given.get("kernel") == "anova"
     ones = (2 if anova else 1) if given.get("augment") else 0
     Z = _with_ones(X, ones)

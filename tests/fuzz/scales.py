@@ -81,9 +81,11 @@ def _check_convergence(interface: Solve, arguments: Arguments, unit: str, c: flo
 
 
 def _make_homogeneous(arguments: Arguments) -> None:
-    """Leave out what does not scale with X: dummies, linear terms, and several degrees with the same units."""
+    """Leave out what does not scale with X: dummies, linear terms, several degrees with the same units, own scales."""
     at = arguments["problem"]
     at.pop("augment", None)
+    at.pop("center", None)
+    at.pop("scale", None)
     at.pop("fit_linear", None)
     at.pop("fit_lower", None)
     if "strength" in at:
