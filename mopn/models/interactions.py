@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -156,7 +156,7 @@ def _check_model(model: Any) -> None:
 
 def _labels(names: Any, d: int) -> list[str]:
     """Return the names of the features."""
-    labels = list(names) if isinstance(names, Iterable) else []
+    labels = list(names) if np.iterable(names) else []
     if len(labels) != d:
         got = f"{len(labels)} names" if labels else repr(names)
         raise ValueError(f"names must be a sequence with one name per feature, {d} in all, got {got}")

@@ -206,6 +206,7 @@ NAMES = [f"f{j}" for j in range(D)]
         ({"max_nodes": 0.5}, "max_nodes must be an integer >= 0, got 0.5"),
         ({"names": NAMES[:3]}, "names must be .* one name per feature, 7 in all, got 3"),
         ({"names": 7}, "names must be .* got 7"),
+        ({"names": np.array(7)}, r"names must be .* got array\(7\)"),
     ],
 )
 def test_bad_options(options, message):
