@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mopn.core.validation import as_numbers
 from mopn.solvers import Result, Trace
-from mopn.solvers.checks import shown
+from mopn.solvers.checks import number, shown
 
 __all__ = ["plot_accuracy", "plot_convergence"]
 
@@ -105,21 +106,34 @@ def plot_accuracy(
     Raises
     ------
     TypeError
-        If ``curves`` or ``baselines`` is not a mapping.
+        If ``curves`` or ``baselines`` is not a mapping, or a curve is not a pair of numbers of equal length.
+    ValueError
+        If a baseline is not a finite number.
     """
-    for name, values in (("curves", curves), ("baselines", baselines or {})):
+    baselines = {} if baselines is None else baselines
+    for name, values in (("curves", curves), ("baselines", baselines)):
         if not isinstance(values, Mapping):
             raise TypeError(f"{name} must be a mapping from labels, got {shown(values)}")
+    pairs = {label: _pair(curve, label) for label, curve in curves.items()}
+    levels = {label: number()(level, f"baselines[{label!r}]") for label, level in baselines.items()}
     ax = _axes(ax)
-    for label, (units, accuracy) in curves.items():
+    for label, (units, accuracy) in pairs.items():
         ax.plot(units, accuracy, marker=".", markersize=4, label=label)
-    for index, (label, level) in enumerate((baselines or {}).items()):
+    for index, (label, level) in enumerate(levels.items()):
         ax.axhline(level, color="0.35", linestyle=("--", ":", "-.")[index % 3], label=label)
     ax.set_xlabel("units")
     ax.set_ylabel("accuracy")
     ax.grid(True, alpha=0.3)
     ax.legend()
     return ax
+
+
+def _pair(curve: Any, label: Any) -> np.ndarray:
+    """Return the numbers of units and the accuracies of a curve (2, k)."""
+    pair = as_numbers(curve, f"curves[{label!r}]")
+    if pair.ndim != 2 or len(pair) != 2:
+        raise TypeError(f"curves[{label!r}] must be (n_units, accuracy), of equal length, got {shown(curve)}")
+    return pair
 
 
 def _named(results: Any) -> dict[str, Any]:

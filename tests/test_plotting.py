@@ -67,6 +67,22 @@ def test_accuracy():
     plt.close("all")
 
 
+@pytest.mark.parametrize(
+    ("curves", "baselines", "error", "message"),
+    [
+        ({"a": 1}, None, TypeError, r"curves\['a'\] must be \(n_units, accuracy\), of equal length, got 1"),
+        ({"a": ([1, 2], [0.5])}, None, ValueError, r"curves\['a'\] must be an array"),
+        ({"a": [1, 2, 3]}, None, TypeError, r"curves\['a'\] must be \(n_units, accuracy\)"),
+        ([1, 2], None, TypeError, "curves must be a mapping from labels"),
+        ({}, np.ones(2), TypeError, "baselines must be a mapping from labels"),
+        ({}, {"b": None}, ValueError, r"baselines\['b'\] must be a finite number, got None"),
+    ],
+)
+def test_what_is_no_curve_is_refused(curves, baselines, error, message):
+    with pytest.raises(error, match=message):
+        plot_accuracy(curves, baselines)
+
+
 def test_missing_matplotlib_is_named(monkeypatch, results):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match="pip install 'mopn\\[plot\\]'"):

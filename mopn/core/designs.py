@@ -78,8 +78,9 @@ class Design(ABC):
         many iterations without these scales. They are in the unit of the coefficients, that of 1 / X, so that a fit
         does not depend on it. All are 1 if every sample has every feature, in [-1, 1].
         """
-        counts = self.occurrences(weights)
-        return np.sqrt(2.0 / (1.0 + counts / max(counts.mean(), np.finfo(float).tiny))) / (self.largest or 1.0)
+        counts, tiny = self.occurrences(weights), float(np.finfo(float).tiny)
+        unit = max(self.largest, tiny) if self.largest else 1.0
+        return np.sqrt(2.0 / (1.0 + counts / max(counts.mean(), tiny))) / unit
 
     @property
     @abstractmethod

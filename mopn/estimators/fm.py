@@ -95,7 +95,7 @@ class FactorizationMachine(SingleOutputEstimator):
 
         lams: Any = _LAMBDAS[self.init_lambdas]
         # Those of another number of units are refused with P_, by ``_start``.
-        if self.warm_start and lams != "fit" and len(getattr(self, "lams_", ())) == self.n_components:
+        if self.warm_start and lams != "fit" and np.shape(getattr(self, "lams_", ())) == (self.n_components,):
             lams = self.lams_
         # For degree 2 the only lower degree is that of the linear term.
         lower = self.fit_lower

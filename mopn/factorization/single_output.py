@@ -13,7 +13,7 @@ from mopn.core.datafit import DataFit
 from mopn.core.designs import Design
 from mopn.core.flat import check_start
 from mopn.core.losses import Loss, get_loss
-from mopn.core.magnitudes import check_input
+from mopn.core.magnitudes import check_start_size
 from mopn.core.validation import as_numbers
 from mopn.factorization.layout import Layout
 from mopn.factorization.sweep_state import SweepState
@@ -124,7 +124,7 @@ class SingleOutputProblem(Problem):
                     raise ValueError(f"{label} must have shape {at[name].shape}, got {value.shape}")
                 if not np.isfinite(value).all():
                     raise ValueError(f"{label} contains NaN or infinity")
-                check_input(value, label)
+                check_start_size(value, label)
                 at[name][:] = value
         return x
 

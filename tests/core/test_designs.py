@@ -436,3 +436,10 @@ def test_get_kernel_names_the_choices(wrong):
     with pytest.raises(ValueError, match=r"kernel must be one of 'homogeneous', 'anova', got") as error:
         get_kernel(wrong)
     assert repr(wrong) in str(error.value)
+
+
+@pytest.mark.parametrize("size", [0.0, 5e-324, 1e-300, 1e300])
+def test_scales_are_finite_for_every_size(size):
+    scales = make_design([[size, 0.0], [0.0, size]]).scales(np.ones(2))
+    assert np.isfinite(scales).all()
+    assert (scales > 0).all()

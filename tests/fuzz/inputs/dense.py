@@ -131,7 +131,7 @@ DTYPES: dict[str, Change] = {
     "structured": lambda rng, X: np.zeros(X.shape[0], dtype=[("a", "f8"), ("b", "f8")]),
     "masked": lambda rng, X: np.ma.masked_array(dense(X), mask=dense(X) >= dense(X).max()),
     "masked nowhere": lambda rng, X: np.ma.masked_array(dense(X)),
-    "ragged": lambda rng, X: [row[: 1 + i % len(row)] for i, row in enumerate(dense(X).tolist())],
+    "ragged": lambda rng, X: [*dense(X).tolist(), [1.0] * (X.shape[1] + 1)],
     "generator": lambda rng, X: (row for row in dense(X)),
     "dictionary": lambda rng, X: dict(enumerate(dense(X))),
     "set": lambda rng, X: set(dense(X)[:, 0].tolist()),
