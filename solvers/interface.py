@@ -73,17 +73,31 @@ class Evaluation(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """A point measured from scratch: its objective and its proven gap (inf if no bound is known)."""
+    """A point measured from scratch: its objective and proven gaps (inf if no bound is known).
+
+    Attributes
+    ----------
+    fun : float
+        The objective.
+    gap : float
+        Upper bound of ``fun`` minus the minimum.
+    restricted_gap : float, default inf
+        Upper bound of ``fun`` minus the minimum over the weights alone, with the units of the point as they are.
+    """
 
     fun: float
     gap: float
+    restricted_gap: float = math.inf
 
 
 # -- problems ---------------------------------------------------------------------------------------------------------
 
 
 class Problem(Protocol):
-    """The members of every problem, whatever its oracles are. Subclasses inherit the default of ``dual_bound``."""
+    """The members of every problem, whatever its oracles are.
+
+    Subclasses inherit the defaults of ``dual_bound`` and ``restricted_gap``, by which nothing is known.
+    """
 
     @property
     def oracles(self) -> frozenset[str]:
@@ -105,6 +119,13 @@ class Problem(Protocol):
     def dual_bound(self, at: Evaluation) -> float:
         """Proven lower bound of the minimum from an evaluation at any point; -inf if no bound is known."""
         return -math.inf
+
+    def restricted_gap(self, point: Any, at: Any) -> float:
+        """Proven upper bound of the objective minus its minimum over the weights alone, the units of the point fixed.
+
+        For problems with the oracle "atomic", whose ``output_gradient`` is ``at``; inf if no bound is known.
+        """
+        return math.inf
 
 
 class Smooth(Problem, Protocol):
@@ -576,7 +597,9 @@ class Monitor(Protocol):
         """Seconds until the time limit; none once the run is to end."""
         ...
 
-    def __call__(self, point: Any, fun: float, gap: float = math.inf, **columns: float) -> None:
+    def __call__(
+        self, point: Any, fun: float, gap: float = math.inf, restricted_gap: float = math.inf, **columns: float
+    ) -> None:
         """Record one iteration; raises ``StopIteration`` when the run is over."""
         ...
 

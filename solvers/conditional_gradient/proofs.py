@@ -109,13 +109,14 @@ class ProofBudget:
 
 
 def measure(problem: Atomic, point: AtomicPoint, oracle: Any, seconds: float = math.inf) -> Measure:
-    """Return objective and gap from scratch, with the bound of a round's effort, or no bound if no time is left."""
+    """Return objective and gaps from scratch: with a bound of a round's effort on all units, if any time is left."""
     point = point.compact()
     at = problem.output_gradient(point)
+    restricted_gap = problem.restricted_gap(point, at)
     if seconds <= 0:
-        return Measure(at.value, math.inf)
+        return Measure(at.value, math.inf, restricted_gap)
     bound = problem.bound(at, oracle, _round_effort(None, seconds))
-    return Measure(at.value, problem.gap(point, at, bound))
+    return Measure(at.value, problem.gap(point, at, bound), restricted_gap)
 
 
 def _round_effort(precision: float | None, seconds: float) -> Effort:
