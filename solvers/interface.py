@@ -94,10 +94,7 @@ class Measure(NamedTuple):
 
 
 class Problem(Protocol):
-    """The members of every problem, whatever its oracles are.
-
-    Subclasses inherit the defaults of ``dual_bound`` and ``restricted_gap``, by which nothing is known.
-    """
+    """The members of every problem, whatever its oracles are. Subclasses inherit the default of ``dual_bound``."""
 
     @property
     def oracles(self) -> frozenset[str]:
@@ -119,13 +116,6 @@ class Problem(Protocol):
     def dual_bound(self, at: Evaluation) -> float:
         """Proven lower bound of the minimum from an evaluation at any point; -inf if no bound is known."""
         return -math.inf
-
-    def restricted_gap(self, point: Any, at: Any) -> float:
-        """Proven upper bound of the objective minus its minimum over the weights alone, the units of the point fixed.
-
-        For problems with the oracle "atomic", whose ``output_gradient`` is ``at``; inf if no bound is known.
-        """
-        return math.inf
 
 
 class Smooth(Problem, Protocol):
@@ -458,7 +448,11 @@ class ActiveUnits(NamedTuple):
 
 
 class Atomic(Problem, Protocol):
-    """The oracle "atomic": a convex problem over infinitely many units, for plain, away and pairwise steps."""
+    """The oracle "atomic": a convex problem over infinitely many units, for plain, away and pairwise steps.
+
+    A problem may also have ``restricted_gap(point, at)``: a proven upper bound of the objective minus its minimum over
+    the weights alone, with the units of the point as they are.
+    """
 
     def output_gradient(self, point: Any) -> AtOutputs:
         """Objective at a point, and the loss gradient G at its outputs."""

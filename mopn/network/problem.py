@@ -102,7 +102,8 @@ class NetworkProblem(Problem):
     scaled X. :meth:`mopn.Model.from_result` returns the network for the user's X.
     The point is a :class:`mopn.network.point.Network`; results have ``basis`` (k, d), unit vectors, ``weights``
     (k, m) and ``linear`` (m, 1 + d), the constants first, or (m, 0) without ``alpha``.
-    Oracles: ``atomic`` and ``corrective``; the bound over all units is proven, so every gap is a certificate.
+    Oracles: ``atomic`` and ``corrective``; the bound over all units is proven, so every gap is a certificate. So is
+    ``restricted_gap``, which compares a network with others of the same units.
 
     Examples
     --------

@@ -8,7 +8,7 @@ from typing import Any
 
 from mopn.solvers.checks import Rule, check_options, choice, count
 from mopn.solvers.conditional_gradient.correction import Correction
-from mopn.solvers.conditional_gradient.proofs import ProofBudget, Selection, measure
+from mopn.solvers.conditional_gradient.proofs import ProofBudget, Selection, measure, restricted_gap
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit
 from mopn.solvers.conditional_gradient.schedule import SCHEDULES
 from mopn.solvers.conditional_gradient.steps import PlainStep
@@ -113,7 +113,7 @@ def make_correction(refit: str | Correction, **options: Any) -> Correction:
 
 def _record(problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor) -> None:
     """Report the round; stop if the estimated gap is small enough but the oracle cannot prove it."""
-    gaps = {"gap": problem.gap(point, at, selection.bound), "restricted_gap": problem.restricted_gap(point, at)}
+    gaps = {"gap": problem.gap(point, at, selection.bound), "restricted_gap": restricted_gap(problem, point, at)}
     values = {"n_units": point.n_units, "value": selection.atoms.values[0], "bound": selection.bound}
     monitor(point.compact(), fun=at.value, **gaps, **values)
     if selection.exhausted:

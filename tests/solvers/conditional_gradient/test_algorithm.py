@@ -216,7 +216,7 @@ def calls_of(spy, max_iter=1000, **options):
     with pytest.raises(StopIteration):
         solver.run(problem, problem.start(), monitor)
     # The gap is asked for as often as the bound's price is weighed.
-    calls = [name for name in problem.calls[1:] if name not in ("gap", "bound", "restricted_gap")]
+    calls = [name for name in problem.calls[1:] if name not in ("gap", "bound")]
     return calls, monitor
 
 
