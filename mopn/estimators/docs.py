@@ -172,10 +172,11 @@ objective_, gap_ : float
     The objective, and an upper bound of its distance to the minimum over all networks of any size.
 restricted_gap_ : float
     An upper bound of the distance to the minimum over the weights alone (and the linear term), with the units as they
-    are; at most ``gap_``. If it is large, the refits stopped early: lower ``tol``. If it is small beside ``gap_``, the
-    weights are as good as these units allow, and only other or more units can come closer to the minimum: raise
-    ``max_units``, or give None for as many as a proof takes, or a larger ``strength`` or ``share``, which needs fewer.
-    With many features the bound itself may be loose. A small network with a large gap may still predict well.
+    are; at most ``gap_``. It falls with the root of this distance: a few per cent of the objective may mean a
+    thousandth. If it is nearly as large as ``gap_``, lower ``tol``: refits stopped early. The rest of ``gap_`` no
+    weights can close, only other or more units: raise ``max_units``, or give None for as many as a proof takes, or a
+    larger ``strength`` or ``share``, which needs fewer. With many features the bound itself may be loose. A small
+    network with a large gap may still predict well.
 certified_ : bool
     Whether the gaps are finite and proven.
 status_ : Status
