@@ -18,13 +18,14 @@ _LABELS = {
     "nit": "iteration",
     "fun": "objective",
     "gap": "certified gap",
+    "restricted_gap": "certified gap with these units",
     "relative_gap": "certified relative gap",
     "n_units": "units",
     "value": "dual norm found",
     "bound": "dual norm bound",
 }
 # Columns with a logarithmic axis.
-_LOGARITHMIC = ("gap", "relative_gap", "value", "bound")
+_LOGARITHMIC = ("gap", "restricted_gap", "relative_gap", "value", "bound")
 
 
 def plot_convergence(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, NoReturn
 
@@ -16,7 +16,7 @@ from mopn.solvers.interface import Measure, Problem, Solver, check_needs
 from mopn.solvers.numerics.generators import make_generator
 from mopn.solvers.numerics.memory import keep_freed_memory
 from mopn.solvers.numerics.threads import limited_threads
-from mopn.solvers.result import Result, Status, Trace
+from mopn.solvers.result import Result, Status, Trace, gap_in_words
 
 __all__ = ["RunMonitor", "minimize"]
 
@@ -25,6 +25,8 @@ Callback = Callable[..., Any]
 _EPS = float(np.finfo(float).eps)
 # Exceptions that end a run without losing its best point. Any other exception is a bug and is raised.
 _RECOVERABLE = (KeyboardInterrupt, np.linalg.LinAlgError, ArithmeticError, MemoryError)
+# Least width of a column of the printed table.
+_WIDTH = 11
 # Reasons to stop that the final measurement may still turn into success.
 _MAY_STILL_CONVERGE = (
     Status.MAX_ITER, Status.MAX_TIME, Status.MAX_UNITS, Status.ESTIMATED, Status.STALLED, Status.RETURNED
@@ -176,10 +178,10 @@ class RunMonitor:
         self.max_time = math.inf if max_time is None else float(max_time)
         self.trace = Trace()
         self.best: Any = None
-        self.fun, self.lower = math.inf, -math.inf
+        self.fun, self.lower, self.restricted_gap = math.inf, -math.inf, math.inf
         self.status = Status.RUNNING
         self.error: BaseException | None = None
-        self.nit = -1
+        self.nit, self.refit_nit = -1, 0
         self._status_of_subproblem: Status | None = None
         self._seconds_paused = 0.0
         self._first_size = 0.0
@@ -195,7 +197,9 @@ class RunMonitor:
         """Seconds until the time limit; none once the run is to end."""
         return max(self.max_time - self.elapsed, 0.0) if self._status_of_subproblem is None else 0.0
 
-    def __call__(self, point: Any, fun: float, gap: float = math.inf, **columns: float) -> None:
+    def __call__(
+        self, point: Any, fun: float, gap: float = math.inf, restricted_gap: float = math.inf, **columns: float
+    ) -> None:
         """Record one iteration; raises ``StopIteration`` when the run is over."""
         now = self.elapsed
         self.check_finite(fun)
@@ -204,9 +208,11 @@ class RunMonitor:
             self._first_size = abs(fun)
         self.lower = max(self.lower, fun - gap)
         if self.best is None or fun < self.fun:
-            self.best, self.fun = point, fun
+            self.best, self.fun, self.restricted_gap = point, fun, restricted_gap
+        if math.isfinite(restricted_gap):
+            columns = {"restricted_gap": min(restricted_gap, fun - self.lower), **columns}
         self.trace.append(nit=self.nit, time=now, fun=fun, gap=fun - self.lower, **columns)
-        self._report_iteration(point)
+        self._report_iteration(point, fun, restricted_gap)
         self._seconds_paused += self.elapsed - now
         self._stop_if_over()
 
@@ -222,14 +228,14 @@ class RunMonitor:
         else:
             self.status, self.error = Status.FAILED, error
 
-    def _report_iteration(self, point: Any) -> None:
+    def _report_iteration(self, point: Any, fun: float, restricted_gap: float) -> None:
         """Print, and call the callback; the clock is stopped meanwhile."""
         if self.verbose and self.nit % self.verbose == 0:
             _print_row(self.trace, header=self.nit == 0)
         if self.callback is None:
             return
         try:
-            self.callback(intermediate_result=_read_only(self._result(point, self.trace.last["fun"])))
+            self.callback(intermediate_result=_read_only(self._result(point, fun, restricted_gap)))
         except StopIteration:
             self.stop(Status.STOPPED)
         except Exception as error:
@@ -259,6 +265,7 @@ class RunMonitor:
             result = minimize(problem, solver, start=start, tol=tol, max_iter=max_iter, max_time=self.left)
         except NotFiniteError:
             self.stop(Status.NONFINITE)
+        self.refit_nit += result.nit
         if result.status in (Status.INTERRUPTED, Status.FAILED):
             self._status_of_subproblem, self.error = result.status, result.error
         return result
@@ -269,28 +276,31 @@ class RunMonitor:
         try:
             measure: Measure = self.solver.measure(self.problem, self.best, self.left)
             self.fun, self.lower = measure.fun, max(self.lower, measure.fun - measure.gap)
+            self.restricted_gap = measure.restricted_gap
         except _RECOVERABLE as error:
             self.fail(error)
         if self.status in _MAY_STILL_CONVERGE and self.fun - self.lower <= self.tol * abs(self.fun):
             self.status = Status.CONVERGED
-        result = self._result(self.best, self.fun)
+        result = self._result(self.best, self.fun, self.restricted_gap)
         result.time = seconds
         if self.verbose:
             sys.stdout.write(f"{self.status.name}: {result.message}\n")
-            sys.stdout.write(f"objective {result.fun:.8g}, gap {result.gap:.3g}, {seconds:.3g} s\n")
+            sys.stdout.write(f"objective {result.fun:.8g}, gap {gap_in_words(result)}, {seconds:.3g} s\n")
         return result
 
-    def _result(self, point: Any, fun: float) -> Result:
+    def _result(self, point: Any, fun: float, restricted_gap: float) -> Result:
         gap = max(fun - self.lower, 0.0)
         return Result(
             **self.problem.unpack(point),
             fun=float(fun),
             gap=gap,
+            restricted_gap=min(float(restricted_gap), gap),
             certified=math.isfinite(gap),
             success=self.status == Status.CONVERGED,
             status=self.status,
             message=self.status.message,
             nit=self.nit,
+            refit_nit=self.refit_nit,
             time=self.elapsed,
             trace=self.trace,
             error=self.error,
@@ -310,7 +320,12 @@ def _read_only(value: Any) -> Any:
 
 
 def _print_row(trace: Trace, *, header: bool) -> None:
+    widths = [max(len(name), _WIDTH) for name in trace.columns]
     if header:
-        sys.stdout.write("  ".join(f"{name:>11}" for name in trace.columns) + "\n")
-    sys.stdout.write("  ".join(f"{value:11.5g}" for value in trace.last.values()) + "\n")
+        _print_cells(f"{name:>{width}}" for name, width in zip(trace.columns, widths, strict=True))
+    _print_cells(f"{value:{width}.5g}" for value, width in zip(trace.last.values(), widths, strict=True))
     sys.stdout.flush()
+
+
+def _print_cells(cells: Iterable[str]) -> None:
+    sys.stdout.write("  ".join(cells) + "\n")

@@ -73,10 +73,21 @@ class Evaluation(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """A point measured from scratch: its objective and its proven gap (inf if no bound is known)."""
+    """A point measured from scratch: its objective and proven gaps (inf if no bound is known).
+
+    Attributes
+    ----------
+    fun : float
+        The objective.
+    gap : float
+        Upper bound of ``fun`` minus the minimum.
+    restricted_gap : float, default inf
+        Upper bound of ``fun`` minus the minimum over the weights alone, with the units of the point as they are.
+    """
 
     fun: float
     gap: float
+    restricted_gap: float = math.inf
 
 
 # -- problems ---------------------------------------------------------------------------------------------------------
@@ -437,7 +448,11 @@ class ActiveUnits(NamedTuple):
 
 
 class Atomic(Problem, Protocol):
-    """The oracle "atomic": a convex problem over infinitely many units, for plain, away and pairwise steps."""
+    """The oracle "atomic": a convex problem over infinitely many units, for plain, away and pairwise steps.
+
+    A problem may also have ``restricted_gap(point, at)``: a proven upper bound of the objective minus its minimum over
+    the weights alone, with the units of the point as they are.
+    """
 
     def output_gradient(self, point: Any) -> AtOutputs:
         """Objective at a point, and the loss gradient G at its outputs."""
@@ -576,7 +591,9 @@ class Monitor(Protocol):
         """Seconds until the time limit; none once the run is to end."""
         ...
 
-    def __call__(self, point: Any, fun: float, gap: float = math.inf, **columns: float) -> None:
+    def __call__(
+        self, point: Any, fun: float, gap: float = math.inf, restricted_gap: float = math.inf, **columns: float
+    ) -> None:
         """Record one iteration; raises ``StopIteration`` when the run is over."""
         ...
 

@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-__all__ = ["Result", "Status", "Trace"]
+__all__ = ["Result", "Status", "Trace", "gap_in_words"]
 
 
 class Status(IntEnum):
@@ -114,14 +114,20 @@ class Result(OptimizeResult):
         The objective at the best point, recomputed from scratch at the end.
     gap : float
         Upper bound of ``fun`` minus the minimum; ``inf`` if no bound is known.
+    restricted_gap : float
+        Upper bound of ``fun`` minus the minimum over the weights alone, with the units as they are. What ``gap`` is
+        beyond it cannot be gained without other or more units, and may be the looseness of the bound. At most ``gap``,
+        and equal to it where nothing better is known, and for problems without units.
     certified : bool
-        Whether ``gap`` is finite and proven, rounding errors included.
+        Whether ``gap`` is finite and proven, rounding errors included; ``restricted_gap`` then is, too.
     success : bool
         Whether ``gap <= tol * abs(fun)`` or, for problems without a certificate, the solver's own stopping test holds.
     status : Status
         Why the run ended; ``message`` is the sentence for users.
     nit : int
         Number of iterations.
+    refit_nit : int
+        Number of iterations of all refits: of the runs on subproblems.
     time : float
         Seconds in the solver, callbacks and printing excluded.
     trace : Trace
@@ -129,3 +135,11 @@ class Result(OptimizeResult):
     error : Exception or None
         The exception that a callback or a numerical routine raised.
     """
+
+
+def gap_in_words(result: Result) -> str:
+    """Return the gap and, if these are two numbers, how much of it is left with the units at hand and with others."""
+    gap, restricted = result.gap, result.restricted_gap
+    if restricted == gap:
+        return f"{gap:.3g}"
+    return f"{gap:.3g} (with these units {restricted:.3g}, with others {gap - restricted:.3g} more)"

@@ -337,9 +337,11 @@ class FakeMonitor:
     solved: list[Asked] = field(default_factory=list)
     answer: Callable[..., Result] = minimize
 
-    def __call__(self, point: Any, fun: float, gap: float = math.inf, **columns: float) -> None:
+    def __call__(
+        self, point: Any, fun: float, gap: float = math.inf, restricted_gap: float = math.inf, **columns: float
+    ) -> None:
         self.nit += 1
-        self.rows.append({"fun": fun, "gap": gap, **columns})
+        self.rows.append({"fun": fun, "gap": gap, "restricted_gap": restricted_gap, **columns})
         if self.nit >= self.max_iter:
             self.stop(Status.MAX_ITER)
 

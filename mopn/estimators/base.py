@@ -30,6 +30,7 @@ from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
 from mopn.solvers.checks import Rule, check_fraction, count
 from mopn.solvers.conditional_gradient import make_correction
 from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.result import gap_in_words
 
 __all__ = ["Callback", "ModelEstimator", "NetworkEstimator", "network_model"]
 
@@ -126,7 +127,7 @@ class ModelEstimator(ABC, BaseEstimator):
             raise result.error
         if result.status in _WARN_ON:
             reason = "" if result.error is None else f" ({result.error!r})"
-            gap = f", the gap {result.gap:.3g}" if math.isfinite(result.gap) else ""
+            gap = f", the gap {gap_in_words(result)}" if math.isfinite(result.gap) else ""
             text = f"{result.message}{reason} The objective is {result.fun:.6g}{gap}."
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
@@ -360,10 +361,10 @@ class NetworkEstimator(ModelEstimator):
         validation: Validation | None,
     ) -> None:
         """Set the fitted attributes."""
-        network, fun, gap = result, result.fun, result.gap
+        network, fun, gap, restricted_gap = result, result.fun, result.gap, result.restricted_gap
         if validation is not None and validation.best is not None:
             network = validation.best
-            fun, gap = solver.measure(problem, problem.start(network))
+            fun, gap, restricted_gap = solver.measure(problem, problem.start(network))
             # A lower bound of the minimum that was proven in any round is valid in all of them.
             gap = min(gap, max(fun - (result.fun - result.gap), 0.0))
         if targets.classes is not None:
@@ -374,7 +375,9 @@ class NetworkEstimator(ModelEstimator):
         self.linear_ = self.model_.linear
         self.strength_ = None if problem.regularizer.constrained else float(problem.regularizer.strength)
         self.objective_, self.gap_, self.certified_ = float(fun), float(gap), math.isfinite(gap)
-        self.status_, self.trace_, self.n_iter_ = result.status, result.trace, max(int(result.nit), 1)
+        self.restricted_gap_ = float(min(restricted_gap, gap))
+        self.status_, self.trace_ = result.status, result.trace
+        self.n_iter_, self.n_refit_iter_ = max(int(result.nit), 1), int(result.refit_nit)
         self.validation_scores_ = None if validation is None else np.array(validation.scores)
 
 

@@ -170,14 +170,23 @@ linear_ : ndarray of shape (m, 1 + d) or None
     Coefficients of the linear term, constants first; None if ``alpha`` is None.
 objective_, gap_ : float
     The objective, and an upper bound of its distance to the minimum over all networks of any size.
+restricted_gap_ : float
+    An upper bound of the distance to the minimum over the weights alone (and the linear term), with the units as they
+    are; at most ``gap_``. It falls with the root of this distance: a few per cent of the objective may mean a
+    thousandth. If it is nearly as large as ``gap_``, lower ``tol``: refits stopped early. The rest of ``gap_`` no
+    weights can close, only other or more units: raise ``max_units``, or give None for as many as a proof takes, or a
+    larger ``strength`` or ``share``, which needs fewer. With many features the bound itself may be loose. A small
+    network with a large gap may still predict well.
 certified_ : bool
-    Whether the gap is finite and proven.
+    Whether the gaps are finite and proven.
 status_ : Status
     Why the solver stopped; ``status_.message`` is a sentence.
 n_iter_ : int
-    Number of rounds, at least 1.
+    Number of rounds in which units entered, at least 1: often a single one with ``max_units``.
+n_refit_iter_ : int
+    Number of iterations of all refits: most of the work of a fit.
 trace_ : Trace
-    A row per round: time, objective, gap, number of units.
+    A row per round: time, objective, both gaps, number of units.
 n_features_in_ : int
     Number of features d.
 feature_names_in_ : ndarray of shape (d,)

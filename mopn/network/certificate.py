@@ -40,7 +40,8 @@ def certify(
     Returns
     -------
     Measure
-        ``fun``, and ``gap``, a proven upper bound of ``fun`` minus the minimum over all networks.
+        ``fun``; ``gap``, a proven upper bound of ``fun`` minus the minimum over all networks; and ``restricted_gap``,
+        the same for the minimum over the weights alone, with the units as they are.
 
     Raises
     ------

@@ -8,7 +8,7 @@ from typing import Any
 
 from mopn.solvers.checks import Rule, check_options, choice, count
 from mopn.solvers.conditional_gradient.correction import Correction
-from mopn.solvers.conditional_gradient.proofs import ProofBudget, Selection, measure
+from mopn.solvers.conditional_gradient.proofs import ProofBudget, Selection, measure, restricted_gap
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit
 from mopn.solvers.conditional_gradient.schedule import SCHEDULES
 from mopn.solvers.conditional_gradient.steps import PlainStep
@@ -97,7 +97,7 @@ class ConditionalGradient(Solver[Atomic]):
             point, polished = correct.polish(point) if full else correct.improve(point), full
 
     def measure(self, problem: Atomic, point: Any, seconds: float = math.inf) -> Measure:
-        """Objective and proven gap by the solver's oracle; the driver keeps tighter bounds of the run."""
+        """Objective and proven gaps, by the solver's oracle; the driver keeps tighter bounds of the run."""
         return measure(problem, point, problem.oracle(self.oracle), seconds)
 
 
@@ -113,8 +113,8 @@ def make_correction(refit: str | Correction, **options: Any) -> Correction:
 
 def _record(problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor) -> None:
     """Report the round; stop if the estimated gap is small enough but the oracle cannot prove it."""
-    gap = problem.gap(point, at, selection.bound)
+    gaps = {"gap": problem.gap(point, at, selection.bound), "restricted_gap": restricted_gap(problem, point, at)}
     values = {"n_units": point.n_units, "value": selection.atoms.values[0], "bound": selection.bound}
-    monitor(point.compact(), fun=at.value, gap=gap, **values)
+    monitor(point.compact(), fun=at.value, **gaps, **values)
     if selection.exhausted:
         monitor.stop(Status.ESTIMATED)

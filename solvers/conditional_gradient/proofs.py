@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Effort, Measure, Monitor
 
-__all__ = ["ProofBudget", "Selection", "measure"]
+__all__ = ["ProofBudget", "Selection", "measure", "restricted_gap"]
 
 # Budget of the bound in a round. Without a limit of time it does not depend on the clock, so that runs repeat.
 _ROUND_WORK, _ROUND_NODES = 2e8, 45_000
@@ -109,13 +109,20 @@ class ProofBudget:
 
 
 def measure(problem: Atomic, point: AtomicPoint, oracle: Any, seconds: float = math.inf) -> Measure:
-    """Return objective and gap from scratch, with the bound of a round's effort, or no bound if no time is left."""
+    """Return objective and gaps from scratch: with a bound of a round's effort on all units, if any time is left."""
     point = point.compact()
     at = problem.output_gradient(point)
+    restricted = restricted_gap(problem, point, at)
     if seconds <= 0:
-        return Measure(at.value, math.inf)
+        return Measure(at.value, math.inf, restricted)
     bound = problem.bound(at, oracle, _round_effort(None, seconds))
-    return Measure(at.value, problem.gap(point, at, bound))
+    return Measure(at.value, problem.gap(point, at, bound), restricted)
+
+
+def restricted_gap(problem: Atomic, point: AtomicPoint, at: AtOutputs) -> float:
+    """Return the gap with the units of the point as they are; inf if the problem does not bound it."""
+    bound: Callable[..., float] | None = getattr(problem, "restricted_gap", None)
+    return math.inf if bound is None else bound(point, at)
 
 
 def _round_effort(precision: float | None, seconds: float) -> Effort:

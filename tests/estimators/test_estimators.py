@@ -206,6 +206,17 @@ def test_gap_and_trace_agree(cls):
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
+def test_the_gap_of_a_small_network_is_that_of_its_size(cls):
+    """The weights are fitted to ``tol``: with these units nothing can be gained, with others much."""
+    model = cls(strength=0.1, max_units=2, refit="output").fit(X, default_y(cls))
+    assert len(model.basis_) == 2
+    assert 0 <= model.restricted_gap_ <= 1e-2 * model.objective_ < 0.1 * model.gap_
+    # A round adds one unit, and a refit takes several iterations.
+    assert model.n_refit_iter_ > model.n_iter_ >= 2
+    assert cls(strength=0.1, max_units=2, refit="none").fit(X, default_y(cls)).n_refit_iter_ == 0
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
 def test_a_strength_that_no_unit_is_worth_leaves_the_network_empty(cls):
     y = default_y(cls)
     model = cls(strength=1e6).fit(X, y)
@@ -563,6 +574,8 @@ def test_validation_keeps_the_network_that_is_best_on_the_held_out_part(cls, y):
     # The gap is that of the network kept, on the training part, whose minimum no network of the trace undercuts.
     assert model.objective_ - model.gap_ <= model.trace_["fun"].min()
     assert model.trace_["fun"][best] == pytest.approx(model.objective_)
+    # A bound that a later round proved holds for these units, too.
+    assert model.restricted_gap_ == pytest.approx(min(model.trace_["restricted_gap"][best], model.gap_), rel=1e-6)
 
 
 def test_the_validation_split_follows_the_random_state():
@@ -703,7 +716,7 @@ def test_time_is_limited():
 
 
 def test_too_few_rounds_are_worth_a_warning():
-    with pytest.warns(ConvergenceWarning, match=r"max_iter iterations are done; raise max_iter.* the gap"):
+    with pytest.warns(ConvergenceWarning, match=r"done; raise max_iter.* the gap .* \(with these units"):
         model = MultiOutputPNClassifier(max_iter=2, refit="output").fit(X, Y_LABELS)
     assert model.status_ == Status.MAX_ITER
     assert model.n_iter_ == 2

@@ -8,12 +8,17 @@ import pickle
 import numpy as np
 import pytest
 from cases import SOLVERS, X, Y, every_solver, layer, network
+from fakes import low_rank
 
 import mopn
 from mopn.solvers import FISTA, LBFGS, ConditionalGradient, PlainStep, Result, Solver, Status, Trace
 from mopn.solvers.conditional_gradient import make_correction
+from mopn.solvers.interface import Measure
 
-FIELDS = {"x", "fun", "gap", "certified", "success", "status", "message", "nit", "time", "trace", "error"}
+FIELDS = {
+    *("x", "fun", "gap", "restricted_gap", "certified", "success"),
+    *("status", "message", "nit", "refit_nit", "time", "trace", "error"),
+}
 
 
 class Later(Exception):
@@ -32,7 +37,7 @@ def check(result):
     """What holds for every result, however it ended."""
     assert set(result) >= FIELDS
     assert math.isfinite(result.fun)
-    assert result.gap >= 0
+    assert 0 <= result.restricted_gap <= result.gap
     assert result.certified == math.isfinite(result.gap)
     assert result.message == result.status.message
     assert result.success == (result.status == Status.CONVERGED)
@@ -414,3 +419,76 @@ def test_a_callback_cannot_write_into_the_running_solver(make, solver):
     assert found
     assert not any(array.flags.writeable for array in found)
     assert all(array.flags.writeable for array in arrays(result))
+
+
+# -- the gap with the units at hand, and the iterations of refits ------------------------------------------------------
+
+
+class Reporting(Solver):
+    """A solver that reports given values, as rows of the trace and as those of the last point."""
+
+    needs = frozenset()
+
+    def __init__(self, rows, last):
+        self.rows, self.last = rows, last
+
+    def run(self, problem, start, monitor):
+        for row in self.rows:
+            monitor(start, **row)
+
+    def measure(self, problem, point, seconds=math.inf):
+        return self.last
+
+
+def test_the_restricted_gap_is_at_most_the_gap_to_the_best_bound_of_the_run(capsys):
+    rows = [
+        {"fun": 10.0, "gap": 4.0, "restricted_gap": 3.0, "n_units": 1},
+        {"fun": 9.0, "gap": 9.0, "restricted_gap": 5.0, "n_units": 2},
+        {"fun": 8.0, "gap": 8.0, "restricted_gap": 0.5, "n_units": 2},
+    ]
+    seen = []
+    result = mopn.minimize(
+        layer(),
+        Reporting(rows, Measure(8.0, 8.0, 0.25)),
+        tol=0,
+        verbose=1,
+        callback=lambda intermediate_result: seen.append(intermediate_result.restricted_gap),
+    )
+    check(result)
+    assert result.trace["gap"].tolist() == [4.0, 3.0, 2.0]
+    assert result.trace["restricted_gap"].tolist() == seen == [3.0, 3.0, 0.5]
+    assert (result.gap, result.restricted_gap) == (2.0, 0.25)
+    header, *lines, last = capsys.readouterr().out.splitlines()
+    assert last.startswith("objective 8, gap 2 (with these units 0.25, with others 1.75 more), ")
+    # Every number ends where the name of its column does.
+    for name, value in (("restricted_gap", "3"), ("n_units", "2")):
+        end = header.index(f" {name}") + 1 + len(name)
+        assert lines[1][:end].endswith(f" {value}")
+
+
+def test_without_units_there_is_one_gap(capsys):
+    result = mopn.minimize(layer(), FISTA(), tol=0, max_iter=5, verbose=1)
+    assert "restricted_gap" not in result.trace
+    assert result.restricted_gap == result.gap
+    assert f"gap {result.gap:.3g}, " in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_a_problem_that_knows_only_one_gap_is_solved():
+    result = mopn.minimize(low_rank()[0], ConditionalGradient(), tol=0, max_iter=3)
+    check(result)
+    assert "restricted_gap" not in result.trace
+    assert result.restricted_gap == result.gap
+
+
+class Refitting(OneStep):
+    """Runs FISTA on the problem itself, as often as it is told, before it returns."""
+
+    def run(self, problem, start, monitor):
+        for _ in range(self.calls):
+            monitor.solve(problem, FISTA(), start=start, tol=0.0, max_iter=7)
+        super().run(problem, start, monitor)
+
+
+def test_the_iterations_of_refits_are_counted():
+    assert mopn.minimize(layer(), Refitting(3), tol=0).refit_nit == 21
+    assert mopn.minimize(layer(), FISTA(), tol=0, max_iter=5).refit_nit == 0

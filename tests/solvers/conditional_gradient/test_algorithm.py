@@ -269,6 +269,7 @@ def test_units_a_round_are_the_corrections_or_the_users(own, users, expected):
 
 def test_a_round_is_recorded_with_its_value_and_bound():
     problem, monitor = low_rank()[0], FakeMonitor(tol=0.0, max_iter=0)
+    problem.restricted_gap = lambda point, at: 0.25
     with pytest.raises(StopIteration):
         ConditionalGradient(Spy(), oracle="loose").run(problem, problem.start(), monitor)
     point = problem.start()
@@ -278,6 +279,7 @@ def test_a_round_is_recorded_with_its_value_and_bound():
         {
             "fun": at.value,
             "gap": problem.gap(point, at, bound),
+            "restricted_gap": 0.25,
             "n_units": 0,
             "value": pytest.approx(np.linalg.norm(at.G, 2), rel=1e-12),
             "bound": bound,

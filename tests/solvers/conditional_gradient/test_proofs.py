@@ -10,7 +10,7 @@ from fakes import AtMatrix, FakeMonitor, Selected
 
 from mopn.solvers.conditional_gradient.proofs import ProofBudget, measure
 from mopn.solvers.conditional_gradient.schedule import Fill, Grow
-from mopn.solvers.interface import Effort
+from mopn.solvers.interface import Effort, Measure
 
 TOL = 1e-3
 SCHEDULES = {"grow": Grow(None, None, False), "fill": Fill(5, None, False)}
@@ -44,6 +44,9 @@ class Script:
 
     def gap(self, point, at, bound):
         return bound - 1.0
+
+    def restricted_gap(self, point, at):
+        return 0.125
 
     @property
     def efforts(self):
@@ -275,11 +278,13 @@ def test_the_final_measurement_costs_no_more_than_a_round():
     script = Script(found(8.0, 9.0), bounds=[1.25])
     select, _ = budget(script)
     select()
-    assert measure(script, Point(), "an oracle") == (1.0, 0.25)
+    assert measure(script, Point(), "an oracle") == Measure(1.0, 0.25, 0.125)
     assert script.point == "compact"
     (_, _, of_a_round), (name, oracle, effort) = script.asked
     assert (name, oracle) == ("bound", "an oracle")
     assert effort == Effort(None, work=of_a_round.work, nodes=of_a_round.nodes)
+    assert measure(script, Point(), "an oracle", seconds=0.0) == Measure(1.0, math.inf, 0.125)
+    assert len(script.asked) == 2
 
 
 def test_an_unknown_gap_pays_for_no_proof():
