@@ -210,7 +210,7 @@ def path_solver(
         Largest number of iterations of a refit that is given by its name.
     """
     options: dict[str, Any] = {"max_iter": max_iter, "polish_iter": max_iter}
-    if refit == "full":
+    if isinstance(refit, str) and refit == "full":
         options["polish_tol"] = _POLISH_TOL
     correction = make_correction(refit, **options)
     return ConditionalGradient(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,12 +21,13 @@ from mopn.regularization_path import check_series, path, path_solver
 from mopn.solvers import ConditionalGradient, Result, Status, minimize
 from mopn.solvers.checks import Rule, count, shown
 from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.numerics.cached import cached_property
 
 __all__ = ["MultiOutputFMClassifierCV", "MultiOutputPNClassifierCV"]
 
 
 # Iterations of each refit on the folds, which start at the network of the strength or of the size before.
-_REFIT_ITER = 20
+_REFIT_ITER = 15
 
 
 def _sizes(value: Any) -> list[int]:
@@ -250,7 +250,7 @@ class MultiOutputPNClassifierCV(ClassifierCV):
 
     Every fold follows one path of short, warm-started refits from the largest strength down. The networks of the best
     strength are cut down to fewer units, and a network of the chosen strength and size is fitted to all samples. With
-    the defaults this takes three to five times as long as a fit.
+    the defaults this is mostly three to four times the work of a fit.
 
     See Also
     --------
@@ -277,7 +277,7 @@ class MultiOutputFMClassifierCV(ClassifierCV):
 
     Every fold follows one path of short, warm-started refits from the largest strength down. The networks of the best
     strength are cut down to fewer units, and a network of the chosen strength and size is fitted to all samples. With
-    the defaults this takes three to five times as long as a fit.
+    the defaults this is mostly three to four times the work of a fit.
 
     See Also
     --------
