@@ -18,10 +18,11 @@ from mopn.solvers.conditional_gradient import make_correction
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.numerics.threads import limited_threads
 
-__all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver"]
+__all__ = ["EarlyStopping", "Path", "check_series", "check_strengths", "path", "path_solver"]
 
-# Iterations of a refit per strength; few, as the refits of all strengths improve the same units.
-_REFIT_ITER = 100
+# Iterations of a refit per strength, and the relative decrease in ten of them that ends it; few, as the refits of all
+# strengths improve the same units.
+_REFIT_ITER, _POLISH_TOL = 100, 5e-3
 _UNITS = 50
 # The largest strength is rounding if it is no more than this multiple of what rounding may do to it.
 _ROUNDING = 2.0
@@ -191,9 +192,12 @@ def path(
 
 
 def path_solver(
-    n_strengths: int, max_units: int | None = _UNITS, refit: str | Correction = "full"
+    n_strengths: int,
+    max_units: int | None = _UNITS,
+    refit: str | Correction = "full",
+    max_iter: int = _REFIT_ITER,
 ) -> ConditionalGradient:
-    """Return a solver for paths: few units per strength, short refits, and cheap bounds.
+    """Return a solver for paths: few units per strength, short refits, and cheap searches for units.
 
     Parameters
     ----------
@@ -201,13 +205,20 @@ def path_solver(
         Length of the path; ``max_units`` can be reached half-way.
     max_units : int or None, default 50
         None for no limit.
-    refit : {"full", "output", "none"}, default "full"
+    refit : {"full", "output", "none"} or a correction, default "full"
+    max_iter : int, default 100
+        Largest number of iterations of a refit that is given by its name.
     """
+    options: dict[str, Any] = {"max_iter": max_iter, "polish_iter": max_iter}
+    if isinstance(refit, str) and refit == "full":
+        options["polish_tol"] = _POLISH_TOL
+    correction = make_correction(refit, **options)
     return ConditionalGradient(
-        refit=make_correction(refit, max_iter=_REFIT_ITER, polish_iter=_REFIT_ITER),
+        refit=correction,
         max_units=max_units,
         schedule="grow" if max_units is None else "fill",
-        oracle="refine",
+        # Where units move, directions to start from will do.
+        oracle="power" if correction.can_move_units else "refine",
         atoms_per_round=None if max_units is None else math.ceil(2 * max_units / n_strengths),
     )
 
@@ -224,7 +235,12 @@ def check_strengths(problem: NetworkProblem, strengths: Any, ratio: float = 1e-3
                 "the gradient at zero is zero, up to rounding errors, so that every strength has the solution zero"
             )
         return np.geomspace(largest, ratio * largest, number)
-    series = as_numbers(strengths, "strengths").astype(np.float64, copy=False)
+    return check_series(strengths, "strengths")
+
+
+def check_series(values: Any, name: str) -> np.ndarray:
+    """Return distinct positive numbers in descending order."""
+    series = as_numbers(values, name).astype(np.float64, copy=False)
     if series.ndim != 1 or not len(series) or not (np.isfinite(series).all() and (series > 0).all()):
-        raise ValueError(f"strengths must be finite numbers > 0 in one dimension, got {shown(strengths)}")
+        raise ValueError(f"{name} must be finite numbers > 0 in one dimension, got {shown(values)}")
     return np.unique(series)[::-1]

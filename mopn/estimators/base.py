@@ -259,7 +259,8 @@ class NetworkEstimator(ModelEstimator):
     def _correction(self) -> Correction:
         """Return the correction that ``refit`` stands for."""
         tol = self.tol if self.tol > 0 else _REFIT_TOL
-        options = {"tol": tol, "polish_tol": self._polish * tol} if self.refit == "full" else {"tol": tol}
+        is_full = isinstance(self.refit, str) and self.refit == "full"
+        options = {"tol": tol, "polish_tol": self._polish * tol} if is_full else {"tol": tol}
         return make_correction(self.refit, **options)
 
     # -- the meaning of y -------------------------------------------------------------------------------------------

@@ -248,12 +248,14 @@ Ordinal regression is in section 6.5.
 )
 CROSS_VALIDATED = Prose(
     parameters="""
-strengths : int or array-like of shape (q,)
-    Number of strengths, in a geometric series from the smallest whose solution is zero down to ``ratio`` times it; or
-    the strengths themselves. The losses are added up over the samples, so a strength shrinks the network of a fold more
-    than that of all samples.
-ratio : float
-    The smallest strength over the largest, if ``strengths`` is a number.
+shares : array-like of shape (q,)
+    Strengths to choose from, as shares, in (0, 1), of the largest one of use, above which the network is empty.
+strengths : array-like of shape (q,)
+    The strengths themselves, in place of ``shares``. They are for all samples: as the losses are added up over the
+    samples, each is multiplied by a fold's part of their weight.
+max_units : int or sequence of int
+    Largest numbers of units to choose from. Strengths are scored with the largest of them; then the networks of the
+    best strength are cut down to the units of largest weights and refitted, number by number.
 cv : int, splitter or iterable
     Folds, as for ``sklearn.model_selection.cross_val_score``; stratified for labels.
 n_jobs : int or None
@@ -262,11 +264,20 @@ n_jobs : int or None
 """,
     attributes="""
 strength_ : float
-    The strength of the best mean score, the largest if several are equal.
+    The strength of the best mean score, the largest if several are equal. Means are over the folds, weighted by
+    ``fold_weights_``.
 strengths_ : ndarray of shape (q,)
     All strengths, descending.
 scores_ : ndarray of shape (folds, q)
     Accuracy on the held-out part of every fold, with the sample and class weights of the objective.
+max_units_ : int
+    The smallest of ``sizes_`` whose mean score is within one standard error of the best one.
+sizes_ : ndarray of shape (u,)
+    The numbers of ``max_units``, descending.
+size_scores_ : ndarray of shape (folds, u)
+    Accuracy of the networks of ``strength_``, cut down to these sizes.
+fold_weights_ : ndarray of shape (folds,)
+    Weight of the held-out samples of every fold.
 """,
 )
 

@@ -52,6 +52,11 @@ class Targets:
         given = [part for part in (self.sample_weight, self.class_factor) if part is not None]
         return np.prod(given, axis=0) if given else None
 
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights of the samples."""
+        return float(len(self.y) if self.weights is None else self.weights.sum())
+
     def rows(self, rows: np.ndarray) -> Targets:
         """Return the targets of some samples."""
         names = ("y", "values", "sample_weight", "class_factor")

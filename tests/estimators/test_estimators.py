@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, train_test_split
+from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils import get_tags
@@ -85,7 +85,7 @@ CHECKED = [
     few(MultiOutputPNRegressor, norm="l1/linf", tol=1e-2),
     few(MultiOutputPNRegressor, refit="none", strength=None, radius=20.0, max_units=30),
     few(MultiOutputFMRegressor, norm="l1", refit="full"),
-    few(MultiOutputPNClassifierCV, max_units=3, strengths=3, cv=2),
+    few(MultiOutputPNClassifierCV, max_units=(2, 3), shares=(0.01, 0.1), cv=2),
     few(MultiOutputFMClassifierCV, max_units=8, strengths=[0.1, 1.0], cv=3, refit="output"),
 ]
 
@@ -906,24 +906,6 @@ def test_errors_of_class_weights(class_weight, message):
         few(MultiOutputPNClassifier, class_weight=class_weight).fit(X, Y_LABELS)
 
 
-@pytest.mark.parametrize(
-    ("cv", "message"),
-    [
-        ([], "cv has no folds"),
-        ("five", "cv must be an integer >= 2, a splitter, folds of indices or None, got 'five'"),
-        (1, "cv must be an integer >= 2"),
-        (True, "cv must be an integer >= 2"),
-        ([1, 2], "cv must hold pairs of indices, of training and of test samples, got 1"),
-        ([(np.arange(30), np.arange(30, 60), np.arange(3))], "cv must hold pairs of indices"),
-        ([("train", "test")], "cv must hold pairs of indices"),
-        ([(np.arange(30.0), np.arange(30, 60))], "cv must hold pairs of indices"),
-    ],
-)
-def test_errors_of_folds(cv, message):
-    with pytest.raises(ValueError, match=message):
-        MultiOutputPNClassifierCV(strengths=3, cv=cv, max_units=2).fit(X, Y_LABELS)
-
-
 def test_class_weights_are_for_labels():
     with pytest.raises(ValueError, match="class_weight is for labels"):
         few(MultiOutputPNClassifier, class_weight="balanced").fit(X, Y_INDICATOR)
@@ -1045,69 +1027,6 @@ def test_the_documentation_covers_every_parameter_and_attribute(cls):
         written = f'default "{default}"' if isinstance(default, str) else f"default {default}"
         line = re.search(rf"^{name} : .*$", cls.__doc__, re.MULTILINE)[0]
         assert line.endswith(f", {written}") or (default is None and line.endswith(", optional"))
-
-
-# -- cross-validation -------------------------------------------------------------------------------------------------
-
-
-def cross_validated(**options):
-    return MultiOutputPNClassifierCV(**({"strengths": [0.03, 0.3, 3.0, 300.0], "cv": 3, "max_units": 5} | options))
-
-
-def test_the_best_strength_is_fitted_to_all_samples():
-    model = cross_validated().fit(X, Y_LABELS)
-    assert model.strengths_.tolist() == [300.0, 3.0, 0.3, 0.03]
-    assert model.scores_.shape == (3, 4)
-    assert model.strength_ == model.strengths_[np.argmax(model.scores_.mean(axis=0))]
-    alone = MultiOutputPNClassifier(strength=model.strength_, max_units=5).fit(X, Y_LABELS)
-    assert_array_equal(raw(model), raw(alone))
-    assert model.gap_ == alone.gap_
-    assert_array_equal(model.predict_proba(X), alone.predict_proba(X))
-
-
-def test_scores_are_those_of_paths_on_the_folds():
-    model = cross_validated(n_jobs=2).fit(X, Y_LABELS)
-    for scores, (train, test) in zip(model.scores_, StratifiedKFold(3).split(X, Y_LABELS), strict=True):
-        # A strength of 300 leaves nothing, so that all outputs are equal and the first class is predicted.
-        assert scores[0] == np.mean(Y_LABELS[test] == "a")
-        alone = MultiOutputPNClassifier(strength=0.3, max_units=5).fit(X[train], Y_LABELS[train])
-        assert abs(scores[2] - alone.score(X[test], Y_LABELS[test])) <= 0.25
-    assert_array_equal(model.scores_, cross_validated().fit(X, Y_LABELS).scores_)
-
-
-@pytest.mark.parametrize("y", [Y_TWO, Y_INDICATOR])
-def test_cross_validation_of_every_kind_of_target(y):
-    model = cross_validated(loss="binary-logistic", cv=KFold(3), class_weight=None).fit(X, y)
-    assert model.predict(X).shape == y.shape
-    assert model.score(X, y) > 0.4
-
-
-def test_folds_without_a_class_are_refused():
-    rare = np.where(np.arange(60) < 20, "rare", Y_LABELS)
-    with pytest.raises(ValueError, match=r"a fold has no sample of the classes \['rare'\] to train on"):
-        cross_validated(cv=KFold(3)).fit(X, rare)
-
-
-def test_a_second_fit_forgets_the_first():
-    model = cross_validated().fit(X, Y_TWO)
-    model.fit(X[:, :3], Y_LABELS)
-    assert model.classes_.tolist() == ["a", "b", "c"]
-    assert model.n_features_in_ == 3
-    assert model.basis_.shape[1] == 4
-
-
-@pytest.mark.parametrize("cv", [3, KFold(3), "indices"])
-def test_cross_validation_leaves_out_samples_without_weight(cv):
-    weights = np.where(np.arange(60) % 5 == 0, 0.0, 1.0)
-    folds = list(KFold(3).split(X)) if cv == "indices" else cv
-    model = cross_validated(cv=folds, class_weight="balanced").fit(X, np.where(weights == 0, "none", Y_LABELS), weights)
-    assert model.classes_.tolist() == ["a", "b", "c"]
-    if cv == "indices":
-        kept = weights > 0
-        inner = [(train[kept[train]], test[kept[test]]) for train, test in KFold(3).split(X)]
-        place = np.cumsum(kept) - 1
-        alone = cross_validated(cv=[(place[a], place[b]) for a, b in inner], class_weight="balanced")
-        assert_array_equal(model.scores_, alone.fit(X[kept], Y_LABELS[kept]).scores_)
 
 
 # -- fits that once failed --------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from mopn.solvers.numerics.threads import most_threads
 
 X = np.random.default_rng(0).uniform(-1, 1, (24, 3))
 LABELS = (X[:, 0] * X[:, 1] > 0).astype(int)
-FAST = {"max_iter": 1, "max_units": 2, "n_components": 2, "strengths": 2, "cv": 2}
+FAST = {"max_iter": 1, "max_units": 2, "n_components": 2, "shares": (0.1, 0.01), "cv": 2}
 # What is callable but no callback, and what starts other processes.
 LEFT_OUT = {"callback": ("a class",), "n_jobs": ("-1",)}
 

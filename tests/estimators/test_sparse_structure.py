@@ -15,7 +15,7 @@ X = sparse.random_array((40, 4), density=0.5, format="csr", rng=np.random.defaul
 LABELS = np.arange(40) % 3
 ESTIMATORS = [
     (MultiOutputPNClassifier(max_units=1), LABELS),
-    (MultiOutputPNClassifierCV(max_units=1, strengths=2, cv=2), LABELS),
+    (MultiOutputPNClassifierCV(max_units=1, shares=(0.1, 0.01), cv=2), LABELS),
     (OrdinalPNRegressor(max_units=1), LABELS),
     (FactorizationMachineRegressor(max_iter=1), LABELS),
 ]

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
 
-from benchmarks.alternatives import figure, report
+from benchmarks.alternatives import choice, figure, report
 from benchmarks.alternatives.__main__ import main
 from benchmarks.alternatives.fits import COLUMNS, KEY, Task, choose, hold_out, run_task
 from benchmarks.alternatives.methods import METHODS, Method, TooLargeError, installed_methods
@@ -274,3 +274,19 @@ def test_report_of_nothing_and_of_what_was_skipped(tmp_path, capsys):
 def test_program_without_data_ends_with_a_message(tmp_path, capsys):
     assert main(["--data", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out"), "--sets", "wine"]) == 2
     assert "wine.arff" in capsys.readouterr().err
+
+
+# -- the choice by cross-validation ------------------------------------------------------------------------------------
+
+
+def test_the_choice_is_measured_on_the_rows_held_out(capsys):
+    X, X_test, y, y_test = choice.sample("breast_cancer", "", 100, seed=0)
+    assert (len(X), len(X_test)) == (75, 25)
+    assert not {row.tobytes() for row in X} & {row.tobytes() for row in X_test}
+    found = choice.choose(X, X_test, y, y_test)
+    assert found.default == MultiOutputPNClassifier().fit(X, y).score(X_test, y_test)
+    assert found.max_units in (20, 50)
+    _, ratio = choice.follow(X, y)
+    assert 0.9 < ratio < 1.1
+    assert choice.main(["--sets", "wine", "--splits", "1", "--rows", "60"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("wine")

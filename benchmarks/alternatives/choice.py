@@ -1,0 +1,111 @@
+"""What it costs to choose strength and size by cross-validation, and what it gains; and a path beside a cold fit.
+
+A quarter of the rows is held out from all, and scored. Costs are processor seconds, those of a default fit are 1. The
+best fixed share is the one of most accuracy on these quarters on average, which no user can know.
+
+    OMP_NUM_THREADS=1 python -m benchmarks.alternatives.choice --data FOLDER
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+import mopn
+from benchmarks.alternatives.fits import hold_out
+from benchmarks.common.collection import COLLECTION, load_raw
+from benchmarks.common.sources import check
+from benchmarks.common.study import make_parser, run
+from mopn.estimators import MultiOutputPNClassifier, MultiOutputPNClassifierCV
+
+__all__ = ["Choice", "choose", "follow", "main", "sample"]
+
+SETS = ("digits", "segment", "satimage", "waveform5000", "vowel", "splice")
+_SHARES = (0.03, 0.01, 0.003, 0.001, 0.0003)
+_STRENGTHS = 20
+
+
+class Choice(NamedTuple):
+    """A split: accuracies, how often the choice costs a default fit, and how many units were chosen."""
+
+    default: float
+    chosen: float
+    cost: float
+    max_units: int
+    fixed: list[float]
+
+
+def sample(name: str, folder: str, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the training and the test part of at most so many rows, as ``hold_out`` does."""
+    X, y, _ = load_raw(name, folder)
+    if len(y) > rows:
+        X, _, y, _ = train_test_split(X, y, train_size=rows, random_state=seed, stratify=y)
+    return hold_out(X, y, seed)
+
+
+def choose(X: np.ndarray, X_test: np.ndarray, y: np.ndarray, y_test: np.ndarray) -> Choice:
+    """Fit with defaults, with what cross-validation chooses, and with fixed shares."""
+    default, chosen = MultiOutputPNClassifier(), MultiOutputPNClassifierCV()
+    # The first fit of a process loads what others use.
+    seconds = np.median([_seconds(lambda: default.fit(X, y)) for _ in range(4)][1:])
+    cost = _seconds(lambda: chosen.fit(X, y)) / seconds
+    fixed = [MultiOutputPNClassifier(share=share).fit(X, y).score(X_test, y_test) for share in _SHARES]
+    return Choice(default.score(X_test, y_test), chosen.score(X_test, y_test), cost, chosen.max_units_, fixed)
+
+
+def follow(X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Return the cost of a path in fits at its last strength, and its last objective over that of the fit."""
+    problem = mopn.NetworkProblem(X, y, strength=1.0, augment=True, center=True, scale="features")
+    found: dict[str, Any] = {}
+    seconds = _seconds(lambda: found.update(path=mopn.path(problem, _STRENGTHS)))
+    path = found["path"]
+    cold = MultiOutputPNClassifier(strength=float(path.strengths[-1]))
+    cost = seconds / np.median([_seconds(lambda: cold.fit(X, y)) for _ in range(3)])
+    return float(cost), path.results[-1].fun / cold.objective_
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    began = time.process_time()
+    call()
+    return time.process_time() - began
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit status."""
+    return run(_parser(), _program, arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser("alternatives.choice", __doc__, sets=COLLECTION)
+    parser.set_defaults(sets=list(SETS))
+    parser.add_argument("--rows", type=int, default=2000, help="rows of a larger set, by chance (default %(default)s)")
+    parser.add_argument("--splits", type=int, default=3, help="default %(default)s")
+    return parser
+
+
+def _program(args: argparse.Namespace) -> None:
+    check(COLLECTION, args.sets, args.data, "--sets")
+    print("                   test accuracy, mean over splits                 cost     units   path of 20")
+    print("set             default  cross-validated  best fixed share        of cross-val.    cost  objective")
+    for name in args.sets:
+        splits = [sample(name, args.data, args.rows, seed) for seed in range(args.splits)]
+        choices = [choose(*split) for split in splits]
+        default, chosen, cost, units = (np.mean([choice[i] for choice in choices]) for i in range(4))
+        fixed = np.mean([choice.fixed for choice in choices], axis=0)
+        best = int(np.argmax(fixed))
+        path_cost, ratio = follow(splits[0][0], splits[0][2])
+        print(
+            f"{name:13s} {100 * default:9.2f} {100 * chosen:16.2f} {100 * fixed[best]:11.2f} ({_SHARES[best]:6g}) "
+            f"{cost:9.2f} {units:9.0f} {path_cost:7.1f} {ratio:10.3f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
