@@ -13,7 +13,7 @@ from mopn.core.validation import as_array, as_numbers
 from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
-from mopn.solvers.checks import Rule, check_fraction, count, shown
+from mopn.solvers.checks import Rule, check_fraction, check_seconds, count, shown
 from mopn.solvers.conditional_gradient import make_correction
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.numerics.threads import limited_threads
@@ -160,6 +160,7 @@ def path(
     if problem.regularizer.constrained:
         raise ValueError("path follows strengths, but the problem has a radius; make it with a strength instead")
     patience = count().or_none()(patience, "patience")
+    max_time = check_seconds.or_none()(max_time, "max_time")
     if score is not None and (not callable(score) or isinstance(score, type)):
         raise TypeError(f"score must be a function, called as score(model), or None, got {shown(score)}")
     if patience is not None and score is None:

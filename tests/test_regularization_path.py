@@ -123,6 +123,7 @@ def test_the_problem_is_left_alone():
         ({"ratio": 1.0}, ValueError, r"ratio must be a number in \(0, 1\), got 1.0"),
         ({"patience": 0, "score": accuracy}, ValueError, "patience must be an integer >= 1 or None, got 0"),
         ({"patience": 1}, ValueError, "give score too"),
+        ({"max_time": -(10**400)}, ValueError, "max_time must be a number of seconds >= 0 or None"),
         ({"score": float}, TypeError, r"score must be a function, .* got <class .float.>"),
         ({"score": "accuracy"}, TypeError, r"score must be a function, .* got 'accuracy'"),
     ],

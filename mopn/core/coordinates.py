@@ -38,14 +38,14 @@ class Coordinates:
     center: np.ndarray | None
     scale: np.ndarray
 
-    def design(self, base: Design) -> Design:
+    def design(self, base: DenseDesign | SparseDesign) -> Design:
         """Return the data in these coordinates, in their own precision; sparse data stays sparse."""
-        X = base.matrix()
         if isinstance(base, DenseDesign):
-            mapped, center = np.empty(X.shape, X.dtype), 0.0 if self.center is None else self.center
-            for rows, block in base.blocks(rows_at_once(X.shape[1])):
+            mapped, center = np.empty_like(base.X), 0.0 if self.center is None else self.center
+            for rows, block in base.blocks(rows_at_once(base.shape[1])):
                 mapped[rows] = (block.matrix() - center) / self.scale
             return DenseDesign(mapped)
+        X = base.X
         scaled = SparseDesign(type(X)((X.data / self.scale[base.stored_columns], X.indices, X.indptr), shape=X.shape))
         return scaled if self.center is None else CenteredDesign(scaled, self.center / self.scale)
 
@@ -68,7 +68,9 @@ class Coordinates:
         return H
 
 
-def make_coordinates(design: Design, weights: np.ndarray, *, center: bool, scale: str | None) -> Coordinates | None:
+def make_coordinates(
+    design: DenseDesign | SparseDesign, weights: np.ndarray, *, center: bool, scale: str | None
+) -> Coordinates | None:
     """Return the coordinates of some data, or None for the user's own.
 
     Parameters
@@ -103,10 +105,9 @@ def make_coordinates(design: Design, weights: np.ndarray, *, center: bool, scale
     return Coordinates(mean, np.where(squares > 0, sizes, np.inf))
 
 
-def _rounding(design: Design) -> float:
+def _rounding(design: DenseDesign | SparseDesign) -> float:
     """Return the deviation of a constant feature by rounding, relative to the feature, with room to spare.
 
     In sparse data, deviations are differences of sums of squares.
     """
-    X = design.matrix()
-    return 1e-12 if isinstance(design, DenseDesign) and X.dtype == np.float64 else 1e-6
+    return 1e-12 if isinstance(design, DenseDesign) and design.X.dtype == np.float64 else 1e-6

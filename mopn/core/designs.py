@@ -26,7 +26,16 @@ from mopn.solvers.sphere import power_of_two
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
 
-__all__ = ["AugmentedDesign", "DenseDesign", "Design", "SparseDesign", "StoredRows", "linear_design", "make_design"]
+__all__ = [
+    "AugmentedDesign",
+    "DenseDesign",
+    "Design",
+    "SparseDesign",
+    "StoredRows",
+    "linear_design",
+    "make_design",
+    "stored_design",
+]
 
 
 class StoredRows(NamedTuple):
@@ -396,7 +405,12 @@ def make_design(X: Any, dummies: int = 0) -> Design:
         If X is not two-dimensional, is empty, or holds NaN or infinity; or if it is sparse and its arrays do not fit
         its shape.
     """
-    design: Design
+    design = stored_design(X)
+    return AugmentedDesign(design, dummies) if dummies else design
+
+
+def stored_design(X: Any) -> DenseDesign | SparseDesign:
+    """Validate and wrap X as :func:`make_design` does, without dummies."""
     if sparse.issparse(X):
         _check_shape(X.shape)
         X = compressed(X)
@@ -407,15 +421,13 @@ def make_design(X: Any, dummies: int = 0) -> Design:
             X = X.copy()
             X.sum_duplicates()
         _check_finite(X.data)
-        design = SparseDesign(X)
-    else:
-        X = as_numbers(X, "X")
-        if X.dtype not in (np.float32, np.float64):
-            X = X.astype(np.float64)
-        _check_shape(X.shape)
-        _check_finite(X)
-        design = DenseDesign(X)
-    return AugmentedDesign(design, dummies) if dummies else design
+        return SparseDesign(X)
+    X = as_numbers(X, "X")
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    _check_shape(X.shape)
+    _check_finite(X)
+    return DenseDesign(X)
 
 
 def _float_type(dtype: np.dtype) -> type:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mopn.core.losses import Loss
 from mopn.core.magnitudes import check_input
+from mopn.core.regularizers import Penalty
 from mopn.core.sparse_structure import compressed
 from mopn.core.validation import as_numbers, check_flag, check_sample_weight, present_rows
 from mopn.estimators.parameters import COMMON, UNIT_INTERVAL, readable
@@ -374,7 +375,8 @@ class NetworkEstimator(ModelEstimator):
         self.basis_ = self.model_.basis
         self.weights_ = self.model_.weights
         self.linear_ = self.model_.linear
-        self.strength_ = None if problem.regularizer.constrained else float(problem.regularizer.strength)
+        penalty = problem.regularizer
+        self.strength_ = float(penalty.strength) if isinstance(penalty, Penalty) else None
         self.objective_, self.gap_, self.certified_ = float(fun), float(gap), math.isfinite(gap)
         self.restricted_gap_ = float(min(restricted_gap, gap))
         self.status_, self.trace_ = result.status, result.trace

@@ -14,7 +14,7 @@ import numpy as np
 from mopn.core import blocks
 from mopn.core.coordinates import SCALES, make_coordinates
 from mopn.core.datafit import DataFit
-from mopn.core.designs import AugmentedDesign, make_design
+from mopn.core.designs import AugmentedDesign, stored_design
 from mopn.core.flat import joined
 from mopn.core.gap import gap
 from mopn.core.kernels import get_kernel
@@ -138,7 +138,7 @@ class NetworkProblem(Problem):
         self.kernel = get_kernel(kernel)
         self.regularizer = make_norm_regularizer(norm, strength, radius)
         self.augment = check_flag(augment, "augment")
-        base = make_design(X)
+        base = stored_design(X)
         check_input(base.largest, "X")
         self.fit = DataFit(loss, y, base.shape[0], sample_weight, offset)
         center, scale = self._check_coordinates(center, scale)

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from mopn.core.centered import CenteredDesign
 from mopn.core.coordinates import make_coordinates
-from mopn.core.designs import AugmentedDesign, SparseDesign, make_design
+from mopn.core.designs import AugmentedDesign, SparseDesign, make_design, stored_design
 
 varied = settings(max_examples=10, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)
@@ -64,7 +64,7 @@ def test_products_equal_those_of_the_explicit_array(storage, dummies, seed):
 def test_features_have_mean_zero_and_equal_deviations(storage, seed):
     rng, X, _ = draw(seed)
     weights = rng.integers(1, 4, len(X)).astype(float)
-    base = make_design(storage(X))
+    base = stored_design(storage(X))
     coordinates = make_coordinates(base, weights, center=True, scale="features")
     Z = coordinates.design(base).matrix()
     repeated = np.repeat(Z, weights.astype(int), axis=0)
@@ -83,7 +83,7 @@ def test_features_have_mean_zero_and_equal_deviations(storage, seed):
 @given(seed=seeds)
 def test_one_scale_of_the_data_keeps_proportions(storage, center, seed):
     _, X, _ = draw(seed)
-    base = make_design(storage(X))
+    base = stored_design(storage(X))
     coordinates = make_coordinates(base, np.ones(len(X)), center=center, scale="data")
     Z = coordinates.design(base).matrix()
     Z = Z.toarray() if sparse.issparse(Z) else Z
@@ -97,7 +97,7 @@ def test_one_scale_of_the_data_keeps_proportions(storage, center, seed):
 def test_units_of_the_original_data_have_the_same_projections(storage, scale):
     rng, X, _ = draw(3)
     X[:, 1] = 7.0
-    base = make_design(storage(X))
+    base = stored_design(storage(X))
     coordinates = make_coordinates(base, np.ones(len(X)), center=True, scale=scale)
     H = rng.standard_normal((4, 6))
     Z = AugmentedDesign(coordinates.design(base), 1)
@@ -112,7 +112,7 @@ def test_units_of_the_original_data_have_the_same_projections(storage, scale):
 @every_format
 def test_constant_features_become_zero_in_spite_of_rounding(value, dtype, storage, scale):
     X = np.column_stack([np.full(1000, value), np.arange(1000.0), np.arange(1000.0) % 7]).astype(dtype)
-    base = make_design(storage(X))
+    base = stored_design(storage(X))
     coordinates = make_coordinates(base, np.random.default_rng(0).random(1000), center=True, scale=scale)
     Z = np.asarray(coordinates.design(base).matrix())
     assert np.isinf(coordinates.scale).tolist() == [True, False, False]
