@@ -127,7 +127,7 @@ def network(n=60, m=3, **options):
         assert len(result.basis)
         beside = (1.0 - 1e-5) * result.weights
         near = mopn.certify(problem, result.basis, beside, linear=result.linear, n_threads=samples.n_threads)
-        return {"conditional gradient": answer(result), "beside": Answer(*near, solved=False)}
+        return {"conditional gradient": answer(result), "beside": Answer(near.fun, near.gap, solved=False)}
 
     # Proofs by sums of squares end at a relative accuracy near 1e-7.
     loose = options["norm"] == "l1/l2" and m > 2

@@ -72,7 +72,7 @@ def test_odd_options_of_problems_are_taken_or_refused_by_name(maker, name):
 
 def test_a_radius_beside_the_strength_that_is_set_already():
     with pytest.raises(ValueError, match=r"only one of them; .*; set strength=None for a ball"):
-        MultiOutputPNClassifier(radius=10.0).fit(X, LABELS)
+        MultiOutputPNClassifier(strength=1.0, radius=10.0).fit(X, LABELS)
 
 
 # -- data -------------------------------------------------------------------------------------------------------------
