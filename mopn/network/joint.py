@@ -187,12 +187,17 @@ class _Sphere(_Directions):
 
     def map(self, Z: np.ndarray) -> np.ndarray:
         Z = Z.reshape(self.shape)
-        return Z / np.linalg.norm(Z, axis=1, keepdims=True)
+        return Z / self._sizes(Z)
 
     def pull_back(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         E = self.map(Z)
         along = np.einsum("rc,rc->r", gradient, E)[:, None]
-        return (gradient - along * E) / np.linalg.norm(Z.reshape(self.shape), axis=1, keepdims=True)
+        return (gradient - along * E) / self._sizes(Z.reshape(self.shape))
+
+    def _sizes(self, Z: np.ndarray) -> np.ndarray:
+        """Lengths (k, 1) of the rows; 1 for those that are zero, which a start may have: their direction is zero."""
+        sizes = np.linalg.norm(Z, axis=1, keepdims=True)
+        return np.where(sizes > 0, sizes, 1.0)
 
 
 class _Box(_Directions):

@@ -149,3 +149,12 @@ def test_data_that_are_zero_can_be_refitted(form, kernel):
     for solver, oracle in ((LBFGS(), "gradient"), (FISTA(), "composite")):
         result = mopn.minimize(problem.joint(network, Form(oracle)), solver, tol=1e-6, max_iter=100)
         assert result.fun == pytest.approx(6 * np.log(3), rel=1e-3 if form == "strength" else 1e-12)
+
+
+@every_norm
+def test_a_start_of_zeros_has_a_finite_gradient(norm):
+    problem = problem_of(norm)
+    joint = problem.joint(random_network(problem))
+    at = joint.value_gradient(np.zeros(joint.start().shape))
+    assert np.isfinite(at.value)
+    assert np.isfinite(at.gradient).all()
