@@ -210,10 +210,7 @@ def path_solver(
     max_iter : int, default 100
         Largest number of iterations of a refit that is given by its name.
     """
-    options: dict[str, Any] = {"max_iter": max_iter, "polish_iter": max_iter}
-    if isinstance(refit, str) and refit == "full":
-        options["polish_tol"] = _POLISH_TOL
-    correction = make_correction(refit, **options)
+    correction = make_correction(refit, polish_tol=_POLISH_TOL, max_iter=max_iter, polish_iter=max_iter)
     return ConditionalGradient(
         refit=correction,
         max_units=max_units,

@@ -7,7 +7,16 @@ import numpy as np
 from mopn.core.designs import Design, SparseDesign, StoredRows
 from mopn.solvers.numerics.cached import cached_property
 
-__all__ = ["CenteredDesign"]
+__all__ = ["CenteredDesign", "uncentered"]
+
+
+def uncentered(H: np.ndarray, center: np.ndarray | None, dummies: int) -> np.ndarray:
+    """Return the coefficients (k, q + d) of [1, x] from coefficients of [1, x - c]; the first dummy takes up c."""
+    if center is None:
+        return H
+    H = H.copy()
+    H[:, 0] -= H[:, dummies:] @ center
+    return H
 
 
 class CenteredDesign(Design):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mopn.core.blocks import rows_at_once
-from mopn.core.centered import CenteredDesign
+from mopn.core.centered import CenteredDesign, uncentered
 from mopn.core.designs import DenseDesign, Design, SparseDesign
 
 __all__ = ["SCALES", "Coordinates", "make_coordinates"]
@@ -54,10 +54,7 @@ class Coordinates:
 
         Projections are the same: the first dummy takes up the center.
         """
-        H = np.hstack([H[:, :dummies], H[:, dummies:] / self.scale])
-        if self.center is not None:
-            H[:, 0] -= H[:, dummies:] @ self.center
-        return H
+        return uncentered(np.hstack([H[:, :dummies], H[:, dummies:] / self.scale]), self.center, dummies)
 
     def of_original(self, H: np.ndarray, dummies: int) -> np.ndarray:
         """Return units in these coordinates from units of the user's data, the inverse of ``original``."""

@@ -260,9 +260,7 @@ class NetworkEstimator(ModelEstimator):
     def _correction(self) -> Correction:
         """Return the correction that ``refit`` stands for."""
         tol = self.tol if self.tol > 0 else _REFIT_TOL
-        is_full = isinstance(self.refit, str) and self.refit == "full"
-        options = {"tol": tol, "polish_tol": self._polish * tol} if is_full else {"tol": tol}
-        return make_correction(self.refit, **options)
+        return make_correction(self.refit, tol=tol, polish_tol=self._polish * tol)
 
     # -- the meaning of y -------------------------------------------------------------------------------------------
 

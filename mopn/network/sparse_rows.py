@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.core import blocks
+from mopn.core.centered import uncentered
 from mopn.core.designs import Design
 from mopn.core.threads import map_in_threads
 
@@ -51,24 +52,16 @@ class SparseRows:
 
     def units(self, H: np.ndarray, dtype: type = np.float64) -> Units:
         """Lay out units H (k, q + d) for compiled loops, which read x: h_0 + <h, x - c> = (h_0 - <h, c>) + <h, x>."""
-        table = padded(self._of_stored(H, self.n_dummies).T, dtype)
+        table = padded(uncentered(H, self.center, self.n_dummies).T, dtype)
         return Units(table[: self.n_dummies], table[self.n_dummies :])
 
     def linear(self, W: np.ndarray, dtype: type = np.float64) -> np.ndarray:
         """Return the coefficients W' (1 + d, m) of a linear term for compiled loops; (0, m) for an inactive one."""
-        return np.ascontiguousarray((self._of_stored(W, 1) if W.shape[1] else W).T, dtype)
+        return np.ascontiguousarray((uncentered(W, self.center, 1) if W.shape[1] else W).T, dtype)
 
     def linear_gradient(self, of_linear: np.ndarray) -> np.ndarray:
         """Return the gradient (m, 1 + d) with respect to W from the sums (1 + d, m) of the compiled loops."""
         return self._pulled_back(of_linear.T, 1) if len(of_linear) else of_linear.T
-
-    def _of_stored(self, H: np.ndarray, dummies: int) -> np.ndarray:
-        """Return the coefficients of [1, x] of coefficients H (k, q + d) of [1, x - c]."""
-        if self.center is None:
-            return H
-        H = H.copy()
-        H[:, 0] -= H[:, dummies:] @ self.center
-        return H
 
     def _pulled_back(self, gradient: np.ndarray, dummies: int) -> np.ndarray:
         """Return the gradient with respect to coefficients of [1, x - c] from that of those of [1, x]."""

@@ -101,14 +101,19 @@ class ConditionalGradient(Solver[Atomic]):
         return measure(problem, point, problem.oracle(self.oracle), seconds)
 
 
-def make_correction(refit: str | Correction, **options: Any) -> Correction:
-    """Return the correction of a name, refits with the given options; a correction is returned as it is."""
+def make_correction(refit: str | Correction, *, polish_tol: float | None = None, **options: Any) -> Correction:
+    """Return the correction of a name, refits with the given options; a correction is returned as it is.
+
+    ``polish_tol`` is an option of refits of both layers alone, and left out for the others.
+    """
     if isinstance(refit, Correction):
         return refit
     name = _REFIT(refit, "refit")
     if name == "none":
         return PlainStep()
-    return OutputRefit(**options) if name == "output" else FullRefit(**options)
+    if name == "output":
+        return OutputRefit(**options)
+    return FullRefit(**options) if polish_tol is None else FullRefit(polish_tol=polish_tol, **options)
 
 
 def _record(problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor) -> None:

@@ -122,7 +122,7 @@ class FullRefit(_Refit):
         The solver of the output layer; see :class:`OutputRefit`.
     polish_tol : float, default 1e-6
         The polish by L-BFGS, the last refit when ``max_units`` is reached, stops when ten iterations decrease the
-        objective by less than this, relative. Predictions are often as good with 5e-3, in a fifth of the time.
+        objective by less than this, relative. Predictions are often as good with 5e-3.
     precision : {"double", "single"}, default "double"
         Precision of the features in refits by L-BFGS. Single is nearly twice as fast, and sufficient for predictions.
         Losses, sums over blocks of samples, gaps and output-layer refits are in double precision always.
