@@ -22,6 +22,7 @@ __all__ = [
     "check_regularizer",
     "check_single",
     "check_start_size",
+    "is_start_size",
     "scales_at_zero",
 ]
 
@@ -84,6 +85,11 @@ def scales_at_zero(fit: DataFit, features: np.ndarray, name: str) -> Scales:
 def check_start_size(start: np.ndarray, name: str) -> None:
     """Raise ``ValueError`` if units or weights to start from are larger than any that a problem allows."""
     check_input(float(np.abs(start).max(initial=1.0)), name, _LARGEST)
+
+
+def is_start_size(start: np.ndarray) -> bool:
+    """Return whether parameters are numbers, and no larger than any that a problem allows to start from."""
+    return bool(np.abs(start).max(initial=0.0) <= _LARGEST)
 
 
 def check_products(fit: DataFit, factors: Sequence[Design], **options: float) -> None:

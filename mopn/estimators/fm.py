@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
+from mopn.core.magnitudes import is_start_size
 from mopn.core.validation import distinct_labels
 from mopn.estimators.base import Callback
 from mopn.estimators.docs import (
@@ -133,11 +134,11 @@ class FactorizationMachine(SingleOutputEstimator):
         passes = problem.passes_over_part(start, None if first else self._sums)
         solver.do_pass(passes, np.random.default_rng(self._seed()))
         x = passes.point()
-        if np.isfinite(x).all():
+        if is_start_size(x):
             self._sums = passes.sums()
         else:
             x = start
-            text = "A step led to NaN or infinity and was rejected; give a smaller step, or scale the features."
+            text = "A step led to NaN or huge parameters and was rejected; give a smaller step, or scale the features."
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
         self._set_fitted(problem, Result(problem.unpack(x)))
         self.n_iter_ = 1 if first else self.n_iter_ + 1
