@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from functools import partial
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf
@@ -73,7 +74,7 @@ def proven_bound(stack: MatrixFreeStack, p: float, tol: float, max_time: float =
     if p == 1 and m > MAX_SIGNED:
         return np.zeros((0, d)), math.inf
     W, tol = _combinations(stack, p), 0.5 * tol
-    H = lanczos(stack, W, lanczos_start(len(W), d), tol=0.2 * tol, max_steps=_LANCZOS_STEPS)
+    H = lanczos(partial(stack.products, W), lanczos_start(len(W), d), tol=0.2 * tol, max_steps=_LANCZOS_STEPS)
     values = np.abs(np.einsum("kd,kd->k", stack.products(W, H), H))
     targets = values if p == 2 else np.full(len(W), values.max())
     bounds = [

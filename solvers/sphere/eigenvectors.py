@@ -5,6 +5,9 @@ Lanczos values are lower bounds of the largest absolute eigenvalue, however smal
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from mopn.solvers.numerics.threads import EIGH, threads_for
@@ -13,6 +16,8 @@ from mopn.solvers.sphere.stack import DenseStack, Stack
 __all__ = ["dominant_eigenvectors", "lanczos", "lanczos_start"]
 
 _CHECK_EVERY = 5
+# From this dimension on, some steps of Lanczos cost less than a decomposition; the maxima found are the same.
+_LEAST_LANCZOS = 24
 # Largest number of entries of all Krylov bases together.
 _MEMORY = 1 << 25
 
@@ -22,15 +27,18 @@ def dominant_eigenvectors(
 ) -> np.ndarray:
     """Return unit vectors (k, d), row r a dominant eigenvector of A_r = sum_c W_rc Gamma_c.
 
-    Dense stacks use ``eigh``. Others use Lanczos from the rows of ``start`` (k, d); then
-    |h_r' A_r h_r| is never below its value at the start.
+    Small dense stacks use ``eigh``. Others use Lanczos from the rows of ``start`` (k, d); then |h_r' A_r h_r| is never
+    below its value at the start.
     """
-    if isinstance(stack, DenseStack):
-        with threads_for(EIGH * stack.shape[1] ** 3):
-            values, vectors = np.linalg.eigh(stack.combine(W))
-        last = np.abs(values[:, -1]) >= np.abs(values[:, 0])
-        return np.where(last[:, None], vectors[:, :, -1], vectors[:, :, 0])
-    return lanczos(stack, W, start, tol=tol, max_steps=max_steps)
+    if not isinstance(stack, DenseStack):
+        return lanczos(partial(stack.products, W), start, tol=tol, max_steps=max_steps)
+    A = stack.combine(W)
+    if stack.shape[1] >= _LEAST_LANCZOS:
+        return lanczos(lambda H: (A @ H[:, :, None])[:, :, 0], start, tol=tol, max_steps=max_steps)
+    with threads_for(EIGH * stack.shape[1] ** 3):
+        values, vectors = np.linalg.eigh(A)
+    last = np.abs(values[:, -1]) >= np.abs(values[:, 0])
+    return np.where(last[:, None], vectors[:, :, -1], vectors[:, :, 0])
 
 
 def lanczos_start(m: int, d: int) -> np.ndarray:
@@ -39,16 +47,18 @@ def lanczos_start(m: int, d: int) -> np.ndarray:
 
 
 def lanczos(
-    stack: Stack, W: np.ndarray, start: np.ndarray, tol: float = 1e-6, max_steps: int = 50, count: int = 1
+    products: Callable[[np.ndarray], np.ndarray],
+    start: np.ndarray,
+    tol: float = 1e-6,
+    max_steps: int = 50,
+    count: int = 1,
 ) -> np.ndarray:
     """Run Lanczos with full reorthogonalisation, k runs in lockstep so that every step is one block product.
 
     Parameters
     ----------
-    stack : Stack
-        Matrices Gamma (m, d, d).
-    W : ndarray of shape (k, m)
-        Row r asks for A_r = sum_c W_rc Gamma_c.
+    products : callable
+        Returns (k, d), whose row r is A_r h_r, for vectors (k, d).
     start : ndarray of shape (k, d)
         Start vectors, not zero.
     tol : float
@@ -71,7 +81,7 @@ def lanczos(
     T = np.zeros((k, steps, steps))
     Q[0] = start / np.linalg.norm(start, axis=1, keepdims=True)
     for j in range(steps):
-        w = stack.products(W, Q[j])
+        w = products(Q[j])
         T[:, j, j] = np.einsum("kd,kd->k", w, Q[j])
         # In exact arithmetic w is now orthogonal to all earlier vectors; the second pass removes rounding errors.
         w -= T[:, j, j, None] * Q[j] + (T[:, j - 1, j, None] * Q[j - 1] if j else 0.0)

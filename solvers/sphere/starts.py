@@ -9,6 +9,7 @@ stacks several eigenvectors of each combination replace random starts: they take
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def ritz_starts(stack: Stack, p: float, tol: float, *, combined: bool) -> np.nda
     """Return eigenvectors (k, d) of every Gamma_c and, if ``combined``, of the Gram combinations, by Lanczos."""
     m, d = stack.shape
     W = np.vstack([np.eye(m), _gram_weights(stack, p)]) if combined else np.eye(m)
-    return lanczos(stack, W, lanczos_start(len(W), d), tol=tol, count=_RITZ_STARTS)
+    return lanczos(partial(stack.products, W), lanczos_start(len(W), d), tol=tol, count=_RITZ_STARTS)
 
 
 def gram_starts(stack: DenseStack, p: float) -> np.ndarray:
