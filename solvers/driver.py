@@ -183,6 +183,7 @@ class RunMonitor:
         self.error: BaseException | None = None
         self.nit, self.refit_nit = -1, 0
         self._status_of_subproblem: Status | None = None
+        self._best_is_bounded = False
         self._seconds_paused = 0.0
         self._first_size = 0.0
         self._began = time.perf_counter()
@@ -209,6 +210,7 @@ class RunMonitor:
         self.lower = max(self.lower, fun - gap)
         if self.best is None or fun < self.fun:
             self.best, self.fun, self.restricted_gap = point, fun, restricted_gap
+            self._best_is_bounded = math.isfinite(gap)
         if math.isfinite(restricted_gap):
             columns = {"restricted_gap": min(restricted_gap, fun - self.lower), **columns}
         self.trace.append(nit=self.nit, time=now, fun=fun, gap=fun - self.lower, **columns)
@@ -271,10 +273,14 @@ class RunMonitor:
         return result
 
     def result(self) -> Result:
-        """Return the best point, measured from scratch; if that fails, with the values recorded."""
+        """Return the best point, measured from scratch; if that fails, with the values recorded.
+
+        A bound that was computed at this point when it was recorded is not computed again.
+        """
         seconds = self.elapsed
         try:
-            measure: Measure = self.solver.measure(self.problem, self.best, self.left)
+            left = 0.0 if self._best_is_bounded else self.left
+            measure: Measure = self.solver.measure(self.problem, self.best, left)
             self.fun, self.lower = measure.fun, max(self.lower, measure.fun - measure.gap)
             self.restricted_gap = measure.restricted_gap
         except _RECOVERABLE as error:

@@ -625,7 +625,8 @@ class Solver(ABC, Generic[P]):
     def measure(self, problem: P, point: Any, seconds: float = math.inf) -> Measure:
         """Objective and proven gap of the final point, from scratch.
 
-        ``seconds`` are left for a bound; 0 if the run ended for lack of time. The objective is computed in any case.
+        ``seconds`` are left for a bound; 0 if the run ended for lack of time, or has a bound of this very point. The
+        objective is computed in any case.
         """
         return problem.measure(point)
 
