@@ -113,7 +113,9 @@ def minimize(
 def _run(problem: Problem, solver: Solver[Any], point: Any, monitor: RunMonitor) -> None:
     """Run the solver; afterwards the monitor has a best point and the status."""
     try:
-        solver.run(problem, point, monitor)
+        # Ctrl-C while NumPy sets its treatment of floating-point errors would leave it set.
+        with np.errstate():
+            solver.run(problem, point, monitor)
         monitor.status = Status.RETURNED
     except StopIteration:
         pass

@@ -167,6 +167,9 @@ def single_output(beta, **options):
 CASES = {
     "l1, homogeneous": network(norm="l1", loss="squared-hinge", strength=74.0),
     "l1, homogeneous, dummies": network(norm="l1", augment=True, loss="binary-squared-hinge", strength=90.0),
+    "l1, homogeneous, centered and scaled": network(
+        norm="l1", augment=True, center=True, scale="features", loss="logistic", strength=6.0
+    ),
     "l1, anova": network(norm="l1", kernel="anova", loss="squared", strength=35.0),
     "l1, anova, dummies": network(norm="l1", kernel="anova", augment=True, loss="logistic", strength=10.0),
     "l1/l2, homogeneous": network(norm="l1/l2", loss="squared", strength=100.0),

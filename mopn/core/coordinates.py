@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mopn.core.blocks import rows_at_once
 from mopn.core.centered import CenteredDesign, uncentered
 from mopn.core.designs import DenseDesign, Design, SparseDesign
+from mopn.core.mapped import MappedDesign
 
 __all__ = ["SCALES", "Coordinates", "make_coordinates"]
 
@@ -39,12 +39,14 @@ class Coordinates:
     scale: np.ndarray
 
     def design(self, base: DenseDesign | SparseDesign) -> Design:
-        """Return the data in these coordinates, in their own precision; sparse data stays sparse."""
+        """Return the data in these coordinates; sparse data stays sparse, and single precision is mapped when read."""
+        design = self.view(base)
+        return design.stored() if isinstance(design, MappedDesign) and base.X.dtype == np.float64 else design
+
+    def view(self, base: DenseDesign | SparseDesign) -> Design:
+        """Return the data in these coordinates, without a copy of dense data."""
         if isinstance(base, DenseDesign):
-            mapped, center = np.empty_like(base.X), 0.0 if self.center is None else self.center
-            for rows, block in base.blocks(rows_at_once(base.shape[1])):
-                mapped[rows] = (block.matrix() - center) / self.scale
-            return DenseDesign(mapped)
+            return MappedDesign(base.X, 0.0 if self.center is None else self.center, self.scale)
         X = base.X
         scaled = SparseDesign(type(X)((X.data / self.scale[base.stored_columns], X.indices, X.indptr), shape=X.shape))
         return scaled if self.center is None else CenteredDesign(scaled, self.center / self.scale)
@@ -89,7 +91,7 @@ def make_coordinates(
     about_zero = design.adjoint_squares(shares)[0]
     if center:
         mean = design.adjoint(shares)[0]
-        about_mean = Coordinates(mean, np.ones(len(mean))).design(design).adjoint_squares(shares)[0]
+        about_mean = Coordinates(mean, np.ones(len(mean))).view(design).adjoint_squares(shares)[0]
         squares = np.where(about_mean > _rounding(design) ** 2 * about_zero, about_mean, 0.0)
     else:
         mean, squares = None, about_zero
@@ -107,4 +109,4 @@ def _rounding(design: DenseDesign | SparseDesign) -> float:
 
     In sparse data, deviations are differences of sums of squares.
     """
-    return 1e-12 if isinstance(design, DenseDesign) and design.X.dtype == np.float64 else 1e-6
+    return 1e-12 if isinstance(design, DenseDesign) else 1e-6

@@ -232,7 +232,9 @@ class NetworkEstimator(ModelEstimator):
         training, held_out = self._split(X, self._encode(y, sample_weight))
         X, targets = merge_equal_samples(*training)
 
-        problem = self._problem(X, targets)
+        # As in the driver: Ctrl-C leaves NumPy as it was.
+        with np.errstate():
+            problem = self._problem(X, targets)
         validation = None if held_out is None else self._validation(problem, *held_out)
         solver = ConditionalGradient(
             refit=self._correction(),
@@ -330,6 +332,8 @@ class NetworkEstimator(ModelEstimator):
                 f"warm_start=True starts from basis_ (k, d) and weights_ (k, m), which have the shapes {basis.shape} "
                 f"and {weights.shape}; set warm_start=False"
             )
+        if not (np.isfinite(basis).all() and np.isfinite(weights).all()):
+            raise ValueError("warm_start=True: basis_ or weights_ contains NaN or infinity; set warm_start=False")
         old = basis.shape[1], weights.shape[1]
         new = problem.design.shape[1], problem.fit.n_outputs
         if old != new:

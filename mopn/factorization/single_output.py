@@ -161,11 +161,26 @@ class SingleOutputProblem(Problem):
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of a point; see the class."""
+        x = self._as_presented(x)
         parts: dict[str, Any] = {"x": x}
         for term, at in zip(self.terms, self.views(x), strict=True):
             parts |= term.present(at)
         units = [parts.pop(name) for name in self._parts]
         return parts | {self._units: units if self.several else np.stack(units)}
+
+    def _as_presented(self, x: np.ndarray) -> np.ndarray:
+        """Return the point of the parameters that results have.
+
+        A parameter that is the difference of two parts may have both above zero on the way, at the cost of a larger
+        penalty.
+        """
+        if self.bounds is None:
+            return x
+        presented = x.copy()
+        for term, at in zip(self.terms, self.views(presented), strict=True):
+            for name, value in term.absorb(term.present(at)).items():
+                at[name][:] = value
+        return presented
 
     def outputs(self, x: np.ndarray) -> np.ndarray:
         """Return the outputs (n,), without the offset."""
@@ -214,7 +229,8 @@ class SingleOutputProblem(Problem):
         return share * self._gradient(terms, x, G[:, 0] / share)
 
     def measure(self, x: np.ndarray) -> Measure:
-        """Objective; no gap is known."""
+        """Objective of the parameters that results have; no gap is known."""
+        x = self._as_presented(x)
         return Measure(self.fit.value(self.outputs(x)[:, None]) + self.penalty(x), math.inf)
 
     def blocks(self, x: np.ndarray, n_threads: int = 1) -> CoordinateBlocks:

@@ -141,6 +141,8 @@ class NetworkProblem(Problem):
         base = stored_design(X)
         check_input(base.largest, "X")
         self.fit = DataFit(loss, y, base.shape[0], sample_weight, offset)
+        if self.fit.weights is not None:
+            check_input(self.fit.weights, "sample_weight")
         center, scale = self._check_coordinates(center, scale)
         self.coordinates = make_coordinates(base, self.fit.sample_weights, center=center, scale=scale)
         design = base if self.coordinates is None else self.coordinates.design(base)

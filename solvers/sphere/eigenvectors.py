@@ -76,7 +76,7 @@ def lanczos(
         on; fewer if the Krylov spaces are smaller than ``count``.
     """
     k, d = start.shape
-    steps = min(max_steps, d, max(_CHECK_EVERY, _MEMORY // (k * d)))
+    steps = min(max_steps, d, max(_CHECK_EVERY, _MEMORY // (max(k, 1) * d)))
     Q = np.zeros((steps, k, d))
     T = np.zeros((k, steps, steps))
     Q[0] = start / np.linalg.norm(start, axis=1, keepdims=True)

@@ -80,10 +80,23 @@ def test_gradients_are_those_of_finite_differences(kind, loss):
         assert "gradient" not in problem.oracles
         return
     x, step = interior(problem), 1e-6
-    at = problem.value_gradient(x)
-    assert at.value == pytest.approx(problem.measure(x).fun, rel=1e-13)
-    numeric = [(problem.measure(x + e).fun - problem.measure(x - e).fun) / (2 * step) for e in step * np.eye(len(x))]
+    at, value = problem.value_gradient(x), lambda x: problem.value_gradient(x).value
+    expected = problem.fit.value(problem.outputs(x)[:, None]) + problem.penalty(x)
+    assert at.value == pytest.approx(expected, rel=1e-13)
+    numeric = [(value(x + e) - value(x - e)) / (2 * step) for e in step * np.eye(len(x))]
     np.testing.assert_allclose(at.gradient, numeric, rtol=1e-6, atol=1e-6 * np.abs(at.gradient).max())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_objective_of_a_result_is_that_of_its_parameters(kind):
+    """Also after few iterations, when both parts of a fitted lambda may be above zero."""
+    X, y, weights, offset = data()
+    problem = make(kind, X, y, "squared", sample_weight=weights, offset=offset)
+    solver = CoordinateDescent() if kind == "shared" else LBFGS()
+    result = mopn.minimize(problem, solver, tol=0, max_iter=2)
+    named = {name: result[name] for name in problem.parameters}
+    assert problem.value_gradient(result.x).value == pytest.approx(result.fun, rel=1e-13)
+    assert problem.measure(problem.start(named)).fun == pytest.approx(result.fun, rel=1e-13)
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,8 @@ Relation = Callable[[Generator, Interface, Arguments], None]
 _SAME = 1e-6
 # So may two whose refits end at a limit, where restarts of FISTA have multiplied the rounding.
 _UNFINISHED = 1e-3
+# An objective below this, relative to that at the start, is a perfect fit, whatever the number.
+_NOTHING = 1e-12
 
 
 def relation(rng: Generator, name: str) -> Trial:
@@ -99,8 +101,15 @@ def same_objective(first: Found, second: Found, what: str, tol: float = _SAME, s
     if first.fun is not None and second.fun is not None:
         difference = abs(first.fun - scale * second.fun)
         require(
-            difference <= tol * abs(first.fun), f"{what}: the objective is {first.fun!r}, then {scale * second.fun!r}"
+            difference <= tol * max(abs(first.fun), _NOTHING * _at_start(first)),
+            f"{what}: the objective is {first.fun!r}, then {scale * second.fun!r}",
         )
+
+
+def _at_start(found: Found) -> float:
+    """Return the objective at the start, where a run has recorded it."""
+    trace = getattr(found.made, "trace", getattr(found.made, "trace_", None))
+    return float(trace["fun"][0]) if trace is not None and len(trace) else 0.0
 
 
 def is_convex(interface: Interface, arguments: Arguments) -> bool:

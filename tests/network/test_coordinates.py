@@ -8,17 +8,20 @@ from scipy import sparse
 import mopn
 from mopn.solvers import ConditionalGradient
 
-STORAGES = {"dense": np.asarray, "csr": sparse.csr_array, "csc": sparse.csc_array}
+STORAGES = {"dense": np.asarray, "single": np.float32, "csr": sparse.csr_array, "csc": sparse.csc_array}
 every_storage = pytest.mark.parametrize("storage", STORAGES)
 
 
 def shifted(loss="logistic", n=60, d=4, seed=0):
-    """Sparse samples and targets; the means and the units of the features differ, and one is constant."""
+    """Samples that single precision holds, half of them zero, and targets; the means and units of the features differ.
+
+    One feature is constant.
+    """
     rng = np.random.default_rng(seed)
     X, y = data(loss, n, d, seed=seed)
     X = (X + rng.uniform(-2, 2, d)) * 10.0 ** np.arange(-2, d - 2)
     X[rng.random(X.shape) < 0.3] = 0.0
-    return np.hstack([X, np.full((n, 1), 3.0)]), y
+    return np.hstack([X, np.full((n, 1), 3.0)]).astype(np.float32).astype(float), y
 
 
 def by_hand(X, weights, scale):

@@ -115,6 +115,22 @@ def failing_at(problem, number, error):
     return count
 
 
+def test_an_interrupted_run_leaves_the_treatment_of_floating_point_errors_as_it_was():
+    """NumPy sets it in two steps, in decompositions for example; Ctrl-C may come between these."""
+
+    class Interrupted(Solver):
+        needs = frozenset()
+
+        def run(self, problem, start, monitor):
+            monitor(start, fun=1.0)
+            np.seterr(all="raise")
+            raise KeyboardInterrupt
+
+    before = np.geterr()
+    assert mopn.minimize(low_rank()[0], Interrupted(), tol=0).status == Status.INTERRUPTED
+    assert np.geterr() == before
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), np.linalg.LinAlgError("no convergence"), MemoryError()])
 @pytest.mark.parametrize("refit", ["none", "output", "full"])
 def test_a_failure_at_any_moment_keeps_the_best_point(refit, error):

@@ -69,3 +69,9 @@ def test_lanczos_stops_at_a_small_residual(tol):
     theta = h @ stack[0] @ h
     assert np.linalg.norm(stack[0] @ h - theta * h) <= 1.01 * tol * abs(theta)
     assert abs(theta) >= 3.0 * (1 - tol)
+
+
+@pytest.mark.parametrize("d", [6, 30])
+def test_no_combination_has_no_dominant_eigenvector(d):
+    stack = DenseStack(np.zeros((3, d, d)))
+    assert dominant_eigenvectors(stack, np.zeros((0, 3)), np.zeros((0, d))).shape == (0, d)
