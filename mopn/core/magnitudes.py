@@ -22,6 +22,7 @@ __all__ = [
     "check_regularizer",
     "check_single",
     "check_start_size",
+    "fits_single",
     "is_start_size",
     "scales_at_zero",
 ]
@@ -117,14 +118,19 @@ def check_regularizer(regularizer: Regularizer, scales: Scales) -> None:
 
 def check_single(largest: float, scales: Scales) -> None:
     """Raise ``ValueError`` if single precision cannot hold data of a largest modulus, their outputs or slopes."""
-    if not scales.slope > 0:
-        return
-    slope = scales.slope / scales.feature
-    if not all(_fits(size, _LARGEST_SINGLE) for size in (largest, scales.loss / slope, slope)):
+    if not fits_single(largest, scales):
         raise ValueError(
             f"X (up to {largest:.3g}) or the losses ({scales.loss:.3g} at outputs of zero) are too large or too small "
             "for precision='single'; scale X, y and sample_weight, to 1 for example, or use precision='double'"
         )
+
+
+def fits_single(largest: float, scales: Scales) -> bool:
+    """Return whether single precision holds data of a largest modulus, their outputs and slopes."""
+    if not scales.slope > 0:
+        return True
+    slope = scales.slope / scales.feature
+    return all(_fits(size, _LARGEST_SINGLE) for size in (largest, scales.loss / slope, slope))
 
 
 def _fits(size: float, limit: float = _LARGEST) -> bool:

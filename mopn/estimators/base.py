@@ -146,6 +146,8 @@ class NetworkEstimator(ModelEstimator):
     }
     # The tolerance of the last refit of both layers, relative to tol: labels are as accurate long before the minimum.
     _polish: ClassVar[float] = 5.0
+    # Whether refits of both layers are in single precision where that is faster: labels are as accurate, numbers not.
+    _single: ClassVar[bool] = False
     # The fitted attribute of Model.classes.
     _classes_name: ClassVar[str] = "classes_"
 
@@ -237,7 +239,7 @@ class NetworkEstimator(ModelEstimator):
             problem = self._problem(X, targets)
         validation = None if held_out is None else self._validation(problem, *held_out)
         solver = ConditionalGradient(
-            refit=self._correction(),
+            refit=self._correction(problem),
             max_units=self.max_units,
             # With max_units the aim is the best model of that size, without it a proof.
             schedule="grow" if self.max_units is None else "fill",
@@ -259,10 +261,11 @@ class NetworkEstimator(ModelEstimator):
         self._finish(result)
         return self
 
-    def _correction(self) -> Correction:
+    def _correction(self, problem: NetworkProblem) -> Correction:
         """Return the correction that ``refit`` stands for."""
         tol = self.tol if self.tol > 0 else _REFIT_TOL
-        return make_correction(self.refit, tol=tol, polish_tol=self._polish * tol)
+        precision = "single" if self._single and problem.gains_by_single else "double"
+        return make_correction(self.refit, tol=tol, polish_tol=self._polish * tol, precision=precision)
 
     # -- the meaning of y -------------------------------------------------------------------------------------------
 

@@ -54,6 +54,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
     """Base of the classifiers."""
 
     _numeric_y = False
+    _single = True
 
     def __init__(
         self,

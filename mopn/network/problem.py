@@ -19,7 +19,14 @@ from mopn.core.flat import joined
 from mopn.core.gap import gap
 from mopn.core.kernels import get_kernel
 from mopn.core.losses import Loss
-from mopn.core.magnitudes import check_input, check_regularizer, check_single, check_start_size, scales_at_zero
+from mopn.core.magnitudes import (
+    check_input,
+    check_regularizer,
+    check_single,
+    check_start_size,
+    fits_single,
+    scales_at_zero,
+)
 from mopn.core.norms import Norm
 from mopn.core.regularizers import make_norm_regularizer
 from mopn.core.validation import as_numbers, check_flag
@@ -178,6 +185,11 @@ class NetworkProblem(Problem):
         With two classes the rows of a loss gradient are multiples of (1, -1), so only the signs can change.
         """
         return self.norm.exponent != math.inf and self.fit.n_outputs > 2
+
+    @property
+    def gains_by_single(self) -> bool:
+        """Whether single precision holds the data and makes joint refits faster: those by products of dense data."""
+        return self.design.stored_rows is None and fits_single(self.design.largest, self._scales)
 
     @property
     def classes(self) -> np.ndarray | None:

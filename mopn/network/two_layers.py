@@ -47,17 +47,25 @@ class DenseLayers(TwoLayers):
         self, design: Design, kernel: Kernel, fit: DataFit, linear_term: LinearTerm, n_units: int, *, single: bool
     ) -> None:
         self.kernel, self.dtype = kernel, np.float32 if single else np.float64
+        # Steps that a line search tries may exceed the numbers in single precision: it takes shorter ones then.
+        self.errors = dict.fromkeys(("over", "invalid"), "ignore" if single else None)
         design = design.single() if single else design
         size = max(blocks.rows_at_once(n_units + fit.n_outputs), blocks.ROWS_PER_INPUT * design.shape[1])
         self.blocks = [(block, linear_term.on(block), fit.rows(rows)) for rows, block in design.blocks(size)]
 
     def value(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> float:
-        H, V, W = (part.astype(self.dtype, copy=False) for part in (H, V, W))
-        return sum(
-            fit.value(self._outputs(linear, self.kernel.features(block, H), V, W)) for block, linear, fit in self.blocks
-        )
+        with np.errstate(**self.errors):
+            H, V, W = (part.astype(self.dtype, copy=False) for part in (H, V, W))
+            return sum(
+                fit.value(self._outputs(linear, self.kernel.features(block, H), V, W))
+                for block, linear, fit in self.blocks
+            )
 
     def value_gradient(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> tuple[float, Any, Any, Any]:
+        with np.errstate(**self.errors):
+            return self._value_gradient(H, V, W)
+
+    def _value_gradient(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> tuple[float, Any, Any, Any]:
         value, gradient_H, gradient_V, gradient_W = 0.0, np.zeros_like(H), np.zeros_like(V), np.zeros_like(W)
         H, V, W = (part.astype(self.dtype, copy=False) for part in (H, V, W))
         for block, linear, fit in self.blocks:

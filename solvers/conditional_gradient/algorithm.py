@@ -101,10 +101,12 @@ class ConditionalGradient(Solver[Atomic]):
         return measure(problem, point, problem.oracle(self.oracle), seconds)
 
 
-def make_correction(refit: str | Correction, *, polish_tol: float | None = None, **options: Any) -> Correction:
+def make_correction(
+    refit: str | Correction, *, polish_tol: float | None = None, precision: str = "double", **options: Any
+) -> Correction:
     """Return the correction of a name, refits with the given options; a correction is returned as it is.
 
-    ``polish_tol`` is an option of refits of both layers alone, and left out for the others.
+    ``polish_tol`` and ``precision`` are options of refits of both layers alone, and left out for the others.
     """
     if isinstance(refit, Correction):
         return refit
@@ -113,7 +115,9 @@ def make_correction(refit: str | Correction, *, polish_tol: float | None = None,
         return PlainStep()
     if name == "output":
         return OutputRefit(**options)
-    return FullRefit(**options) if polish_tol is None else FullRefit(polish_tol=polish_tol, **options)
+    if polish_tol is not None:
+        options["polish_tol"] = polish_tol
+    return FullRefit(precision=precision, **options)
 
 
 def _record(problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor) -> None:

@@ -139,6 +139,13 @@ def test_nothing_of_the_caller_is_overwritten():
             np.testing.assert_array_equal(array, copy)
 
 
+def test_a_point_beyond_single_precision_has_no_value_and_no_warning():
+    """A line search tries such steps."""
+    problem, far = layers("homogeneous", single=True), (1e15 * H, 1e15 * V, W)
+    assert not np.isfinite(problem.value(*far))
+    assert not np.isfinite(problem.value_gradient(*far)[0])
+
+
 def test_a_fit_in_single_precision_is_as_good():
     y = (X[:, 0] * X[:, 1] > 0).astype(int) + (X[:, 2] > 0)
     problem = mopn.NetworkProblem(X, y, strength=0.5, augment=True)
