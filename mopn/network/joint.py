@@ -12,6 +12,7 @@ that is not larger.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -126,6 +127,9 @@ class JointProblem(Problem):
         B, Z, W = self._parts(x)
         A, E, W = self._mapped(B, Z, W)
         value, gradient_A, gradient_E, gradient_W = self.layers.value_gradient(A, E, W)
+        if not math.isfinite(value):
+            # A step of a line search that is too long for single precision; it needs no gradient.
+            return Evaluation(math.inf, np.zeros_like(x))
         value, gradient_W = value + self.linear_term.value(W), gradient_W + self.linear_term.gradient(W)
         penalty, gradient_B = self.regularizer.units_value_gradient(B, A, gradient_A)
         gradient = joined(gradient_B, self.directions.pull_back(Z, gradient_E), gradient_W)

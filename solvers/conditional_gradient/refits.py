@@ -46,6 +46,8 @@ _LEAST_TARGET = 1e-6
 # A joint refit ends when ten iterations decrease the objective by less than this times the square of the target gap,
 # relative: loose while the gap is large, and tight enough near the end, where L-BFGS converges slowly.
 _JOINT_TOL = 1e-3
+# Ten iterations in single precision can see a decrease of this, relative, above the rounding.
+_SINGLE_TOL = 1e-5
 
 
 @dataclass(frozen=True)
@@ -124,8 +126,9 @@ class FullRefit(_Refit):
         The polish by L-BFGS, the last refit when ``max_units`` is reached, stops when ten iterations decrease the
         objective by less than this, relative. Predictions are often as good with 5e-3.
     precision : {"double", "single"}, default "double"
-        Precision of the features in refits by L-BFGS. Single is nearly twice as fast, and sufficient for predictions.
-        Losses, sums over blocks of samples, gaps and output-layer refits are in double precision always.
+        Precision of the features in refits by L-BFGS. Single is up to twice as fast, and sufficient for predictions;
+        refits to a tolerance below 1e-5 are in double precision all the same. So are losses, sums over blocks of
+        samples, gaps and refits of the output layer.
     """
 
     solver: Solver[Any] = field(default_factory=LBFGS)
@@ -225,7 +228,6 @@ class _FullRefits(_OutputRefits):
     def __init__(self, options: FullRefit, problem: Corrective, monitor: Monitor, schedule: Schedule) -> None:
         super().__init__(options, options.output_solver, problem, monitor, schedule)
         self.full, self.schedule = options, schedule
-        self.form = Form("gradient" if options.is_smooth else "composite", single=options.precision == "single")
         # Without a regulariser no line search can give new units a weight; the refit of the output layer does so.
         self.inserts_by_line_search = options.is_smooth and problem.regularized
 
@@ -289,7 +291,9 @@ class _FullRefits(_OutputRefits):
     ) -> tuple[CorrectivePoint, float]:
         if not (point.n_units or point.extra_size):
             return point, math.inf
-        problem, solver = self.problem.joint(point, self.form), self.full.solver
+        single = self.full.precision == "single" and tol >= _SINGLE_TOL
+        form = Form("gradient" if self.full.is_smooth else "composite", single=single)
+        problem, solver = self.problem.joint(point, form), self.full.solver
         joint = self.monitor.solve(problem, solver, start=start, tol=tol, max_iter=max_iter)
         return point.with_layers(joint), joint.fun
 

@@ -308,13 +308,21 @@ def test_units_without_weight_are_gone_before_both_layers_are_refitted():
     assert run.monitor.solved[0].problem.around.n_units == 2
 
 
-def test_solvers_and_precision_go_where_they_belong():
+def test_solvers_go_where_they_belong():
     mine, layers = LBFGS(memory=3), FISTA(gap_every=1)
-    run = Setup(FullRefit(solver=mine, output_solver=layers, precision="single"))
+    run = Setup(FullRefit(solver=mine, output_solver=layers))
     run.set_target(0.009)
     run.refits.improve(run.point)
     assert [asked.solver for asked in run.monitor.solved] == [layers, mine]
-    assert run.last.problem.form == Form("gradient", single=True)
+
+
+@pytest.mark.parametrize(("estimate", "single"), [(1.0, True), (0.05, False)])
+def test_refits_in_single_precision_have_a_tolerance_above_its_rounding(estimate, single):
+    """The tolerance is a thousandth of the square of the estimated gap, relative."""
+    run = Setup(FullRefit(precision="single"))
+    run.set_target(estimate)
+    run.refits.improve(run.point)
+    assert run.last.problem.form == Form("gradient", single=single)
 
 
 def test_units_that_are_to_move_enter_with_weight_by_a_line_search():
