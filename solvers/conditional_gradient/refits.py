@@ -47,7 +47,7 @@ _LEAST_TARGET = 1e-6
 # relative: loose while the gap is large, and tight enough near the end, where L-BFGS converges slowly.
 _JOINT_TOL = 1e-3
 # Ten iterations in single precision can see a decrease of this, relative, above the rounding.
-_SINGLE_TOL = 1e-5
+_SINGLE_TOL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class FullRefit(_Refit):
         objective by less than this, relative. Predictions are often as good with 5e-3.
     precision : {"double", "single"}, default "double"
         Precision of the features in refits by L-BFGS. Single is up to twice as fast, and sufficient for predictions;
-        refits to a tolerance below 1e-5 are in double precision all the same. So are losses, sums over blocks of
+        refits to a tolerance below 1e-6 are in double precision all the same. So are losses, sums over blocks of
         samples, gaps and refits of the output layer.
     """
 

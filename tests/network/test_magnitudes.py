@@ -78,8 +78,9 @@ def test_sizes_that_do_not_fit_together_are_refused():
     ],
 )
 def test_what_single_precision_cannot_hold_is_refused(problem):
+    solver = ConditionalGradient(refit=FullRefit(precision="single"), max_units=3, schedule="fill")
     with pytest.raises(ValueError, match="too large or too small for precision='single'"):
-        mopn.minimize(problem, ConditionalGradient(refit=FullRefit(precision="single"), max_units=3), max_iter=3)
+        mopn.minimize(problem, solver, max_iter=3)
 
 
 WITHIN = {

@@ -316,7 +316,7 @@ def test_solvers_go_where_they_belong():
     assert [asked.solver for asked in run.monitor.solved] == [layers, mine]
 
 
-@pytest.mark.parametrize(("estimate", "single"), [(1.0, True), (0.05, False)])
+@pytest.mark.parametrize(("estimate", "single"), [(0.1, True), (0.02, False)])
 def test_refits_in_single_precision_have_a_tolerance_above_its_rounding(estimate, single):
     """The tolerance is a thousandth of the square of the estimated gap, relative."""
     run = Setup(FullRefit(precision="single"))
