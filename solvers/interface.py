@@ -525,17 +525,32 @@ class CorrectivePoint(AtomicPoint, Protocol):
 
 
 class Form(NamedTuple):
-    """A form of the refit of both layers: its oracle, and whether the features are in single precision."""
+    """A form of the refit of both layers.
+
+    Attributes
+    ----------
+    oracle : str
+        The oracle of the problem.
+    single : bool
+        Whether the features are in single precision.
+    share : float
+        The share of the samples, drawn at random, whose losses stand for those of all.
+    """
 
     oracle: Literal["gradient", "composite"] = "gradient"
     single: bool = False
+    share: float = 1.0
 
 
 SMOOTH = Form("gradient")
 
 
 class Corrective(Atomic, Protocol):
-    """The oracle "corrective": subproblems in the weights, or in units and weights, that other solvers refit."""
+    """The oracle "corrective": subproblems in the weights, or in units and weights, that other solvers refit.
+
+    A problem may also have ``sample_shares(point)``: the shares of the samples, ascending, for which a refit of both
+    layers pays before one on all samples.
+    """
 
     @property
     def regularized(self) -> bool:

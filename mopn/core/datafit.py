@@ -49,6 +49,18 @@ class DataFit:
         part.offset = None if self.offset is None else self.offset[rows]
         return part
 
+    def sample(self, share: float) -> tuple[np.ndarray, DataFit]:
+        """Return the rows of a random share of the samples, and the sum over them, scaled to estimate that over all.
+
+        The rows of a smaller share are among those of a larger one.
+        """
+        weights = self.sample_weights
+        present = np.random.default_rng(0).permutation(np.flatnonzero(weights))
+        rows = np.sort(present[: math.ceil(share * len(present))])
+        part = self.rows(rows)
+        part.weights = weights[rows] * (weights.sum() / weights[rows].sum())
+        return rows, part
+
     @property
     def smoothness(self) -> float:
         """Lipschitz constant of the gradient with respect to O, in the norm that ``squared_length`` takes."""

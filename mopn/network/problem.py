@@ -49,6 +49,8 @@ _EPS = float(np.finfo(float).eps)
 # A network is filled at once up to a number of units between these: more cost time and memory, and few are needed.
 _LEAST_FILL, _LARGEST_FILL = 50, 200
 _SCALE = choice(SCALES).or_none()
+# Joint refits start on these shares of the samples, each with as many rows for every parameter.
+_SHARES, _ROWS_PER_PARAMETER = (1 / 16, 1 / 4), 10
 # Iterations of the fit of the linear term, for the largest strength.
 _LINEAR_ITER = 1000
 
@@ -415,15 +417,28 @@ class NetworkProblem(Problem):
         """Return the convex refit of the weights with the units fixed."""
         return OutputLayerProblem.from_parts(network.features, self.fit, self.regularizer, self.linear_term)
 
+    def sample_shares(self, network: Network) -> list[float]:
+        """Return the shares of the samples on which to refit both layers before all: those with rows for every unit.
+
+        With few rows for every parameter the refit ends near a worse local minimum of the whole problem.
+        """
+        n, parameters = self.design.shape[0], network.n_units * (self.design.shape[1] + self.fit.n_outputs)
+        return [share for share in _SHARES if share * n >= _ROWS_PER_PARAMETER * parameters]
+
     def joint(self, network: Network, form: Form = SMOOTH) -> JointProblem | UnitBallProblem:
         """Return the non-convex refit of units and weights, in the form that offers an oracle.
 
         "gradient": the smooth form, for L-BFGS, optionally with features in single precision. "composite": the form
-        of the paper, for FISTA.
+        of the paper, for FISTA. Either on all samples or on a share of them.
         """
         if form.single:
             check_single(self.design.largest, self._scales)
-        parts = self.design, self.kernel, self.fit, self.regularizer, self.linear_term, network
+        design, fit, linear_term = self.design, self.fit, self.linear_term
+        if form.share < 1.0:
+            rows, fit = fit.sample(form.share)
+            design = design.rows(rows)
+            linear_term = linear_term.on(design)
+        parts = design, self.kernel, fit, self.regularizer, linear_term, network
         if form.oracle == "gradient":
             return JointProblem(*parts, single=form.single)
         return UnitBallProblem(*parts)

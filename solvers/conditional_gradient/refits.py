@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -46,6 +47,8 @@ _LEAST_TARGET = 1e-6
 # A joint refit ends when ten iterations decrease the objective by less than this times the square of the target gap,
 # relative: loose while the gap is large, and tight enough near the end, where L-BFGS converges slowly.
 _JOINT_TOL = 1e-3
+# Refits on a share of the samples stop at this decrease over ten iterations, relative: they are a start.
+_SAMPLE_TOL = 5e-3
 # Ten iterations in single precision can see a decrease of this, relative, above the rounding.
 _SINGLE_TOL = 1e-6
 
@@ -257,7 +260,7 @@ class _FullRefits(_OutputRefits):
         return self._both_layers(point, tol, self.max_iter).drop_zero_units()
 
     def polish(self, point: CorrectivePoint) -> CorrectivePoint:
-        """Refit both layers of the full model to ``polish_tol``.
+        """Refit both layers of the full model to ``polish_tol``, on shares of the samples first if there are very many.
 
         L-BFGS starts at random nearby. The refits so far have left the model close to stationary, and symmetries of
         data and units, which refits keep, make some stationary points saddles: from there it would not move.
@@ -265,8 +268,16 @@ class _FullRefits(_OutputRefits):
         tol, max_iter = self.full.polish_tol, self.options.polish_iter
         start = np.random.default_rng(0) if self.full.is_smooth else None
         if self.inserts_by_line_search:
-            return self._both_layers(point.compact(), tol, max_iter, start)
+            point = point.compact()
+            for share in self._shares(point):
+                point, _ = self._joint(point.drop_zero_units(), max(tol, _SAMPLE_TOL), max_iter, start, share)
+                start = None
+            return self._both_layers(point, tol, max_iter, start)
         return self._both_layers(super().polish(point), self._joint_tol_after_layer(tol), max_iter, start)
+
+    def _shares(self, point: CorrectivePoint) -> Sequence[float]:
+        shares: Callable[[CorrectivePoint], Sequence[float]] | None = getattr(self.problem, "sample_shares", None)
+        return () if shares is None else shares(point)
 
     def _joint_tol_after_layer(self, tol: float) -> float:
         """Return the tolerance of a joint refit after one of the output layer; FISTA: as in the paper's appendix D."""
@@ -287,12 +298,17 @@ class _FullRefits(_OutputRefits):
         return point
 
     def _joint(
-        self, point: CorrectivePoint, tol: float, max_iter: int, start: np.random.Generator | None = None
+        self,
+        point: CorrectivePoint,
+        tol: float,
+        max_iter: int,
+        start: np.random.Generator | None = None,
+        share: float = 1.0,
     ) -> tuple[CorrectivePoint, float]:
         if not (point.n_units or point.extra_size):
             return point, math.inf
         single = self.full.precision == "single" and tol >= _SINGLE_TOL
-        form = Form("gradient" if self.full.is_smooth else "composite", single=single)
+        form = Form("gradient" if self.full.is_smooth else "composite", single, share)
         problem, solver = self.problem.joint(point, form), self.full.solver
         joint = self.monitor.solve(problem, solver, start=start, tol=tol, max_iter=max_iter)
         return point.with_layers(joint), joint.fun

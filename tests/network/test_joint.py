@@ -1,8 +1,11 @@
 """The smooth joint refit: gradients, points that are networks, and fewer units of the same outputs."""
 
+import math
+
 import numpy as np
 import pytest
 from networks import data, every_form, every_kernel, every_norm, problem_of, random_network
+from scipy import sparse
 
 import mopn
 from mopn.solvers import FISTA, LBFGS, ConditionalGradient, FullRefit
@@ -158,3 +161,62 @@ def test_a_start_of_zeros_has_a_finite_gradient(norm):
     at = joint.value_gradient(np.zeros(joint.start().shape))
     assert np.isfinite(at.value)
     assert np.isfinite(at.gradient).all()
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("share", [0.25, 0.99])
+def test_a_refit_on_a_share_is_one_on_fewer_samples_of_larger_weight(storage, share):
+    X, y = data("logistic", n=40)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, 40)
+    weights[:4] = 0.0
+    options = {"strength": 1.0, "augment": True, "alpha": 1.0}
+    problem = mopn.NetworkProblem(storage(X), y, sample_weight=weights, **options)
+    rows, fit = problem.fit.sample(share)
+    assert len(rows) == math.ceil(36 * share)
+    assert not np.isin(rows, range(4)).any()
+    assert np.sum(fit.weights) == pytest.approx(np.sum(weights))
+    np.testing.assert_allclose(fit.weights / weights[rows], fit.weights[0] / weights[rows[0]])
+    joint = problem.joint(random_network(problem), Form(share=share))
+    other = np.zeros(40)
+    other[rows] = fit.weights
+    expected = mopn.NetworkProblem(X, y, sample_weight=other, **options).joint(random_network(problem))
+    x = joint.start() + 0.1
+    found, direct = joint.value_gradient(x), expected.value_gradient(x)
+    assert found.value == pytest.approx(direct.value, rel=1e-12)
+    np.testing.assert_allclose(found.gradient, direct.gradient, rtol=1e-9, atol=1e-9 * np.abs(direct.gradient).max())
+
+
+def test_a_smaller_sample_is_part_of_a_larger_one():
+    X, y = data("logistic", n=200)
+    fit = mopn.NetworkProblem(X, y, strength=1.0).fit
+    small, large = (set(fit.sample(share)[0].tolist()) for share in (0.1, 0.3))
+    assert len(small) == 20 < len(large) == 60
+    assert small < large
+
+
+def test_samples_are_taken_where_they_have_many_rows_for_every_parameter():
+    """Ten at least."""
+    X, y = data("logistic", n=400)
+    problem = mopn.NetworkProblem(X, y, strength=1.0)
+    parameters = X.shape[1] + problem.fit.n_outputs
+    found = {
+        k: problem.sample_shares(problem.start((np.ones((k, X.shape[1])), np.ones((k, 3))))) for k in (1, 2, 8, 30)
+    }
+    assert found == {k: [s for s in (1 / 16, 1 / 4) if s * 400 >= 10 * k * parameters] for k in found}
+    assert found[1] == [1 / 4]
+    assert found[30] == []
+
+
+def test_a_fit_of_many_samples_starts_on_some_and_is_as_good():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (20_000, 4))
+    y = (X[:, 0] * X[:, 1] + X[:, 2] ** 2 + 0.3 * rng.standard_normal(20_000) > 0.3).astype(int)
+    problem = mopn.NetworkProblem(X, y, strength=20.0, augment=True)
+    whole = mopn.NetworkProblem(X, y, strength=20.0, augment=True)
+    whole.sample_shares = lambda network: []
+    solver = ConditionalGradient(refit=FullRefit(polish_tol=5e-3), max_units=2, schedule="fill")
+    shares = []
+    problem.joint = lambda network, form: shares.append(form.share) or type(problem).joint(problem, network, form)
+    sampled, direct = mopn.minimize(problem, solver, tol=1e-3), mopn.minimize(whole, solver, tol=1e-3)
+    assert {1 / 16, 1 / 4, 1.0} <= set(shares)
+    assert sampled.fun <= direct.fun * (1 + 5e-3)

@@ -316,6 +316,38 @@ def test_solvers_go_where_they_belong():
     assert [asked.solver for asked in run.monitor.solved] == [layers, mine]
 
 
+class OfManySamples(LowRankProblem):
+    """A problem that wants refits on shares of its samples, of which it has none: a share is recorded."""
+
+    def sample_shares(self, point):
+        return [0.1, 0.4]
+
+
+@pytest.mark.parametrize(("polish_tol", "loose"), [(1e-4, 5e-3), (1e-2, 1e-2)])
+def test_a_polish_starts_on_shares_of_the_samples(polish_tol, loose):
+    """Loosely, and each from where the one before ended; only the first start is moved at random."""
+    base, _ = low_rank()
+    run = Setup(FullRefit(polish_tol=polish_tol), problem=OfManySamples(base.M, base.B, base.strength))
+    starts = []
+    run.monitor.answer = lambda *args, start, **options: starts.append(start) or minimize(*args, start=start, **options)
+    polished = run.refits.polish(run.point)
+    first, second, last = run.monitor.solved[:3]
+    assert [asked.problem.form.share for asked in (first, second, last)] == [0.1, 0.4, 1.0]
+    assert [asked.tol for asked in (first, second, last)] == [loose, loose, polish_tol]
+    assert isinstance(starts[0], np.random.Generator)
+    assert starts[1] is starts[2] is None
+    assert not np.array_equal(second.problem.around.units, run.point.units)
+    assert run.at(polished).value < run.at(run.point).value
+
+
+def test_refits_between_rounds_see_all_samples():
+    base, _ = low_rank()
+    run = Setup(FullRefit(), problem=OfManySamples(base.M, base.B, base.strength))
+    run.set_target(1.0)
+    run.refits.improve(run.point)
+    assert {asked.problem.form.share for asked in run.monitor.solved} == {1.0}
+
+
 @pytest.mark.parametrize(("estimate", "single"), [(0.1, True), (0.02, False)])
 def test_refits_in_single_precision_have_a_tolerance_above_its_rounding(estimate, single):
     """The tolerance is a thousandth of the square of the estimated gap, relative."""
