@@ -12,10 +12,10 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from benchmarks.alternatives.methods import METHODS
 from benchmarks.common.figures import legend_below, plt, save, tidy
 
-__all__ = ["draw", "pareto"]
+__all__ = ["STYLES", "draw", "pareto"]
 
 # A colour a family, a marker a member.
-_STYLES = {
+STYLES = {
     "mopn": ("#D55E00", "*"),
     "mopn-tuned": ("#D55E00", "P"),
     "linear": ("#0072B2", "o"),
@@ -70,7 +70,7 @@ def _panel(ax: Any, costs: pd.Series, accuracies: pd.Series) -> None:
     best = pareto(costs.to_numpy(), accuracies.to_numpy())
     ax.step(costs.iloc[best], accuracies.iloc[best], where="post", color="0.7", linewidth=1.2, zorder=1)
     for method in (name for name in METHODS if name in costs.index):
-        color, marker = _STYLES[method]
+        color, marker = STYLES[method]
         size = 150 if marker == "*" else 55
         ax.scatter(
             costs[method], accuracies[method], s=size, color=color, marker=marker, label=METHODS[method].label, zorder=3

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
 
-from benchmarks.alternatives import choice, figure, report
+from benchmarks.alternatives import choice, figure, report, rows
 from benchmarks.alternatives.__main__ import main
 from benchmarks.alternatives.fits import COLUMNS, KEY, Task, choose, hold_out, run_task
 from benchmarks.alternatives.methods import METHODS, Method, TooLargeError, installed_methods
@@ -290,3 +290,15 @@ def test_the_choice_is_measured_on_the_rows_held_out(capsys):
     assert 0.9 < ratio < 1.1
     assert choice.main(["--sets", "wine", "--splits", "1", "--rows", "60"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("wine")
+
+
+# -- times against the number of rows ----------------------------------------------------------------------------------
+
+
+def test_methods_are_timed_on_more_and_more_rows_until_one_takes_too_long(tmp_path, capsys):
+    arguments = ["--sets", "synthetic", "--most", "900", "--cap", "0", "--out", str(tmp_path)]
+    assert rows.main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    first, second = (line for line in lines if line.strip()[:3] in ("500", "900"))
+    assert (first.count("%"), second.count("%")) == (4, 0)
+    assert (tmp_path / "rows.png").stat().st_size > 0
