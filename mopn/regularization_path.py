@@ -20,9 +20,9 @@ from mopn.solvers.numerics.threads import limited_threads
 
 __all__ = ["EarlyStopping", "Path", "check_series", "check_strengths", "path", "path_solver"]
 
-# Iterations of a refit per strength, and the relative decrease in ten of them that ends it; few, as the refits of all
-# strengths improve the same units.
-_REFIT_ITER, _POLISH_TOL = 100, 5e-3
+# Iterations of a refit per strength, and the relative decreases in ten of them that end it, with all units there or
+# before; few, as the refits of all strengths improve the same units.
+_REFIT_ITER, _POLISH_TOL, _LEAST_TOL = 100, 5e-3, 1e-3
 _UNITS = 50
 # The largest strength is rounding if it is no more than this multiple of what rounding may do to it.
 _ROUNDING = 2.0
@@ -210,7 +210,8 @@ def path_solver(
     max_iter : int, default 100
         Largest number of iterations of a refit that is given by its name.
     """
-    correction = make_correction(refit, polish_tol=_POLISH_TOL, max_iter=max_iter, polish_iter=max_iter)
+    full = {"polish_tol": _POLISH_TOL, "least_tol": _LEAST_TOL}
+    correction = make_correction(refit, full=full, max_iter=max_iter, polish_iter=max_iter)
     return ConditionalGradient(
         refit=correction,
         max_units=max_units,

@@ -265,7 +265,7 @@ class NetworkEstimator(ModelEstimator):
         """Return the correction that ``refit`` stands for."""
         tol = self.tol if self.tol > 0 else _REFIT_TOL
         precision = "single" if self._single and problem.gains_by_single else "double"
-        return make_correction(self.refit, tol=tol, polish_tol=self._polish * tol, precision=precision)
+        return make_correction(self.refit, full={"polish_tol": self._polish * tol, "precision": precision}, tol=tol)
 
     # -- the meaning of y -------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,23 +102,17 @@ class ConditionalGradient(Solver[Atomic]):
         return measure(problem, point, problem.oracle(self.oracle), seconds)
 
 
-def make_correction(
-    refit: str | Correction, *, polish_tol: float | None = None, precision: str = "double", **options: Any
-) -> Correction:
+def make_correction(refit: str | Correction, *, full: Mapping[str, Any] | None = None, **options: Any) -> Correction:
     """Return the correction of a name, refits with the given options; a correction is returned as it is.
 
-    ``polish_tol`` and ``precision`` are options of refits of both layers alone, and left out for the others.
+    ``full`` are options of refits of both layers alone, and left out for the others.
     """
     if isinstance(refit, Correction):
         return refit
     name = _REFIT(refit, "refit")
     if name == "none":
         return PlainStep()
-    if name == "output":
-        return OutputRefit(**options)
-    if polish_tol is not None:
-        options["polish_tol"] = polish_tol
-    return FullRefit(precision=precision, **options)
+    return OutputRefit(**options) if name == "output" else FullRefit(**options, **(full or {}))
 
 
 def _record(problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor) -> None:

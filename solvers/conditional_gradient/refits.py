@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from mopn.solvers.checks import check_options, check_positive, choice, count
+from mopn.solvers.checks import check_nonnegative, check_options, check_positive, choice, count
 from mopn.solvers.conditional_gradient.correction import Correction, Corrector
 from mopn.solvers.conditional_gradient.proofs import Selection
 from mopn.solvers.conditional_gradient.schedule import Schedule
@@ -128,6 +128,9 @@ class FullRefit(_Refit):
     polish_tol : float, default 1e-6
         The polish by L-BFGS, the last refit when ``max_units`` is reached, stops when ten iterations decrease the
         objective by less than this, relative. Predictions are often as good with 5e-3.
+    least_tol : float, default 0
+        Refits by L-BFGS between rounds never continue for smaller decreases than this, however small the gap. For the
+        units alone, without a proof, 1e-3 is often enough.
     precision : {"double", "single"}, default "double"
         Precision of the features in refits by L-BFGS. Single is up to twice as fast, and sufficient for predictions;
         refits to a tolerance below 1e-6 are in double precision all the same. So are losses, sums over blocks of
@@ -137,6 +140,7 @@ class FullRefit(_Refit):
     solver: Solver[Any] = field(default_factory=LBFGS)
     output_solver: Solver[Any] | None = None
     polish_tol: float = 1e-6
+    least_tol: float = 0.0
     precision: str = "double"
 
     def __post_init__(self) -> None:
@@ -147,7 +151,7 @@ class FullRefit(_Refit):
                 f"'gradient' or 'composite'; got {self.solver!r}, which needs {', '.join(sorted(self.solver.needs))}"
             )
         _check_layer_solver("output_solver", self.output_solver)
-        check_options(self, polish_tol=check_positive, precision=choice(PRECISIONS))
+        check_options(self, polish_tol=check_positive, least_tol=check_nonnegative, precision=choice(PRECISIONS))
         if self.precision == "single" and not self.is_smooth:
             raise ValueError("precision='single' is for refits by LBFGS(); leave it out for FISTA()")
 
@@ -254,7 +258,7 @@ class _FullRefits(_OutputRefits):
 
     def improve(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers to a tolerance for the target gap; near the end the output layer first."""
-        tol = _joint_tol(self._finite_target())
+        tol = max(_joint_tol(self._finite_target()), self.full.least_tol)
         if not self.inserts_by_line_search or self.near:
             point, tol = super().improve(point), self._joint_tol_after_layer(tol)
         return self._both_layers(point, tol, self.max_iter).drop_zero_units()

@@ -348,6 +348,14 @@ def test_refits_between_rounds_see_all_samples():
     assert {asked.problem.form.share for asked in run.monitor.solved} == {1.0}
 
 
+def test_refits_between_rounds_are_no_tighter_than_the_least_tolerance():
+    run = Setup(FullRefit(least_tol=2e-4))
+    for estimate, tol in ((1.0, 1e-3), (0.1, 2e-4)):
+        run.set_target(estimate)
+        run.refits.improve(run.point)
+        assert run.last.tol == pytest.approx(tol)
+
+
 @pytest.mark.parametrize(("estimate", "single"), [(0.1, True), (0.02, False)])
 def test_refits_in_single_precision_have_a_tolerance_above_its_rounding(estimate, single):
     """The tolerance is a thousandth of the square of the estimated gap, relative."""
@@ -472,7 +480,8 @@ def test_options_are_refused_when_they_are_given(make, message):
 
 def test_names_stand_for_corrections_and_take_options():
     assert make_correction("output", tol=1e-5, max_iter=3) == OutputRefit(tol=1e-5, max_iter=3)
-    assert make_correction("full", precision="single") == FullRefit(precision="single")
+    assert make_correction("full", full={"precision": "single"}, tol=1e-5) == FullRefit(tol=1e-5, precision="single")
+    assert make_correction("output", full={"precision": "single"}) == OutputRefit()
     mine = OutputRefit(tol=1e-6)
     assert make_correction(mine) is mine
 
