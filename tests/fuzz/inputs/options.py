@@ -15,7 +15,7 @@ __all__ = ["odd_option"]
 
 # Of no use for any option.
 _OBJECTS: tuple[Any, ...] = (
-    None, True, False, "", "nonsense", "a", "1", b"l1", object(), len, int, [], (), {}, set(), [1], ["logistic"],
+    None, True, False, "", "nonsense", "a", "1", b"l1", object(), id, int, [], (), {}, set(), [1], ["logistic"],
     (1, 2), {"a": 1}, np.array(1.0), np.array([]), np.array([1.0]), np.array([1.0, 2.0]), np.array(["logistic"]),
     np.str_("nonsense"), np.bool_(True), 1j, np.datetime64("2020-01-01"), Ellipsis, slice(3), range(3), float,
     ValueError("a"),

@@ -13,7 +13,7 @@ __all__ = ["TARGETS"]
 
 
 def _put(y: Any, value: Any, dtype: Any = object) -> np.ndarray:
-    y = np.array(y, dtype=dtype)
+    y = np.atleast_1d(np.array(y, dtype=dtype))
     y[0] = value
     return y
 
