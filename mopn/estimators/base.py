@@ -147,7 +147,7 @@ class NetworkEstimator(ModelEstimator):
     # The tolerance of the last refit of both layers, relative to tol: labels are as accurate long before the minimum.
     _polish: ClassVar[float] = 5.0
     # Whether refits of both layers are in single precision where that is faster: labels are as accurate, numbers not.
-    _single: ClassVar[bool] = False
+    _single_precision: ClassVar[bool] = False
     # The fitted attribute of Model.classes.
     _classes_name: ClassVar[str] = "classes_"
 
@@ -264,7 +264,7 @@ class NetworkEstimator(ModelEstimator):
     def _correction(self, problem: NetworkProblem) -> Correction:
         """Return the correction that ``refit`` stands for."""
         tol = self.tol if self.tol > 0 else _REFIT_TOL
-        precision = "single" if self._single and problem.gains_by_single else "double"
+        precision = "single" if self._single_precision and problem.gains_by_single else "double"
         return make_correction(self.refit, full={"polish_tol": self._polish * tol, "precision": precision}, tol=tol)
 
     # -- the meaning of y -------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
     """Base of the classifiers."""
 
     _numeric_y = False
-    _single = True
+    _single_precision = True
 
     def __init__(
         self,
