@@ -288,8 +288,8 @@ def test_the_choice_is_measured_on_the_rows_held_out(capsys):
     assert found.max_units in (20, 50)
     _, ratio = choice.follow(X, y)
     assert 0.9 < ratio < 1.1
-    assert choice.main(["--sets", "wine", "--splits", "1", "--rows", "60"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("wine")
+    assert choice.main(["--sets", "breast_cancer", "--splits", "1", "--rows", "60"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("breast_cancer")
 
 
 # -- times against the number of rows ----------------------------------------------------------------------------------
