@@ -110,9 +110,10 @@ def _best_of_family(stack: DenseStack) -> float:
     vectors = stack.matrices[:, i, j] * scale
     T = vectors.T @ vectors
     # <E_ij, Gamma E_kl Gamma> for the orthonormal basis E of Sym^2.
-    A = stack.matrices[:, i[:, None], i] * stack.matrices[:, j[:, None], j]
-    B = stack.matrices[:, i[:, None], j] * stack.matrices[:, j[:, None], i]
-    S = 0.5 * np.sum(A + B, axis=0) * np.outer(scale, scale)
+    S = np.zeros(T.shape)
+    for gamma in stack.matrices:
+        S += gamma[i[:, None], i] * gamma[j[:, None], j] + gamma[i[:, None], j] * gamma[j[:, None], i]
+    S *= 0.5 * np.outer(scale, scale)
 
     def bound(a: float) -> float:
         form = (1.0 - a) * T + a * S
