@@ -49,8 +49,8 @@ class Softmax(Hessian):
         return self.P * (1.0 - self.P)
 
     def product(self, Z: np.ndarray) -> np.ndarray:
-        W = self.P * Z
-        W -= self.P * W.sum(axis=1)[:, None]
+        W = Z - np.einsum("ic,ic->i", self.P, Z)[:, None]
+        W *= self.P
         return W
 
 
