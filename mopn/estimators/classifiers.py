@@ -63,7 +63,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         norm: str = "l1/l2",
         strength: float | None = None,
         radius: float | None = None,
-        share: float = 0.002,
+        share: float = 0.001,
         max_units: int | None = 50,
         refit: str | Correction = "full",
         augment: bool = True,
