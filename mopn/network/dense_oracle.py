@@ -13,15 +13,16 @@ from mopn.solvers.sphere import DenseStack, enumerate_signs, refine
 from mopn.solvers.sphere.bounds import upper_bound
 from mopn.solvers.sphere.branch_regions import split_and_bound
 from mopn.solvers.sphere.branch_signs import branch_and_bound
+from mopn.solvers.sphere.nested import Cost, nest_and_bound
 from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
 
 __all__ = ["DenseSearch"]
 
-# Sums of squares work on matrices of dimension D = d (d + 1) / 2.
-SUM_OF_SQUARES_LIMIT = 65
-# Each of their steps decomposes one such matrix, in about D^3 operations and an overhead. The operations of a call are
-# limited, so that results do not depend on the speed of the machine. Fewer steps than the minimum prove nothing.
-_WORK, _OVERHEAD, _MIN_EIGH = 4e11, 1e7, 10
+# Sums of squares work on matrices of order d (d + 1) / 2; beyond these features, on some principal directions first.
+_ALL_DIRECTIONS = 26
+# Each of their steps decomposes one such matrix, at this cost. The operations of a call are limited, so that results do
+# not depend on the speed of the machine. Fewer steps than the least prove nothing.
+_COST, _WORK = Cost(overhead=1e7, least=10), 4e11
 # Many starts lead to the same few maxima: all are refined to the rough tolerance, and then so many distinct ones to the
 # tolerance of the oracle.
 _ROUGH, _REFINED = 1e-3, 8
@@ -91,9 +92,14 @@ class DenseSearch(Search):
         return Proof(h[None], bound, nodes)
 
     def _prove_by_squares(self, H: np.ndarray) -> Proof:
-        d = self.stack.shape[1]
-        max_eigh = int(min(_WORK, self.effort.work) / ((d * (d + 1) / 2) ** 3 + _OVERHEAD))
-        if self.p == math.inf or d > SUM_OF_SQUARES_LIMIT or max_eigh < _MIN_EIGH:
+        d, work = self.stack.shape[1], min(_WORK, self.effort.work)
+        if self.p == math.inf:
+            return Proof(H[:0], math.inf)
+        if d > _ALL_DIRECTIONS:
+            nested = nest_and_bound(self.stack, H, self.precision, _COST, work, self.seconds)
+            return Proof(nested.H, nested.bound, nested.n_eigh)
+        max_eigh = _COST.steps(d, work)
+        if not max_eigh:
             return Proof(H[:0], math.inf)
         start: Any = self.memory.get("N")
         split = split_and_bound(self.stack, H, self.precision, start, max_eigh=max_eigh, max_time=self.seconds)

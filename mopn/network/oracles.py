@@ -155,7 +155,8 @@ def basis_oracle(
         (matrix-free; values are lower bounds; some further eigenvectors too) or by a dense eigen-solver. ``"refine"``
         improves many starts by block ascent; its bound may be loose. ``"enumerate"`` is exact for l1/linf, in 2^(m-1)
         eigenvalue problems, up to m = 20. ``"exact"`` refines and then tightens the bound: by branch and bound for
-        l1/linf (d <= 500), by sums of squares on parts of the sphere for l1/l2 (d <= 65; beyond, by eigenvalues only).
+        l1/linf (d <= 500), and by sums of squares for l1/l2 (d <= 500): on parts of the sphere or, beyond d = 26, on
+        more and more of the principal directions of the matrices, to a per cent or so.
         For d from 501 to 3000, matrix-free, it is by Cholesky factors: for l1, for l1/linf with at most 6 outputs, and
         for l1/l2, where it is tight for two classes.
         ``"auto"`` is ``"exact"`` up to d = 26, for l1 and for two outputs up to d = 3000, and for l1/linf with few

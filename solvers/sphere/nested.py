@@ -1,0 +1,108 @@
+"""The maximum for p = 2 with many features: sums of squares on more and more of the stack's principal directions.
+
+A sum of squares on r directions decomposes matrices of order r (r + 1) / 2, so it is limited to some dozens of them.
+What the other directions can add is bounded by :mod:`mopn.solvers.sphere.compression`; it falls with r, mostly fast, as
+loss gradients have few large principal directions. The multipliers of r directions are those of more, padded by zeros.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from mopn.solvers.sphere.branch_regions import Split, split_and_bound
+from mopn.solvers.sphere.compression import rotated
+from mopn.solvers.sphere.lifting import lifting
+from mopn.solvers.sphere.refinement import refine
+from mopn.solvers.sphere.stack import DenseStack
+
+__all__ = ["Cost", "nest_and_bound"]
+
+# Numbers of directions: a sum of squares starts well from the multipliers of slightly fewer.
+_RANKS = (8, 12, 16, 20, 24, 30, 36, 44, 54, 65)
+# Fewer directions are passed over unless they promise to bring the bound so much nearer to the best value.
+_WORTH = 0.7
+# A sum of squares ends when it adds less than this share of what the other directions add.
+_SHARE = 0.1
+
+
+class Cost(NamedTuple):
+    """The operations of a step with matrices of order D, D^3 and an overhead, and the least number of steps."""
+
+    overhead: float
+    least: int
+
+    def steps(self, r: int, work: float) -> int:
+        """Return how many steps on r directions some work allows, 0 for fewer than the least."""
+        steps = int(work / self.of(r))
+        return steps if steps >= self.least else 0
+
+    def of(self, r: int) -> float:
+        """Return the operations of a step on r directions."""
+        return float((r * (r + 1) // 2) ** 3) + self.overhead
+
+
+def nest_and_bound(
+    stack: DenseStack, H: np.ndarray, tol: float, cost: Cost, max_work: float, max_time: float = math.inf
+) -> Split:
+    """Bound sqrt(sum_c (h' Gamma_c h)^2) over unit h.
+
+    Parameters
+    ----------
+    stack : DenseStack
+        Matrices Gamma (m, d, d), scaled to about 1.
+    H : ndarray of shape (k, d)
+        Unit vectors to start from.
+    tol : float
+        Largest relative difference between the bound and the best value.
+    cost : Cost
+        Of the steps of sums of squares.
+    max_work, max_time : float
+        Largest number of operations, and of seconds; at any limit the best bound so far is a proof.
+
+    Returns
+    -------
+    Split
+        The bound is infinite if the work is not enough for the fewest directions.
+    """
+    end = time.perf_counter() + max_time
+    whole, d = rotated(stack), stack.shape[1]
+    best = float(refine(stack, H, 2)[1].max())
+    found, bound, n_eigh, N, last = [H], math.inf, 0, np.zeros((0, 0)), 0
+    for r in (*(rank for rank in _RANKS if rank < d), *((d,) if d <= _RANKS[-1] else ())):
+        steps, left = cost.steps(r, max_work), end - time.perf_counter()
+        if not steps or left <= 0:
+            break
+        part, starts = whole.compressed(r), _restricted(H, whole.basis[:, :r])
+        reach = part.bound(float(refine(part.leading, starts, 2)[1].max()))
+        if reach - best > _WORTH * (bound - best):
+            continue
+        slack = max(tol, _SHARE * (reach / best - 1.0)) if best > 0 else tol
+        N, last = _padded(N, last, r), r
+        split = split_and_bound(part.leading, starts, slack, N, max_eigh=steps, max_time=left)
+        N, n_eigh, max_work = split.N, n_eigh + split.n_eigh, max_work - split.n_eigh * cost.of(r)
+        bound = min(bound, part.bound(split.bound))
+        found.append(refine(stack, split.H @ whole.basis[:, :r].T, 2)[0])
+        if bound <= best * (1.0 + tol):
+            break
+    return Split(np.vstack(found), bound, N, n_eigh, time.perf_counter() >= end)
+
+
+def _restricted(H: np.ndarray, P: np.ndarray) -> np.ndarray:
+    """Return the unit vectors (k, r) along the projections P' h, without those that vanish; at least one."""
+    starts = H @ P
+    lengths = np.linalg.norm(starts, axis=1, keepdims=True)
+    alive = lengths[:, 0] > 0
+    return starts[alive] / lengths[alive] if alive.any() else np.eye(1, P.shape[1])
+
+
+def _padded(N: np.ndarray, r: int, larger: int) -> np.ndarray:
+    """Return the multiplier (D, D) of the first r of more directions, zero on the others."""
+    wide = lifting(larger)
+    padded = np.zeros((wide.dimension, wide.dimension))
+    rows = np.flatnonzero((wide.i < r) & (wide.j < r))
+    padded[np.ix_(rows, rows)] = N
+    return padded

@@ -1,0 +1,102 @@
+"""Principal directions of a stack: the bound on the rest, and sums of squares on more and more of them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from stacks import STACKS, attained, best_of_many, every_kind, seeds, symmetric, unit_vectors, varied
+
+from mopn.solvers.sphere import DenseStack, refine
+from mopn.solvers.sphere.compression import rotated
+from mopn.solvers.sphere.nested import Cost, nest_and_bound
+
+COST = Cost(overhead=1e7, least=10)
+
+
+def decaying(rng, m, d, rate):
+    """A stack whose principal directions, in no special position, fall by a rate from one to the next."""
+    Q, _ = np.linalg.qr(rng.standard_normal((d, d)))
+    sizes = rate ** np.arange(d)
+    return Q @ symmetric(rng.standard_normal((m, d, d)) * sizes[:, None] * sizes) @ Q.T
+
+
+def hostile(rng, m, d):
+    """Stacks that compression finds hard, or that rounding does: slow decay, equal matrices, a tiny rest, near ties."""
+    yield decaying(rng, m, d, 1.0)
+    yield decaying(rng, m, d, 0.97)
+    yield np.repeat(decaying(rng, 1, d, 0.8), m, axis=0)
+    yield decaying(rng, m, d, 0.1)
+    yield STACKS["near ties"](rng, m, d)
+    # The best vector lies among the last directions: many small outputs add up there.
+    last = np.zeros((m, d, d))
+    last[:, -1, -1] = 1.0
+    last[0, 0, 0] = 0.999 * np.sqrt(m)
+    yield last
+
+
+@every_kind
+@pytest.mark.parametrize("r", [1, 3, 6, 7])
+@varied
+@given(seed=seeds)
+def test_what_the_directions_and_the_rest_add_up_to_is_a_bound(kind, r, seed):
+    rng = np.random.default_rng(seed)
+    A = symmetric(STACKS[kind](rng, 4, 7))
+    stack, _ = DenseStack(A).scaled()
+    part = rotated(stack).compressed(r)
+    nu = best_of_many(part.leading.matrices, 2, rng, starts=60)
+    # Even of a value in place of the bound nu, but for how far that value is from the maximum.
+    bound = part.bound(nu * (1 + 1e-6) + float(np.linalg.norm(part.leading.error)))
+    assert bound >= best_of_many(stack.matrices, 2, rng, starts=60)
+
+
+@varied
+@given(seed=seeds)
+def test_the_parts_bound_what_they_say(seed):
+    """kappa the form between both parts, rho the form on the rest; the basis is one of the same space."""
+    rng = np.random.default_rng(seed)
+    stack = DenseStack(symmetric(decaying(rng, 3, 8, 0.6)))
+    whole = rotated(stack)
+    np.testing.assert_allclose(whole.basis.T @ whole.basis, np.eye(8), atol=1e-13)
+    for r in (2, 5):
+        part = whole.compressed(r)
+        P, Q = whole.basis[:, :r], whole.basis[:, r:]
+        a, b = unit_vectors(rng, 200, r) @ P.T, unit_vectors(rng, 200, 8 - r) @ Q.T
+        between = np.einsum("ki,cij,kj->kc", a, stack.matrices, b)
+        assert np.linalg.norm(between, axis=1).max() <= part.kappa
+        assert attained(stack.matrices, b, 2).max() <= part.rho
+        np.testing.assert_allclose(part.leading.matrices, P.T @ stack.matrices @ P, atol=1e-12)
+
+
+def test_the_error_of_the_basis_covers_its_rounding():
+    rng = np.random.default_rng(0)
+    stack = DenseStack(symmetric(decaying(rng, 2, 40, 0.9)))
+    whole = rotated(stack)
+    exact = whole.basis.astype(np.longdouble)
+    difference = exact.T @ stack.matrices.astype(np.longdouble) @ exact - whole.stack.matrices
+    assert (np.linalg.norm(difference.astype(float), 2, axis=(1, 2)) <= whole.stack.error).all()
+    assert whole.stack.error.max() <= 1e-10 * np.abs(stack.matrices).max()
+
+
+@pytest.mark.parametrize("work", [1e9, 5e9])
+@pytest.mark.parametrize("d", [12, 40])
+def test_the_bound_is_one_at_any_limit(d, work):
+    rng = np.random.default_rng(1)
+    for A in hostile(rng, 3, d):
+        stack, _ = DenseStack(symmetric(A)).scaled()
+        H = unit_vectors(rng, 5, d)
+        found = nest_and_bound(stack, H, 1e-3, COST, work)
+        assert found.bound >= best_of_many(stack.matrices, 2, rng, starts=50)
+        assert found.bound >= refine(stack, found.H, 2)[1].max()
+        assert nest_and_bound(stack, H, 1e-3, COST, work, max_time=1e-9).bound == np.inf
+
+
+def test_the_bound_is_tight_where_few_directions_matter():
+    rng = np.random.default_rng(2)
+    for d in (30, 100):
+        stack, _ = DenseStack(symmetric(decaying(rng, 5, d, 0.75))).scaled()
+        found = nest_and_bound(stack, unit_vectors(rng, 10, d), 1e-2, COST, 1e11)
+        assert found.bound <= refine(stack, found.H, 2)[1].max() * (1 + 1e-2)
+
+
+def test_without_work_there_is_no_bound():
+    stack = DenseStack(np.eye(30)[None])
+    assert nest_and_bound(stack, np.eye(30)[:1], 1e-3, COST, 1e6).bound == np.inf
