@@ -197,6 +197,7 @@ def path_solver(
     max_units: int | None = _UNITS,
     refit: str | Correction = "full",
     max_iter: int = _REFIT_ITER,
+    precision: str = "double",
 ) -> ConditionalGradient:
     """Return a solver for paths: few units per strength, short refits, and cheap searches for units.
 
@@ -209,8 +210,10 @@ def path_solver(
     refit : {"full", "output", "none"} or a correction, default "full"
     max_iter : int, default 100
         Largest number of iterations of a refit that is given by its name.
+    precision : {"double", "single"}, default "double"
+        Precision of the features in refits of both layers, see :class:`mopn.solvers.FullRefit`.
     """
-    full = {"polish_tol": _POLISH_TOL, "least_tol": _LEAST_TOL}
+    full = {"polish_tol": _POLISH_TOL, "least_tol": _LEAST_TOL, "precision": precision}
     correction = make_correction(refit, full=full, max_iter=max_iter, polish_iter=max_iter)
     return ConditionalGradient(
         refit=correction,

@@ -99,6 +99,8 @@ def _fit(method: str, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: 
 
 
 def _draw(found: dict[str, dict[str, Curve]], path: Path) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     from benchmarks.common.figures import legend_below, plt, save, tidy
 
     figure, axes = plt.subplots(
@@ -113,6 +115,9 @@ def _draw(found: dict[str, dict[str, Curve]], path: Path) -> None:
             bottom.semilogx(n, 100 * accuracies, **style)
         top.set_title(name)
         bottom.set_xlabel("rows to fit, n")
+        bottom.xaxis.set_major_locator(LogLocator(subs=(1, 3) if curve[-1][0] < 100_000 else (1,)))
+        bottom.xaxis.set_major_formatter("{x:,.0f}")
+        bottom.xaxis.set_minor_formatter(NullFormatter())
         for ax in (top, bottom):
             tidy(ax)
     axes[0, 0].set_ylabel("seconds of a fit")

@@ -264,8 +264,12 @@ class NetworkEstimator(ModelEstimator):
     def _correction(self, problem: NetworkProblem) -> Correction:
         """Return the correction that ``refit`` stands for."""
         tol = self.tol if self.tol > 0 else _REFIT_TOL
-        precision = "single" if self._single_precision and problem.gains_by_single else "double"
-        return make_correction(self.refit, full={"polish_tol": self._polish * tol, "precision": precision}, tol=tol)
+        full = {"polish_tol": self._polish * tol, "precision": self._precision(problem)}
+        return make_correction(self.refit, full=full, tol=tol)
+
+    def _precision(self, problem: NetworkProblem) -> str:
+        """Return the precision of the features in refits of both layers."""
+        return "single" if self._single_precision and problem.gains_by_single else "double"
 
     # -- the meaning of y -------------------------------------------------------------------------------------------
 

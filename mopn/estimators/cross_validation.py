@@ -210,7 +210,8 @@ class _Fold:
         return scores
 
     def _solver(self, n_strengths: int) -> ConditionalGradient:
-        solver = path_solver(n_strengths, self.single.max_units, self.single.refit, _REFIT_ITER)
+        single, precision = self.single, self.single._precision(self.problem)
+        solver = path_solver(n_strengths, single.max_units, single.refit, _REFIT_ITER, precision)
         # All units enter at once if refits move them: the number of units is not to grow along the path.
         return replace(solver, atoms_per_round=None) if solver.correction.can_move_units else solver
 
