@@ -1,4 +1,4 @@
-"""The defaults of the classifiers: accuracy over the share that the strength is of the largest, and over scales.
+"""The defaults of the classifiers: accuracy over the share that the strength is of the largest, scales and tolerances.
 
 Polynomial networks of at most 50 units, otherwise at their defaults, on random splits of the sets (three quarters to
 fit, at most ``--rows`` of them); the mean test accuracy in per cent, and the mean seconds of a fit. The last column is
@@ -39,14 +39,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = make_parser("alternatives.defaults", __doc__, sets=COLLECTION)
     parser.add_argument("--shares", type=float, nargs="+", default=[0.01, 0.005, 0.002, 0.001, 0.0005])
     parser.add_argument("--scales", nargs="+", choices=["features", "data"], default=["features"])
+    parser.add_argument("--tols", type=float, nargs="+", default=[1e-3], help="a fit polishes to five times as much")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--rows", type=int, default=4000, help="most rows to fit (default 4000)")
     return parser
 
 
 def _program(args: argparse.Namespace) -> None:
-    columns = list(product(args.scales, args.shares))
-    header = "".join(f"{f'{scale}, {share:g}':>20s}" for scale, share in columns)
+    columns = list(product(args.scales, args.shares, args.tols))
+    header = "".join(f"{f'{scale}, {share:g}, {tol:g}':>24s}" for scale, share, tol in columns)
     print(f"{'':16s}{header}{'SVM':>8s}")
     means = []
     with threadpool_limits(1):
@@ -65,16 +66,18 @@ def _line(name: str, rows: list[np.ndarray]) -> np.ndarray:
 
 
 def _cells(name: str, mean: np.ndarray) -> str:
-    cells = "".join(f"{100 * accuracy:10.2f} ({seconds:5.2f} s)" for accuracy, seconds in mean[:-1])
+    cells = "".join(f"{100 * accuracy:14.2f} ({seconds:5.2f} s)" for accuracy, seconds in mean[:-1])
     return f"{name:16s}{cells}{100 * mean[-1, 0]:8.2f}"
 
 
-def _accuracies(X: np.ndarray, y: np.ndarray, split: int, columns: list[tuple[str, float]], most: int) -> np.ndarray:
+def _accuracies(
+    X: np.ndarray, y: np.ndarray, split: int, columns: list[tuple[str, float, float]], most: int
+) -> np.ndarray:
     """Return the test accuracy and the seconds of each fit, and of the SVM's in the last row."""
     X, X_test, y, y_test = hold_out(X, y, split)
     X, y = X[:most], y[:most]
     grid = METHODS[_REFERENCE].grid(*X.shape)
-    estimators = [MultiOutputPNClassifier(scale=scale, share=share) for scale, share in columns]
+    estimators = [MultiOutputPNClassifier(scale=scale, share=share, tol=tol) for scale, share, tol in columns]
     found = []
     for estimator in [*estimators, clone(grid[choose(grid, X, y, split, np.inf)[0]])]:
         began = time.perf_counter()
