@@ -22,7 +22,7 @@ __all__ = ["DenseSearch"]
 _ALL_DIRECTIONS = 26
 # Each of their steps decomposes one such matrix, at this cost. The operations of a call are limited, so that results do
 # not depend on the speed of the machine. Fewer steps than the least prove nothing.
-_COST, _WORK = Cost(overhead=1e7, least=10), 4e11
+_COST, _WORK, _NESTED_WORK = Cost(overhead=1e7, least=10), 4e11, 2e12
 # Many starts lead to the same few maxima: all are refined to the rough tolerance, and then so many distinct ones to the
 # tolerance of the oracle.
 _ROUGH, _REFINED = 1e-3, 8
@@ -92,13 +92,14 @@ class DenseSearch(Search):
         return Proof(h[None], bound, nodes)
 
     def _prove_by_squares(self, H: np.ndarray) -> Proof:
-        d, work = self.stack.shape[1], min(_WORK, self.effort.work)
+        d = self.stack.shape[1]
         if self.p == math.inf:
             return Proof(H[:0], math.inf)
         if d > _ALL_DIRECTIONS:
+            work = min(_NESTED_WORK, self.effort.work)
             nested = nest_and_bound(self.stack, H, self.precision, _COST, work, self.seconds)
             return Proof(nested.H, nested.bound, nested.n_eigh)
-        max_eigh = _COST.steps(d, work)
+        max_eigh = _COST.steps(d, min(_WORK, self.effort.work))
         if not max_eigh:
             return Proof(H[:0], math.inf)
         start: Any = self.memory.get("N")
