@@ -128,3 +128,9 @@ def test_bad_options(change, message):
     X, y = shifted()
     with pytest.raises(ValueError, match=message):
         mopn.NetworkProblem(X, y, **({"strength": 1.0, "augment": True, "center": True} | change))
+
+
+def test_weights_that_overflow_are_refused_before_means_are_taken():
+    X, y = shifted()
+    with pytest.raises(ValueError, match="sample_weight is too large"):
+        mopn.NetworkProblem(X, y, strength=1.0, scale="data", sample_weight=np.full(len(X), 1e308))
