@@ -191,7 +191,11 @@ class DenseDesign(Design):
         step = n if self.X.dtype == self.dtype and not temporary else rows_at_once(d)
         for first in range(0, n, step):
             rows = slice(first, min(first + step, n))
-            yield rows, self.X[rows].astype(self.dtype, copy=False)
+            yield rows, self._block(rows)
+
+    def _block(self, rows: slice) -> np.ndarray:
+        """Return some rows in the dtype of products."""
+        return self.X[rows].astype(self.dtype, copy=False)
 
     def project(self, H: np.ndarray) -> np.ndarray:
         with self._threads(len(H)):

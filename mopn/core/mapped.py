@@ -1,12 +1,9 @@
-"""The design (X - 1 c') / s for dense X in single precision: mapped block by block, in double precision."""
+"""The design (X - 1 c') / s for dense X: mapped block by block, in double precision."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from mopn.core.blocks import rows_at_once
 from mopn.core.designs import DenseDesign
 from mopn.solvers.numerics.cached import cached_property
 
@@ -24,22 +21,15 @@ class MappedDesign(DenseDesign):
         super().__init__(X)
         self.center, self.scale = center, scale
 
-    def _mapped(self, rows: slice) -> np.ndarray:
+    def _block(self, rows: slice) -> np.ndarray:
         mapped = self.X[rows].astype(np.float64)
         mapped -= self.center
         mapped /= self.scale
         return mapped
 
-    def _blocks(self, *, temporary: bool = False) -> Iterator[tuple[slice, np.ndarray]]:
-        n, d = self.shape
-        step = rows_at_once(d)
-        for first in range(0, n, step):
-            rows = slice(first, min(first + step, n))
-            yield rows, self._mapped(rows)
-
     @cached_property
     def largest(self) -> float:
-        return max(float(np.abs(block).max()) for _, block in self._blocks())
+        return max(float(np.abs(block).max()) for _, block in self._blocks(temporary=True))
 
     @cached_property
     def absolute(self) -> DenseDesign:
@@ -49,7 +39,7 @@ class MappedDesign(DenseDesign):
         return DenseDesign(self.matrix()).inner_products(power, unit)
 
     def matrix(self) -> np.ndarray:
-        return self._mapped(slice(None))
+        return self._block(slice(None))
 
     def rows(self, rows: slice | np.ndarray) -> MappedDesign:
         return MappedDesign(self.X[rows], self.center, self.scale)
@@ -57,7 +47,7 @@ class MappedDesign(DenseDesign):
     def stored(self) -> DenseDesign:
         """Return the mapped data themselves, in the precision of X."""
         mapped = np.empty_like(self.X)
-        for rows, block in self._blocks():
+        for rows, block in self._blocks(temporary=True):
             mapped[rows] = block
         return DenseDesign(mapped)
 
