@@ -48,6 +48,7 @@ __all__ = [
     "Form",
     "LayerHessian",
     "Measure",
+    "Metric",
     "Monitor",
     "Passes",
     "Problem",
@@ -118,8 +119,22 @@ class Problem(Protocol):
         return -math.inf
 
 
+class Metric(Protocol):
+    """An approximation of the inverse of a Hessian, positive definite."""
+
+    def solve(self, gradient: np.ndarray, held: np.ndarray) -> np.ndarray:
+        """Return its product with a flat vector that is zero at the indices ``held``, and zero there again.
+
+        It is the inverse of the Hessian of the other variables alone.
+        """
+        ...
+
+
 class Smooth(Problem, Protocol):
-    """The oracle "gradient": the whole objective is smooth; the variables may have bounds."""
+    """The oracle "gradient": the whole objective is smooth; the variables may have bounds.
+
+    A problem may also have ``metric(x)``, which returns a :class:`Metric` near x, or None where it does not pay.
+    """
 
     @property
     def bounds(self) -> Bounds | None:
@@ -503,7 +518,7 @@ class CorrectivePoint(AtomicPoint, Protocol):
         """Return the point as something to keep: without what can be computed again."""
         ...
 
-    def drop_zero_units(self) -> CorrectivePoint:
+    def drop_zero_units(self, share: float = 0.0) -> CorrectivePoint:
         """Return the point without the units whose weights are all zero."""
         ...
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from mopn.solvers.checks import check_nonnegative, check_options, count
-from mopn.solvers.interface import Monitor, Smooth, Solver
+from mopn.solvers.interface import Metric, Monitor, Smooth, Solver
 from mopn.solvers.numerics.plateau import Plateau, negligible_decrease
 from mopn.solvers.numerics.quasi_newton import quasi_newton
 from mopn.solvers.result import Status
@@ -16,6 +17,8 @@ __all__ = ["LBFGS"]
 
 # The default number of correction pairs, the least number, and the bytes that more than these may take.
 _PAIRS, _MIN_PAIRS, _BYTES = 20, 10, 1 << 24
+# The metric of a problem is used for tolerances up to this one: runs to larger ones end before it pays.
+_PRECISE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,9 @@ class LBFGS(Solver[Smooth]):
         """Iterate until the monitor ends the run."""
         levelled_off = Plateau(monitor.tol)
         start_fun = math.nan
-        iterates = quasi_newton(problem.value_gradient, start, self._pairs(start), problem.bounds, problem.scales)
+        metric: Callable[..., Metric | None] | None = getattr(problem, "metric", None)
+        parts = problem.bounds, problem.scales, metric if monitor.tol <= _PRECISE else None
+        iterates = quasi_newton(problem.value_gradient, start, self._pairs(start), *parts)
         for x, at, decrease in iterates:
             start_fun = at.value if math.isnan(start_fun) else start_fun
             lower = problem.dual_bound(at)

@@ -61,8 +61,8 @@ class LowRank:
     def compact(self) -> LowRank:
         return self
 
-    def drop_zero_units(self) -> LowRank:
-        alive = self.weights != 0
+    def drop_zero_units(self, share: float = 0.0) -> LowRank:
+        alive = self.weights > share * self.weights.sum()
         return replace(self, units=self.units[alive], weights=self.weights[alive])
 
     def with_units(self, units: np.ndarray) -> LowRank:

@@ -25,6 +25,16 @@ class Hessian(ABC):
     def product(self, Z: np.ndarray) -> np.ndarray:
         """Return the product with a direction Z (n, m) of the outputs."""
 
+    def along(self, E: np.ndarray) -> np.ndarray:
+        """Return e_r' H_i e_r, shape (n, k), for the rows of E (k, m)."""
+        ones = np.ones((len(self.diagonal), 1))
+        return np.stack([np.einsum("ic,c->i", self.product(ones * e), e) for e in E], axis=1)
+
+    def total(self, weights: np.ndarray) -> np.ndarray:
+        """Return sum_i w_i H_i, shape (m, m), for weights (n,)."""
+        columns = np.eye(self.diagonal.shape[1])
+        return np.stack([weights @ self.product(np.ones((len(weights), 1)) * e) for e in columns], axis=1)
+
 
 class Diagonal(Hessian):
     """diag(h_i) for h (n, m): losses that add up over the outputs."""
@@ -34,6 +44,12 @@ class Diagonal(Hessian):
 
     def product(self, Z: np.ndarray) -> np.ndarray:
         return self.diagonal * Z
+
+    def along(self, E: np.ndarray) -> np.ndarray:
+        return self.diagonal @ (E * E).T
+
+    def total(self, weights: np.ndarray) -> np.ndarray:
+        return np.diag(weights @ self.diagonal)
 
 
 class Softmax(Hessian):
@@ -52,6 +68,13 @@ class Softmax(Hessian):
         W = Z - np.einsum("ic,ic->i", self.P, Z)[:, None]
         W *= self.P
         return W
+
+    def along(self, E: np.ndarray) -> np.ndarray:
+        return self.P @ (E * E).T - (self.P @ E.T) ** 2
+
+    def total(self, weights: np.ndarray) -> np.ndarray:
+        weighted = weights[:, None] * self.P
+        return np.diag(weighted.sum(axis=0)) - weighted.T @ self.P
 
 
 class Margins(Hessian):
@@ -74,6 +97,16 @@ class Margins(Hessian):
         W[self.rows, self.y] = -W.sum(axis=1)
         return W
 
+    def along(self, E: np.ndarray) -> np.ndarray:
+        own = E[:, self.y].T
+        return self.H @ (E * E).T - 2.0 * (self.H @ E.T) * own + self.H.sum(axis=1)[:, None] * own**2
+
+    def total(self, weights: np.ndarray) -> np.ndarray:
+        weighted = weights[:, None] * self.H
+        crossed = np.zeros((weighted.shape[1],) * 2)
+        np.add.at(crossed, self.y, weighted)
+        return np.diag(weighted.sum(axis=0) + crossed.sum(axis=1)) - crossed - crossed.T
+
 
 class Weighted(Hessian):
     """A Hessian whose samples have weights (n,)."""
@@ -89,3 +122,9 @@ class Weighted(Hessian):
         W = self.hessian.product(Z)
         W *= self.weights
         return W
+
+    def along(self, E: np.ndarray) -> np.ndarray:
+        return self.weights * self.hessian.along(E)
+
+    def total(self, weights: np.ndarray) -> np.ndarray:
+        return self.hessian.total(self.weights[:, 0] * weights)

@@ -28,11 +28,14 @@ class Kernel(ABC):
         distinct features only, so one dummy gives a linear term but no constant.
     distinct : bool
         Whether the kernel has products of distinct features only.
+    of_square : float
+        The share of <h, x>^2 in the kernel.
     """
 
     name: str
     dummies: int
     distinct: bool
+    of_square: float
 
     def features(self, design: Design, H: np.ndarray) -> np.ndarray:
         """Return K(h_r, x_i), shape (n, k), for H (k, d)."""
@@ -66,7 +69,7 @@ class Kernel(ABC):
 class Homogeneous(Kernel):
     """K(h, x) = <h, x>^2."""
 
-    name, dummies, distinct = "homogeneous", 1, False
+    name, dummies, distinct, of_square = "homogeneous", 1, False, 1.0
 
     def features_of(self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return np.multiply(P, P, out=out)
@@ -84,7 +87,7 @@ class Homogeneous(Kernel):
 class Anova(Kernel):
     """K(h, x) = sum_{i<j} h_i x_i h_j x_j = (<h, x>^2 - <h * h, x * x>) / 2."""
 
-    name, dummies, distinct = "anova", 2, True
+    name, dummies, distinct, of_square = "anova", 2, True, 0.5
 
     def features_of(self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         features = np.multiply(P, P, out=out)

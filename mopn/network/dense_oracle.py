@@ -68,7 +68,7 @@ class DenseSearch(Search):
             return dominant_starts(self.stack)
         starts = [extreme_starts(self.stack), gram_starts(self.stack, self.p)]
         # They nearly always suffice for p = 2. For p = 1 there are many sharp maxima, so random starts are added.
-        return np.vstack([*starts, random_starts(self.stack)] if self.p == 1 else starts)
+        return np.vstack([*starts, random_starts(self.stack, self.effort.precision or 1.0)] if self.p == 1 else starts)
 
     def refine(self, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Refine all starts roughly, and the best distinct ones to the tolerance; keep the starts.
@@ -102,10 +102,13 @@ class DenseSearch(Search):
         max_eigh = _COST.steps(d, min(_WORK, self.effort.work))
         if not max_eigh:
             return Proof(H[:0], math.inf)
-        start: Any = self.memory.get("N")
+        # A proof that only the clock limits must not change the answers of others: it has a memory of its own. One
+        # whose work is limited too ends at the same place in every run, unless the run is out of time.
+        clocked = math.isfinite(self.effort.seconds) and math.isinf(self.effort.work)
+        start: Any = self.memory.get("clocked N" if clocked else "N", self.memory.get("N"))
         split = split_and_bound(self.stack, H, self.precision, start, max_eigh=max_eigh, max_time=self.seconds)
-        # A proof that only the clock limits must not change later answers. One whose work is limited too ends at the
-        # same place in every run, unless the run is out of time.
-        if math.isinf(self.effort.seconds) or (math.isfinite(self.effort.work) and not split.out_of_time):
+        if clocked:
+            self.memory["clocked N"] = split.N
+        elif not split.out_of_time:
             self.memory["N"] = split.N
         return Proof(split.H, split.bound, split.n_eigh)

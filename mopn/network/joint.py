@@ -25,6 +25,7 @@ from mopn.core.kernels import Kernel
 from mopn.core.norms import Norm
 from mopn.core.regularizers import NormRegularizer
 from mopn.core.spectral import eigen_units
+from mopn.network.curvature import BlockMetric, Curvature, regular
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.network.two_layers import two_layers
@@ -63,6 +64,8 @@ class JointProblem(Problem):
         self.regularizer, self.linear_term = regularizer, linear_term
         self.directions = _make_directions(regularizer.norm, network.weights)
         self.layers = two_layers(design, kernel, fit, linear_term, self.directions.n_units, single=single)
+        pays = regularizer.active and Curvature.pays(design, self.directions.n_units, fit.n_outputs)
+        self.curvature = Curvature(design, kernel, fit, linear_term) if pays else None
         parts = self._lengths(network), self.directions.start.ravel(), network.linear
         self._shapes = tuple(part.shape for part in parts)
         self.scales = joined(*map(np.broadcast_to, _scales(design, fit, linear_term), self._shapes))
@@ -135,6 +138,19 @@ class JointProblem(Problem):
         gradient = joined(gradient_B, self.directions.pull_back(Z, gradient_E), gradient_W)
         return Evaluation(value + penalty, gradient)
 
+    def metric(self, x: np.ndarray) -> BlockMetric | None:
+        """Return the inverse of the curvature in every unit and direction alone; None where it does not pay."""
+        if self.curvature is None or not self.directions.n_units:
+            return None
+        B, Z, W = self._parts(x)
+        A, E, W = self._mapped(B, Z, W)
+        blocks = self.curvature(A, E, W)
+        # The penalty is strength * ||A||_F^2; in a ball, what a unit of norm earns takes the place of the strength.
+        cost = max(self.regularizer.weight_cost(earned=lambda: blocks.earned), 0.0)
+        units = regular(blocks.units, np.full(len(A), 2.0 * cost))
+        directions = self.directions.curvature(Z, blocks.directions, cost * np.einsum("rd,rd->r", A, A))
+        return BlockMetric(units, directions, np.tile(self.curvature.inverse_linear, len(W)))
+
     def measure(self, x: np.ndarray) -> Measure:
         """Objective; no gap is known."""
         return Measure(self.value_gradient(x).value, float("inf"))
@@ -181,6 +197,10 @@ class _Directions(ABC):
     def pull_back(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Return the gradient with respect to Z from that with respect to E."""
 
+    @abstractmethod
+    def curvature(self, Z: np.ndarray, blocks: np.ndarray, costs: np.ndarray) -> np.ndarray | None:
+        """Return the curvature (k, m, m) in Z from that in E, and from what the units cost; None without Z."""
+
     def merge(self, basis: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return an equal network of smaller norm or fewer units."""
         return basis, weights
@@ -198,6 +218,12 @@ class _Sphere(_Directions):
         along = np.einsum("rc,rc->r", gradient, E)[:, None]
         return (gradient - along * E) / self._sizes(Z.reshape(self.shape))
 
+    def curvature(self, Z: np.ndarray, blocks: np.ndarray, costs: np.ndarray) -> np.ndarray:
+        """Along the sphere; losses fall by the cost along E, so the sphere's curvature adds it."""
+        E, sizes = self.map(Z), self._sizes(Z.reshape(self.shape))[:, :, None]
+        across = np.eye(E.shape[1]) - E[:, :, None] * E[:, None, :]
+        return regular(across @ blocks @ across, costs) / sizes**2
+
     def _sizes(self, Z: np.ndarray) -> np.ndarray:
         """Lengths (k, 1) of the rows; 1 for those that are zero, which a start may have: their direction is zero."""
         sizes = np.linalg.norm(Z, axis=1, keepdims=True)
@@ -214,6 +240,9 @@ class _Box(_Directions):
 
     def pull_back(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         return gradient
+
+    def curvature(self, Z: np.ndarray, blocks: np.ndarray, costs: np.ndarray) -> np.ndarray:
+        return regular(blocks, np.zeros(len(blocks)))
 
 
 class _Signs(_Directions):
@@ -233,6 +262,9 @@ class _Signs(_Directions):
 
     def pull_back(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         return Z
+
+    def curvature(self, Z: np.ndarray, blocks: np.ndarray, costs: np.ndarray) -> None:
+        return None
 
     def merge(self, basis: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the eigenvectors of every W_c: its nuclear norm, and at most d units (Proposition 1 of the paper)."""

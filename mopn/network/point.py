@@ -115,9 +115,17 @@ class Network:
         """Return the network that a refit of both layers found."""
         return Network(self._maps, refit.basis, refit.weights, refit.linear)
 
-    def drop_zero_units(self) -> Network:
-        """Return the network without the units whose weights are all zero."""
-        alive = np.any(self.weights, axis=1)
+    def drop_zero_units(self, share: float = 0.0) -> Network:
+        """Return the network without the units whose weights are all zero.
+
+        With a ``share``, also without the smallest units whose weights together are at most that share of the sum of
+        all, in l2 norm.
+        """
+        sizes = np.linalg.norm(self.weights, axis=1)
+        alive = sizes > 0
+        if share > 0 and alive.any():
+            order = np.argsort(sizes)
+            alive[order[np.cumsum(sizes[order]) <= share * sizes.sum()]] = False
         return self if alive.all() else self._changed(self.basis[alive], self.weights[alive], self._columns(alive))
 
     def merge_parallel_units(self, cosine: float = 0.999) -> Network:

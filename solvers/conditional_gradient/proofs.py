@@ -20,9 +20,10 @@ _ROUND_WORK, _ROUND_NODES = 2e8, 45_000
 _WELL_BELOW = 0.5
 # Range of the precision of the final proof, relative to the tolerance.
 _LOOSEST, _TIGHTEST = 8.0, 0.01
-# A tight bound is computed again when the estimated gap has fallen to this fraction of its value at the last one. These
-# bounds may take this fraction of the time of the run.
-_FALLEN, _OVERHEAD = 0.3, 0.2
+# A tight bound is computed when the estimated gap has fallen to this fraction of the proven one. These bounds may take
+# this fraction of the time of the run. One that missed its precision is followed by one that may take so many times
+# as long.
+_FALLEN, _OVERHEAD, _LONGER = 0.3, 0.35, 2.0
 
 
 class Selection(NamedTuple):
@@ -50,15 +51,16 @@ class ProofBudget:
     """Selects units, and sets the effort of the bound on all units.
 
     In every round the effort is small, and the precision is the estimated gap of the round before. When the estimated
-    gap has fallen far below that at the last tight bound, another tight bound is computed, within a fraction of the
-    time of the run. When the estimated gap reaches the tolerance, the final proof may use all limits of the oracle. If
-    the schedule fits a model, the final proof takes at most as long as the run before it, its units are not used, and
-    the run ends with it, so that the model does not depend on the clock.
+    gap has fallen far below the proven one, a tight bound is computed, within a fraction of the time of the run. When
+    the estimated gap reaches the tolerance, the final proof may use all limits of the oracle. If the schedule fits a
+    model, the final proof takes at most as long as the run before it, its units are not used, and the run ends with it,
+    so that the model does not depend on the clock.
     """
 
     def __init__(self, problem: Atomic, oracle: Any, monitor: Monitor, schedule: Schedule) -> None:
         self.problem, self.oracle, self.monitor, self.schedule = problem, oracle, monitor, schedule
-        self.estimate, self.estimate_at_tight_bound, self.seconds_spent = math.inf, 1.0, 0.0
+        self.estimate, self.proven = math.inf, math.inf
+        self.seconds_spent, self.least_seconds = 0.0, 0.0
 
     def __call__(self, point: AtomicPoint, at: AtOutputs) -> Selection:
         """Return the best units for a gradient, and the bound on all units."""
@@ -74,8 +76,10 @@ class ProofBudget:
         level = self.schedule.fits_a_model or self.estimate > _WELL_BELOW * before
         if self.estimate <= _WELL_BELOW * tol or (level and self.estimate <= tol):
             return self._with_final_proof(at, selection, gap)
-        if self.estimate <= _FALLEN * self.estimate_at_tight_bound and not atoms.bound_is_best:
-            return self._with_tight_bound(at, selection)
+        self.proven = min(self.proven, gap(atoms.bound))
+        if self.estimate <= _FALLEN * self.proven < math.inf and not atoms.bound_is_best:
+            selection = self._with_tight_bound(at, selection)
+            self.proven = min(self.proven, gap(selection.bound))
         return selection
 
     def _with_final_proof(self, at: AtOutputs, selection: Selection, gap: Callable[[float], float]) -> Selection:
@@ -98,13 +102,14 @@ class ProofBudget:
     def _with_tight_bound(self, at: AtOutputs, selection: Selection) -> Selection:
         """Return the same atoms with a tighter bound; atoms that depend on the clock would change the run."""
         seconds = min(_OVERHEAD * self.monitor.elapsed - self.seconds_spent, self.monitor.left)
-        if seconds <= 0:
+        if seconds <= self.least_seconds:
             return selection
         began = self.monitor.elapsed
         bound = self.problem.bound(at, self.oracle, Effort(self.estimate, seconds=seconds))
-        self.seconds_spent += self.monitor.elapsed - began
-        if bound < selection.bound:
-            self.estimate_at_tight_bound = self.estimate
+        took = self.monitor.elapsed - began
+        self.seconds_spent += took
+        reached = bound <= selection.atoms.values[0] * (1.0 + _LONGER * self.estimate)
+        self.least_seconds = 0.0 if reached else _LONGER * took
         return selection._replace(bound=min(bound, selection.bound))
 
 

@@ -46,7 +46,12 @@ _STUCK = 0.1
 _LEAST_TARGET = 1e-6
 # A joint refit ends when ten iterations decrease the objective by less than this times the square of the target gap,
 # relative: loose while the gap is large, and tight enough near the end, where L-BFGS converges slowly.
-_JOINT_TOL = 1e-3
+_JOINT_TOL = 3e-3
+# The fit of what is beside units ends at this fraction of the tolerance of a polish.
+_START_TOL = 1e-3
+# Between rounds, units whose weights are together less than this times the target gap, relative, are dropped: refits
+# shrink superfluous units for ever.
+_NEGLIGIBLE = 1e-4
 # Refits on a share of the samples stop at this decrease over ten iterations, relative: they are a start.
 _SAMPLE_TOL = 5e-3
 # Ten iterations in single precision can see a decrease of this, relative, above the rounding.
@@ -113,7 +118,7 @@ class FullRefit(_Refit):
     tol : float, default 1e-3
         Refits by FISTA stop when an iteration decreases the objective by less than this, relative, as in appendix D of
         the paper; refits of the output layer as for :class:`OutputRefit`. Refits by L-BFGS between rounds stop when ten
-        iterations decrease the objective by less than ``min(gap, 1)**2 / 1000``, relative, with the relative gap
+        iterations decrease the objective by less than ``0.003 min(gap, 1)**2``, relative, with the relative gap
         estimated from the oracle's best value.
     max_iter : int, default 100
         Largest number of iterations of a refit between rounds, or after units were merged; for L-BFGS with
@@ -189,7 +194,7 @@ class _OutputRefits(Corrector):
         _check_certificate(problem, monitor.tol)
         super().__init__(problem, monitor)
         self.options, self.layer_solver = options, solver
-        self.start_tol, self.start_iter = _JOINT_TOL * options.tol, options.polish_iter
+        self.start_tol, self.start_iter = _START_TOL * options.tol, options.polish_iter
         self.max_iter = schedule.refit_iterations(options.max_iter, options.polish_iter)
         self.target, self.near, self.estimate = math.inf, False, math.inf
         self.least_target = monitor.tol or _LEAST_TARGET
@@ -261,7 +266,8 @@ class _FullRefits(_OutputRefits):
         tol = max(_joint_tol(self._finite_target()), self.full.least_tol)
         if not self.inserts_by_line_search or self.near:
             point, tol = super().improve(point), self._joint_tol_after_layer(tol)
-        return self._both_layers(point, tol, self.max_iter).drop_zero_units()
+        point = self._both_layers(point, tol, self.max_iter)
+        return point.drop_zero_units(_NEGLIGIBLE * min(self._finite_target(), 1.0))
 
     def polish(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers of the full model to ``polish_tol``, on shares of the samples first if there are very many.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from mopn.solvers.interface import Evaluation
+from mopn.solvers.interface import Evaluation, Metric
 from mopn.solvers.numerics.dot import dot
 
 __all__ = ["quasi_newton"]
@@ -21,6 +22,9 @@ _NOISE = 1e-14
 # Pairs with <s, y> below this, relative to the lengths of both, are not kept.
 _FLAT = 1e-10
 
+# The metric is renewed after so many iterations.
+_RENEWED = 50
+
 Function = Callable[[np.ndarray], Evaluation]
 
 
@@ -30,6 +34,7 @@ def quasi_newton(
     memory: int,
     bounds: tuple[np.ndarray, np.ndarray] | None = None,
     scales: np.ndarray | None = None,
+    metric: Callable[[np.ndarray], Metric | None] | None = None,
 ) -> Iterator[tuple[np.ndarray, Evaluation, float]]:
     """Yield the iterates of limited-memory BFGS (Nocedal, 1980), until no step decreases the function.
 
@@ -49,6 +54,9 @@ def quasi_newton(
     bounds : (lower, upper), optional
     scales : ndarray, optional
         Positive; the iterates are those of the method in the variables ``x / scales``. Default ones.
+    metric : callable, optional
+        Returns an approximation of the inverse Hessian near a point, which the pairs then correct; by default, and
+        where it returns None, a multiple of the matrix of the squared scales.
 
     Yields
     ------
@@ -59,7 +67,9 @@ def quasi_newton(
         near a minimum. It is infinite where nothing is known of the curvature, unless the projected gradient is 0.
     """
     box, pairs, at = _Box(bounds), _Pairs(memory, np.ones(1) if scales is None else scales), function(x)
-    while True:
+    for iteration in itertools.count():
+        if metric is not None and iteration % _RENEWED == 0:
+            pairs.metric = metric(x)
         free = box.free(x, at.gradient)
         d = pairs.direction(at, free)
         decrease = dot(at.gradient, x - box.project(x + d))
@@ -102,6 +112,7 @@ class _Pairs:
 
     def __init__(self, memory: int, scales: np.ndarray) -> None:
         self.scales = scales
+        self.metric: Metric | None = None
         self.kept: deque[tuple[np.ndarray, np.ndarray, float, float]] = deque(maxlen=memory)
 
     def add(self, s: np.ndarray, y: np.ndarray) -> None:
@@ -116,6 +127,8 @@ class _Pairs:
         d[held] = 0.0
         pairs = list(self._among_free(held))
         if not pairs:
+            if self.metric is not None:
+                return self.metric.solve(d, held)
             # In units of the objective, the first step is along minus the gradient, and has length one at most.
             d *= self.scales
             return d * self.scales / (max(abs(at.value), _length(d)) or 1.0)
@@ -124,13 +137,20 @@ class _Pairs:
             parts.append(dot(s, d) / sy)
             d -= parts[-1] * y
             d[held] = 0.0
-        _, y, sy = pairs[-1]
-        of_free = y * self.scales
-        of_free[held] = 0.0
-        d *= sy / dot(of_free, of_free) * self.scales**2
+        d = self._in_metric(d, *pairs[-1][1:], held)
         for (s, y, sy), part in zip(pairs, reversed(parts), strict=True):
             d += (part - dot(y, d) / sy) * s
             d[held] = 0.0
+        return d
+
+    def _in_metric(self, d: np.ndarray, y: np.ndarray, sy: float, held: np.ndarray) -> np.ndarray:
+        """Return d, zero where held, times the first approximation of the inverse Hessian, of the pair's size."""
+        y = y.copy()
+        y[held] = 0.0
+        if self.metric is not None:
+            return self.metric.solve(d, held) * (sy / dot(y, self.metric.solve(y, held)))
+        y *= self.scales
+        d *= sy / dot(y, y) * self.scales**2
         return d
 
     def _among_free(self, held: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:

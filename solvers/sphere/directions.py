@@ -6,6 +6,9 @@ import numpy as np
 
 __all__ = ["group_leaders"]
 
+# Pairs whose cosines are computed at a time.
+_PAIRS = 1 << 20
+
 
 def group_leaders(H: np.ndarray, order: np.ndarray, cosine: float) -> np.ndarray:
     """Return for every row of H (k, d) the index of the row that represents its group: the leader of the group.
@@ -13,10 +16,11 @@ def group_leaders(H: np.ndarray, order: np.ndarray, cosine: float) -> np.ndarray
     Rows are visited in the given order. A row without a group becomes the leader of a new one, which takes all rows
     without a group whose |cosine| with the leader is at least ``cosine``.
     """
-    close = np.abs(H @ H.T) >= cosine
     leader = np.full(len(H), -1)
-    for r in order:
-        if leader[r] < 0:
-            leader[close[r] & (leader < 0)] = r
-            leader[r] = r
+    # The cosines of all pairs may not fit in memory.
+    for rows in np.array_split(order, max(1, len(H) * len(H) // _PAIRS)):
+        for r, close in zip(rows, np.abs(H[rows] @ H.T) >= cosine, strict=True):
+            if leader[r] < 0:
+                leader[close & (leader < 0)] = r
+                leader[r] = r
     return leader

@@ -24,8 +24,8 @@ _GRAM_STARTS = 5
 _NULL = 1e-12
 # Number of eigenvectors of each combination.
 _RITZ_STARTS = 6
-# Approximate operations of random starts, and their largest number.
-_RANDOM_WORK, _RANDOM_STARTS = 1.5e6, 500
+# Approximate operations of random starts, and their largest number, for a rough search; a finer one may have more.
+_RANDOM_WORK, _RANDOM_STARTS, _FINEST = 1.5e6, 500, 8.0
 
 
 def dominant_starts(stack: DenseStack) -> np.ndarray:
@@ -74,10 +74,15 @@ def _significant_eigenvectors(M: np.ndarray) -> np.ndarray:
     return vectors[:, values > _NULL * values[-1]].T
 
 
-def random_starts(stack: DenseStack) -> np.ndarray:
-    """Return fixed pseudo-random unit vectors (k, d), the same in every run: the fewer, the larger d."""
+def random_starts(stack: DenseStack, precision: float = 1.0) -> np.ndarray:
+    """Return fixed pseudo-random unit vectors (k, d), the same in every run: the fewer, the larger d.
+
+    Where a fit is near its end, many sharp maxima exceed the others by little: the more starts, the finer ``precision``
+    (relative to the values).
+    """
     _, d = stack.shape
-    H = lanczos_start(min(int(_RANDOM_WORK / d**3), _RANDOM_STARTS), d)
+    rough = min(int(_RANDOM_WORK / d**3), _RANDOM_STARTS)
+    H = lanczos_start(int(rough * min(1.0 / math.sqrt(precision), _FINEST)), d)
     return H / np.linalg.norm(H, axis=1, keepdims=True)
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mopn.core.datafit import DataFit
+from mopn.core.hessians import Hessian, Weighted
 from mopn.core.losses import LOSSES, Loss
 
 NAMES = sorted(name for name in LOSSES if LOSSES[name].has_hessian)
@@ -84,6 +85,26 @@ def test_diagonal_equals_products_with_unit_directions(name, m, seed):
     hessian = LOSSES[name].hessian(y, out)
     diagonal = np.einsum("icc->ic", dense(hessian, N, m))
     np.testing.assert_allclose(hessian.diagonal, diagonal, rtol=1e-14, atol=1e-15)
+
+
+@every_loss
+@every_size
+@varied
+@given(seed=seeds)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("own", [False, True])
+def test_forms_along_vectors_and_weighted_sums(name, m, weighted, own, seed):
+    """Those of the class, and those that any Hessian has by its products."""
+    rng = np.random.default_rng(seed)
+    y, out = draw(name, rng, m)
+    hessian = LOSSES[name].hessian(y, out)
+    hessian = Weighted(hessian, rng.uniform(size=N)) if weighted else hessian
+    matrices = dense(hessian, N, m)
+    E, w, kind = rng.standard_normal((4, m)), rng.uniform(-1, 1, N), Hessian if own else type(hessian)
+    size = 1e-13 * max(np.abs(matrices).max(), 1.0) * m * m
+    along = np.einsum("kc,ice,ke->ik", E, matrices, E)
+    np.testing.assert_allclose(kind.along(hessian, E), along, rtol=0, atol=size * np.abs(E).max() ** 2)
+    np.testing.assert_allclose(kind.total(hessian, w), np.einsum("i,ice->ce", w, matrices), rtol=0, atol=size * N)
 
 
 @every_loss

@@ -237,7 +237,7 @@ def test_full_refits_end_at_a_fraction_of_the_square_of_the_gap():
     for estimate, square in ((5.0, 1.0), (0.5, 0.25), (0.1, 0.01)):
         run.set_target(estimate)
         run.refits.improve(run.point)
-        assert run.last.tol == pytest.approx(1e-3 * square)
+        assert run.last.tol == pytest.approx(3e-3 * square)
         assert run.last.max_iter == 90
         assert run.last.solver == LBFGS()
     assert set(run.kinds) == {BOTH}
@@ -350,15 +350,15 @@ def test_refits_between_rounds_see_all_samples():
 
 def test_refits_between_rounds_are_no_tighter_than_the_least_tolerance():
     run = Setup(FullRefit(least_tol=2e-4))
-    for estimate, tol in ((1.0, 1e-3), (0.1, 2e-4)):
+    for estimate, tol in ((1.0, 3e-3), (0.1, 2e-4)):
         run.set_target(estimate)
         run.refits.improve(run.point)
         assert run.last.tol == pytest.approx(tol)
 
 
-@pytest.mark.parametrize(("estimate", "single"), [(0.1, True), (0.02, False)])
+@pytest.mark.parametrize(("estimate", "single"), [(0.1, True), (0.01, False)])
 def test_refits_in_single_precision_have_a_tolerance_above_its_rounding(estimate, single):
-    """The tolerance is a thousandth of the square of the estimated gap, relative."""
+    """The tolerance is three thousandths of the square of the estimated gap, relative."""
     run = Setup(FullRefit(precision="single"))
     run.set_target(estimate)
     run.refits.improve(run.point)

@@ -159,3 +159,41 @@ def test_the_unit_of_the_objective_does_not_matter(unit):
     start = np.array([-1.2, 1.0])
     for (x, _, _), (x_in_unit, _, _) in zip(run(rosenbrock, start), run(in_unit, start), strict=True):
         np.testing.assert_array_equal(x_in_unit, x)
+
+
+class Inverse:
+    """The inverse of a matrix, among free variables."""
+
+    def __init__(self, matrix):
+        self.matrix = matrix
+
+    def solve(self, gradient, held):
+        free, step = np.setdiff1d(np.arange(len(gradient)), held), np.zeros_like(gradient)
+        step[free] = np.linalg.solve(self.matrix[np.ix_(free, free)], gradient[free])
+        return step
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_with_the_hessian_as_metric_it_is_newtons_method(bounded):
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((30, 8)) * np.geomspace(1.0, 1e4, 8), rng.standard_normal(30)
+    bounds = (np.full(8, -0.01), np.full(8, 0.02)) if bounded else (np.full(8, -np.inf), np.full(8, np.inf))
+    exact = lsq_linear(A, b, bounds=bounds, tol=1e-14, method="bvls")
+    iterates = quasi_newton(
+        least_squares(A, b), np.zeros(8), 10, bounds if bounded else None, metric=lambda x: Inverse(A.T @ A)
+    )
+    steps = 10 if bounded else 2
+    *_, (_, at, _) = itertools.islice(iterates, steps)
+    assert at.value <= exact.cost * (1 + 1e-10)
+
+
+def test_the_metric_is_renewed():
+    asked = []
+
+    def metric(x):
+        asked.append(x.copy())
+        return None if len(asked) == 1 else Inverse(np.eye(len(x)))
+
+    iterates = [x for x, *_ in itertools.islice(quasi_newton(rosenbrock, np.full(10, -1.0), 3, metric=metric), 120)]
+    assert len(asked) == len(range(0, len(iterates), 50)) > 1
+    np.testing.assert_array_equal(asked[1], iterates[50])

@@ -1,0 +1,125 @@
+"""The metric of joint refits by L-BFGS: the curvature of the objective in every unit, and in its direction, alone.
+
+The features of a unit's products are nearly collinear, and units differ in size by orders of magnitude. L-BFGS then
+takes several times as many iterations as with the inverse of these blocks as its first approximation of the Hessian.
+The blocks are those of Gauss and Newton: positive semidefinite, without the curvature of the outputs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mopn.core.datafit import DataFit
+from mopn.core.designs import Design
+from mopn.core.flat import joined, split
+from mopn.core.hessians import Diagonal, Hessian
+from mopn.core.kernels import Kernel
+from mopn.network.linear_term import LinearTerm
+from mopn.network.two_layers import layer_outputs
+
+__all__ = ["BlockMetric", "Curvature", "regular"]
+
+# The blocks are those of so many random rows, or of so many for each of their columns if that is more.
+_ROWS, _ROWS_PER_COLUMN = 2000, 10
+# The largest number of entries of all blocks.
+_MOST = 1 << 22
+# The least curvature in any direction, relative to the mean of the block and of the largest block.
+_RIDGE = 1e-3
+
+
+class Blocks(NamedTuple):
+    """The curvature of the losses in units (k, d, d) and in directions (k, m, m), and what they earn by the outputs."""
+
+    units: np.ndarray
+    directions: np.ndarray
+    earned: float
+
+
+class Curvature:
+    """The blocks of a network of k units at any point, from a sample of the rows.
+
+    Parameters
+    ----------
+    design, kernel, fit, linear_term
+        Those of the refit.
+    """
+
+    def __init__(self, design: Design, kernel: Kernel, fit: DataFit, linear_term: LinearTerm) -> None:
+        n, d = design.shape
+        wanted = max(_ROWS, _ROWS_PER_COLUMN * max(d, fit.n_outputs))
+        if wanted < n:
+            rows, fit = fit.sample(wanted / n)
+            design = design.rows(rows)
+            linear_term = linear_term.on(design)
+        self.design, self.kernel, self.fit, self.linear_term = design, kernel, fit, linear_term
+        self.inverse_linear = linear_term.scales(fit) ** 2
+
+    @staticmethod
+    def pays(design: Design, n_units: int, n_outputs: int) -> bool:
+        """Whether the blocks take at most twice the memory of dense data and their outputs, and 32 MiB at most."""
+        n, d = design.shape
+        return n_units * (d * d + n_outputs * n_outputs) <= min(2 * n * (d + n_outputs), _MOST)
+
+    def __call__(self, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> Blocks:
+        """Return the blocks of F for units A (k, d), directions E (k, m) and linear term W."""
+        P = self.design.project(A)
+        features = self.kernel.features_of(self.design, A, P)
+        of_units = layer_outputs(features, E)
+        outputs = of_units.copy(order="K")
+        self.linear_term.add_outputs(outputs, W)
+        earned = -float(np.vdot(self.fit.value_gradient(outputs)[1], of_units))
+        hessian = self._hessian(outputs)
+        # The slope of the kernel along x, as if it had squares of single features.
+        slopes = (2.0 * self.kernel.of_square * P) ** 2 * hessian.along(E)
+        units = np.stack([self.design.gram(slope) for slope in np.ascontiguousarray(slopes.T)])
+        directions = np.stack([hessian.total(feature**2) for feature in features.T])
+        return Blocks(units, directions, earned)
+
+    def _hessian(self, outputs: np.ndarray) -> Hessian:
+        if self.fit.loss.has_hessian:
+            return self.fit.hessian(outputs)
+        return Diagonal(np.outer(self.fit.sample_weights, np.full(outputs.shape[1], self.fit.smoothness)))
+
+
+class BlockMetric:
+    """The inverse of the blocks of units (k, d, d) and of directions (k, m, m), if these are variables.
+
+    The variables after them, those of a linear term, have a diagonal ``rest`` in its place.
+    """
+
+    def __init__(self, units: np.ndarray, directions: np.ndarray | None, rest: np.ndarray) -> None:
+        self.inverse_units, self.directions, self.rest = np.linalg.inv(units), directions, rest
+
+    def solve(self, gradient: np.ndarray, held: np.ndarray) -> np.ndarray:
+        """Return the product with the inverse for the variables that are not held; only directions may be."""
+        of_units, of_directions, of_rest = split(gradient, self._shapes)
+        parts = [np.matmul(self.inverse_units, of_units[:, :, None])]
+        if self.directions is not None:
+            free = np.ones(gradient.size)
+            free[held] = 0.0
+            parts.append(_solve(self.directions, of_directions, split(free, self._shapes)[1]))
+        return joined(*parts, self.rest * of_rest)
+
+    @property
+    def _shapes(self) -> tuple[tuple[int, ...], ...]:
+        directions = (0, 0) if self.directions is None else self.directions.shape[:2]
+        return self.inverse_units.shape[:2], directions, self.rest.shape
+
+
+def regular(blocks: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Add a multiple of the identity to every block (k, p, p), at least ``least`` (k,): they become regular."""
+    i = np.arange(blocks.shape[1])
+    sizes = blocks[:, i, i].mean(axis=1)
+    ridge = np.maximum(least, _RIDGE * max(float(sizes.max()), 0.0))
+    blocks[:, i, i] += np.where(ridge > 0, ridge, 1.0)[:, None]
+    return blocks
+
+
+def _solve(blocks: np.ndarray, right: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """Solve with the blocks (k, m, m) of the free variables alone; the others, zero in ``right``, are zero."""
+    among = blocks * free[:, :, None] * free[:, None, :]
+    i = np.arange(right.shape[1])
+    among[:, i, i] += 1.0 - free
+    return np.linalg.solve(among, right[:, :, None])[:, :, 0]
