@@ -16,7 +16,7 @@ from mopn.solvers.interface import Measure, Problem, Solver, check_needs
 from mopn.solvers.numerics.generators import make_generator
 from mopn.solvers.numerics.memory import keep_freed_memory
 from mopn.solvers.numerics.threads import limited_threads
-from mopn.solvers.result import Result, Status, Trace, gap_in_words
+from mopn.solvers.result import Result, Status, Trace, gap_in_words, proof_in_words
 
 __all__ = ["RunMonitor", "minimize"]
 
@@ -175,6 +175,7 @@ class RunMonitor:
         verbose: int,
     ) -> None:
         self.problem, self.solver = problem, solver
+        self.failure = solver.failure(problem)
         self.tol, self.callback, self.verbose = tol, callback, int(verbose)
         self.max_iter = 1000 if max_iter is None else int(max_iter)
         self.max_time = math.inf if max_time is None else float(max_time)
@@ -293,7 +294,8 @@ class RunMonitor:
         result.time = seconds
         if self.verbose:
             sys.stdout.write(f"{self.status.name}: {result.message}\n")
-            sys.stdout.write(f"objective {result.fun:.8g}, gap {gap_in_words(result)}, {seconds:.3g} s\n")
+            proof = f", {result.proof}" if self.failure else ""
+            sys.stdout.write(f"objective {result.fun:.8g}, gap {gap_in_words(result)}{proof}, {seconds:.3g} s\n")
         return result
 
     def _result(self, point: Any, fun: float, restricted_gap: float) -> Result:
@@ -304,6 +306,7 @@ class RunMonitor:
             gap=gap,
             restricted_gap=min(float(restricted_gap), gap),
             certified=math.isfinite(gap),
+            proof=proof_in_words(gap, self.failure),
             success=self.status == Status.CONVERGED,
             status=self.status,
             message=self.status.message,

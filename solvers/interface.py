@@ -28,7 +28,7 @@ from typing import Any, Generic, Literal, NamedTuple, NoReturn, Protocol, TypeVa
 import numpy as np
 
 from mopn.solvers.checks import check_options, number, shown
-from mopn.solvers.result import Result, Status
+from mopn.solvers.result import Result, Status, proof_in_words
 
 __all__ = [
     "SMOOTH",
@@ -84,11 +84,19 @@ class Measure(NamedTuple):
         Upper bound of ``fun`` minus the minimum.
     restricted_gap : float, default inf
         Upper bound of ``fun`` minus the minimum over the weights alone, with the units of the point as they are.
+    failure : float, default 0
+        The largest probability, over the random numbers of the oracle, that a gap is too small; 0 if they are proven.
     """
 
     fun: float
     gap: float
     restricted_gap: float = math.inf
+    failure: float = 0.0
+
+    @property
+    def proof(self) -> str:
+        """What the gap rests on: "deterministic", "probability 1 - 1e-09" for example, or "none"."""
+        return proof_in_words(self.gap, self.failure)
 
 
 # -- problems ---------------------------------------------------------------------------------------------------------
@@ -651,6 +659,10 @@ class Solver(ABC, Generic[P]):
     @abstractmethod
     def run(self, problem: P, start: Any, monitor: Monitor) -> None:
         """Iterate, calling ``monitor(point, fun=..., gap=...)`` in every iteration, until the monitor ends the run."""
+
+    def failure(self, problem: P) -> float:
+        """Return the largest probability that a bound of a run is false; 0 where all bounds are proven."""
+        return 0.0
 
     def measure(self, problem: P, point: Any, seconds: float = math.inf) -> Measure:
         """Objective and proven gap of the final point, from scratch.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from enum import IntEnum
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-__all__ = ["Result", "Status", "Trace", "gap_in_words"]
+__all__ = ["Result", "Status", "Trace", "gap_in_words", "proof_in_words"]
 
 
 class Status(IntEnum):
@@ -119,7 +120,11 @@ class Result(OptimizeResult):
         beyond it cannot be gained without other or more units, and may be the looseness of the bound. At most ``gap``,
         and equal to it where nothing better is known, and for problems without units.
     certified : bool
-        Whether ``gap`` is finite and proven, rounding errors included; ``restricted_gap`` then is, too.
+        Whether ``gap`` is finite and proven, rounding errors included; ``restricted_gap`` then is, too. How tight it is,
+        ``gap / fun`` says, and ``proof`` what it rests on.
+    proof : str
+        ``"deterministic"``; ``"probability 1 - 1e-09"`` if bounds rest on the random starts of an oracle, and hold with
+        that probability over these; ``"none"`` if no gap is known.
     success : bool
         Whether ``gap <= tol * abs(fun)`` or, for problems without a certificate, the solver's own stopping test holds.
     status : Status
@@ -135,6 +140,13 @@ class Result(OptimizeResult):
     error : Exception or None
         The exception that a callback or a numerical routine raised.
     """
+
+
+def proof_in_words(gap: float, failure: float) -> str:
+    """Return what a gap rests on, given the probability that it is too small."""
+    if not math.isfinite(gap):
+        return "none"
+    return f"probability 1 - {failure:.0e}" if failure > 0 else "deterministic"
 
 
 def gap_in_words(result: Result) -> str:

@@ -5,7 +5,8 @@ prints every violation; its exit status is 1 if there is one. The test suite run
 
 The problems have one feature a sample (anova: one pair of features), so that the best units are known: the minimum is a
 sum of convex problems of one variable, solved to 40 digits. Weights, scales, offsets, losses, norms, kernels, penalties
-and balls, and storages are drawn over what floating point allows. No tolerance is granted to gaps, as they include what
+and balls, and storages are drawn over what floating point allows. Stacks are small ones of all kinds, and wide ones for
+the bounds on principal directions and from random starts. No tolerance is granted to gaps, as they include what
 rounding may do; values of stacks have that of their own evaluation.
 """
 
@@ -24,6 +25,8 @@ from scipy import sparse
 import mopn
 from mopn.oracles import METHODS, basis_oracle
 from mopn.solvers import sphere
+from mopn.solvers.interface import Effort
+from mopn.solvers.sphere.probable import Chance, probable_bound
 
 LOSSES = ("logistic", "smoothed-hinge", "squared-hinge", "squared", "binary-logistic", "binary-squared-hinge")
 NORMS = ("l1", "l1/l2", "l1/linf")
@@ -35,6 +38,10 @@ STORAGES: dict[str, Callable[[np.ndarray], Any]] = {
 }
 _DIGITS = 40
 _BISECTIONS = 140
+# Precision and work of proofs for wide stacks, and the probability with which random bounds may fail.
+_ROUGH, _WORK, _SURE = 0.05, 3e9, 1e-12
+# Wide stacks take most of the time: one of so many draws has one.
+_SELDOM = 4
 # Norms of (1/2, -1/2): what the difference of two classes' weights costs.
 _OF_DIFFERENCE = {"l1": mpf(1), "l1/l2": 1 / mp.sqrt(2), "l1/linf": mpf(1) / 2}
 
@@ -201,12 +208,56 @@ def bound_violations(rng: np.random.Generator) -> Iterator[str]:
                 yield f"stack {words} {norm} {method}: bound={bound:.17g} attained={attained:.17g}"
 
 
+def draw_wide_stack(rng: np.random.Generator) -> tuple[np.ndarray, str]:
+    """Draw matrices (m, d, d) of 27 to 60 features, bounded on some of their directions, that make this hard.
+
+    Slow decay of the spectrum, equal matrices, almost nothing beyond the first directions, and maxima that nearly tie.
+    """
+    m, d = int(rng.integers(1, 6)), int(rng.integers(27, 61))
+    kind = rng.choice(["slow decay", "equal", "tiny rest", "near ties", "any"])
+    Q = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    A = rng.standard_normal((m, d, d))
+    A = A + A.transpose(0, 2, 1)
+    if kind == "slow decay":
+        values = rng.choice([-1.0, 1.0], (m, d)) / np.log(np.arange(2, d + 2))
+        A = np.einsum("ij,cj,kj->cik", Q, values, Q) + 0.01 * A
+    elif kind == "equal":
+        A = A[:1] * np.ones((m, 1, 1))
+    elif kind == "tiny rest":
+        r = int(rng.integers(1, 20))
+        A = Q[:, :r] @ A[:, :r, :r] @ Q[:, :r].T + 10.0 ** rng.integers(-16, -2) * A
+    elif kind == "near ties":
+        values = 1.0 - 10.0 ** rng.integers(-14, -1) * rng.uniform(size=(m, d))
+        A = np.einsum("ij,cj,kj->cik", Q, values * rng.choice([-1.0, 1.0], (m, d)), Q)
+    return 0.5 * (A + A.transpose(0, 2, 1)) * 10.0 ** rng.integers(-100, 101), f"{kind} m={m} d={d}"
+
+
+def wide_violations(rng: np.random.Generator) -> Iterator[str]:
+    """Yield the false bounds among those on principal directions and those from random starts."""
+    A, words = draw_wide_stack(rng)
+    stack, scale = sphere.DenseStack(A).scaled()
+    m, d = stack.shape
+    starts = rng.standard_normal((10, d))
+    starts /= np.linalg.norm(starts, axis=1, keepdims=True)
+    for norm, p in zip(NORMS, (np.inf, 2.0, 1.0), strict=True):
+        _, values = sphere.refine(stack, starts, p, tol=1e-10, max_iter=200)
+        error = (2 * d + m + 4) * np.finfo(float).eps * float(np.abs(stack.matrices).sum())
+        attained = (float(values.max()) - error) * scale
+        exact = basis_oracle(norm, method="exact", max_nodes=200)(A, Effort(_ROUGH, work=_WORK)).bound
+        random = probable_bound(stack, p, 0.2, Chance(_SURE, rng))[1] * scale
+        for method, bound in (("exact", exact), ("lanczos", random)):
+            if not attained <= bound:
+                yield f"stack {words} {norm} {method}: bound={bound:.17g} attained={attained:.17g}"
+
+
 def violations(draws: int, seed: int) -> Iterator[str]:
     """Yield the violations found in so many draws of problems and of stacks."""
     for k in range(draws):
         with mp.workdps(_DIGITS):
             yield from (f"draw {k}: {found}" for found in gap_violations(np.random.default_rng((seed, k))))
         yield from (f"draw {k}: {found}" for found in bound_violations(np.random.default_rng((seed, k, 1))))
+        if k % _SELDOM == 0:
+            yield from (f"draw {k}: {found}" for found in wide_violations(np.random.default_rng((seed, k, 2))))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -42,7 +42,7 @@ class DenseSearch(Search):
         memory: dict[str, np.ndarray],
     ) -> None:
         super().__init__(stack, p, method, limits, effort)
-        self.rounding = float(np.linalg.norm(stack.error, p))
+        self.rounding = stack.rounding(p)
         self.memory = memory
 
     def maximise(self) -> Found:

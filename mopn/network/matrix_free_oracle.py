@@ -1,4 +1,4 @@
-"""The search of a matrix-free oracle, by products with the data: Lanczos, and proofs by Cholesky factors."""
+"""The search of a matrix-free oracle, by products with the data: Lanczos, and proofs by Cholesky factors or chance."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
-from mopn.network.search import Limits, Proof, Search, distinct
+from mopn.network.search import PROVING, Limits, Proof, Search, distinct
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere import refine
-from mopn.solvers.sphere.cholesky import expected_seconds, expected_work, proven_bound
+from mopn.solvers.sphere.cholesky import OPERATIONS_A_SECOND, expected_work, proven_bound
+from mopn.solvers.sphere.probable import Chance, expected_products, probable_bound
 from mopn.solvers.sphere.stack import MatrixFreeStack
 from mopn.solvers.sphere.starts import ritz_starts
 
@@ -19,13 +20,19 @@ __all__ = ["MatrixFreeSearch"]
 _FINER, _ROUGH, _STEPS = 0.01, 1e-3, 100
 # Steps are expensive, so only this many of the best starts are refined.
 _REFINED = 8
+# Precision of random bounds, unless a finer one is asked for; for p = 2, where its price is that of a covering of a
+# sphere, a rougher one; and the finest.
+_PROBABLE, _PROBABLE_FOR_TWO, _FINEST = 1e-2, 1e-1, 1e-4
 
 
 class MatrixFreeSearch(Search):
     """The search on a :class:`MatrixFreeStack`."""
 
-    def __init__(self, stack: MatrixFreeStack, p: float, method: str, limits: Limits, effort: Effort) -> None:
+    def __init__(
+        self, stack: MatrixFreeStack, p: float, method: str, limits: Limits, effort: Effort, chance: Chance
+    ) -> None:
         super().__init__(stack, p, method, limits, effort)
+        self.chance = chance
         # Without a proof the bound is loose in any case, so the values may have the largest tolerance.
         exact = method == "exact" or math.isinf(effort.work)
         self.tol = max(limits.tol, min(_ROUGH, _FINER * (self.precision if exact else 1.0)))
@@ -33,7 +40,7 @@ class MatrixFreeSearch(Search):
     def bound(self) -> float:
         """Return the bound of ``maximise`` or a smaller one: the proof needs no vectors to start from."""
         cheap = self.cheap_bound()
-        return min(cheap, self._prove_by_cholesky().bound) if self.method == "exact" else cheap
+        return min(cheap, self._proof().bound) if self.method in PROVING else cheap
 
     def cheap_bound(self) -> float:
         """Return the bound of the stack, by products with the data."""
@@ -51,11 +58,23 @@ class MatrixFreeSearch(Search):
         return np.vstack([best, H]), np.concatenate([best_values, values])
 
     def prove(self, H: np.ndarray, values: np.ndarray) -> Proof:
-        """Prove by Cholesky factors."""
-        return self._prove_by_cholesky()
+        """Prove by Cholesky factors, or with a probability."""
+        return self._proof()
 
-    def _prove_by_cholesky(self) -> Proof:
-        """Return the proof by Cholesky factors, or none if it is expected to exceed the work or the time allowed."""
-        if expected_work(self.stack, self.p) > self.effort.work or expected_seconds(self.stack, self.p) > self.seconds:
+    def _proof(self) -> Proof:
+        """Return the proof, or none if it is expected to exceed the work or the time allowed."""
+        work = expected_work(self.stack, self.p) if self.method == "exact" else self._expected_work()
+        if work > self.effort.work or work / OPERATIONS_A_SECOND > self.seconds:
             return Proof(np.zeros((0, self.stack.shape[1])), math.inf)
-        return Proof(*proven_bound(self.stack, self.p, self.precision, self.seconds))
+        if self.method == "exact":
+            return Proof(*proven_bound(self.stack, self.p, self.precision, self.seconds))
+        return Proof(*probable_bound(self.stack, self.p, self._probable, self.chance, self.seconds))
+
+    def _expected_work(self) -> float:
+        return self.stack.work[0] * expected_products(self.stack, self.p, self._probable, self.chance.failure)
+
+    @property
+    def _probable(self) -> float:
+        """Precision of a random bound."""
+        rough = _PROBABLE_FOR_TWO if self.p == 2 and self.stack.shape[0] > 1 else _PROBABLE
+        return rough if self.effort.precision is None else min(max(self.effort.precision, _FINEST), rough)

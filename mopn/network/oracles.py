@@ -13,15 +13,19 @@ from mopn.core.validation import as_numbers
 from mopn.network.dense_oracle import DenseSearch
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.matrix_free_oracle import MatrixFreeSearch
-from mopn.network.search import Limits, Search, distinct
+from mopn.network.search import PROVING, Limits, Search, distinct
 from mopn.solvers.checks import check_fraction, choice, count, number
 from mopn.solvers.interface import UNLIMITED, Effort
 from mopn.solvers.numerics.threads import limited_threads
 from mopn.solvers.sphere import DenseStack
+from mopn.solvers.sphere.probable import Chance
 
 __all__ = ["METHODS", "Atoms", "BasisOracle", "basis_oracle"]
 
-METHODS = ("auto", "power", "eigh", "refine", "enumerate", "exact")
+METHODS = ("auto", "power", "eigh", "refine", "enumerate", "exact", "lanczos")
+
+# The largest probability that any bound of one random oracle is false, over all of its calls.
+FAILURE = 1e-9
 
 # Stacks of d x d matrices are formed up to this d. For larger d, and for method "power", oracles are matrix-free.
 DENSE_LIMIT = 500
@@ -73,7 +77,13 @@ class BasisOracle:
     norm: Norm
     method: str
     limits: Limits
-    _memory: dict[str, np.ndarray] = field(default_factory=dict, compare=False, repr=False)
+    seed: int = 0
+    _memory: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def failure(self) -> float:
+        """The largest probability that any of its bounds is false; 0 for the methods whose bounds are proven."""
+        return FAILURE if self.method == "lanczos" else 0.0
 
     @limited_threads()
     def __call__(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> Atoms:
@@ -95,7 +105,7 @@ class BasisOracle:
         found = search.maximise()
         H, values = distinct(found.H, found.values)
         certified = bool(found.bound <= values[0] * (1.0 + _CERTIFIED_TOL))
-        return Atoms(H, values * scale, found.bound * scale, certified, found.work, search.method != "exact")
+        return Atoms(H, values * scale, found.bound * scale, certified, found.work, search.method not in PROVING)
 
     @limited_threads()
     def bound(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> float:
@@ -107,7 +117,12 @@ class BasisOracle:
         p, method = self.norm.exponent, self._resolve(stack)
         if isinstance(stack, DenseStack):
             return DenseSearch(stack, p, method, self.limits, effort, self._memory)
-        return MatrixFreeSearch(stack, p, method, self.limits, effort)
+        return MatrixFreeSearch(stack, p, method, self.limits, effort, self._chance())
+
+    def _chance(self) -> Chance:
+        """Return the share of the probability of failure for the next call, whose sum over all calls is FAILURE."""
+        call = self._memory["calls"] = self._memory.get("calls", 0) + 1
+        return Chance(FAILURE * 6.0 / (math.pi * call) ** 2, np.random.default_rng((self.seed, call)))
 
     def _prepare(self, gammas: Any) -> DenseStack | GradientForms:
         """Return the stack in the form that the method needs, dense or matrix-free."""
@@ -122,10 +137,12 @@ class BasisOracle:
                 f"the oracle {self.method!r} forms d x d matrices and is meant for d <= {limit}, got d = {d}; use "
                 "'power' (l1) or 'refine'"
             )
-        return gammas.dense() if d <= DENSE_LIMIT and self.method != "power" else gammas
+        return gammas.dense() if d <= DENSE_LIMIT and self.method not in ("power", "lanczos") else gammas
 
     def _resolve(self, stack: DenseStack | GradientForms) -> str:
-        """Turn "auto" into the method for this stack."""
+        """Turn "auto" into the method for this stack; matrices that are there need no random bounds."""
+        if self.method == "lanczos" and isinstance(stack, DenseStack):
+            return "exact"
         if self.method != "auto":
             return self.method
         (m, d), single = stack.shape, self.norm.exponent == math.inf or stack.shape[0] == 1
@@ -143,6 +160,7 @@ def basis_oracle(
     tol: float = 1e-6,
     max_nodes: int = 1_500_000,
     max_time: float = math.inf,
+    seed: int = 0,
 ) -> BasisOracle:
     """Return an oracle for max over unit h of ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p``.
 
@@ -150,7 +168,7 @@ def basis_oracle(
     ----------
     norm : {"l1", "l1/l2", "l1/linf"}
         The norm of the weights; p is inf, 2 and 1, respectively.
-    method : {"auto", "power", "eigh", "refine", "enumerate", "exact"}
+    method : {"auto", "power", "eigh", "refine", "enumerate", "exact", "lanczos"}
         ``"power"`` and ``"eigh"`` return the dominant eigenvector of every Gamma_c, optimal for l1: by Lanczos
         (matrix-free; values are lower bounds; some further eigenvectors too) or by a dense eigen-solver. ``"refine"``
         improves many starts by block ascent; its bound may be loose. ``"enumerate"`` is exact for l1/linf, in 2^(m-1)
@@ -159,6 +177,9 @@ def basis_oracle(
         more and more of the principal directions of the matrices, to a per cent or so.
         For d from 501 to 3000, matrix-free, it is by Cholesky factors: for l1, for l1/linf with at most 6 outputs, and
         for l1/l2, where it is tight for two classes.
+        ``"lanczos"`` bounds matrices of any order by Lanczos from random starts, within an effort: for l1, for l1/linf
+        with at most 6 outputs, and for l1/l2 with at most 8, by products with the data alone. All of its bounds together
+        hold with a probability of at least 1 - 1e-9, over its random starts.
         ``"auto"`` is ``"exact"`` up to d = 26, for l1 and for two outputs up to d = 3000, and for l1/linf with few
         outputs; else ``"refine"``.
     tol : float, default 1e-6
@@ -169,6 +190,8 @@ def basis_oracle(
         Largest number of seconds of branch and bound and of sums of squares in one call; Cholesky factors are computed
         only if they are expected to take less. Sums of squares are also limited by a fixed amount of work, so that
         results repeat.
+    seed : int, default 0
+        Of the random starts of ``"lanczos"``.
 
     Returns
     -------
@@ -194,7 +217,7 @@ def basis_oracle(
     if method == "enumerate" and norm.exponent != 1:
         raise ValueError(f"the oracle 'enumerate' is for the norm 'l1/linf' only, got norm={norm.name!r}")
     limits = Limits(check_fraction(tol, "tol"), count()(max_nodes, "max_nodes"), _SECONDS(max_time, "max_time"))
-    return BasisOracle(norm, method, limits)
+    return BasisOracle(norm, method, limits, count(least=0)(seed, "seed"))
 
 
 def check_stack(gammas: Any) -> np.ndarray:

@@ -352,8 +352,9 @@ class NetworkProblem(Problem):
         """Objective and proven gaps, from scratch."""
         network = network.compact()
         at = self.output_gradient(network)
+        oracle = self.oracle(oracle)
         gap = self.gap(network, at, self.bound(at, oracle, effort))
-        return Measure(at.value, gap, min(self.restricted_gap(network, at), gap))
+        return Measure(at.value, gap, min(self.restricted_gap(network, at), gap), oracle.failure)
 
     def segment(
         self,

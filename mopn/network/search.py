@@ -12,10 +12,12 @@ import numpy as np
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere.directions import group_leaders
 
-__all__ = ["Found", "Limits", "Proof", "Search", "distinct"]
+__all__ = ["PROVING", "Found", "Limits", "Proof", "Search", "distinct"]
 
 # Sums of squares converge slowly near their limit; calls without a precision ask for no more than this.
 _DEFAULT_FOR_TWO = 1e-4
+# The methods that spend an effort on the bound; the others have cheap ones.
+PROVING = ("exact", "lanczos")
 # Unit vectors whose |cosine| is at least this count as one.
 _SAME_DIRECTION = 0.98
 
@@ -84,11 +86,11 @@ class Search(ABC):
         bound = self.cheap_bound()
         H = self.starts()
         values = self.values(H)
-        if self.method in ("refine", "exact") and not self.single and self.left > 0:
+        if self.method in ("refine", *PROVING) and not self.single and self.left > 0:
             H, values = self.refine(H, values)
         best = float(values.max())
         tight = bound <= max(best * (1.0 + self.precision), best + 2.0 * self.rounding)
-        if self.method != "exact" or self.left <= 0 or tight:
+        if self.method not in PROVING or self.left <= 0 or tight:
             return Found(H, values, bound)
         proof = self.prove(H, values)
         H = np.vstack([H, proof.H])

@@ -97,6 +97,10 @@ class ConditionalGradient(Solver[Atomic]):
             del at  # the correction needs the memory
             point, polished = correct.polish(point) if full else correct.improve(point), full
 
+    def failure(self, problem: Atomic) -> float:
+        """Return that of the oracle; those of one's own are taken at their word."""
+        return getattr(problem.oracle(self.oracle), "failure", 0.0)
+
     def measure(self, problem: Atomic, point: Any, seconds: float = math.inf) -> Measure:
         """Objective and proven gaps, by the solver's oracle; the driver keeps tighter bounds of the run."""
         return measure(problem, point, problem.oracle(self.oracle), seconds)
@@ -118,6 +122,8 @@ def make_correction(refit: str | Correction, *, full: Mapping[str, Any] | None =
 def _record(problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor) -> None:
     """Report the round; stop if the estimated gap is small enough but the oracle cannot prove it."""
     gaps = {"gap": problem.gap(point, at, selection.bound), "restricted_gap": restricted_gap(problem, point, at)}
+    # What the gap is beyond this one is the looseness of the bound.
+    gaps["estimated_gap"] = selection.estimate * abs(at.value)
     values = {"n_units": point.n_units, "value": selection.atoms.values[0], "bound": selection.bound}
     monitor(point.compact(), fun=at.value, **gaps, **values)
     if selection.exhausted:

@@ -19,7 +19,7 @@ from mopn.solvers.numerics.threads import threads_for
 from mopn.solvers.sphere.eigenvectors import lanczos, lanczos_start
 from mopn.solvers.sphere.stack import MatrixFreeStack
 
-__all__ = ["MAX_SIGNED", "expected_seconds", "expected_work", "norm_bound", "proven_bound"]
+__all__ = ["MAX_SIGNED", "OPERATIONS_A_SECOND", "expected_work", "norm_bound", "proven_bound"]
 
 _EPS = float(np.finfo(float).eps)
 # Up to this many outputs p = 1 is proven by all sign vectors, 2^(m-1) of them.
@@ -28,7 +28,7 @@ _LANCZOS_STEPS = 150
 # Rotated forms below this, relative to the largest, are rounding.
 _NULL = 1e-12
 # Floating-point operations a second of one core, in matrix products and factorisations.
-_RATE = 2e10
+OPERATIONS_A_SECOND = 2e10
 
 
 def expected_work(stack: MatrixFreeStack, p: float) -> float:
@@ -39,11 +39,6 @@ def expected_work(stack: MatrixFreeStack, p: float) -> float:
     product, forming = stack.work
     combinations = 2 ** (m - 1) if p == 1 else m
     return combinations * (_LANCZOS_STEPS * product + forming + 2.0 * d**3 / 3.0)
-
-
-def expected_seconds(stack: MatrixFreeStack, p: float) -> float:
-    """Estimate the seconds of ``proven_bound``."""
-    return expected_work(stack, p) / _RATE
 
 
 def proven_bound(stack: MatrixFreeStack, p: float, tol: float, max_time: float = math.inf) -> tuple[np.ndarray, float]:

@@ -5,7 +5,7 @@ Lanczos values are lower bounds of the largest absolute eigenvalue, however smal
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from mopn.solvers.numerics.threads import EIGH, threads_for
 from mopn.solvers.sphere.stack import DenseStack, Stack
 
-__all__ = ["dominant_eigenvectors", "lanczos", "lanczos_start"]
+__all__ = ["dominant_eigenvectors", "krylov", "lanczos", "lanczos_start"]
 
 _CHECK_EVERY = 5
 # From this dimension on, some steps of Lanczos cost less than a decomposition; the maxima found are the same.
@@ -77,30 +77,43 @@ def lanczos(
     """
     k, d = start.shape
     steps = min(max_steps, d, max(_CHECK_EVERY, _MEMORY // (max(k, 1) * d)))
-    Q = np.zeros((steps, k, d))
-    T = np.zeros((k, steps, steps))
-    Q[0] = start / np.linalg.norm(start, axis=1, keepdims=True)
-    for j in range(steps):
-        w = products(Q[j])
-        T[:, j, j] = np.einsum("kd,kd->k", w, Q[j])
-        # In exact arithmetic w is now orthogonal to all earlier vectors; the second pass removes rounding errors.
-        w -= T[:, j, j, None] * Q[j] + (T[:, j - 1, j, None] * Q[j - 1] if j else 0.0)
-        w -= np.einsum("jk,jkd->kd", np.einsum("jkd,kd->jk", Q[: j + 1], w), Q[: j + 1])
-        beta = np.linalg.norm(w, axis=1)
-        done = j + 1 == steps
-        if done or (j + 1) % _CHECK_EVERY == 0 or not beta.any():
-            theta, s = _dominant_ritz(T[:, : j + 1, : j + 1], count)
-            if done or np.all(beta * np.abs(s[0, :, -1]) <= tol * np.abs(theta)):
+    for j, (Q, T, beta) in enumerate(krylov(products, start, steps), start=1):
+        if j == steps or j % _CHECK_EVERY == 0 or not beta.any():
+            theta, s = _dominant_ritz(T, count)
+            if j == steps or np.all(beta * np.abs(s[0, :, -1]) <= tol * np.abs(theta)):
                 break
-        # An exhausted Krylov space (beta = 0 up to rounding) is padded with zero vectors.
-        alive = beta > 1e-14 * np.abs(T[:, : j + 1, : j + 1]).max(axis=(1, 2))
-        T[:, j, j + 1] = T[:, j + 1, j] = np.where(alive, beta, 0.0)
-        Q[j + 1] = w * np.where(alive, 1.0 / np.where(alive, beta, 1.0), 0.0)[:, None]
-    H = np.einsum("ckj,jkd->ckd", s, Q[: s.shape[2]]).reshape(-1, d)
+    H = np.einsum("ckj,kjd->ckd", s, Q[:, : s.shape[2]]).reshape(-1, d)
     lengths = np.linalg.norm(H, axis=1, keepdims=True)
     # The zero vectors beyond an exhausted space are left out.
     found = lengths[:, 0] > 0
     return H[found] / lengths[found]
+
+
+def krylov(
+    products: Callable[[np.ndarray], np.ndarray], start: np.ndarray, steps: int
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield, step by step, orthonormal bases (k, j, d) of Krylov spaces, (k, j, j) matrices, and residuals (k,).
+
+    The matrices are those of A_r in the bases: tridiagonal, with the Ritz values as eigenvalues.
+    """
+    k, d = start.shape
+    Q, T = np.zeros((k, steps, d)), np.zeros((k, steps, steps))
+    Q[:, 0] = start / np.linalg.norm(start, axis=1, keepdims=True)
+    for j in range(steps):
+        known = Q[:, : j + 1]
+        w = products(np.ascontiguousarray(Q[:, j]))
+        T[:, j, j] = np.einsum("kd,kd->k", w, Q[:, j])
+        # In exact arithmetic w is now orthogonal to all earlier vectors; the second pass removes rounding errors.
+        w -= T[:, j, j, None] * Q[:, j] + (T[:, j - 1, j, None] * Q[:, j - 1] if j else 0.0)
+        w -= ((known @ w[:, :, None]).transpose(0, 2, 1) @ known)[:, 0]
+        beta = np.linalg.norm(w, axis=1)
+        yield known, T[:, : j + 1, : j + 1], beta
+        if j + 1 == steps:
+            return
+        # An exhausted Krylov space (beta = 0 up to rounding) is padded with zero vectors.
+        alive = beta > 1e-14 * np.abs(T[:, : j + 1, : j + 1]).max(axis=(1, 2))
+        T[:, j, j + 1] = T[:, j + 1, j] = np.where(alive, beta, 0.0)
+        Q[:, j + 1] = w * np.where(alive, 1.0 / np.where(alive, beta, 1.0), 0.0)[:, None]
 
 
 def _dominant_ritz(T: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

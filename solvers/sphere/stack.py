@@ -42,6 +42,10 @@ class MatrixFreeStack(Stack, Protocol):
         """Proven upper bound of max ||q(h)||_p over unit vectors h, rounding errors included."""
         ...
 
+    def rounding(self, p: float) -> float:
+        """Bound the change in max ||q(h)||_p over unit h by rounding errors in products."""
+        ...
+
     @property
     def work(self) -> tuple[float, float]:
         """Approximate operations of the product with one vector, and of forming one combination."""
@@ -93,6 +97,10 @@ class DenseStack:
     def products(self, W: np.ndarray, H: np.ndarray) -> np.ndarray:
         """Return (k, d), whose row r is (sum_c W_rc Gamma_c) h_r."""
         return np.einsum("kc,cdk->kd", W, self.matrices @ H.T)
+
+    def rounding(self, p: float) -> float:
+        """Bound the change in max ||q(h)||_p over unit h by the errors made in forming the matrices."""
+        return float(np.linalg.norm(self.error, p))
 
     def gram(self) -> np.ndarray:
         """Return M (m, m), M_ce = <Gamma_c, Gamma_e>."""

@@ -16,7 +16,7 @@ from mopn.solvers.conditional_gradient import make_correction
 from mopn.solvers.interface import Measure
 
 FIELDS = {
-    *("x", "fun", "gap", "restricted_gap", "certified", "success"),
+    *("x", "fun", "gap", "restricted_gap", "certified", "proof", "success"),
     *("status", "message", "nit", "refit_nit", "time", "trace", "error"),
 }
 
