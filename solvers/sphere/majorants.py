@@ -26,15 +26,15 @@ _WORK = 1e9
 _FLOOR = 1e-6
 
 
-def majorants(stack: DenseStack, max_time: float = math.inf) -> tuple[np.ndarray, float]:
+def majorants(stack: DenseStack, max_time: float = math.inf, steps: int = _STEPS) -> tuple[np.ndarray, float]:
     """Return the best majorants (m, d, d) of the steps, and a bound of sum_c (|h' Gamma_c h| - h' M_c h): rounding.
 
-    After ``max_time`` seconds no further step is taken.
+    After ``max_time`` seconds no further step is taken; without steps they are the matrix absolute values.
     """
     m, d = stack.shape
     began = time.perf_counter()
     M, best, P = stack.moduli, _largest(stack.moduli), np.eye(d)
-    for _ in range(min(_STEPS, int(_WORK / (m * d**3)))):
+    for _ in range(min(steps, int(_WORK / (m * d**3)))):
         if time.perf_counter() - began >= max_time:
             break
         R = np.sum(_moduli(P @ stack.matrices @ P), axis=0)
