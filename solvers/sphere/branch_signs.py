@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mopn.solvers.sphere.majorants import majorants
+from mopn.solvers.sphere.majorants import STEPS, majorants
 from mopn.solvers.sphere.node_matrices import Reduced, Whole, reduced, whole
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
@@ -105,12 +105,14 @@ def _relaxations(stack: DenseStack, h: np.ndarray, tol: float, max_time: float) 
     m, d = stack.shape
     order = np.argsort(-np.abs(stack.eigen[0]).sum(axis=1), kind="stable")
     ordered = DenseStack(stack.matrices[order], stack.error[order])
+    plain = d >= _MANY and m <= _FEW_OUTPUTS
+    M, violation = majorants(stack, max_time, 0 if plain else STEPS)
     if d >= _MANY:
-        M, violation = majorants(stack, max_time, *([0] if m <= _FEW_OUTPUTS else []))
-        nodes = reduced(ordered, M[order], violation, h, tol)
-        if nodes:
-            return nodes, whole(ordered, M[order], violation)
-    M, violation = majorants(stack, max_time - (time.perf_counter() - began))
+        small = reduced(ordered, M[order], violation, h, tol)
+        if small is not None:
+            return small, whole(ordered, M[order], violation)
+    if plain:
+        M, violation = majorants(stack, max_time - (time.perf_counter() - began))
     nodes = whole(ordered, M[order], violation)
     return nodes, nodes
 
