@@ -62,6 +62,27 @@ def unequal(rng, m, d):
     return stack
 
 
+def decaying(rng, m, d, rate):
+    """A stack whose principal directions, in no special position, fall by a rate from one to the next."""
+    Q, _ = np.linalg.qr(rng.standard_normal((d, d)))
+    sizes = rate ** np.arange(d)
+    return Q @ symmetric(rng.standard_normal((m, d, d)) * sizes[:, None] * sizes) @ Q.T
+
+
+def hostile(rng, m, d):
+    """Stacks that compression finds hard, or that rounding does: slow decay, equal matrices, a tiny rest, near ties."""
+    yield decaying(rng, m, d, 1.0)
+    yield decaying(rng, m, d, 0.97)
+    yield np.repeat(decaying(rng, 1, d, 0.8), m, axis=0)
+    yield decaying(rng, m, d, 0.1)
+    yield near_ties(rng, m, d)
+    # The best vector lies among the last directions: many small outputs add up there.
+    last = np.zeros((m, d, d))
+    last[:, -1, -1] = 1.0
+    last[0, 0, 0] = 0.999 * np.sqrt(m)
+    yield last
+
+
 STACKS = {
     "gaussian": gaussian,
     "positive": positive,

@@ -80,9 +80,9 @@ class GradientForms:
         return self.kernel.gammas(self.design, (self.G @ w)[:, None])[0], float(error[0])
 
     def _forming_error(self, sizes: np.ndarray) -> np.ndarray:
-        # A sum of n products of three factors, with the three sums that take away a center, errs by (n + 8) eps times
-        # the sum of moduli, whose spectral norm is at most its trace sum_i |G_ic| ||x_i||^2 (a sum of positive
-        # semidefinite matrices in |x_i|).
+        # A sum of n products of three factors, or of two with the root of the third each, with the three sums that take
+        # away a center, errs by (n + 8) eps times the sum of moduli, whose spectral norm is at most its trace
+        # sum_i |G_ic| ||x_i||^2 (a sum of positive semidefinite matrices in |x_i|).
         return (len(self.G) + 8) * _EPS * (self.design.squared_sizes @ sizes) + self._underflow(sizes)
 
     def _underflow(self, sizes: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["combination_error", "eigen_error", "moduli_error", "upper_bound"]
+__all__ = ["combination_error", "eigen_error", "eigen_scale", "moduli_error", "upper_bound"]
 
 _EPS = float(np.finfo(float).eps)
 _EIGEN = 4.0
@@ -37,7 +37,12 @@ def upper_bound(stack: DenseStack, p: float) -> float:
 
 def eigen_error(matrix: np.ndarray) -> float:
     """Bound of the error of any computed eigenvalue of a symmetric matrix."""
-    return _EIGEN * len(matrix) * _EPS * float(np.linalg.norm(matrix))
+    return eigen_scale(len(matrix)) * _EPS * float(np.linalg.norm(matrix))
+
+
+def eigen_scale(d: int) -> float:
+    """Return how many units of rounding, relative to the Frobenius norm, the eigenvalues of a d x d matrix err by."""
+    return _EIGEN * d
 
 
 def combination_error(stack: DenseStack) -> float:

@@ -19,7 +19,7 @@ from mopn.solvers.numerics.threads import EIGH, threads_for
 from mopn.solvers.sphere.bounds import eigen_error, upper_bound
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["Compressed", "Rotated", "rotated"]
+__all__ = ["Compressed", "Rotated", "in_basis", "principal_basis", "rotated"]
 
 _EPS = float(np.finfo(float).eps)
 
@@ -54,17 +54,28 @@ class Rotated(NamedTuple):
 
 
 def rotated(stack: DenseStack) -> Rotated:
-    """Return the stack in the basis of the eigenvectors of sum_c Gamma_c^2, the largest first."""
+    """Return the stack in its principal basis."""
+    basis = principal_basis(stack)
+    return Rotated(in_basis(stack, basis), basis)
+
+
+def principal_basis(stack: DenseStack) -> np.ndarray:
+    """Return the eigenvectors (d, d) of sum_c Gamma_c^2 in columns, the largest first."""
     m, d = stack.shape
     flat = stack.matrices.transpose(1, 0, 2).reshape(d, m * d)
     with threads_for(EIGH * d**3):
-        basis = np.linalg.eigh(flat @ flat.T)[1][:, ::-1]
+        return np.linalg.eigh(flat @ flat.T)[1][:, ::-1]
+
+
+def in_basis(stack: DenseStack, basis: np.ndarray) -> DenseStack:
+    """Return the stack in a basis (d, d) that is orthonormal up to rounding."""
+    d = len(basis)
     # The nearest orthonormal basis differs from the computed one by no more than U'U differs from I. A product of
     # matrices errs by d eps times the product of their Frobenius norms, which is sqrt(d) for a basis.
     slack = float(np.linalg.norm(basis.T @ basis - np.eye(d))) + 2 * d * d * _EPS
     sizes = np.linalg.norm(stack.matrices, axis=(1, 2))
     error = stack.error * (1.0 + slack) ** 2 + (2.0 * slack + slack * slack + 4 * d**1.5 * _EPS) * sizes
-    return Rotated(DenseStack(basis.T @ stack.matrices @ basis, error), basis)
+    return DenseStack(basis.T @ stack.matrices @ basis, error)
 
 
 def _trilinear_norm(B: np.ndarray) -> float:

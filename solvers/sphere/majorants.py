@@ -16,25 +16,25 @@ import numpy as np
 from mopn.solvers.sphere.bounds import combination_error
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["majorants"]
+__all__ = ["STEPS", "majorants"]
 
 # More steps improve the bound of the root little, and make those of deeper nodes worse.
-_STEPS = 4
+STEPS = 4
 # Operations of all steps; a step decomposes m matrices, so large ones get fewer steps.
 _WORK = 1e9
 # Multiple of the identity added to X, so that P stays well conditioned.
 _FLOOR = 1e-6
 
 
-def majorants(stack: DenseStack, max_time: float = math.inf) -> tuple[np.ndarray, float]:
+def majorants(stack: DenseStack, max_time: float = math.inf, steps: int = STEPS) -> tuple[np.ndarray, float]:
     """Return the best majorants (m, d, d) of the steps, and a bound of sum_c (|h' Gamma_c h| - h' M_c h): rounding.
 
-    After ``max_time`` seconds no further step is taken.
+    After ``max_time`` seconds no further step is taken; without steps they are the matrix absolute values.
     """
     m, d = stack.shape
     began = time.perf_counter()
     M, best, P = stack.moduli, _largest(stack.moduli), np.eye(d)
-    for _ in range(min(_STEPS, int(_WORK / (m * d**3)))):
+    for _ in range(min(steps, int(_WORK / (m * d**3)))):
         if time.perf_counter() - began >= max_time:
             break
         R = np.sum(_moduli(P @ stack.matrices @ P), axis=0)

@@ -126,7 +126,8 @@ def test_products_equal_those_of_the_explicit_array(storage, dummies, seed, shap
     close(design.project_squares(H), (X * X) @ H.T, size)
     close(design.adjoint(R), R.T @ X, size)
     close(design.adjoint_squares(R), R.T @ (X * X), size)
-    close(design.gram(g), np.einsum("ij,i,ik->jk", X, g, X), size)
+    for weights in (g, np.abs(g), -np.abs(g), np.maximum(g, 0.0), np.zeros(n)):
+        close(design.gram(weights), np.einsum("ij,i,ik->jk", X, weights, X), size)
     close(design.squared_norms, np.sum(X * X, axis=1), size)
     assert design.largest == np.abs(X).max(initial=0.0)
     close(design.absolute.project(H), A @ H.T, size)
