@@ -31,6 +31,7 @@ from mopn.solvers.checks import check_options, number, shown
 from mopn.solvers.result import Result, Status, proof_in_words
 
 __all__ = [
+    "REST",
     "SMOOTH",
     "UNLIMITED",
     "ActiveUnits",
@@ -558,14 +559,17 @@ class Form(NamedTuple):
         Whether the features are in single precision.
     share : float
         The share of the samples, drawn at random, whose losses stand for those of all.
+    rest : bool
+        Whether only the coefficients beside the units are refitted; asked for where a point has an ``extra_size``.
     """
 
     oracle: Literal["gradient", "composite"] = "gradient"
     single: bool = False
     share: float = 1.0
+    rest: bool = False
 
 
-SMOOTH = Form("gradient")
+SMOOTH, REST = Form("gradient"), Form("gradient", rest=True)
 
 
 class Corrective(Atomic, Protocol):

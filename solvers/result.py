@@ -120,8 +120,8 @@ class Result(OptimizeResult):
         beyond it cannot be gained without other or more units, and may be the looseness of the bound. At most ``gap``,
         and equal to it where nothing better is known, and for problems without units.
     certified : bool
-        Whether ``gap`` is finite and proven, rounding errors included; ``restricted_gap`` then is, too. How tight it is,
-        ``gap / fun`` says, and ``proof`` what it rests on.
+        Whether ``gap`` is finite and proven, rounding errors included; ``restricted_gap`` then is, too. ``gap / fun``
+        says how tight it is, and ``proof`` what it rests on.
     proof : str
         ``"deterministic"``; ``"probability 1 - 1e-09"`` if bounds rest on the random starts of an oracle, and hold with
         that probability over these; ``"none"`` if no gap is known.

@@ -5,7 +5,8 @@ timed apart. Memory is the peak of the resident set during a fit, above what the
 with the process, so that a later row shows what it took beyond the earlier ones. ``exact gap`` is proven after the fit
 by Cholesky factors, where those exist (l1 and l1/linf, d <= 3000); ``random gap`` holds with a probability of
 1 - 1e-9, by Lanczos from random starts; ``loose`` is what it exceeds the gap by that the best unit found would give,
-so what the bound costs: the rest is the model's distance from the minimum. Start it alone, with the threads that it may use::
+so what the bound costs: the rest is the model's distance from the minimum. Start it alone, with the threads that it may
+use::
 
     OMP_NUM_THREADS=2 python -m benchmarks.recommender.speed --data FOLDER --sets ml-100k ml-1m
 """
@@ -67,7 +68,8 @@ def _program(args: argparse.Namespace) -> None:
         X, y = ratings.rows(), ratings.y
         print(f"\n{name}: {len(places.fit)} ratings to fit, {X.shape[1]} features")
         print(
-            "norm      strength    fit  memory  units  test RMSE   objective  status     exact gap  proof  random gap    loose   proof"
+            "norm      strength    fit  memory  units  test RMSE   objective  status     exact gap  proof  "
+            "random gap    loose   proof"
         )
         for norm in args.norms:
             strength = _STRENGTHS[name][norm]

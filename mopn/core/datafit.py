@@ -61,6 +61,12 @@ class DataFit:
         part.weights = weights[rows] * (weights.sum() / weights[rows].sum())
         return rows, part
 
+    def beside(self, O: np.ndarray) -> DataFit:  # noqa: E741
+        """Return F(O + .) for fixed outputs O (n, m)."""
+        part = copy(self)
+        part.offset = O if self.offset is None else self.offset + O
+        return part
+
     @property
     def smoothness(self) -> float:
         """Lipschitz constant of the gradient with respect to O, in the norm that ``squared_length`` takes."""

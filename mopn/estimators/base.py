@@ -375,7 +375,7 @@ class NetworkEstimator(ModelEstimator):
         network, fun, gap, restricted_gap = result, result.fun, result.gap, result.restricted_gap
         if validation is not None and validation.best is not None:
             network = validation.best
-            fun, gap, restricted_gap = solver.measure(problem, problem.start(network))
+            fun, gap, restricted_gap, _ = solver.measure(problem, problem.start(network))
             # A lower bound of the minimum that was proven in any round is valid in all of them.
             gap = min(gap, max(fun - (result.fun - result.gap), 0.0))
         if targets.classes is not None:

@@ -31,7 +31,7 @@ from mopn.network.point import Network
 from mopn.network.two_layers import two_layers
 from mopn.solvers.interface import Evaluation, Measure, Problem
 
-__all__ = ["JointProblem"]
+__all__ = ["JointProblem", "RestProblem"]
 
 # Weights below this, relative to the largest, are rounding.
 _ZERO = 1e-12
@@ -154,6 +154,22 @@ class JointProblem(Problem):
     def measure(self, x: np.ndarray) -> Measure:
         """Objective; no gap is known."""
         return Measure(self.value_gradient(x).value, float("inf"))
+
+
+class RestProblem(JointProblem):
+    """The same with the units and their weights fixed: the convex fit of the linear term to what they leave."""
+
+    def __init__(
+        self, design: Design, kernel: Kernel, fit: DataFit, regularizer: NormRegularizer, linear_term: LinearTerm,
+        network: Network,
+    ) -> None:  # fmt: skip
+        self.network = network
+        empty = network.without_units()
+        super().__init__(design, kernel, fit.beside(network.unit_outputs), regularizer, linear_term, empty)
+
+    def unpack(self, x: np.ndarray) -> dict[str, Any]:
+        """Named views of the point, with the units as they are."""
+        return super().unpack(x) | {"basis": self.network.basis, "weights": self.network.weights}
 
 
 def _scales(design: Design, fit: DataFit, linear_term: LinearTerm) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

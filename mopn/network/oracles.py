@@ -177,9 +177,9 @@ def basis_oracle(
         more and more of the principal directions of the matrices, to a per cent or so.
         For d from 501 to 3000, matrix-free, it is by Cholesky factors: for l1, for l1/linf with at most 6 outputs, and
         for l1/l2, where it is tight for two classes.
-        ``"lanczos"`` bounds matrices of any order by Lanczos from random starts, within an effort: for l1, for l1/linf
-        with at most 6 outputs, and for l1/l2 with at most 8, by products with the data alone. All of its bounds together
-        hold with a probability of at least 1 - 1e-9, over its random starts.
+        ``"lanczos"`` bounds matrices of any order by Lanczos from random starts, by products with the data alone: for
+        l1, for l1/linf with at most 6 outputs, and for l1/l2 with at most 8. All of its bounds together hold with a
+        probability of at least 1 - 1e-9, over its random starts.
         ``"auto"`` is ``"exact"`` up to d = 26, for l1 and for two outputs up to d = 3000, and for l1/linf with few
         outputs; else ``"refine"``.
     tol : float, default 1e-6

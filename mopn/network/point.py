@@ -115,6 +115,10 @@ class Network:
         """Return the network that a refit of both layers found."""
         return Network(self._maps, refit.basis, refit.weights, refit.linear)
 
+    def without_units(self) -> Network:
+        """Return the linear term alone."""
+        return Network(self._maps, self.basis[:0], self.weights[:0], self.linear)
+
     def drop_zero_units(self, share: float = 0.0) -> Network:
         """Return the network without the units whose weights are all zero.
 

@@ -31,7 +31,7 @@ from mopn.core.norms import Norm
 from mopn.core.regularizers import make_norm_regularizer
 from mopn.core.validation import as_numbers, check_flag
 from mopn.network.gradient_forms import GradientForms
-from mopn.network.joint import JointProblem
+from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
 from mopn.network.oracles import METHODS, Atoms, BasisOracle, basis_oracle
 from mopn.network.output_layer import OutputLayerProblem
@@ -430,7 +430,7 @@ class NetworkProblem(Problem):
         """Return the non-convex refit of units and weights, in the form that offers an oracle.
 
         "gradient": the smooth form, for L-BFGS, optionally with features in single precision. "composite": the form
-        of the paper, for FISTA. Either on all samples or on a share of them.
+        of the paper, for FISTA. Either on all samples or on a share of them. With ``rest`` only the linear term moves.
         """
         if form.single:
             check_single(self.design.largest, self._scales)
@@ -440,6 +440,8 @@ class NetworkProblem(Problem):
             design = design.rows(rows)
             linear_term = linear_term.on(design)
         parts = design, self.kernel, fit, self.regularizer, linear_term, network
+        if form.rest:
+            return RestProblem(*parts)
         if form.oracle == "gradient":
             return JointProblem(*parts, single=form.single)
         return UnitBallProblem(*parts)

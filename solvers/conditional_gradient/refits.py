@@ -16,6 +16,7 @@ from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.conditional_gradient.steps import line_search
 from mopn.solvers.fista import FISTA
 from mopn.solvers.interface import (
+    REST,
     AtOutputs,
     Composite,
     Corrective,
@@ -54,6 +55,8 @@ _START_TOL = 1e-3
 _NEGLIGIBLE = 1e-4
 # Refits on a share of the samples stop at this decrease over ten iterations, relative: they are a start.
 _SAMPLE_TOL = 5e-3
+# The fit of what is beside the units ends when ten iterations decrease the objective by less than this, relative.
+_REST_TOL = 1e-13
 # Ten iterations in single precision can see a decrease of this, relative, above the rounding.
 _SINGLE_TOL = 1e-6
 
@@ -266,7 +269,7 @@ class _FullRefits(_OutputRefits):
         tol = max(_joint_tol(self._finite_target()), self.full.least_tol)
         if not self.inserts_by_line_search or self.near:
             point, tol = super().improve(point), self._joint_tol_after_layer(tol)
-        point = self._both_layers(point, tol, self.max_iter)
+        point = self._with_rest(self._both_layers(point, tol, self.max_iter))
         return point.drop_zero_units(_NEGLIGIBLE * min(self._finite_target(), 1.0))
 
     def polish(self, point: CorrectivePoint) -> CorrectivePoint:
@@ -282,7 +285,7 @@ class _FullRefits(_OutputRefits):
             for share in self._shares(point):
                 point, _ = self._joint(point.drop_zero_units(), max(tol, _SAMPLE_TOL), max_iter, start, share)
                 start = None
-            return self._both_layers(point, tol, max_iter, start)
+            return self._with_rest(self._both_layers(point, tol, max_iter, start))
         return self._both_layers(super().polish(point), self._joint_tol_after_layer(tol), max_iter, start)
 
     def _shares(self, point: CorrectivePoint) -> Sequence[float]:
@@ -306,6 +309,15 @@ class _FullRefits(_OutputRefits):
             if merged_fun <= fun + tol * abs(fun):
                 return merged
         return point
+
+    def _with_rest(self, point: CorrectivePoint) -> CorrectivePoint:
+        """Fit what is beside the units to the end: small errors in it make large gaps, and the fit is cheap."""
+        if not point.extra_size or not self.full.is_smooth:
+            return point
+        rest = self.problem.joint(point, REST)
+        return point.with_layers(
+            self.monitor.solve(rest, LBFGS(gtol=0.0), start=None, tol=_REST_TOL, max_iter=self.options.polish_iter)
+        )
 
     def _joint(
         self,

@@ -77,7 +77,8 @@ def lanczos(
     """
     k, d = start.shape
     steps = min(max_steps, d, max(_CHECK_EVERY, _MEMORY // (max(k, 1) * d)))
-    for j, (Q, T, beta) in enumerate(krylov(products, start, steps), start=1):
+    for j, (bases, T, beta) in enumerate(krylov(products, start, steps), start=1):
+        Q = bases
         if j == steps or j % _CHECK_EVERY == 0 or not beta.any():
             theta, s = _dominant_ritz(T, count)
             if j == steps or np.all(beta * np.abs(s[0, :, -1]) <= tol * np.abs(theta)):

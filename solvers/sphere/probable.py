@@ -1,7 +1,10 @@
 """Bounds for any width that hold with a stated probability: Lanczos from random starts.
 
 After k steps from a uniformly random direction, the largest Ritz value theta of a symmetric A of order d is below
-lambda_max by more than eps (lambda_max - lambda_min) with a probability of at most 1.648 sqrt(d) exp(-sqrt(eps)(2k - 1)),
+lambda_max by more than eps (lambda_max - lambda_min) with a probability of at most
+
+    1.648 sqrt(d) exp(-sqrt(eps) (2k - 1)),
+
 whatever the spectrum (Kuczynski and Wozniakowski, SIAM J. Matrix Anal. Appl., 1992, theorem 4.2). The probability is
 over the start alone, which must not be known to whoever chose A.
 

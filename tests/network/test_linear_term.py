@@ -134,7 +134,7 @@ def test_gap_is_valid_at_any_point():
     best, rng = solve(problem, refit="full").fun, np.random.default_rng(1)
     for scale in (0.0, 0.1, 1.0, 10.0):
         parts = rng.standard_normal((5, D)), *(scale * rng.standard_normal(s) for s in ((5, M), (M, 1 + D)))
-        fun, gap, _ = problem.measure(problem.start(parts))
+        fun, gap, *_ = problem.measure(problem.start(parts))
         assert fun - gap <= best <= fun + 1e-12
 
 
@@ -248,3 +248,17 @@ def test_an_estimator_goes_on_from_its_linear_term():
     before = regressor.objective_
     assert regressor.fit(X, y).n_iter_ == 1
     assert regressor.objective_ <= before * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
+def test_refits_fit_the_linear_term_to_the_end(norm):
+    """The penalty's conjugate divides by alpha what the fit leaves: without an exact fit it makes all of the gap."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (200, 30))
+    y = X @ rng.standard_normal(30) + X[:, 0] * X[:, 1] + 0.1 * rng.standard_normal(200)
+    problem = mopn.NetworkProblem(X, y, loss="squared", kernel="anova", norm=norm, strength=1.0, alpha=0.01)
+    solver = ConditionalGradient(refit=mopn.solvers.FullRefit(polish_tol=1e-2), max_units=2, schedule="fill")
+    network = problem.start(mopn.minimize(problem, solver, tol=1e-6))
+    at = problem.output_gradient(network)
+    left = problem.linear_term.adjoint(at.G) + problem.linear_term.gradient(network.linear)
+    assert float(np.sum(left**2)) / (2 * 0.01) <= 1e-6 * at.value

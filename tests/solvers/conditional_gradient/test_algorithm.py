@@ -280,6 +280,7 @@ def test_a_round_is_recorded_with_its_value_and_bound():
             "fun": at.value,
             "gap": problem.gap(point, at, bound),
             "restricted_gap": 0.25,
+            "estimated_gap": pytest.approx(problem.gap(point, at, np.linalg.norm(at.G, 2)), rel=1e-12),
             "n_units": 0,
             "value": pytest.approx(np.linalg.norm(at.G, 2), rel=1e-12),
             "bound": bound,

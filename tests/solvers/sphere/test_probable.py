@@ -40,7 +40,14 @@ def slowly_decaying(rng, m, d):
     return np.einsum("ij,cj,kj->cik", Q, values, Q)
 
 
-KINDS = {"gaussian": gaussian, "skewed": skewed, "tied": tied, "zero": zero, "rank one": of_rank_one, "slow": slowly_decaying}  # fmt: skip
+KINDS = {
+    "gaussian": gaussian,
+    "skewed": skewed,
+    "tied": tied,
+    "zero": zero,
+    "rank one": of_rank_one,
+    "slow": slowly_decaying,
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
