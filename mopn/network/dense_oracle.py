@@ -98,7 +98,7 @@ class DenseSearch(Search):
         if d > _ALL_DIRECTIONS:
             work = min(_NESTED_WORK, self.effort.work)
             nested = nest_and_bound(self.stack, H, self.precision, _COST, work, self.seconds)
-            return Proof(nested.H, nested.bound, nested.n_eigh)
+            return Proof(nested.H, nested.bound, nested.n_eigh, nested.parts)
         max_eigh = _COST.steps(d, min(_WORK, self.effort.work))
         if not max_eigh:
             return Proof(H[:0], math.inf)

@@ -18,6 +18,7 @@ from mopn.solvers.checks import check_fraction, choice, count, number
 from mopn.solvers.interface import UNLIMITED, Effort
 from mopn.solvers.numerics.threads import limited_threads
 from mopn.solvers.sphere import DenseStack
+from mopn.solvers.sphere.nested import Parts
 from mopn.solvers.sphere.probable import Chance
 
 __all__ = ["METHODS", "Atoms", "BasisOracle", "basis_oracle"]
@@ -56,6 +57,9 @@ class Atoms:
         Work of the proof: nodes of branch and bound, or decompositions of the sums of squares; 0 for other bounds.
     bound_is_best : bool
         Whether the method has no tighter bound, whatever the effort.
+    parts : Parts or None
+        For l1/l2 beyond 26 features, what the bound exceeds the best value by: the relaxation on so many principal
+        directions, and what the others may add, in the unit of ``bound``. The larger one is what limits the proof.
     """
 
     basis: np.ndarray
@@ -64,6 +68,7 @@ class Atoms:
     certified: bool
     work: int = 0
     bound_is_best: bool = False
+    parts: Parts | None = None
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,8 @@ class BasisOracle:
         found = search.maximise()
         H, values = distinct(found.H, found.values)
         certified = bool(found.bound <= values[0] * (1.0 + _CERTIFIED_TOL))
-        return Atoms(H, values * scale, found.bound * scale, certified, found.work, search.method not in PROVING)
+        best = search.method not in PROVING
+        return Atoms(H, values * scale, found.bound * scale, certified, found.work, best, _scaled(found.parts, scale))
 
     @limited_threads()
     def bound(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> float:
@@ -218,6 +224,10 @@ def basis_oracle(
         raise ValueError(f"the oracle 'enumerate' is for the norm 'l1/linf' only, got norm={norm.name!r}")
     limits = Limits(check_fraction(tol, "tol"), count()(max_nodes, "max_nodes"), _SECONDS(max_time, "max_time"))
     return BasisOracle(norm, method, limits, count(least=0)(seed, "seed"))
+
+
+def _scaled(parts: Parts | None, scale: float) -> Parts | None:
+    return None if parts is None else Parts(parts.directions, parts.relaxation * scale, parts.compression * scale)
 
 
 def check_stack(gammas: Any) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere.directions import group_leaders
+from mopn.solvers.sphere.nested import Parts
 
 __all__ = ["PROVING", "Found", "Limits", "Proof", "Search", "distinct"]
 
@@ -31,20 +32,22 @@ class Limits(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Unit vectors (k, d), their values ``||q(h_r)||_p`` (k,), a proven bound, and the work of its proof."""
+    """Unit vectors (k, d), their values ``||q(h_r)||_p`` (k,), a proven bound, the work of its proof, and its parts."""
 
     H: np.ndarray
     values: np.ndarray
     bound: float
     work: int = 0
+    parts: Parts | None = None
 
 
 class Proof(NamedTuple):
-    """Unit vectors (k, d) found during the proof, the bound, and the work."""
+    """Unit vectors (k, d) found during the proof, the bound, the work, and the parts of the bound."""
 
     H: np.ndarray
     bound: float
     work: int = 0
+    parts: Parts | None = None
 
 
 class Search(ABC):
@@ -94,7 +97,9 @@ class Search(ABC):
             return Found(H, values, bound)
         proof = self.prove(H, values)
         H = np.vstack([H, proof.H])
-        return Found(H, self.values(H), min(bound, proof.bound), proof.work)
+        return Found(
+            H, self.values(H), min(bound, proof.bound), proof.work, proof.parts if proof.bound <= bound else None
+        )
 
     def values(self, H: np.ndarray) -> np.ndarray:
         """Return ``||q(h_r)||_p`` for the rows of H."""

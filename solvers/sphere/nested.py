@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mopn.solvers.sphere.branch_regions import Split, split_and_bound
+from mopn.solvers.sphere.branch_regions import split_and_bound
 from mopn.solvers.sphere.compression import rotated
 from mopn.solvers.sphere.lifting import lifting
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["Cost", "nest_and_bound"]
+__all__ = ["Cost", "Nested", "Parts", "nest_and_bound"]
 
 # Numbers of directions: a sum of squares starts well from the multipliers of slightly fewer.
 _RANKS = (8, 12, 16, 20, 24, 30, 36, 44, 54, 65)
@@ -45,9 +45,36 @@ class Cost(NamedTuple):
         return float((r * (r + 1) // 2) ** 3) + self.overhead
 
 
+class Parts(NamedTuple):
+    """What a bound exceeds the best value by: on its principal directions, and for what the others can add.
+
+    Attributes
+    ----------
+    directions : int
+        The number of principal directions.
+    relaxation : float
+        The bound on these less the best value: more work would reduce it.
+    compression : float
+        The whole bound less that one: more directions would reduce it.
+    """
+
+    directions: int
+    relaxation: float
+    compression: float
+
+
+class Nested(NamedTuple):
+    """Unit vectors (k, d) found, a proven bound, the number of decompositions, and the parts of the bound, if any."""
+
+    H: np.ndarray
+    bound: float
+    n_eigh: int
+    parts: Parts | None
+
+
 def nest_and_bound(
     stack: DenseStack, H: np.ndarray, tol: float, cost: Cost, max_work: float, max_time: float = math.inf
-) -> Split:
+) -> Nested:
     """Bound sqrt(sum_c (h' Gamma_c h)^2) over unit h.
 
     Parameters
@@ -65,13 +92,13 @@ def nest_and_bound(
 
     Returns
     -------
-    Split
+    Nested
         The bound is infinite if the work is not enough for the fewest directions.
     """
     end = time.perf_counter() + max_time
     whole, d = rotated(stack), stack.shape[1]
     best = float(refine(stack, H, 2)[1].max())
-    found, bound, n_eigh, N, last = [H], math.inf, 0, np.zeros((0, 0)), 0
+    found, bound, n_eigh, N, last, parts = [H], math.inf, 0, np.zeros((0, 0)), 0, None
     for r in (*(rank for rank in _RANKS if rank < d), *((d,) if d <= _RANKS[-1] else ())):
         steps, left = cost.steps(r, max_work), end - time.perf_counter()
         if not steps or left <= 0:
@@ -84,11 +111,13 @@ def nest_and_bound(
         N, last = _padded(N, last, r), r
         split = split_and_bound(part.leading, starts, slack, N, max_eigh=steps, max_time=left)
         N, n_eigh, max_work = split.N, n_eigh + split.n_eigh, max_work - split.n_eigh * cost.of(r)
-        bound = min(bound, part.bound(split.bound))
+        if part.bound(split.bound) < bound:
+            bound = part.bound(split.bound)
+            parts = Parts(r, split.bound - best, bound - split.bound)
         found.append(refine(stack, split.H @ whole.basis[:, :r].T, 2)[0])
         if bound <= best * (1.0 + tol):
             break
-    return Split(np.vstack(found), bound, N, n_eigh, time.perf_counter() >= end)
+    return Nested(np.vstack(found), bound, n_eigh, parts)
 
 
 def _restricted(H: np.ndarray, P: np.ndarray) -> np.ndarray:

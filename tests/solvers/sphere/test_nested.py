@@ -79,3 +79,16 @@ def test_the_bound_is_tight_where_few_directions_matter():
 def test_without_work_there_is_no_bound():
     stack = DenseStack(np.eye(30)[None])
     assert nest_and_bound(stack, np.eye(30)[:1], 1e-3, COST, 1e6).bound == np.inf
+
+
+def test_the_parts_of_a_bound_add_up_to_it():
+    """Few directions leave much to the others; with more of them, both parts shrink."""
+    rng = np.random.default_rng(0)
+    stack, H = DenseStack(decaying(rng, 3, 40, 0.7)), unit_vectors(rng, 10, 40)
+    best = refine(stack, H, 2)[1].max()
+    few, more = (nest_and_bound(stack, H, 1e-4, COST, work) for work in (2e9, 1e11))
+    for found in (few, more):
+        assert best + found.parts.relaxation + found.parts.compression == pytest.approx(found.bound, rel=1e-12)
+        assert found.parts.compression >= 0
+    assert few.parts.directions < more.parts.directions
+    assert more.parts.compression < few.parts.compression
