@@ -84,7 +84,7 @@ def test_without_work_there_is_no_bound():
 def test_the_parts_of_a_bound_add_up_to_it():
     """Few directions leave much to the others; with more of them, both parts shrink."""
     rng = np.random.default_rng(0)
-    stack, H = DenseStack(decaying(rng, 3, 40, 0.7)), unit_vectors(rng, 10, 40)
+    stack, H = DenseStack(decaying(rng, 3, 40, 0.9)), unit_vectors(rng, 10, 40)
     best = refine(stack, H, 2)[1].max()
     few, more = (nest_and_bound(stack, H, 1e-4, COST, work) for work in (2e9, 1e11))
     for found in (few, more):
