@@ -189,17 +189,22 @@ def draw_stack(rng: np.random.Generator) -> tuple[np.ndarray, str]:
     return 0.5 * (A + A.transpose(0, 2, 1)) * 10.0 ** rng.integers(-100, 101), f"{kind} m={m} d={d}"
 
 
+def attained_values(A: np.ndarray, rng: np.random.Generator, starts: int) -> Iterator[tuple[str, float, float]]:
+    """Yield norm, exponent, and a value that the stack attains, less what its own evaluation may err by."""
+    stack, scale = sphere.DenseStack(A).scaled()
+    m, d = stack.shape
+    H = rng.standard_normal((starts, d))
+    H /= np.linalg.norm(H, axis=1, keepdims=True)
+    error = (2 * d + m + 4) * np.finfo(float).eps * float(np.abs(stack.matrices).sum())
+    for norm, p in zip(NORMS, (np.inf, 2.0, 1.0), strict=True):
+        _, values = sphere.refine(stack, H, p, tol=1e-10, max_iter=200)
+        yield norm, p, (float(values.max()) - error) * scale
+
+
 def bound_violations(rng: np.random.Generator) -> Iterator[str]:
     """Yield the bounds of a drawn stack that an attained value exceeds by more than its evaluation may err."""
     A, words = draw_stack(rng)
-    stack, scale = sphere.DenseStack(A).scaled()
-    m, d = stack.shape
-    starts = rng.standard_normal((20, d))
-    starts /= np.linalg.norm(starts, axis=1, keepdims=True)
-    for norm, p in zip(NORMS, (np.inf, 2.0, 1.0), strict=True):
-        _, values = sphere.refine(stack, starts, p, tol=1e-10, max_iter=200)
-        error = (2 * d + m + 4) * np.finfo(float).eps * float(np.abs(stack.matrices).sum())
-        attained = (float(values.max()) - error) * scale
+    for norm, _, attained in attained_values(A, rng, starts=20):
         for method in METHODS:
             if method == "enumerate" and norm != "l1/linf":
                 continue
@@ -236,13 +241,7 @@ def wide_violations(rng: np.random.Generator) -> Iterator[str]:
     """Yield the false bounds among those on principal directions and those from random starts."""
     A, words = draw_wide_stack(rng)
     stack, scale = sphere.DenseStack(A).scaled()
-    m, d = stack.shape
-    starts = rng.standard_normal((10, d))
-    starts /= np.linalg.norm(starts, axis=1, keepdims=True)
-    for norm, p in zip(NORMS, (np.inf, 2.0, 1.0), strict=True):
-        _, values = sphere.refine(stack, starts, p, tol=1e-10, max_iter=200)
-        error = (2 * d + m + 4) * np.finfo(float).eps * float(np.abs(stack.matrices).sum())
-        attained = (float(values.max()) - error) * scale
+    for norm, p, attained in attained_values(A, rng, starts=10):
         exact = basis_oracle(norm, method="exact", max_nodes=200)(A, Effort(_ROUGH, work=_WORK)).bound
         random = probable_bound(stack, p, 0.2, Chance(_SURE, rng))[1] * scale
         for method, bound in (("exact", exact), ("lanczos", random)):
