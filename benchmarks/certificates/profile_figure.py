@@ -8,19 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common.figures import legend_below, plt, save, tidy
+from benchmarks.common.figures import plt, save, tidy
 
 __all__ = ["LEVELS", "draw", "level_column", "ratios", "summary"]
 
 # Certified relative gaps.
 LEVELS = (1e-2, 1e-3, 1e-4)
 _COLORS = ("#1b6ca8", "#d95f02", "#7a7a7a")
-_CAPTION = (
-    "{problems} problems: {sets} sets, the norms and the strengths. A curve shows in what share of all problems "
-    "(upwards) a solver\nreached the gap of its panel within so many times the seconds of the fastest solver on that problem "
-    "(to the right). At the\nleft edge: where it was the fastest; at the right edge: where it reached the gap at all within "
-    "{limit} s. A problem that\nno solver brings to the gap counts against all of them."
-)
+_CAPTION = """\
+{problems} problems: {sets} sets, the norms and the strengths. A curve shows in what share of all problems (upwards) a
+solver reached the gap of its panel within so many times the seconds of the fastest solver on that problem (to the
+right). At the left edge: where it was the fastest; at the right edge: where it reached the gap at all within {limit} s.
+A problem that no solver brings to the gap counts against all of them."""
 Row = Mapping[str, Any]
 
 
@@ -94,13 +93,15 @@ def draw(rows: Sequence[Row], solvers: Sequence[str], path: Path) -> None:
             _curve(ax, values[:, column], right, color=_COLORS[column % len(_COLORS)], label=solver)
         ax.set_title(f"to a proven relative gap of {level:g}", fontsize=11)
         ax.set_xscale("log")
+        ax.xaxis.set_major_formatter("{x:g}")
         ax.set(xlim=(1, right), ylim=(0, 1.02), xlabel="time over that of the fastest solver")
         tidy(ax)
     axes[0].set_ylabel("share of problems")
     limit = max(float(row["max_time"]) for row in rows)
     words = _CAPTION.format(problems=len(of_fastest[0]), sets=len({row["set"] for row in rows}), limit=f"{limit:g}")
     fig.supxlabel(words, fontsize=9.5)
-    legend_below(fig, *axes[0].get_legend_handles_labels(), len(solvers))
+    # Below the panels are the words.
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(solvers), frameon=False)
     save(fig, path)
 
 
