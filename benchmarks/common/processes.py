@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["last_json", "run_program", "run_python"]
+__all__ = ["ROOT", "last_json", "run_program", "run_python"]
 
-_ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def run_program(program: str, *arguments: object, **environment: str) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def run_python(*arguments: str, **environment: str) -> str:
     """Run this interpreter in a process of its own, with one thread unless told otherwise; return what it prints."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     # Last, so that what the user put on the path comes first.
-    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(_ROOT)]))
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
     variables = {**os.environ, **threads, "PYTHONPATH": path, **environment}
     command = [sys.executable, *arguments]
     return subprocess.run(command, env=variables, check=True, capture_output=True, text=True).stdout

@@ -1,0 +1,114 @@
+"""Performance profiles of Dolan and More (2002): their shares, their figure, and a table of the same times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common.figures import plt, save, tidy
+
+__all__ = ["LEVELS", "draw", "level_column", "ratios", "summary"]
+
+# Certified relative gaps.
+LEVELS = (1e-2, 1e-3, 1e-4)
+_COLORS = ("#1b6ca8", "#d95f02", "#7a7a7a")
+_CAPTION = """\
+{problems} problems: {sets} sets, the norms and the strengths. A curve shows in what share of all problems (upwards) a
+solver reached the gap of its panel within so many times the seconds of the fastest solver on that problem (to the
+right). At the left edge: where it was the fastest; at the right edge: where it reached the gap at all within {limit} s.
+A problem that no solver brings to the gap counts against all of them."""
+Row = Mapping[str, Any]
+
+
+def level_column(level: float) -> str:
+    """Return the name of the column of the times to a level."""
+    return f"seconds to {level:g}"
+
+
+def times(rows: Iterable[Row], solvers: Sequence[str], level: float) -> np.ndarray:
+    """Return the seconds to a level (problems, solvers), infinite where it was not reached or not tried."""
+    by_problem: dict[tuple[str, ...], np.ndarray] = {}
+    for row in rows:
+        problem = (row["set"], row["norm"], row["share"])
+        seconds = by_problem.setdefault(problem, np.full(len(solvers), np.inf))
+        seconds[solvers.index(row["solver"])] = float(row[level_column(level)])
+    return np.array(list(by_problem.values())).reshape(-1, len(solvers))
+
+
+def ratios(seconds: np.ndarray) -> np.ndarray:
+    """Return the times over that of the fastest solver on each problem; where none ends, all are infinite."""
+    fastest = seconds.min(axis=1, keepdims=True)
+    return np.where(np.isfinite(seconds), seconds / np.where(np.isfinite(fastest), fastest, 1.0), np.inf)
+
+
+def summary(rows: Sequence[Row], solvers: Sequence[str]) -> str:
+    """Return a table: the share of problems that each solver brings to each level, and its times."""
+    lines = ["level   solver          solved   fastest   within 2x   within 10x   median time   of solved"]
+    for level in LEVELS:
+        seconds = times(rows, solvers, level)
+        of_fastest = ratios(seconds)
+        for column, solver in enumerate(solvers):
+            lines.append(_line(level, solver, seconds[:, column], of_fastest[:, column]))
+    return "\n".join([*lines, "", _unsolved(rows, solvers)])
+
+
+def _line(level: float, solver: str, seconds: np.ndarray, of_fastest: np.ndarray) -> str:
+    solved = np.isfinite(seconds)
+    shares = (np.mean(solved), *(np.mean(of_fastest <= factor) for factor in (1.0, 2.0, 10.0)))
+    texts = [f"{100 * share:.1f} %" for share in shares]
+    median = np.median(seconds) if len(seconds) else np.inf
+    of_solved = np.median(seconds[solved]) if solved.any() else np.inf
+    return (
+        f"{level:<7g} {solver:14s} {texts[0]:>7s} {texts[1]:>9s} {texts[2]:>11s} {texts[3]:>12s} "
+        f"{_seconds(median):>13s} {_seconds(of_solved):>11s}"
+    )
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3f} s" if np.isfinite(value) else "none"
+
+
+def _unsolved(rows: Sequence[Row], solvers: Sequence[str]) -> str:
+    """Say how many problems there are, and how many no solver brings to each level."""
+    missed = [int(np.sum(np.isinf(times(rows, solvers, level).min(axis=1)))) for level in LEVELS]
+    sets = len({row["set"] for row in rows})
+    texts = ", ".join(f"{count} to {level:g}" for count, level in zip(missed, LEVELS, strict=True))
+    return f"{len(times(rows, solvers, LEVELS[0]))} problems of {sets} sets; brought by no solver: {texts}"
+
+
+# -- figure ------------------------------------------------------------------------------------------------------------
+
+
+def draw(rows: Sequence[Row], solvers: Sequence[str], path: Path) -> None:
+    """Draw a panel a level and a curve a solver, with words below that say how to read them."""
+    fig, axes = plt.subplots(1, len(LEVELS), figsize=(3.9 * len(LEVELS), 4.9), sharey=True, layout="constrained")
+    of_fastest = [ratios(times(rows, solvers, level)) for level in LEVELS]
+    finite = np.concatenate([values[np.isfinite(values)] for values in of_fastest])
+    right = 1.3 * max(finite.max(initial=1.0), 10.0)
+    for ax, level, values in zip(axes, LEVELS, of_fastest, strict=True):
+        for column, solver in enumerate(solvers):
+            _curve(ax, values[:, column], right, color=_COLORS[column % len(_COLORS)], label=solver)
+        ax.set_title(f"to a proven relative gap of {level:g}", fontsize=11)
+        ax.set_xscale("log")
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.set(xlim=(1, right), ylim=(0, 1.02), xlabel="time over that of the fastest solver")
+        tidy(ax)
+    axes[0].set_ylabel("share of problems")
+    limit = max(float(row["max_time"]) for row in rows)
+    words = _CAPTION.format(problems=len(of_fastest[0]), sets=len({row["set"] for row in rows}), limit=f"{limit:g}")
+    fig.supxlabel(words, fontsize=9.5)
+    # Below the panels are the words.
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(solvers), frameon=False)
+    save(fig, path)
+
+
+def _curve(ax: Any, of_fastest: np.ndarray, right: float, **style: Any) -> None:
+    """Draw the share of problems within a factor, a step at every problem."""
+    factors = np.sort(of_fastest[np.isfinite(of_fastest)])
+    shares = np.arange(1, len(factors) + 1) / max(len(of_fastest), 1)
+    ends = shares[-1:] if len(shares) else np.zeros(1)
+    x, y = np.concatenate([[1.0], factors, [right]]), np.concatenate([[0.0], shares, ends])
+    ax.step(x, y, where="post", linewidth=1.8, **style)
