@@ -75,6 +75,8 @@ def _program(args: argparse.Namespace) -> int:
     out, failures = out_folder(args), 0
     store = Store(args.from_csv or out / "times.csv", COLUMNS, KEY)
     rows = store.rows()
+    if args.from_csv and not rows:
+        raise MissingDataError(f"there are no times in {str(args.from_csv)!r}")
     if not args.from_csv:
         fits = wanted(args)
         _warm_up(args.norms)
@@ -157,7 +159,7 @@ def _warm_up(norms: Sequence[str]) -> None:
     X = np.random.default_rng(0).uniform(-1.0, 1.0, (40, 3))
     for norm in norms:
         for refit in REFITS.values():
-            _fit(X, (X[:, 0] > 0).astype(int) + (X[:, 1] > 0), norm, 2.0, refit, 1.0)
+            _fit(X, (X[:, 0] > 0).astype(int) + (X[:, 1] > 0), norm, 2.0, refit, 0.1)
 
 
 if __name__ == "__main__":

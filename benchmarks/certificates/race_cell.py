@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -17,7 +17,7 @@ from benchmarks.certificates.planted import Planted, planted
 from benchmarks.certificates.semidefinite import SOLVERS, solve, units
 from benchmarks.common.processes import ROOT
 
-__all__ = ["DONE", "MEMORY_OUT", "TIME_OUT", "Cell", "answer_in_process", "print_answers"]
+__all__ = ["DONE", "INACCURATE", "MEMORY_OUT", "TIME_OUT", "Cell", "answer_in_process", "print_answers"]
 
 GAP = 1e-4
 DONE, TIME_OUT, MEMORY_OUT, INACCURATE = "proven", "out of time", "out of memory", "not accurate enough"
@@ -95,6 +95,9 @@ def _failure(code: int, errors: str) -> str:
 
 def print_answers(text: str) -> None:
     """Solve the cell that a JSON text holds, with its limit of memory, and print its answers, better and better."""
+    # Not on every system.
+    import resource
+
     cell = Cell(*json.loads(text))
     size = int(cell.memory * _GIB)
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
@@ -124,18 +127,20 @@ def _fit(problem: mopn.NetworkProblem, seconds: float) -> mopn.Result:
 
 
 def _of_program(problem: Planted, cell: Cell) -> Iterator[Answer]:
-    """Yield an answer a tolerance until one is proven: its time is that of the last run of the solver alone."""
+    """Yield the best answer so far after every tolerance, until one is proven or tighter ones change nothing."""
     began = time.perf_counter()
+    best: Answer = {"status": INACCURATE, "gap": math.inf}
+    previous = None
     for tolerance in _TOLERANCES:
         left = cell.max_time - (time.perf_counter() - began)
-        if left <= 0:
-            break
-        answer = _certified(problem, cell.solver, tolerance, left)
-        yield answer
-        if answer["status"] == DONE:
+        answer = _certified(problem, cell.solver, tolerance, left) if left > 0 else {"status": TIME_OUT}
+        best = min(best, answer, key=lambda one: one.get("gap", math.inf))
+        if time.perf_counter() - began >= cell.max_time and best["status"] != DONE:
+            best = best | {"status": TIME_OUT}
+        yield {name: value for name, value in best.items() if value != math.inf}
+        if best["status"] != INACCURATE or answer.get("fun") == previous:
             return
-    if answer["status"] != DONE and time.perf_counter() - began >= cell.max_time:
-        yield answer | {"status": TIME_OUT}
+        previous = answer.get("fun")
 
 
 def _certified(problem: Planted, solver: str, tolerance: float, seconds: float) -> Answer:
