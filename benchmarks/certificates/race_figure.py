@@ -13,8 +13,8 @@ __all__ = ["draw"]
 
 _COLORS = ("#1b6ca8", "#d95f02", "#7a7a7a")
 _CAPTION = (
-    "Seconds to a proven relative gap of 1e-4. A cross is where a solver ended without one: at its limit, above which it\n"
-    "was tried no more, or earlier, where tighter tolerances changed nothing."
+    "Seconds to a proven relative gap of 1e-4. A cross is where a solver ended without one: at its limit, above which\n"
+    "it was tried no more, or earlier, where tighter tolerances changed nothing."
 )
 Row = Mapping[str, Any]
 
