@@ -5,6 +5,7 @@ from typing import Any
 from mopn import oracles, solvers
 from mopn.core.loss_checks import check_loss
 from mopn.core.losses import Loss
+from mopn.core.row_blocks import RowBlocks
 from mopn.models.load import load
 from mopn.models.multi_output import Model
 from mopn.network.certificate import certify
@@ -28,6 +29,7 @@ __all__ = [
     "OutputLayerProblem",
     "Path",
     "Result",
+    "RowBlocks",
     "Status",
     "Trace",
     "UnitBallProblem",

@@ -475,7 +475,8 @@ class Atomic(Problem, Protocol):
     """The oracle "atomic": a convex problem over infinitely many units, for plain, away and pairwise steps.
 
     A problem may also have ``restricted_gap(point, at)``: a proven upper bound of the objective minus its minimum over
-    the weights alone, with the units of the point as they are.
+    the weights alone, with the units of the point as they are; and ``passes``, the number of sums over its data so far,
+    which the trace then has, too.
     """
 
     def output_gradient(self, point: Any) -> AtOutputs:

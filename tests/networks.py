@@ -8,9 +8,11 @@ from scipy import sparse
 from stacks import norms
 
 import mopn
+from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
 from mopn.core.kernels import KERNELS
 from mopn.core.norms import NORMS
+from mopn.core.rows import ArrayRows
 from mopn.network.gradient_forms import GradientForms
 
 LOSSES = ("logistic", "smoothed-hinge", "squared-hinge", "squared", "binary-logistic", "binary-squared-hinge")
@@ -61,7 +63,13 @@ def random_network(problem, seed=1, k=5):
 
 def forms_of(problem, network):
     """The forms of the loss gradient at a network."""
-    return GradientForms(problem.kernel, problem.design, problem.output_gradient(network).G)
+    return GradientForms(problem.kernel, problem.rows, problem.output_gradient(network).G)
+
+
+def rows_of(design, fit=None, size=None):
+    """The rows of a design, with losses of no interest where none are given."""
+    n = design.shape[0]
+    return ArrayRows(design, DataFit("squared", np.zeros(n), n) if fit is None else fit, size)
 
 
 # -- gradient forms ----------------------------------------------------------------------------------------------------
@@ -87,7 +95,7 @@ def draw_forms(kernel, data, seed, n=10, d=4, m=3, *, sparsely=False, ones=0):
     if data == "cancelling":
         G[1::2] = -G[: n - 1 : 2]
     design = make_design(sparse.csr_array(X) if sparsely else X, ones)
-    return GradientForms(KERNELS[kernel], design, G), np.hstack([np.ones((n, ones)), X]), G
+    return GradientForms(KERNELS[kernel], rows_of(design), G), np.hstack([np.ones((n, ones)), X]), G
 
 
 def attained_by_forms(kernel, X, G, H, p):

@@ -101,7 +101,7 @@ def record(X, y, norm: str, fraction: float, rounds: int, max_time: float) -> Re
 
 
 def _stack(problem: mopn.NetworkProblem, network: Any) -> DenseStack:
-    return GradientForms(problem.kernel, problem.design, problem.output_gradient(network).G).dense()
+    return GradientForms(problem.kernel, problem.rows, problem.output_gradient(network).G).dense()
 
 
 def prove(stacks: list[DenseStack], norm: str) -> list[tuple[Atoms, float]]:

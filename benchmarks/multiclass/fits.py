@@ -182,7 +182,7 @@ def projected_gradient(task: Task, data: Split) -> Fit:
     units /= np.linalg.norm(units, axis=1, keepdims=True)
     regularizer = make_regularizer(task.norm, task.strength, None)
     start = SimpleNamespace(basis=units, weights=np.zeros((task.max_units, m)), linear=np.zeros((m, 0)))
-    joint = UnitBallProblem(problem.design, problem.kernel, problem.fit, regularizer, LinearTerm(), start)
+    joint = UnitBallProblem(problem.rows, problem.kernel, regularizer, LinearTerm(), start)
     result = mopn.minimize(joint, FISTA(), tol=_FISTA_TOL, max_iter=_FISTA_ITERATIONS)
     alive = result.weights.any(axis=1)
     network = SimpleNamespace(basis=result.basis[alive], weights=result.weights[alive])

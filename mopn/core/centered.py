@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from mopn.core.designs import Design, SparseDesign, StoredRows
+from mopn.core.designs import Design, Entries, SparseDesign
 from mopn.solvers.numerics.cached import cached_property
+
+if TYPE_CHECKING:
+    from mopn.compiled.storage import Lines
 
 __all__ = ["CenteredDesign", "uncentered"]
 
@@ -91,8 +96,12 @@ class CenteredDesign(Design):
         return self.base.matrix().toarray() - self.center
 
     @property
-    def stored_rows(self) -> StoredRows:
-        return StoredRows(self.base.row_lines, 0, self.center)
+    def entries(self) -> Entries:
+        return Entries(0, self.center)
+
+    @property
+    def stored_lines(self) -> Lines:
+        return self.base.row_lines
 
     def rows(self, rows: slice | np.ndarray) -> CenteredDesign:
         return CenteredDesign(self.base.rows(rows), self.center)

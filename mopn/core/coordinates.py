@@ -15,6 +15,7 @@ import numpy as np
 from mopn.core.centered import CenteredDesign, uncentered
 from mopn.core.designs import DenseDesign, Design, SparseDesign
 from mopn.core.mapped import MappedDesign
+from mopn.core.rows import Block, Rows
 
 __all__ = ["SCALES", "Coordinates", "make_coordinates"]
 
@@ -67,17 +68,13 @@ class Coordinates:
         return H
 
 
-def make_coordinates(
-    design: DenseDesign | SparseDesign, weights: np.ndarray, *, center: bool, scale: str | None
-) -> Coordinates | None:
+def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordinates | None:
     """Return the coordinates of some data, or None for the user's own.
 
     Parameters
     ----------
-    design : Design
-        Dense or sparse, without dummies.
-    weights : ndarray of shape (n,)
-        Sample weights.
+    rows : Rows
+        Dense or sparse, without dummies; their sample weights count.
     center : bool
         Whether to subtract the mean.
     scale : {"features", "data"} or None
@@ -87,12 +84,12 @@ def make_coordinates(
     """
     if not center and scale is None:
         return None
-    shares = (weights / weights.sum())[:, None]
-    about_zero = design.adjoint_squares(shares)[0]
+    total, sums, about_zero = rows.sum(_moments)
+    about_zero = about_zero / total
     if center:
-        mean = design.adjoint(shares)[0]
-        about_mean = Coordinates(mean, np.ones(len(mean))).view(design).adjoint_squares(shares)[0]
-        squares = np.where(about_mean > _rounding(design) ** 2 * about_zero, about_mean, 0.0)
+        mean = sums / total
+        about_mean = rows.sum(_squares_about, mean) / total
+        squares = np.where(about_mean > _rounding(rows) ** 2 * about_zero, about_mean, 0.0)
     else:
         mean, squares = None, about_zero
     if scale is None:
@@ -104,9 +101,20 @@ def make_coordinates(
     return Coordinates(mean, np.where(squares > 0, sizes, np.inf))
 
 
-def _rounding(design: DenseDesign | SparseDesign) -> float:
+def _moments(block: Block) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return the sums of the weights, and of the features and of their squares with weights."""
+    weights = block.fit.sample_weights[:, None]
+    return block.fit.total_weight, block.design.adjoint(weights)[0], block.design.adjoint_squares(weights)[0]
+
+
+def _squares_about(block: Block, mean: np.ndarray) -> np.ndarray:
+    design = Coordinates(mean, np.ones(len(mean))).view(block.design)
+    return design.adjoint_squares(block.fit.sample_weights[:, None])[0]
+
+
+def _rounding(rows: Rows) -> float:
     """Return the deviation of a constant feature by rounding, relative to the feature, with room to spare.
 
     In sparse data, deviations are differences of sums of squares.
     """
-    return 1e-12 if isinstance(design, DenseDesign) else 1e-6
+    return 1e-12 if rows.entries is None else 1e-6

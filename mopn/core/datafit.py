@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from copy import copy
 from typing import Any
 
 import numpy as np
 
-from mopn.core import blocks
 from mopn.core.hessians import Hessian, Weighted
 from mopn.core.loss_checks import check_own_loss
 from mopn.core.losses import Loss, get_loss
-from mopn.core.validation import check_offset, check_sample_weight, check_targets
+from mopn.core.validation import check_block_targets, check_offset, check_sample_weight, check_targets
 
 __all__ = ["DataFit"]
 
@@ -40,6 +38,22 @@ class DataFit:
         check_own_loss(self.loss, self.y)
         self.weights = check_sample_weight(sample_weight, n)
         self.offset = check_offset(offset, n, self.n_outputs)
+
+    @classmethod
+    def template(cls, loss: Loss, n_outputs: int, classes: np.ndarray | None, offset: Any = None) -> DataFit:
+        """Return what the losses of all blocks have in common, to be completed by ``of``; ``offset`` is (m,)."""
+        fit = cls.__new__(cls)
+        fit.loss, fit.n_outputs, fit.classes = loss, n_outputs, classes
+        fit.weights, fit.offset = None, check_offset(offset, 1, n_outputs)
+        return fit
+
+    def of(self, y: np.ndarray, weights: np.ndarray | None) -> DataFit:
+        """Return the losses of some samples, with targets as the user gave them, validated."""
+        part = copy(self)
+        part.y = check_block_targets(y, self.loss, self.classes, self.n_outputs)
+        part.weights = weights
+        part.offset = None if self.offset is None else np.broadcast_to(self.offset[0], (len(y), self.n_outputs))
+        return part
 
     def rows(self, rows: slice | np.ndarray) -> DataFit:
         """Return the sum over some samples."""
@@ -72,19 +86,20 @@ class DataFit:
         """Lipschitz constant of the gradient with respect to O, in the norm that ``squared_length`` takes."""
         return self.loss.smoothness(self.n_outputs)
 
-    @property
-    def output_unit(self) -> float:
-        """The size of outputs: the loss's own unit or, if larger, the root mean square of targets that are numbers."""
-        if self.loss.targets != "numbers":
-            return self.loss.own_unit or 1.0
-        targets = self.y if self.offset is None else self.y - self.offset
-        size = math.sqrt(self.squared_length(targets) / (self.sample_weights.sum() * self.n_outputs))
-        return max(size, self.loss.own_unit) or 1.0
-
     def squared_length(self, D: np.ndarray) -> float:
         """Return sum_i w_i ||d_i||^2 for a direction D (n, k) of outputs; a weight of 2 equals a repeated row."""
         squares = np.einsum("ic,ic->i", D, D)
         return float(squares.sum() if self.weights is None else self.weights @ squares)
+
+    @property
+    def n(self) -> int:
+        """The number of samples."""
+        return len(self.y)
+
+    @property
+    def total_weight(self) -> float:
+        """The sum of the weights."""
+        return float(len(self.y) if self.weights is None else self.weights.sum())
 
     @property
     def sample_weights(self) -> np.ndarray:
@@ -93,17 +108,12 @@ class DataFit:
 
     def value(self, O: np.ndarray) -> float:  # noqa: E741
         """F(O)."""
-        return sum(part._sum(part.loss.value(part.y, part._shifted(O[rows]))) for rows, part in self._chunks())
+        return self._sum(self.loss.value(self.y, self._shifted(O)))
 
     def value_gradient(self, O: np.ndarray) -> tuple[float, np.ndarray]:  # noqa: E741
         """F(O) and G = dF/dO (n, m)."""
-        if O.size <= blocks.LOSS_ENTRIES:
-            return self._value_gradient(O)
-        total, G = 0.0, np.empty_like(O, dtype=np.float64)
-        for rows, part in self._chunks():
-            value, G[rows] = part._value_gradient(O[rows])
-            total += value
-        return total, G
+        values, G = self.loss.value_gradient(self.y, self._shifted(O))
+        return self._sum(values), G if self.weights is None else G * self.weights[:, None]
 
     def hessian(self, O: np.ndarray) -> Hessian:  # noqa: E741
         """Second derivative of F at O."""
@@ -118,18 +128,19 @@ class DataFit:
 
     def conjugate(self, G: np.ndarray, scale: float = 1.0) -> float:
         """F*(scale * G), where scale * G is in the domain of F* up to rounding."""
-        return self.conjugate_and_size(G, scale)[0]
+        return float(self.conjugates_and_sizes(G, np.array([scale]))[0][0])
 
-    def conjugate_and_size(self, G: np.ndarray, scale: float = 1.0) -> tuple[float, float]:
-        """F*(scale * G), and the sum of the moduli of its rows."""
-        total, size = 0.0, 0.0
-        for rows, part in self._chunks():
-            D = scale * G[rows]
-            values = part.loss.conjugate(part.y, part._unweighted(D))
-            total, size = total + part._sum(values), size + part._sum(np.abs(values))
-            if part.offset is not None:
-                total -= float(np.vdot(D, part.offset))
-        return total, size
+    def conjugates_and_sizes(self, G: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """F*(s * G) for several scales s, and the sums of the moduli of the rows of each."""
+        found = np.array([self._conjugate_and_size(s * G) for s in scales])
+        return found[:, 0], found[:, 1]
+
+    def _conjugate_and_size(self, D: np.ndarray) -> tuple[float, float]:
+        values = self.loss.conjugate(self.y, self._unweighted(D))
+        total = self._sum(values)
+        if self.offset is not None:
+            total -= float(np.vdot(D, self.offset))
+        return total, self._sum(np.abs(values))
 
     def max_scale(self, G: np.ndarray) -> float:
         """Return the largest s with F* finite at s * G, for a gradient G (n, m)."""
@@ -145,17 +156,6 @@ class DataFit:
         if self.loss.targets != "labels":
             total += float(np.vdot(sizes, np.abs(self.y)))
         return total if self.offset is None else total + float(np.vdot(sizes, np.abs(self.offset)))
-
-    def _chunks(self) -> Iterator[tuple[slice, DataFit]]:
-        """Yield the samples in parts whose temporary arrays stay in the cache, and are small beside the outputs."""
-        size = max(1, blocks.LOSS_ENTRIES // self.n_outputs)
-        for first in range(0, len(self.y), size):
-            rows = slice(first, first + size)
-            yield rows, self.rows(rows)
-
-    def _value_gradient(self, O: np.ndarray) -> tuple[float, np.ndarray]:  # noqa: E741
-        values, G = self.loss.value_gradient(self.y, self._shifted(O))
-        return self._sum(values), G if self.weights is None else G * self.weights[:, None]
 
     def _shifted(self, O: np.ndarray) -> np.ndarray:  # noqa: E741
         return O if self.offset is None else O + self.offset

@@ -30,18 +30,18 @@ __all__ = [
     "AugmentedDesign",
     "DenseDesign",
     "Design",
+    "Entries",
     "SparseDesign",
-    "StoredRows",
+    "feature_scales",
     "linear_design",
     "make_design",
     "stored_design",
 ]
 
 
-class StoredRows(NamedTuple):
-    """Rows of stored entries, the number of dummies in front of them, and what is subtracted from them (d,), if any."""
+class Entries(NamedTuple):
+    """What is beside stored entries: a number of dummies in front of them, and a center (d,) to subtract, if any."""
 
-    lines: Lines
     dummies: int = 0
     center: np.ndarray | None = None
 
@@ -80,16 +80,8 @@ class Design(ABC):
         """Return <x_i, x_j> (n, n), of the rows of X / unit for power 1, of its squares for 2."""
 
     def scales(self, weights: np.ndarray) -> np.ndarray:
-        """Return (d,), for coefficients of the features of rows with weights: steps in them that matter equally.
-
-        The curvature in the coefficients of a feature grows with the number of samples that have the feature. Popular
-        items occur in a thousand times as many samples as others, and on one-hot rows L-BFGS takes several times as
-        many iterations without these scales. They are in the unit of the coefficients, that of 1 / X, so that a fit
-        does not depend on it. All are 1 if every sample has every feature, in [-1, 1].
-        """
-        counts, tiny = self.occurrences(weights), float(np.finfo(float).tiny)
-        unit = max(self.largest, tiny) if self.largest else 1.0
-        return np.sqrt(2.0 / (1.0 + counts / max(counts.mean(), tiny))) / unit
+        """Return ``feature_scales`` of rows with weights."""
+        return feature_scales(self.occurrences(weights), self.largest)
 
     @property
     @abstractmethod
@@ -103,7 +95,7 @@ class Design(ABC):
 
     @abstractmethod
     def rows(self, rows: slice | np.ndarray) -> Design:
-        """Return the design of some rows; a slice of dense rows is not copied."""
+        """Return the design of some rows; a slice of rows is not copied."""
 
     @abstractmethod
     def matrix(self) -> Any:
@@ -148,9 +140,14 @@ class Design(ABC):
         return self
 
     @property
-    def stored_rows(self) -> StoredRows | None:
-        """The rows of stored entries; None for dense data."""
+    def entries(self) -> Entries | None:
+        """What is beside stored entries; None for dense data."""
         return None
+
+    @property
+    def stored_lines(self) -> Lines:
+        """The rows of stored entries for compiled functions."""
+        return self.row_lines
 
     @cached_property
     def column_lines(self) -> Lines:
@@ -305,11 +302,19 @@ class SparseDesign(Design):
         return self.X.tocsr()
 
     @property
-    def stored_rows(self) -> StoredRows:
-        return StoredRows(self.row_lines)
+    def entries(self) -> Entries:
+        return Entries()
 
     def rows(self, rows: slice | np.ndarray) -> SparseDesign:
-        return SparseDesign(self._by_rows[rows])
+        X = self._by_rows
+        if not isinstance(rows, slice):
+            return SparseDesign(X[rows])
+        # Slices of the arrays are views.
+        first, stop, _ = rows.indices(self.shape[0])
+        starts = X.indptr[first : stop + 1]
+        entries = slice(starts[0], starts[-1])
+        parts = X.data[entries], X.indices[entries], starts - starts[0]
+        return SparseDesign(type(X)(parts, shape=(stop - first, self.shape[1])))
 
     def single(self) -> SparseDesign:
         return SparseDesign(self.X.astype(np.float32, copy=False))
@@ -374,15 +379,32 @@ class AugmentedDesign(Design):
         return np.concatenate([np.full(self.dummies, float(self.shape[0])), self.base.squared_column_sizes])
 
     @property
-    def stored_rows(self) -> StoredRows | None:
-        stored = self.base.stored_rows
-        return None if stored is None else stored._replace(dummies=stored.dummies + self.dummies)
+    def entries(self) -> Entries | None:
+        entries = self.base.entries
+        return None if entries is None else entries._replace(dummies=entries.dummies + self.dummies)
+
+    @property
+    def stored_lines(self) -> Lines:
+        return self.base.stored_lines
 
     def rows(self, rows: slice | np.ndarray) -> AugmentedDesign:
         return AugmentedDesign(self.base.rows(rows), self.dummies)
 
     def single(self) -> AugmentedDesign:
         return AugmentedDesign(self.base.single(), self.dummies)
+
+
+def feature_scales(counts: np.ndarray, largest: float) -> np.ndarray:
+    """Return (d,), for coefficients of features that occur so often: steps in them that matter equally.
+
+    The curvature in the coefficients of a feature grows with the number of samples that have the feature. Popular items
+    occur in a thousand times as many samples as others, and on one-hot rows L-BFGS takes several times as many
+    iterations without these scales. They are in the unit of the coefficients, that of 1 / X for the ``largest`` entry
+    of X, so that a fit does not depend on it. All are 1 if every sample has every feature, in [-1, 1].
+    """
+    tiny = float(np.finfo(float).tiny)
+    unit = max(largest, tiny) if largest else 1.0
+    return np.sqrt(2.0 / (1.0 + counts / max(counts.mean(), tiny))) / unit
 
 
 def linear_design(design: Design) -> Design:

@@ -21,7 +21,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from mopn.core.datafit import DataFit
 from mopn.core.regularizers import Regularizer
@@ -31,8 +30,8 @@ __all__ = ["gap", "lower_bound"]
 _EPS = float(np.finfo(float).eps)
 # Largest scale of the dual point that is tried.
 _MAX_SCALE = 4.0
-# Relative accuracy of the search of the scale.
-_NEARBY = 1e-3
+# Relative accuracy of the search of the scale, and the number of scales that a pass over the rows evaluates.
+_NEARBY, _SCALES_A_PASS = 1e-3, 9
 # Relative error of a term of the sums, in eps: up to 36.7 = -log(eps) for logarithms of rounded masses near 1.
 _TERM_ERROR = 64
 
@@ -48,7 +47,7 @@ def gap(fit: DataFit, regularizer: Regularizer, fun: float, G: np.ndarray, dual:
         R.
     fun : float
         The computed objective.
-    G : ndarray of shape (n, m)
+    G : array of n rows and m columns
         The gradient of F there.
     dual : float
         A proven upper bound of the dual norm of G pulled back to the weights.
@@ -83,31 +82,41 @@ def lower_bound(
     """
     if not regularizer.active or not math.isfinite(dual):
         return -math.inf
-    limit = min(fit.max_scale(G), regularizer.max_scale(dual))
+    most, slopes = fit.max_scale(G), fit.slope_size(G)
+    limit = min(most, regularizer.max_scale(dual))
 
-    def negative_dual(s: float) -> float:
-        return fit.conjugate(G, s) + regularizer.conjugate(s * dual) + s * s * ridge
+    def negative_duals(scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return minus the dual objective at several scales, and a bound of its rounding error, by one pass."""
+        of_fit, sizes = fit.conjugates_and_sizes(G, scales)
+        of_rest = np.array([regularizer.conjugate(s * dual) + s * s * ridge for s in scales])
+        errors = [_rounding(fit, size, s * slopes) for s, size in zip(scales, sizes + of_rest, strict=True)]
+        return of_fit + of_rest, np.array(errors)
 
-    s = _best_scale(negative_dual, min(1.0, limit), min(limit, _MAX_SCALE)) if search else min(1.0, limit)
-    of_fit, size = fit.conjugate_and_size(G, s)
-    of_rest = regularizer.conjugate(s * dual) + s * s * ridge
-    return -(of_fit + of_rest) - _rounding(fit, size + of_rest, s * fit.slope_size(G))
-
-
-def _best_scale(negative_dual: Callable[[float], float], s: float, upper: float) -> float:
-    """Return an approximate minimiser in [0, upper] of a convex function: s, if no scale nearby is better."""
-    candidates = {s: negative_dual(s)}
-    if negative_dual((1.0 - _NEARBY) * s) < candidates[s]:
-        candidates.update([_least(negative_dual, 0.0, s)])
-    elif upper > s and negative_dual(min((1.0 + _NEARBY) * s, upper)) < candidates[s]:
-        candidates.update([_least(negative_dual, s, upper), (upper, negative_dual(upper))])
-    return min(candidates, key=lambda scale: candidates[scale])
+    start, upper = min(1.0, limit), min(limit, _MAX_SCALE)
+    if not search:
+        return -float(sum(negative_duals(np.array([start])))[0])
+    return -_least(negative_duals, start, upper)
 
 
-def _least(function: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
-    options = {"xatol": _NEARBY * (high - low), "maxiter": 20}
-    found = minimize_scalar(function, bounds=(low, high), method="bounded", options=options)
-    return float(found.x), float(found.fun)
+def _least(negative_duals: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], start: float, upper: float) -> float:
+    """Return about the least value in [0, upper] of a convex function: at ``start``, if no scale nearby is better.
+
+    Its bound of the rounding error is added.
+    """
+    near = np.array([start, (1.0 - _NEARBY) * start, min((1.0 + _NEARBY) * start, upper)])
+    values, errors = negative_duals(near)
+    best = float(values[0] + errors[0])
+    if values[1] >= values[0] and values[2] >= values[0]:
+        return best
+    low, high = (0.0, start) if values[1] < values[0] else (start, upper)
+    width = _NEARBY * (high - low)
+    while high - low > width:
+        scales = np.linspace(low, high, _SCALES_A_PASS)
+        values, errors = negative_duals(scales)
+        best = min(best, float((values + errors).min()))
+        least = int(np.argmin(values))
+        low, high = float(scales[max(least - 1, 0)]), float(scales[min(least + 1, _SCALES_A_PASS - 1)])
+    return best
 
 
 def _rounding(fit: DataFit, values: float, slopes: float) -> float:
@@ -117,5 +126,5 @@ def _rounding(fit: DataFit, values: float, slopes: float) -> float:
     The conjugates are squares or negative entropies of g minus multiples of g by u or y, and F depends on differences
     of outputs and u or y. For the squared loss u = 0: both are quadratic in targets and outputs together.
     """
-    n, m = len(fit.y), fit.n_outputs
+    n, m = fit.n, fit.n_outputs
     return (n + _TERM_ERROR) * m * _EPS * (values + 2.0 * slopes)

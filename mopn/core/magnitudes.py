@@ -6,14 +6,14 @@ of these is checked alone, and then the sizes of losses, slopes and weights that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mopn.core.datafit import DataFit
 from mopn.core.designs import Design
 from mopn.core.regularizers import Regularizer
+from mopn.core.rows import Block, Rows
 
 __all__ = [
     "Scales",
@@ -56,31 +56,45 @@ def check_input(values: float | np.ndarray, name: str, limit: float = _LARGEST_I
         )
 
 
-def scales_at_zero(fit: DataFit, features: np.ndarray, name: str) -> Scales:
+def scales_at_zero(rows: Rows, name: str, features: Callable[..., Any], *arguments: Any) -> Scales:
     """Return the scales of a problem; raise ``ValueError`` if floating point cannot hold them.
 
     Parameters
     ----------
-    fit : DataFit
-    features : ndarray of shape (n,)
-        A bound of the moduli of the features of each sample.
+    rows : Rows
     name : str
         The argument that holds the data.
+    features : callable
+        Of a block and the ``arguments``: a bound (n,) of the moduli of the features of each sample.
     """
-    if fit.loss.targets != "labels":
-        check_input(fit.y, "y")
-    if fit.offset is not None:
-        check_input(fit.offset, "offset")
-    if fit.weights is not None:
-        check_input(fit.weights, "sample_weight")
-    loss, G = fit.value_gradient(np.zeros((len(features), fit.n_outputs)))
-    scales = Scales(loss, float(features @ np.abs(G).sum(axis=1)), float(features.max()))
+    for argument, largest in zip(("y", "offset", "sample_weight"), rows.reduce(_largest, combine=max), strict=True):
+        check_input(largest, argument)
+    loss, slope = rows.sum(_at_zero, features, arguments)
+    scales = Scales(loss, slope, rows.reduce(_largest_feature, features, arguments, combine=max))
     if scales.slope > 0 and not all(map(_fits, (loss, scales.slope, loss / scales.slope))):
         raise ValueError(
             f"{name}, y and sample_weight are of sizes too different for floating point: at outputs of zero the losses "
             f"add up to {loss:.3g}, and their slopes to {scales.slope:.3g}; scale {name} and y, to 1 for example"
         )
     return scales
+
+
+def _largest(block: Block) -> tuple[float, float, float]:
+    """Return the largest moduli of numbers y, of the offset and of the weights, 0 for those that are not there."""
+    fit = block.fit
+    values = None if fit.loss.targets == "labels" else fit.y, fit.offset, fit.weights
+    y, offset, weights = (0.0 if value is None else float(np.abs(value).max(initial=0.0)) for value in values)
+    return y, offset, weights
+
+
+def _at_zero(block: Block, features: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[float, float]:
+    """Return the losses of outputs of zero, and a bound of the moduli of slopes times features."""
+    loss, G = block.fit.value_gradient(np.zeros((block.design.shape[0], block.fit.n_outputs)))
+    return loss, float(features(block, *arguments) @ np.abs(G).sum(axis=1))
+
+
+def _largest_feature(block: Block, features: Callable[..., Any], arguments: tuple[Any, ...]) -> float:
+    return float(features(block, *arguments).max())
 
 
 def check_start_size(start: np.ndarray, name: str) -> None:
@@ -93,7 +107,7 @@ def is_start_size(start: np.ndarray) -> bool:
     return bool(np.abs(start).max(initial=0.0) <= _LARGEST)
 
 
-def check_products(fit: DataFit, factors: Sequence[Design], **options: float) -> None:
+def check_products(rows: Rows, factors: Sequence[Design], **options: float) -> None:
     """Raise ``ValueError`` if floating point cannot hold options, losses, or products of an entry of each factor."""
     for name, option in options.items():
         check_input(option, name)
@@ -101,7 +115,11 @@ def check_products(fit: DataFit, factors: Sequence[Design], **options: float) ->
     for design in factors:
         check_input(design.largest, "X", _LARGEST ** (1.0 / len(factors)))
         features *= design.largest
-    scales_at_zero(fit, np.full(len(fit.y), features), "X")
+    scales_at_zero(rows, "X", _equal_features, features)
+
+
+def _equal_features(block: Block, feature: float) -> np.ndarray:
+    return np.full(block.design.shape[0], feature)
 
 
 def check_regularizer(regularizer: Regularizer, scales: Scales) -> None:

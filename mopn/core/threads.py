@@ -1,18 +1,21 @@
-"""A pool of threads for compiled functions and NumPy's, which release the interpreter lock."""
+"""A pool of threads for NumPy's and compiled functions, which release the interpreter lock."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache
-from itertools import starmap
 from typing import Any, TypeVar
+
+import numpy as np
 
 from mopn.solvers.numerics.threads import most_threads
 
-__all__ = ["map_in_threads", "n_workers"]
+__all__ = ["in_threads", "n_workers"]
 
+_Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
@@ -32,9 +35,29 @@ def _pool(process: int, workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="mopn")
 
 
-def map_in_threads(function: Callable[..., _Result], arguments: Sequence[tuple[Any, ...]]) -> list[_Result]:
-    """Return the results of a function for several tuples of arguments, in their order."""
-    workers = n_workers()
-    if workers == 1 or len(arguments) == 1:
-        return list(starmap(function, arguments))
-    return list(_pool(os.getpid(), workers).map(function, *zip(*arguments, strict=True)))
+def in_threads(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> Iterator[_Result]:
+    """Yield the results of a function for several items, in their order; few wait to be taken at a time."""
+    workers = min(n_workers(), len(items))
+    if workers == 1:
+        yield from map(function, items)
+        return
+    pool, errors = _pool(os.getpid(), n_workers()), np.geterr()
+    pending: deque[Future[_Result]] = deque()
+    try:
+        for item in items:
+            pending.append(pool.submit(_call, function, item, errors))
+            if len(pending) > 2 * workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        # After an error or Ctrl-C nothing may go on reading what the caller is free to change.
+        for future in pending:
+            future.cancel()
+        wait(pending)
+
+
+def _call(function: Callable[[_Item], _Result], item: _Item, errors: Any) -> _Result:
+    """Call a function with the caller's handling of overflow and the like, which threads do not inherit."""
+    with np.errstate(**errors):
+        return function(item)

@@ -15,6 +15,7 @@ from mopn.solvers.checks import check_count, check_flag, check_nonnegative, choi
 __all__ = [
     "as_array",
     "as_numbers",
+    "check_block_targets",
     "check_count",
     "check_flag",
     "check_member",
@@ -22,6 +23,7 @@ __all__ = [
     "check_offset",
     "check_sample_weight",
     "check_targets",
+    "check_weights",
     "distinct_labels",
     "present_rows",
 ]
@@ -49,6 +51,21 @@ def _labels(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, int, np.ndarray]:
     if len(classes) < 2:
         raise ValueError(f"y has one class only ({classes[0]!r}); classification needs at least 2")
     return codes, len(classes), classes
+
+
+def check_block_targets(y: Any, loss: Loss, classes: np.ndarray | None, m: int) -> np.ndarray:
+    """Return the targets of some samples in the form of the loss, given the classes or the number of outputs."""
+    y = as_array(y, "y")
+    if classes is None:
+        Y, found, _ = _per_output(y, loss)
+        if found != m:
+            raise ValueError(f"y has {found} outputs, and {m} in the first block")
+        return Y
+    codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    if not np.array_equal(classes[codes], y):
+        unknown = y[classes[codes] != y][0]
+        raise ValueError(f"y has the label {unknown!r}, which is not among the classes {classes}")
+    return codes
 
 
 def distinct_labels(y: Any, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
@@ -82,6 +99,14 @@ def _per_output(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, int, None]:
 
 
 def check_sample_weight(weights: Any, n: int) -> np.ndarray | None:
+    """Return the weights as floats, not all of them zero, or None if none were given."""
+    weights = check_weights(weights, n)
+    if weights is not None and not weights.any():
+        raise ValueError("sample_weight is zero for all samples; at least one must be positive")
+    return weights
+
+
+def check_weights(weights: Any, n: int) -> np.ndarray | None:
     """Return the weights as floats, or None if none were given."""
     if weights is None:
         return None
@@ -90,8 +115,6 @@ def check_sample_weight(weights: Any, n: int) -> np.ndarray | None:
         raise ValueError(f"sample_weight must have shape ({n},), one weight per sample, got {weights.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError("sample_weight must be finite and >= 0")
-    if not weights.any():
-        raise ValueError("sample_weight is zero for all samples; at least one must be positive")
     return weights
 
 

@@ -11,7 +11,9 @@ from mopn.core.designs import make_design
 from mopn.core.factor_kernels import make_factor_kernel
 from mopn.core.losses import Loss
 from mopn.core.magnitudes import check_products
+from mopn.core.rows import ArrayRows
 from mopn.core.validation import as_numbers, check_count, check_flag, check_nonnegative, present_rows
+from mopn.core.whole_fit import WholeFit
 from mopn.factorization.conversions import direct_to_network
 from mopn.factorization.minibatch_state import StochasticPasses, without_absent_features
 from mopn.factorization.single_output import SingleOutputProblem, affine_terms, check_single_output_loss
@@ -134,16 +136,18 @@ class FactorizationProblem(SingleOutputProblem):
         self.dummies = self._count_dummies(kernel)
         self.design = make_design(X, self.dummies)
         self._check_degree(kernel)
-        fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
+        rows = ArrayRows(self.design, DataFit(loss, y, self.design.shape[0], sample_weight, offset))
         # Products of all features have no degree; mostly their factors are near 1.
         factors = [self.design] * (2 if kernel == "all-subsets" else self.degree)
         scale = check_nonnegative(init_scale, "init_scale")
-        check_products(fit, factors, alpha=self.alpha, beta=self.beta, init_scale=scale)
+        check_products(rows, factors, alpha=self.alpha, beta=self.beta, init_scale=scale)
         self.lams = self._make_lams(lams, rng)
         ridge = 2.0 * self.beta * np.abs(self.lams) if penalty == "weighted" else np.full(len(self.lams), self.beta)
         terms = affine_terms(self.design, self.alpha, linear=self.fit_linear, intercept=self.fit_intercept)
         self.kernel_terms = self._make_kernel_terms(kernel, theta, ridge, scale)
-        super().__init__(fit, [*terms, *self.kernel_terms], rng, ("P", [term.name for term in self.kernel_terms]))
+        super().__init__(
+            WholeFit(rows), [*terms, *self.kernel_terms], rng, ("P", [term.name for term in self.kernel_terms])
+        )
 
     def _check_options(self, kernel: str, penalty: str, fit_lower: str | None, theta: Any) -> None:
         if kernel == "all-subsets" and fit_lower is not None:

@@ -10,7 +10,9 @@ from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
 from mopn.core.losses import Loss
 from mopn.core.magnitudes import check_products
+from mopn.core.rows import ArrayRows
 from mopn.core.validation import check_count, check_flag, check_nonnegative, present_rows
+from mopn.core.whole_fit import WholeFit
 from mopn.factorization.conversions import direct_to_network, lifted_to_direct
 from mopn.factorization.single_output import SingleOutputProblem, affine_terms, check_single_output_loss
 from mopn.factorization.terms import ProductTerm
@@ -108,13 +110,13 @@ class LiftedProblem(SingleOutputProblem):
         if len({design.shape[0] for design in designs}) > 1:
             raise ValueError(f"all parts of X must have the same number of rows, got {[z.shape for z in designs]}")
         self.design = designs[0]
-        fit = DataFit(loss, y, self.design.shape[0], sample_weight, offset)
+        rows = ArrayRows(self.design, DataFit(loss, y, self.design.shape[0], sample_weight, offset))
         terms = affine_terms(self.design, self.alpha, linear=fit_linear, intercept=fit_intercept)
         factors = designs if self.several else designs * self.degree
         scale = check_nonnegative(init_scale, "init_scale")
-        check_products(fit, factors, alpha=self.alpha, beta=self.beta, init_scale=scale)
+        check_products(rows, factors, alpha=self.alpha, beta=self.beta, init_scale=scale)
         products = ProductTerm(factors, self.rank, self.beta, kernel == "anova", scale)
-        super().__init__(fit, [*terms, products], rng, ("U", products.names))
+        super().__init__(WholeFit(rows), [*terms, products], rng, ("U", products.names))
 
     def _check_options(self, X: Any, kernel: str, fit_linear: bool) -> None:
         if kernel == "anova" and (self.degree != 2 or self.several):

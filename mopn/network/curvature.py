@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mopn.core.datafit import DataFit
-from mopn.core.designs import Design
 from mopn.core.flat import joined, split
 from mopn.core.hessians import Diagonal, Hessian
 from mopn.core.kernels import Kernel
+from mopn.core.rows import Block, Rows
 from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
 
@@ -42,45 +42,50 @@ class Curvature:
 
     Parameters
     ----------
-    design, kernel, fit, linear_term
+    rows, kernel, linear_term
         Those of the refit.
     """
 
-    def __init__(self, design: Design, kernel: Kernel, fit: DataFit, linear_term: LinearTerm) -> None:
-        n, d = design.shape
-        wanted = max(_ROWS, _ROWS_PER_COLUMN * max(d, fit.n_outputs))
+    def __init__(self, rows: Rows, kernel: Kernel, linear_term: LinearTerm) -> None:
+        n, d = rows.shape
+        wanted = max(_ROWS, _ROWS_PER_COLUMN * max(d, rows.fit.n_outputs))
         if wanted < n:
-            rows, fit = fit.sample(wanted / n)
-            design = design.rows(rows)
-            linear_term = linear_term.on(design)
-        self.design, self.kernel, self.fit, self.linear_term = design, kernel, fit, linear_term
-        self.inverse_linear = linear_term.scales(fit) ** 2
+            rows = rows.part(wanted / n)
+            linear_term = linear_term.on(rows)
+        self.rows, self.kernel = rows, kernel
+        self.inverse_linear = linear_term.scales(rows.fit.smoothness) ** 2
 
     @staticmethod
-    def pays(design: Design, n_units: int, n_outputs: int) -> bool:
+    def pays(shape: tuple[int, int], n_units: int, n_outputs: int) -> bool:
         """Whether the blocks take at most twice the memory of dense data and their outputs, and 32 MiB at most."""
-        n, d = design.shape
+        n, d = shape
         return n_units * (d * d + n_outputs * n_outputs) <= min(2 * n * (d + n_outputs), _MOST)
 
     def __call__(self, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> Blocks:
         """Return the blocks of F for units A (k, d), directions E (k, m) and linear term W."""
-        P = self.design.project(A)
-        features = self.kernel.features_of(self.design, A, P)
-        of_units = layer_outputs(features, E)
-        outputs = of_units.copy(order="K")
-        self.linear_term.add_outputs(outputs, W)
-        earned = -float(np.vdot(self.fit.value_gradient(outputs)[1], of_units))
-        hessian = self._hessian(outputs)
-        # The slope of the kernel along x, as if it had squares of single features.
-        slopes = (2.0 * self.kernel.of_square * P) ** 2 * hessian.along(E)
-        units = np.stack([self.design.gram(slope) for slope in np.ascontiguousarray(slopes.T)])
-        directions = np.stack([hessian.total(feature**2) for feature in features.T])
-        return Blocks(units, directions, earned)
+        return Blocks(*self.rows.sum(_blocks, self.kernel, A, E, W))
 
-    def _hessian(self, outputs: np.ndarray) -> Hessian:
-        if self.fit.loss.has_hessian:
-            return self.fit.hessian(outputs)
-        return Diagonal(np.outer(self.fit.sample_weights, np.full(outputs.shape[1], self.fit.smoothness)))
+
+def _blocks(
+    block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    P = block.design.project(A)
+    features = kernel.features_of(block.design, A, P)
+    of_units = layer_outputs(features, E)
+    outputs = of_units + block.linear.project(W) if W.size else of_units
+    earned = -float(np.vdot(block.fit.value_gradient(outputs)[1], of_units))
+    hessian = _hessian(block.fit, outputs)
+    # The slope of the kernel along x, as if it had squares of single features.
+    slopes = (2.0 * kernel.of_square * P) ** 2 * hessian.along(E)
+    units = np.stack([block.design.gram(slope) for slope in np.ascontiguousarray(slopes.T)])
+    directions = np.stack([hessian.total(feature**2) for feature in features.T])
+    return units, directions, earned
+
+
+def _hessian(fit: DataFit, outputs: np.ndarray) -> Hessian:
+    if fit.loss.has_hessian:
+        return fit.hessian(outputs)
+    return Diagonal(np.outer(fit.sample_weights, np.full(outputs.shape[1], fit.smoothness)))
 
 
 class BlockMetric:

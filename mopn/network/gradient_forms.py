@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from mopn.core.designs import Design
 from mopn.core.kernels import KERNELS, Kernel
-from mopn.network.sparse_rows import SparseRows
+from mopn.core.rows import Block, Rows
+from mopn.network.two_layers import two_layers
 from mopn.solvers.sphere import DenseStack, power_of_two
 from mopn.solvers.sphere.bounds import eigen_error
 
@@ -19,10 +21,10 @@ _SMALLEST = float(np.finfo(float).smallest_subnormal)
 _COLLATZ_STEPS = 20
 # Up to this many samples, the n x n products of the rows are formed (once per design) for the Gram matrix of a stack.
 _GRAM_SAMPLES = 3000
-# Number of random vectors that estimate it for more samples.
-_GRAM_PROBES = 4
 # The cost of an operation on a stored entry, in operations of a matrix product.
 _STORED = 30.0
+# Number of random vectors that estimate it for more samples.
+_GRAM_PROBES = 4
 
 
 class GradientForms:
@@ -31,99 +33,93 @@ class GradientForms:
     Implements the ``Stack`` protocol of ``mopn.solvers.sphere``; ``dense`` forms the matrices.
     """
 
-    def __init__(self, kernel: Kernel, design: Design, G: np.ndarray) -> None:
-        self.kernel, self.design, self.G = kernel, design, G
-        self.shape = G.shape[1], design.shape[1]
-        self._rows = None
-        if design.stored_rows is not None:
-            self._rows, self._by_output = SparseRows(design, distinct=kernel.distinct), np.ascontiguousarray(G.T)
+    def __init__(self, kernel: Kernel, rows: Rows, G: Any) -> None:
+        self.kernel, self.rows, self.G = kernel, rows, G
+        self.shape = G.shape[1], rows.shape[1]
+        self._sums = two_layers(rows, kernel)
 
     def forms(self, H: np.ndarray) -> np.ndarray:
         """Return q (k, m), the values h_r' Gamma_c h_r for the rows of H (k, d)."""
-        if self._rows is not None:
-            return self._rows.forms(self._by_output, H)
-        return self.kernel.features(self.design, H).T @ self.G
+        return self._sums.forms(self.G, H)
 
     def products(self, W: np.ndarray, H: np.ndarray) -> np.ndarray:
         """Return (k, d), whose row r is (sum_c W_rc Gamma_c) h_r."""
-        if self._rows is not None:
-            return self._rows.products(self._by_output, W, H)
-        return self.kernel.products(self.design, self.G @ W.T, H)
+        return self._sums.products(self.G, W, H)
 
     def scaled(self) -> tuple[GradientForms, float]:
         """Return the forms with G divided exactly by a power of two, and that power."""
-        scale = power_of_two(float(np.abs(self.G).max()))
-        return GradientForms(self.kernel, self.design, self.G / scale), scale
+        scale = power_of_two(self.rows.reduce(_largest, along=(self.G,), combine=max))
+        return GradientForms(self.kernel, self.rows, self.G / scale), scale
 
     def dense(self) -> DenseStack:
         """Form the matrices, with a bound of the rounding errors made in doing so."""
-        return DenseStack(self.kernel.gammas(self.design, self.G), self._forming_error(np.abs(self.G)))
+        matrices, moduli, counts = self.rows.sum(_gammas_and_moduli, self.kernel, along=(self.G,))
+        return DenseStack(matrices, self._forming_error(moduli, counts))
 
     def rounding(self, p: float) -> float:
         """Bound the change in max ||q(h)||_p over unit h by the rounding errors of the matrices."""
-        return float(np.linalg.norm(self._forming_error(np.abs(self.G)), p))
+        return float(np.linalg.norm(self._forming_error(*self.rows.sum(_moduli, along=(self.G,))), p))
 
     @property
     def work(self) -> tuple[float, float]:
         """The cost of the product with one vector and of one combination, in operations of a matrix product."""
-        if self._rows is None:
-            n, d = len(self.G), self.shape[1]
+        if self.rows.entries is None:
+            n, d = self.rows.shape
             return 4.0 * n * d, 1.0 * n * d * d
-        assert self._rows.rows.starts is not None
-        entries = np.diff(self._rows.rows.starts).astype(np.float64)
-        return _STORED * 4.0 * float(entries.sum()), _STORED * float(entries @ entries)
+        entries, pairs = self.rows.sum(_stored_entries)
+        return _STORED * 4.0 * entries, _STORED * pairs
 
     def combination(self, w: np.ndarray) -> tuple[np.ndarray, float]:
         """Return sum_c w_c Gamma_c (d, d), and a bound of the spectral norm of the error made in forming it."""
-        m = len(w)
-        error = (1 + m) * self._forming_error(np.abs(self.G) @ np.abs(w[:, None]))
-        return self.kernel.gammas(self.design, (self.G @ w)[:, None])[0], float(error[0])
+        matrices, moduli, counts = self.rows.sum(_combined_and_moduli, self.kernel, w, along=(self.G,))
+        return matrices[0], (1 + len(w)) * float(self._forming_error(moduli, counts)[0])
 
-    def _forming_error(self, sizes: np.ndarray) -> np.ndarray:
+    def _forming_error(self, moduli: np.ndarray, counts: np.ndarray) -> np.ndarray:
         # A sum of n products of three factors, or of two with the root of the third each, with the three sums that take
         # away a center, errs by (n + 8) eps times the sum of moduli, whose spectral norm is at most its trace
         # sum_i |G_ic| ||x_i||^2 (a sum of positive semidefinite matrices in |x_i|).
-        return (len(self.G) + 8) * _EPS * (self.design.squared_sizes @ sizes) + self._underflow(sizes)
+        return (self.rows.shape[0] + 8) * _EPS * moduli + self._underflow(counts)
 
-    def _underflow(self, sizes: np.ndarray) -> np.ndarray:
-        """Bound the underflow (k,) in sums of products of two features and a slope, for moduli (n, k) of the slopes.
-
-        A row whose squares all underflow to 0 counts as 0, as it does in the outputs.
-        """
-        squares = self.design.squared_norms
-        return (
-            4.0 * self.shape[1] * _SMALLEST * (1.0 + math.sqrt(float(squares.max()))) * ((squares > 0) @ (1.0 + sizes))
-        )
+    def _underflow(self, counts: np.ndarray) -> np.ndarray:
+        """Bound the underflow (k,) in sums of products of two features and a slope, from what ``_moduli`` counts."""
+        return 4.0 * self.shape[1] * _SMALLEST * (1.0 + math.sqrt(self.rows.largest_square)) * counts
 
     def gram(self) -> np.ndarray:
         """Return M (m, m), M_ce = <Gamma_c, Gamma_e>; with many samples an estimate from a few random vectors."""
-        if len(self.G) <= _GRAM_SAMPLES:
-            return self._scaled_gram() * self.design.unit**4
+        if self._few is not None:
+            return self._scaled_gram(self._few) * self._few.unit**4
         m, d = self.shape
         Z = np.random.default_rng(0).standard_normal((_GRAM_PROBES, d))
         images = self.products(np.tile(np.eye(m), (_GRAM_PROBES, 1)), np.repeat(Z, m, axis=0))
         images = images.reshape(_GRAM_PROBES, m, d)
         return np.einsum("pcd,ped->ce", images, images) / _GRAM_PROBES
 
-    def _scaled_gram(self) -> np.ndarray:
+    @property
+    def _few(self) -> Design | None:
+        """The design in memory, if it is small enough for products of all pairs of rows."""
+        return self.rows.design if self.rows.shape[0] <= _GRAM_SAMPLES else None
+
+    def _scaled_gram(self, design: Design) -> np.ndarray:
         """Return M divided by ``design.unit ** 4``, as products of fourth order in small X would underflow."""
-        return self.G.T @ self.kernel.inner_products(self.design) @ self.G
+        return self.G.T @ self.kernel.inner_products(design) @ self.G
 
     def bound(self, p: float) -> float:
         """Proven upper bound of max ||q(h)||_p over unit h, without forming a d x d matrix.
 
         It is 0 only if the stack is, as underflow is bounded too, for G of moderate size (see ``scaled``).
         """
-        return min(self.collatz_bound(p), self.gram_bound(p) if len(self.G) <= _GRAM_SAMPLES else math.inf)
+        return min(self.collatz_bound(p), math.inf if self._few is None else self.gram_bound(p))
 
     def gram_bound(self, p: float) -> float:
         """Bound by the Gram matrix M of the stack: ||q(h)||_2^2 <= lambda_max(M), and |q_c(h)|^2 <= M_cc.
 
         Both hold as hh' has Frobenius norm 1. Rows are scaled by ``design.unit``, so that nothing under- or overflows.
         """
-        (n, m), d, square = self.G.shape, self.shape[1], self.design.unit**2
-        M = self._scaled_gram()
-        sizes = self.design.squared_sizes / square @ np.abs(self.G)
+        design = self._few
+        assert design is not None
+        (n, m), d, square = self.G.shape, self.shape[1], design.unit**2
+        M = self._scaled_gram(design)
+        sizes = design.squared_sizes / square @ np.abs(self.G)
         error = (2 * n + 2 * d + 6) * _EPS * float(sizes @ sizes) + eigen_error(M)
         # n^2 products of sums of d, each of which may underflow.
         error += 4.0 * n * n * (d + 2) * _SMALLEST * (1.0 + float(np.sum(self.G**2)))
@@ -136,12 +132,10 @@ class GradientForms:
         q(h) = sum_i K(h, x_i) G_i, so ||q(h)||_p <= |h|' A |h| with the nonnegative matrix A of weights ||G_i||_p and
         the data |x_i|, and lambda_max(A) <= max_j (A u)_j / u_j for every positive u (Collatz and Wielandt).
         """
-        weights = np.linalg.norm(self.G, p, axis=1)[:, None]
-        absolute = self.design.absolute
         u = np.ones((1, self.shape[1]))
         bound, best = math.inf, u
         for _ in range(_COLLATZ_STEPS):
-            image = self.kernel.products(absolute, weights, u)
+            image = self.rows.sum(_absolute_products, self.kernel, p, u, along=(self.G,))
             ratio = float(np.max(image / u))
             if ratio < bound:
                 bound, best = ratio, u
@@ -150,6 +144,53 @@ class GradientForms:
             # A small multiple of u keeps the entries of features that never occur positive.
             u = np.maximum(image, 0.0) / image.max() + 1e-3 * u
         # anova subtracts the diagonal, so rounding is relative to the sum with it: the homogeneous kernel's.
-        whole = float(np.max(KERNELS["homogeneous"].products(absolute, weights, best) / best))
-        lost = float(self._underflow(weights)[0] / best.min()) if weights.any() else 0.0
-        return max(bound, 0.0) + 4 * (len(self.G) + self.shape[1] + 10) * _EPS * whole + lost
+        whole, counts = self.rows.sum(_whole_and_counts, p, best, along=(self.G,))
+        lost = float(self._underflow(counts)[0] / best.min())
+        n, d = self.rows.shape
+        return max(bound, 0.0) + 4 * (n + d + 10) * _EPS * float(np.max(whole / best)) + lost
+
+
+def _largest(block: Block, G: np.ndarray) -> float:
+    return float(np.abs(G).max())
+
+
+def _stored_entries(block: Block) -> tuple[float, float]:
+    """Return the number of stored entries, and of pairs of them in the same row."""
+    assert block.lines.starts is not None
+    entries = np.diff(block.lines.starts).astype(np.float64)
+    return float(entries.sum()), float(entries @ entries)
+
+
+def _moduli(block: Block, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sums of |G_ic| ||x_i||^2, and of what may underflow.
+
+    A row whose squares all underflow to 0 counts as 0, as it does in the outputs.
+    """
+    sizes = np.abs(G)
+    return block.design.squared_sizes @ sizes, (block.design.squared_norms > 0) @ (1.0 + sizes)
+
+
+def _gammas_and_moduli(block: Block, G: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return kernel.gammas(block.design, G), *_moduli(block, G)
+
+
+def _combined_and_moduli(
+    block: Block, G: np.ndarray, kernel: Kernel, w: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    moduli = _moduli(block, np.abs(G) @ np.abs(w[:, None]))
+    return kernel.gammas(block.design, (G @ w)[:, None]), *moduli
+
+
+def _lengths(G: np.ndarray, p: float) -> np.ndarray:
+    return np.linalg.norm(G, p, axis=1)[:, None]
+
+
+def _absolute_products(block: Block, G: np.ndarray, kernel: Kernel, p: float, u: np.ndarray) -> np.ndarray:
+    return kernel.products(block.design.absolute, _lengths(G, p), u)
+
+
+def _whole_and_counts(block: Block, G: np.ndarray, p: float, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    lengths = _lengths(G, p)
+    return KERNELS["homogeneous"].products(block.design.absolute, lengths, u), _moduli(block, lengths)[
+        1
+    ] * lengths.any()

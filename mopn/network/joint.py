@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.datafit import DataFit
-from mopn.core.designs import Design
 from mopn.core.flat import check_start, joined, split
 from mopn.core.kernels import Kernel
 from mopn.core.norms import Norm
 from mopn.core.regularizers import NormRegularizer
+from mopn.core.rows import Rows
 from mopn.core.spectral import eigen_units
+from mopn.core.whole_fit import WholeFit
 from mopn.network.curvature import BlockMetric, Curvature, regular
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
@@ -52,9 +52,8 @@ class JointProblem(Problem):
 
     def __init__(
         self,
-        design: Design,
+        rows: Rows,
         kernel: Kernel,
-        fit: DataFit,
         regularizer: NormRegularizer,
         linear_term: LinearTerm,
         network: Network,
@@ -63,12 +62,12 @@ class JointProblem(Problem):
     ) -> None:
         self.regularizer, self.linear_term = regularizer, linear_term
         self.directions = _make_directions(regularizer.norm, network.weights)
-        self.layers = two_layers(design, kernel, fit, linear_term, self.directions.n_units, single=single)
-        pays = regularizer.active and Curvature.pays(design, self.directions.n_units, fit.n_outputs)
-        self.curvature = Curvature(design, kernel, fit, linear_term) if pays else None
+        self.layers = two_layers(rows, kernel, single=single)
+        pays = regularizer.active and Curvature.pays(rows.shape, self.directions.n_units, rows.fit.n_outputs)
+        self.curvature = Curvature(rows, kernel, linear_term) if pays else None
         parts = self._lengths(network), self.directions.start.ravel(), network.linear
         self._shapes = tuple(part.shape for part in parts)
-        self.scales = joined(*map(np.broadcast_to, _scales(design, fit, linear_term), self._shapes))
+        self.scales = joined(*map(np.broadcast_to, _scales(rows, linear_term), self._shapes))
         self._start = joined(*parts)
 
     def _lengths(self, network: Network) -> np.ndarray:
@@ -160,30 +159,26 @@ class RestProblem(JointProblem):
     """The same with the units and their weights fixed: the convex fit of the linear term to what they leave."""
 
     def __init__(
-        self, design: Design, kernel: Kernel, fit: DataFit, regularizer: NormRegularizer, linear_term: LinearTerm,
-        network: Network,
-    ) -> None:  # fmt: skip
+        self, rows: Rows, kernel: Kernel, regularizer: NormRegularizer, linear_term: LinearTerm, network: Network
+    ) -> None:
         self.network = network
         empty = network.without_units()
-        super().__init__(design, kernel, fit.beside(network.unit_outputs), regularizer, linear_term, empty)
+        super().__init__(rows.beside(network.unit_outputs), kernel, regularizer, linear_term, empty)
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of the point, with the units as they are."""
         return super().unpack(x) | {"basis": self.network.basis, "weights": self.network.weights}
 
 
-def _scales(design: Design, fit: DataFit, linear_term: LinearTerm) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _scales(rows: Rows, linear_term: LinearTerm) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return steps in B, Z and W, entry by entry, each of which changes outputs by about the size of these.
 
     So a refit does not depend on the units of X and y: outputs are K(a, x) e, of degree two in a and X.
     """
+    fit = WholeFit(rows)
     unit = fit.output_unit
-    curvature = unit**2 * fit.smoothness * fit.sample_weights.sum()
-    return (
-        np.sqrt(unit) * design.scales(fit.sample_weights),
-        np.ones(1),
-        np.sqrt(curvature) * linear_term.scales(fit),
-    )
+    curvature = unit**2 * fit.smoothness * fit.total_weight
+    return np.sqrt(unit) * rows.scales, np.ones(1), np.sqrt(curvature) * linear_term.scales(fit.smoothness)
 
 
 class _Directions(ABC):

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.datafit import DataFit
-from mopn.core.designs import Design, linear_design
 from mopn.core.magnitudes import check_input
+from mopn.core.rows import Block, Rows
 from mopn.core.validation import as_numbers, check_nonnegative
 from mopn.solvers.numerics.cached import cached_property
 from mopn.solvers.numerics.dot import dot
@@ -36,29 +35,29 @@ class LinearTerm:
 
     Parameters
     ----------
-    design : Design, optional
+    rows : Rows, optional
         The data; dummies in front of X are left out.
     alpha : float, optional
         Default None: the term is inactive, and W is (m, 0).
     """
 
-    design: Design
+    rows: Rows
 
-    def __init__(self, design: Design | None = None, alpha: float | None = None) -> None:
+    def __init__(self, rows: Rows | None = None, alpha: float | None = None) -> None:
         alpha = None if alpha is None else check_nonnegative(alpha, "alpha")
         if alpha == 0:
             raise ValueError("alpha must be > 0, or None for no linear term: without it no certificate exists")
         check_input(alpha or 0.0, "alpha")
         self.alpha, self.active = alpha, alpha is not None
         self.alphas = np.zeros(0)
-        if design is not None and alpha is not None:
-            self.design = linear_design(design)
-            self.alphas = np.full(self.design.shape[1], alpha)
+        if rows is not None and alpha is not None:
+            self.rows = rows
+            self.alphas = np.full(1 + rows.n_features, alpha)
             self.alphas[0] *= _OF_CONSTANTS
 
-    def on(self, design: Design) -> LinearTerm:
-        """Return the same term on other data: on a block of the rows, for instance."""
-        return LinearTerm(design, self.alpha)
+    def on(self, rows: Rows) -> LinearTerm:
+        """Return the same term on other data: on a share of the rows, for instance."""
+        return LinearTerm(rows, self.alpha)
 
     # -- coefficients ----------------------------------------------------------------------------------------------
 
@@ -86,18 +85,17 @@ class LinearTerm:
 
     # -- outputs ---------------------------------------------------------------------------------------------------
 
-    def outputs(self, W: np.ndarray) -> np.ndarray:
+    def outputs(self, W: np.ndarray) -> Any:
         """Return [1, X] W' (n, m) of an active term, each output contiguous."""
-        return np.asfortranarray(self.design.project(W))
+        return self.rows.map(_outputs, W)
 
-    def add_outputs(self, outputs: np.ndarray, W: np.ndarray) -> None:
-        """Add [1, X] W' to the outputs (n, m) in place."""
-        if self.active:
-            outputs += self.design.project(W)
+    def beside(self, outputs: Any, W: np.ndarray) -> Any:
+        """Return the outputs (n, m) of units with those of the linear term."""
+        return outputs + self.outputs(W) if self.active else outputs
 
-    def adjoint(self, G: np.ndarray) -> np.ndarray:
+    def adjoint(self, G: Any) -> np.ndarray:
         """Return G' [1, X] (m, 1 + d): the gradient of the losses with respect to W for loss gradients G (n, m)."""
-        return self.design.adjoint(G) if self.active else np.zeros((G.shape[1], 0))
+        return self.rows.sum(_adjoint, along=(G,)) if self.active else np.zeros((G.shape[1], 0))
 
     # -- penalty ---------------------------------------------------------------------------------------------------
 
@@ -119,42 +117,78 @@ class LinearTerm:
 
     # -- dual side and rounding ------------------------------------------------------------------------------------
 
-    def conjugate(self, G: np.ndarray) -> float:
+    def conjugate(self, G: Any) -> float:
         """Return the conjugate of the penalty at -G' [1, X], rounded up; at s G it is s^2 times as large."""
         if not self.active:
             return 0.0
         adjoint = self.adjoint(G)
         # Each entry is a sum of n products; the sum of their moduli is at most the product of two lengths.
-        error = (len(G) + 4) * _EPS * np.linalg.norm(G, axis=0)[:, None] * self._lengths
+        lengths = np.sqrt(self.rows.sum(_squared_columns, along=(G,)))[:, None]
+        error = (self.rows.shape[0] + 4) * _EPS * lengths * self._lengths
         total = float(np.sum((np.abs(adjoint) + error) ** 2 / self.alphas))
         return 0.5 * total * (1.0 + (adjoint.size + 4) * _EPS)
 
     @cached_property
     def _lengths(self) -> np.ndarray:
         """Lengths of the columns of [1, X] (1 + d,), rounded up."""
-        n = self.design.shape[0]
-        return np.sqrt(self.design.squared_column_sizes) * (1.0 + n * _EPS)
+        return np.sqrt(self.rows.sum(_squared_column_sizes)) * (1.0 + self.rows.shape[0] * _EPS)
 
-    def rounding_error(self, W: np.ndarray, G: np.ndarray) -> float:
+    def rounding_error(self, W: np.ndarray, G: Any) -> float:
         """Bound the effect on the losses of rounding [1, X] W', for loss gradients G (n, m)."""
         if not self.active:
             return 0.0
-        sizes = np.abs(G) @ np.linalg.norm(W, axis=1)
-        return (W.shape[1] + 4) * _EPS * float(np.sqrt(self.design.squared_sizes) @ sizes)
+        return (W.shape[1] + 4) * _EPS * self.rows.sum(_sizes, np.linalg.norm(W, axis=1), along=(G,))
 
     # -- scaling ---------------------------------------------------------------------------------------------------
 
-    def scales(self, fit: DataFit) -> np.ndarray:
-        """Return (1 + d,): in coefficients divided by these, the curvature along each coordinate is at most 1."""
+    def scales(self, smoothness: float) -> np.ndarray:
+        """Return (1 + d,): in coefficients divided by these, the curvature along each coordinate is at most 1.
+
+        ``smoothness`` is that of the losses.
+        """
         if not self.active:
             return np.ones(0)
-        return 1.0 / np.sqrt(self.alphas + fit.smoothness * self.design.adjoint_squares(fit.sample_weights[:, None])[0])
+        return 1.0 / np.sqrt(self.alphas + smoothness * self.rows.sum(_weighted_squares))
 
-    def curvature(self, fit: DataFit) -> float:
+    def curvature(self, smoothness: float) -> float:
         """Return an upper bound of the Lipschitz constant of the losses' gradient with respect to W."""
         if not self.active:
             return 0.0
-        absolute, weights = self.design.absolute, fit.sample_weights
         # ||X' diag(w) X|| is at most its trace, and the product of the largest sums of columns and rows.
-        sums = absolute.adjoint(weights[:, None]).max() * absolute.project(np.ones((1, self.design.shape[1]))).max()
-        return fit.smoothness * min(float(weights @ self.design.squared_norms), float(sums))
+        trace, columns = self.rows.sum(_weighted_sums)
+        row = self.rows.reduce(_largest_row_sum, combine=max)
+        return smoothness * min(trace, float(columns.max()) * row)
+
+
+def _outputs(block: Block, W: np.ndarray) -> np.ndarray:
+    return block.linear.project(W)
+
+
+def _adjoint(block: Block, G: np.ndarray) -> np.ndarray:
+    return block.linear.adjoint(G)
+
+
+def _squared_columns(block: Block, G: np.ndarray) -> np.ndarray:
+    return np.einsum("ic,ic->c", G, G)
+
+
+def _squared_column_sizes(block: Block) -> np.ndarray:
+    return block.linear.squared_column_sizes
+
+
+def _sizes(block: Block, G: np.ndarray, lengths: np.ndarray) -> float:
+    return float(np.sqrt(block.linear.squared_sizes) @ (np.abs(G) @ lengths))
+
+
+def _weighted_squares(block: Block) -> np.ndarray:
+    return block.linear.adjoint_squares(block.fit.sample_weights[:, None])[0]
+
+
+def _weighted_sums(block: Block) -> tuple[float, np.ndarray]:
+    """Return the trace of [1, X]' diag(w) [1, X], and the sums of the columns of w |[1, X]|."""
+    weights, absolute = block.fit.sample_weights, block.linear.absolute
+    return float(weights @ block.linear.squared_norms), absolute.adjoint(weights[:, None])[0]
+
+
+def _largest_row_sum(block: Block) -> float:
+    return float(block.linear.absolute.project(np.ones((1, block.linear.shape[1]))).max())

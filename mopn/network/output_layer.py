@@ -9,13 +9,16 @@ import numpy as np
 
 from mopn.core.barriers import Barrier
 from mopn.core.datafit import DataFit
+from mopn.core.designs import DenseDesign
 from mopn.core.flat import joined, split
 from mopn.core.gap import lower_bound
 from mopn.core.hessians import Hessian
 from mopn.core.losses import Loss
 from mopn.core.magnitudes import check_input, check_regularizer, check_start_size, scales_at_zero
 from mopn.core.regularizers import Regularizer, make_regularizer
+from mopn.core.rows import ArrayRows, Block, Rows
 from mopn.core.validation import as_numbers
+from mopn.core.whole_fit import WholeFit
 from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
 from mopn.solvers.interface import Evaluation, Measure, Problem
@@ -70,13 +73,14 @@ class OutputLayerProblem(Problem):
             raise ValueError("features contains NaN or infinity")
         fit = DataFit(loss, y, len(features), sample_weight, offset)
         regularizer = make_regularizer(norm, strength, radius)
-        self._assemble(features, fit, regularizer, LinearTerm())
+        rows = ArrayRows(DenseDesign(features), fit)
+        self._assemble(features, features.shape[1], rows, regularizer, LinearTerm())
         check_input(self._row_maxima, "features")
-        check_regularizer(regularizer, scales_at_zero(fit, self._row_maxima, "features"))
+        check_regularizer(regularizer, scales_at_zero(rows, "features", _largest_feature))
 
     @classmethod
     def from_parts(
-        cls, features: np.ndarray, fit: DataFit, regularizer: Regularizer, linear_term: LinearTerm
+        cls, features: Any, k: int, rows: Rows, regularizer: Regularizer, linear_term: LinearTerm
     ) -> OutputLayerProblem:
         """Return the problem of validated parts.
 
@@ -84,13 +88,14 @@ class OutputLayerProblem(Problem):
         barrier.
         """
         problem = cls.__new__(cls)
-        problem._assemble(features, fit, regularizer, linear_term)
+        problem._assemble(features, k, rows, regularizer, linear_term)
         return problem
 
-    def _assemble(self, features: np.ndarray, fit: DataFit, regularizer: Regularizer, linear_term: LinearTerm) -> None:
-        self.features, self.fit, self.regularizer, self.linear_term = features, fit, regularizer, linear_term
-        self.shape = features.shape[1], fit.n_outputs
-        self._shapes = self.shape, linear_term.shape(fit.n_outputs)
+    def _assemble(self, features: Any, k: int, rows: Rows, regularizer: Regularizer, linear_term: LinearTerm) -> None:
+        self.features, self.rows, self.regularizer, self.linear_term = features, rows, regularizer, linear_term
+        self.fit = WholeFit(rows)
+        self.shape = k, self.fit.n_outputs
+        self._shapes = self.shape, linear_term.shape(self.fit.n_outputs)
         self.bounds = self.scales = None
 
     @property
@@ -112,20 +117,25 @@ class OutputLayerProblem(Problem):
     def newton_size(self) -> float:
         """Size of the matrices of Newton's method, m times (k, k), over that of the features."""
         k, m = self.shape
-        return k * m / len(self.features)
+        return k * m / self.rows.shape[0]
 
     @cached_property
     def curvature(self) -> float:
         """Lipschitz constant of the smooth part's gradient."""
-        w = self.fit.weights
-        gram = self.features.T @ (self.features if w is None else self.features * w[:, None])
+        gram = self.rows.sum(_weighted_gram, along=(self.features,))
         largest = np.linalg.eigvalsh(gram)[-1] if len(gram) else 0.0
-        curvature = self.fit.smoothness * float(largest) + self.linear_term.curvature(self.fit)
+        curvature = self.fit.smoothness * float(largest) + self.linear_term.curvature(self.fit.smoothness)
         return max(curvature, float(np.finfo(float).tiny))
 
     @cached_property
-    def _row_maxima(self) -> np.ndarray:
-        return np.abs(self.features).max(axis=1, initial=0.0)
+    def _row_maxima(self) -> Any:
+        return self.rows.map(_largest_entries, along=(self.features,))
+
+    @cached_property
+    def _shift_invariant(self) -> bool:
+        """Whether the losses are constant when all outputs of a sample shift by the same amount."""
+        zero = self.image(np.zeros(sum(map(math.prod, self._shapes))))
+        return self.rows.reduce(_is_shift_invariant, along=(zero,), combine=min)
 
     def start(self, start: Any = None) -> np.ndarray:
         """Return a point: zero, or given weights (k, m), which are projected onto the ball if there is one.
@@ -154,9 +164,10 @@ class OutputLayerProblem(Problem):
     def image(self, x: np.ndarray) -> np.ndarray:
         """Return the outputs (n, m) of the units and of the linear term, without offset."""
         V, W = self.split(x)
-        outputs = layer_outputs(self.features, V)
-        self.linear_term.add_outputs(outputs, W)
-        return outputs
+        return self.linear_term.beside(self._unit_outputs(V), W)
+
+    def _unit_outputs(self, V: np.ndarray) -> np.ndarray:
+        return self.rows.map(_unit_outputs, V, along=(self.features,))
 
     def smooth_value(self, image: np.ndarray) -> float:
         """F at the outputs."""
@@ -165,7 +176,7 @@ class OutputLayerProblem(Problem):
     def smooth(self, image: np.ndarray) -> Evaluation:
         """F at the outputs, and its gradient with respect to the point."""
         value, G = self.fit.value_gradient(image)
-        return Evaluation(value, joined(self.features.T @ G, self.linear_term.adjoint(G)), G)
+        return Evaluation(value, joined(self.rows.crossed(self.features, G), self.linear_term.adjoint(G)), G)
 
     def regularizer_value(self, x: np.ndarray) -> float:
         """R at a feasible V, and the penalty of the linear term."""
@@ -179,7 +190,7 @@ class OutputLayerProblem(Problem):
 
     def hessian(self, image: np.ndarray) -> LayerHessian:
         """Second derivative of F with respect to V, at outputs."""
-        return LayerHessian(self.features, self.fit.hessian(image))
+        return LayerHessian(self.rows, self.features, image, shift_invariant=self._shift_invariant)
 
     def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
         """Return an interior-point state of R near V whose gap is about ``mu``; ``gradient`` is that of F at V."""
@@ -205,10 +216,7 @@ class OutputLayerProblem(Problem):
     def predicted_bound(self, at: Evaluation, hessian: LayerHessian, step: np.ndarray) -> float:
         """Proven lower bound of the minimum from the loss gradient predicted for a step of the image."""
         assert at.G is not None
-        G = hessian.hessian.product(step)
-        G += at.G
-        G = self.fit.dual_point(G)
-        return self._dual_bound(G, search=False)
+        return self._dual_bound(hessian.dual_point(at.G, step), search=False)
 
     def measure(self, x: np.ndarray) -> Measure:
         """Objective and proven gap at V, from scratch."""
@@ -218,10 +226,9 @@ class OutputLayerProblem(Problem):
         return Measure(fun, fun - self._dual_bound(at.G, search=True))
 
     def _dual_bound(self, G: np.ndarray, *, search: bool) -> float:
-        n = len(G)
-        adjoint = self.features.T @ G
+        adjoint, sizes = self.rows.sum(_adjoint_and_sizes, along=(self.features, self._row_maxima, G))
         # Each entry of Phi' G is a sum of n products.
-        row_error = (n + 3) * _EPS * float(self._row_maxima @ np.abs(G).sum(axis=1))
+        row_error = (self.fit.n + 3) * _EPS * sizes
         dual = self.regularizer.dual(adjoint) + self.regularizer.dual_of_rows(row_error, self.shape[0])
         return lower_bound(self.fit, self.regularizer, G, dual, self.linear_term.conjugate(G), search=search)
 
@@ -229,15 +236,64 @@ class OutputLayerProblem(Problem):
 class LayerHessian:
     """Phi' H Phi for the Hessian H of the losses at fixed outputs."""
 
-    def __init__(self, features: np.ndarray, hessian: Hessian) -> None:
-        self.features, self.hessian, self.shift_invariant = features, hessian, hessian.shift_invariant
+    def __init__(self, rows: Rows, features: Any, image: Any, *, shift_invariant: bool) -> None:
+        self.rows, self.features, self.shift_invariant = rows, features, shift_invariant
+        self.hessians = rows.keep(_hessian, along=(image,))
 
     def product(self, D: np.ndarray) -> np.ndarray:
         """Return the product with a direction D (k, m)."""
-        return self.features.T @ self.hessian.product(layer_outputs(self.features, D))
+        return self.rows.sum(_product, D, along=(self.hessians, self.features))
 
     def blocks(self) -> np.ndarray:
         """Return Phi' diag(h_c) Phi for every output c, (m, k, k), with the diagonal second derivatives h_c."""
-        transposed, weights = self.features.T, self.hessian.diagonal
-        weighted = np.empty_like(transposed)
-        return np.stack([np.multiply(transposed, h, out=weighted) @ self.features for h in weights.T])
+        return self.rows.sum(_diagonal_blocks, along=(self.hessians, self.features))
+
+    def dual_point(self, G: np.ndarray, step: np.ndarray) -> np.ndarray:
+        """Return a dual point near the loss gradient predicted for a step of the outputs from where it is G."""
+        return self.rows.map(_predicted, along=(self.hessians, G, step))
+
+
+def _largest_feature(block: Block) -> np.ndarray:
+    """Return a bound of the moduli of the features (n,) of each row."""
+    return np.abs(block.design.matrix()).max(axis=1, initial=0.0)
+
+
+def _largest_entries(block: Block, features: np.ndarray) -> np.ndarray:
+    return np.abs(features).max(axis=1, initial=0.0)
+
+
+def _is_shift_invariant(block: Block, image: np.ndarray) -> bool:
+    return block.fit.hessian(image).shift_invariant
+
+
+def _weighted_gram(block: Block, features: np.ndarray) -> np.ndarray:
+    w = block.fit.weights
+    return features.T @ (features if w is None else features * w[:, None])
+
+
+def _unit_outputs(block: Block, features: np.ndarray, V: np.ndarray) -> np.ndarray:
+    return layer_outputs(features, V)
+
+
+def _adjoint_and_sizes(
+    block: Block, features: np.ndarray, maxima: np.ndarray, G: np.ndarray
+) -> tuple[np.ndarray, float]:
+    return features.T @ G, float(maxima @ np.abs(G).sum(axis=1))
+
+
+def _hessian(block: Block, image: np.ndarray) -> Hessian:
+    return block.fit.hessian(image)
+
+
+def _product(block: Block, hessian: Hessian, features: np.ndarray, D: np.ndarray) -> np.ndarray:
+    return features.T @ hessian.product(layer_outputs(features, D))
+
+
+def _diagonal_blocks(block: Block, hessian: Hessian, features: np.ndarray) -> np.ndarray:
+    transposed, weights = features.T, hessian.diagonal
+    weighted = np.empty_like(transposed)
+    return np.stack([np.multiply(transposed, h, out=weighted) @ features for h in weights.T])
+
+
+def _predicted(block: Block, hessian: Hessian, G: np.ndarray, step: np.ndarray) -> np.ndarray:
+    return block.fit.dual_point(hessian.product(step) + G)

@@ -6,7 +6,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mopn.network.two_layers import layer_outputs
 from mopn.solvers.sphere.directions import group_leaders
 
 __all__ = ["Network"]
@@ -17,6 +16,10 @@ class Maps(Protocol):
 
     def features(self, H: np.ndarray) -> np.ndarray:
         """Return K(X, H) (n, k), column-major."""
+        ...
+
+    def unit_outputs(self, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return their product (n, m), column-major."""
         ...
 
     def linear_outputs(self, W: np.ndarray) -> np.ndarray:
@@ -76,7 +79,7 @@ class Network:
     @property
     def unit_outputs(self) -> np.ndarray:
         """Outputs of the units on the training data (n, m)."""
-        return layer_outputs(self.features, self.weights)
+        return self._maps.unit_outputs(self.features, self.weights)
 
     @property
     def linear_outputs(self) -> np.ndarray | float:
@@ -96,7 +99,7 @@ class Network:
         if not self.n_units:
             return self._changed(basis, np.zeros((len(basis), self.weights.shape[1])), features)
         weights = np.vstack([self.weights, np.zeros((len(basis), self.weights.shape[1]))])
-        return self._changed(np.vstack([self.basis, basis]), weights, np.concatenate([self.features.T, features.T]).T)
+        return self._changed(np.vstack([self.basis, basis]), weights, _beside(self.features, features))
 
     def with_weights(self, weights: np.ndarray) -> Network:
         """Return the network with other weights."""
@@ -153,4 +156,9 @@ class Network:
 
     def _columns(self, kept: np.ndarray) -> np.ndarray | None:
         """Return the features of some units, or None if none are cached."""
-        return None if self._features is None else self._features.T[kept].T
+        return self._features.T[kept].T if isinstance(self._features, np.ndarray) else None
+
+
+def _beside(features: Any, others: Any) -> Any:
+    """Return the columns of both, or None if they are computed anew in every pass over the data."""
+    return np.concatenate([features.T, others.T]).T if isinstance(features, np.ndarray) else None

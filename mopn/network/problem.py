@@ -11,16 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mopn.core import blocks
 from mopn.core.coordinates import SCALES, make_coordinates
-from mopn.core.datafit import DataFit
-from mopn.core.designs import AugmentedDesign, stored_design
+from mopn.core.data import rows_of_data
+from mopn.core.designs import Design
 from mopn.core.flat import joined
 from mopn.core.gap import gap
-from mopn.core.kernels import get_kernel
+from mopn.core.kernels import Kernel, get_kernel
 from mopn.core.losses import Loss
 from mopn.core.magnitudes import (
-    check_input,
     check_regularizer,
     check_single,
     check_start_size,
@@ -29,7 +27,9 @@ from mopn.core.magnitudes import (
 )
 from mopn.core.norms import Norm
 from mopn.core.regularizers import make_norm_regularizer
+from mopn.core.rows import Block
 from mopn.core.validation import as_numbers, check_flag
+from mopn.core.whole_fit import WholeFit
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
@@ -37,6 +37,7 @@ from mopn.network.oracles import METHODS, Atoms, BasisOracle, basis_oracle
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.point import Network
 from mopn.network.segment import Segment, active_vertex, best_vertex
+from mopn.network.two_layers import layer_outputs
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, Status, minimize
 from mopn.solvers.checks import choice, shown
@@ -147,18 +148,13 @@ class NetworkProblem(Problem):
         self.kernel = get_kernel(kernel)
         self.regularizer = make_norm_regularizer(norm, strength, radius)
         self.augment = check_flag(augment, "augment")
-        base = stored_design(X)
-        check_input(base.largest, "X")
-        self.fit = DataFit(loss, y, base.shape[0], sample_weight, offset)
-        if self.fit.weights is not None:
-            check_input(self.fit.weights, "sample_weight")
+        base = rows_of_data(X, y, loss, sample_weight, offset)
         center, scale = self._check_coordinates(center, scale)
-        self.coordinates = make_coordinates(base, self.fit.sample_weights, center=center, scale=scale)
-        design = base if self.coordinates is None else self.coordinates.design(base)
-        self.design = AugmentedDesign(design, self._n_dummies) if self.augment else design
-        self.linear_term = LinearTerm(self.design, alpha)
-        # |K(h, x)| <= ||x||^2.
-        self._scales = scales_at_zero(self.fit, self.design.squared_norms, "X")
+        self.coordinates = make_coordinates(base, center=center, scale=scale)
+        self.rows = base.in_coordinates(self.coordinates, self._n_dummies)
+        self.fit = WholeFit(self.rows)
+        self.linear_term = LinearTerm(self.rows, alpha)
+        self._scales = scales_at_zero(self.rows, "X", _largest_features)
         check_regularizer(self.regularizer, self._scales)
 
     def _check_coordinates(self, center: Any, scale: Any) -> tuple[bool, str | None]:
@@ -169,6 +165,18 @@ class NetworkProblem(Problem):
                 f"kernel={self.kernel.name!r} and augment={self.augment}"
             )
         return center, scale
+
+    @property
+    def design(self) -> Design:
+        """X in the problem's coordinates, after its dummies, of data in memory."""
+        if self.rows.design is None:
+            raise ValueError("data in blocks is not held in memory; problem.rows reads it")
+        return self.rows.design
+
+    @property
+    def passes(self) -> int:
+        """How many sums over the rows were computed so far; data in blocks is read as often."""
+        return self.rows.passes
 
     @property
     def norm(self) -> Norm:
@@ -191,7 +199,7 @@ class NetworkProblem(Problem):
     @property
     def gains_by_single(self) -> bool:
         """Whether single precision holds the data and makes joint refits faster: those by products of dense data."""
-        return self.design.stored_rows is None and fits_single(self.design.largest, self._scales)
+        return self.rows.entries is None and fits_single(self.rows.largest, self._scales)
 
     @property
     def classes(self) -> np.ndarray | None:
@@ -206,12 +214,12 @@ class NetworkProblem(Problem):
         return other
 
     def features(self, H: np.ndarray) -> np.ndarray:
-        """K(X, H), shape (n, k), column-major, computed a few columns at a time."""
-        features = np.empty((len(H), self.design.shape[0])).T
-        step = max(1, blocks.KEPT_ENTRIES // len(features))
-        for first in range(0, len(H), step):
-            features[:, first : first + step] = self.kernel.features(self.design, H[first : first + step])
-        return features
+        """K(X, H), shape (n, k), column-major."""
+        return self.rows.map(_features, self.kernel, H)
+
+    def unit_outputs(self, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the product (n, m) of features and weights, column-major."""
+        return self.rows.map(_unit_outputs, weights, along=(features,))
 
     def linear_outputs(self, W: np.ndarray) -> np.ndarray:
         """[1, X] W', shape (n, m)."""
@@ -228,7 +236,7 @@ class NetworkProblem(Problem):
         Units are scaled to length 1, with the same outputs, and weights are moved into the ball where there is one.
         """
         if start is None:
-            return self.network(np.zeros((0, self.design.shape[1])), np.zeros((0, self.fit.n_outputs)))
+            return self.network(np.zeros((0, self.rows.shape[1])), np.zeros((0, self.fit.n_outputs)))
         if hasattr(start, "basis"):
             start = start.basis, start.weights, getattr(start, "linear", None)
         if not (isinstance(start, tuple | list) and 2 <= len(start) <= 3):
@@ -242,7 +250,7 @@ class NetworkProblem(Problem):
 
     def unit_length(self, basis: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
         """Check units of any length and their weights; return units of length 1 and weights of the same outputs."""
-        d, m = self.design.shape[1], self.fit.n_outputs
+        d, m = self.rows.shape[1], self.fit.n_outputs
         basis, weights = (
             as_numbers(part, f"start: {name}").astype(np.float64)
             for part, name in ((basis, "basis"), (weights, "weights"))
@@ -323,7 +331,7 @@ class NetworkProblem(Problem):
         return self._forms(at).rounding(self.norm.exponent)
 
     def _forms(self, at: OutputGradient) -> GradientForms:
-        return GradientForms(self.kernel, self.design, at.G)
+        return GradientForms(self.kernel, self.rows, at.G)
 
     def gap(self, network: Network, at: OutputGradient, bound: float) -> float:
         """Upper bound of ``at.value`` minus the minimum, given a bound of the dual norm; proven if the bound is.
@@ -332,8 +340,8 @@ class NetworkProblem(Problem):
         """
         G = at.G
         k, d = network.basis.shape
-        sizes = np.abs(G) @ np.abs(network.weights).sum(axis=0)
-        outputs = (k + 2 * d + 4) * _EPS * float(self.design.squared_sizes @ sizes)
+        sizes = self.rows.sum(_sizes, along=(G,)) @ np.abs(network.weights).sum(axis=0)
+        outputs = (k + 2 * d + 4) * _EPS * float(sizes)
         outputs += self.linear_term.rounding_error(network.linear, G)
         return gap(self.fit, self.regularizer, at.value, G, bound, self.linear_term.conjugate(G)) + outputs
 
@@ -344,8 +352,12 @@ class NetworkProblem(Problem):
         """
         G = at.G
         # Each feature errs by 2 d eps ||x||^2, and the sums over the samples as those in the dual norm of all units.
-        errors = 2 * network.basis.shape[1] * _EPS * (self.design.squared_sizes @ np.abs(G))
-        bound = self.norm.dual(network.features.T @ G) + self.norm.dual(errors[None]) + self.dual_rounding(at)
+        errors = 2 * network.basis.shape[1] * _EPS * self.rows.sum(_sizes, along=(G,))
+        bound = (
+            self.norm.dual(self.rows.crossed(network.features, G))
+            + self.norm.dual(errors[None])
+            + self.dual_rounding(at)
+        )
         return self.gap(network, at, bound)
 
     def measure(self, network: Network, oracle: str | BasisOracle = "auto", effort: Effort = UNLIMITED) -> Measure:
@@ -375,7 +387,9 @@ class NetworkProblem(Problem):
         parts = network, at.G, self.fit, self.regularizer, self.linear_term
         towards = None
         if units is not None:
-            towards = best_vertex(units, self.features(units), at.G, self.regularizer, min(least, at.value))
+            features = self.features(units)
+            q = self.rows.crossed(features, at.G)
+            towards = best_vertex(units, features, q, self.regularizer, min(least, at.value))
         if away is None:
             return Segment(*parts, towards=towards, linear_moves=whole)
         return Segment(*parts, towards=towards, away=active_vertex(network, self.regularizer, away))
@@ -384,7 +398,7 @@ class NetworkProblem(Problem):
         """Return the network as a combination of vertices of the ball, and their slopes, for away steps."""
         shares = self.regularizer.shares(network.weights)
         vertices = network.weights / np.where(shares > 0, shares, 1.0)[:, None]
-        return ActiveUnits(shares, np.einsum("km,km->k", network.features.T @ at.G, vertices))
+        return ActiveUnits(shares, np.einsum("km,km->k", self.rows.crossed(network.features, at.G), vertices))
 
     # -- the oracle "corrective" ------------------------------------------------------------------------------------
 
@@ -399,7 +413,7 @@ class NetworkProblem(Problem):
         """
         if fill:
             most = min(most, max(self._useful_units - network.n_units, network.n_units))
-        cost = self.regularizer.weight_cost(earned=lambda: -float(np.vdot(at.G, network.unit_outputs)))
+        cost = self.regularizer.weight_cost(earned=lambda: -self.rows.inner(at.G, network.unit_outputs))
         units = atoms.basis[: max(1, min(most, int(np.sum(atoms.values > cost))))]
         if not fill or len(units) >= most:
             return units
@@ -411,19 +425,20 @@ class NetworkProblem(Problem):
     @property
     def _useful_units(self) -> int:
         """How many units a network is filled up to at once: one for every eigenvector of the m matrices Gamma_c."""
-        rank = self.fit.n_outputs * min(self.design.shape)
+        rank = self.fit.n_outputs * min(self.rows.shape)
         return min(max(rank, _LEAST_FILL), _LARGEST_FILL)
 
     def output_layer(self, network: Network) -> OutputLayerProblem:
         """Return the convex refit of the weights with the units fixed."""
-        return OutputLayerProblem.from_parts(network.features, self.fit, self.regularizer, self.linear_term)
+        parts = self.rows, self.regularizer, self.linear_term
+        return OutputLayerProblem.from_parts(network.features, network.n_units, *parts)
 
     def sample_shares(self, network: Network) -> list[float]:
         """Return the shares of the samples on which to refit both layers before all: those with rows for every unit.
 
         With few rows for every parameter the refit ends near a worse local minimum of the whole problem.
         """
-        n, parameters = self.design.shape[0], network.n_units * (self.design.shape[1] + self.fit.n_outputs)
+        n, parameters = self.rows.shape[0], network.n_units * (self.rows.shape[1] + self.fit.n_outputs)
         return [share for share in _SHARES if share * n >= _ROWS_PER_PARAMETER * parameters]
 
     def joint(self, network: Network, form: Form = SMOOTH) -> JointProblem | UnitBallProblem:
@@ -433,13 +448,12 @@ class NetworkProblem(Problem):
         of the paper, for FISTA. Either on all samples or on a share of them. With ``rest`` only the linear term moves.
         """
         if form.single:
-            check_single(self.design.largest, self._scales)
-        design, fit, linear_term = self.design, self.fit, self.linear_term
+            check_single(self.rows.largest, self._scales)
+        rows, linear_term = self.rows, self.linear_term
         if form.share < 1.0:
-            rows, fit = fit.sample(form.share)
-            design = design.rows(rows)
-            linear_term = linear_term.on(design)
-        parts = design, self.kernel, fit, self.regularizer, linear_term, network
+            rows = rows.part(form.share)
+            linear_term = linear_term.on(rows)
+        parts = rows, self.kernel, self.regularizer, linear_term, network
         if form.rest:
             return RestProblem(*parts)
         if form.oracle == "gradient":
@@ -480,3 +494,21 @@ class NetworkProblem(Problem):
                 raise fitted.error
             network = network.with_linear(fitted.linear)
         return self.output_gradient(network)
+
+
+def _largest_features(block: Block) -> np.ndarray:
+    """Return a bound of the features: |K(h, x)| <= ||x||^2."""
+    return block.design.squared_norms
+
+
+def _features(block: Block, kernel: Kernel, H: np.ndarray) -> np.ndarray:
+    return kernel.features(block.design, H)
+
+
+def _unit_outputs(block: Block, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return layer_outputs(features, weights)
+
+
+def _sizes(block: Block, G: np.ndarray) -> np.ndarray:
+    """Return the sums (m,) of |G_ic| and the squared length of the row, to which rounding errors are relative."""
+    return block.design.squared_sizes @ np.abs(G)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mopn.core.datafit import DataFit
 from mopn.core.regularizers import NormRegularizer
+from mopn.core.whole_fit import WholeFit
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.solvers.sphere.refinement import dual_vectors
@@ -28,7 +28,7 @@ class Vertex(NamedTuple):
     """
 
     units: np.ndarray
-    features: np.ndarray
+    features: Any
     weights: np.ndarray
     penalty: float
 
@@ -46,11 +46,8 @@ class Left(NamedTuple):
     coefficient: float
 
 
-def best_vertex(
-    units: np.ndarray, features: np.ndarray, G: np.ndarray, regularizer: NormRegularizer, least: float
-) -> Vertex:
-    """Return the extreme point on a unit for a gradient G; with several units, the mean of theirs."""
-    q = features.T @ G
+def best_vertex(units: np.ndarray, features: Any, q: np.ndarray, regularizer: NormRegularizer, least: float) -> Vertex:
+    """Return the extreme point on a unit, of values q (1, m) of the forms; with several units, the mean of theirs."""
     directions = -dual_vectors(q, regularizer.norm.exponent) / len(units)
     size, strength = regularizer.vertex(least, -float(np.vdot(directions, q)))
     return Vertex(units, features, size * directions, strength * size)
@@ -74,8 +71,8 @@ class Segment:
     def __init__(
         self,
         network: Network,
-        G: np.ndarray,
-        fit: DataFit,
+        G: Any,
+        fit: WholeFit,
         regularizer: NormRegularizer,
         linear_term: LinearTerm,
         *,
@@ -101,7 +98,7 @@ class Segment:
         self.penalty = regularizer.value(network.weights)
         self.vertex_penalty = 0.0 if towards is None else towards.penalty
         fall = linear_term.value(self.linear) - linear_term.value(self.linear + self.linear_step)
-        self.gap = -self.own * self.penalty - self.vertex_penalty + fall - float(np.vdot(G, self.step))
+        self.gap = -self.own * self.penalty - self.vertex_penalty + fall - fit.of_rows.inner(G, self.step)
         self.curvature = fit.smoothness
         self.squared_length = fit.squared_length(self.step)
 

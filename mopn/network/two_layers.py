@@ -1,19 +1,20 @@
-"""F(K(X, H) V + [1, X] W') as a function of both layers and the linear term: values and gradients, block by block."""
+"""What units do on the rows of the data: F(K(X, H) V + [1, X] W'), its gradients, and forms, as sums over blocks.
+
+No array of n rows by k units is formed. Features are computed block by block or row by row and discarded: this saves
+memory, and time, as they stay in the cache. In ``single`` precision they are float32; losses and sums over the blocks
+are float64.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mopn.core import blocks
-from mopn.core.datafit import DataFit
-from mopn.core.designs import Design
 from mopn.core.kernels import Kernel
-from mopn.network.linear_term import LinearTerm
-from mopn.network.sparse_rows import SparseRows, Units, padded
+from mopn.core.rows import Block, Rows
+from mopn.network.sparse_rows import SparseLayout, Units, padded
 
 __all__ = ["DenseLayers", "SparseLayers", "TwoLayers", "layer_outputs", "two_layers"]
 
@@ -24,133 +25,175 @@ def layer_outputs(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 class TwoLayers(ABC):
-    """The losses of networks of k units with a linear term, on given data.
-
-    No array of n rows by k units is formed. Features are computed block by block or row by row and discarded: this
-    saves memory, and time, as they stay in the cache. In ``single`` precision they are float32; losses and sums over
-    the blocks are float64.
-    """
+    """The sums over the rows that networks need, for units H (k, d) of any length."""
 
     @abstractmethod
     def value(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> float:
-        """F for units H (k, d) of any length, weights V (k, m), and coefficients W of the linear term."""
+        """F for weights V (k, m), and coefficients W of the linear term."""
 
     @abstractmethod
     def value_gradient(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> tuple[float, Any, Any, Any]:
         """F, and its gradients with respect to H, V and W."""
 
+    @abstractmethod
+    def forms(self, G: Any, H: np.ndarray) -> np.ndarray:
+        """Return the sums of G_ic K(h_r, x_i), shape (k, m), for G (n, m)."""
+
+    @abstractmethod
+    def products(self, G: Any, W: np.ndarray, H: np.ndarray) -> np.ndarray:
+        """Return half of the gradient of sum_ric W_rc G_ic K(h_r, x_i) with respect to H; W is (k, m)."""
+
 
 class DenseLayers(TwoLayers):
     """By matrix products."""
 
-    def __init__(
-        self, design: Design, kernel: Kernel, fit: DataFit, linear_term: LinearTerm, n_units: int, *, single: bool
-    ) -> None:
-        self.kernel, self.dtype = kernel, np.float32 if single else np.float64
+    def __init__(self, rows: Rows, kernel: Kernel, *, single: bool = False) -> None:
+        self.rows, self.kernel = rows.single() if single else rows, kernel
+        self.dtype = np.float32 if single else np.float64
         # Steps that a line search tries may exceed the numbers in single precision: it takes shorter ones then.
         self.errors = dict.fromkeys(("over", "invalid"), "ignore" if single else None)
-        design = design.single() if single else design
-        size = max(blocks.rows_at_once(n_units + fit.n_outputs), blocks.ROWS_PER_INPUT * design.shape[1])
-        self.blocks = [(block, linear_term.on(block), fit.rows(rows)) for rows, block in design.blocks(size)]
 
     def value(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> float:
         with np.errstate(**self.errors):
-            H, V, W = (part.astype(self.dtype, copy=False) for part in (H, V, W))
-            return sum(
-                fit.value(self._outputs(linear, self.kernel.features(block, H), V, W))
-                for block, linear, fit in self.blocks
-            )
+            return self.rows.sum(_value, self.kernel, *self._cast(H, V, W))
 
     def value_gradient(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> tuple[float, Any, Any, Any]:
         with np.errstate(**self.errors):
-            return self._value_gradient(H, V, W)
+            return self.rows.sum(_value_gradient, self.kernel, *self._cast(H, V, W))
 
-    def _value_gradient(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> tuple[float, Any, Any, Any]:
-        value, gradient_H, gradient_V, gradient_W = 0.0, np.zeros_like(H), np.zeros_like(V), np.zeros_like(W)
-        H, V, W = (part.astype(self.dtype, copy=False) for part in (H, V, W))
-        for block, linear, fit in self.blocks:
-            P = block.project(H)
-            features = self.kernel.features_of(block, H, P)
-            part, G = fit.value_gradient(self._outputs(linear, features, V, W))
-            G = G.astype(self.dtype, copy=False)
-            value += part
-            gradient_V += features.T @ G
-            gradient_W += linear.adjoint(G)
-            R = np.matmul(G, V.T, out=features)
-            gradient_H += 2.0 * self.kernel.products_of(block, R, H, P)
-        return value, gradient_H, gradient_V, gradient_W
+    def forms(self, G: Any, H: np.ndarray) -> np.ndarray:
+        return self.rows.sum(_forms, self.kernel, H, along=(G,))
 
-    def _outputs(self, linear: LinearTerm, features: np.ndarray, V: np.ndarray, W: np.ndarray) -> np.ndarray:
-        outputs = layer_outputs(features, V)
-        linear.add_outputs(outputs, W)
-        return outputs.astype(np.float64, copy=False)
+    def products(self, G: Any, W: np.ndarray, H: np.ndarray) -> np.ndarray:
+        return self.rows.sum(_products, self.kernel, W, H, along=(G,))
+
+    def _cast(self, *parts: np.ndarray) -> list[np.ndarray]:
+        return [part.astype(self.dtype, copy=False) for part in parts]
+
+
+def _value(block: Block, kernel: Kernel, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> float:
+    return block.fit.value(_outputs(block, kernel.features(block.design, H), V, W))
+
+
+def _value_gradient(
+    block: Block, kernel: Kernel, H: np.ndarray, V: np.ndarray, W: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    P = block.design.project(H)
+    features = kernel.features_of(block.design, H, P)
+    value, G = block.fit.value_gradient(_outputs(block, features, V, W))
+    G = G.astype(H.dtype, copy=False)
+    of_weights = features.T @ G
+    of_linear = block.linear.adjoint(G) if W.size else W
+    R = np.matmul(G, V.T, out=features)
+    of_units = 2.0 * kernel.products_of(block.design, R, H, P)
+    return value, *(part.astype(np.float64, copy=False) for part in (of_units, of_weights, of_linear))
+
+
+def _outputs(block: Block, features: np.ndarray, V: np.ndarray, W: np.ndarray) -> np.ndarray:
+    outputs = layer_outputs(features, V)
+    if W.size:
+        outputs += block.linear.project(W)
+    return outputs.astype(np.float64, copy=False)
+
+
+def _forms(block: Block, G: np.ndarray, kernel: Kernel, H: np.ndarray) -> np.ndarray:
+    return kernel.features(block.design, H).T @ G
+
+
+def _products(block: Block, G: np.ndarray, kernel: Kernel, W: np.ndarray, H: np.ndarray) -> np.ndarray:
+    return kernel.products(block.design, G @ W.T, H)
 
 
 class SparseLayers(TwoLayers):
-    """By compiled loops over the stored entries, slice by slice of the rows; only the outputs of a slice are formed."""
+    """By compiled loops over the stored entries, row by row."""
 
-    def __init__(
-        self, design: Design, kernel: Kernel, fit: DataFit, linear_term: LinearTerm, n_units: int, *, single: bool
-    ) -> None:
-        self.rows = SparseRows(design, distinct=kernel.distinct)
+    def __init__(self, rows: Rows, kernel: Kernel, *, single: bool = False) -> None:
+        assert rows.entries is not None
+        self.rows, self.layout = rows, SparseLayout(rows.entries, distinct=kernel.distinct)
         self.dtype = np.float32 if single else np.float64
-        self.fits = {limits: fit.rows(slice(*limits)) for limits in self.rows.slices}
 
     def value(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> float:
-        (total,) = self.rows.sum(partial(self._value, self._layers(H, V, W)))
-        return total
+        return self.rows.sum(_sparse_value, self._layers(H, V, W))
 
     def value_gradient(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> tuple[float, Any, Any, Any]:
         layers = self._layers(H, V, W)
-        value, of_constants, of_units, of_weights, of_linear = self.rows.sum(partial(self._value_gradient, layers))
-        gradient_H = self.rows.gradient(layers.at, of_constants, of_units, len(H))
-        return value, gradient_H, of_weights.T[: len(H)], self.rows.linear_gradient(of_linear)
+        value, of_constants, of_units, of_weights, of_linear = self.rows.sum(_sparse_value_gradient, layers)
+        gradient = self.layout.gradient(layers.at, of_constants, of_units, len(H))
+        return value, gradient, of_weights.T[: len(H)], self.layout.linear_gradient(of_linear)
+
+    def forms(self, G: Any, H: np.ndarray) -> np.ndarray:
+        layers = self._layers(H, np.zeros((len(H), 0)), np.zeros((0, 0)))
+        return self.rows.sum(_sparse_forms, layers, along=(G,)).T[: len(H)]
+
+    def products(self, G: Any, W: np.ndarray, H: np.ndarray) -> np.ndarray:
+        layers = self._layers(H, W, np.zeros((0, 0)))
+        of_constants, of_units = self.rows.sum(_sparse_products, layers, along=(G,))
+        return 0.5 * self.layout.gradient(layers.at, of_constants, of_units, len(H))
 
     def _layers(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> _Layers:
         """Lay out a point for compiled loops."""
-        at = self.rows.units(H, self.dtype)
-        return _Layers(at, at.constants(), padded(V.T, self.dtype), self.rows.linear(W, self.dtype))
-
-    def _value(self, layers: _Layers, begin: int, stop: int) -> tuple[float]:
-        """Return the losses of a slice."""
-        return (self.fits[begin, stop].value(self._outputs(layers, begin, stop)),)
-
-    def _value_gradient(self, layers: _Layers, begin: int, stop: int) -> tuple[float, Any, Any, Any, Any]:
-        """Return the losses of a slice, and their gradients with respect to constants, units, weights and W'."""
-        from mopn.compiled.degree_two import add_gradients
-
-        at, constants, weights, linear = layers
-        value, G = self.fits[begin, stop].value_gradient(self._outputs(layers, begin, stop))
-        slopes = np.ascontiguousarray(G.T, dtype=self.dtype)
-        # Sums to which every row contributes are in float64.
-        sums = np.zeros(constants.shape), np.zeros_like(at.units), np.zeros(weights.shape), np.zeros(linear.shape)
-        units = constants, at.units, weights
-        add_gradients(self.rows.distinct, self.rows.rows, begin, stop, *units, slopes, *sums)
-        of_constants, of_units, of_weights, of_linear = sums
-        return value, of_constants, of_units.astype(np.float64, copy=False), of_weights, of_linear
-
-    def _outputs(self, layers: _Layers, begin: int, stop: int) -> np.ndarray:
-        """Return the outputs of a slice (n', m)."""
-        from mopn.compiled.degree_two import set_outputs
-
-        at, constants, weights, linear = layers
-        outputs = np.empty((linear.shape[1], stop - begin), self.dtype)
-        set_outputs(self.rows.distinct, self.rows.rows, begin, stop, constants, at.units, weights, linear, outputs)
-        return outputs.T.astype(np.float64, copy=False)
+        at = self.layout.units(H, self.dtype)
+        weights, linear = padded(V.T, self.dtype), self.layout.linear(W, self.dtype)
+        return _Layers(self.layout.distinct, at, at.constants(), weights, linear)
 
 
 class _Layers(NamedTuple):
     """Units, their constants, weights (m, k') and W' (1 + d, m) as compiled loops take them."""
 
+    distinct: bool
     at: Units
     constants: np.ndarray
     weights: np.ndarray
     linear: np.ndarray
 
 
-def two_layers(
-    design: Design, kernel: Kernel, fit: DataFit, linear_term: LinearTerm, n_units: int, *, single: bool = False
-) -> TwoLayers:
-    """Return the losses of networks on a design, dense or sparse."""
-    kind = DenseLayers if design.stored_rows is None else SparseLayers
-    return kind(design, kernel, fit, linear_term, n_units, single=single)
+def _sparse_value(block: Block, layers: _Layers) -> float:
+    return block.fit.value(_sparse_outputs(block, layers))
+
+
+def _sparse_value_gradient(block: Block, layers: _Layers) -> tuple[float, Any, Any, Any, Any]:
+    """Return the losses, and their gradients with respect to constants, units, weights and W'."""
+    from mopn.compiled.degree_two import add_gradients
+
+    distinct, at, constants, weights, linear = layers
+    value, G = block.fit.value_gradient(_sparse_outputs(block, layers))
+    slopes = np.ascontiguousarray(G.T, dtype=at.units.dtype)
+    # Sums to which every row contributes are in float64.
+    sums = np.zeros(constants.shape), np.zeros_like(at.units), np.zeros(weights.shape), np.zeros(linear.shape)
+    add_gradients(distinct, block.lines, 0, len(G), constants, at.units, weights, slopes, *sums)
+    of_constants, of_units, of_weights, of_linear = sums
+    return value, of_constants, of_units.astype(np.float64, copy=False), of_weights, of_linear
+
+
+def _sparse_outputs(block: Block, layers: _Layers) -> np.ndarray:
+    from mopn.compiled.degree_two import set_outputs
+
+    distinct, at, constants, weights, linear = layers
+    n = block.design.shape[0]
+    outputs = np.empty((len(weights), n), at.units.dtype)
+    set_outputs(distinct, block.lines, 0, n, constants, at.units, weights, linear, outputs)
+    return outputs.T.astype(np.float64, copy=False)
+
+
+def _sparse_forms(block: Block, G: np.ndarray, layers: _Layers) -> np.ndarray:
+    from mopn.compiled.degree_two import add_forms
+
+    slopes = np.ascontiguousarray(G.T)
+    total = np.zeros((len(slopes), layers.at.units.shape[1]))
+    add_forms(layers.distinct, block.lines, 0, len(G), layers.constants, layers.at.units, slopes, total)
+    return total
+
+
+def _sparse_products(block: Block, G: np.ndarray, layers: _Layers) -> tuple[np.ndarray, np.ndarray]:
+    from mopn.compiled.degree_two import add_products
+
+    sums, slopes = (np.zeros_like(layers.constants), np.zeros_like(layers.at.units)), np.ascontiguousarray(G.T)
+    parts = layers.constants, layers.at.units, layers.weights
+    add_products(layers.distinct, block.lines, 0, len(G), *parts, slopes, *sums)
+    return sums
+
+
+def two_layers(rows: Rows, kernel: Kernel, *, single: bool = False) -> TwoLayers:
+    """Return the sums for rows, dense or sparse."""
+    kind = DenseLayers if rows.entries is None else SparseLayers
+    return kind(rows, kernel, single=single)

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.datafit import DataFit
-from mopn.core.designs import Design
 from mopn.core.flat import check_start, joined, split
 from mopn.core.kernels import Kernel
 from mopn.core.regularizers import Regularizer
+from mopn.core.rows import Block, Rows
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.network.two_layers import two_layers
@@ -32,21 +31,20 @@ class UnitBallProblem(Problem):
 
     def __init__(
         self,
-        design: Design,
+        rows: Rows,
         kernel: Kernel,
-        fit: DataFit,
         regularizer: Regularizer,
         linear_term: LinearTerm,
         network: Network,
     ) -> None:
         self.regularizer, self.linear_term = regularizer, linear_term
         self.shapes = network.basis.shape, network.weights.shape, network.linear.shape
-        self.layers = two_layers(design, kernel, fit, linear_term, len(network.basis))
-        entries = design.occurrences(np.ones(design.shape[0])).sum()
-        self._unit = float(design.squared_norms.sum()) / max(float(entries), 1.0) or 1.0
+        self.layers = two_layers(rows, kernel)
+        squares, entries = rows.sum(_squares_and_entries)
+        self._unit = squares / max(entries, 1.0) or 1.0
         self._start = joined(network.basis, self._unit * network.weights, network.linear)
         # A first guess for FISTA, which corrects it by backtracking; any does for features that are all zero.
-        self.curvature = fit.smoothness * fit.squared_length(design.squared_norms[:, None] / self._unit) or 1.0
+        self.curvature = rows.fit.smoothness * rows.sum(_squared_features, self._unit) or 1.0
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return units H (k, d), weights V (k, m) and W of a flat point."""
@@ -97,3 +95,13 @@ class UnitBallProblem(Problem):
     def measure(self, x: np.ndarray) -> Measure:
         """Objective; no gap is known."""
         return Measure(self.smooth_value(x) + self.regularizer_value(x), float("inf"))
+
+
+def _squares_and_entries(block: Block) -> tuple[float, float]:
+    """Return the sum of the squares of X, and the number of its entries that are not 0."""
+    design = block.design
+    return float(design.squared_norms.sum()), float(design.occurrences(np.ones(design.shape[0])).sum())
+
+
+def _squared_features(block: Block, unit: float) -> float:
+    return block.fit.squared_length(block.design.squared_norms[:, None] / unit)

@@ -125,6 +125,8 @@ def _record(problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selec
     # What the gap is beyond this one is the looseness of the bound.
     gaps["estimated_gap"] = selection.estimate * abs(at.value)
     values = {"n_units": point.n_units, "value": selection.atoms.values[0], "bound": selection.bound}
+    if hasattr(problem, "passes"):
+        values["passes"] = problem.passes
     monitor(point.compact(), fun=at.value, **gaps, **values)
     if selection.exhausted:
         monitor.stop(Status.ESTIMATED)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from networks import rows_of
 from scipy import sparse
 
 import mopn
@@ -348,7 +349,7 @@ def test_gradient_forms_equal_their_dense_stack(kernel, dummies, storage, seed, 
     design = make_design(STORAGES[storage](X), dummies)
     n, d = design.shape
     H, W, G = rng.standard_normal((4, d)), rng.standard_normal((4, 3)), rng.standard_normal((n, 3))
-    forms = GradientForms(KERNELS[kernel], design, G)
+    forms = GradientForms(KERNELS[kernel], rows_of(design), G)
     dense = forms.dense()
     assert forms.shape == dense.shape == (3, d)
     size = 10 * n * d * (1 + np.abs(X).max()) ** 2
@@ -388,7 +389,7 @@ def test_error_of_the_dense_stack_covers_the_rounding(kernel, dummies, storage):
         X = np.vstack([X, (X * (1 + 1e-6)).astype(np.float32).astype(np.float64)])
         G = 10.0 ** rng.integers(-3, 4, size=(12, 2)) * rng.standard_normal((12, 2))
         G = np.vstack([G, -G])
-        dense = GradientForms(KERNELS[kernel], make_design(STORAGES[storage](X), dummies), G).dense()
+        dense = GradientForms(KERNELS[kernel], rows_of(make_design(STORAGES[storage](X), dummies)), G).dense()
         error = exact_gammas(kernel, augmented(X, dummies), G) - dense.matrices.astype(object)
         assert (np.linalg.norm(error.astype(float), 2, axis=(1, 2)) <= dense.error).all()
         # And it is a bound that one can still use: a few hundred units in the last place of the moduli.
@@ -413,7 +414,7 @@ def test_kernels_do_not_overwrite_their_inputs(kernel):
         array.setflags(write=False)
     design = make_design(X)
     KERNELS[kernel].features(design, H), KERNELS[kernel].gammas(design, R), KERNELS[kernel].products(design, R, H)
-    forms = GradientForms(KERNELS[kernel], design, R)
+    forms = GradientForms(KERNELS[kernel], rows_of(design), R)
     forms.dense(), forms.bound(2.0), forms.forms(H), forms.products(H[:, :3], H)
 
 

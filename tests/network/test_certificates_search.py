@@ -50,7 +50,7 @@ def test_conjugates_err_by_no_more_than_is_granted(loss):
                 # The slope in the own margin, or in y o: -D_iy is the sum of the others.
                 a = mpf(D[i, 1 - labels[i]] if m == 2 else -y[i, 0] * D[i, 0]) / mpf(weights[i])
                 exact += mpf(weights[i]) * conjugate(loss, min(a, mpf(1)) if "squared" not in loss else a, y[i])
-        value, size = fit.conjugate_and_size(G, scale)
+        (value,), (size,) = fit.conjugates_and_sizes(G, np.array([scale]))
         assert abs(mpf(value) - exact) <= (n + 64) * m * EPS * (size + 2 * scale * fit.slope_size(G))
 
 

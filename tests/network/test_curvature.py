@@ -26,7 +26,7 @@ def test_blocks_are_those_of_gauss_and_newton(loss, kernel):
     problem = mopn.NetworkProblem(*data(loss, n=30), loss=loss, kernel=kernel, strength=1.0, augment=True)
     network = random_network(problem)
     A, E = network.basis, network.weights
-    curvature = Curvature(problem.design, problem.kernel, problem.fit, problem.linear_term)
+    curvature = Curvature(problem.rows, problem.kernel, problem.linear_term)
     units, directions, earned = curvature(A, E, network.linear)
     assert earned == pytest.approx(-np.vdot(problem.output_gradient(network).G, network.outputs), rel=1e-12)
     hessian = problem.fit.hessian(network.outputs)
@@ -111,5 +111,5 @@ def test_fewer_iterations_for_the_same_objective(norm):
 def test_blocks_that_are_larger_than_the_data_do_not_pay(storage):
     X, y = load_digits(return_X_y=True)
     design = mopn.NetworkProblem(storage(X[:100] / 16), y[:100], strength=1.0).design
-    assert Curvature.pays(design, 2, 10)
-    assert not Curvature.pays(design, 50, 10)
+    assert Curvature.pays(design.shape, 2, 10)
+    assert not Curvature.pays(design.shape, 50, 10)

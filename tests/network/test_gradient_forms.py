@@ -6,11 +6,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import DATA, attained_by_forms, draw_forms, every_kernel, forms_of, random_network, wide_problem
+from networks import (
+    DATA,
+    attained_by_forms,
+    draw_forms,
+    every_kernel,
+    forms_of,
+    random_network,
+    rows_of,
+    wide_problem,
+)
 from scipy import sparse
 from stacks import best_of_many, every_p, good_vectors, norms, seeds, slow_maximum, spectral, varied
 
-from mopn.core import blocks
 from mopn.core.designs import make_design
 from mopn.core.kernels import KERNELS
 from mopn.network.gradient_forms import GradientForms
@@ -116,16 +124,14 @@ def test_gram_of_a_stack():
 @every_kernel
 @pytest.mark.parametrize("ones", [0, 2])
 @pytest.mark.parametrize("units", [1, 9])
-def test_forms_of_sparse_rows(monkeypatch, units, ones, kernel):
-    """Values and products of the matrices of a gradient, in slices, against the matrices themselves."""
-    monkeypatch.setattr(blocks, "SLICE_ROWS", 11)
-    monkeypatch.setattr(blocks, "ROWS_PER_INPUT", 0)
+def test_forms_of_sparse_rows(units, ones, kernel):
+    """Values and products of the matrices of a gradient, in blocks, against the matrices themselves."""
     rng = np.random.default_rng(units)
     # Five outputs: compiled loops take four of them, and one.
     n, d, m = 40, 5, 5
     A = rng.uniform(-1, 1, (n, d)) * (rng.uniform(size=(n, d)) < 0.5)
     G, W, H = rng.standard_normal((n, m)), rng.standard_normal((units, m)), rng.standard_normal((units, ones + d))
-    found = GradientForms(KERNELS[kernel], make_design(sparse.csr_array(A), ones), G)
-    dense = GradientForms(KERNELS[kernel], make_design(A, ones), G).dense()
+    found = GradientForms(KERNELS[kernel], rows_of(make_design(sparse.csr_array(A), ones), size=11), G)
+    dense = GradientForms(KERNELS[kernel], rows_of(make_design(A, ones)), G).dense()
     np.testing.assert_allclose(found.forms(H), dense.forms(H), rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(found.products(W, H), dense.products(W, H), rtol=1e-11, atol=1e-12)

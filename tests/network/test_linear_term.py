@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from networks import rows_of
 from reference import matrix_optimum
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
@@ -42,7 +43,7 @@ def solve(problem, tol=1e-5, refit="output", **options):
 @given(st.integers(0, 10**6))
 def test_fenchel_young_and_the_prox(seed):
     rng = np.random.default_rng(seed)
-    term = LinearTerm(make_design(X), ALPHA)
+    term = LinearTerm(rows_of(make_design(X)), ALPHA)
     W, G, step = rng.standard_normal((M, 1 + D)), rng.standard_normal((N, M)), rng.uniform(0.1, 10.0)
     np.testing.assert_allclose(term.outputs(W), ONES @ W.T, rtol=1e-12, atol=1e-13)
     assert term.value(W) == pytest.approx(0.5 * np.sum(ALPHAS * W**2), rel=1e-13)
@@ -56,34 +57,33 @@ def test_fenchel_young_and_the_prox(seed):
 
 
 def test_an_inactive_term_adds_nothing():
-    term, fit, G = LinearTerm(make_design(X)), make_problem().fit, RNG.standard_normal((N, M))
+    term, G = LinearTerm(rows_of(make_design(X))), RNG.standard_normal((N, M))
     W, outputs = term.start(None, M), G.copy()
     assert W.shape == term.adjoint(G).shape == term.gradient(W).shape == term.prox(W, 1.0).shape == (M, 0)
     assert term.minimizer(G).shape == term.start(np.zeros((M, 0)), M).shape == (M, 0)
-    assert term.scales(fit).shape == (0,)
-    term.add_outputs(outputs, W)
-    np.testing.assert_array_equal(outputs, G)
-    assert term.value(W) == term.conjugate(G) == term.rounding_error(W, G) == term.curvature(fit) == 0.0
+    assert term.scales(1.0).shape == (0,)
+    np.testing.assert_array_equal(term.beside(outputs, W), G)
+    assert term.value(W) == term.conjugate(G) == term.rounding_error(W, G) == term.curvature(1.0) == 0.0
 
 
 def test_the_term_on_other_rows():
-    term, rows = LinearTerm(make_design(X, 2), ALPHA), make_design(X[:7], 2)
-    W, outputs = RNG.standard_normal((M, 1 + D)), np.zeros((7, M))
-    term.on(rows).add_outputs(outputs, W)
+    term, rows = LinearTerm(rows_of(make_design(X, 2)), ALPHA), rows_of(make_design(X[:7], 2), size=3)
+    W = RNG.standard_normal((M, 1 + D))
+    outputs = term.on(rows).outputs(W)
     np.testing.assert_allclose(outputs, ONES[:7] @ W.T, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(term.on(rows).adjoint(outputs), outputs.T @ ONES[:7], rtol=1e-12, atol=1e-12)
 
 
 def test_the_scales_bound_the_curvature_of_each_coefficient():
     fit = make_problem(sample_weight=RNG.uniform(0.5, 2.0, N)).fit
-    scales = LinearTerm(make_design(X), ALPHA).scales(fit)
+    scales = LinearTerm(rows_of(make_design(X), fit), ALPHA).scales(fit.smoothness)
     np.testing.assert_allclose(scales**-2.0, ALPHAS + 0.25 * fit.weights @ ONES**2, rtol=1e-12)
 
 
 def test_the_bound_of_the_curvature_holds():
     fit = make_problem(sample_weight=RNG.uniform(0.5, 2.0, N)).fit
     largest = 0.25 * np.linalg.eigvalsh(ONES.T @ (ONES * fit.weights[:, None]))[-1]
-    bound = LinearTerm(make_design(X), ALPHA).curvature(fit)
+    bound = LinearTerm(rows_of(make_design(X), fit), ALPHA).curvature(fit.smoothness)
     assert largest <= bound <= 5.0 * largest
 
 

@@ -15,6 +15,7 @@ from networks import (
     every_norm,
     forms_of,
     random_network,
+    rows_of,
     wide_problem,
 )
 from stacks import (
@@ -174,7 +175,7 @@ def test_the_oracle_is_deterministic_and_leaves_its_input_and_the_global_state_a
 def test_the_order_of_the_samples_does_not_matter(norm, method):
     forms, X, G = draw_forms("homogeneous", "dense", 0, n=30)
     order = np.random.default_rng(1).permutation(30)
-    other = GradientForms(forms.kernel, make_design(X[order]), G[order])
+    other = GradientForms(forms.kernel, rows_of(make_design(X[order])), G[order])
     first, second = (basis_oracle(norm, method)(each) for each in (forms, other))
     if method == "lanczos":
         # Long runs of Lanczos amplify rounding in whatever has converged.
@@ -364,7 +365,7 @@ def test_small_data_do_not_make_the_bound_zero(method, scale):
     rng = np.random.default_rng(0)
     X, G = rng.choice([-1.0, 1.0], (40, 3)), rng.uniform(-0.5, 0.5, (40, 2))
     unit = 2.0 ** round(math.log2(scale))
-    forms, tiny = (GradientForms(KERNELS["homogeneous"], make_design(c * X), G) for c in (1.0, unit))
+    forms, tiny = (GradientForms(KERNELS["homogeneous"], rows_of(make_design(c * X)), G) for c in (1.0, unit))
     bound, small = (basis_oracle("l1", method).bound(stack) for stack in (forms, tiny))
     assert small == pytest.approx(unit**2 * bound, rel=1e-9)
     assert min(tiny.gram_bound(2), tiny.collatz_bound(2)) >= unit**2 * bound * (1 - 1e-9)
@@ -372,12 +373,12 @@ def test_small_data_do_not_make_the_bound_zero(method, scale):
 
 def test_rows_far_smaller_than_others_keep_their_bounds():
     X, G = np.diag([1.0, 1e-60]), np.array([[0.0, 0.0], [1.0, -1.0]])
-    forms = GradientForms(KERNELS["homogeneous"], make_design(X), G)
+    forms = GradientForms(KERNELS["homogeneous"], rows_of(make_design(X)), G)
     assert min(forms.gram_bound(math.inf), forms.collatz_bound(math.inf)) >= 1e-120
     X[1, 1] = 1e-120
-    forms = GradientForms(KERNELS["homogeneous"], make_design(X), G)
+    forms = GradientForms(KERNELS["homogeneous"], rows_of(make_design(X)), G)
     assert forms.bound(math.inf) >= 1e-240
-    assert GradientForms(KERNELS["homogeneous"], make_design(X), 0 * G).bound(2) == 0.0
+    assert GradientForms(KERNELS["homogeneous"], rows_of(make_design(X)), 0 * G).bound(2) == 0.0
 
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))

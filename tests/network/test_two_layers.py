@@ -5,12 +5,11 @@ import pytest
 from scipy import sparse
 
 import mopn
-from mopn.core import blocks
 from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
 from mopn.core.kernels import KERNELS
-from mopn.network.linear_term import LinearTerm
-from mopn.network.two_layers import SparseLayers, two_layers
+from mopn.core.rows import ArrayRows
+from mopn.network.two_layers import two_layers
 from mopn.solvers import ConditionalGradient, FullRefit
 
 RNG = np.random.default_rng(0)
@@ -27,10 +26,9 @@ LINEAR = {"linear": RNG.standard_normal((M, 1 + D)), "none": np.zeros((M, 0))}
 W = LINEAR["linear"]
 
 
-def layers(kernel, storage=np.array, single=False, linear=True):
+def layers(kernel, storage=np.array, single=False, size=None):
     fit, design = DataFit("logistic", LABELS, N, WEIGHTS, OFFSET), make_design(storage(X))
-    term = LinearTerm(design, 1.0 if linear else None)
-    return two_layers(design, KERNELS[kernel], fit, term, K, single=single)
+    return two_layers(ArrayRows(design, fit, size), KERNELS[kernel], single=single)
 
 
 def features(kernel, H):
@@ -58,16 +56,9 @@ def differences(function, A):
 @pytest.mark.parametrize("storage", [np.array, sparse.csr_array, sparse.csc_array])
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 @pytest.mark.parametrize("rows", [1, 7, 40, 1000])
-def test_value_and_gradients(monkeypatch, rows, kernel, storage, W):
-    monkeypatch.setattr(blocks, "CACHE_ENTRIES", rows * (K + M))
-    monkeypatch.setattr(blocks, "ROWS_PER_INPUT", 0)
-    monkeypatch.setattr(blocks, "SLICE_ROWS", 2 * rows)
-    both = layers(kernel, storage, linear=W.size > 0)
-    if isinstance(both, SparseLayers):
-        assert len(both.rows.slices) == min(max(1, N // (2 * rows)), 8)
-        assert sum(stop - begin for begin, stop in both.fits) == N
-    else:
-        assert len(both.blocks) == -(-N // rows)
+def test_value_and_gradients(rows, kernel, storage, W):
+    both = layers(kernel, storage, size=rows)
+    assert len(both.rows.blocks) == -(-N // rows)
     point = H, V, W
     found, *gradients = both.value_gradient(*point)
     assert found == pytest.approx(value(kernel, *point), rel=1e-12)
@@ -103,18 +94,17 @@ def test_sparse_and_dense_rows(kernel, dummies, binary):
     sides = []
     for storage in (np.array, sparse.csr_array):
         design = make_design(storage(A), dummies)
-        sides.append(two_layers(design, KERNELS[kernel], fit, LinearTerm(design, 1.0), K).value_gradient(H, V, W))
+        sides.append(two_layers(ArrayRows(design, fit), KERNELS[kernel]).value_gradient(H, V, W))
     for dense, of_sparse in zip(*sides, strict=True):
         np.testing.assert_allclose(of_sparse, dense, rtol=1e-12, atol=1e-12)
 
 
-def test_threads_do_not_change_sparse_gradients(monkeypatch):
-    monkeypatch.setattr(blocks, "SLICE_ROWS", 5)
-    monkeypatch.setattr(blocks, "ROWS_PER_INPUT", 0)
+@pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
+def test_threads_do_not_change_gradients(monkeypatch, storage):
     found = []
     for threads in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        found.append(layers("anova", sparse.csr_array).value_gradient(H, V, W))
+        found.append(layers("anova", storage, size=5).value_gradient(H, V, W))
     for one, several in zip(*found, strict=True):
         np.testing.assert_array_equal(one, several)
 

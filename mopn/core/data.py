@@ -1,0 +1,37 @@
+"""The rows of the data that a user gives: arrays in memory, or blocks that are read in every pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mopn.core.chunked_rows import LocalChunks, chunked_rows
+from mopn.core.datafit import DataFit
+from mopn.core.designs import stored_design
+from mopn.core.losses import Loss
+from mopn.core.magnitudes import check_input
+from mopn.core.row_blocks import RowBlocks
+from mopn.core.rows import ArrayRows, Rows
+
+__all__ = ["rows_of_data"]
+
+
+def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: Any) -> Rows:
+    """Validate the data of a problem, and return their rows.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d), or RowBlocks
+    y, sample_weight : array-like
+        None if the blocks bring them.
+    loss : str or Loss
+    offset : array-like of shape (n, m) or (m,), optional
+        For data in blocks it must be the same for all rows.
+    """
+    if isinstance(X, RowBlocks):
+        return chunked_rows(LocalChunks(X.with_targets(y, sample_weight)), loss, offset)
+    design = stored_design(X)
+    check_input(design.largest, "X")
+    fit = DataFit(loss, y, design.shape[0], sample_weight, offset)
+    if fit.weights is not None:
+        check_input(fit.weights, "sample_weight")
+    return ArrayRows(design, fit)

@@ -1,0 +1,322 @@
+"""The one primitive that reads data: sums over blocks of rows, and arrays with a row for every sample.
+
+Objectives, gradients, the matrices Gamma and their products, Hessian products and dual values are sums over rows. They
+all go through ``Rows.sum``: a function is called for every block, and its terms are added up in a tree that the numbers
+of the blocks alone determine, in float64. So the result is the same to the last bit, whoever computes the terms and in
+whatever order.
+"""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from mopn.core.blocks import rows_at_once
+from mopn.core.datafit import DataFit
+from mopn.core.designs import AugmentedDesign, Design, Entries, feature_scales, linear_design
+from mopn.core.threads import in_threads
+from mopn.solvers.numerics.cached import cached_property
+from mopn.solvers.numerics.threads import limited_threads
+
+if TYPE_CHECKING:
+    from mopn.compiled.storage import Lines
+    from mopn.core.coordinates import Coordinates
+
+__all__ = ["ArrayRows", "Block", "Passes", "Rows", "block_size", "cut", "tree_sum"]
+
+_Term = TypeVar("_Term")
+Function = Callable[..., Any]
+
+# Units and outputs of a network, as far as the size of blocks goes.
+_TYPICAL_COLUMNS = 64
+# Rows per feature of a block, at least: sums of shape (k, d) are small in comparison.
+_ROWS_PER_FEATURE = 4
+# Rows of a block of sparse data, at least, and the number of these blocks, at most: their sums are (d, k).
+_SPARSE_ROWS, _SPARSE_BLOCKS = 8192, 8
+
+
+class Block:
+    """Some rows of the data.
+
+    Attributes
+    ----------
+    design : Design
+        X of these rows.
+    fit : DataFit
+        Their losses.
+    rows : slice
+        Which rows of all they are.
+    """
+
+    def __init__(self, design: Design, fit: DataFit, rows: slice) -> None:
+        self.design, self.fit, self.rows = design, fit, rows
+        # The rows of arrays that are computed anew in every pass.
+        self.computed: dict[int, Any] = {}
+
+    @cached_property
+    def linear(self) -> Design:
+        """[1, X], the design of a linear term."""
+        return linear_design(self.design)
+
+    @property
+    def lines(self) -> Lines:
+        """The stored entries of sparse data, for compiled functions."""
+        return self.design.stored_lines
+
+
+class Passes:
+    """The number of passes over the rows, which all views of them share."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+class Kept(dict[int, Any]):
+    """Objects by the first rows of their blocks; a slice of rows has the object of its block."""
+
+    def __getitem__(self, rows: int | slice) -> Any:
+        return super().__getitem__(rows.start if isinstance(rows, slice) else rows)
+
+
+class Rows(ABC):
+    """The data of a problem, X (n, d) and the losses of its samples, as blocks of rows.
+
+    A function of blocks is called as ``function(block, *along, *arguments)``: ``along`` are arrays of n rows, of which
+    it gets those of the block, and ``arguments`` are the same for all blocks.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        n and d, dummies included.
+    n_features : int
+        d without the dummies.
+    entries : Entries or None
+        What is beside the stored entries of sparse data; None for dense data.
+    fit : DataFit
+        What the losses of all blocks have in common, and in memory those of all rows.
+    design : Design or None
+        X in memory.
+    """
+
+    shape: tuple[int, int]
+    n_features: int
+    entries: Entries | None
+    fit: DataFit
+    design: Design | None = None
+
+    @abstractmethod
+    def reduce(
+        self, function: Function, *arguments: Any, along: Sequence[Any] = (), combine: Function = operator.add
+    ) -> Any:
+        """Combine the terms of all blocks, numbers, arrays or tuples of them, in a fixed tree."""
+
+    @property
+    @abstractmethod
+    def passes(self) -> int:
+        """How often the rows were read, all of them, since the problem was made."""
+
+    def sum(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> Any:
+        """Return the sum of the terms of all blocks."""
+        return self.reduce(function, *arguments, along=along)
+
+    def inner(self, A: Any, B: Any) -> float:
+        """Return <A, B> of two arrays of n rows."""
+        return self.sum(_inner, along=(A, B))
+
+    def crossed(self, A: Any, B: Any) -> np.ndarray:
+        """Return A' B of two arrays of n rows."""
+        return self.sum(_crossed, along=(A, B))
+
+    @abstractmethod
+    def map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> Any:
+        """Return the array of n rows, with contiguous columns, of which a function returns those of a block."""
+
+    @abstractmethod
+    def keep(self, function: Function, along: Sequence[Any] = ()) -> Any:
+        """Return what a function returns for each block, an object of any kind, to pass along."""
+
+    @abstractmethod
+    def sum_and_map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> tuple[Any, Any]:
+        """Return the sum of the first and the array of the second of what a function returns for a block."""
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest modulus of an entry of X."""
+        return self.reduce(_largest, combine=max)
+
+    @cached_property
+    def largest_square(self) -> float:
+        """The largest squared length of a row."""
+        return self.reduce(_largest_square, combine=max)
+
+    @cached_property
+    def scales(self) -> np.ndarray:
+        """Steps (d,) in coefficients of the features that matter equally."""
+        return feature_scales(self.sum(_occurrences), self.largest)
+
+    @cached_property
+    def target_sums(self) -> tuple[float, float]:
+        """The sum of the squares of targets that are numbers, weighted, and the sum of the weights."""
+        return self.sum(_target_sums)
+
+    @abstractmethod
+    def in_coordinates(self, coordinates: Coordinates | None, dummies: int) -> Rows:
+        """Return the rows in the coordinates of a problem, after its dummies."""
+
+    @abstractmethod
+    def beside(self, outputs: Any) -> Rows:
+        """Return the same rows with fixed outputs (n, m), which are added to those of the model."""
+
+    @abstractmethod
+    def single(self) -> Rows:
+        """Return the data in float32, whose products with float32 arrays are computed in float32."""
+
+    @abstractmethod
+    def part(self, share: float) -> Rows:
+        """Return a random share of the rows, with weights that estimate the losses of all."""
+
+
+class ArrayRows(Rows):
+    """Rows of arrays in memory. Threads compute the terms of the blocks, as many as the call was given."""
+
+    def __init__(self, design: Design, fit: DataFit, size: int | None = None, passes: Passes | None = None) -> None:
+        self.design: Design = design
+        self._passes = passes or Passes()
+        self.fit, self.shape, self.n_features = fit, design.shape, design.without_dummies.shape[1]
+        self.entries = design.entries
+        self.blocks = cut(design, fit, size or block_size(design, fit.n_outputs))
+
+    def reduce(
+        self, function: Function, *arguments: Any, along: Sequence[Any] = (), combine: Function = operator.add
+    ) -> Any:
+        return tree_sum(self._terms(function, arguments, along), combine)
+
+    def map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> np.ndarray:
+        return self._joined(self._terms(function, arguments, along))
+
+    def keep(self, function: Function, along: Sequence[Any] = ()) -> Kept:
+        return Kept(zip((block.rows.start for block in self.blocks), self._terms(function, (), along), strict=True))
+
+    def sum_and_map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> tuple[Any, np.ndarray]:
+        terms: list[Any] = []
+        array = self._joined(_second(self._terms(function, arguments, along), terms))
+        return tree_sum(terms), array
+
+    def in_coordinates(self, coordinates: Coordinates | None, dummies: int) -> ArrayRows:
+        design = self.design if coordinates is None else coordinates.design(self.design)
+        return ArrayRows(AugmentedDesign(design, dummies) if dummies else design, self.fit, passes=self._passes)
+
+    def single(self) -> ArrayRows:
+        return self._on(self.design.single(), self.fit)
+
+    def part(self, share: float) -> ArrayRows:
+        rows, fit = self.fit.sample(share)
+        return ArrayRows(self.design.rows(rows), fit, passes=self._passes)
+
+    @property
+    def passes(self) -> int:
+        return self._passes.count
+
+    def beside(self, outputs: np.ndarray) -> ArrayRows:
+        return self._on(self.design, self.fit.beside(outputs))
+
+    def _on(self, design: Design, fit: DataFit) -> ArrayRows:
+        """Return other data in the same blocks."""
+        first = self.blocks[0].rows
+        return ArrayRows(design, fit, first.stop - first.start, self._passes)
+
+    def _terms(self, function: Function, arguments: tuple[Any, ...], along: Sequence[Any]) -> Iterator[Any]:
+        def term(block: Block) -> Any:
+            return function(block, *(array[block.rows] for array in along), *arguments)
+
+        self._passes.count += 1
+        with limited_threads():
+            yield from in_threads(term, self.blocks)
+
+    def _joined(self, parts: Iterable[np.ndarray]) -> np.ndarray:
+        if len(self.blocks) == 1:
+            (part,) = parts
+            return np.asfortranarray(part)
+        array = np.empty(0)
+        for block, part in zip(self.blocks, parts, strict=True):
+            if block.rows.start == 0:
+                array = np.empty((*part.shape[1:], self.shape[0]), part.dtype).T
+            array[block.rows] = part
+        return array
+
+
+def block_size(design: Design, n_outputs: int) -> int:
+    """Return the number of rows of a block, the same for networks of any number of units."""
+    n, d = design.shape
+    if design.entries is not None:
+        return max(_SPARSE_ROWS, _ROWS_PER_FEATURE * d, -(-n // _SPARSE_BLOCKS))
+    return max(rows_at_once(d + n_outputs + _TYPICAL_COLUMNS), _ROWS_PER_FEATURE * d)
+
+
+def tree_sum(terms: Iterable[Any], combine: Function = operator.add) -> Any:
+    """Add up terms in a binary tree by their numbers; few of them are kept at a time.
+
+    Tuples are added entry by entry. Neighbours of equal size are added, as in a binary counter, and what is left of
+    them from the right.
+    """
+    partial: list[tuple[int, Any]] = []
+    for term in terms:
+        size = 1
+        while partial and partial[-1][0] == size:
+            left = partial.pop()[1]
+            term, size = _combined(left, term, combine), 2 * size
+        partial.append((size, term))
+    total = partial.pop()[1]
+    while partial:
+        total = _combined(partial.pop()[1], total, combine)
+    return total
+
+
+def _inner(block: Block, A: np.ndarray, B: np.ndarray) -> float:
+    return float(np.vdot(A, B))
+
+
+def _crossed(block: Block, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    return A.T @ B
+
+
+def _largest(block: Block) -> float:
+    return block.design.largest
+
+
+def _largest_square(block: Block) -> float:
+    return float(block.design.squared_norms.max())
+
+
+def _occurrences(block: Block) -> np.ndarray:
+    return block.design.occurrences(block.fit.sample_weights)
+
+
+def _target_sums(block: Block) -> tuple[float, float]:
+    fit = block.fit
+    if fit.loss.targets != "numbers":
+        return 0.0, fit.total_weight
+    return fit.squared_length(fit.y if fit.offset is None else fit.y - fit.offset), fit.total_weight
+
+
+def _combined(a: Any, b: Any, combine: Function) -> Any:
+    return tuple(map(combine, a, b)) if isinstance(a, tuple) else combine(a, b)
+
+
+def _second(pairs: Iterable[tuple[Any, Any]], firsts: list[Any]) -> Iterator[Any]:
+    """Yield the second entries of pairs; append the first ones to a list."""
+    for first, second in pairs:
+        firsts.append(first)
+        yield second
+
+
+def cut(design: Design, fit: DataFit, size: int) -> list[Block]:
+    """Return the blocks of ``size`` rows of a design and its losses."""
+    n = design.shape[0]
+    if size >= n:
+        return [Block(design, fit, slice(0, n))]
+    return [Block(block, fit.rows(rows), rows) for rows, block in design.blocks(size)]
