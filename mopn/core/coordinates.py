@@ -108,6 +108,7 @@ def _moments(block: Block) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 def _squares_about(block: Block, mean: np.ndarray) -> np.ndarray:
+    assert isinstance(block.design, DenseDesign | SparseDesign)
     design = Coordinates(mean, np.ones(len(mean))).view(block.design)
     return design.adjoint_squares(block.fit.sample_weights[:, None])[0]
 

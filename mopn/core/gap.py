@@ -94,7 +94,8 @@ def lower_bound(
 
     start, upper = min(1.0, limit), min(limit, _MAX_SCALE)
     if not search:
-        return -float(sum(negative_duals(np.array([start])))[0])
+        (value,), (error,) = negative_duals(np.array([start]))
+        return -float(value + error)
     return -_least(negative_duals, start, upper)
 
 

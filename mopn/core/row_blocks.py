@@ -168,7 +168,7 @@ def _read(block: Any) -> Any:
 
 def _parquet(path: Path) -> np.ndarray:
     try:
-        from pyarrow import parquet
+        from pyarrow import parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError:
         raise ImportError("Parquet files need pyarrow; install it by pip install pyarrow") from None
     table = parquet.read_table(path)
@@ -178,7 +178,7 @@ def _parquet(path: Path) -> np.ndarray:
 _READERS: dict[str, Callable[[Path], Any]] = {".npy": np.load, ".npz": sparse.load_npz, ".parquet": _parquet}
 
 
-def _npy(path: Path, size: int) -> list[Callable[[], np.ndarray]]:
+def _npy(path: Path, size: int) -> list[_Slice]:
     """Return readers of blocks of rows of a dense array in a file, which do not map the whole of it into memory."""
     if path.suffix != ".npy":
         raise ValueError(f"X is the path {path.name!r}; a single file must be .npy. Give several files as a list")

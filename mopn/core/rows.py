@@ -24,7 +24,6 @@ from mopn.solvers.numerics.threads import limited_threads
 
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
-    from mopn.core.coordinates import Coordinates
 
 __all__ = ["ArrayRows", "Block", "Passes", "Rows", "block_size", "cut", "tree_sum"]
 
@@ -164,8 +163,8 @@ class Rows(ABC):
         return self.sum(_target_sums)
 
     @abstractmethod
-    def in_coordinates(self, coordinates: Coordinates | None, dummies: int) -> Rows:
-        """Return the rows in the coordinates of a problem, after its dummies."""
+    def in_coordinates(self, coordinates: Any, dummies: int) -> Rows:
+        """Return the rows in the ``Coordinates`` of a problem, or None for the user's own, after its dummies."""
 
     @abstractmethod
     def beside(self, outputs: Any) -> Rows:
@@ -206,7 +205,7 @@ class ArrayRows(Rows):
         array = self._joined(_second(self._terms(function, arguments, along), terms))
         return tree_sum(terms), array
 
-    def in_coordinates(self, coordinates: Coordinates | None, dummies: int) -> ArrayRows:
+    def in_coordinates(self, coordinates: Any, dummies: int) -> ArrayRows:
         design = self.design if coordinates is None else coordinates.design(self.design)
         return ArrayRows(AugmentedDesign(design, dummies) if dummies else design, self.fit, passes=self._passes)
 

@@ -86,7 +86,10 @@ def _value_gradient(
     of_linear = block.linear.adjoint(G) if W.size else W
     R = np.matmul(G, V.T, out=features)
     of_units = 2.0 * kernel.products_of(block.design, R, H, P)
-    return value, *(part.astype(np.float64, copy=False) for part in (of_units, of_weights, of_linear))
+    of_units, of_weights, of_linear = (
+        part.astype(np.float64, copy=False) for part in (of_units, of_weights, of_linear)
+    )
+    return value, of_units, of_weights, of_linear
 
 
 def _outputs(block: Block, features: np.ndarray, V: np.ndarray, W: np.ndarray) -> np.ndarray:
