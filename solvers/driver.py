@@ -24,7 +24,7 @@ Callback = Callable[..., Any]
 
 _EPS = float(np.finfo(float).eps)
 # Exceptions that end a run without losing its best point. Any other exception is a bug and is raised.
-_RECOVERABLE = (KeyboardInterrupt, np.linalg.LinAlgError, ArithmeticError, MemoryError)
+_RECOVERABLE = (OSError, KeyboardInterrupt, np.linalg.LinAlgError, ArithmeticError, MemoryError)
 # Least width of a column of the printed table.
 _WIDTH = 11
 # Reasons to stop that the final measurement may still turn into success.

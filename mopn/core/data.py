@@ -29,6 +29,8 @@ def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: A
     """
     if isinstance(X, RowBlocks):
         return chunked_rows(LocalChunks(X.with_targets(y, sample_weight)), loss, offset)
+    if y is None:
+        raise TypeError("y is missing; only blocks of rows (mopn.RowBlocks) can bring their targets")
     design = stored_design(X)
     check_input(design.largest, "X")
     fit = DataFit(loss, y, design.shape[0], sample_weight, offset)

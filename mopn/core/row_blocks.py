@@ -96,18 +96,16 @@ class RowBlocks:
 
         Raises
         ------
-        OSError, ValueError, TypeError
+        OSError
             If it cannot be read; the message names the block.
         """
         block = self.blocks[number]
         try:
             found = _read(block)
+        except (FileNotFoundError, PermissionError, ImportError, MemoryError) as error:
+            raise type(error)(f"block {number} cannot be read: {error}") from error
         except Exception as error:
-            raise (
-                type(error)(f"block {number} cannot be read: {error}")
-                if type(error) in _PLAIN
-                else OSError(f"block {number} cannot be read: {error!r}")
-            ) from error
+            raise OSError(f"block {number} cannot be read: {error!r}") from error
         parts = found if isinstance(found, tuple) else (found,)
         if not 1 <= len(parts) <= 3:
             raise ValueError(f"block {number} must be X, (X, y) or (X, y, sample_weight), got {len(parts)} parts")
@@ -139,10 +137,6 @@ class RowBlocks:
         y = block.y if self.y is None else self.y[rows]
         weights = block.sample_weight if self.sample_weight is None else self.sample_weight[rows]
         return RawBlock(block.number, block.X, y, weights)
-
-
-# Errors whose class tells the user more than that a file could not be read.
-_PLAIN = (ValueError, TypeError, MemoryError, FileNotFoundError, PermissionError)
 
 
 def _checked(block: Any, number: int) -> Any:

@@ -71,8 +71,9 @@ class NetworkProblem(Problem):
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, d)
+    X : array-like or sparse matrix of shape (n, d), or RowBlocks
         Data; dense float64/float32, CSR and CSC are used without a copy. Scale the features, to [-1, 1] for example.
+        :class:`mopn.RowBlocks` is data that need not fit into memory.
     y : array-like
         Labels (n,) of any type for the multi-class losses, targets (n,) or (n, m) for losses per output.
     loss : str or Loss, default "logistic"
@@ -89,7 +90,7 @@ class NetworkProblem(Problem):
     sample_weight : array-like of shape (n,), optional
         A weight of 2 equals a repeated row.
     offset : array-like of shape (n, m) or (m,), optional
-        Added to the outputs.
+        Added to the outputs; with ``RowBlocks`` (m,).
     augment : bool, default False
         Put dummies, columns of ones, in front of X (one for ``homogeneous``, two for ``anova``). They give the model
         its linear and constant terms, and are not stored.
@@ -132,7 +133,7 @@ class NetworkProblem(Problem):
     def __init__(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         loss: str | Loss = "logistic",
         kernel: str = "homogeneous",
         norm: str = "l1/l2",

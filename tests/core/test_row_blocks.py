@@ -1,0 +1,211 @@
+"""Data in blocks that are read in every pass: from arrays, files and callables, and what is wrong with them."""
+
+import weakref
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from networks import data, every_kernel, every_norm, random_network
+from scipy import sparse
+
+import mopn
+from mopn.core.row_arrays import RowArray
+from mopn.solvers import ConditionalGradient, Status
+
+X, Y = data("logistic", n=40, d=4)
+WEIGHTS = np.random.default_rng(1).uniform(0.5, 2.0, 40)
+CUTS = (0, 7, 23, 40)
+
+
+def cut(array):
+    return [array[first:stop] for first, stop in pairwise(CUTS)]
+
+
+def from_files(folder, suffix, parts):
+    paths = []
+    for number, part in enumerate(parts):
+        paths.append(folder / f"{number}{suffix}")
+        if suffix == ".npy":
+            np.save(paths[-1], part)
+        elif suffix == ".npz":
+            sparse.save_npz(paths[-1], sparse.csr_array(part))
+        else:
+            pyarrow = pytest.importorskip("pyarrow")
+            from pyarrow import parquet
+
+            parquet.write_table(pyarrow.table({f"x{j}": column for j, column in enumerate(part.T)}), paths[-1])
+    return paths
+
+
+@pytest.mark.parametrize("form", ["arrays", "csr", ".npy", ".npz", ".parquet", "callables", "memmap", "one file"])
+@pytest.mark.parametrize("options", [{}, {"alpha": 1.0}, {"augment": True, "center": True, "scale": "features"}])
+def test_every_form_of_blocks_is_the_problem_in_memory(tmp_path, form, options):
+    forms = {
+        "arrays": lambda: mopn.RowBlocks(cut(X), Y, WEIGHTS),
+        "csr": lambda: mopn.RowBlocks([sparse.csr_array(part) for part in cut(X)], Y, WEIGHTS),
+        "callables": lambda: mopn.RowBlocks(
+            [lambda parts=parts: parts for parts in zip(cut(X), cut(Y), cut(WEIGHTS), strict=True)]
+        ),
+        "memmap": lambda: mopn.RowBlocks(np.load(tmp_path / "X.npy", mmap_mode="r"), Y, WEIGHTS, size=11),
+        "one file": lambda: mopn.RowBlocks(tmp_path / "X.npy", Y, WEIGHTS, size=11),
+    }
+    np.save(tmp_path / "X.npy", X)
+    make = forms.get(form, lambda: mopn.RowBlocks([str(p) for p in from_files(tmp_path, form, cut(X))], Y, WEIGHTS))
+    whole = mopn.NetworkProblem(X, Y, sample_weight=WEIGHTS, strength=1.0, **options)
+    blocks = mopn.NetworkProblem(make(), strength=1.0, **options)
+    assert blocks.rows.shape == whole.rows.shape
+    np.testing.assert_array_equal(blocks.classes, whole.classes)
+    network = random_network(whole)
+    point = network.basis, network.weights, network.linear
+    expected, found = whole.measure(whole.start(point), "exact"), blocks.measure(blocks.start(point), "exact")
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    form = whole.joint(whole.start(point)), blocks.joint(blocks.start(point))
+    values, gradients = zip(*(joint.value_gradient(joint.start())[:2] for joint in form), strict=True)
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
+    np.testing.assert_allclose(*gradients, rtol=1e-9, atol=1e-9 * np.abs(gradients[0]).max())
+
+
+@every_norm
+@every_kernel
+@pytest.mark.parametrize("refit", ["none", "output", "full"])
+def test_every_refit_reads_blocks(norm, kernel, refit):
+    tol, options = (0.5 if refit == "none" else 1e-2), {"norm": norm, "kernel": kernel, "strength": 1.0}
+    solver = ConditionalGradient(refit=refit, oracle="exact")
+    whole = mopn.minimize(mopn.NetworkProblem(X, Y, **options), solver, tol=tol, max_iter=100)
+    problem = mopn.NetworkProblem(mopn.RowBlocks(cut(X), Y), **options)
+    found = mopn.minimize(problem, solver, tol=tol, max_iter=100)
+    assert found.status == whole.status == Status.CONVERGED
+    # Both minima lie within both gaps.
+    assert found.fun - found.gap <= whole.fun
+    assert whole.fun - whole.gap <= found.fun
+    assert found.trace["passes"][-1] <= problem.passes
+
+
+def test_blocks_do_not_depend_on_threads(monkeypatch):
+    found = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        problem = mopn.NetworkProblem(mopn.RowBlocks(X, Y, size=9), strength=1.0)
+        found.append(mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-3).x)
+    np.testing.assert_array_equal(*found)
+
+
+def test_at_most_two_blocks_are_held():
+    held, most = set(), []
+
+    def block(part):
+        read = np.empty(part.shape).view(Tracked)
+        read[:] = part
+        weakref.finalize(read, held.discard, id(read))
+        held.add(id(read))
+        most.append(len(held))
+        return read
+
+    parts = [lambda part=part: block(part) for part in np.array_split(X, 8)]
+    problem = mopn.NetworkProblem(mopn.RowBlocks(parts, Y), strength=1.0)
+    problem.output_gradient(problem.start())
+    assert len(most) >= 16
+    assert max(most) == 2
+
+
+class Tracked(np.ndarray):
+    """An array to which weak references are possible."""
+
+
+def test_a_share_is_a_sample_in_memory():
+    problem = mopn.NetworkProblem(mopn.RowBlocks(cut(X), Y, WEIGHTS), strength=1.0)
+    part = problem.rows.part(0.5)
+    assert 5 < part.shape[0] < 35
+    assert part.fit.weights.sum() == pytest.approx(WEIGHTS.sum())
+    drawn = part.design.matrix()
+    assert all((row == X).all(axis=1).any() for row in drawn)
+
+
+def test_row_arrays_are_computed_once_a_block_and_never_as_a_whole():
+    calls = []
+
+    class Block:
+        def __init__(self):
+            self.computed = {}
+
+    def rows(block):
+        calls.append(block)
+        return np.ones((3, 2))
+
+    base, block = RowArray(rows, shape=(3, 2)), Block()
+    z = 2.0 * base + base @ np.eye(2)
+    z += np.abs(base)
+    np.testing.assert_array_equal(z.of(block), np.full((3, 2), 4.0))
+    assert len(calls) == 1
+    assert (z / 2.0).shape is None or (z / 2.0).shape == (3, 2)
+    with pytest.raises(TypeError, match="block by block"):
+        np.asarray(z)
+    with pytest.raises(TypeError):
+        np.add.reduce(z)
+
+
+BAD = np.array(X)
+BAD[9, 2] = np.nan
+
+
+@pytest.mark.parametrize(
+    ("parts", "y", "message"),
+    [
+        (cut(BAD), Y, "block 1: row 2 of X contains NaN"),
+        ([X[:7], X[7:, :3]], Y, "block 1 has 3 features, and block 0 has 4"),
+        ([X[:7], sparse.csr_array(X[7:])], Y, "dense and sparse"),
+        ([X[:7], X[:0], X[7:]], Y, "block 1: X has 0 samples"),
+        (cut(X), Y[:-1], "y must have one row per sample|y has 39 rows"),
+        (cut(X), np.append(Y, 0), "the blocks have 40 rows, y has 41"),
+        (cut(X), None, "block 0: there is no y"),
+        (cut(X), np.zeros(40), "y has one class only"),
+        ([lambda: 1 / 0], Y, "block 0 cannot be read: ZeroDivisionError"),
+        ([lambda: (X, Y, WEIGHTS, 1)], None, "block 0 must be X"),
+        ([lambda: (X, Y)], Y, "brings y, which was given"),
+        ([lambda: np.array([["a"]])], [0], "block 0: .*must be numeric|block 0: ufunc|block 0: X must"),
+    ],
+)
+def test_bad_blocks_are_named(parts, y, message):
+    with pytest.raises((ValueError, TypeError, OSError), match=message):
+        mopn.NetworkProblem(mopn.RowBlocks(parts, y), strength=1.0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [(np.zeros(40), "zero for all samples"), (-WEIGHTS, "block 0: sample_weight must be finite and >= 0")],
+)
+def test_bad_weights_are_named(weights, message):
+    with pytest.raises(ValueError, match=message):
+        mopn.NetworkProblem(mopn.RowBlocks(cut(X), Y, weights), strength=1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ([], TypeError, "not empty"),
+        (5, TypeError, "X must be an array"),
+        ([5], TypeError, "block 0 must be an array"),
+        (["rows.csv"], ValueError, "rows.csv"),
+        ("rows.npz", ValueError, "a single file must be .npy"),
+        (np.zeros(3), ValueError, "two-dimensional"),
+    ],
+)
+def test_bad_sequences(given, error, message):
+    with pytest.raises(error, match=message):
+        mopn.RowBlocks(given, Y)
+
+
+def test_a_file_that_vanishes_between_passes_keeps_the_best_point(tmp_path):
+    paths = from_files(tmp_path, ".npy", cut(X))
+    problem = mopn.NetworkProblem(mopn.RowBlocks(paths, Y), strength=0.1)
+
+    def remove(intermediate_result):
+        if intermediate_result.nit == 1:
+            paths[1].unlink()
+
+    solver = ConditionalGradient(refit="full")
+    result = mopn.minimize(problem, solver, tol=1e-9, callback=remove)
+    assert result.status == Status.FAILED
+    assert isinstance(result.error, FileNotFoundError)
+    assert "block 1 cannot be read" in str(result.error)
+    assert len(result.basis) > 0
