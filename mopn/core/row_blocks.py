@@ -75,6 +75,8 @@ class RowBlocks:
                 f"{shown(X)}"
             )
         self.blocks: list[Any] = [_checked(block, number) for number, block in enumerate(X)]
+        # Whether targets and weights that blocks bring are left aside, as those of all rows are given.
+        self.only_X = False
         self.y = None if y is None else as_array(y, "y")
         self.sample_weight = None if sample_weight is None else as_numbers(sample_weight, "sample_weight")
 
@@ -86,7 +88,24 @@ class RowBlocks:
             if new is not None and old is not None:
                 raise ValueError(f"{name} was given with the blocks already; give it once")
         y, sample_weight = self.y if y is None else y, self.sample_weight if sample_weight is None else sample_weight
-        return RowBlocks(self.blocks, y, sample_weight)
+        both = RowBlocks(self.blocks, y, sample_weight)
+        both.only_X = self.only_X
+        return both
+
+    def with_targets_in_memory(self) -> tuple[RowBlocks, np.ndarray, np.ndarray | None]:
+        """Return blocks of X alone, and the targets and weights of all rows."""
+        y, weights = self.y, self.sample_weight
+        if y is None:
+            blocks = [block._replace(X=None) for block in self]
+            missing = [block.number for block in blocks if block.y is None]
+            if missing:
+                raise ValueError(f"block {missing[0]}: there is no y: give it for all blocks, or with every block")
+            y = np.concatenate([as_array(block.y, "y") for block in blocks])
+            if weights is None and all(block.sample_weight is not None for block in blocks):
+                weights = np.concatenate([as_numbers(block.sample_weight, "sample_weight") for block in blocks])
+        alone = RowBlocks(self.blocks)
+        alone.only_X = True
+        return alone, y, weights
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -109,7 +128,7 @@ class RowBlocks:
         parts = found if isinstance(found, tuple) else (found,)
         if not 1 <= len(parts) <= 3:
             raise ValueError(f"block {number} must be X, (X, y) or (X, y, sample_weight), got {len(parts)} parts")
-        return RawBlock(number, *(*parts, None, None)[:3])
+        return RawBlock(number, parts[0], None, None) if self.only_X else RawBlock(number, *(*parts, None, None)[:3])
 
     def __iter__(self) -> Iterator[RawBlock]:
         """Yield the blocks in their order; a thread reads the next one meanwhile."""

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mopn.core.losses import Loss
 from mopn.core.magnitudes import check_input
 from mopn.core.regularizers import Penalty
+from mopn.core.row_blocks import RowBlocks
 from mopn.core.sparse_structure import compressed
 from mopn.core.validation import as_numbers, check_flag, check_sample_weight, present_rows
 from mopn.estimators.parameters import COMMON, UNIT_INTERVAL, readable
@@ -96,6 +97,8 @@ class ModelEstimator(ABC, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
         """Validate the samples to fit, ``least`` of them; return those of positive weight, and their indices."""
+        if isinstance(X, RowBlocks):
+            return *self._samples_of_blocks(X.with_targets(y, sample_weight)), None
         X, y = readable(compressed(X), "X"), readable(compressed(y, "y"), "y", numeric=self._numeric_y)
         checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}
         X, y = validate_data(self, X, y, reset=reset, **checks)
@@ -106,6 +109,11 @@ class ModelEstimator(ABC, BaseEstimator):
         if len(indices) < least:
             raise ValueError(f"at least {least} samples of positive weight are needed to fit, got {len(indices)}")
         return X, y, sample_weight, indices
+
+    def _samples_of_blocks(self, X: RowBlocks) -> tuple[RowBlocks, np.ndarray, np.ndarray | None]:
+        """Return blocks of X, and the targets and weights of all rows in memory; the problem validates them."""
+        X, y, sample_weight = X.with_targets_in_memory()
+        return X, as_numbers(y, "y").astype(np.float64) if self._numeric_y else y, sample_weight
 
     def _checked(self, X: Any) -> Any:
         """Validate X for a prediction."""
@@ -198,16 +206,16 @@ class NetworkEstimator(ModelEstimator):
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the network.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Training data; see ``center`` and ``scale``. float32 is kept; sparse formats other than CSR and CSC
-            are converted.
-        y : array-like of shape (n,) or (n, m)
-            Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
+        X : array-like or sparse matrix of shape (n, d), or RowBlocks
+            Training data, in memory or (:class:`mopn.RowBlocks`) read in every pass; see ``center`` and ``scale``.
+            float32 is kept; sparse formats other than CSR and CSC are converted.
+        y : array-like of shape (n,) or (n, m), optional
+            None if the blocks bring it. Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated sample, and a weight of 0 a missing one.
 
@@ -232,11 +240,13 @@ class NetworkEstimator(ModelEstimator):
         continued = self.warm_start and hasattr(self, "model_")
         X, y, sample_weight, _ = self._samples(X, y, sample_weight, reset=not continued)
         training, held_out = self._split(X, self._encode(y, sample_weight))
-        X, targets = merge_equal_samples(*training)
+        X, targets = training if isinstance(X, RowBlocks) else merge_equal_samples(*training)
 
         # As in the driver: Ctrl-C leaves NumPy as it was.
         with np.errstate():
             problem = self._problem(X, targets)
+        if isinstance(X, RowBlocks):
+            self.n_features_in_ = problem.rows.n_features
         validation = None if held_out is None else self._validation(problem, *held_out)
         solver = ConditionalGradient(
             refit=self._correction(problem),
@@ -287,6 +297,8 @@ class NetworkEstimator(ModelEstimator):
         """Return the training samples, and the held-out samples or None."""
         if not self.validation_fraction:
             return (X, targets), None
+        if isinstance(X, RowBlocks):
+            raise ValueError("validation_fraction takes samples at random, which needs X in memory; set it to 0")
         n = len(targets.y)
         count = math.ceil(self.validation_fraction * n)
         if min(count, n - count) < 2:
@@ -342,7 +354,7 @@ class NetworkEstimator(ModelEstimator):
         if not (np.isfinite(basis).all() and np.isfinite(weights).all()):
             raise ValueError("warm_start=True: basis_ or weights_ contains NaN or infinity; set warm_start=False")
         old = basis.shape[1], weights.shape[1]
-        new = problem.design.shape[1], problem.fit.n_outputs
+        new = problem.rows.shape[1], problem.fit.n_outputs
         if old != new:
             raise ValueError(
                 f"warm_start=True starts from a network of {old[0]} inputs (dummies included) and {old[1]} outputs, "

@@ -52,6 +52,8 @@ _LEAST_FILL, _LARGEST_FILL = 50, 200
 _SCALE = choice(SCALES).or_none()
 # Joint refits start on these shares of the samples, each with as many rows for every parameter.
 _SHARES, _ROWS_PER_PARAMETER = (1 / 16, 1 / 4), 10
+# The largest number of entries of a share of data in blocks.
+_SHARE_ENTRIES = 1 << 25
 # Iterations of the fit of the linear term, for the largest strength.
 _LINEAR_ITER = 1000
 
@@ -440,7 +442,11 @@ class NetworkProblem(Problem):
         With few rows for every parameter the refit ends near a worse local minimum of the whole problem.
         """
         n, parameters = self.rows.shape[0], network.n_units * (self.rows.shape[1] + self.fit.n_outputs)
-        return [share for share in _SHARES if share * n >= _ROWS_PER_PARAMETER * parameters]
+        shares = [share for share in _SHARES if share * n >= _ROWS_PER_PARAMETER * parameters]
+        if self.rows.design is None:
+            # A share of data in blocks is held in memory.
+            shares = [share for share in shares if share * n * self.rows.shape[1] <= _SHARE_ENTRIES]
+        return shares
 
     def joint(self, network: Network, form: Form = SMOOTH) -> JointProblem | UnitBallProblem:
         """Return the non-convex refit of units and weights, in the form that offers an oracle.

@@ -1,0 +1,1 @@
+"""How passes over the data and whole fits grow with the rows: threads, files, workers of a cluster."""

@@ -1,0 +1,111 @@
+"""How long a pass over the rows takes, by threads and in files, and what a fit of data larger than memory needs.
+
+``passes``: one evaluation of the objective and the gradients of both layers (d = 20 features, m = 10 outputs, k = 10
+units, double precision) on rows in memory, beside the matrix products that it consists of, alone, on the same blocks,
+and beside reading all rows once (their sum). The measured function is called in turn with the others, and the least of
+several times counts.
+
+``files``: the fit of float32 rows from a file of their own, by blocks, beside the same in memory, each in a process of
+its own; time, passes and the peak of memory, the interpreter and its libraries included.
+
+``limit``: rows that a script makes, block by block, as many gigabytes as asked for, in a process that may have no more
+than so many gigabytes of address space (``ulimit -v``).
+
+    python -m benchmarks.scaling --parts passes files
+    python -m benchmarks.scaling --parts limit --gigabytes 20 --allowed 4
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.common.processes import run_program
+from benchmarks.common.study import make_parser, run
+from benchmarks.scaling import fits, passes
+
+_PARTS = ("passes", "files", "limit")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit status."""
+    return run(_parser(), _program, arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser("scaling", __doc__, data=False)
+    parser.add_argument("--parts", nargs="+", choices=_PARTS, default=["passes", "files"])
+    parser.add_argument("--rows", nargs="+", type=int, help="default: 10^4 to 10^6 for passes, 10^7 for files")
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--gigabytes", type=float, default=20.0, help="size of the rows of limit (default 20)")
+    parser.add_argument("--allowed", type=float, default=4.0, help="gigabytes that its process may have (default 4)")
+    parser.add_argument("--folder", type=Path, help="where files is to write its rows (default: a temporary folder)")
+    parser.add_argument("--cell", nargs="+", help="internal: one measurement, as JSON")
+    return parser
+
+
+def _program(args: argparse.Namespace) -> None:
+    """Run the parts, or, with --cell, one measurement in this process."""
+    if args.cell:
+        print(json.dumps(_cell(*args.cell)))
+        return
+    if "passes" in args.parts:
+        _passes(args.rows or [10_000, 100_000, 1_000_000], args.threads)
+    if "files" in args.parts:
+        with tempfile.TemporaryDirectory(dir=args.folder) as folder:
+            _files(args.rows or [10_000_000], args.threads, Path(folder))
+    if "limit" in args.parts:
+        _limit(args.gigabytes, args.allowed)
+
+
+def _cell(part: str, *arguments: str) -> dict[str, float]:
+    if part == "passes":
+        return passes.measure(int(arguments[0]))
+    if part == "limit":
+        return fits.within_limit(*map(float, arguments))
+    return fits.measure(part, Path(arguments[0]))
+
+
+def _passes(sizes: Sequence[int], threads: Sequence[int]) -> None:
+    print("      rows  threads       pass   products   reading  pass/products  speed-up")
+    for n in sizes:
+        first = None
+        for count in threads:
+            row = run_program("scaling", "--cell", "passes", n, OMP_NUM_THREADS=str(count))
+            first = first or row["pass"]
+            print(
+                f"{n:10d} {count:8d} {1e3 * row['pass']:7.2f} ms {1e3 * row['products']:7.2f} ms "
+                f"{1e3 * row['reading']:6.2f} ms {row['pass'] / row['products']:14.2f} {first / row['pass']:9.2f}",
+                flush=True,
+            )
+
+
+def _files(sizes: Sequence[int], threads: Sequence[int], folder: Path) -> None:
+    print("\n      rows  form     threads       time  passes  peak memory  objective")
+    for n in sizes:
+        path = fits.write(folder / f"{n}.npy", n)
+        for count in threads:
+            for form in ("memory", "blocks"):
+                row = run_program("scaling", "--cell", form, path, OMP_NUM_THREADS=str(count))
+                print(
+                    f"{n:10d}  {form:7s} {count:8d} {row['seconds']:8.1f} s {row['passes']:7d} "
+                    f"{row['peak'] / 1e6:9.0f} MB  {row['fun']:.8g}",
+                    flush=True,
+                )
+
+
+def _limit(gigabytes: float, allowed: float) -> None:
+    row = run_program("scaling", "--cell", "limit", gigabytes, allowed)
+    print(
+        f"\n{gigabytes:g} GB of float32 rows ({row['rows']:.0f} x {row['features']:.0f}) in a process of {allowed:g} GB: "
+        f"{row['seconds']:.0f} s, {row['passes']:.0f} passes, peak {row['peak'] / 1e9:.2f} GB, "
+        f"gap {row['gap']:.2e} of the objective, status {row['status']}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

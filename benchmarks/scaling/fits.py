@@ -1,0 +1,91 @@
+"""Fits of rows in a file, in memory and by blocks, and of more rows than a process may hold."""
+
+from __future__ import annotations
+
+import resource
+import time
+from pathlib import Path
+
+import numpy as np
+
+import mopn
+
+__all__ = ["measure", "within_limit", "write"]
+
+_D, _M, _K = 20, 10, 10
+# Rows made or read at a time.
+_BLOCK = 1 << 16
+_WIDE = 1000
+
+
+def write(path: Path, n: int) -> Path:
+    """Write n float32 rows, and beside them their classes; return the path."""
+    X = np.lib.format.open_memmap(path, "w+", np.float32, (n, _D))
+    y = np.empty(n, dtype=np.int8)
+    for number, first in enumerate(range(0, n, _BLOCK)):
+        rows = slice(first, min(first + _BLOCK, n))
+        X[rows], y[rows] = _rows(number, rows.stop - rows.start, _D)
+    np.save(path.with_suffix(".y.npy"), y)
+    return path
+
+
+def _rows(number: int, n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of a block, and their classes: the largest of random squares, and a tenth at random."""
+    rng, H = np.random.default_rng(number), np.random.default_rng(0).standard_normal((_M, d))
+    X = rng.random((n, d), dtype=np.float32)
+    X *= 2.0
+    X -= 1.0
+    y = np.argmax((X @ H.T.astype(np.float32)) ** 2, axis=1)
+    others = rng.random(n) < 0.1
+    y[others] = rng.integers(_M, size=int(others.sum()))
+    return X, y.astype(np.int8)
+
+
+def measure(form: str, path: Path) -> dict[str, float]:
+    """Fit the rows of a file, read as a whole or in blocks, in this process."""
+    y = np.load(path.with_suffix(".y.npy"))
+    _fit(mopn.NetworkProblem(*_rows(0, 1000, _D), strength=10.0))
+    began = time.perf_counter()
+    X = np.load(path) if form == "memory" else mopn.RowBlocks(path, size=_BLOCK)
+    problem = mopn.NetworkProblem(X, y, strength=1e-4 * len(y), augment=True)
+    result = _fit(problem)
+    seconds = time.perf_counter() - began
+    return {"seconds": seconds, "passes": problem.passes, "peak": _peak(), "fun": result.fun}
+
+
+def within_limit(gigabytes: float, allowed: float) -> dict[str, float]:
+    """Fit rows that are made when they are read, with a limit of this process's address space."""
+    resource.setrlimit(resource.RLIMIT_AS, (int(allowed * 1e9),) * 2)
+    rows = _BLOCK // 8
+    count = int(gigabytes * 1e9 / (4 * _WIDE * rows))
+    blocks = [_Made(number, rows) for number in range(count)]
+    began = time.perf_counter()
+    problem = mopn.NetworkProblem(mopn.RowBlocks(blocks), strength=1e-3 * count * rows, norm="l1")
+    result = _fit(problem, iterations=10)
+    return {
+        "rows": problem.rows.shape[0], "features": _WIDE, "seconds": time.perf_counter() - began,
+        "passes": problem.passes, "peak": _peak(), "gap": result.gap / result.fun, "status": result.status.name,
+    }  # fmt: skip
+
+
+class _Made:
+    """A block that is made whenever it is read."""
+
+    def __init__(self, number: int, n: int) -> None:
+        self.number, self.n = number, n
+
+    def __call__(self) -> tuple[np.ndarray, np.ndarray]:
+        return _rows(self.number, self.n, _WIDE)
+
+
+def _fit(problem: mopn.NetworkProblem, iterations: int = 50) -> mopn.Result:
+    """Fit k units by refits of both layers, and prove how good they are."""
+    refit = mopn.solvers.FullRefit(polish_iter=iterations, polish_tol=1e-4)
+    solver = mopn.solvers.ConditionalGradient(refit=refit, max_units=_K, schedule="fill", oracle="refine")
+    return mopn.minimize(problem, solver, tol=1e-3)
+
+
+def _peak() -> int:
+    # Not getrusage's ru_maxrss: a process inherits that of the one that started it.
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.split("VmHWM:")[1].split()[0])
