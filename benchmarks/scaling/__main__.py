@@ -101,7 +101,7 @@ def _files(sizes: Sequence[int], threads: Sequence[int], folder: Path) -> None:
 def _limit(gigabytes: float, allowed: float) -> None:
     row = run_program("scaling", "--cell", "limit", gigabytes, allowed)
     print(
-        f"\n{gigabytes:g} GB of float32 rows ({row['rows']:.0f} x {row['features']:.0f}) in a process of {allowed:g} GB: "
+        f"\n{gigabytes:g} GB of float32 rows ({row['rows']:.0f} x {row['features']:.0f}), {allowed:g} GB allowed: "
         f"{row['seconds']:.0f} s, {row['passes']:.0f} passes, peak {row['peak'] / 1e9:.2f} GB, "
         f"gap {row['gap']:.2e} of the objective, status {row['status']}"
     )

@@ -43,7 +43,7 @@ def measure(n: int) -> dict[str, float]:
 
 
 def _products(block: Block, H: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The products of a pass: projections, outputs, and the gradients with respect to both layers."""
+    """Compute the products of a pass: projections, outputs, and the gradients with respect to both layers."""
     X = block.design.matrix()
     P = X @ H.T
     outputs = (V.T @ P.T).T
