@@ -16,7 +16,7 @@ import numpy as np
 
 from mopn.core.designs import make_design
 from mopn.models.files import plain_labels
-from mopn.models.formula import Anova, Formula, Products, Subsets, Term
+from mopn.models.formula import Anova, Formula, Products, Subsets, Term, as_real
 from mopn.models.replacement import replacement
 from mopn.solvers.checks import choice
 
@@ -25,8 +25,6 @@ __all__ = ["write_c"]
 _REALS = {"float32": "float", "float64": "double", "int16": "float"}
 # Of the self-test: what rounding may change, relative to the sum of the moduli of all that is added up.
 _TOLERANCES = {"float": 1e-5, "double": 1e-12}
-# One-against-rest probabilities of outputs below this are proportional to exp(output), and far from underflow.
-_DEEP = {"float": -50.0, "double": -500.0}
 _LARGEST = np.iinfo(np.int16).max
 # Numbers in a line.
 _WIDTH = 8
@@ -47,7 +45,8 @@ class _Header:
 
     def __init__(self, name: str, dtype: str) -> None:
         self.name, self.dtype, self.real = name, dtype, _REALS[dtype]
-        self.exp = "expf" if self.real == "float" else "exp"
+        # Of functions and of numbers.
+        self.suffix = "f" if self.real == "float" else ""
         self.parts: list[str] = []
 
     def text(self, model: Any) -> str:
@@ -72,12 +71,8 @@ class _Header:
 
     def _constant(self, label: str, values: np.ndarray) -> str:
         """Declare an array of real numbers and return its name."""
-        with np.errstate(over="ignore"):
-            numbers = values.ravel().astype(np.float32 if self.real == "float" else np.float64)
-        if not np.isfinite(numbers).all():
-            raise ValueError("the model has numbers beyond float32; use dtype='float64', or scale X to fit")
-        suffix = "f" if self.real == "float" else ""
-        return self._array(self.real, label, [f"{number!s}{suffix}" for number in numbers])
+        numbers = as_real(values.ravel(), np.float32 if self.real == "float" else np.float64)
+        return self._array(self.real, label, [f"{number!s}{self.suffix}" for number in numbers])
 
     def _array(self, kind: str, label: str, entries: list[str]) -> str:
         lines = [", ".join(entries[i : i + _WIDTH]) for i in range(0, len(entries), _WIDTH)]
@@ -182,14 +177,18 @@ class _Header:
     # -- predictions --------------------------------------------------------------------------------------------------
 
     def _probabilities(self, model: Any, m: int) -> None:
-        single = model.target == "labels" and m == 1 and model.link == "logistic"
-        count = 2 if single else m + (model.target == "ordinal")
-        body = f"    {self.name}_outputs(x, p);\n"
-        if single:
-            body += "    p[1] = p[0];\n    p[0] = -p[0];\n"
-        rest = model.target == "labels" and model.link == "logistic" and not single
-        body += self._softmax(m) if model.link == "softmax" else self._logistic(count if single else m, rest)
+        count, body = m, f"    {self.name}_outputs(x, p);\n"
+        if model.link == "softmax":
+            body += self._softmax(m)
+        elif model.target == "labels" and m > 1:
+            body += self._against_the_rest(m) + self._softmax(m)
+        elif model.target == "labels":
+            count = 2
+            body += "    p[1] = p[0];\n    p[0] = -p[0];\n" + self._logistic(2)
+        else:
+            body += self._logistic(m)
         if model.target == "ordinal":
+            count = m + 1
             body += self._levels(m)
         self.parts.append(f"/* Sets p[{count}] to the probabilities for x. */")
         self._function("void", "probabilities", f"const {self.real} *x, {self.real} *p", body)
@@ -198,23 +197,17 @@ class _Header:
         return (
             f"    {self.real} highest = p[0], sum = 0;\n"
             f"    for (int c = 1; c < {m}; c++) if (p[c] > highest) highest = p[c];\n"
-            f"    for (int c = 0; c < {m}; c++) sum += p[c] = {self.exp}(p[c] - highest);\n"
+            f"    for (int c = 0; c < {m}; c++) sum += p[c] = exp{self.suffix}(p[c] - highest);\n"
             f"    for (int c = 0; c < {m}; c++) p[c] /= sum;\n"
         )
 
-    def _logistic(self, m: int, rest: bool) -> str:
-        """Return the lines of single probabilities; one against the ``rest`` they are normalised."""
-        each = f"    for (int c = 0; c < {m}; c++) p[c] = 1 / (1 + {self.exp}(-p[c]));\n"
-        if not rest:
-            return each
-        return (
-            f"    {self.real} lift = p[0], sum = 0;\n"
-            f"    for (int c = 1; c < {m}; c++) if (p[c] > lift) lift = p[c];\n"
-            f"    lift = lift < {_DEEP[self.real]} ? {_DEEP[self.real]} - lift : 0;\n"
-            f"    for (int c = 0; c < {m}; c++) p[c] += lift;\n{each}"
-            f"    for (int c = 0; c < {m}; c++) sum += p[c];\n"
-            f"    for (int c = 0; c < {m}; c++) p[c] /= sum;\n"
-        )
+    def _logistic(self, m: int) -> str:
+        return f"    for (int c = 0; c < {m}; c++) p[c] = 1 / (1 + exp{self.suffix}(-p[c]));\n"
+
+    def _against_the_rest(self, m: int) -> str:
+        """Return the line of log(1 / (1 + exp(-o))): their softmax are probabilities that add up to 1."""
+        small = f"log1p{self.suffix}(exp{self.suffix}(p[c] < 0 ? p[c] : -p[c]))"
+        return f"    for (int c = 0; c < {m}; c++) p[c] = (p[c] < 0 ? p[c] : 0) - {small};\n"
 
     def _levels(self, m: int) -> str:
         """Return the lines that sort the probabilities of y <= r_c and take differences."""
@@ -249,6 +242,8 @@ class _Header:
             self.parts.append("/* Returns the output. */")
             body = self._local_outputs(m) + "    return out[0];\n"
         else:
+            if model.link is None:
+                raise TypeError("the model of ordered levels has no link, so it predicts nothing; set link='logistic'")
             levels = self._constant("levels", model.classes.astype(np.float64))
             self.parts.append("/* Returns the expected level. */")
             body = (

@@ -19,7 +19,7 @@ from scipy import sparse
 from mopn.core.blocks import rows_at_once
 from mopn.core.designs import Design
 
-__all__ = ["Anova", "Formula", "Products", "Subsets", "Term", "kernel_formula", "pairs", "products"]
+__all__ = ["Anova", "Formula", "Products", "Subsets", "Term", "as_real", "kernel_formula", "pairs", "products"]
 
 _Record = TypeVar("_Record", "Term", "Formula")
 Map = Callable[[np.ndarray], np.ndarray]
@@ -164,6 +164,21 @@ def kernel_formula(kernel: str, theta: np.ndarray, P: np.ndarray, dummies: int, 
         return first
     second = pairs(P, P, dummies, theta[1] * weights)
     return first + second if theta[0] else second
+
+
+def as_real(values: np.ndarray, dtype: type) -> np.ndarray:
+    """Return numbers of a model in float32 or float64.
+
+    Raises
+    ------
+    ValueError
+        If one is too large.
+    """
+    with np.errstate(over="ignore"):
+        numbers = values.astype(dtype)
+    if not np.isfinite(numbers).all():
+        raise ValueError("the model has numbers beyond float32; use dtype='float64', or scale X in training")
+    return numbers
 
 
 def _of_units(term: Term, d: int) -> Formula:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mopn.models.files import plain_labels
-from mopn.models.formula import Anova, Formula, Products, Subsets, Term
+from mopn.models.formula import Anova, Formula, Products, Subsets, Term, as_real
 from mopn.solvers.checks import choice
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ OPSET = 18
 # The version of the file format that came with it.
 _FORMAT = 8
 _DTYPES = {"float32": np.float32, "float64": np.float64}
-# One-against-rest probabilities of outputs below this are proportional to exp(output), and far from underflow.
-_DEEP = {"float32": -50.0, "float64": -500.0}
 _ONE = np.array([1])
 
 
@@ -59,7 +57,7 @@ class _Graph:
     """The nodes and constants of a graph whose input is called X; a call adds a node."""
 
     def __init__(self, dtype: str) -> None:
-        self.name, self.dtype = dtype, _DTYPES[dtype]
+        self.dtype = _DTYPES[dtype]
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.outputs: list[str] = []
@@ -90,16 +88,17 @@ class _Graph:
         outputs = [helper.make_empty_tensor_value_info(name) for name in self.outputs]
         return helper.make_graph(self.nodes, "mopn", [X], outputs, self.constants)
 
-    def _constant(self, values: np.ndarray) -> str:
+    def store(self, values: np.ndarray) -> str:
+        """Add a constant and return its name."""
         from onnx import numpy_helper
 
-        if values.dtype == np.float64:
-            values = values.astype(self.dtype)
-            if not np.isfinite(values).all():
-                raise ValueError(f"the model has numbers beyond {self.name}; use dtype='float64', or scale X to fit")
         name = f"constant_{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
         return name
+
+    def _constant(self, values: np.ndarray) -> str:
+        """Add a constant, in the dtype of the graph if it is real."""
+        return self.store(as_real(values, self.dtype) if values.dtype == np.float64 else values)
 
 
 def _outputs(graph: _Graph, formula: Formula) -> str:
@@ -160,10 +159,9 @@ def _probabilities(graph: _Graph, model: Any, outputs: str, single: bool) -> str
         return _link(graph, model.link, outputs)
     if single:
         return _link(graph, model.link, graph("Concat", graph("Neg", outputs), outputs, axis=1))
-    highest = graph("ReduceMax", outputs, _ONE, keepdims=1)
-    lift = graph("Max", graph("Sub", np.array(_DEEP[graph.name]), highest), np.zeros(1))
-    rest = _link(graph, model.link, graph("Add", outputs, lift))
-    return graph("Div", rest, graph("ReduceSum", rest, _ONE, keepdims=1))
+    # Probabilities of one against the rest that add up to 1: a softmax of log(1 / (1 + exp(-o))), without underflow.
+    small = graph("Log", graph("Add", graph("Exp", graph("Neg", graph("Abs", outputs))), np.ones(1)))
+    return graph("Softmax", graph("Sub", graph("Min", outputs, np.zeros(1)), small), axis=1)
 
 
 def _link(graph: _Graph, link: str, outputs: str) -> str:
@@ -180,14 +178,14 @@ def _levels(graph: _Graph, cumulative: str, count: int) -> str:
 def _prediction(graph: _Graph, model: Any, outputs: str, single: bool, probabilities: str | None) -> str:
     """Add what ``predict`` returns."""
     if model.target == "labels":
-        classes = onnx_labels(model.classes)
+        classes = graph.store(onnx_labels(model.classes))
         if single:
             positive = graph("Greater", graph("Squeeze", outputs, _ONE), np.zeros(()))
             return graph("Gather", classes, graph("Cast", positive, to=_type_code(np.int64)))
         return graph("Gather", classes, graph("ArgMax", outputs, axis=1, keepdims=0))
     if model.target == "ordinal":
         if probabilities is None:
-            raise TypeError("the model of ordered levels has no link, so it predicts nothing; give it link='logistic'")
+            raise TypeError("the model of ordered levels has no link, so it predicts nothing; set link='logistic'")
         return graph("MatMul", probabilities, model.classes.astype(np.float64))
     if model.target == "indicator":
         return graph("Cast", graph("Greater", outputs, np.zeros(())), to=_type_code(np.int64))
