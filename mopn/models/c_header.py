@@ -1,8 +1,8 @@
 """Models as one C99 header: constant arrays and functions over them, without allocation and without other libraries.
 
 Parameters are read in the order in which they are stored, so no index is computed. In int16 each row of parameters (of
-a unit, or of an output) has a scale, which multiplies its sum: the parameters take half of the memory of float32, and
-the arithmetic is that of float32.
+a unit, or of an output) has a scale, which multiplies its sum, and each feature has one, so that large features do not
+leave small integers for their parameters. The parameters take half of the memory of float32; the arithmetic is its own.
 """
 
 from __future__ import annotations
@@ -51,13 +51,16 @@ class _Header:
 
     def text(self, model: Any) -> str:
         """Return the header of a model."""
-        formula = _rounded(model._formula()) if self.dtype == "int16" else model._formula()
+        formula = model._formula()
         m, d = formula.linear.shape
-        self._outputs(formula)
+        scales = _feature_scales(formula) if self.dtype == "int16" else None
+        if scales is not None:
+            formula = _rounded(formula, scales)
+        self._outputs(formula, scales)
         if model.link is not None:
             self._probabilities(model, m)
         self._prediction(model, m)
-        self._self_test(formula)
+        self._self_test(formula, scales)
         guard = f"{self.name.upper()}_H"
         units = sum(len(term.weights) for term in formula.terms)
         head = (
@@ -99,10 +102,18 @@ class _Header:
     def _function(self, kind: str, name: str, arguments: str, body: str) -> None:
         self.parts.append(f"static inline {kind} {self.name}_{name}({arguments}) {{\n{body}}}\n")
 
-    def _outputs(self, formula: Formula) -> None:
+    def _outputs(self, formula: Formula, scales: np.ndarray | None) -> None:
+        """Define the outputs; the parameters are those of features times their ``scales``."""
         m, d = formula.linear.shape
         constant = self._constant("constant", formula.constant)
         body = f"    for (int c = 0; c < {m}; c++) out[c] = {constant}[c];\n"
+        if scales is not None:
+            scale = self._constant("feature_scales", scales)
+            body += (
+                f"    {self.real} scaled[{d}];\n"
+                f"    for (int j = 0; j < {d}; j++) scaled[j] = x[j] * {scale}[j];\n"
+                "    x = scaled;\n"
+            )
         for label, rows, square in (("linear", formula.linear, ""), ("squares", formula.squares, " * x[j]")):
             if rows.any() or (label == "linear" and not formula.terms):
                 pointers, scale = self._stream(label, rows)
@@ -269,12 +280,12 @@ class _Header:
         strings = labels.tolist() if labels.dtype.kind == "S" else [str(label).encode() for label in labels]
         return self._array("char *const", "classes", [_literal(string) for string in strings])
 
-    def _self_test(self, formula: Formula) -> None:
+    def _self_test(self, formula: Formula, scales: np.ndarray | None) -> None:
         m, d = formula.linear.shape
         row = np.cos(np.arange(d))[None]
-        magnitudes = formula.mapped(np.abs).outputs(make_design(np.abs(row)))
-        x = self._constant("test_x", row)
+        x = self._constant("test_x", row if scales is None else row / scales)
         expected = self._constant("test_outputs", formula.outputs(make_design(row)))
+        magnitudes = formula.mapped(np.abs).outputs(make_design(np.abs(row)))
         tolerances = self._constant("test_tolerances", _TOLERANCES[self.real] * magnitudes)
         self.parts.append("/* Returns 0, or else the number of the first output of test_x that is wrong. */")
         self._function(
@@ -298,15 +309,26 @@ def _quantized(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.rint(values / scales), scales
 
 
-def _rounded(formula: Formula) -> Formula:
-    """Return the formula with the parameters that int16 stands for."""
+def _feature_scales(formula: Formula) -> np.ndarray:
+    """Return the largest modulus (d,) of each feature's parameters, relative to that of all features."""
+    d = formula.linear.shape[1]
+    arrays = [np.abs(A).reshape(-1, d) for A in (formula.linear, *(term.factors for term in formula.terms)) if A.any()]
+    if not arrays:
+        return np.ones(d)
+    scales = np.vstack([A / A.max() for A in arrays]).max(axis=0)
+    return np.where(scales > 0.0, scales, 1.0)
+
+
+def _rounded(formula: Formula, scales: np.ndarray) -> Formula:
+    """Return the formula of features times ``scales`` with the parameters that int16 stands for."""
 
     def rounded(values: np.ndarray) -> np.ndarray:
-        integers, scales = _quantized(values)
-        return integers * scales
+        integers, units = _quantized(values)
+        return integers * units
 
-    terms = tuple(replace(t, weights=rounded(t.weights), factors=rounded(t.factors)) for t in formula.terms)
-    return replace(formula, linear=rounded(formula.linear), squares=rounded(formula.squares), terms=terms)
+    terms = tuple(replace(t, weights=rounded(t.weights), factors=rounded(t.factors / scales)) for t in formula.terms)
+    linear, squares = rounded(formula.linear / scales), rounded(formula.squares / scales**2)
+    return Formula(formula.constant, linear, squares, terms)
 
 
 def _literal(string: bytes) -> str:

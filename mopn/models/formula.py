@@ -62,6 +62,8 @@ class Anova(Term):
 
     def features(self, design: Design) -> np.ndarray:
         """Return the values (n, k) of the units, by Algorithm 1."""
+        if design.shape[0] == 1:
+            return self._of_row(_entries_of_row(design.matrix(), self.factors))
         out = np.empty((design.shape[0], len(self.factors)))
         for rows, block in design.blocks(rows_at_once(self.start.size)):
             degrees = np.repeat(self.start[:, None], block.shape[0], axis=1)
@@ -71,6 +73,19 @@ class Anova(Term):
             out[rows][order] = np.tensordot(self.theta, degrees, 1)
         return out
 
+    def _of_row(self, z: np.ndarray) -> np.ndarray:
+        """Return the values (1, k) for the entries z (number, k) of a row: a step a degree, not a step an entry."""
+        values, last = np.zeros(z.shape[1]), len(self.theta) - 1
+        # z_j times A^{t-1} of the entries before j.
+        products = z
+        for t in range(1, last + 1):
+            if self.theta[t]:
+                values += self.theta[t] * (self.start[t] + products.sum(axis=0))
+            if t < last:
+                before = np.cumsum(np.vstack([self.start[t], products[:-1]]), axis=0)
+                products = z * before[: len(z)]
+        return values[None]
+
 
 @dataclass(frozen=True)
 class Subsets(Term):
@@ -78,6 +93,8 @@ class Subsets(Term):
 
     def features(self, design: Design) -> np.ndarray:
         """Return the values (n, k) of the units."""
+        if design.shape[0] == 1:
+            return np.prod(1.0 + _entries_of_row(design.matrix(), self.factors), axis=0, keepdims=True)
         out = np.empty((design.shape[0], len(self.factors)))
         for rows, block in design.blocks(rows_at_once(len(self.factors))):
             product = np.ones((block.shape[0], len(self.factors)))
@@ -128,16 +145,15 @@ class Formula:
 
 def products(factors: np.ndarray, dummies: int, weights: np.ndarray, power: int = 1) -> Formula:
     """Return sum_s v_s prod_t <u_ts, [1, x]>^power for ``factors`` (t, k, dummies + d) and ``weights`` (k, m)."""
-    biases, rest = factors[..., :dummies].sum(axis=-1), factors[..., dummies:]
-    return _of_units(Products(weights, rest, biases, power), rest.shape[-1])
+    return _of_units(_products(factors, dummies, weights, power))
 
 
 def pairs(P: np.ndarray, R: np.ndarray, dummies: int, weights: np.ndarray) -> Formula:
     """Return sum_s v_s (<p_s, z> <r_s, z> - <p_s * r_s, z * z>) / 2 for z = [1, x], which is A^2 if R = P."""
     half = 0.5 * weights
     diagonal = half.T @ (P * R)
-    both = products(P[None], dummies, half, 2) if P is R else products(np.stack([P, R]), dummies, half)
-    return replace(both, squares=-diagonal[:, dummies:], constant=-diagonal[:, :dummies].sum(axis=1))
+    both = _products(P[None], dummies, half, 2) if P is R else _products(np.stack([P, R]), dummies, half, 1)
+    return _of_units(both, -diagonal[:, :dummies].sum(axis=1), -diagonal[:, dummies:])
 
 
 def kernel_formula(kernel: str, theta: np.ndarray, P: np.ndarray, dummies: int, weights: np.ndarray) -> Formula:
@@ -146,11 +162,11 @@ def kernel_formula(kernel: str, theta: np.ndarray, P: np.ndarray, dummies: int, 
     K is A^1, ..., A^degree weighted by ``theta`` (degree,), the homogeneous kernel of the same degree, or all-subsets.
     """
     gamma, rest = P[:, :dummies], P[:, dummies:]
-    degree, d = len(theta), rest.shape[1]
+    degree = len(theta)
     if kernel == "homogeneous":
         return products(P[None], dummies, weights, degree)
     if kernel == "all-subsets":
-        return _of_units(Subsets(weights * np.prod(1.0 + gamma, axis=1, keepdims=True), rest), d)
+        return _of_units(Subsets(weights * np.prod(1.0 + gamma, axis=1, keepdims=True), rest))
     if degree > 2:
         # Products of more features than there are do not exist.
         degree = min(degree, P.shape[1])
@@ -158,7 +174,7 @@ def kernel_formula(kernel: str, theta: np.ndarray, P: np.ndarray, dummies: int, 
         start[0] = 1.0
         for column in gamma.T:
             start[1:] += start[:-1] * column
-        return _of_units(Anova(weights, rest, start, np.append(0.0, theta[:degree])), d)
+        return _of_units(Anova(weights, rest, start, np.append(0.0, theta[:degree])))
     first = products(P[None], dummies, theta[0] * weights)
     if degree == 1:
         return first
@@ -175,16 +191,22 @@ def as_real(values: np.ndarray, dtype: type) -> np.ndarray:
         If one is too large.
     """
     with np.errstate(over="ignore"):
-        numbers = values.astype(dtype)
+        numbers: np.ndarray = values.astype(dtype)
     if not np.isfinite(numbers).all():
         raise ValueError("the model has numbers beyond float32; use dtype='float64', or scale X in training")
     return numbers
 
 
-def _of_units(term: Term, d: int) -> Formula:
-    """Return a formula of nothing but a sum over units."""
-    k, m = term.weights.shape
-    return Formula(np.zeros(m), np.zeros((m, d)), np.zeros((m, d)), (term,) if k else ())
+def _products(factors: np.ndarray, dummies: int, weights: np.ndarray, power: int) -> Products:
+    return Products(weights, factors[..., dummies:], factors[..., :dummies].sum(axis=-1), power)
+
+
+def _of_units(term: Term, constant: np.ndarray | None = None, squares: np.ndarray | None = None) -> Formula:
+    """Return a formula of a sum over units, a constant and squares."""
+    m, d = term.weights.shape[1], term.factors.shape[-1]
+    none = np.zeros((m, d))
+    terms = (term,) if len(term.weights) else ()
+    return Formula(np.zeros(m) if constant is None else constant, none, none if squares is None else squares, terms)
 
 
 def _mapped(record: _Record, function: Map) -> _Record:
@@ -209,3 +231,11 @@ def _entries(X: Any, P: np.ndarray) -> tuple[Any, Iterator[tuple[int, np.ndarray
     counts = len(lengths) - np.cumsum(np.bincount(lengths))[:-1]
     entries = (starts[:count] + j for j, count in enumerate(counts))
     return order, ((len(at), X.data[at, None] * PT[X.indices[at]]) for at in entries)
+
+
+def _entries_of_row(X: Any, P: np.ndarray) -> np.ndarray:
+    """Return p_js x_j (number, k) for the entries of a single row: of sparse data only what is stored."""
+    if not sparse.issparse(X):
+        return X[0, :, None] * P.T
+    X = X.tocsr()
+    return X.data[:, None] * P.T[X.indices]

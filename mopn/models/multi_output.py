@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -140,7 +140,7 @@ class Model(Predictor):
     def _formula(self) -> Formula:
         units = kernel_formula(self.kernel, np.array([0.0, 1.0]), self.basis, self._dummies, self.weights)
         W = np.zeros((self.weights.shape[1], 1 + self.n_features)) if self.linear is None else self.linear
-        return replace(units, constant=units.constant + W[:, 0] + self.offset, linear=W[:, 1:])
+        return Formula(units.constant + W[:, 0] + self.offset, W[:, 1:], units.squares, units.terms)
 
     def _outputs(self, design: Design) -> np.ndarray:
         """Return K(X, H) V + [1, X] W' + offset, shape (n, m)."""

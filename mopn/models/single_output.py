@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any
@@ -208,8 +208,8 @@ class FactorizationModel(Predictor):
 
     def _formula(self) -> Formula:
         units = self._lifted() if self.form == "lifted" else self._direct()
-        linear = 0.0 if self.w is None else self.w[None]
-        return replace(units, constant=units.constant + self.intercept, linear=units.linear + linear)
+        linear = units.linear if self.w is None else units.linear + self.w
+        return Formula(units.constant + self.intercept, linear, units.squares, units.terms)
 
     def _direct(self) -> Formula:
         assert self.lams is not None

@@ -4,11 +4,14 @@ import ctypes
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from fitted_models import KINDS, factors, network
 from numpy.testing import assert_allclose
+
+import mopn
 
 COMPILER = shutil.which("cc")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
@@ -179,6 +182,28 @@ def test_headers_need_no_allocation_and_share_a_program(tmp_path):
     both = '#include "one.h"\n#include "two.h"\n#include "one.h"\n'
     library = compiled(tmp_path, f"{both}int test(void) {{ return one_self_test() + two_self_test(); }}\n")
     assert library.test() == 0
+
+
+@pytest.mark.parametrize("kind", ["labels", "fourth", "linear"])
+def test_in_int16_features_may_have_any_units(tmp_path, kind):
+    """Outputs are the same but for the last digits, whether a feature is given in millimetres or in kilometres."""
+    model, units = KINDS[kind], np.array([1e-3, 1e3, 1.0, 1e-2])[: KINDS[kind].n_features]
+    if isinstance(model, mopn.Model):
+        H, W = model.basis.copy(), model.linear
+        H[:, -len(units) :] /= units
+        W = None if W is None else W / np.append(1.0, units)
+        changed = replace(model, basis=H, linear=W)
+    else:
+        P = model.factors.copy()
+        P[..., -len(units) :] /= units
+        changed = replace(model, factors=P)
+    rows = rows_of(model, "int16")
+    expected = model.outputs(rows)
+    changed.to_c(tmp_path / "model.h", dtype="int16")
+    library = compiled(tmp_path, source(changed, "model", "float"))
+    assert library.test_model() == 0
+    found = [call(library.outputs_model, (x * units).astype(np.float32), len(expected[0]), np.float32) for x in rows]
+    assert_allclose(found, expected, rtol=TOLERANCES["int16"], atol=TOLERANCES["int16"])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -73,6 +73,14 @@ def test_outputs_are_those_of_the_definition(model, storage, small, monkeypatch)
     assert_allclose(model._formula().outputs(make_design(storage(rows))), expected, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.parametrize("storage", STORAGES.values(), ids=STORAGES)
+@every_model
+def test_a_single_row(model, storage):
+    rows = X[:, : model.n_features].astype(np.float32).astype(float)
+    for x in (rows[:1], rows[1:2], 0.0 * rows[:1]):
+        assert_allclose(model.outputs(storage(x)), [outputs_by_definition(model, x[0])], rtol=1e-11, atol=1e-11)
+
+
 @pytest.mark.parametrize("rows", [np.zeros((3, 4)), np.array([[0.0] * 4, [0, 2, 0, 0], [0] * 4])], ids=["none", "one"])
 @every_model
 def test_rows_of_zeros(model, rows):

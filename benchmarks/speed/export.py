@@ -1,0 +1,266 @@
+"""Exported models: whether ONNX and C agree with Python, how long a row takes, and how large a header is.
+
+* ``agreement``: the largest difference of the outputs on up to 1,000 rows of each set, of ONNX and C from Python,
+  relative to the largest output (absolute if that is below 1). Classes by networks, numbers by factorization machines of
+  degree 3, ratings by those of degree 2 and by ordinal networks; features are scaled by ``StandardScaler`` for the
+  regressors alone.
+* ``latency``: one row through Python, ONNX and C, medians.
+* ``forests``: C on letter and digits beside random forests by emlearn (``pip install emlearn``), which get int16
+  features. Of a grid of forests it is the smallest that is as accurate on the test rows as the network, if there is one,
+  else the most accurate; in its favour, the test rows choose it. Bytes are code and constants for this machine,
+  compiled with ``-Os``; times are those of ``-O2``.
+
+It needs ``cc``, ``size``, onnx and onnxruntime. One thread::
+
+    OMP_NUM_THREADS=1 python -m benchmarks.speed.export --data FOLDER
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.alternatives.fits import hold_out
+from benchmarks.common.collection import COLLECTION, load_raw, read_arff
+from benchmarks.common.measures import seconds_of
+from benchmarks.common.sources import Source, read
+from benchmarks.common.study import make_parser, run
+from benchmarks.recommender.data import load as load_ratings
+from benchmarks.speed.headers import Header, compile_header
+from mopn.estimators import FactorizationMachineRegressor, MultiOutputPNClassifier, OrdinalFMRegressor
+
+__all__ = ["main"]
+
+_ARFF = "OpenML (https://www.openml.org) has it as an ARFF file, the target last"
+_NUMBERS = {
+    "abalone": Source("abalone", {"abalone.arff": _ARFF}, lambda folder: read_arff(folder / "abalone.arff")),
+    "cadata": Source("cadata", {"cal.housing.arff": _ARFF}, lambda folder: read_arff(folder / "cal.housing.arff")),
+    "cpusmall": Source("cpusmall", {"cpu.small.arff": _ARFF}, lambda folder: read_arff(folder / "cpu.small.arff")),
+}
+_RATINGS = "ml-100k"
+_ROWS, _RATING_ROWS = 1_000, 10_000
+# Calls of one row, and of all rows in C.
+_CALLS, _BATCHES = 300, 21
+_TREES, _LEAVES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100), (16, 32, 64, 128, 256, 512, 1024, None)
+# emlearn rounds thresholds to integers: those between two integers are integers themselves of twice the features.
+_TWICE = 2
+
+Fitted = tuple[str, Any, np.ndarray]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit status."""
+    return run(_parser(), _program, arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser("speed.export", __doc__, sets=[*COLLECTION, *_NUMBERS, _RATINGS])
+    parser.add_argument("--parts", nargs="+", default=list(_PARTS), choices=_PARTS)
+    parser.add_argument("--forests", nargs="+", default=["letter", "digits"], choices=COLLECTION, metavar="SET")
+    return parser
+
+
+def _program(args: argparse.Namespace) -> None:
+    """Print the tables."""
+    for part in args.parts:
+        with tempfile.TemporaryDirectory() as folder:
+            _PARTS[part](args, Path(folder))
+
+
+# -- agreement ---------------------------------------------------------------------------------------------------------
+
+
+def _agreement(args: argparse.Namespace, folder: Path) -> None:
+    print(
+        f"{'largest difference from Python':<34}{'rows':>6}{'ONNX double':>13}{'C double':>11}{'ONNX float':>12}{'C float':>10}{'C int16':>10}"
+    )
+    for name, model, X in _models(args):
+        expected = model.outputs(X)
+        unit = max(1.0, float(np.abs(expected).max()))
+        found = [
+            outputs(model, X, dtype, folder)
+            for dtype in ("float64", "float32")
+            for outputs in (_onnx_outputs, _c_outputs)
+        ]
+        found.append(_c_outputs(model, X, "int16", folder))
+        differences = [float(np.abs(each - expected).max()) / unit for each in found]
+        print(
+            f"{name:<34}{len(X):>6}"
+            + "".join(f"{e:>{w}.1e}" for e, w in zip(differences, (13, 11, 12, 10, 10), strict=True))
+        )
+
+
+def _models(args: argparse.Namespace) -> Iterator[Fitted]:
+    """Fit a model to each set, and yield it with the rows to predict."""
+    for name in args.sets:
+        if name in COLLECTION:
+            X, y, _ = load_raw(name, args.data)
+            yield name, MultiOutputPNClassifier(random_state=0).fit(X, y).model_, X[:_ROWS]
+        elif name in _NUMBERS:
+            X, y = read(_NUMBERS, name, args.data)
+            X, y = StandardScaler().fit_transform(X)[:_RATING_ROWS], y.astype(float)[:_RATING_ROWS]
+            machine = FactorizationMachineRegressor(degree=3, random_state=0, max_iter=20)
+            yield f"{name}, degree 3", _quietly(machine, X, y / np.abs(y).max()), X[:_ROWS]
+        else:
+            ratings = load_ratings(name, args.data)
+            X, y = ratings.rows()[:_RATING_ROWS], ratings.y[:_RATING_ROWS]
+            rows = X[:_ROWS].toarray()
+            machine = FactorizationMachineRegressor(alpha=5.0, beta=6.0, random_state=0, max_iter=20)
+            yield f"{name}, degree 2", _quietly(machine, X, y), rows
+            yield f"{name}, ordinal", _quietly(OrdinalFMRegressor(max_units=10, random_state=0), X, y), rows
+
+
+def _quietly(estimator: Any, X: Any, y: np.ndarray) -> Any:
+    """Return the model of a fit that may end before its tolerance."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return estimator.fit(X, y).model_
+
+
+def _onnx_outputs(model: Any, X: np.ndarray, dtype: str, folder: Path) -> np.ndarray:
+    session = _session(model, dtype)
+    names = [output.name for output in session.get_outputs()]
+    name = "outputs" if "outputs" in names else "prediction"
+    return session.run([name], {"X": X.astype(dtype)})[0].reshape(len(X), -1)
+
+
+def _session(model: Any, dtype: str) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    graph = model.to_onnx(dtype=dtype).SerializeToString()
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def _c_outputs(model: Any, X: np.ndarray, dtype: str, folder: Path) -> np.ndarray:
+    m = model.outputs(X[:1]).shape[1]
+    return _header(model, dtype, folder).outputs(X, m)
+
+
+def _header(model: Any, dtype: str, folder: Path) -> Header:
+    model.to_c(folder / "model.h", dtype=dtype)
+    features = "float64" if dtype == "float64" else "float32"
+    d = model.n_features
+    m = model.outputs(np.zeros((1, d))).shape[1]
+    predict = "model_predict(x)" if model.target == "labels" else ""
+    return compile_header(folder / "model.h", features, d, predict, "model_outputs(x, out)", m)
+
+
+# -- latency -----------------------------------------------------------------------------------------------------------
+
+
+def _latency(args: argparse.Namespace, folder: Path) -> None:
+    print(
+        f"{'microseconds a row':<34}{'estimator':>11}{'model':>9}{'ONNX double':>13}{'ONNX float':>12}{'C double':>10}{'C float':>9}{'C int16':>9}"
+    )
+    for name, estimator, X in _estimators(args):
+        rows = [row[None] for row in X[:_CALLS]]
+        model, m = estimator.model_, estimator.model_.outputs(X[:1]).shape[1]
+        times = [_of_rows(estimator.predict, rows), _of_rows(model.predict, rows)]
+        for dtype in ("float64", "float32"):
+            session, given = _session(model, dtype), [{"X": row.astype(dtype)} for row in rows]
+            times.append(_of_rows(lambda row, session=session: session.run(["prediction"], row), given))
+        for dtype in ("float64", "float32", "int16"):
+            header = _header(model, dtype, folder)
+            batch = X.astype(header.dtype)
+            times.append(_of_batches(lambda header=header, batch=batch: header.outputs(batch, m), len(X)))
+        print(
+            f"{name:<34}" + "".join(f"{1e6 * t:>{w}.2f}" for t, w in zip(times, (11, 9, 13, 12, 10, 9, 9), strict=True))
+        )
+
+
+def _estimators(args: argparse.Namespace) -> Iterator[Fitted]:
+    for name in ("letter", "digits"):
+        X, y, _ = load_raw(name, args.data)
+        X, X_test, y, _ = hold_out(X, y, 0)
+        yield f"{name}, network", MultiOutputPNClassifier(random_state=0).fit(X, y), X_test[:_ROWS]
+        for degree in (2, 3):
+            machine = FactorizationMachineRegressor(degree=degree, n_components=20, random_state=0, max_iter=5)
+            _quietly(machine, X / 16.0, y / y.max())
+            yield f"{name}, one output of degree {degree}", machine, X_test[:_ROWS] / 16.0
+
+
+def _of_rows(call: Callable[[Any], Any], rows: list[Any]) -> float:
+    """Return the median seconds of a call with a row."""
+    call(rows[0])
+    return statistics.median(seconds_of(lambda row=row: call(row), 1)[0] for row in rows)
+
+
+def _of_batches(call: Callable[[], Any], n: int) -> float:
+    """Return the median seconds a row of calls with n rows."""
+    return statistics.median(seconds_of(call, _BATCHES)) / n
+
+
+# -- forests -----------------------------------------------------------------------------------------------------------
+
+
+def _forests(args: argparse.Namespace, folder: Path) -> None:
+    print(f"{'in C':<44}{'test accuracy':>14}{'bytes':>10}{'us a row':>10}")
+    for name in args.forests:
+        X, y, _ = load_raw(name, args.data)
+        X, X_test, y, y_test = hold_out(X, y, 0)
+        network = MultiOutputPNClassifier(random_state=0).fit(X, y)
+        for dtype in ("float32", "int16"):
+            header = _header(network.model_, dtype, folder)
+            _line(f"{name}: mopn, {len(network.basis_)} units, {dtype}", header, X_test, y_test)
+        if find_spec("emlearn") is None:
+            print(f"{name}: no forest, as emlearn is not installed")
+            continue
+        forest = _forest(X, y, X_test, y_test, network.score(X_test, y_test))
+        label = f"{forest.n_estimators} trees of {forest.max_leaf_nodes or 'all'} leaves"
+        for method in ("inline", "loadable"):
+            header = _forest_header(forest, method, folder)
+            _line(f"{name}: emlearn, {method}, {label}", header, _TWICE * X_test, y_test)
+
+
+def _line(label: str, header: Header, X: np.ndarray, y: np.ndarray) -> None:
+    rows = np.ascontiguousarray(X, header.dtype)
+    seconds = _of_batches(lambda: header.predict(rows), len(rows))
+    print(
+        f"{label:<44}{np.mean(header.predict(rows) == y):>14.4f}{header.bytes:>10,}{1e6 * seconds:>10.2f}", flush=True
+    )
+
+
+def _forest(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray, accuracy: float) -> Any:
+    """Return the smallest forest of the grid that is as accurate on the test rows, or the most accurate."""
+    best: tuple[Any, ...] = ()
+    for trees, leaves in product(_TREES, _LEAVES):
+        forest = RandomForestClassifier(trees, max_leaf_nodes=leaves, random_state=0).fit(_TWICE * X, y)
+        score = forest.score(_TWICE * X_test, y_test)
+        nodes = sum(tree.tree_.node_count for tree in forest.estimators_)
+        # First by whether it is as accurate, then by size or by accuracy.
+        rank = (True, -nodes) if score >= accuracy else (False, score)
+        if not best or rank > best[0]:
+            best = rank, forest
+    return best[1]
+
+
+def _forest_header(forest: Any, method: str, folder: Path) -> Header:
+    import emlearn
+
+    converted = emlearn.convert(forest, method=method, dtype="int16_t")
+    converted.save(file=str(folder / "forest.h"), name="forest", include_proba=False)
+    return compile_header(
+        folder / "forest.h", "int16", forest.n_features_in_, f"forest_predict(x, {forest.n_features_in_})"
+    )
+
+
+_PARTS = {"agreement": _agreement, "latency": _latency, "forests": _forests}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
