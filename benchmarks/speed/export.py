@@ -1,13 +1,12 @@
 """Exported models: whether ONNX and C agree with Python, how long a row takes, and how large a header is.
 
 * ``agreement``: the largest difference of the outputs on up to 1,000 rows of each set, of ONNX and C from Python,
-  relative to the largest output (absolute if that is below 1). Classes by networks, numbers by factorization machines of
-  degree 3, ratings by those of degree 2 and by ordinal networks; features are scaled by ``StandardScaler`` for the
-  regressors alone.
+  relative to the largest output (absolute if that is below 1). Classes by networks, numbers by factorization machines
+  of degree 3, ratings by those of degree 2 and by ordinal networks. Classifiers get the features as they are.
 * ``latency``: one row through Python, ONNX and C, medians.
 * ``forests``: C on letter and digits beside random forests by emlearn (``pip install emlearn``), which get int16
-  features. Of a grid of forests it is the smallest that is as accurate on the test rows as the network, if there is one,
-  else the most accurate; in its favour, the test rows choose it. Bytes are code and constants for this machine,
+  features. Of a grid of forests it is the smallest that is as accurate on the test rows as the network, if there is
+  one, else the most accurate; in its favour, the test rows choose it. Bytes are code and constants for this machine,
   compiled with ``-Os``; times are those of ``-O2``.
 
 It needs ``cc``, ``size``, onnx and onnxruntime. One thread::
@@ -82,23 +81,20 @@ def _program(args: argparse.Namespace) -> None:
 
 
 def _agreement(args: argparse.Namespace, folder: Path) -> None:
-    print(
-        f"{'largest difference from Python':<34}{'rows':>6}{'ONNX double':>13}{'C double':>11}{'ONNX float':>12}{'C float':>10}{'C int16':>10}"
+    _print_line(
+        "largest difference from Python", ["rows", "ONNX double", "C double", "ONNX float", "C float", "C int16"]
     )
     for name, model, X in _models(args):
         expected = model.outputs(X)
         unit = max(1.0, float(np.abs(expected).max()))
-        found = [
-            outputs(model, X, dtype, folder)
-            for dtype in ("float64", "float32")
-            for outputs in (_onnx_outputs, _c_outputs)
-        ]
+        found = [_onnx_outputs(model, X, "float64"), _c_outputs(model, X, "float64", folder)]
+        found += [_onnx_outputs(model, X, "float32"), _c_outputs(model, X, "float32", folder)]
         found.append(_c_outputs(model, X, "int16", folder))
-        differences = [float(np.abs(each - expected).max()) / unit for each in found]
-        print(
-            f"{name:<34}{len(X):>6}"
-            + "".join(f"{e:>{w}.1e}" for e, w in zip(differences, (13, 11, 12, 10, 10), strict=True))
-        )
+        _print_line(name, [str(len(X)), *(f"{np.abs(outputs - expected).max() / unit:.1e}" for outputs in found)])
+
+
+def _print_line(label: str, cells: Sequence[str]) -> None:
+    print(f"{label:<52}" + "".join(f"{cell:>13}" for cell in cells), flush=True)
 
 
 def _models(args: argparse.Namespace) -> Iterator[Fitted]:
@@ -130,7 +126,7 @@ def _quietly(estimator: Any, X: Any, y: np.ndarray) -> Any:
         return estimator.fit(X, y).model_
 
 
-def _onnx_outputs(model: Any, X: np.ndarray, dtype: str, folder: Path) -> np.ndarray:
+def _onnx_outputs(model: Any, X: np.ndarray, dtype: str) -> np.ndarray:
     session = _session(model, dtype)
     names = [output.name for output in session.get_outputs()]
     name = "outputs" if "outputs" in names else "prediction"
@@ -164,23 +160,26 @@ def _header(model: Any, dtype: str, folder: Path) -> Header:
 
 
 def _latency(args: argparse.Namespace, folder: Path) -> None:
-    print(
-        f"{'microseconds a row':<34}{'estimator':>11}{'model':>9}{'ONNX double':>13}{'ONNX float':>12}{'C double':>10}{'C float':>9}{'C int16':>9}"
+    _print_line(
+        "microseconds a row", ["estimator", "model", "ONNX double", "ONNX float", "C double", "C float", "C int16"]
     )
     for name, estimator, X in _estimators(args):
-        rows = [row[None] for row in X[:_CALLS]]
-        model, m = estimator.model_, estimator.model_.outputs(X[:1]).shape[1]
+        model, rows = estimator.model_, [row[None] for row in X[:_CALLS]]
         times = [_of_rows(estimator.predict, rows), _of_rows(model.predict, rows)]
-        for dtype in ("float64", "float32"):
-            session, given = _session(model, dtype), [{"X": row.astype(dtype)} for row in rows]
-            times.append(_of_rows(lambda row, session=session: session.run(["prediction"], row), given))
-        for dtype in ("float64", "float32", "int16"):
-            header = _header(model, dtype, folder)
-            batch = X.astype(header.dtype)
-            times.append(_of_batches(lambda header=header, batch=batch: header.outputs(batch, m), len(X)))
-        print(
-            f"{name:<34}" + "".join(f"{1e6 * t:>{w}.2f}" for t, w in zip(times, (11, 9, 13, 12, 10, 9, 9), strict=True))
-        )
+        times += [_of_onnx(model, rows, dtype) for dtype in ("float64", "float32")]
+        times += [_of_c(model, X, dtype, folder) for dtype in ("float64", "float32", "int16")]
+        _print_line(name, [f"{1e6 * seconds:.2f}" for seconds in times])
+
+
+def _of_onnx(model: Any, rows: list[np.ndarray], dtype: str) -> float:
+    session = _session(model, dtype)
+    return _of_rows(lambda given: session.run(["prediction"], given), [{"X": row.astype(dtype)} for row in rows])
+
+
+def _of_c(model: Any, X: np.ndarray, dtype: str, folder: Path) -> float:
+    header, m = _header(model, dtype, folder), model.outputs(X[:1]).shape[1]
+    rows = X.astype(header.dtype)
+    return _of_batches(lambda: header.outputs(rows, m), len(X))
 
 
 def _estimators(args: argparse.Namespace) -> Iterator[Fitted]:
@@ -209,7 +208,7 @@ def _of_batches(call: Callable[[], Any], n: int) -> float:
 
 
 def _forests(args: argparse.Namespace, folder: Path) -> None:
-    print(f"{'in C':<44}{'test accuracy':>14}{'bytes':>10}{'us a row':>10}")
+    _print_line("in C", ["accuracy", "bytes", "us a row"])
     for name in args.forests:
         X, y, _ = load_raw(name, args.data)
         X, X_test, y, y_test = hold_out(X, y, 0)
@@ -230,9 +229,8 @@ def _forests(args: argparse.Namespace, folder: Path) -> None:
 def _line(label: str, header: Header, X: np.ndarray, y: np.ndarray) -> None:
     rows = np.ascontiguousarray(X, header.dtype)
     seconds = _of_batches(lambda: header.predict(rows), len(rows))
-    print(
-        f"{label:<44}{np.mean(header.predict(rows) == y):>14.4f}{header.bytes:>10,}{1e6 * seconds:>10.2f}", flush=True
-    )
+    accuracy = float(np.mean(header.predict(rows) == y))
+    _print_line(label, [f"{accuracy:.4f}", f"{header.bytes:,}", f"{1e6 * seconds:.2f}"])
 
 
 def _forest(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray, accuracy: float) -> Any:
@@ -250,13 +248,14 @@ def _forest(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray
 
 
 def _forest_header(forest: Any, method: str, folder: Path) -> Header:
-    import emlearn
+    # emlearn makes NumPy raise an error at every underflow, of all that follows.
+    with np.errstate():
+        import emlearn
 
-    converted = emlearn.convert(forest, method=method, dtype="int16_t")
-    converted.save(file=str(folder / "forest.h"), name="forest", include_proba=False)
-    return compile_header(
-        folder / "forest.h", "int16", forest.n_features_in_, f"forest_predict(x, {forest.n_features_in_})"
-    )
+        converted = emlearn.convert(forest, method=method, dtype="int16_t")
+        converted.save(file=str(folder / "forest.h"), name="forest", include_proba=False)
+    d = forest.n_features_in_
+    return compile_header(folder / "forest.h", "int16", d, f"forest_predict(x, {d})", include=emlearn.includedir)
 
 
 _PARTS = {"agreement": _agreement, "latency": _latency, "forests": _forests}

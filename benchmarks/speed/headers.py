@@ -47,7 +47,9 @@ class Header:
         return out
 
 
-def compile_header(header: Path, dtype: str, d: int, predict: str = "", outputs: str = "", m: int = 0) -> Header:
+def compile_header(
+    header: Path, dtype: str, d: int, predict: str = "", outputs: str = "", m: int = 0, include: str = "."
+) -> Header:
     """Compile a header with the system's ``cc``.
 
     Parameters
@@ -63,6 +65,8 @@ def compile_header(header: Path, dtype: str, d: int, predict: str = "", outputs:
         A call that sets ``out`` to m outputs of the row ``x``, if there is one.
     m : int
         Number of outputs.
+    include : str, default "."
+        Folder of the headers that the header includes.
 
     Returns
     -------
@@ -70,24 +74,30 @@ def compile_header(header: Path, dtype: str, d: int, predict: str = "", outputs:
     """
     real = {"float32": "float", "float64": "double", "int16": "int16_t"}[dtype]
     head = f'#include <stdint.h>\n#include "{header.name}"\n'
-    rows = (
-        f"(const {real} *X, int n, %s *o) {{ for (int i = 0; i < n; i++) {{ const {real} *x = X + i * {d}; %s }} }}\n"
-    )
-    text = head
+    text, folder = head, header.parent
     if predict:
-        text += "void predict_rows" + rows % ("int", f"o[i] = {predict};")
-        (header.parent / "size.c").write_text(f"{head}int classify(const {real} *x) {{ return {predict}; }}\n")
+        text += _loop("predict_rows", real, "int", d, f"out[i] = {predict};")
+        (folder / "size.c").write_text(f"{head}int classify(const {real} *x) {{ return {predict}; }}\n")
     if outputs:
-        text += "void output_rows" + rows % (real, f"{real} *out = o + i * {m}; {outputs};")
-    (header.parent / "rows.c").write_text(text)
+        text += _loop("output_rows", real, real, d, f"{outputs}; out += {m};")
+    (folder / "rows.c").write_text(text)
     # A library is loaded once under its name.
-    library = header.parent / f"rows{next(_NUMBER)}.so"
-    _run(header.parent, "cc", "-O2", "-shared", "-fPIC", "-o", str(library), "rows.c", "-lm")
-    return Header(ctypes.CDLL(str(library)), _size(header.parent) if predict else 0, np.dtype(dtype))
+    library = folder / f"rows{next(_NUMBER)}.so"
+    _run(folder, "cc", "-O2", "-shared", "-fPIC", f"-I{include}", "-o", str(library), "rows.c", "-lm")
+    return Header(ctypes.CDLL(str(library)), _size(folder, include) if predict else 0, np.dtype(dtype))
 
 
-def _size(folder: Path) -> int:
-    _run(folder, "cc", "-Os", "-c", "-o", "size.o", "size.c")
+def _loop(name: str, real: str, kind: str, d: int, step: str) -> str:
+    """Return a function of C that does a step for each row x."""
+    return (
+        f"void {name}(const {real} *x, int n, {kind} *out) {{\n"
+        f"    for (int i = 0; i < n; i++, x += {d}) {{ {step} }}\n"
+        "}\n"
+    )
+
+
+def _size(folder: Path, include: str) -> int:
+    _run(folder, "cc", "-Os", f"-I{include}", "-c", "-o", "size.o", "size.c")
     text, data = _run(folder, "size", "size.o").splitlines()[1].split()[:2]
     return int(text) + int(data)
 
