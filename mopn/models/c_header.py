@@ -2,7 +2,7 @@
 
 Parameters are read in the order in which they are stored, so no index is computed. In int16 each row of parameters (of
 a unit, or of an output) has a scale, which multiplies its sum, and each feature has one, so that large features do not
-leave small integers for their parameters. The parameters take half of the memory of float32; the arithmetic is its own.
+leave small integers for their parameters. Parameters take half of the memory of float32, which the arithmetic is in.
 """
 
 from __future__ import annotations
