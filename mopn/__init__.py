@@ -8,6 +8,7 @@ from mopn.core.losses import Loss
 from mopn.core.row_blocks import RowBlocks
 from mopn.models.load import load
 from mopn.models.multi_output import Model
+from mopn.models.single_output import FactorizationModel
 from mopn.network.certificate import certify
 from mopn.network.joint import JointProblem
 from mopn.network.output_layer import OutputLayerProblem
@@ -46,7 +47,6 @@ __all__ = [
 
 # Imported on use, as they import numba.
 _LAZY = {
-    "FactorizationModel": "mopn.models.single_output",
     "FactorizationProblem": "mopn.factorization.direct",
     "LiftedProblem": "mopn.factorization.lifted",
     "interaction_weights": "mopn.models.interactions",

@@ -37,6 +37,25 @@ MODELS = {
     "lifted": factors(3, degree=3, form="lifted", kernel="homogeneous", dummies=1),
 }
 
+# Beside them, models of every kernel, form, link and target.
+KINDS = MODELS | {
+    "two classes": network(1, link="logistic", classes=np.array([False, True]), kernel="anova"),
+    "two outputs": network(2, link="logistic", classes=np.array([-1, 1]), augment=True),
+    "one against the rest": network(link="logistic", classes=np.array([0.1, 1.0, 2.0])),
+    "no link": network(classes=np.array(["no", 'a "quoted" \\ label', "ß??/"], dtype=object)),
+    "multi-label": network(link="logistic", target="indicator", linear=np.arange(15.0).reshape(3, 5)),
+    "several": network(2, kernel="anova", linear=np.ones((2, 5))),
+    "second": factors(degree=2, dummies=1, link="logistic", classes=np.array(["no", "yes"])),
+    "first and second": factors(degree=2, dummies=2, theta=np.array([0.3, 0.7]), w=np.ones(4)),
+    "only first": factors(degree=1, intercept=-1.0),
+    "fourth": factors(3, degree=4, dummies=2),
+    "more than there are": factors(degree=6, dummies=1, theta=np.arange(6.0)),
+    "all subsets": factors(degree=1, kernel="all-subsets", dummies=1),
+    "fifth power": factors(degree=5, kernel="homogeneous", dummies=1),
+    "lifted pairs": factors(2, degree=2, form="lifted", dummies=1),
+    "no factors": factors(degree=3, k=0, intercept=2.0),
+}
+
 
 def same(a, b):
     """Whether two models are equal to the last bit, types included."""

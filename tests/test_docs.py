@@ -9,6 +9,7 @@ import io
 import pkgutil
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,7 @@ def run(block, label):
 
 
 EXTENDING = blocks_of("docs/extending.md")
+DEPLOY = blocks_of("docs/deploy.md")
 BLOCKS = [*blocks_of("README.md"), *blocks_of("docs/migration.md"), EXTENDING[0]]
 MODULES = [
     name for _, name, _ in pkgutil.walk_packages(mopn.__path__, "mopn.") if not name.startswith("mopn.solvers")
@@ -50,9 +52,32 @@ def test_a_script_of_the_documents(number, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out
 
 
+@pytest.mark.parametrize("number", range(len(DEPLOY)))
+def test_a_script_of_the_page_on_serving(number, tmp_path, monkeypatch, capsys):
+    for name in re.findall(r"^import (onnxruntime|skl2onnx)$", DEPLOY[number], flags=re.MULTILINE):
+        pytest.importorskip(name)
+    monkeypatch.chdir(tmp_path)
+    run(DEPLOY[number], f"serving {number}")
+    assert capsys.readouterr().out
+
+
 def test_the_scripts_are_found():
     assert len(BLOCKS) == 10
     assert len(EXTENDING) == 4
+    assert len(DEPLOY) == 4
+
+
+def test_the_program_in_c_on_the_page_on_serving(tmp_path, monkeypatch):
+    """It returns the label of a row of zeros."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    monkeypatch.chdir(tmp_path)
+    model = run(DEPLOY[3], "header")["model"]
+    (program,) = re.findall(r"```c\n(.*?)```", (ROOT / "docs/deploy.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    Path("main.c").write_text(program)
+    subprocess.run([compiler, "-std=c99", "-Wall", "-Werror", "-o", "main", "main.c", "-lm"], check=True)
+    assert subprocess.run(["./main"], check=False).returncode == model.predict(np.zeros((1, 64)))[0]
 
 
 @pytest.fixture(scope="module")

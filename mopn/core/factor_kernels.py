@@ -13,12 +13,10 @@ import numpy as np
 from mopn.compiled import kernels as compiled
 from mopn.compiled.vectorization import WIDTH
 from mopn.core.designs import Design
-from mopn.core.validation import as_numbers, check_count
-from mopn.solvers.checks import choice
+from mopn.core.validation import check_factor_kernel
 
 __all__ = ["AllSubsetsFactors", "AnovaFactors", "FactorKernel", "HomogeneousFactors", "make_factor_kernel"]
 
-_KERNELS = ("anova", "all-subsets", "homogeneous")
 # Largest number of coefficients whose loops are unrolled.
 _UNROLLED = 10
 
@@ -119,17 +117,9 @@ def make_factor_kernel(kernel: str, degree: int, theta: Any = None) -> FactorKer
     ValueError
         For an unknown name, a degree below 1, or coefficients that do not fit.
     """
-    kernel = choice(_KERNELS)(kernel, "kernel")
-    degree = check_count(degree, "degree")
-    if theta is not None and kernel != "anova":
-        raise ValueError(f"theta weighs the degrees of the kernel 'anova'; kernel={kernel!r} has none")
+    kernel, degree, theta = check_factor_kernel(kernel, degree, theta)
     if kernel == "all-subsets":
         return AllSubsetsFactors()
     if kernel == "homogeneous":
         return HomogeneousFactors(degree)
-    if theta is None:
-        return AnovaFactors(np.arange(1, degree + 1) == degree)
-    theta = as_numbers(theta, "theta").astype(np.float64, copy=False)
-    if theta.shape != (degree,) or not np.isfinite(theta).all():
-        raise ValueError(f"theta must hold {degree} finite numbers, one per degree, got {theta!r}")
-    return AnovaFactors(theta)
+    return AnovaFactors(np.arange(1, degree + 1) == degree if theta is None else theta)

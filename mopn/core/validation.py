@@ -17,6 +17,7 @@ __all__ = [
     "as_numbers",
     "check_block_targets",
     "check_count",
+    "check_factor_kernel",
     "check_flag",
     "check_member",
     "check_nonnegative",
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 Member = TypeVar("Member")
+
+_FACTOR_KERNELS = ("anova", "all-subsets", "homogeneous")
 
 
 def check_targets(y: Any, n: int, loss: Loss) -> tuple[np.ndarray, int, np.ndarray | None]:
@@ -179,6 +182,26 @@ def check_member(value: Any, argument: str, kind: type, members: Mapping[str, Me
     if isinstance(value, kind):
         raise TypeError(f"{argument} must be {names.takes}, by name: {reason}; got the object {value!r}")
     return members[names(value, argument)]
+
+
+def check_factor_kernel(kernel: Any, degree: Any, theta: Any = None) -> tuple[str, int, np.ndarray | None]:
+    """Return the name of a kernel of any degree, the degree, and the coefficients of the degrees up to it, if any.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, a degree below 1, or coefficients that do not fit.
+    """
+    kernel = choice(_FACTOR_KERNELS)(kernel, "kernel")
+    degree = check_count(degree, "degree")
+    if theta is None:
+        return kernel, degree, None
+    if kernel != "anova":
+        raise ValueError(f"theta weighs the degrees of the kernel 'anova'; kernel={kernel!r} has none")
+    theta = as_numbers(theta, "theta").astype(np.float64, copy=False)
+    if theta.shape != (degree,) or not np.isfinite(theta).all():
+        raise ValueError(f"theta must hold {degree} finite numbers, one per degree, got {theta!r}")
+    return kernel, degree, theta
 
 
 def present_rows(parts: Sequence[Any], y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:

@@ -7,7 +7,7 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -33,6 +33,9 @@ from mopn.solvers.checks import Rule, check_fraction, count
 from mopn.solvers.conditional_gradient import make_correction
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.result import gap_in_words
+
+if TYPE_CHECKING:
+    import onnx
 
 __all__ = ["Callback", "ModelEstimator", "NetworkEstimator", "network_model"]
 
@@ -81,6 +84,38 @@ class ModelEstimator(ABC, BaseEstimator):
         """
         check_is_fitted(self)
         self.model_.save(path)
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as JSON; see :meth:`mopn.Model.to_json`.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        check_is_fitted(self)
+        self.model_.to_json(path)
+
+    def to_onnx(self, *, dtype: str = "float32") -> onnx.ModelProto:
+        """Return the model as an ONNX graph; see :meth:`mopn.Model.to_onnx`.
+
+        Parameters
+        ----------
+        dtype : {"float32", "float64"}, default "float32"
+        """
+        check_is_fitted(self)
+        return self.model_.to_onnx(dtype=dtype)
+
+    def to_c(self, path: str | os.PathLike[str], *, name: str = "model", dtype: str = "float32") -> None:
+        """Write the model as a C99 header; see :meth:`mopn.Model.to_c`.
+
+        Parameters
+        ----------
+        path : str or path
+        name : str, default "model"
+        dtype : {"float32", "float64", "int16"}, default "float32"
+        """
+        check_is_fitted(self)
+        self.model_.to_c(path, name=name, dtype=dtype)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

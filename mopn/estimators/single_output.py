@@ -15,6 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from mopn.core.validation import check_flag, distinct_labels
 from mopn.estimators.base import Callback, ModelEstimator
 from mopn.estimators.parameters import COMMON
+from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Solver, Status, minimize
 from mopn.solvers.checks import Rule, choice, count, shown
 
@@ -137,8 +138,6 @@ class SingleOutputEstimator(ModelEstimator):
 
     def _set_fitted(self, problem: Any, result: Any) -> None:
         """Set the fitted parameters."""
-        from mopn.models.single_output import FactorizationModel  # it imports numba
-
         self.model_ = FactorizationModel.from_result(problem, result, classes=getattr(self, "classes_", None))
         for attribute, name in self._fitted.items():
             if name in result:

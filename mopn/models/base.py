@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,12 @@ from mopn.core.designs import Design, make_design
 from mopn.core.links import LINKS, check_link
 from mopn.models.fields import check_choice, check_labels
 from mopn.models.files import write
+from mopn.models.formula import Formula
 from mopn.models.ordinal import expected_level, level_probabilities
 from mopn.solvers.numerics.memory import keep_freed_memory
+
+if TYPE_CHECKING:
+    import onnx
 
 __all__ = ["Predictor", "blocks", "common_offset"]
 
@@ -47,6 +51,10 @@ class Predictor(ABC):
     @abstractmethod
     def _outputs(self, design: Design) -> np.ndarray:
         """Return the outputs (n, m) for a design without dummies."""
+
+    @abstractmethod
+    def _formula(self) -> Formula:
+        """Return what the outputs are, in terms that other languages have."""
 
     def outputs(self, X: Any) -> np.ndarray:
         """Return the outputs, the values of the polynomials, shape (n, m).
@@ -144,8 +152,94 @@ class Predictor(ABC):
         TypeError
             If the classes are not strings, numbers or dates, all of one type, or would not come back equal.
         """
-        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        write(path, values)
+        write(path, self._fields())
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as JSON, which :func:`mopn.load` reads too, and programs in other languages.
+
+        It holds what :meth:`save` writes, each number with as many digits as bring it back bit for bit. Arrays are
+        objects with their ``dtype``, ``shape`` and ``data``, the entries by rows.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file; see :meth:`save`.
+
+        Raises
+        ------
+        OSError
+            If no file can be written in this folder.
+        TypeError
+            If the classes cannot be saved; see :meth:`save`.
+        """
+        write(path, self._fields(), as_json=True)
+
+    def to_onnx(self, *, dtype: str = "float32") -> onnx.ModelProto:
+        """Return the model as an ONNX graph of plain operators, for onnxruntime and other engines.
+
+        Parameters
+        ----------
+        dtype : {"float32", "float64"}, default "float32"
+            The type of the input ``X`` (n, d), of the arithmetic and of the outputs.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Of operator set 18. Its outputs: ``prediction``, what :meth:`predict` returns; ``probabilities``, what
+            :meth:`predict_proba` returns, if the model has a link; ``outputs``, what :meth:`outputs` returns, if that
+            is not the prediction. Store it by ``onnx.save(graph, path)``.
+
+        Raises
+        ------
+        ImportError
+            If the package onnx is not installed.
+        TypeError
+            For labels that ONNX has no type for, such as dates.
+        ValueError
+            For another dtype, or numbers beyond it.
+
+        Notes
+        -----
+        X is dense. A graph does not check its input: NaN, infinity and overflow give NaN, not an error. The ANOVA
+        kernel of degree 3 and above and the all-subsets kernel form an array (n, d, k).
+        """
+        from mopn.models.onnx_graph import make_onnx
+
+        return make_onnx(self, dtype)
+
+    def to_c(self, path: str | os.PathLike[str], *, name: str = "model", dtype: str = "float32") -> None:
+        """Write the model as a C99 header, which needs no memory but the stack and no library but ``math.h``.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file; an existing file is replaced.
+        name : str, default "model"
+            The prefix of all names in the header.
+        dtype : {"float32", "float64", "int16"}, default "float32"
+            The type of the parameters. The features, the arithmetic and the outputs are ``double`` for "float64" and
+            ``float`` for the others.
+
+        Raises
+        ------
+        OSError
+            If no file can be written in this folder.
+        ValueError
+            For a name that C does not take, another dtype, or numbers beyond it.
+
+        Notes
+        -----
+        The functions: ``model_outputs(x, out)``, ``model_probabilities(x, p)`` if the model has a link,
+        ``model_predict`` unless the outputs are the prediction, and ``model_self_test()``, which returns 0 if the
+        outputs of a row in the header are what they were here. Labels are an index in ``model_classes``. Arrays are as
+        long as the comments say, and x holds all features, zeros too. Nothing is checked: NaN gives NaN.
+        """
+        from mopn.models.c_header import write_c
+
+        write_c(self, path, name, dtype)
+
+    def _fields(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     def _set(self, **values: Any) -> None:
         """Set fields of the frozen dataclass, when it is made."""

@@ -1,9 +1,10 @@
-"""Model files: plain .npz, read without pickle, so that nothing in them is executed.
+"""Model files: plain .npz or JSON, read without pickle, so that nothing in them is executed.
 
 A file of format 3 holds its number ``format``, the names of its fields as ``fields``, and every field that is not None,
-so a file that has lost a part is refused. In formats 1 and 2 the names were missing, and fields had defaults; format 1
-had the name of the loss instead of the link. Members are stored as they are, without compression, so that to read a
-file takes memory in proportion to its size, whatever it declares.
+so a file that has lost a part is refused. JSON has the same content (:mod:`mopn.models.json_text`). In formats 1 and 2
+the names were missing, and fields had defaults; format 1 had the name of the loss instead of the link. Members of .npz
+are stored as they are, without compression, so that to read a file takes memory in proportion to its size, whatever it
+declares.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from mopn.models.json_text import from_json, to_json
 from mopn.models.replacement import replacement
 
-__all__ = ["read", "write"]
+__all__ = ["plain_labels", "read", "write"]
 
 _FORMAT = 3
 # Format 1 had the name of the loss instead of the link.
@@ -35,8 +37,8 @@ _HEADER = 1000
 _END, _END_LENGTH, _COUNT = b"PK\x05\x06", 22, slice(10, 12)
 
 
-def write(path: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
-    """Write the fields of a model that are not None, and the names of these.
+def write(path: str | os.PathLike[str], values: Mapping[str, Any], *, as_json: bool = False) -> None:
+    """Write the fields of a model that are not None, and the names of these, as .npz or JSON.
 
     Raises
     ------
@@ -45,10 +47,14 @@ def write(path: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
     TypeError
         If the classes cannot be saved without pickle, or would not come back equal.
     """
-    values = {**values, "classes": _plain(values["classes"])}
+    values = {**values, "classes": plain_labels(values["classes"])}
     values = {name: value for name, value in values.items() if value is not None}
+    values = {"format": _FORMAT, "fields": list(values), **values}
     with replacement(path) as file:
-        np.savez(file, format=_FORMAT, fields=list(values), **values)
+        if as_json:
+            file.write(to_json(values).encode())
+        else:
+            np.savez(file, **values)
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -64,9 +70,10 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     name = os.fspath(path)
     with open(path, "rb") as stream:
         try:
-            values = _members(stream)
+            values = from_json(stream.read()) if stream.peek(1).startswith(b"{") else _members(stream)
         except Exception as error:
-            # Damaged bytes make zipfile and NumPy raise errors of a dozen kinds; EINVAL is a seek before the beginning.
+            # Damaged bytes make zipfile, json and NumPy raise errors of a dozen kinds; EINVAL is a seek before the
+            # beginning.
             if isinstance(error, OSError) and error.errno != errno.EINVAL:
                 raise
             raise ValueError(f"{name!r} is not a mopn model, or it is damaged: {error}") from error
@@ -132,8 +139,14 @@ def _value(content: bytes, name: str) -> Any:
     return array if shape or dtype.kind not in "Ubif" else array.item()
 
 
-def _plain(classes: np.ndarray | None) -> np.ndarray | None:
-    """Return labels as an array that needs no pickle, and whose entries are equal."""
+def plain_labels(classes: np.ndarray | None) -> np.ndarray | None:
+    """Return labels as an array that needs no pickle, and whose entries are equal.
+
+    Raises
+    ------
+    TypeError
+        If there is no such array.
+    """
     if classes is None or classes.dtype.kind in _KINDS:
         return classes
     labels = classes.tolist()

@@ -7,12 +7,13 @@ from typing import Any
 
 from mopn.models.files import read
 from mopn.models.multi_output import Model
+from mopn.models.single_output import FactorizationModel
 
 __all__ = ["load"]
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model that ``save`` wrote; neither pickle nor scikit-learn is needed.
+def load(path: str | os.PathLike[str]) -> Model | FactorizationModel:
+    """Read a model that ``save`` or ``to_json`` wrote; neither pickle, nor scikit-learn, nor numba is needed.
 
     Parameters
     ----------
@@ -42,11 +43,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise ValueError(f"{os.fspath(path)!r} is not a mopn model, or it is damaged: {error}") from error
 
 
-def _model(values: dict[str, Any]) -> Any:
+def _model(values: dict[str, Any]) -> Model | FactorizationModel:
     if "basis" in values:
         return Model(**values)
     if "factors" in values:
-        from mopn.models.single_output import FactorizationModel  # it imports numba
-
         return FactorizationModel(**values)
     raise TypeError("it has neither a basis nor factors")

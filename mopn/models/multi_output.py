@@ -11,6 +11,7 @@ from mopn.core.designs import AugmentedDesign, Design, linear_design
 from mopn.core.kernels import get_kernel
 from mopn.models.base import Predictor, blocks, common_offset
 from mopn.models.fields import check_flag, check_numbers
+from mopn.models.formula import Formula, kernel_formula
 
 __all__ = ["Model"]
 
@@ -130,7 +131,16 @@ class Model(Predictor):
     @property
     def n_features(self) -> int:
         """Number of columns that X must have."""
-        return self.basis.shape[1] - (get_kernel(self.kernel).dummies if self.augment else 0)
+        return self.basis.shape[1] - self._dummies
+
+    @property
+    def _dummies(self) -> int:
+        return get_kernel(self.kernel).dummies if self.augment else 0
+
+    def _formula(self) -> Formula:
+        units = kernel_formula(self.kernel, np.array([0.0, 1.0]), self.basis, self._dummies, self.weights)
+        W = np.zeros((self.weights.shape[1], 1 + self.n_features)) if self.linear is None else self.linear
+        return Formula(units.constant + W[:, 0] + self.offset, W[:, 1:], units.squares, units.terms)
 
     def _outputs(self, design: Design) -> np.ndarray:
         """Return K(X, H) V + [1, X] W' + offset, shape (n, m)."""

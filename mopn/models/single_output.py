@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
-from mopn.core.designs import AugmentedDesign, Design
-from mopn.core.factor_kernels import make_factor_kernel
-from mopn.core.validation import check_count
+from mopn.core.designs import Design
+from mopn.core.validation import check_count, check_factor_kernel
 from mopn.models.base import Predictor, blocks, common_offset
 from mopn.models.fields import check_choice, check_number, check_numbers
+from mopn.models.formula import Formula, kernel_formula, pairs, products
 from mopn.models.multi_output import Model
 
 __all__ = ["FactorizationModel"]
@@ -88,7 +90,7 @@ class FactorizationModel(Predictor):
             value = getattr(self, name)
             if value is not None:
                 self._set(**{name: check_numbers(value, name)})
-        make_factor_kernel(self.kernel, degree, self.theta)
+        check_factor_kernel(self.kernel, degree, self.theta)
         self._check_form()
         if self.n_features < 1:
             raise ValueError(f"factors of shape {self.factors.shape} have no columns other than those of the dummies")
@@ -197,29 +199,37 @@ class FactorizationModel(Predictor):
         """Number of columns that X must have."""
         return self.factors.shape[2] - self.dummies
 
-    def _outputs(self, plain: Design) -> np.ndarray:
-        design = AugmentedDesign(plain, self.dummies) if self.dummies else plain
-        out = self._lifted(design) if self.form == "lifted" else self._direct(design)
-        if self.w is not None:
-            out += plain.project(self.w[None])[:, 0]
-        out += self.intercept
-        return out[:, None]
+    def _outputs(self, design: Design) -> np.ndarray:
+        formula = self._formula()
+        out = np.empty((design.shape[0], 1))
+        for rows, block in blocks(design, formula.entries):
+            out[rows] = formula.outputs(block)
+        return out
 
-    def _direct(self, design: Design) -> np.ndarray:
+    def _formula(self) -> Formula:
+        units = self._lifted() if self.form == "lifted" else self._direct()
+        linear = units.linear if self.w is None else units.linear + self.w
+        return Formula(units.constant + self.intercept, linear, units.squares, units.terms)
+
+    def _direct(self) -> Formula:
         assert self.lams is not None
-        out = np.zeros(design.shape[0])
-        for degree, P in zip(self._degrees(), self.factors, strict=True):
-            out += make_factor_kernel(self.kernel, degree, self.theta).outputs(design, P, self.lams)
-        return out
+        weights = self.lams[:, None]
+        kernels = [
+            kernel_formula(self.kernel, self._theta(degree), P, self.dummies, weights)
+            for degree, P in zip(self._degrees(), self.factors, strict=True)
+        ]
+        return reduce(add, kernels)
 
-    def _lifted(self, design: Design) -> np.ndarray:
-        out = np.empty(design.shape[0])
-        for rows, block in blocks(design, self.factors.shape[1]):
-            out[rows] = np.prod([block.project(U) for U in self.factors], axis=0).sum(axis=1)
-            if self.kernel == "anova":
-                diagonal = np.sum(self.factors[0] * self.factors[1], axis=0)
-                out[rows] = 0.5 * (out[rows] - block.project_squares(diagonal[None])[:, 0])
-        return out
+    def _lifted(self) -> Formula:
+        weights = np.ones((self.factors.shape[1], 1))
+        if self.kernel == "anova":
+            U1, U2 = self.factors
+            return pairs(U1, U2, self.dummies, weights)
+        return products(self.factors, self.dummies, weights)
+
+    def _theta(self, degree: int) -> np.ndarray:
+        """Return the weights (degree,) of the degrees of the ANOVA kernel."""
+        return (np.arange(1, degree + 1) == degree).astype(float) if self.theta is None else self.theta
 
     def _degrees(self) -> Iterator[int]:
         return iter(range(self.degree, self.degree - len(self.factors), -1))

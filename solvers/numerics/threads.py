@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
-
 from mopn.solvers.checks import count
 
 __all__ = ["EIGH", "check_threads", "limited_threads", "most_threads", "threads_for"]
@@ -39,7 +37,7 @@ class _Blas:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._controller: ThreadpoolController | None = None
+        self._controller: Any = None
         self._found: list[tuple[Any, int]] = []
         self._owner: int | None = None
 
@@ -78,6 +76,8 @@ class _Blas:
 
     def _libraries(self) -> list[Any]:
         if self._controller is None:
+            from threadpoolctl import ThreadpoolController  # predictions do not need it
+
             self._controller = ThreadpoolController().select(user_api="blas")
         return self._controller.lib_controllers
 

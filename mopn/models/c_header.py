@@ -1,0 +1,337 @@
+"""Models as one C99 header: constant arrays and functions over them, without allocation and without other libraries.
+
+Parameters are read in the order in which they are stored, so no index is computed. In int16 each row of parameters (of
+a unit, or of an output) has a scale, which multiplies its sum, and each feature has one, so that large features do not
+leave small integers for their parameters. Parameters take half of the memory of float32, which the arithmetic is in.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mopn.core.designs import make_design
+from mopn.models.files import plain_labels
+from mopn.models.formula import Anova, Formula, Products, Subsets, Term, as_real
+from mopn.models.replacement import replacement
+from mopn.solvers.checks import choice
+
+__all__ = ["write_c"]
+
+_REALS = {"float32": "float", "float64": "double", "int16": "float"}
+# Of the self-test: what rounding may change, relative to the sum of the moduli of all that is added up.
+_TOLERANCES = {"float": 1e-5, "double": 1e-12}
+_LARGEST = np.iinfo(np.int16).max
+# Numbers in a line.
+_WIDTH = 8
+
+
+def write_c(model: Any, path: str | os.PathLike[str], name: str, dtype: str) -> None:
+    """Write the header of a model; see ``Predictor.to_c``."""
+    if not (isinstance(name, str) and re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name)):
+        raise ValueError(f"name must be an identifier of C, the prefix of all names in the header, got {name!r}")
+    header = _Header(name, choice(_REALS)(dtype, "dtype"))
+    text = header.text(model)
+    with replacement(path) as file:
+        file.write(text.encode())
+
+
+class _Header:
+    """The declarations and functions of a header; ``name`` is the prefix of their names, ``real`` a type of C."""
+
+    def __init__(self, name: str, dtype: str) -> None:
+        self.name, self.dtype, self.real = name, dtype, _REALS[dtype]
+        # Of functions and of numbers.
+        self.suffix = "f" if self.real == "float" else ""
+        self.parts: list[str] = []
+
+    def text(self, model: Any) -> str:
+        """Return the header of a model."""
+        formula = model._formula()
+        m, d = formula.linear.shape
+        scales = _feature_scales(formula) if self.dtype == "int16" else None
+        if scales is not None:
+            formula = _rounded(formula, scales)
+        self._outputs(formula, scales)
+        if model.link is not None:
+            self._probabilities(model, m)
+        self._prediction(model, m)
+        self._self_test(formula, scales)
+        guard = f"{self.name.upper()}_H"
+        units = sum(len(term.weights) for term in formula.terms)
+        head = (
+            f"/* A model of {d} features, {m} outputs and {units} units, written by mopn.\n"
+            f"   {self.name}_self_test() returns 0 if the functions below compute what they should. */\n"
+            f"#ifndef {guard}\n#define {guard}\n\n#include <math.h>\n#include <stdint.h>\n"
+        )
+        return "\n".join([head, *self.parts, f"#endif /* {guard} */\n"])
+
+    # -- constants ----------------------------------------------------------------------------------------------------
+
+    def _constant(self, label: str, values: np.ndarray) -> str:
+        """Declare an array of real numbers and return its name."""
+        numbers = as_real(values.ravel(), np.float32 if self.real == "float" else np.float64)
+        return self._array(self.real, label, [f"{number!s}{self.suffix}" for number in numbers])
+
+    def _array(self, kind: str, label: str, entries: list[str]) -> str:
+        lines = [", ".join(entries[i : i + _WIDTH]) for i in range(0, len(entries), _WIDTH)]
+        self.parts.append(f"static const {kind} {self.name}_{label}[] = {{\n    " + ",\n    ".join(lines) + "};\n")
+        return f"{self.name}_{label}"
+
+    def _stream(self, label: str, values: np.ndarray) -> tuple[str, str]:
+        """Declare parameters that are read one after the other, ``*label++``.
+
+        Return the lines that define the pointers, and a factor for the end of each row.
+        """
+        if self.dtype != "int16":
+            return f"const {self.real} *{label} = {self._constant(label, values)};", ""
+        integers, scales = _quantized(values)
+        array = self._array("int16_t", label, [str(i) for i in integers.ravel().astype(int)])
+        scale = self._constant(f"{label}_scale", scales)
+        return (
+            f"const int16_t *{label} = {array};\n    const {self.real} *{label}_scale = {scale};",
+            f" * *{label}_scale++",
+        )
+
+    # -- functions ----------------------------------------------------------------------------------------------------
+
+    def _function(self, kind: str, name: str, arguments: str, body: str) -> None:
+        self.parts.append(f"static inline {kind} {self.name}_{name}({arguments}) {{\n{body}}}\n")
+
+    def _outputs(self, formula: Formula, scales: np.ndarray | None) -> None:
+        """Define the outputs; the parameters are those of features times their ``scales``."""
+        m, d = formula.linear.shape
+        constant = self._constant("constant", formula.constant)
+        body = f"    for (int c = 0; c < {m}; c++) out[c] = {constant}[c];\n"
+        if scales is not None:
+            scale = self._constant("feature_scales", scales)
+            body += (
+                f"    {self.real} scaled[{d}];\n"
+                f"    for (int j = 0; j < {d}; j++) scaled[j] = x[j] * {scale}[j];\n"
+                "    x = scaled;\n"
+            )
+        for label, rows, square in (("linear", formula.linear, ""), ("squares", formula.squares, " * x[j]")):
+            if rows.any() or (label == "linear" and not formula.terms):
+                pointers, scale = self._stream(label, rows)
+                body += (
+                    f"    {pointers}\n"
+                    f"    for (int c = 0; c < {m}; c++) {{\n"
+                    f"        {self.real} sum = 0;\n"
+                    f"        for (int j = 0; j < {d}; j++) sum += *{label}++ * x[j]{square};\n"
+                    f"        out[c] += sum{scale};\n"
+                    "    }\n"
+                )
+        for number, term in enumerate(formula.terms):
+            body += self._term(term, number, d)
+        comment = f"/* Sets out[{m}] to the outputs of x[{d}]. */\n"
+        self.parts.append(comment.rstrip())
+        self._function("void", "outputs", f"const {self.real} *x, {self.real} *out", body)
+
+    def _term(self, term: Term, number: int, d: int) -> str:
+        """Return the loop over the units of a term."""
+        k, m = term.weights.shape
+        pointers, scale = self._stream(f"v{number}", term.weights)
+        lines, feature = self._feature(term, f"{number}", d)
+        return (
+            f"    {pointers}\n{lines}"
+            f"    for (int s = 0; s < {k}; s++) {{\n"
+            f"        {self.real} feature = 1;\n"
+            f"{feature}"
+            f"        feature = feature{scale};\n"
+            f"        for (int c = 0; c < {m}; c++) out[c] += feature * *v{number}++;\n"
+            "    }\n"
+        )
+
+    def _feature(self, term: Term, number: str, d: int) -> tuple[str, str]:
+        """Return the pointers to the parameters of units, and the lines that compute ``feature`` of one of them."""
+        if isinstance(term, Products):
+            return self._product(term, number, d)
+        assert isinstance(term, (Anova, Subsets))
+        pointers, scale = self._stream(f"p{number}", term.factors)
+        each = f"        for (int j = 0; j < {d}; j++) "
+        unit = f"        const {self.real} scale = 1{scale};\n"
+        z = f"scale * *p{number}++ * x[j]"
+        if isinstance(term, Subsets):
+            return f"    {pointers}\n", f"{unit}{each}feature *= 1 + {z};\n"
+        degree = len(term.theta) - 1
+        start, theta = self._constant(f"start{number}", term.start.T), self._constant(f"theta{number}", term.theta)
+        pointers += f"\n    const {self.real} *start{number} = {start};"
+        return f"    {pointers}\n", (
+            f"{unit}"
+            f"        {self.real} degrees[{degree + 1}];\n"
+            f"        for (int t = 0; t <= {degree}; t++) degrees[t] = *start{number}++;\n"
+            f"{each}{{\n"
+            f"            const {self.real} z = {z};\n"
+            f"            for (int t = {degree}; t > 0; t--) degrees[t] += degrees[t - 1] * z;\n"
+            "        }\n"
+            "        feature = 0;\n"
+            f"        for (int t = 1; t <= {degree}; t++) feature += {theta}[t] * degrees[t];\n"
+        )
+
+    def _product(self, term: Products, number: str, d: int) -> tuple[str, str]:
+        pointers, scale = self._stream(f"u{number}", term.factors.swapaxes(0, 1))
+        biases = self._constant(f"b{number}", term.biases.T)
+        pointers += f"\n    const {self.real} *b{number} = {biases};"
+        return f"    {pointers}\n", (
+            f"        for (int t = 0; t < {len(term.factors)}; t++) {{\n"
+            f"            {self.real} sum = 0;\n"
+            f"            for (int j = 0; j < {d}; j++) sum += *u{number}++ * x[j];\n"
+            f"            sum = sum{scale} + *b{number}++;\n"
+            f"            for (int i = 0; i < {term.power}; i++) feature *= sum;\n"
+            "        }\n"
+        )
+
+    # -- predictions --------------------------------------------------------------------------------------------------
+
+    def _probabilities(self, model: Any, m: int) -> None:
+        count, body = m, f"    {self.name}_outputs(x, p);\n"
+        if model.link == "softmax":
+            body += self._softmax(m)
+        elif model.target == "labels" and m > 1:
+            body += self._against_the_rest(m) + self._softmax(m)
+        elif model.target == "labels":
+            count = 2
+            body += "    p[1] = p[0];\n    p[0] = -p[0];\n" + self._logistic(2)
+        else:
+            body += self._logistic(m)
+        if model.target == "ordinal":
+            count = m + 1
+            body += self._levels(m)
+        self.parts.append(f"/* Sets p[{count}] to the probabilities for x. */")
+        self._function("void", "probabilities", f"const {self.real} *x, {self.real} *p", body)
+
+    def _softmax(self, m: int) -> str:
+        return (
+            f"    {self.real} highest = p[0], sum = 0;\n"
+            f"    for (int c = 1; c < {m}; c++) if (p[c] > highest) highest = p[c];\n"
+            f"    for (int c = 0; c < {m}; c++) sum += p[c] = exp{self.suffix}(p[c] - highest);\n"
+            f"    for (int c = 0; c < {m}; c++) p[c] /= sum;\n"
+        )
+
+    def _logistic(self, m: int) -> str:
+        return f"    for (int c = 0; c < {m}; c++) p[c] = 1 / (1 + exp{self.suffix}(-p[c]));\n"
+
+    def _against_the_rest(self, m: int) -> str:
+        """Return the line of log(1 / (1 + exp(-o))): their softmax are probabilities that add up to 1."""
+        small = f"log1p{self.suffix}(exp{self.suffix}(p[c] < 0 ? p[c] : -p[c]))"
+        return f"    for (int c = 0; c < {m}; c++) p[c] = (p[c] < 0 ? p[c] : 0) - {small};\n"
+
+    def _levels(self, m: int) -> str:
+        """Return the lines that sort the probabilities of y <= r_c and take differences."""
+        return (
+            f"    for (int c = 1; c < {m}; c++) {{\n"
+            f"        const {self.real} moved = p[c];\n"
+            "        int to = c;\n"
+            "        for (; to > 0 && p[to - 1] > moved; to--) p[to] = p[to - 1];\n"
+            "        p[to] = moved;\n"
+            "    }\n"
+            f"    p[{m}] = 1;\n"
+            f"    for (int c = {m}; c > 0; c--) p[c] -= p[c - 1];\n"
+        )
+
+    def _prediction(self, model: Any, m: int) -> None:
+        if model.target == "outputs":
+            return
+        if model.target == "indicator":
+            self.parts.append(f"/* Sets labels[{m}] to 1 for positive outputs and 0 for others. */")
+            body = self._local_outputs(m) + f"    for (int c = 0; c < {m}; c++) labels[c] = out[c] > 0;\n"
+            self._function("void", "predict", f"const {self.real} *x, int *labels", body)
+            return
+        argument = f"const {self.real} *x"
+        if model.target == "labels":
+            classes = self._classes(model.classes)
+            self.parts.append(f"/* Returns the index of the label in {classes}. */")
+            highest = f"    for (int c = 1; c < {m}; c++) if (out[c] > out[best]) best = c;\n"
+            best = "    return out[0] > 0;\n" if m == 1 else f"    int best = 0;\n{highest}    return best;\n"
+            self._function("int", "predict", argument, self._local_outputs(m) + best)
+            return
+        if model.target == "vector":
+            self.parts.append("/* Returns the output. */")
+            body = self._local_outputs(m) + "    return out[0];\n"
+        else:
+            if model.link is None:
+                raise TypeError("the model of ordered levels has no link, so it predicts nothing; set link='logistic'")
+            levels = self._constant("levels", model.classes.astype(np.float64))
+            self.parts.append("/* Returns the expected level. */")
+            body = (
+                f"    {self.real} p[{m + 1}], level = 0;\n"
+                f"    {self.name}_probabilities(x, p);\n"
+                f"    for (int c = 0; c < {m + 1}; c++) level += p[c] * {levels}[c];\n"
+                "    return level;\n"
+            )
+        self._function(self.real, "predict", argument, body)
+
+    def _local_outputs(self, m: int) -> str:
+        return f"    {self.real} out[{m}];\n    {self.name}_outputs(x, out);\n"
+
+    def _classes(self, classes: np.ndarray) -> str:
+        """Declare the labels: numbers as such, all others as strings."""
+        labels = plain_labels(classes)
+        assert labels is not None
+        if labels.dtype.kind in "biu":
+            kind = "unsigned long long" if labels.dtype == np.uint64 else "long long"
+            return self._array(kind, "classes", [str(int(label)) for label in labels])
+        if labels.dtype.kind == "f":
+            return self._array("double", "classes", [repr(float(label)) for label in labels])
+        strings = labels.tolist() if labels.dtype.kind == "S" else [str(label).encode() for label in labels]
+        return self._array("char *const", "classes", [_literal(string) for string in strings])
+
+    def _self_test(self, formula: Formula, scales: np.ndarray | None) -> None:
+        m, d = formula.linear.shape
+        row = np.cos(np.arange(d))[None]
+        x = self._constant("test_x", row if scales is None else row / scales)
+        expected = self._constant("test_outputs", formula.outputs(make_design(row)))
+        magnitudes = formula.mapped(np.abs).outputs(make_design(np.abs(row)))
+        tolerances = self._constant("test_tolerances", _TOLERANCES[self.real] * magnitudes)
+        self.parts.append("/* Returns 0, or else the number of the first output of test_x that is wrong. */")
+        self._function(
+            "int",
+            "self_test",
+            "void",
+            f"    {self.real} out[{m}];\n"
+            f"    {self.name}_outputs({x}, out);\n"
+            f"    for (int c = 0; c < {m}; c++) {{\n"
+            f"        const {self.real} error = out[c] - {expected}[c];\n"
+            f"        if (!(error <= {tolerances}[c] && -error <= {tolerances}[c])) return c + 1;\n"
+            "    }\n"
+            "    return 0;\n",
+        )
+
+
+def _quantized(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return integers of 16 bits, as floats, and the scale of each row: the values are near their products."""
+    largest = np.abs(values).max(axis=-1, keepdims=True, initial=0.0)
+    scales = np.where(largest > 0.0, largest / _LARGEST, 1.0)
+    return np.rint(values / scales), scales
+
+
+def _feature_scales(formula: Formula) -> np.ndarray:
+    """Return the largest modulus (d,) of each feature's parameters, relative to that of all features."""
+    d = formula.linear.shape[1]
+    arrays = [np.abs(A).reshape(-1, d) for A in (formula.linear, *(term.factors for term in formula.terms)) if A.any()]
+    if not arrays:
+        return np.ones(d)
+    scales = np.vstack([A / A.max() for A in arrays]).max(axis=0)
+    return np.where(scales > 0.0, scales, 1.0)
+
+
+def _rounded(formula: Formula, scales: np.ndarray) -> Formula:
+    """Return the formula of features times ``scales`` with the parameters that int16 stands for."""
+
+    def rounded(values: np.ndarray) -> np.ndarray:
+        integers, units = _quantized(values)
+        return integers * units
+
+    terms = tuple(replace(t, weights=rounded(t.weights), factors=rounded(t.factors / scales)) for t in formula.terms)
+    linear, squares = rounded(formula.linear / scales), rounded(formula.squares / scales**2)
+    return Formula(formula.constant, linear, squares, terms)
+
+
+def _literal(string: bytes) -> str:
+    """Return a literal of C; characters but plain ones as octal numbers."""
+    plain = set(range(32, 127)) - set(b'"\\?')
+    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in string) + '"'

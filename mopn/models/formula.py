@@ -1,0 +1,241 @@
+"""What a model computes, as a few terms: evaluated here by NumPy and SciPy, and written in other languages.
+
+All outputs are ``c + W x + Q (x * x)`` and a sum over units. Dummies have become constants: in products the sum of
+their parameters gamma, in the ANOVA kernel their elementary symmetric polynomials, with which Algorithm 1 of Blondel et
+al. (Higher-Order Factorization Machines, NIPS 2016) begins. A^2 is half the difference of ``<p, x>^2`` and of
+``<p * p, x * x>``, and the latter needs no units, only Q.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from mopn.core.blocks import rows_at_once
+from mopn.core.designs import Design
+
+__all__ = ["Anova", "Formula", "Products", "Subsets", "Term", "as_real", "kernel_formula", "pairs", "products"]
+
+_Record = TypeVar("_Record", "Term", "Formula")
+Map = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Term(ABC):
+    """A sum over units s, with ``factors`` (..., k, d) and with ``weights`` V (k, m) in the outputs."""
+
+    weights: np.ndarray
+    factors: np.ndarray
+
+    @abstractmethod
+    def features(self, design: Design) -> np.ndarray:
+        """Return the values (n, k) of the units."""
+
+
+@dataclass(frozen=True)
+class Products(Term):
+    """prod_t (b_ts + <u_ts, x>)^power, with ``factors`` U (t, k, d) and ``biases`` b (t, k)."""
+
+    biases: np.ndarray
+    power: int
+
+    def features(self, design: Design) -> np.ndarray:
+        """Return the values (n, k) of the units."""
+        product = np.prod([design.project(U) + b for U, b in zip(self.factors, self.biases, strict=True)], axis=0)
+        return product if self.power == 1 else product**self.power
+
+
+@dataclass(frozen=True)
+class Anova(Term):
+    """sum_t theta_t A^t(p_s, x), with ``factors`` P (k, d) and ``theta`` (degree + 1,).
+
+    ``start`` (degree + 1, k) are A^0 to A^degree of the dummies alone.
+    """
+
+    start: np.ndarray
+    theta: np.ndarray
+
+    def features(self, design: Design) -> np.ndarray:
+        """Return the values (n, k) of the units, by Algorithm 1."""
+        if design.shape[0] == 1:
+            return self._of_row(_entries_of_row(design.matrix(), self.factors))
+        out = np.empty((design.shape[0], len(self.factors)))
+        for rows, block in design.blocks(rows_at_once(self.start.size)):
+            degrees = np.repeat(self.start[:, None], block.shape[0], axis=1)
+            order, entries = _entries(block.matrix(), self.factors)
+            for count, z in entries:
+                degrees[1:, :count] += degrees[:-1, :count] * z
+            out[rows][order] = np.tensordot(self.theta, degrees, 1)
+        return out
+
+    def _of_row(self, z: np.ndarray) -> np.ndarray:
+        """Return the values (1, k) for the entries z (number, k) of a row: a step a degree, not a step an entry."""
+        values, last = np.zeros(z.shape[1]), len(self.theta) - 1
+        # z_j times A^{t-1} of the entries before j.
+        products = z
+        for t in range(1, last + 1):
+            if self.theta[t]:
+                values += self.theta[t] * (self.start[t] + products.sum(axis=0))
+            if t < last:
+                before = np.cumsum(np.vstack([self.start[t], products[:-1]]), axis=0)
+                products = z * before[: len(z)]
+        return values[None]
+
+
+@dataclass(frozen=True)
+class Subsets(Term):
+    """prod_j (1 + p_js x_j), with ``factors`` P (k, d)."""
+
+    def features(self, design: Design) -> np.ndarray:
+        """Return the values (n, k) of the units."""
+        if design.shape[0] == 1:
+            return np.prod(1.0 + _entries_of_row(design.matrix(), self.factors), axis=0, keepdims=True)
+        out = np.empty((design.shape[0], len(self.factors)))
+        for rows, block in design.blocks(rows_at_once(len(self.factors))):
+            product = np.ones((block.shape[0], len(self.factors)))
+            order, entries = _entries(block.matrix(), self.factors)
+            for count, z in entries:
+                product[:count] *= 1.0 + z
+            out[rows][order] = product
+        return out
+
+
+@dataclass(frozen=True)
+class Formula:
+    """The outputs of a model: ``constant`` c (m,), ``linear`` W (m, d), ``squares`` Q (m, d) and terms of units."""
+
+    constant: np.ndarray
+    linear: np.ndarray
+    squares: np.ndarray
+    terms: tuple[Term, ...] = ()
+
+    def __add__(self, other: Formula) -> Formula:
+        return Formula(
+            self.constant + other.constant,
+            self.linear + other.linear,
+            self.squares + other.squares,
+            self.terms + other.terms,
+        )
+
+    @property
+    def entries(self) -> int:
+        """Entries of the largest temporary arrays for a row."""
+        return max(sum(term.weights.shape) for term in self.terms) if self.terms else len(self.constant)
+
+    def outputs(self, design: Design) -> np.ndarray:
+        """Return the outputs (n, m) for a design without dummies."""
+        out = np.repeat(self.constant[None], design.shape[0], axis=0)
+        for term in self.terms:
+            out += term.features(design) @ term.weights
+        if self.linear.any():
+            out += design.project(self.linear)
+        if self.squares.any():
+            out += design.project_squares(self.squares)
+        return out
+
+    def mapped(self, function: Map) -> Formula:
+        """Return the formula with another array in place of each."""
+        return replace(_mapped(self, function), terms=tuple(_mapped(term, function) for term in self.terms))
+
+
+def products(factors: np.ndarray, dummies: int, weights: np.ndarray, power: int = 1) -> Formula:
+    """Return sum_s v_s prod_t <u_ts, [1, x]>^power for ``factors`` (t, k, dummies + d) and ``weights`` (k, m)."""
+    return _of_units(_products(factors, dummies, weights, power))
+
+
+def pairs(P: np.ndarray, R: np.ndarray, dummies: int, weights: np.ndarray) -> Formula:
+    """Return sum_s v_s (<p_s, z> <r_s, z> - <p_s * r_s, z * z>) / 2 for z = [1, x], which is A^2 if R = P."""
+    half = 0.5 * weights
+    diagonal = half.T @ (P * R)
+    both = _products(P[None], dummies, half, 2) if P is R else _products(np.stack([P, R]), dummies, half, 1)
+    return _of_units(both, -diagonal[:, :dummies].sum(axis=1), -diagonal[:, dummies:])
+
+
+def kernel_formula(kernel: str, theta: np.ndarray, P: np.ndarray, dummies: int, weights: np.ndarray) -> Formula:
+    """Return sum_s v_s K(p_s, [1, x]) for P (k, dummies + d) and ``weights`` (k, m).
+
+    K is A^1, ..., A^degree weighted by ``theta`` (degree,), the homogeneous kernel of the same degree, or all-subsets.
+    """
+    gamma, rest = P[:, :dummies], P[:, dummies:]
+    degree = len(theta)
+    if kernel == "homogeneous":
+        return products(P[None], dummies, weights, degree)
+    if kernel == "all-subsets":
+        return _of_units(Subsets(weights * np.prod(1.0 + gamma, axis=1, keepdims=True), rest))
+    if degree > 2:
+        # Products of more features than there are do not exist.
+        degree = min(degree, P.shape[1])
+        start = np.zeros((degree + 1, len(P)))
+        start[0] = 1.0
+        for column in gamma.T:
+            start[1:] += start[:-1] * column
+        return _of_units(Anova(weights, rest, start, np.append(0.0, theta[:degree])))
+    first = products(P[None], dummies, theta[0] * weights)
+    if degree == 1:
+        return first
+    second = pairs(P, P, dummies, theta[1] * weights)
+    return first + second if theta[0] else second
+
+
+def as_real(values: np.ndarray, dtype: type) -> np.ndarray:
+    """Return numbers of a model in float32 or float64.
+
+    Raises
+    ------
+    ValueError
+        If one is too large.
+    """
+    with np.errstate(over="ignore"):
+        numbers: np.ndarray = values.astype(dtype)
+    if not np.isfinite(numbers).all():
+        raise ValueError("the model has numbers beyond float32; use dtype='float64', or scale X in training")
+    return numbers
+
+
+def _products(factors: np.ndarray, dummies: int, weights: np.ndarray, power: int) -> Products:
+    return Products(weights, factors[..., dummies:], factors[..., :dummies].sum(axis=-1), power)
+
+
+def _of_units(term: Term, constant: np.ndarray | None = None, squares: np.ndarray | None = None) -> Formula:
+    """Return a formula of a sum over units, a constant and squares."""
+    m, d = term.weights.shape[1], term.factors.shape[-1]
+    none = np.zeros((m, d))
+    terms = (term,) if len(term.weights) else ()
+    return Formula(np.zeros(m) if constant is None else constant, none, none if squares is None else squares, terms)
+
+
+def _mapped(record: _Record, function: Map) -> _Record:
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    arrays: dict[str, Any] = {name: function(v) for name, v in values.items() if isinstance(v, np.ndarray)}
+    return replace(record, **arrays)
+
+
+def _entries(X: Any, P: np.ndarray) -> tuple[Any, Iterator[tuple[int, np.ndarray]]]:
+    """Return an order of the rows, and for one entry a row after the other z_s = p_js x_j (count, k).
+
+    ``count`` is the number of rows, in that order, which have such an entry: of sparse data only what is stored.
+    """
+    PT = np.ascontiguousarray(P.T)
+    if not sparse.issparse(X):
+        return slice(None), ((len(X), X[:, j, None] * PT[j]) for j in range(X.shape[1]))
+    X = X.tocsr()
+    lengths = np.diff(X.indptr)
+    order = np.argsort(-lengths, kind="stable")
+    starts = X.indptr[order]
+    # The number of rows that are longer than j.
+    counts = len(lengths) - np.cumsum(np.bincount(lengths))[:-1]
+    entries = (starts[:count] + j for j, count in enumerate(counts))
+    return order, ((len(at), X.data[at, None] * PT[X.indices[at]]) for at in entries)
+
+
+def _entries_of_row(X: Any, P: np.ndarray) -> np.ndarray:
+    """Return p_js x_j (number, k) for the entries of a single row: of sparse data only what is stored."""
+    if not sparse.issparse(X):
+        return X[0, :, None] * P.T
+    X = X.tocsr()
+    return X.data[:, None] * P.T[X.indices]

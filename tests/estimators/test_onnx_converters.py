@@ -1,0 +1,98 @@
+"""Pipelines converted by skl2onnx, against scikit-learn's predictions."""
+
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.ensemble import VotingRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import mopn.estimators as estimators
+from mopn.estimators.onnx_converters import register_skl2onnx
+
+skl2onnx = pytest.importorskip("skl2onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (60, 3)).astype(np.float32).astype(float)
+PRODUCT = X[:, 0] * X[:, 1]
+LEVELS = np.digitize(PRODUCT, [-0.1, 0.1])
+CLASSES = np.array(["a", "b", "c"])[LEVELS]
+TWO = np.where(PRODUCT > 0, "yes", "no")
+INDICATOR = np.column_stack([PRODUCT > 0, X[:, 2] > 0]).astype(int)
+TOLERANCES = {np.float32: 1e-3, np.float64: 1e-6}
+CASES = {
+    "FactorizationMachineClassifier": {"y": TWO},
+    "FactorizationMachineRegressor": {"y": PRODUCT, "degree": 3},
+    "MultiOutputFMClassifier": {"y": INDICATOR, "loss": "binary-logistic"},
+    "MultiOutputFMClassifierCV": {"y": CLASSES, "max_units": 2, "shares": [0.01]},
+    "MultiOutputFMRegressor": {"y": np.column_stack([PRODUCT, X[:, 2]])},
+    "MultiOutputPNClassifier": {"y": CLASSES},
+    "MultiOutputPNClassifierCV": {"y": CLASSES, "max_units": 2, "shares": [0.01]},
+    "MultiOutputPNRegressor": {"y": PRODUCT},
+    "OrdinalFMRegressor": {"y": LEVELS},
+    "OrdinalPNRegressor": {"y": LEVELS},
+    "PolynomialNetworkClassifier": {"y": PRODUCT > 0, "loss": "logistic"},
+    "PolynomialNetworkRegressor": {"y": PRODUCT},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _converters():
+    register_skl2onnx()
+
+
+def converted(estimator, kind, **options):
+    """Return the outputs of the graph of a fitted estimator."""
+    graph = skl2onnx.to_onnx(estimator, X[:1].astype(kind), **options)
+    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    found = session.run(None, {session.get_inputs()[0].name: X.astype(kind)})
+    return dict(zip([output.name for output in session.get_outputs()], found, strict=True))
+
+
+def fitted(name):
+    options = dict(CASES[name])
+    y = options.pop("y")
+    return make_pipeline(StandardScaler(), getattr(estimators, name)(**options)).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", TOLERANCES)
+@pytest.mark.parametrize("name", estimators.__all__)
+def test_a_pipeline_is_one_graph(name, kind):
+    pipeline, tolerance, classifies = fitted(name), TOLERANCES[kind], "Classifier" in name
+    found = converted(pipeline, kind, options={"zipmap": False} if classifies else None)
+    first, expected = next(iter(found)), pipeline.predict(X)
+    if classifies:
+        assert first == "label"
+        assert_array_equal(found["label"], expected)
+    else:
+        assert first == "variable"
+        assert_allclose(found["variable"], expected.reshape(len(X), -1), atol=tolerance)
+        assert found["variable"].dtype == kind
+    if hasattr(pipeline, "predict_proba"):
+        assert_allclose(found["probabilities"], pipeline.predict_proba(X), atol=tolerance)
+    elif classifies:
+        assert_allclose(found["probabilities"][:, 0], pipeline.decision_function(X), atol=tolerance)
+
+
+def test_an_estimator_within_another():
+    members = [("network", estimators.MultiOutputPNRegressor()), ("levels", estimators.OrdinalPNRegressor())]
+    voting = VotingRegressor(members).fit(X, LEVELS)
+    assert_allclose(converted(voting, np.float64)["variable"][:, 0], voting.predict(X), atol=1e-6)
+
+
+def test_integers_are_converted():
+    rows = np.round(4 * X).astype(np.int64)
+    regressor = estimators.MultiOutputPNRegressor().fit(rows, PRODUCT)
+    graph = skl2onnx.to_onnx(regressor, rows[:1])
+    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {session.get_inputs()[0].name: rows})
+    assert_allclose(found[:, 0], regressor.predict(rows), atol=1e-3)
+
+
+def test_without_skl2onnx_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "skl2onnx", None)
+    with pytest.raises(ImportError, match=r"pip install mopn\[onnx\]"):
+        register_skl2onnx()

@@ -1,0 +1,246 @@
+"""Headers of C, compiled with every warning as an error, against the models."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fitted_models import KINDS, factors, network
+from numpy.testing import assert_allclose
+
+import mopn
+
+COMPILER = shutil.which("cc")
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+
+X = np.random.default_rng(0).uniform(-1, 1, (50, 4))
+REALS = {"float32": ("float", np.float32), "float64": ("double", np.float64), "int16": ("float", np.float32)}
+# In int16 parameters are rounded by up to 2^-16 of the largest of their row, which grows with powers.
+TOLERANCES = {"float32": 1e-4, "float64": 1e-11, "int16": 1e-2}
+NAMES = {kind: re.sub("[^a-z]", "_", kind) for kind in KINDS}
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def source(model, name, real):
+    """Functions of a library that call those of a header."""
+    lines = [
+        f'#include "{name}.h"',
+        f"int test_{name}(void) {{ return {name}_self_test(); }}",
+        f"void outputs_{name}(const {real} *x, {real} *out) {{ {name}_outputs(x, out); }}",
+    ]
+    if model.link:
+        lines.append(f"void probabilities_{name}(const {real} *x, {real} *p) {{ {name}_probabilities(x, p); }}")
+    if model.target == "indicator":
+        lines.append(f"void predict_{name}(const {real} *x, int *labels) {{ {name}_predict(x, labels); }}")
+    elif model.target != "outputs":
+        kind = "int" if model.target == "labels" else real
+        lines.append(f"{kind} predict_{name}(const {real} *x) {{ return {name}_predict(x); }}")
+    if model.target == "labels":
+        kind = {"O": "const char *", "U": "const char *", "f": "double "}.get(model.classes.dtype.kind, "long long ")
+        lines.append(f"{kind}class_{name}(int i) {{ return {name}_classes[i]; }}")
+    return "\n".join(lines) + "\n"
+
+
+def compiled(folder, text, *command):
+    """Compile a library of a text."""
+    (folder / "library.c").write_text(text)
+    command = command or (COMPILER, "-std=c99")
+    flags = [
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-pedantic",
+        "-Werror",
+        "-shared",
+        "-fPIC",
+        "-o",
+        "library.so",
+        "library.c",
+        "-lm",
+    ]
+    done = subprocess.run([*command, *flags], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return ctypes.CDLL(str(folder / "library.so"))
+
+
+@pytest.fixture(scope="module", params=REALS)
+def library(request, tmp_path_factory):
+    """The headers of all models in one library, and their dtype."""
+    folder, dtype = tmp_path_factory.mktemp("headers"), request.param
+    for kind, name in NAMES.items():
+        KINDS[kind].to_c(folder / f"{name}.h", name=name, dtype=dtype)
+    text = "".join(source(KINDS[kind], name, REALS[dtype][0]) for kind, name in NAMES.items())
+    return compiled(folder, text), dtype
+
+
+def rows_of(model, dtype):
+    return X[:, : model.n_features].astype(REALS[dtype][1])
+
+
+def call(function, x, shape, dtype):
+    """Return what a function writes for a row."""
+    out = np.full(shape, -7, dtype)
+    function(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(out.ctypes.data))
+    return out
+
+
+@every_kind
+def test_functions_return_what_the_methods_return(library, kind):
+    functions, dtype = library
+    model, name, tolerance = KINDS[kind], NAMES[kind], TOLERANCES[dtype]
+    rows, real = rows_of(model, dtype), REALS[dtype][1]
+    assert functions[f"test_{name}"]() == 0
+    methods = {"outputs": model.outputs} | ({"probabilities": model.predict_proba} if model.link else {})
+    for method, of_model in methods.items():
+        expected = of_model(rows)
+        found = [call(functions[f"{method}_{name}"], x, expected.shape[1], real) for x in rows]
+        assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+@every_kind
+def test_predictions(library, kind):
+    """Those of the functions' own outputs, as rounding may decide between classes that are nearly as likely."""
+    functions, dtype = library
+    model, name, real = KINDS[kind], NAMES[kind], REALS[dtype][1]
+    if model.target == "outputs":
+        assert not hasattr(functions, f"predict_{name}")
+        return
+    rows, m = rows_of(model, dtype), len(model.outputs(X[:1, : model.n_features])[0])
+    outputs = np.array([call(functions[f"outputs_{name}"], x, m, real) for x in rows])
+    predict = functions[f"predict_{name}"]
+    if model.target == "indicator":
+        assert np.array_equal([call(predict, x, m, np.int32) for x in rows], outputs > 0)
+        return
+    if model.target != "labels":
+        predict.restype = np.ctypeslib.as_ctypes_type(real)
+    found = np.array([predict(ctypes.c_void_p(x.ctypes.data)) for x in rows])
+    if model.target == "labels":
+        assert np.array_equal(found, outputs.argmax(axis=1) if m > 1 else outputs[:, 0] > 0)
+    else:
+        tolerance = TOLERANCES[dtype]
+        assert_allclose(found, model.predict(rows), rtol=tolerance, atol=tolerance)
+
+
+@every_kind
+def test_labels(library, kind):
+    functions, _ = library
+    model = KINDS[kind]
+    if model.target != "labels":
+        return
+    get = functions[f"class_{NAMES[kind]}"]
+    strings = model.classes.dtype.kind in "OU"
+    get.restype = {"f": ctypes.c_double}.get(
+        model.classes.dtype.kind, ctypes.c_char_p if strings else ctypes.c_longlong
+    )
+    found = [get(i) for i in range(len(model.classes))]
+    assert found == [label.encode() if strings else label for label in model.classes.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("labels", "texts"),
+    [
+        (np.array(["2020-01-01", "1066-10-14"], dtype="M8[D]"), ['"2020-01-01"', '"1066-10-14"']),
+        (np.array([b"a\xff", b"b"]), ['"a\\377"', '"b"']),
+        (np.array([2**64 - 1, 0], dtype=np.uint64), ["18446744073709551615", "0"]),
+    ],
+    ids=["dates", "bytes", "unsigned"],
+)
+def test_labels_of_other_types(tmp_path, labels, texts):
+    network(2, classes=labels).to_c(tmp_path / "model.h")
+    text = (tmp_path / "model.h").read_text()
+    assert re.search(r"model_classes\[\] = \{\s+(.*)\};", text)[1].split(", ") == texts
+
+
+@pytest.mark.parametrize("array", ["constant", "v0", "u0", "b0", "squares"])
+def test_the_self_test_finds_a_parameter_that_has_changed(tmp_path, array):
+    KINDS["labels"].to_c(tmp_path / "model.h")
+    text = (tmp_path / "model.h").read_text()
+    changed, count = re.subn(rf"(model_{array}\[\] = {{\s+-?)", r"\g<1>1", text)
+    assert count == 1
+    (tmp_path / "model.h").write_text(changed)
+    assert compiled(tmp_path, '#include "model.h"\nint test(void) { return model_self_test(); }\n').test() > 0
+
+
+def test_a_header_is_also_one_of_c_plus_plus(tmp_path):
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no compiler of C++")
+    KINDS["levels"].to_c(tmp_path / "model.h", dtype="int16")
+    text = '#include "model.h"\nextern "C" int test(void) { return model_self_test(); }\n'
+    assert compiled(tmp_path, text, compiler, "-x", "c++").test() == 0
+
+
+def test_headers_need_no_allocation_and_share_a_program(tmp_path):
+    for name in ("one", "two"):
+        KINDS["fourth"].to_c(tmp_path / f"{name}.h", name=name)
+    text = (tmp_path / "one.h").read_text()
+    assert set(re.findall("#include (.*)", text)) == {"<math.h>", "<stdint.h>"}
+    assert "alloc" not in text
+    both = '#include "one.h"\n#include "two.h"\n#include "one.h"\n'
+    library = compiled(tmp_path, f"{both}int test(void) {{ return one_self_test() + two_self_test(); }}\n")
+    assert library.test() == 0
+
+
+@pytest.mark.parametrize("kind", ["labels", "fourth", "linear"])
+def test_in_int16_features_may_have_any_units(tmp_path, kind):
+    """Outputs are the same but for the last digits, whether a feature is given in millimetres or in kilometres."""
+    model, units = KINDS[kind], np.array([1e-3, 1e3, 1.0, 1e-2])[: KINDS[kind].n_features]
+    if isinstance(model, mopn.Model):
+        H, W = model.basis.copy(), model.linear
+        H[:, -len(units) :] /= units
+        W = None if W is None else W / np.append(1.0, units)
+        changed = replace(model, basis=H, linear=W)
+    else:
+        P = model.factors.copy()
+        P[..., -len(units) :] /= units
+        changed = replace(model, factors=P)
+    rows = rows_of(model, "int16")
+    expected = model.outputs(rows)
+    changed.to_c(tmp_path / "model.h", dtype="int16")
+    library = compiled(tmp_path, source(changed, "model", "float"))
+    assert library.test_model() == 0
+    found = [call(library.outputs_model, (x * units).astype(np.float32), len(expected[0]), np.float32) for x in rows]
+    assert_allclose(found, expected, rtol=TOLERANCES["int16"], atol=TOLERANCES["int16"])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_probabilities_of_extreme_outputs(tmp_path, dtype):
+    """Of one class against the rest, which all underflow, and of classes whose exponentials overflow."""
+    for link, offset in (("logistic", [-2000.0, -2001.0]), ("softmax", [2001.0, 2000.0])):
+        model = network(2, k=0, link=link, classes=np.array([0, 1]), offset=np.array(offset))
+        (tmp_path / link).mkdir()
+        model.to_c(tmp_path / link / f"{link}.h", dtype=dtype, name=link)
+        library = compiled(tmp_path / link, source(model, link, REALS[dtype][0]))
+        row = rows_of(model, dtype)[0]
+        assert_allclose(call(library[f"probabilities_{link}"], row, 2, row.dtype), model.predict_proba(X)[0], rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["", "1st", "a-b", "ä", None])
+def test_names_are_identifiers(tmp_path, name):
+    with pytest.raises(ValueError, match="name must be an identifier of C"):
+        network().to_c(tmp_path / "model.h", name=name)
+
+
+def test_what_cannot_be_written(tmp_path):
+    with pytest.raises(ValueError, match="dtype must be one of 'float32', 'float64', 'int16', got 'int8'"):
+        network().to_c(tmp_path / "model.h", dtype="int8")
+    with pytest.raises(ValueError, match="numbers beyond float32; use dtype='float64'"):
+        factors(degree=2, intercept=1e300).to_c(tmp_path / "model.h")
+    with pytest.raises(TypeError, match="ordered levels has no link"):
+        network(2, target="ordinal", classes=np.arange(3.0)).to_c(tmp_path / "model.h")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-3), ("float64", 1e-6), ("int16", 0.05)])
+def test_a_fitted_model_of_digits(tmp_path, digits_model, dtype, tolerance):
+    model, X = digits_model
+    model.to_c(tmp_path / "model.h", dtype=dtype)
+    functions, real = compiled(tmp_path, source(model, "model", REALS[dtype][0])), REALS[dtype][1]
+    assert functions.test_model() == 0
+    rows = X.astype(real)
+    for method, expected in (("outputs", model.outputs(X)), ("probabilities", model.predict_proba(X))):
+        found = [call(functions[f"{method}_model"], x, 10, real) for x in rows]
+        assert_allclose(found, expected, atol=tolerance)

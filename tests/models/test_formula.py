@@ -1,0 +1,95 @@
+"""What models compute, against the definitions of the kernels: every kind, storage and size of blocks."""
+
+from itertools import combinations
+from math import prod
+
+import numpy as np
+import pytest
+from fitted_models import KINDS
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+import mopn
+from mopn.core import blocks
+from mopn.core.designs import make_design
+
+X = np.random.default_rng(0).uniform(-1, 1, (23, 4)) * (np.random.default_rng(1).uniform(size=(23, 4)) < 0.7)
+STORAGES = {"dense": np.array, "csr": sparse.csr_array, "csc": sparse.csc_array, "float32": np.float32}
+every_model = pytest.mark.parametrize("model", KINDS.values(), ids=KINDS)
+
+
+def subsets(z, degree):
+    """The sum over all sets of so many entries of their products."""
+    return sum(prod(entries) for entries in combinations(z, degree))
+
+
+def kernel_by_definition(model, degree, p, x):
+    if model.kernel == "homogeneous":
+        return (p @ x) ** degree
+    if model.kernel == "all-subsets":
+        return sum(subsets(p * x, t) for t in range(len(x) + 1))
+    if model.theta is not None:
+        return sum(theta * subsets(p * x, t) for t, theta in enumerate(model.theta, 1))
+    return subsets(p * x, degree)
+
+
+def lifted_by_definition(model, x):
+    units = range(model.factors.shape[1])
+    if model.kernel == "homogeneous":
+        return sum(prod(U[s] @ x for U in model.factors) for s in units)
+    A, B = model.factors
+    pairs = [(i, j) for i in range(len(x)) for j in range(len(x)) if i < j]
+    return sum(0.5 * (A[s, i] * B[s, j] + A[s, j] * B[s, i]) * x[i] * x[j] for s in units for i, j in pairs)
+
+
+def outputs_by_definition(model, x):
+    if isinstance(model, mopn.Model):
+        dummies = model.basis.shape[1] - model.n_features
+        z, W = np.append(np.ones(dummies), x), model.linear
+        values = [(h @ z) ** 2 if model.kernel == "homogeneous" else subsets(h * z, 2) for h in model.basis]
+        linear = 0.0 if W is None else W @ np.append(1.0, x)
+        return np.array(values) @ model.weights + linear + model.offset
+    z = np.append(np.ones(model.dummies), x)
+    if model.form == "lifted":
+        units = lifted_by_definition(model, z)
+    else:
+        units = sum(
+            lam * kernel_by_definition(model, model.degree - order, p, z)
+            for order, P in enumerate(model.factors)
+            for lam, p in zip(model.lams, P, strict=True)
+        )
+    return np.array([units + (0.0 if model.w is None else model.w @ x) + model.intercept])
+
+
+@pytest.mark.parametrize("small", [False, True], ids=["one block", "many blocks"])
+@pytest.mark.parametrize("storage", STORAGES.values(), ids=STORAGES)
+@every_model
+def test_outputs_are_those_of_the_definition(model, storage, small, monkeypatch):
+    if small:
+        monkeypatch.setattr(blocks, "CACHE_ENTRIES", 40)
+    rows = X[:, : model.n_features].astype(np.float32).astype(float)
+    expected = [outputs_by_definition(model, x) for x in rows]
+    assert_allclose(model.outputs(storage(rows)), expected, rtol=1e-11, atol=1e-11)
+    assert_allclose(model._formula().outputs(make_design(storage(rows))), expected, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("storage", STORAGES.values(), ids=STORAGES)
+@every_model
+def test_a_single_row(model, storage):
+    rows = X[:, : model.n_features].astype(np.float32).astype(float)
+    for x in (rows[:1], rows[1:2], 0.0 * rows[:1]):
+        assert_allclose(model.outputs(storage(x)), [outputs_by_definition(model, x[0])], rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("rows", [np.zeros((3, 4)), np.array([[0.0] * 4, [0, 2, 0, 0], [0] * 4])], ids=["none", "one"])
+@every_model
+def test_rows_of_zeros(model, rows):
+    rows = rows[:, : model.n_features]
+    expected = [outputs_by_definition(model, x) for x in rows]
+    assert_allclose(model.outputs(sparse.csr_array(rows)), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_kernel_of_higher_degree_does_not_cancel():
+    """One large entry: A^3 is the product of three factors, of which sums of powers would leave nothing."""
+    model = mopn.FactorizationModel(np.ones((1, 1, 3)), degree=3, lams=np.ones(1))
+    assert_allclose(model.predict([[1e9, 1e-9, 1.0]]), [1.0], rtol=1e-14)

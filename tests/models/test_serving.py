@@ -1,0 +1,49 @@
+"""Loading and predicting need NumPy and SciPy alone."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from fitted_models import KINDS
+
+X = np.random.default_rng(0).uniform(-1, 1, (5, 4))
+OTHERS = ("numba", "llvmlite", "sklearn", "threadpoolctl", "onnx", "joblib", "pandas", "matplotlib")
+PROGRAM = """
+import sys
+from pathlib import Path
+others, blocked = {others!r}, {blocked!r}
+if blocked:
+    sys.modules.update(dict.fromkeys(others))
+import numpy as np
+from scipy import sparse
+import mopn
+for path in sorted(Path.cwd().glob("*.X.npy")):
+    name, rows = path.name.removesuffix(".X.npy"), np.load(path)
+    expected = np.load(name + ".y.npy")
+    for model in (mopn.load(name + ".npz"), mopn.load(name + ".json")):
+        for storage in (np.array, sparse.csr_array, sparse.csc_array):
+            predicted = model.predict(storage(rows))
+            assert predicted.shape == expected.shape, name
+            assert (predicted == expected).all() if expected.dtype.kind in "Ub" else np.allclose(predicted, expected)
+            if model.link:
+                model.predict_proba(storage(rows))
+    print(name)
+found = [name for name in others if sys.modules.get(name)]
+assert not found, found
+"""
+
+
+@pytest.mark.parametrize("blocked", [False, True], ids=["not imported", "not installed"])
+def test_loading_and_predicting_need_numpy_and_scipy_alone(tmp_path, blocked):
+    for name, model in KINDS.items():
+        rows = X[:, : model.n_features]
+        model.save(tmp_path / f"{name}.npz")
+        model.to_json(tmp_path / f"{name}.json")
+        np.save(tmp_path / f"{name}.X.npy", rows)
+        labels = model.predict(rows)
+        np.save(tmp_path / f"{name}.y.npy", labels.astype(str) if labels.dtype == object else labels)
+    program = PROGRAM.format(others=OTHERS, blocked=blocked)
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == sorted(KINDS)
