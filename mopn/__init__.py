@@ -35,6 +35,7 @@ __all__ = [
     "UnitBallProblem",
     "certify",
     "check_loss",
+    "contributions",
     "interaction_weights",
     "load",
     "minimize",
@@ -49,6 +50,7 @@ _LAZY = {
     "FactorizationModel": "mopn.models.single_output",
     "FactorizationProblem": "mopn.factorization.direct",
     "LiftedProblem": "mopn.factorization.lifted",
+    "contributions": "mopn.models.contributions",
     "interaction_weights": "mopn.models.interactions",
     "strongest_interactions": "mopn.models.interactions",
 }

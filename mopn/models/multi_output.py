@@ -11,6 +11,7 @@ from mopn.core.designs import AugmentedDesign, Design, linear_design
 from mopn.core.kernels import get_kernel
 from mopn.models.base import Predictor, blocks, common_offset
 from mopn.models.fields import check_flag, check_numbers
+from mopn.models.games import Background, Quadratic
 
 __all__ = ["Model"]
 
@@ -145,3 +146,14 @@ class Model(Predictor):
                 out[rows] += linear_design(block).project(self.linear)
         out += self.offset
         return out
+
+    def _game(self, background: Background) -> Quadratic:
+        kernel = get_kernel(self.kernel)
+        dummies = self.basis.shape[1] - self.n_features
+        ones, H = self.basis[:, :dummies].sum(axis=1), self.basis[:, dummies:]
+        # <h, [1, x]>^2 has the linear term of the dummies, and the linear term of the anova kernel is half of it.
+        V = kernel.of_square * self.weights
+        W = (2.0 * ones[:, None] * V).T @ H
+        if self.linear is not None:
+            W += self.linear[:, 1:]
+        return Quadratic(H, V, W, kernel.distinct, background)
