@@ -4,7 +4,7 @@ from typing import Any
 
 from mopn import oracles, solvers
 from mopn.core.loss_checks import check_loss
-from mopn.core.losses import Loss
+from mopn.core.losses import Huber, Loss, Poisson, Quantile
 from mopn.core.row_blocks import RowBlocks
 from mopn.models.load import load
 from mopn.models.multi_output import Model
@@ -21,6 +21,7 @@ __version__ = "0.1.0"
 __all__ = [
     "FactorizationModel",
     "FactorizationProblem",
+    "Huber",
     "JointProblem",
     "LiftedProblem",
     "Loss",
@@ -28,6 +29,8 @@ __all__ = [
     "NetworkProblem",
     "OutputLayerProblem",
     "Path",
+    "Poisson",
+    "Quantile",
     "Result",
     "RowBlocks",
     "Status",

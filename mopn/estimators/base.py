@@ -320,7 +320,7 @@ class NetworkEstimator(ModelEstimator):
         """Return the constants (m,) that are added to the outputs, or None."""
         if not self._numeric_y:
             return None
-        return np.atleast_1d(np.average(targets.values, axis=0, weights=targets.weights))
+        return targets.loss.constant(targets.values.reshape(len(targets.values), -1), targets.weights)
 
     def _problem(self, X: Any, targets: Targets) -> NetworkProblem:
         by_share = self.strength is None and self.radius is None
@@ -392,6 +392,7 @@ class NetworkEstimator(ModelEstimator):
             gap = min(gap, max(fun - (result.fun - result.gap), 0.0))
         if targets.classes is not None:
             setattr(self, self._classes_name, targets.classes)
+        self.loss_ = targets.loss
         self.model_ = network_model(problem, targets, network)
         self.basis_ = self.model_.basis
         self.weights_ = self.model_.weights

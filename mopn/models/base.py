@@ -32,7 +32,7 @@ class Predictor(ABC):
 
     Attributes
     ----------
-    link : {"softmax", "logistic"} or None
+    link : {"softmax", "logistic", "log"} or None
     classes : ndarray or None
     target : str
     """
@@ -83,6 +83,8 @@ class Predictor(ABC):
     def predict(self, X: Any) -> np.ndarray:
         """Return labels or expected levels (n,), outputs (n, m) or (n,), or indicators (n, m), depending on ``target``.
 
+        With the link ``"log"`` they are means, the exponentials of outputs.
+
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
@@ -97,6 +99,8 @@ class Predictor(ABC):
             return expected_level(self._probabilities(outputs), self.classes)
         if self.target == "indicator":
             return (outputs > 0).astype(np.int64)
+        if self.link == "log":
+            outputs = LINKS["log"](outputs)
         return outputs[:, 0] if self.target == "vector" else outputs
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -141,12 +145,12 @@ class Predictor(ABC):
         return Background(design)
 
     def _probabilities(self, outputs: np.ndarray) -> np.ndarray:
-        if self.link is None:
+        if self.link in (None, "log"):
             raise TypeError(
                 "the model has no link from outputs to probabilities, as the loss that it was trained with is not a "
                 "probability model; use loss='logistic' or 'binary-logistic', or a Loss that declares a link"
             )
-        return LINKS[self.link](outputs)
+        return LINKS[str(self.link)](outputs)
 
     def shap_values(self, X: Any, background: Any = None) -> np.ndarray:
         """Return the exact SHAP values of the outputs: what each feature of a row adds to the output.

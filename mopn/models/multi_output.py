@@ -28,9 +28,9 @@ class Model(Predictor):
         Output weights V.
     kernel : str
         ``"homogeneous"`` or ``"anova"``.
-    link : {"softmax", "logistic"} or None, default None
-        The map from outputs to probabilities: of the classes, which add up to 1, or that each output is positive.
-        Without a link there are no probabilities.
+    link : {"softmax", "logistic", "log"} or None, default None
+        The map from outputs to probabilities, of the classes, which add up to 1, or that each output is positive; or,
+        ``"log"``, to means, which are predicted in place of outputs. Without a link there are no probabilities.
     augment : bool
         Whether dummies, columns of ones, are put in front of X.
     offset : ndarray of shape (m,) or float

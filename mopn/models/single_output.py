@@ -48,8 +48,8 @@ class FactorizationModel(Predictor):
     intercept : float
     dummies : int
         Number of dummies, columns of ones, in front of X; the linear term has no coefficients for them.
-    link : {"logistic"} or None, default None
-        The map from outputs to probabilities: that the output is positive.
+    link : {"logistic", "log"} or None, default None
+        The map from outputs to probabilities, that the output is positive, or to means, which are predicted then.
     classes : ndarray of shape (2,) or None
         Labels, if the model predicts labels: the second one for positive outputs.
     target : {"vector", "labels", "outputs"}
