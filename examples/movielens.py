@@ -1,4 +1,4 @@
-"""From MovieLens' raw files to recommendations: top films for a user, with titles, and the strongest interactions.
+"""From MovieLens' raw files to recommendations: top films for a user, why, and the strongest interactions.
 
 Reads the folder of MovieLens 100K (https://grouplens.org/datasets/movielens/100k/): u.data, u.user, u.item. Users,
 films, ages, occupations and genres become 0/1 features; an ordinal factorization machine learns the probability of
@@ -19,7 +19,6 @@ from sklearn.preprocessing import OneHotEncoder
 
 import mopn
 from mopn.estimators import OrdinalFMRegressor
-from mopn.models.interactions import strongest_interactions
 from mopn.ranking import grouped_ndcg
 
 AGES = (18, 25, 35, 45, 50, 56)
@@ -70,6 +69,14 @@ def feature_names(model: Pipeline, data: MovieLens) -> list[str]:
     ]
 
 
+def fields(model: Pipeline) -> dict[str, range]:
+    """Return the indices of the features of users, films, age groups, occupations and genres."""
+    sizes = [len(categories) for categories in model["columns"].transformers_[0][1].categories_]
+    ends = np.cumsum([0, *sizes, len(GENRES)]).tolist()
+    names = ("user", "film", "age", "occupation", "genre")
+    return {name: range(*limits) for name, limits in zip(names, pairwise(ends), strict=True)}
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the example."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -96,14 +103,19 @@ def main(arguments: list[str] | None = None) -> None:
     rows = data.table(np.full(len(unseen), args.user), unseen)
     expected, liked = model.predict(rows), model.predict_proba(rows)[:, -1]
     print(f"\nfor user {args.user}, who has rated {len(rated)} films: expected rating, probability of the highest one")
-    for place in np.argsort(-expected, kind="stable")[: args.top]:
+    order = np.argsort(-expected, kind="stable")
+    for place in order[: args.top]:
         print(f"  {expected[place]:.2f}  {liked[place]:4.0%}  {data.titles[unseen[place]]}")
 
     # Output c is for ratings of at most c, so features that decrease the outputs increase the rating.
     machine = model["machine"].model_
     liking = mopn.FactorizationModel.from_outputs(machine, -np.ones(machine.weights.shape[1]))
+    best, background = (model["columns"].transform(part) for part in (rows[order[:1]], table[train]))
+    print(f"\nwhy {data.titles[unseen[order[0]]]}: what adds to the mean of all ratings' log-odds, added up")
+    for contribution in mopn.contributions(liking, best, background, fields(model))[: args.top]:
+        print(f"  {contribution.value:+.3f}  {' x '.join(contribution.fields)}")
     print("\nstrongest interactions, all ratings' log-odds added up")
-    for interaction in strongest_interactions(liking, args.top, names=feature_names(model, data)):
+    for interaction in mopn.strongest_interactions(liking, args.top, names=feature_names(model, data)):
         print(f"  {interaction.weight:+.3f}  {' x '.join(interaction.names)}")
 
 

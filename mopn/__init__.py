@@ -4,7 +4,7 @@ from typing import Any
 
 from mopn import oracles, solvers
 from mopn.core.loss_checks import check_loss
-from mopn.core.losses import Loss
+from mopn.core.losses import Huber, Loss, Poisson, Quantile
 from mopn.core.row_blocks import RowBlocks
 from mopn.models.load import load
 from mopn.models.multi_output import Model
@@ -22,6 +22,7 @@ __version__ = "0.1.0"
 __all__ = [
     "FactorizationModel",
     "FactorizationProblem",
+    "Huber",
     "JointProblem",
     "LiftedProblem",
     "Loss",
@@ -29,6 +30,8 @@ __all__ = [
     "NetworkProblem",
     "OutputLayerProblem",
     "Path",
+    "Poisson",
+    "Quantile",
     "Result",
     "RowBlocks",
     "Status",
@@ -36,6 +39,7 @@ __all__ = [
     "UnitBallProblem",
     "certify",
     "check_loss",
+    "contributions",
     "interaction_weights",
     "load",
     "minimize",
@@ -49,6 +53,7 @@ __all__ = [
 _LAZY = {
     "FactorizationProblem": "mopn.factorization.direct",
     "LiftedProblem": "mopn.factorization.lifted",
+    "contributions": "mopn.models.contributions",
     "interaction_weights": "mopn.models.interactions",
     "strongest_interactions": "mopn.models.interactions",
 }

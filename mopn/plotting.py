@@ -1,4 +1,4 @@
-"""Plots of traces (the extra ``plot``): convergence, and accuracy against the number of units."""
+"""Plots (the extra ``plot``): convergence, accuracy against the number of units, and what a model has learnt."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.validation import as_numbers
+from mopn.core.validation import as_numbers, check_count
+from mopn.models.fields import check_scale
+from mopn.models.multi_output import Model
 from mopn.solvers import Result, Trace
 from mopn.solvers.checks import number, shown
 
-__all__ = ["plot_accuracy", "plot_convergence"]
+__all__ = ["plot_accuracy", "plot_contributions", "plot_convergence", "plot_interactions", "plot_unit"]
 
 _LABELS = {
     "time": "time [s]",
@@ -26,6 +28,8 @@ _LABELS = {
 }
 # Columns with a logarithmic axis.
 _LOGARITHMIC = ("gap", "restricted_gap", "relative_gap", "value", "bound")
+# Of what is positive and negative; and the map between them, with white for 0.
+_POSITIVE, _NEGATIVE, _DIVERGING = "#b2182b", "#2166ac", "RdBu_r"
 
 
 def plot_convergence(
@@ -129,6 +133,185 @@ def plot_accuracy(
     return ax
 
 
+def plot_interactions(interactions: Sequence[Any], outputs: Sequence[Any] | None = None, ax: Any = None) -> Any:
+    """Plot the weights of interactions: a heat map of products by outputs, or bars for one output.
+
+    Parameters
+    ----------
+    interactions : Interactions
+        From :func:`mopn.strongest_interactions`.
+    outputs : sequence of m labels, optional
+        Names of the outputs, such as ``model.classes``; default numbers.
+    ax : matplotlib Axes, optional
+        Where to draw; default new axes.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        If there are no interactions, or the outputs are not one per weight.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> model = mopn.Model(np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]), np.eye(2), kernel="anova")
+    >>> ax = plot_interactions(mopn.strongest_interactions(model), outputs=["low", "high"])
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['0 × 2', '1 × 2']
+    """
+    labels = [" × ".join(item.names) for item in interactions]
+    return _plot_weights(labels, [item.weight for item in interactions], "weight", outputs, ax)
+
+
+def plot_contributions(contributions: Sequence[Any], outputs: Sequence[Any] | None = None, ax: Any = None) -> Any:
+    """Plot what fields and pairs of fields add to an output of one row: bars, or a heat map for several outputs.
+
+    Parameters
+    ----------
+    contributions : Contributions
+        From :func:`mopn.contributions`.
+    outputs : sequence of m labels, optional
+        Names of the outputs; default numbers.
+    ax : matplotlib Axes, optional
+        Where to draw; default new axes.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        If there are no contributions, or the outputs are not one per value.
+    """
+    labels = [" × ".join(item.fields) for item in contributions]
+    return _plot_weights(labels, [item.value for item in contributions], "contribution to the output", outputs, ax)
+
+
+def plot_unit(
+    model: Model,
+    unit: int = 0,
+    *,
+    names: Sequence[Any] | None = None,
+    scale: Any = None,
+    shape: tuple[int, int] | None = None,
+    top: int = 10,
+    outputs: Sequence[Any] | None = None,
+    axes: Any = None,
+) -> Any:
+    """Plot a unit h_r beside its weights v_r in the outputs: as an image, or its coefficients of largest modulus.
+
+    The signs of h_r mean nothing beyond which features have the same: h_r and -h_r are one unit.
+
+    Parameters
+    ----------
+    model : Model
+    unit : int, default 0
+        Its number r; those of dummies are left out.
+    names : sequence of d labels, optional
+        Names of the features; default numbers.
+    scale : array-like of shape (d,), optional
+        Typical sizes of the features, such as ``X.std(axis=0)``: the coefficients of X / scale are drawn.
+    shape : (height, width), optional
+        Features are pixels, row by row: the unit is drawn as an image.
+    top : int, default 10
+        How many coefficients are drawn, without a shape.
+    outputs : sequence of m labels, optional
+        Names of the outputs; default ``model.classes``, or numbers.
+    axes : pair of matplotlib Axes, optional
+        Where to draw; default a new figure.
+
+    Returns
+    -------
+    pair of matplotlib Axes
+        Of the unit and of its weights.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    TypeError
+        If it is not a ``Model``.
+    ValueError
+        If there is no such unit, or shape, scale or names do not fit the features.
+    """
+    if not isinstance(model, Model):
+        raise TypeError(f"model must be a mopn.Model, such as the attribute model_ of a classifier, got {shown(model)}")
+    k, d = len(model.basis), model.n_features
+    if isinstance(unit, bool) or not isinstance(unit, (int, np.integer)) or not 0 <= unit < k:
+        raise ValueError(f"unit must be the number of one of {k} units, counted from 0, got {shown(unit)}")
+    h, v = model.basis[unit, model.basis.shape[1] - d :], model.weights[unit]
+    h = h if scale is None else h * check_scale(scale, d)
+    if shape is not None and (len(shape) != 2 or shape[0] * shape[1] != d):
+        raise ValueError(f"shape must be (height, width) of {d} pixels in all, got {shown(shape)}")
+    labels = _checked_labels(names, d, "names")
+    classes = model.classes if model.classes is not None and len(model.classes) == len(v) else None
+    outputs = _checked_labels(classes if outputs is None else outputs, len(v), "outputs")
+    left, right = _two_axes() if axes is None else axes
+    if shape is None:
+        largest = np.argsort(-np.abs(h), kind="stable")[: check_count(top, "top")]
+        _bars(left, [labels[j] for j in largest], h[largest])
+        left.set_xlabel("coefficient")
+    else:
+        left.imshow(h.reshape(shape), cmap=_DIVERGING, **_limits(h))
+        left.set_xticks([])
+        left.set_yticks([])
+    left.set_title(f"unit {unit}")
+    _bars(right, outputs, v)
+    right.set_title("weights in the outputs")
+    return left, right
+
+
+def _plot_weights(labels: list[str], values: list[Any], words: str, outputs: Any, ax: Any) -> Any:
+    """Draw numbers as bars, or arrays (m,) as the rows of a heat map."""
+    if not labels:
+        raise ValueError("there is nothing to plot: the list is empty")
+    table = np.array(values, dtype=np.float64)
+    if table.ndim == 1:
+        ax = _axes(ax)
+        _bars(ax, labels, table)
+        ax.set_xlabel(words)
+        return ax
+    names = _checked_labels(outputs, table.shape[1], "outputs")
+    ax = _axes(ax)
+    image = ax.imshow(table, cmap=_DIVERGING, aspect="auto", **_limits(table))
+    ax.set_xticks(range(len(names)), names)
+    ax.set_yticks(range(len(labels)), labels)
+    ax.set_xlabel("output")
+    ax.figure.colorbar(image, ax=ax, label=words)
+    return ax
+
+
+def _bars(ax: Any, labels: Sequence[str], values: np.ndarray) -> None:
+    """Draw horizontal bars, the first at the top."""
+    ax.barh(range(len(values)), values, color=np.where(values >= 0, _POSITIVE, _NEGATIVE))
+    ax.set_yticks(range(len(values)), labels)
+    ax.invert_yaxis()
+    ax.axvline(0.0, color="0.35", linewidth=0.8)
+    ax.grid(True, axis="x", alpha=0.3)
+
+
+def _limits(values: np.ndarray) -> dict[str, float]:
+    """Return the limits of colours that leave 0 in the middle."""
+    largest = float(np.abs(values).max()) or 1.0
+    return {"vmin": -largest, "vmax": largest}
+
+
+def _checked_labels(labels: Any, count: int, name: str) -> list[str]:
+    """Return labels as strings, by default numbers."""
+    labels = range(count) if labels is None else labels
+    if not np.iterable(labels) or len(list(labels)) != count:
+        raise ValueError(f"{name} must hold {count} labels, got {shown(labels)}")
+    return [str(label) for label in labels]
+
+
 def _pair(curve: Any, label: Any) -> np.ndarray:
     """Return the numbers of units and the accuracies of a curve (2, k)."""
     pair = as_numbers(curve, f"curves[{label!r}]")
@@ -166,10 +349,16 @@ def _finite(values: np.ndarray) -> np.ndarray:
 
 
 def _axes(ax: Any) -> Any:
-    if ax is not None:
-        return ax
+    return _pyplot().subplots(figsize=(6.4, 4.2), layout="constrained")[1] if ax is None else ax
+
+
+def _two_axes() -> Any:
+    return _pyplot().subplots(1, 2, figsize=(7.2, 3.4), layout="constrained")[1]
+
+
+def _pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
         raise ImportError("plots need matplotlib: pip install 'mopn[plot]'") from None
-    return plt.subplots(figsize=(6.4, 4.2), layout="constrained")[1]
+    return plt

@@ -62,7 +62,7 @@ def test_a_script_of_the_page_on_serving(number, tmp_path, monkeypatch, capsys):
 
 
 def test_the_scripts_are_found():
-    assert len(BLOCKS) == 10
+    assert len(BLOCKS) == 11
     assert len(EXTENDING) == 4
     assert len(DEPLOY) == 4
 
@@ -156,6 +156,9 @@ def test_recommendations(tmp_path, capsys):
     rated = {f"Film {f}" for u, f in pairs if u == 1}
     assert "Film 12" in recommended
     assert not rated & set(recommended)
+    assert re.search(
+        r"^  [+-][0-9.]+  (user|film|age|occupation|genre)( x (film|age|occupation|genre))?$", out, re.MULTILINE
+    )
     assert re.search(r"^  [+-][0-9.]+  (doctor|artist|Comedy|Drama|user|Film).* x ", out, re.MULTILINE)
 
 

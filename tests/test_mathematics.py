@@ -53,7 +53,14 @@ def test_twice_the_diagonal_majorises_the_hessian(name):
     """Section 9: what the preconditioner of the output layer rests on."""
     loss, m, rng = LOSSES[name], 5, RNG(0)
     O = 2.0 * rng.standard_normal((30, m))  # noqa: E741
-    y = rng.integers(0, m, 30) if loss.targets == "labels" else rng.choice((-1.0, 1.0), (30, m))
+    signs = rng.choice((-1.0, 1.0), (30, m))
+    y = (
+        rng.integers(0, m, 30)
+        if loss.targets == "labels"
+        else np.maximum(signs, 0.0)
+        if loss.targets == "counts"
+        else signs
+    )
     hessian = loss.hessian(y, O)
     columns = [hessian.product(np.tile(e, (30, 1))) for e in np.eye(m)]
     for H, diagonal in zip(np.stack(columns, axis=2), hessian.diagonal, strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mopn
-from mopn.plotting import plot_accuracy, plot_convergence
+from mopn.plotting import plot_accuracy, plot_contributions, plot_convergence, plot_interactions, plot_unit
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -93,3 +93,81 @@ def test_missing_matplotlib_is_named(monkeypatch, results):
 def test_what_has_no_trace_is_refused(results):
     with pytest.raises(TypeError, match="results must be a Result, a fitted estimator, or a sequence or mapping"):
         plot_convergence(results)
+
+
+def network(classes=None):
+    """Three features, two units, two outputs: +2 x_0 x_2 in the first, and x_1 x_2 in the second."""
+    return mopn.Model(np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0]]), np.eye(2), kernel="anova", classes=classes)
+
+
+def labels(ticks):
+    return [label.get_text() for label in ticks]
+
+
+def test_interactions_of_all_outputs_are_a_heat_map():
+    found = mopn.strongest_interactions(network(), names=["a", "b", "c"])
+    ax = plot_interactions(found, outputs=["x", "y"])
+    (image,) = ax.get_images()
+    np.testing.assert_array_equal(image.get_array(), [[2.0, 0.0], [0.0, -1.0]])
+    assert (image.norm.vmin, image.norm.vmax) == (-2.0, 2.0)
+    assert labels(ax.get_yticklabels()) == ["a × c", "b × c"]
+    assert labels(ax.get_xticklabels()) == ["x", "y"]
+    plt.close("all")
+
+
+def test_interactions_of_an_output_are_bars():
+    ax = plt.figure().add_subplot()
+    assert plot_interactions(mopn.strongest_interactions(network(), output=1), ax=ax) is ax
+    assert [bar.get_width() for bar in ax.patches] == [-1.0]
+    assert labels(ax.get_yticklabels()) == ["1 × 2"]
+    plt.close("all")
+
+
+@pytest.mark.parametrize("output", [None, 1])
+def test_contributions_are_drawn_in_their_order(output):
+    model = network()
+    if output is not None:
+        model = mopn.FactorizationModel.from_outputs(model, np.eye(2)[output])
+    found = mopn.contributions(model, [[1.0, 2.0, 3.0]], np.zeros((1, 3)), {"user": [0, 1], "item": [2]})
+    ax = plot_contributions(found)
+    assert labels(ax.get_yticklabels()) == [" × ".join(item.fields) for item in found]
+    drawn = ax.get_images()[0].get_array() if output is None else [bar.get_width() for bar in ax.patches]
+    np.testing.assert_allclose(drawn, [item.value for item in found])
+    plt.close("all")
+
+
+def test_a_unit_is_its_largest_coefficients_or_an_image():
+    model = network(classes=np.array(["x", "y"]))
+    left, right = plot_unit(model, 0, names=["a", "b", "c"], top=2)
+    assert labels(left.get_yticklabels()) == ["c", "a"]
+    assert [bar.get_width() for bar in left.patches] == [2.0, 1.0]
+    assert labels(right.get_yticklabels()) == ["x", "y"]
+    assert [bar.get_width() for bar in right.patches] == [1.0, 0.0]
+    axes = plt.figure().subplots(1, 2)
+    assert plot_unit(model, 1, shape=(3, 1), scale=[1.0, 3.0, 2.0], axes=axes)[0] is axes[0]
+    np.testing.assert_array_equal(axes[0].get_images()[0].get_array(), [[0.0], [-3.0], [2.0]])
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"unit": 2}, ValueError, "unit must be the number of one of 2 units"),
+        ({"unit": 0.0}, ValueError, "unit must be the number"),
+        ({"shape": (2, 2)}, ValueError, "shape must be .* of 3 pixels"),
+        ({"names": ["a"]}, ValueError, "names must hold 3 labels"),
+        ({"outputs": ["a"]}, ValueError, "outputs must hold 2 labels"),
+        ({"scale": [1.0]}, ValueError, "scale must hold one number per feature, 3"),
+        ({"model": 3}, TypeError, "model must be a mopn.Model"),
+    ],
+)
+def test_a_unit_that_cannot_be_drawn(options, error, message):
+    with pytest.raises(error, match=message):
+        plot_unit(**({"model": network()} | options))
+
+
+def test_nothing_to_plot():
+    with pytest.raises(ValueError, match="there is nothing to plot"):
+        plot_interactions([])
+    with pytest.raises(ValueError, match="outputs must hold 2 labels"):
+        plot_interactions(mopn.strongest_interactions(network()), outputs=["x"])

@@ -104,7 +104,7 @@ def coordinate_from_rows(  # type: ignore[no-untyped-def]
             for t in range(1, len(theta)):
                 state[i, t] = e[t] + p[j] * x * e[t - 1]
         change = -step * scale * _derivative_without(theta, e, x)
-        if loss == SQUARED:
+        if loss.code == SQUARED:
             state[i, 0] += weight_of(weights, i) * change
         else:
             outputs[i] += change

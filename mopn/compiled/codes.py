@@ -1,5 +1,20 @@
 """The integer codes of the losses whose derivatives are compiled; importing them does not import numba."""
 
-__all__ = ["LOGISTIC", "SQUARED", "SQUARED_HINGE"]
+from __future__ import annotations
 
-SQUARED, LOGISTIC, SQUARED_HINGE = 0, 1, 2
+from typing import NamedTuple
+
+__all__ = ["CLIPPED", "KNOWN", "LARGEST_EXPONENT", "LOGISTIC", "POISSON", "SQUARED", "SQUARED_HINGE", "CompiledLoss"]
+
+SQUARED, LOGISTIC, SQUARED_HINGE, CLIPPED, POISSON = KNOWN = 0, 1, 2, 3, 4
+# Beyond this output the exponential of the Poisson loss is continued by its tangent: the square of e^300 is a number.
+LARGEST_EXPONENT = 300.0
+
+
+class CompiledLoss(NamedTuple):
+    """A loss in compiled functions: its code, and the parameters of the code CLIPPED."""
+
+    code: int
+    width: float
+    low: float
+    high: float

@@ -84,7 +84,7 @@ def sweep_dummies(  # type: ignore[no-untyped-def]
             h = kappa[0]
             for u in range(1, len(kappa)):
                 h += kappa[u] * state[i, u]
-            if loss == SQUARED:
+            if loss.code == SQUARED:
                 state[i, 0] -= weight_of(weights, i) * scale * step * h
             else:
                 outputs[i] -= scale * step * h

@@ -58,7 +58,7 @@ def stochastic_pass(  # type: ignore[no-untyped-def]
         Coefficients of the kernels of each panel.
     lines : Lines
         The rows of X, with ``dummies`` leading dummies.
-    loss : int
+    loss : CompiledLoss
     y, offset, weights : ndarray of shape (n,)
     order : ndarray of ints
     batch : int

@@ -73,8 +73,8 @@ def sweep(  # type: ignore[no-untyped-def]
     omega : ndarray of shape (d,) or None
     columns, rows : Lines
         Both of X.
-    loss : int
-        Code of the loss, and ``smoothness``, the bound mu of its second derivative.
+    loss : CompiledLoss
+        The loss, and ``smoothness``, the bound mu of its second derivative.
     y, outputs : ndarray of shape (n,)
         Targets, and outputs, which are updated unless the loss is squared: then they follow from the slopes.
     weights : ndarray of shape (n,) or None
@@ -103,7 +103,7 @@ def sweep(  # type: ignore[no-untyped-def]
         step = quadratic_step(slope, curvature)
         largest = max(largest, slope * step)
         p[j] = old - step
-        if loss == SQUARED:
+        if loss.code == SQUARED:
             for entry in range(first, end):
                 i, x = place(columns.indices, entry, first), value(columns.values, entry)
                 state[i, 0] += weight_of(weights, i) * scale * update_state(theta, omega, state, i, x, old, j, step)

@@ -83,8 +83,18 @@ class DataFit:
 
     @property
     def smoothness(self) -> float:
-        """Lipschitz constant of the gradient with respect to O, in the norm that ``squared_length`` takes."""
-        return self.loss.smoothness(self.n_outputs)
+        """Lipschitz constant of the gradient with respect to O, in the norm that ``squared_length`` takes.
+
+        Where the loss has none it is a first guess for line searches: the mean curvature at outputs of zero.
+        """
+        m = self.n_outputs
+        constant = self.loss.smoothness(m)
+        if math.isfinite(constant):
+            return constant
+        outputs = np.zeros((1, m)) if self.offset is None else self.offset
+        # A guess needs no targets, which may have to be read from a file.
+        y = np.zeros(len(outputs), dtype=int) if self.loss.targets == "labels" else np.ones(outputs.shape)
+        return float(self.loss.hessian(y, outputs).diagonal.mean())
 
     def squared_length(self, D: np.ndarray) -> float:
         """Return sum_i w_i ||d_i||^2 for a direction D (n, k) of outputs; a weight of 2 equals a repeated row."""

@@ -1,4 +1,4 @@
-"""Links, the maps from outputs (n, m) to probabilities, by the names in models and their files."""
+"""Links, the maps from outputs (n, m) to probabilities or means, by the names in models and their files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,13 @@ def logistic(O: np.ndarray) -> np.ndarray:  # noqa: E741
     return expit(O)
 
 
-LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"softmax": softmax, "logistic": logistic}
+def means(O: np.ndarray) -> np.ndarray:  # noqa: E741
+    """Means (n, m) whose logarithms are the outputs."""
+    with np.errstate(over="ignore"):
+        return np.exp(O)
+
+
+LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"softmax": softmax, "logistic": logistic, "log": means}
 
 
 def check_link(link: str | None) -> str | None:

@@ -9,9 +9,10 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from mopn.compiled.codes import CLIPPED
 from mopn.core.hessians import Hessian
 from mopn.core.links import LINKS
-from mopn.core.losses import LOSSES, Loss, get_loss
+from mopn.core.losses import LOSSES, Clipped, Loss, get_loss
 from mopn.core.validation import check_targets
 from mopn.solvers.numerics.cached import cached_property
 
@@ -46,7 +47,8 @@ def check_loss(loss: Loss, y: Any = None) -> None:
     ----------
     loss : Loss
     y : array-like of shape (n,) or (n, m), optional
-        For ``targets = "numbers"``: targets that the loss is meant for. Default numbers between 0 and 1.
+        For ``targets = "numbers"`` and ``"counts"``: targets that the loss is meant for. Default numbers between 0 and
+        1, or small counts.
 
     Raises
     ------
@@ -112,7 +114,10 @@ class _Check:
         if self.loss.targets == "signs":
             return rng.choice([-1.0, 1.0], (n, _OUTPUTS))
         if y is None:
-            return rng.uniform(0.0, 1.0, (n, _OUTPUTS))
+            shape = (n, _OUTPUTS)
+            return (
+                rng.poisson(2.0, shape).astype(float) if self.loss.targets == "counts" else rng.uniform(0.0, 1.0, shape)
+            )
         y, _, _ = check_targets(y, len(np.atleast_1d(y)), self.loss)
         rows = np.linspace(0, len(y) - 1, min(len(y), _ROWS)).astype(int)
         y = np.tile(y[rows, :_OUTPUTS], (len(_DISTANCES), 1))
@@ -196,8 +201,12 @@ class _Check:
     def smoothness(self) -> None:
         """Compare the constant with differences of gradients, over steps along their steepest direction too."""
         constant = self._number("smoothness", self.loss.smoothness(self.m))
-        if not 0.0 < constant < math.inf:
-            self._refuse("smoothness", "a finite number > 0", f"{constant}")
+        if not constant > 0.0:
+            self._refuse("smoothness", "a number > 0", f"{constant}")
+        if math.isinf(constant):
+            if "hessian" in self.loss.lacks_for_newton:
+                self._refuse("smoothness", "finite, or inf for a loss with a hessian", "inf and no hessian")
+            return
         steps = [self.P - self.O]
         d = self.directions[0]
         for _ in range(_POWER_STEPS):
@@ -291,7 +300,7 @@ class _Check:
         if not isinstance(hessian, Hessian):
             raise TypeError(self._message("hessian", "one of mopn.core.hessians", f"{type(hessian).__name__}"))
         diagonal = self._array("hessian", np.asarray(hessian.diagonal), self.O.shape)
-        allowed = _DIFFERENCE * (self.loss.smoothness(self.m) + self._largest_slope)
+        allowed = _DIFFERENCE * (min(self.loss.smoothness(self.m), float(diagonal.max())) + self._largest_slope)
         for d in (*self.directions, *(np.broadcast_to(e, self.O.shape) for e in np.eye(self.m))):
             product = self._array("hessian", hessian.product(np.array(d)), self.O.shape)
             ahead, behind = (
@@ -313,22 +322,27 @@ class _Check:
 
     def link(self, link: str) -> None:
         """See that the expected gradient at the probabilities is zero: then these are the loss's own."""
-        fitting = ("labels",) if link == "softmax" else ("numbers", "signs")
+        fitting = {"softmax": ("labels",), "logistic": ("numbers", "signs"), "log": ("numbers", "counts")}[link]
         if self.loss.targets not in fitting:
             self._refuse("link", f"targets {' or '.join(map(repr, fitting))} for {link!r}", f"{self.loss.targets!r}")
         P = LINKS[link](self.O)
         if link == "softmax":
             events = [(P[:, [c]], np.full(self.n, c)) for c in range(self.m)]
+        elif link == "log":
+            events = [(np.ones_like(P), P)]
         else:
             low = -1.0 if self.loss.targets == "signs" else 0.0
             events = [(1.0 - P, np.full(P.shape, low)), (P, np.ones(P.shape))]
         mean = sum(chance * self._value_gradient(y, self.O)[1] for chance, y in events)
         if np.abs(mean).max() > _DIFFERENCE * max(self._largest_slope, _DIFFERENCE):
-            self._refuse("link", "None, or the map to the loss's own probabilities", f"{link!r}, whose are others")
+            words = "means" if link == "log" else "probabilities"
+            self._refuse("link", f"None, or the map to the loss's own {words}", f"{link!r}, whose are others")
 
     def code(self) -> None:
         """Compare the gradient with that of the built-in loss of the same code, which compiled loops compute."""
         compiled = next(loss for loss in LOSSES.values() if loss.code == self.loss.code)
+        if self.loss.code == CLIPPED:
+            compiled = Clipped(*self.loss.code_parameters)
         if not np.allclose(self.G, compiled.value_gradient(self.y, self.O)[1], rtol=_ROUNDING, atol=_ROUNDING):
             self._refuse("code", f"None, or the gradient of the loss {compiled.name!r}", f"{self.loss.code}")
 

@@ -1,4 +1,4 @@
-"""Losses l(y, o) of outputs o (n, m): value, gradient, smoothness constant and conjugate, one value a row.
+"""The losses l(y, o) of outputs o (n, m): value, gradient, smoothness constant and conjugate, one value a row.
 
 Multi-class losses (Table 3 of Blondel et al., NIPS 2017) take integer labels y (n,) in 0..m-1 and have gradients
 whose rows sum to zero. Losses per output take targets Y (n, m) and add up over the outputs. Each is convex, smooth
@@ -9,161 +9,24 @@ largest factor that keeps a gradient inside it.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import expit, xlog1py, xlogy
 
 from mopn.compiled import codes
-from mopn.core.hessians import Diagonal, Hessian, Margins, Softmax
+from mopn.core.hessians import Diagonal, Margins, Softmax
 from mopn.core.links import LINKS
-from mopn.solvers.checks import choice, shown
+from mopn.core.loss import Loss
+from mopn.solvers.checks import choice, number, shown
 
-__all__ = ["LOSSES", "Loss", "get_loss"]
+__all__ = ["LOSSES", "Clipped", "Huber", "Loss", "Poisson", "Quantile", "get_loss"]
 
-_TARGETS = ("labels", "numbers", "signs")
-# Attributes that belong to one gradient and one kind of targets: a class with another of either inherits none.
-_OF_THE_GRADIENT = ("value", "hessian", "conjugate", "max_scale", "dual_point", "smoothness", "link", "own_unit")
-
-
-class Loss(ABC):
-    """Base class of losses, also of user-defined ones: convex, smooth functions of the outputs, at least 0, row by row.
-
-    Required are the attribute ``targets`` and the methods ``value_gradient``, ``smoothness`` and ``conjugate``. With
-    these, all solvers of networks and of output layers accept the loss, except ``InteriorPoint``, and the gaps are
-    proven. The rest is optional:
-
-    * ``hessian`` and ``dual_point``: ``InteriorPoint`` needs both. Without them, refits of the output layer use FISTA,
-      which is slower.
-    * ``max_scale``: without it gradients are never scaled up to dual points, so gaps may be larger.
-    * ``value``: without it line searches compute gradients that they do not need.
-    * ``link``: without it models have no ``predict_proba``.
-    * ``code``: without it a ``FactorizationProblem`` has no coordinate descent, SGD and AdaGrad.
-
-    A class that defines ``value_gradient`` or ``targets`` inherits nothing that belongs to another class's gradient:
-    what it does not define is missing, or has the default of this class. To keep an inherited method, name it in the
-    class: ``conjugate = Parent.conjugate``. ``code`` is never inherited. Problems check objects of such classes by
-    :func:`mopn.check_loss`.
-
-    Attributes
-    ----------
-    targets : {"labels", "numbers", "signs"}
-        The kind of y: labels (n,) in 0..m-1, for one loss over all outputs; or targets (n, m), any numbers or only -1
-        and +1, for a sum of losses per output.
-    link : {"softmax", "logistic"}, optional
-        The map from outputs to probabilities: of the classes, or of each output being positive. Default None.
-    code : int, optional
-        The code of the loss's derivative in ``mopn.compiled.losses``. Default None.
-    own_unit : float
-        The size of outputs at which the loss is a fixed number, such as a margin of 1; 0 for a loss that scales with
-        targets and outputs, as the squared loss does. Rounding errors are relative to it. Default 1.
-    name : str, optional
-        The name of the loss in messages; default the name of the class.
-
-    Notes
-    -----
-    Outputs may be of either memory order; sums over the outputs are fastest where each output is contiguous.
-
-    Examples
-    --------
-    The Huber loss. Its conjugate is finite for slopes in [-1, 1], and gradients are such slopes:
-
-    >>> import numpy as np, mopn
-    >>> class Huber(mopn.Loss):
-    ...     targets = "numbers"
-    ...
-    ...     def smoothness(self, m):
-    ...         return 1.0
-    ...
-    ...     def value_gradient(self, y, O):
-    ...         R = O - y
-    ...         G = np.clip(R, -1.0, 1.0)
-    ...         return np.sum(G * (R - 0.5 * G), axis=1), G
-    ...
-    ...     def conjugate(self, y, G):
-    ...         return np.sum(G * (0.5 * G + y), axis=1)
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (50, 3))
-    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1], loss=Huber(), norm="l1", strength=0.1)
-    >>> mopn.minimize(problem, mopn.solvers.ConditionalGradient(), tol=1e-2).certified
-    True
-    """
-
-    name: str
-    targets: str
-    link: str | None = None
-    code: int | None = None
-    own_unit: float = 1.0
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        defining = [_owner(cls, name) for name in ("value_gradient", "targets") if hasattr(cls, name)]
-        for name in _OF_THE_GRADIENT:
-            # issubclass does not work on a class that is not yet complete.
-            if not set(defining) <= set(_owner(cls, name).__mro__):
-                setattr(cls, name, vars(Loss)[name])
-        cls.name = vars(cls).get("name", cls.__name__)
-        cls.code = vars(cls).get("code")
-
-    @abstractmethod
-    def smoothness(self, m: int) -> float:
-        """Lipschitz constant of o -> gradient for one row, in the 2-norm, with m outputs."""
-
-    def value(self, y: np.ndarray, O: np.ndarray) -> np.ndarray:  # noqa: E741
-        """Loss of every row, (n,)."""
-        return self.value_gradient(y, O)[0]
-
-    @abstractmethod
-    def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-        """Loss of every row (n,) and its gradient with respect to the outputs (n, m)."""
-
-    def hessian(self, y: np.ndarray, O: np.ndarray) -> Hessian:  # noqa: E741
-        """Second derivative with respect to the outputs, a generalised one where it jumps.
-
-        Optional: Newton's methods need it, first-order methods do not. Return one of :mod:`mopn.core.hessians`.
-        """
-        raise NotImplementedError(f"the loss {self.name!r} has no hessian; use a first-order solver, such as FISTA")
-
-    @property
-    def lacks_for_newton(self) -> tuple[str, ...]:
-        """Names of the methods that an interior-point method needs and the loss does not define."""
-        return tuple(name for name in ("hessian", "dual_point") if vars(Loss)[name] is getattr(type(self), name))
-
-    @property
-    def has_hessian(self) -> bool:
-        """Whether the loss defines what an interior-point method needs."""
-        return not self.lacks_for_newton
-
-    @abstractmethod
-    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """Conjugate of every row (n,) at G (n, m): gradients times some s in [0, ``max_scale``], up to rounding.
-
-        Its own rounding errors must be at most a few eps times its modulus plus sum_c (u + |y_c|) |g_c|, where u is
-        ``own_unit``, without y_c if y is labels.
-        """
-
-    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
-        """Return the largest s that keeps the conjugate finite at s * G, for a gradient G; inf where there is none.
-
-        Optional: 1 is valid for every loss. The conjugate is finite at gradients, and at 0, as the loss is at least 0.
-        """
-        return 1.0
-
-    def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """Return a point near G (n, m), any array, where the conjugate is finite: G itself if it is a gradient.
-
-        Optional: an interior-point method needs it, as it predicts gradients.
-        """
-        raise NotImplementedError(f"the loss {self.name!r} has no dual_point; use a first-order solver, such as FISTA")
-
-    def __repr__(self) -> str:
-        parameters = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if not name.startswith("_"))
-        return f"{type(self).__name__}({parameters})"
-
-
-def _owner(cls: type, name: str) -> type:
-    """Return the class from which another one has an attribute."""
-    return next(base for base in cls.__mro__ if name in vars(base))
+_TARGETS = ("labels", "numbers", "signs", "counts")
+# Relative differences of means below which expm1 and log1p keep digits.
+_NEAR = 0.5
+_POSITIVE = number("a finite number > 0", lambda x: x > 0)
+_SHARE = number("a number between 0 and 1, both excluded", lambda x: 0 < x < 1)
 
 
 class Logistic(Loss):
@@ -364,6 +227,199 @@ class BinarySquaredHinge(Loss):
         return -y * np.maximum(-y * G, 0.0)
 
 
+class Clipped(Loss):
+    """Squared loss per output whose slope is clipped: g = (o - y) / width, but at least ``low`` and at most ``high``.
+
+    It is the supremum of g (o - y) - width g^2 / 2 over these slopes.
+    """
+
+    name, targets, code = "clipped", "numbers", codes.CLIPPED
+
+    def __init__(self, width: float, low: float, high: float) -> None:
+        self._width, self._low, self._high = width, low, high
+
+    @property
+    def code_parameters(self) -> tuple[float, float, float]:  # type: ignore[override]
+        return self._width, self._low, self._high
+
+    @property
+    def own_unit(self) -> float:  # type: ignore[override]
+        """The residual from which on the loss is linear."""
+        return self._width * max(-self._low, self._high)
+
+    def smoothness(self, m: int) -> float:
+        return 1.0 / self._width
+
+    def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
+        R = O - y
+        G = np.clip(R / self._width, self._low, self._high)
+        return np.sum(G * (R - 0.5 * self._width * G), axis=1), G
+
+    def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
+        slopes = (O - y) / self._width
+        return Diagonal(np.where((slopes > self._low) & (slopes < self._high), 1.0 / self._width, 0.0))
+
+    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        return np.sum(G * (0.5 * self._width * G + y), axis=1)
+
+    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
+        return min(_reciprocal(G / self._high), _reciprocal(G / self._low))
+
+    def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        return np.clip(G, self._low, self._high)
+
+    def constant(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        weights = np.ones(len(y)) if weights is None else weights
+        return np.array([self._constant(targets, weights) for targets in y.T])
+
+    def _constant(self, targets: np.ndarray, weights: np.ndarray) -> float:
+        def slope(o: float) -> float:
+            return float(weights @ np.clip((o - targets) / self._width, self._low, self._high))
+
+        low, high = float(targets.min()), float(targets.max())
+        return float(brentq(slope, low, high)) if slope(low) < 0.0 < slope(high) else low
+
+
+class Huber(Clipped):
+    """Huber loss per output: r^2 / 2 of residuals r = o - y of at most delta, delta |r| - delta^2 / 2 of larger ones.
+
+    Outliers have slopes of at most delta, so single ones do not decide the fit.
+
+    Parameters
+    ----------
+    delta : float, default 1.0
+        The threshold, in the unit of y. Regressors that are given the name ``"huber"`` take 1.35 robust standard
+        deviations of y (its interquartile range / 1.349), as 1.35 keeps 95 % of the efficiency for normal errors.
+
+    Raises
+    ------
+    ValueError
+        If delta is not positive and finite.
+
+    Notes
+    -----
+    Huber: Robust estimation of a location parameter (Annals of Mathematical Statistics, 1964).
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> mopn.Huber(delta=2.0).value(np.zeros((2, 1)), np.array([[1.0], [10.0]]))
+    array([ 0.5, 18. ])
+    """
+
+    name, code = "huber", codes.CLIPPED
+
+    def __init__(self, delta: float = 1.0) -> None:
+        self.delta = _POSITIVE(delta, "delta")
+        super().__init__(1.0, -self.delta, self.delta)
+
+    def scaled(self, size: float) -> Huber:
+        return Huber(1.35 * self.delta * size)
+
+
+class Quantile(Clipped):
+    """Smoothed pinball loss per output: outputs estimate a quantile of y, given x.
+
+    Residuals r = o - y cost (1 - level) r above y and -level r below it, but within ``width`` times these slopes of y
+    it is r^2 / (2 width): the Moreau envelope of the pinball loss, which is at most width / 2 times the square of the
+    larger slope below it.
+
+    Parameters
+    ----------
+    level : float, default 0.5
+        The share of targets that lie below the outputs, between 0 and 1.
+    width : float, default 0.1
+        The smoothing, in the unit of y: smaller is closer to the quantile and takes longer. Regressors that are given
+        the name ``"quantile"`` take 0.1 robust standard deviations of y.
+
+    Raises
+    ------
+    ValueError
+        If the level is not strictly between 0 and 1, or the width not positive and finite.
+
+    Notes
+    -----
+    Koenker and Bassett: Regression quantiles (Econometrica, 1978).
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> mopn.Quantile(0.9, width=0.01).value(np.zeros((2, 1)), np.array([[1.0], [-1.0]])).round(2)
+    array([0.1, 0.9])
+    """
+
+    name, code = "quantile", codes.CLIPPED
+
+    def __init__(self, level: float = 0.5, width: float = 0.1) -> None:
+        self.level = _SHARE(level, "level")
+        self.width = _POSITIVE(width, "width")
+        super().__init__(self.width, -self.level, 1.0 - self.level)
+
+    def scaled(self, size: float) -> Quantile:
+        return Quantile(self.level, self.width * size)
+
+
+class Poisson(Loss):
+    """Half the Poisson deviance per output: exp(o) - y o, plus a constant that makes its minimum over o zero.
+
+    Outputs are logarithms of means, and models predict the means. The curvature exp(o) has no bound, so there is no
+    coordinate descent; line searches and the gaps need none. Beyond o = 300 the exponential is continued by its
+    tangent, so that no trial step overflows.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> mopn.Poisson().value(np.array([[2.0]]), np.log([[2.0]]))
+    array([0.])
+    """
+
+    name, targets, link, code = "poisson", "counts", "log", codes.POISSON
+
+    def smoothness(self, m: int) -> float:
+        return math.inf
+
+    def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
+        means = self._means(O)
+        d = O - _logarithms(y)
+        # exp(o) - y - y d; where the mean is near y the first two cancel.
+        near = (np.abs(d) < _NEAR) & (y > 0)
+        relative = np.expm1(np.where(near, d, 0.0))
+        values = np.where(near, y * np.maximum(relative - d, 0.0), means - y * (1.0 + d))
+        values += means * np.maximum(O - codes.LARGEST_EXPONENT, 0.0)
+        return values.sum(axis=1), np.where(near, y * relative, means - y)
+
+    def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
+        return Diagonal(self._means(O))
+
+    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        # t log t - t - (y log y - y) with the mean t = y + g; where that is near y, as t log(t / y) + g (log y - 1).
+        t, logarithms = np.maximum(G + y, 0.0), _logarithms(y)
+        near = np.abs(G) < _NEAR * y
+        r = np.where(near, G, 0.0) / np.where(near, y, 1.0)
+        relative = np.where(near, t * np.log1p(r), xlogy(t, t) - t * logarithms)
+        return np.sum(relative + G * (logarithms - 1.0), axis=1)
+
+    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
+        return _reciprocal(np.where(y > 0, -G, 0.0) / np.where(y > 0, y, 1.0))
+
+    def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        return np.maximum(G, -y)
+
+    def constant(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        total = float(len(y)) if weights is None else float(weights.sum())
+        # Targets that are all zero have half a count.
+        return np.log(np.maximum(np.average(y, axis=0, weights=weights), 0.5 / total))
+
+    @staticmethod
+    def _means(O: np.ndarray) -> np.ndarray:  # noqa: E741
+        return np.exp(np.minimum(O, codes.LARGEST_EXPONENT))
+
+
+def _logarithms(y: np.ndarray) -> np.ndarray:
+    """Return log y, and 0 where y is 0."""
+    return np.log(np.where(y > 0, y, 1.0))
+
+
 def _reciprocal(a: np.ndarray) -> float:
     largest = float(a.max(initial=0.0))
     return 1.0 / largest if largest > 0 else math.inf
@@ -371,7 +427,10 @@ def _reciprocal(a: np.ndarray) -> float:
 
 LOSSES: dict[str, Loss] = {
     loss.name: loss
-    for loss in (Logistic(), SmoothedHinge(), SquaredHinge(), Squared(), BinaryLogistic(), BinarySquaredHinge())
+    for loss in (
+        *(Logistic(), SmoothedHinge(), SquaredHinge(), BinaryLogistic(), BinarySquaredHinge()),
+        *(Squared(), Huber(), Quantile(), Poisson()),
+    )
 }
 
 
@@ -386,7 +445,7 @@ def get_loss(loss: str | Loss) -> Loss:
 
 
 def _check_declarations(loss: Loss) -> None:
-    targets, known = getattr(loss, "targets", None), (codes.SQUARED, codes.LOGISTIC, codes.SQUARED_HINGE)
+    targets, known = getattr(loss, "targets", None), codes.KNOWN
     if targets not in _TARGETS:
         raise TypeError(
             f"the loss {loss.name!r} must declare targets, one of {', '.join(map(repr, _TARGETS))}, got {targets!r}"

@@ -98,6 +98,8 @@ def _per_output(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, int, None]:
         raise ValueError("y contains NaN or infinity")
     if loss.targets == "signs" and not np.isin(Y, (-1.0, 1.0)).all():
         raise ValueError(f"loss={loss.name!r} takes targets -1 and +1 only; convert 0 and 1 by 2 * y - 1")
+    if loss.targets == "counts" and (Y < 0).any():
+        raise ValueError(f"loss={loss.name!r} takes counts, numbers that are at least 0; y has {Y.min():.6g}")
     return Y, Y.shape[1], None
 
 

@@ -133,7 +133,7 @@ class ModelEstimator(ABC, BaseEstimator):
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
         """Validate the samples to fit, ``least`` of them; return those of positive weight, and their indices."""
         if isinstance(X, RowBlocks):
-            return *self._samples_of_blocks(X.with_targets(y, sample_weight)), None
+            return self._samples_of_blocks(X.with_targets(y, sample_weight))
         X, y = readable(compressed(X), "X"), readable(compressed(y, "y"), "y", numeric=self._numeric_y)
         checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}
         X, y = validate_data(self, X, y, reset=reset, **checks)
@@ -145,10 +145,10 @@ class ModelEstimator(ABC, BaseEstimator):
             raise ValueError(f"at least {least} samples of positive weight are needed to fit, got {len(indices)}")
         return X, y, sample_weight, indices
 
-    def _samples_of_blocks(self, X: RowBlocks) -> tuple[RowBlocks, np.ndarray, np.ndarray | None]:
+    def _samples_of_blocks(self, X: RowBlocks) -> tuple[RowBlocks, np.ndarray, np.ndarray | None, np.ndarray]:
         """Return blocks of X, and the targets and weights of all rows in memory; the problem validates them."""
         X, y, sample_weight = X.with_targets_in_memory()
-        return X, as_numbers(y, "y").astype(np.float64) if self._numeric_y else y, sample_weight
+        return X, as_numbers(y, "y").astype(np.float64) if self._numeric_y else y, sample_weight, np.arange(len(y))
 
     def _checked(self, X: Any) -> Any:
         """Validate X for a prediction."""
@@ -355,7 +355,7 @@ class NetworkEstimator(ModelEstimator):
         """Return the constants (m,) that are added to the outputs, or None."""
         if not self._numeric_y:
             return None
-        return np.atleast_1d(np.average(targets.values, axis=0, weights=targets.weights))
+        return targets.loss.constant(targets.values.reshape(len(targets.values), -1), targets.weights)
 
     def _problem(self, X: Any, targets: Targets) -> NetworkProblem:
         by_share = self.strength is None and self.radius is None
@@ -427,6 +427,7 @@ class NetworkEstimator(ModelEstimator):
             gap = min(gap, max(fun - (result.fun - result.gap), 0.0))
         if targets.classes is not None:
             setattr(self, self._classes_name, targets.classes)
+        self.loss_ = targets.loss
         self.model_ = network_model(problem, targets, network)
         self.basis_ = self.model_.basis
         self.weights_ = self.model_.weights

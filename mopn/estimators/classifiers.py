@@ -28,6 +28,8 @@ _BINARY_FORMS = {
     LOSSES["logistic"]: LOSSES["binary-logistic"],
     LOSSES["squared-hinge"]: LOSSES["binary-squared-hinge"],
 }
+# The links to probabilities.
+_OF_PROBABILITIES = ("softmax", "logistic")
 
 
 def _takes_indicators(loss: Loss) -> bool:
@@ -41,8 +43,8 @@ def _known_loss(loss: Any) -> Loss | None:
 
 def _has_probabilities(classifier: Classifier) -> bool:
     loss = _known_loss(classifier.loss)
-    if loss is None or loss.link is None:
-        models = " or ".join(repr(name) for name in LOSSES if LOSSES[name].link is not None)
+    if loss is None or loss.link not in _OF_PROBABILITIES:
+        models = " or ".join(repr(name) for name in LOSSES if LOSSES[name].link in _OF_PROBABILITIES)
         raise AttributeError(
             f"loss={classifier.loss!r} is not a probability model; for predict_proba use loss={models}, or a Loss that "
             "declares a link"

@@ -10,6 +10,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from mopn.core.losses import Loss
+from mopn.core.row_blocks import RowBlocks
 from mopn.core.validation import as_array
 from mopn.estimators.base import network_model
 from mopn.estimators.classifiers import Classifier, MultiOutputFMClassifier, MultiOutputPNClassifier
@@ -84,7 +85,7 @@ class ClassifierCV(Classifier):
         self.class_weight = class_weight
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Score all strengths and sizes on every fold, and fit a network of the best ones to all samples.
 
         Parameters
@@ -107,6 +108,8 @@ class ClassifierCV(Classifier):
             If X, y, the weights or a parameter are invalid, or if a class is missing in the training part of a fold.
         """
         self._check_parameters()
+        if isinstance(X, RowBlocks):
+            raise TypeError("folds are drawn at random, which needs X in memory; give an array or a sparse matrix")
         sizes = _SIZES(self.max_units, "max_units")
         names = set(self.get_params()) - {"shares", "strengths", "max_units", "cv", "n_jobs"}
         single = self._single(max_units=sizes[0], **{name: getattr(self, name) for name in names})

@@ -158,6 +158,8 @@ random_state : int, RandomState or None
     Seed of the validation split; nothing else is random.
 """,
     attributes="""
+loss_ : Loss
+    The loss of the outputs, with its parameters.
 model_ : Model
     The model for predictions, which ``save`` writes.
 strength_ : float or None
@@ -222,7 +224,9 @@ weights_ : ndarray of shape (k, m)
 REGRESSOR = Prose(
     parameters="""
 loss : str or Loss
-    "squared", or a :class:`mopn.Loss` for numbers.
+    "squared"; "huber" (:class:`mopn.Huber`), for outliers; "quantile" (:class:`mopn.Quantile`), by default the
+    median; "poisson" (:class:`mopn.Poisson`), for counts y >= 0, whose means are predicted; or a :class:`mopn.Loss`
+    object for numbers or counts. Named losses take their parameters in the unit of y.
 """,
     attributes="""
 weights_ : ndarray of shape (k, m)
@@ -307,6 +311,8 @@ random_state : int, RandomState or None
     Seed of the random start (entries from N(0, 0.01)), of random signs and of the order of samples.
 """,
     attributes="""
+loss_ : Loss
+    The loss, with its parameters.
 intercept_ : float
     The constant; 0 if there is none.
 model_ : FactorizationModel
@@ -327,8 +333,10 @@ feature_names_in_ : ndarray of shape (d,)
 )
 SINGLE_OUTPUT_REGRESSOR = Prose(
     parameters="""
-loss : {"squared"} or None
-    The squared loss, half the squared error.
+loss : {"squared", "huber", "quantile", "poisson"}, Loss or None
+    Half the squared error, by default; :class:`mopn.Huber`, for outliers; :class:`mopn.Quantile`, by default the
+    median; :class:`mopn.Poisson`, for counts y >= 0, with another solver than "cd"; or a :class:`mopn.Loss` object for
+    numbers or counts. Named losses take their parameters in the unit of y.
 """,
 )
 BINARY_CLASSIFIER = Prose(

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
+from mopn.core.losses import Loss
 from mopn.core.magnitudes import is_start_size
 from mopn.core.validation import distinct_labels
 from mopn.estimators.base import Callback
@@ -52,7 +53,7 @@ class FactorizationMachine(SingleOutputEstimator):
         self,
         *,
         degree: int = 2,
-        loss: str | None = None,
+        loss: str | Loss | None = None,
         n_components: int = 10,
         alpha: float = 1.0,
         beta: float = 1.0,
@@ -112,7 +113,7 @@ class FactorizationMachine(SingleOutputEstimator):
             degree=self.degree,
             n_components=self.n_components,
             kernel=self.kernel,
-            loss=self._loss_name(),
+            loss=self.loss_,
             alpha=self.alpha,
             beta=self.beta,
             fit_lower=lower,
@@ -128,7 +129,10 @@ class FactorizationMachine(SingleOutputEstimator):
         self._check_parameters()
         solver: Any = self._solver()
         X, y, sample_weight, _ = self._samples(X, y, sample_weight, reset=first, least=1)
-        problem = self._problem(X, self._encode(column_or_1d(y, warn=True)), sample_weight, self._seed())
+        y = self._encode(column_or_1d(y, warn=True))
+        if first:
+            self.loss_ = self._loss(y)
+        problem = self._problem(X, y, sample_weight, self._seed())
         check_oracles(problem, solver)
         start = problem.start(None if first else self._start(problem))
         passes = problem.passes_over_part(start, None if first else self._sums)

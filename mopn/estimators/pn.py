@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mopn.core.losses import Loss
 from mopn.estimators.base import Callback
 from mopn.estimators.docs import (
     BINARY_CLASSIFIER,
@@ -30,7 +31,7 @@ class PolynomialNetwork(SingleOutputEstimator):
         self,
         *,
         degree: int = 2,
-        loss: str | None = None,
+        loss: str | Loss | None = None,
         n_components: int = 10,
         beta: float = 1.0,
         tol: float = 1e-3,
@@ -69,7 +70,7 @@ class PolynomialNetwork(SingleOutputEstimator):
             y,
             degree=self.degree,
             rank=self.n_components,
-            loss=self._loss_name(),
+            loss=self.loss_,
             beta=self.beta,
             augment=self.fit_lower == "augment",
             fit_intercept=self.fit_intercept,

@@ -8,16 +8,15 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from mopn.core.losses import get_loss
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.docs import NETWORK, REGRESSOR, VALIDATED, documented
-from mopn.estimators.targets import Targets
+from mopn.estimators.targets import Targets, regression_loss
 
 __all__ = ["MultiOutputFMRegressor", "MultiOutputPNRegressor"]
 
 
 class Regressor(RegressorMixin, NetworkEstimator):
-    """Base of the regressors: they fit around the weighted mean of y."""
+    """Base of the regressors: they fit around the best constant, for the squared loss the weighted mean of y."""
 
     _numeric_y = True
 
@@ -27,10 +26,8 @@ class Regressor(RegressorMixin, NetworkEstimator):
         return tags
 
     def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
-        loss = get_loss(self.loss)
-        if loss.targets != "numbers":
-            raise ValueError(f"loss={loss.name!r} is for classifiers; a regressor takes 'squared'")
         values = y.astype(np.float64, copy=False)
+        loss = regression_loss(self.loss, values)
         return Targets(y, values, loss, "vector" if y.ndim == 1 else "outputs", None, sample_weight)
 
     def _score(self, targets: Targets, prediction: np.ndarray) -> float:

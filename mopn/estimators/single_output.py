@@ -12,9 +12,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from mopn.core.losses import LOSSES, Loss
 from mopn.core.validation import check_flag, distinct_labels
 from mopn.estimators.base import Callback, ModelEstimator
 from mopn.estimators.parameters import COMMON
+from mopn.estimators.targets import regression_loss
 from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Solver, Status, minimize
 from mopn.solvers.checks import Rule, choice, count, shown
@@ -31,7 +33,9 @@ class SingleOutputEstimator(ModelEstimator):
     """Base of the estimators of one output: the steps of ``fit``."""
 
     _rules = COMMON | {"n_components": count(), "fit_intercept": check_flag}
-    loss: str | None
+    loss: str | Loss | None
+    # The loss with its parameters; passes over parts of the samples keep that of the first part.
+    loss_: Loss
     # The names of the losses, the default first.
     _losses: ClassVar[tuple[str, ...]]
     solver: str | Solver
@@ -80,7 +84,9 @@ class SingleOutputEstimator(ModelEstimator):
         self._check_parameters()
         solver, self._sums = self._solver(), None
         X, y, sample_weight, _ = self._samples(X, y, sample_weight)
-        problem = self._problem(X, self._encode(column_or_1d(y, warn=True)), sample_weight, self._seed())
+        y = self._encode(column_or_1d(y, warn=True))
+        self.loss_ = self._loss(y)
+        problem = self._problem(X, y, sample_weight, self._seed())
         result = minimize(
             problem,
             solver,
@@ -133,8 +139,9 @@ class SingleOutputEstimator(ModelEstimator):
                     )
         return start
 
-    def _loss_name(self) -> str:
-        return _NAMES[choice(self._losses).or_none()(self.loss, "loss") or self._losses[0]]
+    def _loss(self, y: np.ndarray) -> Loss:
+        """Return the loss for numbers y (n,)."""
+        return LOSSES[_NAMES[choice(self._losses).or_none()(self.loss, "loss") or self._losses[0]]]
 
     def _set_fitted(self, problem: Any, result: Any) -> None:
         """Set the fitted parameters."""
@@ -151,10 +158,15 @@ class SingleOutputRegressor(RegressorMixin):
     """Base of the regressors of one output."""
 
     _numeric_y = True
-    _losses: ClassVar[tuple[str, ...]] = ("squared",)
+    _losses: ClassVar[tuple[str, ...]] = ("squared", "huber", "quantile", "poisson")
+    loss: str | Loss | None
 
     def _encode(self, y: np.ndarray) -> np.ndarray:
         return y.astype(np.float64, copy=False)
+
+    def _loss(self, y: np.ndarray) -> Loss:
+        loss = self.loss if isinstance(self.loss, Loss) else choice(self._losses).or_none()(self.loss, "loss")
+        return regression_loss(loss or self._losses[0], y)
 
 
 def _is_logistic(classifier: Any) -> bool:

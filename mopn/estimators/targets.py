@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mopn.core.losses import Loss
+from mopn.core.losses import Loss, get_loss
 
-__all__ = ["Targets", "merge_equal_samples"]
+__all__ = ["Targets", "merge_equal_samples", "regression_loss"]
 
 # Largest number of entries of X for which equal samples are merged and samples sorted, which needs a copy of X.
 MERGE_LIMIT = 1 << 24
@@ -61,6 +61,25 @@ class Targets:
         """Return the targets of some samples."""
         names = ("y", "values", "sample_weight", "class_factor")
         return replace(self, **{name: part[rows] for name in names if (part := getattr(self, name)) is not None})
+
+
+def regression_loss(loss: str | Loss, y: np.ndarray) -> Loss:
+    """Return the loss for targets y (n,) or (n, m); one that is named has its parameters in the unit of y.
+
+    That unit is the mean over the columns of their robust standard deviations.
+    """
+    found = get_loss(loss)
+    if found.targets not in ("numbers", "counts"):
+        raise ValueError(
+            f"loss={found.name!r} is for classifiers; a regressor takes 'squared', 'huber', 'quantile' or 'poisson'"
+        )
+    return found.scaled(_robust_deviation(y)) if isinstance(loss, str) else found
+
+
+def _robust_deviation(y: np.ndarray) -> float:
+    """Return the interquartile range over that of a normal of variance 1; where it is 0, the deviation, or 1."""
+    low, high = np.quantile(y, [0.25, 0.75], axis=0)
+    return float(np.mean(high - low)) / 1.349 or float(np.mean(np.std(y, axis=0))) or 1.0
 
 
 def merge_equal_samples(X: Any, targets: Targets) -> tuple[Any, Targets]:

@@ -49,7 +49,8 @@ class FactorizationProblem(SingleOutputProblem):
         Products of m distinct features; of any number of distinct features; <p, x>^m. The last kernel is not convex in
         each coordinate, so it has no coordinate descent; :class:`mopn.LiftedProblem` does.
     loss : str or Loss, default "squared"
-        "squared", "binary-logistic", "binary-squared-hinge", or a :class:`mopn.Loss` per output.
+        "squared", "huber", "quantile", "poisson", "binary-logistic", "binary-squared-hinge", or a :class:`mopn.Loss`
+        per output. Coordinate descent takes all of these but "poisson".
     alpha : float, default 1.0
         Strength for w.
     beta : float, default 1.0
@@ -229,7 +230,7 @@ class FactorizationProblem(SingleOutputProblem):
         x = super().start(start)
         term = self.kernel_terms[0]
         given = isinstance(start, np.ndarray) or (isinstance(start, dict) and "lams" in start)
-        if isinstance(term, FittedKernelTerm) and self.fit.loss.code is not None and not given:
+        if isinstance(term, FittedKernelTerm) and self._has_sweeps and not given:
             # Section 9.1 of the ICML paper: lambda is fitted before P, so its start does not matter. Units whose lambda
             # is 0 are rotated until it is not.
             at, state = self.views(x)[-1], SweepState(self.fit, self.outputs(x))

@@ -41,7 +41,8 @@ class LiftedProblem(SingleOutputProblem):
     kernel : {"homogeneous", "anova"}, default "homogeneous"
         All products, or those of distinct features, for degree 2 only (appendix D.3).
     loss : str or Loss, default "squared"
-        "squared", "binary-logistic", "binary-squared-hinge", or a :class:`mopn.Loss` per output.
+        "squared", "huber", "quantile", "poisson", "binary-logistic", "binary-squared-hinge", or a :class:`mopn.Loss`
+        per output. Coordinate descent takes all of these but "poisson".
     alpha, beta : float, default 1.0
         Strengths for w and for U.
     augment : bool, default False

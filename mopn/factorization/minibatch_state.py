@@ -60,7 +60,7 @@ class StochasticPasses:
             self._kernels[0].kernel.kind,
             self._thetas,
             self._rows,
-            self._fit.loss.code,
+            self._fit.loss.compiled,
             self._y,
             self._offset,
             self._weights,

@@ -69,15 +69,22 @@ class SingleOutputProblem(Problem):
         names = set()
         if all(term.smooth for term in self.terms):
             names |= {"gradient", "batch_gradient"}
-        if self.fit.loss.code is not None and all(term.multiconvex for term in self.terms):
+        if self._has_sweeps and all(term.multiconvex for term in self.terms):
             names.add("blocks")
         return frozenset(names)
 
     @property
+    def _has_sweeps(self) -> bool:
+        """Whether there are compiled sweeps for the loss, whose steps rest on a bound of its curvature."""
+        return self.fit.loss.code is not None and math.isfinite(self.fit.loss.smoothness(1))
+
+    @property
     def reasons(self) -> dict[str, str]:
         """Why oracles are not offered, where the loss is the reason."""
-        if self.fit.loss.code is not None:
+        if self._has_sweeps:
             return {}
+        if self.fit.loss.code is not None:
+            return {"blocks": f"the curvature of the loss {self.fit.loss.name!r} has no bound"}
         return dict.fromkeys(("blocks", "passes"), f"the loss {self.fit.loss.name!r} declares no code")
 
     @cached_property
@@ -270,8 +277,9 @@ def check_single_output_loss(loss: str | Loss) -> Loss:
     loss = get_loss(loss)
     if loss.targets == "labels":
         raise ValueError(
-            f"loss={loss.name!r} is for several classes; a single output takes 'squared', 'binary-logistic' or "
-            "'binary-squared-hinge' (targets -1 and +1); for several classes use mopn.NetworkProblem"
+            f"loss={loss.name!r} is for several classes; a single output takes 'squared', 'huber', 'quantile', "
+            "'poisson', 'binary-logistic' or 'binary-squared-hinge' (targets -1 and +1); for several classes use "
+            "mopn.NetworkProblem"
         )
     return loss
 

@@ -39,7 +39,7 @@ class SweepState:
     def __init__(self, fit: DataFit, outputs: np.ndarray, designs: Iterable[Design] = (), n_threads: int = 1) -> None:
         self.fit, self.n_threads = fit, n_threads
         self.order = arrangement([design.column_lines for design in designs], n_threads)
-        self.loss, self.smoothness = fit.loss.code, fit.loss.smoothness(1)
+        self.loss, self.smoothness = fit.loss.compiled, fit.loss.smoothness(1)
         self._offset = 0.0 if fit.offset is None else fit.offset[:, 0]
         self._arranged_y = constant(self._arrange(fit.y[:, 0]))
         self._arranged_weights = None if fit.weights is None else constant(self._arrange(fit.weights))
@@ -60,14 +60,14 @@ class SweepState:
 
     def value(self) -> float:
         """Return the sum of the losses."""
-        if self.loss == SQUARED:
+        if self.fit.loss.code == SQUARED:
             slopes = self.slopes
             return 0.5 * dot(slopes, slopes if self.fit.weights is None else slopes / self.fit.weights)
         return self.fit.value(self._outputs()[:, None])
 
     def shift_outputs(self, change: np.ndarray) -> None:
         """Add a change (n,) to the outputs."""
-        if self.loss == SQUARED:
+        if self.fit.loss.code == SQUARED:
             self._arranged_slopes += self._arrange(change if self.fit.weights is None else self.fit.weights * change)
         else:
             self._arranged_outputs += self._arrange(change)

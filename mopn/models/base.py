@@ -9,13 +9,15 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from mopn.core.blocks import rows_at_once
 from mopn.core.designs import Design, make_design
 from mopn.core.links import LINKS, check_link
-from mopn.models.fields import check_choice, check_labels
+from mopn.models.fields import check_choice, check_labels, check_numbers
 from mopn.models.files import write
 from mopn.models.formula import Formula
+from mopn.models.games import Background, Game, dense_rows
 from mopn.models.ordinal import expected_level, level_probabilities
 from mopn.solvers.numerics.memory import keep_freed_memory
 
@@ -34,7 +36,7 @@ class Predictor(ABC):
 
     Attributes
     ----------
-    link : {"softmax", "logistic"} or None
+    link : {"softmax", "logistic", "log"} or None
     classes : ndarray or None
     target : str
     """
@@ -56,6 +58,10 @@ class Predictor(ABC):
     def _formula(self) -> Formula:
         """Return what the outputs are, in terms that other languages have."""
 
+    @abstractmethod
+    def _game(self, background: Background) -> Game:
+        """Return the games of the outputs whose players are the features."""
+
     def outputs(self, X: Any) -> np.ndarray:
         """Return the outputs, the values of the polynomials, shape (n, m).
 
@@ -71,9 +77,7 @@ class Predictor(ABC):
             If X has another number of columns than in training, or NaN or infinity, or numbers so large that outputs
             overflow.
         """
-        design = make_design(X)
-        if design.shape[1] != self.n_features:
-            raise ValueError(f"X has {design.shape[1]} features, but the model was trained with {self.n_features}")
+        design = self._design(X)
         with np.errstate(over="ignore", invalid="ignore"):
             outputs = self._outputs(design)
         finite = np.isfinite(outputs)
@@ -86,6 +90,8 @@ class Predictor(ABC):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return labels or expected levels (n,), outputs (n, m) or (n,), or indicators (n, m), depending on ``target``.
+
+        With the link ``"log"`` they are means, the exponentials of outputs.
 
         Parameters
         ----------
@@ -101,6 +107,8 @@ class Predictor(ABC):
             return expected_level(self._probabilities(outputs), self.classes)
         if self.target == "indicator":
             return (outputs > 0).astype(np.int64)
+        if self.link == "log":
+            outputs = LINKS["log"](outputs)
         return outputs[:, 0] if self.target == "vector" else outputs
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -128,13 +136,185 @@ class Predictor(ABC):
         P = self._probabilities(outputs)
         return P / P.sum(axis=1, keepdims=True)
 
+    def _design(self, X: Any, name: str = "X") -> Design:
+        """Validate X and wrap it."""
+        design = make_design(X)
+        if design.shape[1] != self.n_features:
+            raise ValueError(f"{name} has {design.shape[1]} features, but the model was trained with {self.n_features}")
+        return design
+
+    def _background(self, background: Any, design: Design) -> Background:
+        """Return the rows that those of a design are compared with, by default themselves."""
+        if background is not None:
+            background = background if sparse.issparse(background) else check_numbers(background, "background")
+            return Background(self._design(background, "background"))
+        if design.shape[0] == 1:
+            raise ValueError("X has a single row, which cannot be compared with itself: give a background")
+        return Background(design)
+
     def _probabilities(self, outputs: np.ndarray) -> np.ndarray:
-        if self.link is None:
+        if self.link in (None, "log"):
             raise TypeError(
                 "the model has no link from outputs to probabilities, as the loss that it was trained with is not a "
                 "probability model; use loss='logistic' or 'binary-logistic', or a Loss that declares a link"
             )
-        return LINKS[self.link](outputs)
+        return LINKS[str(self.link)](outputs)
+
+    def shap_values(self, X: Any, background: Any = None) -> np.ndarray:
+        """Return the exact SHAP values of the outputs: what each feature of a row adds to the output.
+
+        They are Shapley values of the game in which features that are out of the coalition take the values of a
+        background row, averaged over the background ("interventional"); those of a row add up to its output minus
+        :meth:`base_values`. Nothing is sampled. Degree 2 needs the mean and the covariance of the background alone, and
+        the values of an output take about two products with the units. Degrees above 2 take a sum over the
+        background's rows: give a few.
+
+        The outputs are those of :meth:`outputs`, before any link: log-odds, not probabilities.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        background : array-like or sparse matrix of shape (N, d), optional
+            What the rows are compared with, such as the training data; default X itself. A row of zeros explains
+            one-hot data by the categories that are present.
+
+        Returns
+        -------
+        ndarray of shape (n, d, m), or (n, d) of a single output
+
+        Raises
+        ------
+        ValueError
+            If the number of columns is not that of the training data, or a single row would be compared with itself.
+
+        See Also
+        --------
+        mopn.contributions : One row by fields, such as user, item and user x item.
+
+        Notes
+        -----
+        For f(x) = c + <w, x> + x'Ax and a background of mean mu and covariance S,
+        phi = (x - mu) * (w + A (x + mu)) - diag(A S). The game: Lundberg and Lee (NIPS 2017). Higher degrees: Owen's
+        diagonal formula (Management Science, 1972). docs/mathematics.md derives both.
+
+        Examples
+        --------
+        >>> import numpy as np, mopn
+        >>> model = mopn.Model(np.array([[1.0, 1.0]]), np.array([[0.5]]), kernel="homogeneous", target="vector")
+        >>> model.shap_values([[1.0, 2.0]], background=[[0.0, 0.0]])  # (x_1 + x_2)^2 / 2
+        array([[1.5, 3. ]])
+        """
+        design = self._design(X)
+        return _outputs_last(self._game(self._background(background, design)).values(design))
+
+    def shap_interaction_values(self, X: Any, background: Any = None) -> np.ndarray:
+        """Return the exact SHAP interaction values of the outputs.
+
+        Entry (i, j) is half of what the features i and j add together, beyond what each adds alone; (i, i) is what
+        remains of feature i. Rows add up to the SHAP values. Degrees above 2 take 2 d times the work of those.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            A few rows: the result is large.
+        background : array-like or sparse matrix of shape (N, d), optional
+            As for :meth:`shap_values`.
+
+        Returns
+        -------
+        ndarray of shape (n, d, d, m), or (n, d, d) of a single output
+
+        Raises
+        ------
+        ValueError
+            As :meth:`shap_values`.
+
+        Notes
+        -----
+        Degree 2: Phi_ij = A_ij ((x_i - mu_i) (x_j - mu_j) + S_ij) for i != j, in the terms of :meth:`shap_values`. The
+        definition: Lundberg et al. (Nature Machine Intelligence, 2020).
+
+        Examples
+        --------
+        >>> import numpy as np, mopn
+        >>> model = mopn.Model(np.array([[1.0, 1.0]]), np.array([[0.5]]), kernel="homogeneous", target="vector")
+        >>> model.shap_interaction_values([[1.0, 2.0]], background=[[0.0, 0.0]])
+        array([[[0.5, 1. ],
+                [1. , 2. ]]])
+        """
+        design = self._design(X)
+        return _outputs_last(self._game(self._background(background, design)).interactions(design))
+
+    def base_values(self, background: Any) -> np.ndarray:
+        """Return the mean outputs of a background, to which SHAP values are added: shape (m,), or () of one output.
+
+        Parameters
+        ----------
+        background : array-like or sparse matrix of shape (N, d)
+        """
+        means = self.outputs(background).mean(axis=0)
+        return means if len(means) > 1 else means[0]
+
+    def feature_importances(self, X: Any, background: Any = None) -> np.ndarray:
+        """Return the mean modulus of the SHAP values of every feature, over the rows of X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        background : array-like or sparse matrix of shape (N, d), optional
+            As for :meth:`shap_values`.
+
+        Returns
+        -------
+        ndarray of shape (d, m), or (d,) of a single output
+
+        Raises
+        ------
+        ValueError
+            As :meth:`shap_values`.
+        """
+        design = self._design(X)
+        game = self._game(self._background(background, design))
+        total = sum(np.abs(game.values(block)).sum(axis=1) for _, block in blocks(design, self.n_features))
+        return _outputs_last(total / design.shape[0])
+
+    def to_shap(self, X: Any, background: Any = None, *, names: Any = None) -> Any:
+        """Return the SHAP values as a ``shap.Explanation``, for the plots of the package shap.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        background : array-like or sparse matrix of shape (N, d), optional
+            As for :meth:`shap_values`.
+        names : sequence of d strings, optional
+            Names of the features.
+
+        Returns
+        -------
+        shap.Explanation
+            With values (n, d, m), or (n, d) of a single output, base values, data and names.
+
+        Raises
+        ------
+        ImportError
+            If shap is missing.
+        ValueError
+            As :meth:`shap_values`.
+        """
+        try:
+            from shap import Explanation
+        except ImportError:
+            raise ImportError("explanations as objects of shap need it: pip install 'mopn[shap]'") from None
+        values = self.shap_values(X, background)
+        base = self.base_values(X if background is None else background)
+        outputs = None if self.classes is None or len(self.classes) != np.size(base) else list(map(str, self.classes))
+        return Explanation(
+            values,
+            base_values=np.broadcast_to(base, (len(values), *np.shape(base))),
+            data=dense_rows(self._design(X)),
+            feature_names=None if names is None else list(names),
+            output_names=outputs,
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a plain ``.npz`` file, which :func:`mopn.load` reads without pickle.
@@ -272,6 +452,11 @@ def blocks(design: Design, entries: int) -> Iterator[tuple[slice, Design]]:
     if design.shape[0] > size:
         keep_freed_memory()
     return design.blocks(size)
+
+
+def _outputs_last(values: np.ndarray) -> np.ndarray:
+    """Return values (m, ...) with the outputs as the last axis, or without it if there is one output."""
+    return np.moveaxis(values, 0, -1) if len(values) > 1 else values[0]
 
 
 def common_offset(offset: np.ndarray | None) -> np.ndarray | None:

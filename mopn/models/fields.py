@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_choice", "check_flag", "check_labels", "check_number", "check_numbers"]
+__all__ = ["check_choice", "check_flag", "check_labels", "check_number", "check_numbers", "check_scale"]
 
 
 def check_numbers(value: Any, name: str) -> np.ndarray:
@@ -40,6 +40,14 @@ def check_number(value: Any, name: str) -> float:
     if number.ndim:
         raise ValueError(f"{name} must be a number, got shape {number.shape}")
     return float(number)
+
+
+def check_scale(value: Any, d: int) -> np.ndarray:
+    """Return the sizes (d,) of the features."""
+    scale = check_numbers(value, "scale")
+    if scale.shape != (d,):
+        raise ValueError(f"scale must hold one number per feature, {d} in all, got shape {scale.shape}")
+    return scale
 
 
 def check_flag(value: Any, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Interactions in a model of one output: the weights of given products of features, and the largest weights."""
+"""Interactions in a model: the weights of given products of features, and the largest weights."""
 
 from __future__ import annotations
 
@@ -12,29 +12,32 @@ import numpy as np
 
 from mopn.compiled.kernels import theta_of_dummies
 from mopn.core.validation import check_count
+from mopn.models.fields import check_scale
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 
 __all__ = ["Interaction", "Interactions", "interaction_weights", "strongest_interactions"]
 
 _NODES = 200_000
+# Lengths are computed for many interactions at once, and for one: they differ by rounding.
+_ROUNDING = 1e-12
 
 
 class Interaction(NamedTuple):
-    """A product of distinct features, its weight in the output, and the features' names."""
+    """A product of distinct features, its weight in one output or its weights (m,) in all, and the features' names."""
 
     features: tuple[int, ...]
-    weight: float
+    weight: Any
     names: tuple[str, ...]
 
 
 class Interactions(list[Interaction]):
-    """The strongest interactions, in order of decreasing modulus.
+    """The strongest interactions, in order of decreasing modulus, or of decreasing length of the weights (m,).
 
     Attributes
     ----------
     bound : float
-        An upper bound of the moduli of all interactions that are not in the list.
+        An upper bound of the moduli, or lengths, of all interactions that are not in the list.
     exact : bool
         Whether these are proven to be the strongest, up to rounding.
     """
@@ -42,36 +45,45 @@ class Interactions(list[Interaction]):
     def __init__(self, items: Sequence[Interaction], bound: float) -> None:
         super().__init__(items)
         self.bound = bound
-        self.exact = bound <= (abs(items[-1].weight) if items else 0.0)
+        self.exact = bound <= (_length(items[-1].weight) * (1.0 + _ROUNDING) if items else 0.0)
 
 
-def interaction_weights(model: FactorizationModel, features: Any, names: Sequence[str] | None = None) -> np.ndarray:
-    """Return the weights in the output of products of distinct features.
+def interaction_weights(
+    model: FactorizationModel | Model,
+    features: Any,
+    names: Sequence[str] | None = None,
+    *,
+    output: int | None = None,
+) -> np.ndarray:
+    """Return the weights in the outputs of products of distinct features.
 
     For factorization machines it is the tensor's entry, W_{j1,...,jt} = sum_s lambda_s p_{j1,s} ... p_{jt,s} (section 2
     of Blondel et al., NIPS 2016); for polynomial networks it is multiplied by the number of permutations of the
     indices, as the sum contains each of them. Weights of lower degrees by dummies are included; a linear term
-    ``model.w`` is not.
+    ``model.w`` or ``model.linear`` is not.
 
     Parameters
     ----------
-    model : FactorizationModel
+    model : FactorizationModel or Model
     features : sequence of tuples
         Tuples of indices, or of names if ``names`` are given; all of one length, the degree.
     names : sequence of d strings, optional
+    output : int, optional
+        The number of an output; default all.
 
     Returns
     -------
-    ndarray of shape (len(features),)
+    ndarray of shape (len(features), m), or (len(features),) of one output
 
     Raises
     ------
     TypeError
-        If the model is not of one output.
+        If it is not a model.
     ValueError
-        For a degree of which the model has no interactions, or for unknown or repeated features in a tuple.
+        For a degree of which the model has no interactions, for unknown or repeated features in a tuple, or for an
+        output that there is not.
     """
-    _check_model(model)
+    units, V = _units(model, output)
     d = model.n_features
     labels = [] if names is None else _labels(names, d)
     numbers = {name: j for j, name in enumerate(labels)}
@@ -80,34 +92,46 @@ def interaction_weights(model: FactorizationModel, features: Any, names: Sequenc
     tuples = [_indices(group, numbers, d) for group in (features if np.iterable(features) else [features])]
     if len({len(group) for group in tuples}) > 1:
         raise ValueError("all tuples of features must have the same length")
-    if not tuples:
-        return np.zeros(0)
-    weights, factors = _products(model, len(tuples[0]))
-    index = np.array(tuples)
-    return np.prod([F[:, index[:, a]] for a, F in enumerate(factors)], axis=0).T @ weights
+    if tuples:
+        weights, factors = _products(units, V, len(tuples[0]))
+        index = np.array(tuples)
+        found = np.prod([F[:, index[:, a]] for a, F in enumerate(factors)], axis=0).T @ weights
+    else:
+        found = np.zeros((0, V.shape[1]))
+    return found if found.shape[1] > 1 else found[:, 0]
 
 
 def strongest_interactions(
-    model: FactorizationModel,
+    model: FactorizationModel | Model,
     k: int = 10,
     degree: int = 2,
     *,
+    output: int | None = None,
+    scale: Any = None,
     names: Sequence[str] | None = None,
     max_nodes: int = _NODES,
 ) -> Interactions:
     """Return the k products of ``degree`` distinct features whose weights are largest in modulus.
 
+    With several outputs they are largest in length: in the 2-norm of the weights (m,) in all outputs.
+
     This is a branch and bound over the features in order of decreasing size; no tensor is formed. The size of a
-    feature is the l_t norm of its row of P, weighted by |lambda|, so a product of sizes bounds the modulus of a weight
-    (Hölder). Pairs are exact. Higher degrees are exact unless the search ends at ``max_nodes``: then ``exact`` is
-    False, and ``bound`` bounds the weights that may be missing.
+    feature is the l_t norm of its row of P, weighted by |lambda| or the lengths of the output weights, so a product of
+    sizes bounds the modulus or length of a weight (Hölder). Pairs are exact. Higher degrees are exact unless the search
+    ends at ``max_nodes``: then ``exact`` is False, and ``bound`` bounds the weights that may be missing.
 
     Parameters
     ----------
-    model : FactorizationModel
+    model : FactorizationModel or Model
     k : int, default 10
     degree : int, default 2
         The number t of features in a product, at least 2.
+    output : int, optional
+        The number of the output whose interactions are asked for, such as that of a class in ``model.classes``; default
+        all outputs together.
+    scale : array-like of shape (d,), optional
+        Typical sizes of the features, such as ``X.std(axis=0)``: the weights are those of X / scale, and so comparable
+        where features have several units. Default 1.
     names : sequence of d strings, optional
         Names of the features, for the result.
     max_nodes : int, default 200000
@@ -116,42 +140,68 @@ def strongest_interactions(
     Returns
     -------
     Interactions
-        A list of at most k items; those of weight 0 are not in it.
+        A list of at most k items; those of weight 0 are not in it. Weights are numbers for one output, else arrays
+        (m,).
 
     Raises
     ------
     TypeError
-        If the model is not of one output.
+        If it is not a model.
     ValueError
-        For a degree of which models of this form have no interactions, whatever their numbers are.
+        For a degree of which models of this form have no interactions, whatever their numbers are, or for an output
+        that there is not.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> model = mopn.Model(np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]), np.eye(2), kernel="anova")
+    >>> [(item.features, item.weight.tolist()) for item in mopn.strongest_interactions(model)]
+    [((0, 2), [2.0, 0.0]), ((1, 2), [0.0, 1.0])]
+    >>> mopn.strongest_interactions(model, output=1)
+    [Interaction(features=(1, 2), weight=1.0, names=('1', '2'))]
     """
-    _check_model(model)
+    units, V = _units(model, output)
     k, degree = check_count(k, "k"), check_count(degree, "degree", least=2)
     max_nodes = check_count(max_nodes, "max_nodes", least=0)
     labels = _labels(map(str, range(model.n_features)) if names is None else names, model.n_features)
-    weights, factors = _products(model, degree)
+    weights, factors = _products(units, V, degree)
+    if scale is not None:
+        factors = [F * check_scale(scale, model.n_features) for F in factors]
     search = _Search(weights, factors, k, max_nodes if degree > 2 else None)
-    search.extend((), weights, 1.0)
+    search.extend((), np.ones(len(weights)), 1.0)
     found = sorted(search.best, key=lambda item: (-item[0], item[1]))
     items = [
-        Interaction(features, weight, tuple(labels[j] for j in features)) for _, features, weight in found if weight
+        Interaction(features, weight if V.shape[1] > 1 else float(weight[0]), tuple(labels[j] for j in features))
+        for length, features, weight in found
+        if length
     ]
     return Interactions(items, search.missed())
 
 
-def _check_model(model: Any) -> None:
-    """Raise ``TypeError`` unless the model is a ``FactorizationModel``."""
+def _units(model: Any, output: int | None) -> tuple[FactorizationModel, np.ndarray]:
+    """Return a model of one output and the weights V (k, m) of its units in the outputs."""
     if isinstance(model, Model):
-        m = model.weights.shape[1]
-        raise TypeError(
-            "interactions are those of a FactorizationModel: choose or combine the outputs of this Model first, by "
-            f"mopn.FactorizationModel.from_outputs(model, combination) with {m} coefficients"
+        V, dummies = model.weights, model.basis.shape[1] - model.n_features
+        units = FactorizationModel(
+            factors=model.basis[None], degree=2, kernel=model.kernel, lams=np.ones(len(V)), dummies=dummies
         )
-    if not isinstance(model, FactorizationModel):
+    elif isinstance(model, FactorizationModel):
+        V, units = np.ones((1, 1)), model
+    else:
         raise TypeError(
-            "model must be a FactorizationModel, such as the attribute model_ of a fitted estimator of one output; "
-            f"got {type(model).__name__}"
+            "model must be a Model or a FactorizationModel, such as the attribute model_ of a fitted estimator; got "
+            f"{type(model).__name__}"
         )
+    if output is None:
+        return units, V
+    if isinstance(output, bool) or not isinstance(output, (int, np.integer)) or not 0 <= output < V.shape[1]:
+        raise ValueError(f"output must be an integer from 0 to {V.shape[1] - 1}, or None for all, got {output!r}")
+    return units, V[:, [output]]
+
+
+def _length(weight: Any) -> float:
+    """Return the modulus of a number, or the length of an array (m,)."""
+    return float(np.linalg.norm(weight))
 
 
 def _labels(names: Any, d: int) -> list[str]:
@@ -180,12 +230,14 @@ class _Search:
 
     def __init__(self, weights: np.ndarray, factors: list[np.ndarray], k: int, max_nodes: int | None) -> None:
         t = len(factors)
-        sizes = np.max([(np.abs(weights) @ np.abs(F) ** t) ** (1.0 / t) for F in factors], axis=0)
+        lengths = np.linalg.norm(weights, axis=1)
+        sizes = np.max([(lengths @ np.abs(F) ** t) ** (1.0 / t) for F in factors], axis=0)
         self.order = np.argsort(-sizes, kind="stable")
         self.sizes = sizes[self.order]
         self.factors = [F[:, self.order] for F in factors]
-        self.k, self.left = k, max_nodes
-        self.best: list[tuple[float, tuple[int, ...], float]] = []
+        self.weights, self.k, self.left = weights, k, max_nodes
+        # The smallest first. No two have the same features, so that arrays are never compared.
+        self.best: list[tuple[float, tuple[int, ...], np.ndarray]] = []
         self._skipped = 0.0
 
     def missed(self) -> float:
@@ -221,24 +273,25 @@ class _Search:
         stop = len(self.sizes) - int(np.searchsorted(self.sizes[::-1] * size, self._least, side="right"))
         if stop <= first:
             return
-        values = product @ self.factors[-1][:, first:stop]
-        moduli = np.abs(values)
+        values = (self.weights.T * product) @ self.factors[-1][:, first:stop]
+        moduli = np.sqrt(np.einsum("cj,cj->j", values, values)) if len(values) > 1 else np.abs(values[0])
         candidates = np.flatnonzero(moduli > self._least)
         if len(candidates) > self.k:
             candidates = candidates[np.argpartition(-moduli[candidates], self.k - 1)[: self.k]]
         for c in candidates:
             features = tuple(sorted(int(self.order[j]) for j in (*prefix, first + c)))
-            item = (float(moduli[c]), features, float(values[c]))
+            item = (float(moduli[c]), features, values[:, c].copy())
             if len(self.best) < self.k:
                 heapq.heappush(self.best, item)
             else:
                 heapq.heappushpop(self.best, item)
 
 
-def _products(model: FactorizationModel, degree: int) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return c (R,) and F_1, ..., F_t, each (R, d): the weight of features j1, ..., jt is sum_r c_r prod_a F_a[r, ja].
+def _products(model: FactorizationModel, V: np.ndarray, degree: int) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return C (R, m) and F_1, ..., F_t (R, d): features j1, ..., jt have the weights sum_r C_r prod_a F_a[r, ja].
 
-    The weight does not depend on the order of the features.
+    These do not depend on the order of the features. V (k, m) weighs the units of the model in the outputs; with a
+    single row, all of them alike.
     """
     most = model.n_features if model.kernel == "all-subsets" else min(model.degree, model.n_features)
     if degree > most:
@@ -246,7 +299,7 @@ def _products(model: FactorizationModel, degree: int) -> tuple[np.ndarray, list[
     parts = list(_lifted_products(model, degree) if model.form == "lifted" else _direct_products(model, degree))
     if not parts:
         raise ValueError(f"degree={degree}: the model has no interactions of so many features")
-    weights = np.concatenate([part[0] for part in parts])
+    weights = np.concatenate([part[0][:, None] * V for part in parts])
     return weights, [np.vstack([part[1][a] for part in parts]) for a in range(degree)]
 
 

@@ -12,6 +12,7 @@ from mopn.core.kernels import get_kernel
 from mopn.models.base import Predictor, blocks, common_offset
 from mopn.models.fields import check_flag, check_numbers
 from mopn.models.formula import Formula, kernel_formula
+from mopn.models.games import Background, Quadratic
 
 __all__ = ["Model"]
 
@@ -28,9 +29,9 @@ class Model(Predictor):
         Output weights V.
     kernel : str
         ``"homogeneous"`` or ``"anova"``.
-    link : {"softmax", "logistic"} or None, default None
-        The map from outputs to probabilities: of the classes, which add up to 1, or that each output is positive.
-        Without a link there are no probabilities.
+    link : {"softmax", "logistic", "log"} or None, default None
+        The map from outputs to probabilities, of the classes, which add up to 1, or that each output is positive; or,
+        ``"log"``, to means, which are predicted in place of outputs. Without a link there are no probabilities.
     augment : bool
         Whether dummies, columns of ones, are put in front of X.
     offset : ndarray of shape (m,) or float
@@ -155,3 +156,14 @@ class Model(Predictor):
                 out[rows] += linear_design(block).project(self.linear)
         out += self.offset
         return out
+
+    def _game(self, background: Background) -> Quadratic:
+        kernel = get_kernel(self.kernel)
+        dummies = self.basis.shape[1] - self.n_features
+        ones, H = self.basis[:, :dummies].sum(axis=1), self.basis[:, dummies:]
+        # <h, [1, x]>^2 has the linear term of the dummies, and the linear term of the anova kernel is half of it.
+        V = kernel.of_square * self.weights
+        W = (2.0 * ones[:, None] * V).T @ H
+        if self.linear is not None:
+            W += self.linear[:, 1:]
+        return Quadratic(H, V, W, kernel.distinct, background)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any
 
 import numpy as np
 
-from mopn.core.designs import Design
+from mopn.core.designs import DenseDesign, Design
+from mopn.core.factor_kernels import make_factor_kernel
 from mopn.core.validation import check_count, check_factor_kernel
 from mopn.models.base import Predictor, blocks, common_offset
 from mopn.models.fields import check_choice, check_number, check_numbers
 from mopn.models.formula import Formula, kernel_formula, pairs, products
+from mopn.models.games import Background, Game, Quadratic
+from mopn.models.higher_games import Multilinear, Powers, PowersOfForms
 from mopn.models.multi_output import Model
 
 __all__ = ["FactorizationModel"]
@@ -46,8 +51,8 @@ class FactorizationModel(Predictor):
     intercept : float
     dummies : int
         Number of dummies, columns of ones, in front of X; the linear term has no coefficients for them.
-    link : {"logistic"} or None, default None
-        The map from outputs to probabilities: that the output is positive.
+    link : {"logistic", "log"} or None, default None
+        The map from outputs to probabilities, that the output is positive, or to means, which are predicted then.
     classes : ndarray of shape (2,) or None
         Labels, if the model predicts labels: the second one for positive outputs.
     target : {"vector", "labels", "outputs"}
@@ -233,3 +238,49 @@ class FactorizationModel(Predictor):
 
     def _degrees(self) -> Iterator[int]:
         return iter(range(self.degree, self.degree - len(self.factors), -1))
+
+    def _game(self, background: Background) -> Game:
+        if self.form == "lifted":
+            return self._as_direct()._game(background)
+        assert self.lams is not None
+        if self.degree <= 2 and self.kernel != "all-subsets":
+            squares = self.lams * (0.5 if self.kernel == "anova" else 1.0)
+            if self.theta is not None:
+                squares = squares * self.theta[-1]
+            units = self.factors[0][:, self.dummies :]
+            V = squares[:, None] if self.degree == 2 else np.zeros((len(squares), 1))
+            slopes = self._gradient(np.zeros((1, self.n_features)))
+            return Quadratic(units, V, slopes, self.kernel == "anova", background)
+        if self.kernel == "homogeneous":
+            w = np.zeros(self.n_features) if self.w is None else self.w
+            parts = [
+                PowersOfForms(degree, self.lams, P[:, : self.dummies].sum(axis=1), P[:, self.dummies :])
+                for degree, P in zip(self._degrees(), self.factors, strict=True)
+            ]
+            return Powers(parts, w, background)
+        degree = self.n_features if self.kernel == "all-subsets" else min(self.degree, self.n_features)
+        return Multilinear(self._gradient, degree, background)
+
+    def _gradient(self, X: np.ndarray) -> np.ndarray:
+        """Return the gradients (n, d) of the output of a direct form at the rows of X."""
+        assert self.lams is not None
+        ones = np.ones(len(X))
+        augmented = np.hstack([np.ones((len(X), self.dummies)), X])
+        total = np.zeros_like(augmented)
+        for degree, P in zip(self._degrees(), self.factors, strict=True):
+            # Kernels are symmetric: rows and units change places.
+            kernel = make_factor_kernel(self.kernel, degree, self.theta)
+            total += kernel.gradient(DenseDesign(np.ascontiguousarray(P)), augmented, ones, self.lams)
+        gradient = total[:, self.dummies :]
+        return gradient if self.w is None else gradient + self.w
+
+    def _as_direct(self) -> FactorizationModel:
+        """Return a lifted model in the direct form, by polarisation: a product of forms is a sum of their powers.
+
+        prod_t a_t = sum over signs of (prod_t s_t) (a_1 + s_2 a_2 + ... + s_m a_m)^m / (2^(m - 1) m!).
+        """
+        m = self.degree
+        signs = np.array([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=m - 1)])
+        P = np.einsum("et,trj->erj", signs, self.factors).reshape(-1, self.factors.shape[2])
+        lams = np.repeat(signs.prod(axis=1) / (2 ** (m - 1) * math.factorial(m)), self.factors.shape[1])
+        return replace(self, form="direct", factors=P[None], lams=lams)

@@ -79,8 +79,9 @@ class NetworkProblem(Problem):
     y : array-like
         Labels (n,) of any type for the multi-class losses, targets (n,) or (n, m) for losses per output.
     loss : str or Loss, default "logistic"
-        Multi-class: "logistic", "smoothed-hinge", "squared-hinge". Per output: "squared", "binary-logistic",
-        "binary-squared-hinge" (targets -1 and +1).
+        Multi-class: "logistic", "smoothed-hinge", "squared-hinge". Per output: "squared", "huber", "quantile",
+        "poisson" (counts), "binary-logistic", "binary-squared-hinge" (targets -1 and +1). :class:`mopn.Huber` and
+        :class:`mopn.Quantile` have parameters.
     kernel : {"homogeneous", "anova"}, default "homogeneous"
         K(h, x) = <h, x>^2 (polynomial networks), or sum_{i<j} h_i x_i h_j x_j (factorization machines).
     norm : {"l1", "l1/l2", "l1/linf"}, default "l1/l2"

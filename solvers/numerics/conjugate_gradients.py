@@ -94,7 +94,7 @@ class BlockPreconditioner:
         if rows is not None:
             # Woodbury formula, with a k x k capacitance matrix for the k vectors e_r.
             S = np.eye(k) * (1.0 + _ROUNDING) - np.einsum("rc,crq,qc->rq", rows, self.inverses, rows, optimize=True)
-            self.rows, self.capacitance = rows, np.linalg.inv(0.5 * (S + S.T))
+            self.rows, self.capacitance = rows, _inverse(0.5 * (S + S.T))
         if common is not None:
             image = self(common)
             self.common = image, 1.0 + float(np.vdot(common, image))
@@ -114,6 +114,16 @@ class BlockPreconditioner:
 
     def _solve_columns(self, R: np.ndarray) -> np.ndarray:
         return np.matmul(self.inverses, np.ascontiguousarray(R.T)[:, :, None])[:, :, 0].T.copy()
+
+
+def _inverse(matrix: np.ndarray) -> np.ndarray:
+    """Return the inverse of a symmetric matrix; one that is singular by rounding errors is changed by about these."""
+    try:
+        return np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(matrix)
+        least = _LEAST_EIGENVALUE * np.abs(values).max()
+        return (vectors / np.where(np.abs(values) < least, least, values)) @ vectors.T
 
 
 def _inverses(matrices: np.ndarray, *, careful: bool) -> np.ndarray:

@@ -19,6 +19,17 @@ def test_right_losses_pass(loss):
     mopn.check_loss(loss)
 
 
+@pytest.mark.parametrize(
+    "loss", [mopn.Huber(3.0), mopn.Huber(1e-3), mopn.Quantile(0.9), mopn.Quantile(0.05, width=4.0)]
+)
+def test_losses_with_parameters_pass(loss):
+    mopn.check_loss(loss)
+
+
+def test_the_loss_of_counts_passes_with_counts_of_any_size():
+    mopn.check_loss(mopn.Poisson(), np.array([0.0, 1.0, 1e-3, 1e6, 17.0]))
+
+
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e4, 1e10, 1e40])
 @pytest.mark.parametrize("loss", [LOSSES["squared"], Huber(), LogCosh(), HuberWithHessian()], ids=lambda x: x.name)
 def test_right_losses_pass_with_targets_of_any_size(loss, unit):
@@ -88,9 +99,9 @@ def test_faults_of_value_and_gradient_are_named(fault):
         ("value", lambda self, y, O: np.zeros(len(y)), "the values of value_gradient; found 0"),
         ("value", lambda self, y, O: 0.0, r"of floats, of shape \(24,\); found float"),
         ("smoothness", lambda self, m: 0.5, "a Lipschitz constant of the gradients, at least 1; found 0.5 for 3"),
-        ("smoothness", lambda self, m: np.inf, "a finite number > 0; found inf"),
-        ("smoothness", lambda self, m: np.nan, "a finite number > 0; found nan"),
-        ("smoothness", lambda self, m: 0.0, "a finite number > 0; found 0"),
+        ("smoothness", lambda self, m: np.inf, "inf for a loss with a hessian; found inf and no"),
+        ("smoothness", lambda self, m: np.nan, "a number > 0; found nan"),
+        ("smoothness", lambda self, m: 0.0, "a number > 0; found 0"),
         ("smoothness", lambda self, m: None, "a number; found None"),
         ("conjugate", lambda self, y, G: np.sum(G * (0.4 * G + y), axis=1), "at the gradient g of the outputs o"),
         ("conjugate", lambda self, y, G: np.zeros(len(y)), "at the gradient g of the outputs o"),

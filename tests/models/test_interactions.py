@@ -222,17 +222,67 @@ def test_no_products_of_more_features_than_there_are():
         mopn.strongest_interactions(model, 2, D + 1)
 
 
-@pytest.mark.parametrize("combination", [[0.0], [1.0, -1.0]])
-@pytest.mark.parametrize("function", [mopn.strongest_interactions, lambda model: mopn.interaction_weights(model, [])])
-def test_outputs_of_networks_are_to_be_combined_first(function, combination):
-    m = len(combination)
-    network = mopn.Model(np.eye(3), np.ones((3, m)))
-    message = rf"are those of a FactorizationModel: .*FactorizationModel.from_outputs.* {m} coefficient"
-    with pytest.raises(TypeError, match=message):
-        function(network)
-    assert len(function(mopn.FactorizationModel.from_outputs(network, combination))) == 0
-    with pytest.raises(TypeError, match=r"model must be a FactorizationModel.*got int"):
-        function(1)
+NETWORKS = {
+    "polynomial": ("homogeneous", 1, 3),
+    "factorization": ("anova", 2, 3),
+    "one output": ("anova", 0, 1),
+}
+
+
+def network(kernel, dummies, outputs):
+    rng = np.random.default_rng(3)
+    H, V = rng.standard_normal((4, dummies + D)), rng.standard_normal((4, outputs))
+    return mopn.Model(H, V, kernel=kernel, augment=dummies > 0)
+
+
+@pytest.mark.parametrize("fields", NETWORKS.values(), ids=NETWORKS)
+def test_interactions_of_a_network_are_those_of_its_outputs(fields):
+    model = network(*fields)
+    groups = list(itertools.combinations(range(D), 2))
+    outputs = [mopn.FactorizationModel.from_outputs(model, e) for e in np.eye(fields[2])]
+    expected = np.stack([mopn.interaction_weights(output, groups) for output in outputs], axis=1)
+    weights = mopn.interaction_weights(model, groups)
+    np.testing.assert_allclose(weights.reshape(len(groups), -1), expected, rtol=1e-12, atol=1e-12)
+    for c, output in enumerate(outputs):
+        np.testing.assert_allclose(mopn.interaction_weights(model, groups, output=c), expected[:, c], atol=1e-12)
+        alone, found = mopn.strongest_interactions(output, 5), mopn.strongest_interactions(model, 5, output=c)
+        assert [item.features for item in found] == [item.features for item in alone]
+        np.testing.assert_allclose([item.weight for item in found], [item.weight for item in alone], rtol=1e-12)
+
+
+def test_the_strongest_interactions_of_all_outputs_are_the_longest():
+    model = network("homogeneous", 1, 3)
+    groups = list(itertools.combinations(range(D), 2))
+    weights = mopn.interaction_weights(model, groups)
+    lengths = np.sqrt((weights**2).sum(axis=1))
+    order = np.argsort(-lengths)[:4]
+    found = mopn.strongest_interactions(model, 4)
+    assert [item.features for item in found] == [groups[i] for i in order]
+    np.testing.assert_allclose([item.weight for item in found], weights[order], rtol=1e-12)
+    assert found.exact
+    np.testing.assert_allclose(found.bound, lengths[order[-1]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("degree", [2, 3])
+def test_a_scale_gives_the_weights_of_scaled_features(degree):
+    _, _, model, _ = make("third and second")
+    scale = np.arange(1.0, D + 1)
+    groups = list(itertools.combinations(range(D), degree))
+    weights = mopn.interaction_weights(model, groups) * np.prod(scale[np.array(groups)], axis=1)
+    order = np.argsort(-np.abs(weights))[:4]
+    found = mopn.strongest_interactions(model, 4, degree, scale=scale)
+    assert [item.features for item in found] == [groups[i] for i in order]
+    np.testing.assert_allclose([item.weight for item in found], weights[order], rtol=1e-12)
+    with pytest.raises(ValueError, match=r"scale must hold one number per feature, 7 in all, got shape \(3,\)"):
+        mopn.strongest_interactions(model, scale=np.ones(3))
+
+
+def test_what_is_no_model_and_no_output():
+    with pytest.raises(TypeError, match=r"model must be a Model or a FactorizationModel.*got int"):
+        mopn.strongest_interactions(1)
+    for output in (-1, 3, True, 1.0, "a"):
+        with pytest.raises(ValueError, match="output must be an integer from 0 to 2, or None for all"):
+            mopn.interaction_weights(network("anova", 2, 3), [(0, 1)], output=output)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_without_a_link_there_are_no_probabilities():
 
 @pytest.mark.parametrize("link", ["probit", "binary-logistic", 1])
 def test_links_are_checked(link):
-    with pytest.raises(ValueError, match="link must be one of 'softmax', 'logistic' or None"):
+    with pytest.raises(ValueError, match="link must be one of 'softmax', 'logistic', 'log' or None"):
         network(link=link)
 
 

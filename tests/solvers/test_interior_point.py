@@ -32,6 +32,8 @@ def data(loss, n=60, k=8, m=3, condition=None, seed=0):
     scores = features @ rng.standard_normal((k, m)) + rng.standard_normal((n, m))
     if LOSSES[loss].targets == "labels":
         return features, scores.argmax(axis=1)
+    if loss == "poisson":
+        return features, np.round(np.exp(np.clip(0.5 * scores, None, 3.0)))
     return features, np.sign(scores) if loss.startswith("binary") else scores
 
 
@@ -64,7 +66,10 @@ def check_optimal(problem, norm, form, result, rel=1e-8):
     assert result.success
     assert result.certified
     assert result.gap <= 1e-9 * result.fun
-    # The certificate may come from another iterate; the last one alone proves a little less.
+    # The certificate may come from another iterate; the last one alone proves a little less. Where the curvature of the
+    # losses vanishes, small steps change their gradients by more.
+    if problem.fit.loss.name in ("huber", "quantile"):
+        rel *= 10.0
     gap = recomputed_gap(problem, norm, form, result.weights)
     assert -1e-13 * result.fun <= gap <= rel * result.fun
     if form == "radius":

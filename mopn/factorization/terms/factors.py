@@ -141,7 +141,7 @@ class FittedKernelTerm(KernelTerm):
         K = state.smoothness * (weighted.T @ weighted)
         slopes = features.T @ state.slopes
         largest = _largest_decrease(_violations(slopes, lams, thresholds), np.diagonal(K))
-        for _ in range(1 if state.loss == SQUARED else _INNER_ROUNDS):
+        for _ in range(1 if state.fit.loss.code == SQUARED else _INNER_ROUNDS):
             old = lams.copy()
             minimize_l1(K, slopes, thresholds, lams, _INNER_ROUNDS, _INNER_TOL)
             state.shift_outputs(features @ (lams - old))

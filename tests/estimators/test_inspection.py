@@ -1,0 +1,69 @@
+"""What scikit-learn and the models say of fitted estimators, of every class."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from sklearn.inspection import PartialDependenceDisplay, partial_dependence
+
+import mopn
+from mopn import estimators
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (60, 4))
+NUMBERS = X[:, 0] * X[:, 1] + X[:, 2]
+CODES = np.digitize(NUMBERS, [-0.4, 0.4])
+TARGETS = {
+    estimators.FactorizationMachineClassifier: NUMBERS > 0,
+    estimators.PolynomialNetworkClassifier: NUMBERS > 0,
+    estimators.FactorizationMachineRegressor: NUMBERS,
+    estimators.PolynomialNetworkRegressor: NUMBERS,
+    estimators.MultiOutputFMRegressor: NUMBERS,
+    estimators.MultiOutputPNRegressor: NUMBERS,
+}
+
+
+@pytest.fixture(scope="module", params=estimators.__all__)
+def fitted(request):
+    cls = getattr(estimators, request.param)
+    y = TARGETS.get(cls, CODES)
+    options = {"max_units": 3} if "max_units" in cls().get_params() else {"n_components": 3, "random_state": 0}
+    return cls(**options).fit(X, y)
+
+
+def test_partial_dependence(fitted):
+    """Of a pair, and averaged as it is defined: over the rows, the features set to the values of the grid."""
+    several = len(getattr(fitted, "classes_", ())) > 2
+    display = PartialDependenceDisplay.from_estimator(
+        fitted, X, [0, (0, 1)], grid_resolution=4, target=fitted.classes_[1] if several else None
+    )
+    assert len(display.axes_.ravel()) == 2
+    plt.close("all")
+    found = partial_dependence(fitted, X, [1], grid_resolution=3)
+    moved = X.copy()
+    moved[:, 1] = found["grid_values"][0][0]
+    if hasattr(fitted, "classes_"):
+        response = fitted.predict_proba(moved) if hasattr(fitted, "predict_proba") else fitted.decision_function(moved)
+        response = response if several or response.ndim == 1 else response[:, 1]
+    else:
+        response = fitted.predict(moved)
+    np.testing.assert_allclose(found["average"][:, 0], np.atleast_1d(response.mean(axis=0)), rtol=1e-10)
+
+
+def test_the_models_of_all_estimators_are_explained(fitted):
+    """SHAP values add up to the outputs; contributions and interactions are there."""
+    model, background = fitted.model_, X[:20]
+    phi = model.shap_values(X, background)
+    outputs = model.outputs(X)
+    total = phi.sum(axis=1) + model.base_values(background)
+    np.testing.assert_allclose(total.reshape(outputs.shape), outputs, rtol=1e-9, atol=1e-9)
+    found = mopn.contributions(model, X[:1], background, {"left": [0, 1], "right": [2, 3]})
+    total = found.base + sum(item.value for item in found)
+    np.testing.assert_allclose(np.ravel(total), outputs[0], rtol=1e-9, atol=1e-9)
+    strongest = mopn.strongest_interactions(model, 2, output=0)
+    assert strongest.exact
+    assert len(strongest) == 2
