@@ -19,10 +19,8 @@ from mopn.core.loss_checks import check_own_loss
 from mopn.core.losses import Loss, get_loss
 from mopn.core.row_arrays import RowArray, rows_of
 from mopn.core.row_blocks import RawBlock, RowBlocks
-from mopn.core.rows import ArrayRows, Block, Function, Passes, Rows, block_size, cut, tree_sum
-from mopn.core.threads import in_threads
+from mopn.core.rows import ArrayRows, Block, Function, Passes, Rows, block_size, cut, tree_of_blocks, tree_sum
 from mopn.core.validation import as_array, check_weights, distinct_labels
-from mopn.solvers.numerics.threads import limited_threads
 
 __all__ = ["ChunkedRows", "Chunks", "LocalChunks", "chunked_rows"]
 
@@ -136,8 +134,7 @@ class _Task:
     combine: Function
 
     def __call__(self, chunk: RawBlock) -> Any:
-        with limited_threads():
-            return tree_sum(in_threads(self._term, _named(chunk, self.view.blocks)), self.combine)
+        return tree_of_blocks(self._term, _named(chunk, self.view.blocks), self.combine)
 
     def _term(self, block: Block) -> Any:
         along = (rows_of(array, block) for array in self.along)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -18,14 +18,15 @@ import numpy as np
 from mopn.core.blocks import rows_at_once
 from mopn.core.datafit import DataFit
 from mopn.core.designs import AugmentedDesign, Design, Entries, feature_scales, linear_design
-from mopn.core.threads import in_threads
+from mopn.core.row_arrays import rows_of
+from mopn.core.threads import in_threads, n_workers
 from mopn.solvers.numerics.cached import cached_property
 from mopn.solvers.numerics.threads import limited_threads
 
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
 
-__all__ = ["ArrayRows", "Block", "Passes", "Rows", "block_size", "cut", "tree_sum"]
+__all__ = ["ArrayRows", "Block", "Passes", "Rows", "block_size", "cut", "tree_of_blocks", "tree_sum"]
 
 _Term = TypeVar("_Term")
 Function = Callable[..., Any]
@@ -34,6 +35,8 @@ Function = Callable[..., Any]
 _TYPICAL_COLUMNS = 64
 # Rows per feature of a block, at least: sums of shape (k, d) are small in comparison.
 _ROWS_PER_FEATURE = 4
+# Branches of the tree of blocks for each thread: more even out that some take longer.
+_BRANCHES_A_THREAD = 4
 # Rows of a block of sparse data, at least, and the number of these blocks, at most: their sums are (d, k).
 _SPARSE_ROWS, _SPARSE_BLOCKS = 8192, 8
 
@@ -192,18 +195,19 @@ class ArrayRows(Rows):
     def reduce(
         self, function: Function, *arguments: Any, along: Sequence[Any] = (), combine: Function = operator.add
     ) -> Any:
-        return tree_sum(self._terms(function, arguments, along), combine)
+        self._passes.count += 1
+        return tree_of_blocks(_bound(function, arguments, along), self.blocks, combine)
 
     def map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> np.ndarray:
-        return self._joined(self._terms(function, arguments, along))
+        return self._joined(self._listed(function, arguments, along))
 
     def keep(self, function: Function, along: Sequence[Any] = ()) -> Kept:
-        return Kept(zip((block.rows.start for block in self.blocks), self._terms(function, (), along), strict=True))
+        starts = (block.rows.start for block in self.blocks)
+        return Kept(zip(starts, self._listed(function, (), along), strict=True))
 
     def sum_and_map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> tuple[Any, np.ndarray]:
-        terms: list[Any] = []
-        array = self._joined(_second(self._terms(function, arguments, along), terms))
-        return tree_sum(terms), array
+        terms, parts = zip(*self._listed(function, arguments, along), strict=True)
+        return tree_sum(terms), self._joined(parts)
 
     def in_coordinates(self, coordinates: Any, dummies: int) -> ArrayRows:
         design = self.design if coordinates is None else coordinates.design(self.design)
@@ -228,15 +232,12 @@ class ArrayRows(Rows):
         first = self.blocks[0].rows
         return ArrayRows(design, fit, first.stop - first.start, self._passes)
 
-    def _terms(self, function: Function, arguments: tuple[Any, ...], along: Sequence[Any]) -> Iterator[Any]:
-        def term(block: Block) -> Any:
-            return function(block, *(array[block.rows] for array in along), *arguments)
+    def _listed(self, function: Function, arguments: tuple[Any, ...], along: Sequence[Any]) -> list[Any]:
+        """Return what a function returns for each block."""
+        term = _bound(function, arguments, along)
+        return self.reduce(lambda block: [term(block)])
 
-        self._passes.count += 1
-        with limited_threads():
-            yield from in_threads(term, self.blocks)
-
-    def _joined(self, parts: Iterable[np.ndarray]) -> np.ndarray:
+    def _joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
         if len(self.blocks) == 1:
             (part,) = parts
             return np.asfortranarray(part)
@@ -306,11 +307,20 @@ def _combined(a: Any, b: Any, combine: Function) -> Any:
     return tuple(map(combine, a, b)) if isinstance(a, tuple) else combine(a, b)
 
 
-def _second(pairs: Iterable[tuple[Any, Any]], firsts: list[Any]) -> Iterator[Any]:
-    """Yield the second entries of pairs; append the first ones to a list."""
-    for first, second in pairs:
-        firsts.append(first)
-        yield second
+def tree_of_blocks(term: Callable[[Block], Any], blocks: Sequence[Block], combine: Function) -> Any:
+    """Return the ``tree_sum`` of the terms of blocks, of which threads compute whole branches."""
+    # A branch of the tree has a power of two of blocks. Few branches keep threads from waiting for the interpreter.
+    size = 1
+    while 2 * size * _BRANCHES_A_THREAD * n_workers() <= len(blocks):
+        size *= 2
+    branches = [blocks[first : first + size] for first in range(0, len(blocks), size)]
+    with limited_threads():
+        return tree_sum(in_threads(lambda branch: tree_sum(map(term, branch), combine), branches), combine)
+
+
+def _bound(function: Function, arguments: tuple[Any, ...], along: Sequence[Any]) -> Callable[[Block], Any]:
+    """Return the function of a block alone."""
+    return lambda block: function(block, *(rows_of(array, block) for array in along), *arguments)
 
 
 def cut(design: Design, fit: DataFit, size: int) -> list[Block]:
