@@ -81,7 +81,8 @@ class ChunkedRows(Rows):
         self.fit, self.n_features = view.fit, survey.d
         self.shape = survey.n, survey.d + view.dummies
         empty = sparse.csr_array((1, survey.d)) if survey.sparse else np.zeros((1, survey.d))
-        self.entries = view.design(stored_design(empty)).entries
+        self.template = view.design(stored_design(empty))
+        self.entries = self.template.entries
 
     @property
     def passes(self) -> int:

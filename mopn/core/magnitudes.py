@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mopn.core.designs import Design
 from mopn.core.regularizers import Regularizer
 from mopn.core.rows import Block, Rows
 
@@ -107,14 +106,14 @@ def is_start_size(start: np.ndarray) -> bool:
     return bool(np.abs(start).max(initial=0.0) <= _LARGEST)
 
 
-def check_products(rows: Rows, factors: Sequence[Design], **options: float) -> None:
-    """Raise ``ValueError`` if floating point cannot hold options, losses, or products of an entry of each factor."""
+def check_products(rows: Rows, factors: Sequence[float], **options: float) -> None:
+    """Raise ``ValueError`` if floating point cannot hold options, losses, or products of one of all ``factors``."""
     for name, option in options.items():
         check_input(option, name)
     features = 1.0
-    for design in factors:
-        check_input(design.largest, "X", _LARGEST ** (1.0 / len(factors)))
-        features *= design.largest
+    for largest in factors:
+        check_input(largest, "X", _LARGEST ** (1.0 / len(factors)))
+        features *= largest
     scales_at_zero(rows, "X", _equal_features, features)
 
 

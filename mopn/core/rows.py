@@ -102,6 +102,8 @@ class Rows(ABC):
         What the losses of all blocks have in common, and in memory those of all rows.
     design : Design or None
         X in memory.
+    template : Design
+        X in memory, or else a row of zeros with the same features.
     """
 
     shape: tuple[int, int]
@@ -109,6 +111,7 @@ class Rows(ABC):
     entries: Entries | None
     fit: DataFit
     design: Design | None = None
+    template: Design
 
     @abstractmethod
     def reduce(
@@ -187,6 +190,7 @@ class ArrayRows(Rows):
 
     def __init__(self, design: Design, fit: DataFit, size: int | None = None, passes: Passes | None = None) -> None:
         self.design: Design = design
+        self.template = design
         self._passes = passes or Passes()
         self.fit, self.shape, self.n_features = fit, design.shape, design.without_dummies.shape[1]
         self.entries = design.entries

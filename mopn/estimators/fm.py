@@ -12,6 +12,7 @@ from sklearn.utils.validation import column_or_1d
 
 from mopn.core.losses import Loss
 from mopn.core.magnitudes import is_start_size
+from mopn.core.row_blocks import RowBlocks
 from mopn.core.validation import distinct_labels
 from mopn.estimators.base import Callback
 from mopn.estimators.docs import (
@@ -125,7 +126,12 @@ class FactorizationMachine(SingleOutputEstimator):
         )
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Any:
-        """Take one pass over some samples."""
+        """Take one pass over some samples, over blocks one after the other."""
+        if isinstance(X, RowBlocks):
+            for block in X.with_targets(y, sample_weight):
+                first = first and block.number == 0
+                self._partial_fit(block.X, block.y, block.sample_weight, first=first)
+            return self
         self._check_parameters()
         solver: Any = self._solver()
         X, y, sample_weight, _ = self._samples(X, y, sample_weight, reset=first, least=1)
@@ -176,13 +182,15 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
     """
 
     @available_if(_is_stochastic)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Take one pass of AdaGrad or stochastic gradient descent over some samples, or one.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
+        X : array-like or sparse matrix of shape (n, d), or RowBlocks
+            With :class:`mopn.RowBlocks`, a call is an epoch: a pass over each block, read one after the other.
+        y : array-like of shape (n,), optional
+            None if the blocks bring it.
         sample_weight : array-like of shape (n,), optional
 
         Returns
@@ -227,13 +235,15 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
     """
 
     @available_if(_is_stochastic)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Any:
         """Take one pass of AdaGrad or stochastic gradient descent over some samples, or one.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
+        X : array-like or sparse matrix of shape (n, d), or RowBlocks
+            With :class:`mopn.RowBlocks`, a call is an epoch: a pass over each block, read one after the other.
+        y : array-like of shape (n,), optional
+            None if the blocks bring it.
         classes : array-like of shape (2,), optional
             Both labels; required in the first call if y does not contain both. Later calls may leave them out.
         sample_weight : array-like of shape (n,), optional
@@ -251,6 +261,8 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
             If ``solver`` is not "adagrad" or "sgd".
         """
         first = not hasattr(self, "model_")
+        if isinstance(X, RowBlocks) and first and classes is None:
+            classes = np.unique(X.with_targets(y, None).with_targets_in_memory()[1])
         self._classes = self._first_classes(y, classes) if first else self._same_classes(classes)
         try:
             return self._partial_fit(X, y, sample_weight, first=first)

@@ -52,15 +52,16 @@ class SingleOutputEstimator(ModelEstimator):
     # The fitted parameters, and what the problem calls them.
     _fitted: ClassVar[dict[str, str]] = {f"{name}_": name for name in ("w", "intercept", "lams", "theta", "P", "U")}
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Training data. Sparse formats other than CSR and CSC are converted.
-        y : array-like of shape (n,)
-            Classifiers: labels of two classes. Regressors: numbers.
+        X : array-like or sparse matrix of shape (n, d), or RowBlocks
+            Training data. Sparse formats other than CSR and CSC are converted. With :class:`mopn.RowBlocks`, which is
+            read in every pass, the solver must be "lbfgs"; for stochastic passes there is ``partial_fit``.
+        y : array-like of shape (n,), optional
+            None if the blocks bring it. Classifiers: labels of two classes. Regressors: numbers.
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated sample, and a weight of 0 a missing one.
 
@@ -87,6 +88,7 @@ class SingleOutputEstimator(ModelEstimator):
         y = self._encode(column_or_1d(y, warn=True))
         self.loss_ = self._loss(y)
         problem = self._problem(X, y, sample_weight, self._seed())
+        self.n_features_in_ = problem.rows.n_features
         result = minimize(
             problem,
             solver,

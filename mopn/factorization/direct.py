@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.datafit import DataFit
-from mopn.core.designs import make_design
+from mopn.core.data import rows_of_data
 from mopn.core.factor_kernels import make_factor_kernel
 from mopn.core.losses import Loss
 from mopn.core.magnitudes import check_products
-from mopn.core.rows import ArrayRows
+from mopn.core.row_blocks import RowBlocks
 from mopn.core.validation import as_numbers, check_count, check_flag, check_nonnegative, present_rows
-from mopn.core.whole_fit import WholeFit
 from mopn.factorization.conversions import direct_to_network
 from mopn.factorization.minibatch_state import StochasticPasses, without_absent_features
 from mopn.factorization.single_output import SingleOutputProblem, affine_terms, check_single_output_loss
@@ -133,22 +131,21 @@ class FactorizationProblem(SingleOutputProblem):
         self.fit_lower, self.fitted_lams = fit_lower, isinstance(lams, str) and lams == "fit"
         self.kernel_name, self.theta = kernel, theta
         self._check_options(kernel, penalty, fit_lower, theta)
-        (X,), y, sample_weight, offset = present_rows((X,), y, sample_weight, offset)
         self.dummies = self._count_dummies(kernel)
-        self.design = make_design(X, self.dummies)
+        if not isinstance(X, RowBlocks):
+            (X,), y, sample_weight, offset = present_rows((X,), y, sample_weight, offset)
+        rows = rows_of_data(X, y, loss, sample_weight, offset).in_coordinates(None, self.dummies)
+        self.design = rows.template
         self._check_degree(kernel)
-        rows = ArrayRows(self.design, DataFit(loss, y, self.design.shape[0], sample_weight, offset))
         # Products of all features have no degree; mostly their factors are near 1.
-        factors = [self.design] * (2 if kernel == "all-subsets" else self.degree)
+        factors = [rows.largest] * (2 if kernel == "all-subsets" else self.degree)
         scale = check_nonnegative(init_scale, "init_scale")
         check_products(rows, factors, alpha=self.alpha, beta=self.beta, init_scale=scale)
         self.lams = self._make_lams(lams, rng)
         ridge = 2.0 * self.beta * np.abs(self.lams) if penalty == "weighted" else np.full(len(self.lams), self.beta)
         terms = affine_terms(self.design, self.alpha, linear=self.fit_linear, intercept=self.fit_intercept)
         self.kernel_terms = self._make_kernel_terms(kernel, theta, ridge, scale)
-        super().__init__(
-            WholeFit(rows), [*terms, *self.kernel_terms], rng, ("P", [term.name for term in self.kernel_terms])
-        )
+        super().__init__(rows, [*terms, *self.kernel_terms], rng, ("P", [term.name for term in self.kernel_terms]))
 
     def _check_options(self, kernel: str, penalty: str, fit_lower: str | None, theta: Any) -> None:
         if kernel == "all-subsets" and fit_lower is not None:
@@ -207,7 +204,8 @@ class FactorizationProblem(SingleOutputProblem):
     @property
     def oracles(self) -> frozenset[str]:
         """Names of the oracles offered: ``passes`` too, if lambda and theta are fixed and the loss has ``code``."""
-        stochastic = self.fit.loss.code is not None and not self.fitted_lams and self.fit_lower != "shared"
+        fixed = not self.fitted_lams and self.fit_lower != "shared"
+        stochastic = fixed and self.rows.design is not None and self.fit.loss.code is not None
         return super().oracles | ({"passes"} if stochastic else frozenset())
 
     def passes(self, x: np.ndarray) -> StochasticPasses:
@@ -230,7 +228,7 @@ class FactorizationProblem(SingleOutputProblem):
         x = super().start(start)
         term = self.kernel_terms[0]
         given = isinstance(start, np.ndarray) or (isinstance(start, dict) and "lams" in start)
-        if isinstance(term, FittedKernelTerm) and self._has_sweeps and not given:
+        if isinstance(term, FittedKernelTerm) and self._has_sweeps and self.rows.design is not None and not given:
             # Section 9.1 of the ICML paper: lambda is fitted before P, so its start does not matter. Units whose lambda
             # is 0 are rotated until it is not.
             at, state = self.views(x)[-1], SweepState(self.fit, self.outputs(x))

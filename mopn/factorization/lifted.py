@@ -12,7 +12,6 @@ from mopn.core.losses import Loss
 from mopn.core.magnitudes import check_products
 from mopn.core.rows import ArrayRows
 from mopn.core.validation import check_count, check_flag, check_nonnegative, present_rows
-from mopn.core.whole_fit import WholeFit
 from mopn.factorization.conversions import direct_to_network, lifted_to_direct
 from mopn.factorization.single_output import SingleOutputProblem, affine_terms, check_single_output_loss
 from mopn.factorization.terms import ProductTerm
@@ -115,9 +114,9 @@ class LiftedProblem(SingleOutputProblem):
         terms = affine_terms(self.design, self.alpha, linear=fit_linear, intercept=fit_intercept)
         factors = designs if self.several else designs * self.degree
         scale = check_nonnegative(init_scale, "init_scale")
-        check_products(rows, factors, alpha=self.alpha, beta=self.beta, init_scale=scale)
+        check_products(rows, [factor.largest for factor in factors], alpha=self.alpha, beta=self.beta, init_scale=scale)
         products = ProductTerm(factors, self.rank, self.beta, kernel == "anova", scale)
-        super().__init__(WholeFit(rows), [*terms, products], rng, ("U", products.names))
+        super().__init__(rows, [*terms, products], rng, ("U", products.names))
 
     def _check_options(self, X: Any, kernel: str, fit_linear: bool) -> None:
         if kernel == "anova" and (self.degree != 2 or self.several):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -14,7 +15,9 @@ from mopn.core.designs import Design
 from mopn.core.flat import check_start
 from mopn.core.losses import Loss, get_loss
 from mopn.core.magnitudes import check_start_size
+from mopn.core.rows import Block, Rows
 from mopn.core.validation import as_numbers
+from mopn.core.whole_fit import WholeFit
 from mopn.factorization.layout import Layout
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import Intercept, Linear, Term
@@ -41,7 +44,7 @@ class SingleOutputProblem(Problem):
 
     Parameters
     ----------
-    fit : DataFit
+    rows : Rows
     terms : sequence of Term
     rng : Generator, int or None
         For the default start.
@@ -52,13 +55,14 @@ class SingleOutputProblem(Problem):
     # Whether every factor has its own X.
     several = False
 
-    def __init__(self, fit: DataFit, terms: Sequence[Term], rng: Any, units: tuple[str, Sequence[str]]) -> None:
+    def __init__(self, rows: Rows, terms: Sequence[Term], rng: Any, units: tuple[str, Sequence[str]]) -> None:
+        fit = WholeFit(rows)
         if fit.n_outputs != 1:
             raise ValueError(
                 f"y has {fit.n_outputs} outputs, but this problem has a single one; mopn.NetworkProblem takes several"
             )
         make_generator(rng)
-        self.fit, self.rng, self._layout = fit, rng, Layout(terms)
+        self.rows, self.fit, self.rng, self._layout = rows, fit, rng, Layout(terms)
         self.terms, self.size = self._layout.terms, self._layout.size
         # The name of the units in results, and the names of their parts in the terms.
         self._units, self._parts = units
@@ -68,8 +72,8 @@ class SingleOutputProblem(Problem):
         """Names of the oracles offered."""
         names = set()
         if all(term.smooth for term in self.terms):
-            names |= {"gradient", "batch_gradient"}
-        if self._has_sweeps and all(term.multiconvex for term in self.terms):
+            names |= {"gradient"} if self.rows.design is None else {"gradient", "batch_gradient"}
+        if self.rows.design is not None and self._has_sweeps and all(term.multiconvex for term in self.terms):
             names.add("blocks")
         return frozenset(names)
 
@@ -80,7 +84,10 @@ class SingleOutputProblem(Problem):
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Why oracles are not offered, where the loss is the reason."""
+        """Why oracles are not offered, where the loss or the form of the data is the reason."""
+        if self.rows.design is None:
+            reason = "for data in blocks there is LBFGS(), and partial_fit of the estimators for stochastic passes"
+            return dict.fromkeys(("blocks", "passes", "batch_gradient"), reason)
         if self._has_sweeps:
             return {}
         if self.fit.loss.code is not None:
@@ -98,7 +105,7 @@ class SingleOutputProblem(Problem):
         """Steps along each parameter that change the objective by about as much as one another."""
         scales = np.ones(self.size)
         for term, at in zip(self.terms, self.views(scales), strict=True):
-            for name, scale in term.scales(self.fit.sample_weights).items():
+            for name, scale in term.scales(self.rows).items():
                 at[name][:] = scale
         return scales
 
@@ -199,16 +206,13 @@ class SingleOutputProblem(Problem):
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective."""
-        value, G = self.fit.value_gradient(self.outputs(x)[:, None])
-        gradient = self._gradient(self.terms, x, np.ascontiguousarray(G[:, 0]))
+        value, gradient = self.rows.sum(_value_gradient, x, self._layout, self.rows.shape[0], along=(self._by_block,))
         return Evaluation(value + self.penalty(x), gradient)
 
-    def _gradient(self, terms: Sequence[Term], x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-        gradient = np.empty(self.size)
-        for term, at, parts in zip(terms, self.views(x), self.views(gradient), strict=True):
-            for name, part in term.gradient(at, slopes).items():
-                parts[name][:] = part
-        return gradient
+    @cached_property
+    def _by_block(self) -> Any:
+        """The terms on the rows of every block."""
+        return self.rows.keep(partial(_on_block, terms=self.terms))
 
     def batch_gradient(self, x: np.ndarray, rows: Any) -> np.ndarray:
         """Return the gradient of the losses of some samples and of their share of the penalties.
@@ -228,21 +232,52 @@ class SingleOutputProblem(Problem):
         ndarray of shape (size,)
         """
         rows = np.asarray(rows)
-        share = len(rows) / len(self.fit.y)
-        terms, views = [term.on_rows(rows) for term in self.terms], self.views(x)
-        outputs = sum((term.outputs(at) for term, at in zip(terms, views, strict=True)), np.zeros(len(rows)))
-        _, G = self.fit.rows(rows).value_gradient(outputs[:, None])
-        # The terms' gradients are affine in the slopes, so this multiplies the gradient of the penalties by the share.
-        return share * self._gradient(terms, x, G[:, 0] / share)
+        share = len(rows) / self.rows.shape[0]
+        terms = [term.on_rows(rows) for term in self.terms]
+        return _part_value_gradient(terms, self.fit.rows(rows), x, self._layout, share)[1]
 
     def measure(self, x: np.ndarray) -> Measure:
         """Objective of the parameters that results have; no gap is known."""
         x = self._as_presented(x)
-        return Measure(self.fit.value(self.outputs(x)[:, None]) + self.penalty(x), math.inf)
+        value = self.rows.sum(_value, self.views(x), along=(self._by_block,))
+        return Measure(value + self.penalty(x), math.inf)
 
     def blocks(self, x: np.ndarray, n_threads: int = 1) -> CoordinateBlocks:
         """Return coordinate descent from a point, which is not changed."""
         return CoordinateBlocks(self, x.copy(), n_threads)
+
+
+def _on_block(block: Block, terms: Sequence[Term]) -> list[Term]:
+    return [term.on(block) for term in terms]
+
+
+def _outputs(terms: Sequence[Term], views: Sequence[Parameters], n: int) -> np.ndarray:
+    return sum((term.outputs(at) for term, at in zip(terms, views, strict=True)), np.zeros(n))[:, None]
+
+
+def _value(block: Block, terms: Sequence[Term], views: Sequence[Parameters]) -> float:
+    return block.fit.value(_outputs(terms, views, block.fit.n))
+
+
+def _value_gradient(
+    block: Block, terms: Sequence[Term], x: np.ndarray, layout: Layout, n: int
+) -> tuple[float, np.ndarray]:
+    return _part_value_gradient(terms, block.fit, x, layout, block.fit.n / n)
+
+
+def _part_value_gradient(
+    terms: Sequence[Term], fit: DataFit, x: np.ndarray, layout: Layout, share: float
+) -> tuple[float, np.ndarray]:
+    """Return the losses of some samples, and the gradient of these and of a share of the penalties."""
+    views = layout.views(x)
+    value, G = fit.value_gradient(_outputs(terms, views, fit.n))
+    # The terms' gradients are affine in the slopes, so this multiplies the gradient of the penalties by the share.
+    slopes, gradient = np.ascontiguousarray(G[:, 0]) / share, np.empty(layout.size)
+    for term, at, parts in zip(terms, views, layout.views(gradient), strict=True):
+        for name, part in term.gradient(at, slopes).items():
+            parts[name][:] = part
+    gradient *= share
+    return value, gradient
 
 
 class CoordinateBlocks:

@@ -10,6 +10,12 @@ from scipy import sparse
 
 import mopn
 from mopn.core.row_arrays import RowArray
+from mopn.estimators import (
+    FactorizationMachineClassifier,
+    MultiOutputFMClassifier,
+    MultiOutputPNClassifier,
+    OrdinalFMRegressor,
+)
 from mopn.solvers import ConditionalGradient, Status
 
 X, Y = data("logistic", n=40, d=4)
@@ -209,3 +215,52 @@ def test_a_file_that_vanishes_between_passes_keeps_the_best_point(tmp_path):
     assert isinstance(result.error, FileNotFoundError)
     assert "block 1 cannot be read" in str(result.error)
     assert len(result.basis) > 0
+
+
+# -- models of a single output ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fit_lower", ["explicit", "augment", None])
+@pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
+def test_a_factorization_machine_by_lbfgs_reads_blocks(storage, fit_lower):
+    y = X[:, 0] * X[:, 1] + X[:, 2]
+    options = {"n_components": 3, "degree": 3, "fit_lower": fit_lower, "rng": 0, "fit_intercept": True}
+    whole = mopn.FactorizationProblem(storage(X), y, sample_weight=WEIGHTS, **options)
+    blocks = mopn.FactorizationProblem(mopn.RowBlocks([storage(part) for part in cut(X)], y, WEIGHTS), None, **options)
+    x = whole.start(1)
+    np.testing.assert_array_equal(blocks.start(1), x)
+    np.testing.assert_allclose(blocks.scales, whole.scales, rtol=1e-12)
+    expected, found = whole.value_gradient(x), blocks.value_gradient(x)
+    assert found.value == pytest.approx(expected.value, rel=1e-12)
+    np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-9, atol=1e-9)
+    assert blocks.oracles == {"gradient"}
+    with pytest.raises(TypeError, match="for data in blocks there is LBFGS"):
+        mopn.minimize(blocks, mopn.solvers.CoordinateDescent())
+
+
+def test_estimators_of_one_output_read_blocks():
+    y = np.where(X[:, 0] * X[:, 1] > 0, "a", "b")
+    options = {"degree": 2, "n_components": 3, "random_state": 0}
+    whole = FactorizationMachineClassifier(solver="lbfgs", **options).fit(X, y)
+    found = FactorizationMachineClassifier(solver="lbfgs", **options).fit(mopn.RowBlocks(cut(X), y))
+    assert found.objective_ == pytest.approx(whole.objective_, rel=1e-3)
+    np.testing.assert_array_equal(found.predict(X), whole.predict(X))
+    epochs = [FactorizationMachineClassifier(solver="adagrad", **options) for _ in range(2)]
+    for _ in range(3):
+        epochs[0].partial_fit(mopn.RowBlocks([lambda part=part: part for part in zip(cut(X), cut(y), strict=True)]))
+        for number, (part, labels) in enumerate(zip(cut(X), cut(y), strict=True)):
+            epochs[1].partial_fit(part, labels, classes=["a", "b"] if number == 0 else None)
+    np.testing.assert_array_equal(epochs[0].model_.factors, epochs[1].model_.factors)
+
+
+@pytest.mark.parametrize("estimator", [MultiOutputPNClassifier, MultiOutputFMClassifier, OrdinalFMRegressor])
+def test_estimators_of_networks_read_blocks(estimator):
+    whole = estimator(max_units=5, tol=1e-2).fit(X, Y)
+    callables = [lambda part=part: part for part in zip(cut(X), cut(Y), cut(WEIGHTS), strict=True)]
+    for blocks in (mopn.RowBlocks(cut(X), Y), mopn.RowBlocks(callables)):
+        found = estimator(max_units=5, tol=1e-2).fit(blocks)
+        assert found.n_features_in_ == 4
+        assert found.score(X, Y) > 0.5
+    assert whole.score(X, Y) > 0.5
+    with pytest.raises(ValueError, match="validation_fraction takes samples at random"):
+        estimator(validation_fraction=0.2).fit(mopn.RowBlocks(cut(X), Y))

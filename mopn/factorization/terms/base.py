@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mopn.core.designs import Design
+from mopn.core.rows import Block, Rows
 from mopn.factorization.sweep_state import SweepState
 
 __all__ = ["Parameters", "Term", "Update"]
@@ -64,9 +65,13 @@ class Term(ABC):
     def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
         """Return the gradient of the objective, given the slopes (n,) of the losses, in which it is affine."""
 
-    def scales(self, weights: np.ndarray) -> Parameters:
-        """Return steps in its parameters that matter equally, for samples of given weights (n,); 1 where missing."""
+    def scales(self, rows: Rows) -> Parameters:
+        """Return steps in its parameters that matter equally; 1 where missing."""
         return {}
+
+    @abstractmethod
+    def on(self, block: Block) -> Term:
+        """Return the term on the rows of a block."""
 
     @abstractmethod
     def on_rows(self, rows: np.ndarray) -> Term:

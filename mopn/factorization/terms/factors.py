@@ -14,6 +14,7 @@ from mopn.compiled.losses import SQUARED
 from mopn.compiled.vectorization import WIDTH
 from mopn.core.designs import Design
 from mopn.core.factor_kernels import AnovaFactors, FactorKernel
+from mopn.core.rows import Block, Rows
 from mopn.core.validation import as_numbers
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update
@@ -68,13 +69,18 @@ class KernelTerm(Term):
         P, (lams, ridge) = at[self.name], self.weights(at)
         return {self.name: self.kernel_at(at).gradient(self.design, P, lams, slopes) + ridge[:, None] * P}
 
-    def scales(self, weights: np.ndarray) -> Parameters:
-        return {self.name: self.design.scales(weights)}
+    def scales(self, rows: Rows) -> Parameters:
+        return {self.name: rows.scales}
+
+    def on(self, block: Block) -> KernelTerm:
+        return self._on(block.design)
 
     def on_rows(self, rows: np.ndarray) -> KernelTerm:
+        return self._on(self.design.rows(rows))
+
+    def _on(self, design: Design) -> KernelTerm:
         term = copy(self)
-        term.design = self.design.rows(rows)
-        term.designs = (term.design.without_dummies,)
+        term.design, term.designs = design, (design.without_dummies,)
         return term
 
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mopn.core.designs import Design
+from mopn.core.designs import Design, feature_scales
+from mopn.core.rows import Block, Rows
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update
 from mopn.solvers.numerics.dot import dot
@@ -32,6 +33,9 @@ class Intercept(Term):
 
     def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
         return {"intercept": np.array([slopes.sum()])}
+
+    def on(self, block: Block) -> Intercept:
+        return Intercept(block.design.shape[0])
 
     def on_rows(self, rows: np.ndarray) -> Intercept:
         return Intercept(len(rows))
@@ -66,8 +70,12 @@ class Linear(Term):
     def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
         return {"w": self.design.adjoint(slopes[:, None])[0] + self.alpha * at["w"]}
 
-    def scales(self, weights: np.ndarray) -> Parameters:
-        return {"w": self.design.scales(weights)}
+    def scales(self, rows: Rows) -> Parameters:
+        largest = rows.reduce(_largest, combine=max)
+        return {"w": feature_scales(rows.sum(_occurrences), largest)}
+
+    def on(self, block: Block) -> Linear:
+        return Linear(block.design, self.alpha)
 
     def on_rows(self, rows: np.ndarray) -> Linear:
         return Linear(self.design.rows(rows), self.alpha)
@@ -76,3 +84,11 @@ class Linear(Term):
         sweep = state.sweeper(self.design)
         nothing, scale, ridge = np.empty((1, 0, self.design.shape[0])), np.ones(1), np.array([self.alpha])
         yield lambda: sweep((1.0,), None, nothing, at["w"][None], scale, ridge)
+
+
+def _largest(block: Block) -> float:
+    return block.design.without_dummies.largest
+
+
+def _occurrences(block: Block) -> np.ndarray:
+    return block.design.without_dummies.occurrences(block.fit.sample_weights)

@@ -10,6 +10,7 @@ import numpy as np
 
 from mopn.compiled.vectorization import WIDTH
 from mopn.core.designs import Design
+from mopn.core.rows import Block, Rows
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update
 
@@ -66,10 +67,25 @@ class ProductTerm(Term):
             gradients = {U: 0.5 * (gradients[U] - diagonal * at[V]), V: 0.5 * (gradients[V] - diagonal * at[U])}
         return {name: gradient + self.beta * at[name] for name, gradient in gradients.items()}
 
-    def scales(self, weights: np.ndarray) -> Parameters:
+    def scales(self, rows: Rows) -> Parameters:
+        if not self._several:
+            return dict.fromkeys(self.names, rows.scales)
+        weights = rows.fit.sample_weights
         return {name: design.scales(weights) for name, design in zip(self.names, self.designs, strict=True)}
 
-    def on_rows(self, rows: np.ndarray) -> ProductTerm:
+    @property
+    def _several(self) -> bool:
+        """Whether every factor has its own data."""
+        return any(design is not self.designs[0] for design in self.designs)
+
+    def on(self, block: Block) -> ProductTerm:
+        if self._several:
+            return self.on_rows(block.rows)
+        term = copy(self)
+        term.designs = (block.design,) * len(self.designs)
+        return term
+
+    def on_rows(self, rows: np.ndarray | slice) -> ProductTerm:
         term = copy(self)
         term.designs = tuple(design.rows(rows) for design in self.designs)
         return term
