@@ -39,7 +39,7 @@ def run(block, label):
 
 EXTENDING = blocks_of("docs/extending.md")
 DEPLOY = blocks_of("docs/deploy.md")
-BLOCKS = [*blocks_of("README.md"), *blocks_of("docs/migration.md"), EXTENDING[0]]
+BLOCKS = [*blocks_of("README.md"), *blocks_of("docs/migration.md"), EXTENDING[0], blocks_of("docs/scale.md")[0]]
 MODULES = [
     name for _, name, _ in pkgutil.walk_packages(mopn.__path__, "mopn.") if not name.startswith("mopn.solvers")
 ] + [name for _, name, _ in pkgutil.walk_packages(mopn.solvers.__path__, "mopn.solvers.")]
