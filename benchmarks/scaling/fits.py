@@ -15,7 +15,8 @@ __all__ = ["measure", "within_limit", "write"]
 _D, _M, _K = 20, 10, 10
 # Rows made or read at a time.
 _BLOCK = 1 << 16
-_WIDE = 1000
+# The features of rows that are made when they are read, and the units of the network for them.
+_WIDE, _FEW = 100, 4
 
 
 def write(path: Path, n: int) -> Path:
@@ -56,12 +57,13 @@ def measure(form: str, path: Path) -> dict[str, float]:
 def within_limit(gigabytes: float, allowed: float) -> dict[str, float]:
     """Fit rows that are made when they are read, with a limit of this process's address space."""
     resource.setrlimit(resource.RLIMIT_AS, (int(allowed * 1e9),) * 2)
-    rows = _BLOCK // 8
+    rows = _BLOCK
     count = int(gigabytes * 1e9 / (4 * _WIDE * rows))
-    blocks = [_Made(number, rows) for number in range(count)]
+    base = np.random.default_rng(0).random((rows, _WIDE), dtype=np.float32) - np.float32(0.5)
+    blocks = [_Made(base, number) for number in range(count)]
     began = time.perf_counter()
-    problem = mopn.NetworkProblem(mopn.RowBlocks(blocks), strength=1e-3 * count * rows, norm="l1")
-    result = _fit(problem, iterations=10)
+    problem = mopn.NetworkProblem(mopn.RowBlocks(blocks), strength=1e-3 * count * rows)
+    result = _fit(problem, units=_FEW, iterations=5)
     return {
         "rows": problem.rows.shape[0], "features": _WIDE, "seconds": time.perf_counter() - began,
         "passes": problem.passes, "peak": _peak(), "gap": result.gap / result.fun, "status": result.status.name,
@@ -69,19 +71,25 @@ def within_limit(gigabytes: float, allowed: float) -> dict[str, float]:
 
 
 class _Made:
-    """A block that is made whenever it is read."""
+    """A block that is made whenever it is read: rows of a few, turned round and with other signs of the features."""
 
-    def __init__(self, number: int, n: int) -> None:
-        self.number, self.n = number, n
+    def __init__(self, base: np.ndarray, number: int) -> None:
+        self.base, self.number = base, number
 
     def __call__(self) -> tuple[np.ndarray, np.ndarray]:
-        return _rows(self.number, self.n, _WIDE)
+        rng = np.random.default_rng(self.number)
+        X = np.roll(self.base, int(rng.integers(len(self.base))), axis=0)
+        X *= rng.choice(np.array([-1.0, 1.0], np.float32), _WIDE)
+        # Which half of the features is longer does not depend on the signs.
+        half = _WIDE // 2
+        lengths = [np.einsum("ij,ij->i", part, part) for part in (X[:, :half], X[:, half:])]
+        return X, (lengths[0] > lengths[1]).astype(np.int8)
 
 
-def _fit(problem: mopn.NetworkProblem, iterations: int = 50) -> mopn.Result:
+def _fit(problem: mopn.NetworkProblem, units: int = _K, iterations: int = 50) -> mopn.Result:
     """Fit k units by refits of both layers, and prove how good they are."""
     refit = mopn.solvers.FullRefit(polish_iter=iterations, polish_tol=1e-4)
-    solver = mopn.solvers.ConditionalGradient(refit=refit, max_units=_K, schedule="fill", oracle="refine")
+    solver = mopn.solvers.ConditionalGradient(refit=refit, max_units=units, schedule="fill", oracle="refine")
     return mopn.minimize(problem, solver, tol=1e-3)
 
 

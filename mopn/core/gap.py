@@ -19,13 +19,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from mopn.core.datafit import DataFit
 from mopn.core.regularizers import Regularizer
+from mopn.solvers.numerics.cached import cached_property
 
-__all__ = ["gap", "lower_bound"]
+__all__ = ["DualPoint", "gap", "lower_bound"]
 
 _EPS = float(np.finfo(float).eps)
 # Largest scale of the dual point that is tried.
@@ -36,19 +38,34 @@ _NEARBY, _SCALES_A_PASS = 1e-3, 9
 _TERM_ERROR = 64
 
 
-def gap(fit: DataFit, regularizer: Regularizer, fun: float, G: np.ndarray, dual: float, ridge: float = 0.0) -> float:
+class DualPoint:
+    """A gradient G of the losses F, whose multiples are dual points; what no bound of a norm changes is kept."""
+
+    def __init__(self, fit: DataFit, G: Any) -> None:
+        self.fit, self.G = fit, G
+
+    @cached_property
+    def max_scale(self) -> float:
+        """The largest s with F* finite at s G."""
+        return self.fit.max_scale(self.G)
+
+    @cached_property
+    def slope_size(self) -> float:
+        """What bounds the terms of F and F*; see ``DataFit.slope_size``."""
+        return self.fit.slope_size(self.G)
+
+
+def gap(point: DualPoint, regularizer: Regularizer, fun: float, dual: float, ridge: float = 0.0) -> float:
     """Return an upper bound of an objective minus the minimum; inf where there is no certificate.
 
     Parameters
     ----------
-    fit : DataFit
-        F.
+    point : DualPoint
+        F, and its gradient G.
     regularizer : Regularizer
         R.
     fun : float
-        The computed objective.
-    G : array of n rows and m columns
-        The gradient of F there.
+        The computed objective there.
     dual : float
         A proven upper bound of the dual norm of G pulled back to the weights.
     ridge : float, default 0
@@ -59,18 +76,20 @@ def gap(fit: DataFit, regularizer: Regularizer, fun: float, G: np.ndarray, dual:
     float
         At least 0; it holds for ``fun``, and for the exact objective at the outputs at which F was evaluated.
     """
-    lower = lower_bound(fit, regularizer, G, dual, ridge)
-    return max(fun - lower, 0.0) + _rounding(fit, abs(fun), fit.slope_size(G)) if math.isfinite(lower) else math.inf
+    lower = lower_bound(point, regularizer, dual, ridge)
+    return (
+        max(fun - lower, 0.0) + _rounding(point.fit, abs(fun), point.slope_size) if math.isfinite(lower) else math.inf
+    )
 
 
 def lower_bound(
-    fit: DataFit, regularizer: Regularizer, G: np.ndarray, dual: float, ridge: float = 0.0, *, search: bool = True
+    point: DualPoint, regularizer: Regularizer, dual: float, ridge: float = 0.0, *, search: bool = True
 ) -> float:
     """Return a proven lower bound of the minimum: -F*(s G) - R*(s G) - s^2 ``ridge``, rounded down.
 
     Parameters
     ----------
-    fit, regularizer, G, dual, ridge
+    point, regularizer, dual, ridge
         As for :func:`gap`; G may be any point whose multiples up to 1 are in the domain of F*.
     search : bool, default True
         Search s in one dimension; without it s is 1, or the largest admissible scale below 1.
@@ -82,12 +101,12 @@ def lower_bound(
     """
     if not regularizer.active or not math.isfinite(dual):
         return -math.inf
-    most, slopes = fit.max_scale(G), fit.slope_size(G)
-    limit = min(most, regularizer.max_scale(dual))
+    fit, slopes = point.fit, point.slope_size
+    limit = min(point.max_scale, regularizer.max_scale(dual))
 
     def negative_duals(scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return minus the dual objective at several scales, and a bound of its rounding error, by one pass."""
-        of_fit, sizes = fit.conjugates_and_sizes(G, scales)
+        of_fit, sizes = fit.conjugates_and_sizes(point.G, scales)
         of_rest = np.array([regularizer.conjugate(s * dual) + s * s * ridge for s in scales])
         errors = [_rounding(fit, size, s * slopes) for s, size in zip(scales, sizes + of_rest, strict=True)]
         return of_fit + of_rest, np.array(errors)

@@ -11,7 +11,7 @@ from mopn.core.barriers import Barrier
 from mopn.core.datafit import DataFit
 from mopn.core.designs import DenseDesign
 from mopn.core.flat import joined, split
-from mopn.core.gap import lower_bound
+from mopn.core.gap import DualPoint, lower_bound
 from mopn.core.hessians import Hessian
 from mopn.core.losses import Loss
 from mopn.core.magnitudes import check_input, check_regularizer, check_start_size, scales_at_zero
@@ -230,7 +230,7 @@ class OutputLayerProblem(Problem):
         # Each entry of Phi' G is a sum of n products.
         row_error = (self.fit.n + 3) * _EPS * sizes
         dual = self.regularizer.dual(adjoint) + self.regularizer.dual_of_rows(row_error, self.shape[0])
-        return lower_bound(self.fit, self.regularizer, G, dual, self.linear_term.conjugate(G), search=search)
+        return lower_bound(DualPoint(self.fit, G), self.regularizer, dual, self.linear_term.conjugate(G), search=search)
 
 
 class LayerHessian:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from mopn.core.coordinates import SCALES, make_coordinates
 from mopn.core.data import rows_of_data
 from mopn.core.designs import Design
 from mopn.core.flat import joined
-from mopn.core.gap import gap
+from mopn.core.gap import DualPoint, gap
 from mopn.core.kernels import Kernel, get_kernel
 from mopn.core.losses import Loss
 from mopn.core.magnitudes import (
@@ -42,6 +42,7 @@ from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, Status, minimize
 from mopn.solvers.checks import choice, shown
 from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Effort, Form, Measure, Problem
+from mopn.solvers.numerics.cached import cached_property
 from mopn.solvers.numerics.threads import limited_threads
 
 __all__ = ["NetworkProblem"]
@@ -58,11 +59,25 @@ _SHARE_ENTRIES = 1 << 25
 _LINEAR_ITER = 1000
 
 
-class OutputGradient(NamedTuple):
-    """A network's objective, and the loss gradient G = dF/dO (n, m) at its outputs."""
+class OutputGradient:
+    """A network's objective, and the loss gradient G = dF/dO (n, m) at its outputs.
 
-    value: float
-    G: np.ndarray
+    What gaps need of G and of the data alone is computed once.
+    """
+
+    def __init__(self, value: float, G: Any, fit: WholeFit, linear_term: LinearTerm) -> None:
+        self.value, self.G, self.dual = value, G, DualPoint(fit, G)
+        self._linear_term = linear_term
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """The sums (m,) of |G_ic| times the squared length of the row, to which rounding errors are relative."""
+        return self.dual.fit.of_rows.sum(_sizes, along=(self.G,))
+
+    @cached_property
+    def ridge(self) -> float:
+        """The conjugate of the penalty of the linear term."""
+        return self._linear_term.conjugate(self.G)
 
 
 class NetworkProblem(Problem):
@@ -305,9 +320,8 @@ class NetworkProblem(Problem):
     def output_gradient(self, network: Network) -> OutputGradient:
         """Objective of a network, and G = dF/dO (n, m)."""
         loss, G = self.fit.value_gradient(network.outputs)
-        return OutputGradient(
-            loss + self.regularizer.value(network.weights) + self.linear_term.value(network.linear), G
-        )
+        value = loss + self.regularizer.value(network.weights) + self.linear_term.value(network.linear)
+        return OutputGradient(value, G, self.fit, self.linear_term)
 
     def oracle(self, oracle: str | BasisOracle) -> BasisOracle:
         """Return the oracle of a method's name, for this problem's norm; an oracle is returned as it is."""
@@ -342,23 +356,21 @@ class NetworkProblem(Problem):
 
         See :mod:`mopn.core.gap`. Rounding errors in the outputs at which the objective was evaluated are added.
         """
-        G = at.G
         k, d = network.basis.shape
-        sizes = self.rows.sum(_sizes, along=(G,)) @ np.abs(network.weights).sum(axis=0)
+        sizes = at.sizes @ np.abs(network.weights).sum(axis=0)
         outputs = (k + 2 * d + 4) * _EPS * float(sizes)
-        outputs += self.linear_term.rounding_error(network.linear, G)
-        return gap(self.fit, self.regularizer, at.value, G, bound, self.linear_term.conjugate(G)) + outputs
+        outputs += self.linear_term.rounding_error(network.linear, at.G)
+        return gap(at.dual, self.regularizer, at.value, bound, at.ridge) + outputs
 
     def restricted_gap(self, network: Network, at: OutputGradient) -> float:
         """Proven upper bound of ``at.value`` minus the minimum over weights and linear term, the units fixed.
 
         It is :meth:`gap` with the maximum over the network's own units as the dual norm.
         """
-        G = at.G
         # Each feature errs by 2 d eps ||x||^2, and the sums over the samples as those in the dual norm of all units.
-        errors = 2 * network.basis.shape[1] * _EPS * self.rows.sum(_sizes, along=(G,))
+        errors = 2 * network.basis.shape[1] * _EPS * at.sizes
         bound = (
-            self.norm.dual(self.rows.crossed(network.features, G))
+            self.norm.dual(self.rows.crossed(network.features, at.G))
             + self.norm.dual(errors[None])
             + self.dual_rounding(at)
         )
@@ -518,5 +530,4 @@ def _unit_outputs(block: Block, features: np.ndarray, weights: np.ndarray) -> np
 
 
 def _sizes(block: Block, G: np.ndarray) -> np.ndarray:
-    """Return the sums (m,) of |G_ic| and the squared length of the row, to which rounding errors are relative."""
     return block.design.squared_sizes @ np.abs(G)

@@ -38,7 +38,7 @@ class Selection(NamedTuple):
     estimate : float
         Estimate of the relative gap: the value of the best atom in place of the bound.
     exhausted : bool
-        Whether the estimate has reached the tolerance and the oracle gives no tighter bound.
+        Whether the estimate has reached the tolerance, and neither a tighter bound nor a refit can carry the proof.
     """
 
     atoms: Atoms
@@ -61,6 +61,8 @@ class ProofBudget:
         self.problem, self.oracle, self.monitor, self.schedule = problem, oracle, monitor, schedule
         self.estimate, self.proven = math.inf, math.inf
         self.seconds_spent, self.least_seconds = 0.0, 0.0
+        # The estimated gap at the last final proof.
+        self.at_final_proof = math.inf
 
     def __call__(self, point: AtomicPoint, at: AtOutputs) -> Selection:
         """Return the best units for a gradient, and the bound on all units."""
@@ -97,7 +99,14 @@ class ProofBudget:
             # A proof that a time limit may have cut short must not change the model.
             return selection._replace(bound=min(atoms.bound, proof.bound), exhausted=self.estimate <= tol)
         self.estimate = gap(proof.values[0])
-        return Selection(proof, proof.bound, self.estimate, exhausted=self.estimate <= tol)
+        return Selection(proof, proof.bound, self.estimate, exhausted=self._is_exhausted(gap(proof.bound)))
+
+    def _is_exhausted(self, proven: float) -> bool:
+        """Whether the oracle alone keeps the proven gap above the tolerance, or refits no longer help it."""
+        tol, looseness = self.monitor.tol, proven - self.estimate
+        stuck = self.estimate > _WELL_BELOW * self.at_final_proof
+        self.at_final_proof = self.estimate
+        return self.estimate <= tol and (looseness >= tol or stuck)
 
     def _with_tight_bound(self, at: AtOutputs, selection: Selection) -> Selection:
         """Return the same atoms with a tighter bound; atoms that depend on the clock would change the run."""

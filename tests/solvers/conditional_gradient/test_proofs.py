@@ -98,7 +98,7 @@ def test_no_bound_need_be_tighter_than_the_tolerance():
 
 
 def test_all_is_spent_when_nothing_but_the_proof_is_missing():
-    script = Script(found(0.4 * TOL, 0.5), found(0.45 * TOL, 0.9 * TOL))
+    script = Script(found(0.4 * TOL, 0.5), found(0.45 * TOL, 1.5 * TOL))
     select, _ = budget(script, elapsed=3.0, left=7.0)
     selection = select()
     proof = script.efforts[1]
@@ -106,9 +106,17 @@ def test_all_is_spent_when_nothing_but_the_proof_is_missing():
     assert (proof.work, proof.nodes, proof.seconds) == (math.inf, math.inf, 7.0)
     # The atoms are those of the proof, which may have found better ones.
     assert selection.atoms.values[0] == 1.0 + 0.45 * TOL
-    assert selection.bound == 1.0 + 0.9 * TOL
+    assert selection.bound == 1.0 + 1.5 * TOL
     assert selection.estimate == pytest.approx(0.45 * TOL, rel=1e-9)
     assert selection.exhausted
+
+
+def test_refits_go_on_while_they_can_carry_the_proof():
+    """The bound is loose by less than the tolerance, until a refit has not helped."""
+    rounds = [(0.45, 1.3), (0.2, 1.05), (0.19, 1.04)]
+    script = Script(*[found(value * TOL, bound * TOL) for value, top in rounds for bound in (500.0, top)])
+    select, _ = budget(script, elapsed=3.0, left=7.0)
+    assert [select().exhausted for _ in rounds] == [False, False, True]
 
 
 @pytest.mark.parametrize("estimate", [0.0, 0.1, 0.4, 0.49])
