@@ -66,13 +66,13 @@ class OutputGradient:
     """
 
     def __init__(self, value: float, G: Any, fit: WholeFit, linear_term: LinearTerm) -> None:
-        self.value, self.G, self.dual = value, G, DualPoint(fit, G)
+        self.value, self.G, self.dual, self._rows = value, G, DualPoint(fit, G), fit.of_rows
         self._linear_term = linear_term
 
     @cached_property
     def sizes(self) -> np.ndarray:
         """The sums (m,) of |G_ic| times the squared length of the row, to which rounding errors are relative."""
-        return self.dual.fit.of_rows.sum(_sizes, along=(self.G,))
+        return self._rows.sum(_sizes, along=(self.G,))
 
     @cached_property
     def ridge(self) -> float:
