@@ -7,8 +7,10 @@ from typing import Any
 from mopn.core.chunked_rows import LocalChunks, chunked_rows
 from mopn.core.datafit import DataFit
 from mopn.core.designs import stored_design
+from mopn.core.device_rows import device_rows
 from mopn.core.losses import Loss
 from mopn.core.magnitudes import check_input
+from mopn.core.namespaces import is_device_array
 from mopn.core.row_blocks import RowBlocks
 from mopn.core.rows import ArrayRows, Rows
 
@@ -20,7 +22,7 @@ def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: A
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, d), or RowBlocks
+    X : array-like or sparse matrix of shape (n, d), array on a device, or RowBlocks
     y, sample_weight : array-like
         None if the blocks bring them.
     loss : str or Loss
@@ -31,6 +33,8 @@ def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: A
         return chunked_rows(LocalChunks(X.with_targets(y, sample_weight)), loss, offset)
     if y is None:
         raise TypeError("y is missing; only blocks of rows (mopn.RowBlocks) can bring their targets")
+    if is_device_array(X):
+        return device_rows(X, y, loss, sample_weight, offset)
     design = stored_design(X)
     check_input(design.largest, "X")
     fit = DataFit(loss, y, design.shape[0], sample_weight, offset)

@@ -32,6 +32,8 @@ __all__ = [
     "Design",
     "Entries",
     "SparseDesign",
+    "check_finite",
+    "check_shape",
     "feature_scales",
     "linear_design",
     "make_design",
@@ -70,6 +72,10 @@ class Design(ABC):
     @abstractmethod
     def gram(self, g: np.ndarray) -> np.ndarray:
         """Return X' diag(g) X (d, d) for g (n,)."""
+
+    def grams(self, G: np.ndarray) -> np.ndarray:
+        """Return X' diag(g) X for every column of G (n, m), shape (m, d, d)."""
+        return np.stack([self.gram(g) for g in np.ascontiguousarray(G.T)])
 
     @abstractmethod
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
@@ -438,7 +444,7 @@ def make_design(X: Any, dummies: int = 0) -> Design:
 def stored_design(X: Any) -> DenseDesign | SparseDesign:
     """Validate and wrap X as :func:`make_design` does, without dummies."""
     if sparse.issparse(X):
-        _check_shape(X.shape)
+        check_shape(X.shape)
         X = compressed(X)
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(_float_type(X.dtype))
@@ -446,13 +452,13 @@ def stored_design(X: Any) -> DenseDesign | SparseDesign:
             # The parts of a repeated entry cannot be squared one by one. This also sorts the indices.
             X = X.copy()
             X.sum_duplicates()
-        _check_finite(X.data)
+        check_finite(np.isfinite(X.data).all())
         return SparseDesign(X)
     X = as_numbers(X, "X")
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
-    _check_shape(X.shape)
-    _check_finite(X)
+    check_shape(X.shape)
+    check_finite(np.isfinite(X).all())
     return DenseDesign(X)
 
 
@@ -462,7 +468,8 @@ def _float_type(dtype: np.dtype) -> type:
     return np.float64
 
 
-def _check_shape(shape: tuple[int, ...]) -> None:
+def check_shape(shape: tuple[int, ...]) -> None:
+    """Raise ``ValueError`` if X is not two-dimensional, or is empty."""
     if len(shape) != 2:
         raise ValueError(f"X must be two-dimensional (n, d), got shape {shape}; reshape a single feature to (n, 1)")
     if shape[0] < 1:
@@ -471,8 +478,9 @@ def _check_shape(shape: tuple[int, ...]) -> None:
         raise ValueError(f"X has 0 features (shape {shape}); give at least 1 column")
 
 
-def _check_finite(values: np.ndarray) -> None:
-    if not np.isfinite(values).all():
+def check_finite(finite: Any) -> None:
+    """Raise ``ValueError`` if not all entries of X are finite."""
+    if not finite:
         raise ValueError("X contains NaN or infinity; impute or drop those entries first")
 
 

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from mopn.core.designs import Design
+from mopn.core.namespaces import without_diagonal
 from mopn.core.validation import check_member
 
 __all__ = ["KERNELS", "Kernel", "get_kernel"]
@@ -40,7 +41,8 @@ class Kernel(ABC):
     def features(self, design: Design, H: np.ndarray) -> np.ndarray:
         """Return K(h_r, x_i), shape (n, k), for H (k, d)."""
         P = design.project(H)
-        return self.features_of(design, H, P, out=P)
+        P *= P
+        return self.features_of(design, H, P)
 
     def products(self, design: Design, R: np.ndarray, H: np.ndarray) -> np.ndarray:
         """Return (k, d), row r the product of h_r with the matrix Gamma of the column r of R (n, k).
@@ -50,8 +52,8 @@ class Kernel(ABC):
         return self.products_of(design, R, H, design.project(H))
 
     @abstractmethod
-    def features_of(self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Return ``features`` given the projections P = X H' (n, k)."""
+    def features_of(self, design: Design, H: np.ndarray, squares: np.ndarray) -> np.ndarray:
+        """Return ``features`` given the squares of the projections X H' (n, k), which are overwritten."""
 
     @abstractmethod
     def products_of(self, design: Design, R: np.ndarray, H: np.ndarray, P: np.ndarray) -> np.ndarray:
@@ -71,17 +73,18 @@ class Homogeneous(Kernel):
 
     name, dummies, distinct, of_square = "homogeneous", 1, False, 1.0
 
-    def features_of(self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        return np.multiply(P, P, out=out)
+    def features_of(self, design: Design, H: np.ndarray, squares: np.ndarray) -> np.ndarray:
+        return squares
 
     def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
-        return np.stack([design.gram(g) for g in np.ascontiguousarray(G.T)])
+        return design.grams(G)
 
     def inner_products(self, design: Design) -> np.ndarray:
         return design.row_products**2
 
     def products_of(self, design: Design, R: np.ndarray, H: np.ndarray, P: np.ndarray) -> np.ndarray:
-        return design.adjoint(np.multiply(R, P, out=P))
+        P *= R
+        return design.adjoint(P)
 
 
 class Anova(Kernel):
@@ -89,23 +92,20 @@ class Anova(Kernel):
 
     name, dummies, distinct, of_square = "anova", 2, True, 0.5
 
-    def features_of(self, design: Design, H: np.ndarray, P: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        features = np.multiply(P, P, out=out)
-        features -= design.project_squares(H * H)
-        features *= 0.5
-        return features
+    def features_of(self, design: Design, H: np.ndarray, squares: np.ndarray) -> np.ndarray:
+        squares -= design.project_squares(H * H)
+        squares *= 0.5
+        return squares
 
     def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
-        stack = 0.5 * np.stack([design.gram(g) for g in np.ascontiguousarray(G.T)])
-        diagonal = np.arange(design.shape[1])
-        stack[:, diagonal, diagonal] = 0.0
-        return stack
+        return without_diagonal(0.5 * design.grams(G))
 
     def inner_products(self, design: Design) -> np.ndarray:
         return 0.25 * (design.row_products**2 - design.squared_row_products)
 
     def products_of(self, design: Design, R: np.ndarray, H: np.ndarray, P: np.ndarray) -> np.ndarray:
-        return 0.5 * (design.adjoint(np.multiply(R, P, out=P)) - H * design.adjoint_squares(R))
+        P *= R
+        return 0.5 * (design.adjoint(P) - H * design.adjoint_squares(R))
 
 
 KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (Homogeneous(), Anova())}

@@ -18,6 +18,7 @@ import numpy as np
 from mopn.core.blocks import rows_at_once
 from mopn.core.datafit import DataFit
 from mopn.core.designs import AugmentedDesign, Design, Entries, feature_scales, linear_design
+from mopn.core.namespaces import any_namespace, crossed, namespace
 from mopn.core.row_arrays import rows_of
 from mopn.core.threads import in_threads, n_workers
 from mopn.solvers.numerics.cached import cached_property
@@ -26,13 +27,23 @@ from mopn.solvers.numerics.threads import limited_threads
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
 
-__all__ = ["ArrayRows", "Block", "Passes", "Rows", "block_size", "cut", "tree_of_blocks", "tree_sum"]
+__all__ = [
+    "TYPICAL_COLUMNS",
+    "ArrayRows",
+    "Block",
+    "Passes",
+    "Rows",
+    "block_size",
+    "cut",
+    "tree_of_blocks",
+    "tree_sum",
+]
 
 _Term = TypeVar("_Term")
 Function = Callable[..., Any]
 
 # Units and outputs of a network, as far as the size of blocks goes.
-_TYPICAL_COLUMNS = 64
+TYPICAL_COLUMNS = 64
 # Rows per feature of a block, at least: sums of shape (k, d) are small in comparison.
 _ROWS_PER_FEATURE = 4
 # Branches of the tree of blocks for each thread: more even out that some take longer.
@@ -258,7 +269,7 @@ def block_size(design: Design, n_outputs: int) -> int:
     n, d = design.shape
     if design.entries is not None:
         return max(_SPARSE_ROWS, _ROWS_PER_FEATURE * d, -(-n // _SPARSE_BLOCKS))
-    return max(rows_at_once(d + n_outputs + _TYPICAL_COLUMNS), _ROWS_PER_FEATURE * d)
+    return max(rows_at_once(d + n_outputs + TYPICAL_COLUMNS), _ROWS_PER_FEATURE * d)
 
 
 def tree_sum(terms: Iterable[Any], combine: Function = operator.add) -> Any:
@@ -280,22 +291,28 @@ def tree_sum(terms: Iterable[Any], combine: Function = operator.add) -> Any:
     return total
 
 
-def _inner(block: Block, A: np.ndarray, B: np.ndarray) -> float:
-    return float(np.vdot(A, B))
+@any_namespace
+def _inner(block: Block, A: Any, B: Any) -> float:
+    return float(np.vdot(A, B)) if isinstance(A, np.ndarray) else namespace(A).sum(A * B)
 
 
-def _crossed(block: Block, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    return A.T @ B
+@any_namespace
+def _crossed(block: Block, A: Any, B: Any) -> Any:
+    return crossed(A, B)
 
 
+@any_namespace
 def _largest(block: Block) -> float:
     return block.design.largest
 
 
+@any_namespace
 def _largest_square(block: Block) -> float:
-    return float(block.design.squared_norms.max())
+    norms = block.design.squared_norms
+    return float(namespace(norms).max(norms))
 
 
+@any_namespace
 def _occurrences(block: Block) -> np.ndarray:
     return block.design.occurrences(block.fit.sample_weights)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mopn.core.datafit import DataFit
+from mopn.core.namespaces import any_namespace
 from mopn.core.rows import Block, Rows
 
 __all__ = ["WholeFit"]
@@ -73,10 +74,12 @@ class WholeFit(DataFit):
         return max(size, self.loss.own_unit) or 1.0
 
 
+@any_namespace
 def _value(block: Block, O: np.ndarray) -> float:  # noqa: E741
     return block.fit.value(O)
 
 
+@any_namespace
 def _value_gradient(block: Block, O: np.ndarray) -> tuple[float, np.ndarray]:  # noqa: E741
     return block.fit.value_gradient(O)
 

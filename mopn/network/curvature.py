@@ -70,7 +70,7 @@ def _blocks(
     block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
     P = block.design.project(A)
-    features = kernel.features_of(block.design, A, P)
+    features = kernel.features_of(block.design, A, P * P)
     of_units = layer_outputs(features, E)
     outputs = of_units + block.linear.project(W) if W.size else of_units
     earned = -float(np.vdot(block.fit.value_gradient(outputs)[1], of_units))

@@ -9,6 +9,7 @@ import numpy as np
 
 from mopn.core.designs import Design
 from mopn.core.kernels import KERNELS, Kernel
+from mopn.core.namespaces import any_namespace, as_double, namespace
 from mopn.core.rows import Block, Rows
 from mopn.network.two_layers import two_layers
 from mopn.solvers.sphere import DenseStack, power_of_two
@@ -150,8 +151,9 @@ class GradientForms:
         return max(bound, 0.0) + 4 * (n + d + 10) * _EPS * float(np.max(whole / best)) + lost
 
 
+@any_namespace
 def _largest(block: Block, G: np.ndarray) -> float:
-    return float(np.abs(G).max())
+    return float(namespace(G).max(abs(G)))
 
 
 def _stored_entries(block: Block) -> tuple[float, float]:
@@ -161,23 +163,26 @@ def _stored_entries(block: Block) -> tuple[float, float]:
     return float(entries.sum()), float(entries @ entries)
 
 
+@any_namespace
 def _moduli(block: Block, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the sums of |G_ic| ||x_i||^2, and of what may underflow.
 
     A row whose squares all underflow to 0 counts as 0, as it does in the outputs.
     """
-    sizes = np.abs(G)
-    return block.design.squared_sizes @ sizes, (block.design.squared_norms > 0) @ (1.0 + sizes)
+    sizes = abs(G)
+    return block.design.squared_sizes @ sizes, as_double(block.design.squared_norms > 0) @ (1.0 + sizes)
 
 
+@any_namespace
 def _gammas_and_moduli(block: Block, G: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return kernel.gammas(block.design, G), *_moduli(block, G)
 
 
+@any_namespace
 def _combined_and_moduli(
     block: Block, G: np.ndarray, kernel: Kernel, w: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    moduli = _moduli(block, np.abs(G) @ np.abs(w[:, None]))
+    moduli = _moduli(block, abs(G) @ abs(w[:, None]))
     return kernel.gammas(block.design, (G @ w)[:, None]), *moduli
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from mopn.core.magnitudes import check_input
+from mopn.core.namespaces import any_namespace
 from mopn.core.rows import Block, Rows
 from mopn.core.validation import as_numbers, check_nonnegative
 from mopn.solvers.numerics.cached import cached_property
@@ -160,10 +161,12 @@ class LinearTerm:
         return smoothness * min(trace, float(columns.max()) * row)
 
 
+@any_namespace
 def _outputs(block: Block, W: np.ndarray) -> np.ndarray:
     return block.linear.project(W)
 
 
+@any_namespace
 def _adjoint(block: Block, G: np.ndarray) -> np.ndarray:
     return block.linear.adjoint(G)
 
@@ -176,12 +179,14 @@ def _squared_column_sizes(block: Block) -> np.ndarray:
     return block.linear.squared_column_sizes
 
 
-def _sizes(block: Block, G: np.ndarray, lengths: np.ndarray) -> float:
-    return float(np.sqrt(block.linear.squared_sizes) @ (np.abs(G) @ lengths))
+@any_namespace
+def _sizes(block: Block, G: Any, lengths: Any) -> Any:
+    return block.linear.squared_sizes**0.5 @ (abs(G) @ lengths)
 
 
+@any_namespace
 def _weighted_squares(block: Block) -> np.ndarray:
-    return block.linear.adjoint_squares(block.fit.sample_weights[:, None])[0]
+    return block.linear.adjoint_squares(block.fit.sample_weights[:, None])[0, :]
 
 
 def _weighted_sums(block: Block) -> tuple[float, np.ndarray]:

@@ -25,6 +25,7 @@ from mopn.core.magnitudes import (
     fits_single,
     scales_at_zero,
 )
+from mopn.core.namespaces import any_namespace
 from mopn.core.norms import Norm
 from mopn.core.regularizers import make_norm_regularizer
 from mopn.core.rows import Block
@@ -521,13 +522,17 @@ def _largest_features(block: Block) -> np.ndarray:
     return block.design.squared_norms
 
 
+@any_namespace
 def _features(block: Block, kernel: Kernel, H: np.ndarray) -> np.ndarray:
     return kernel.features(block.design, H)
 
 
+@any_namespace
 def _unit_outputs(block: Block, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return layer_outputs(features, weights)
 
 
+@any_namespace
 def _sizes(block: Block, G: np.ndarray) -> np.ndarray:
-    return block.design.squared_sizes @ np.abs(G)
+    """Return the sums (m,) of |G_ic| and the squared length of the row, to which rounding errors are relative."""
+    return block.design.squared_sizes @ abs(G)
