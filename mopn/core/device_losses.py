@@ -1,117 +1,196 @@
-"""The losses of samples in the arrays of another namespace; a loss of the user's own is computed on the host."""
+"""The losses of :mod:`mopn.core.losses` for arrays of any namespace; those of the user's own are computed on the host.
+
+The formulas are the same, without indices by rows, which not all namespaces have; and so are the errors of rounding, as
+far as the namespace's exp and log err by a few units in the last place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import math
+from abc import ABC, abstractmethod
 from typing import Any
 
-from mopn.core.datafit import DataFit
 from mopn.core.losses import BinaryLogistic, BinarySquaredHinge, Logistic, Loss, SmoothedHinge, Squared, SquaredHinge
 from mopn.core.namespaces import namespace, to_device, to_host
 
-__all__ = ["device_fit"]
+__all__ = ["DeviceLoss", "device_loss"]
 
 
-class DeviceFit(DataFit):
-    """The sum of losses over the samples of a block: what functions of blocks for any namespace need of it."""
+class DeviceLoss(ABC):
+    """What a ``Loss`` offers on a device."""
 
-    def value_gradient(self, O: Any) -> tuple[Any, Any]:  # noqa: E741
-        values, G = value_gradients(self.loss)(self.y, self._shifted(O))
-        return self._sum(values), G if self.weights is None else G * self.weights[:, None]
+    def __init__(self, loss: Loss) -> None:
+        self.loss = loss
+        self.targets, self.own_unit = loss.targets, loss.own_unit
 
-    def value(self, O: Any) -> Any:  # noqa: E741
-        return self.value_gradient(O)[0]
+    def value(self, y: Any, O: Any) -> Any:  # noqa: E741
+        """Loss of every row, (n,)."""
+        return self.value_gradient(y, O)[0]
 
-    @property
-    def sample_weights(self) -> Any:
-        if self.weights is not None:
-            return self.weights
-        xp = namespace(self.y)
-        return xp.ones(self.y.shape[0], dtype=xp.float64, device=self.y.device)
+    @abstractmethod
+    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+        """Loss of every row (n,) and its gradient (n, m)."""
 
-    def _sum(self, values: Any) -> Any:
-        return namespace(values).sum(values) if self.weights is None else self.weights @ values
+    @abstractmethod
+    def conjugate(self, y: Any, G: Any) -> Any:
+        """Conjugate of every row (n,)."""
 
-
-def device_fit(fit: DataFit, like: Any) -> DeviceFit:
-    """Return the losses of samples beside an array, on its device."""
-    moved = DeviceFit.__new__(DeviceFit)
-    vars(moved).update(vars(fit))
-    moved.y = to_device(fit.y, like)
-    moved.weights = None if fit.weights is None else to_device(fit.weights, like)
-    moved.offset = None if fit.offset is None else to_device(fit.offset, like)
-    return moved
+    @abstractmethod
+    def max_scale(self, y: Any, G: Any) -> float:
+        """Return the largest s that keeps the conjugate finite at s * G."""
 
 
-def value_gradients(loss: Loss) -> Callable[[Any, Any], tuple[Any, Any]]:
-    """Return ``loss.value_gradient`` for arrays of any namespace."""
-    # A class that inherits from one of these may have another gradient.
-    return _LOSSES.get(type(loss)) or _on_host(loss)
+class _Own(DeviceLoss):
+    """Any loss, by its own functions of arrays of NumPy."""
+
+    def value(self, y: Any, O: Any) -> Any:  # noqa: E741
+        return to_device(self.loss.value(to_host(y), to_host(O)), O)
+
+    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+        values, G = self.loss.value_gradient(to_host(y), to_host(O))
+        return to_device(values, O), to_device(G, O)
+
+    def conjugate(self, y: Any, G: Any) -> Any:
+        return to_device(self.loss.conjugate(to_host(y), to_host(G)), G)
+
+    def max_scale(self, y: Any, G: Any) -> float:
+        return self.loss.max_scale(to_host(y), to_host(G))
 
 
-def _on_host(loss: Loss) -> Callable[[Any, Any], tuple[Any, Any]]:
-    def value_gradient(y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
-        return tuple(to_device(part, O) for part in loss.value_gradient(to_host(y), to_host(O)))
+class _Logistic(DeviceLoss):
+    """log(1 + sum_{c != y} exp(cost + o_c - o_y))."""
 
-    return value_gradient
+    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+        xp, own = namespace(O), _own(y, O)
+        margins = xp.where(own, 0.0, _differences(y, O) + self.loss.cost)  # type: ignore[attr-defined]
+        largest = xp.max(margins, axis=1)
+        E = xp.where(own, 0.0, xp.exp(margins - largest[:, None]))
+        excess = xp.sum(E, axis=1) + xp.expm1(-largest)
+        P = E / (1.0 + excess)[:, None]
+        return largest + xp.log1p(excess), xp.where(own, -xp.sum(P, axis=1)[:, None], P)
 
+    def conjugate(self, y: Any, G: Any) -> Any:
+        xp = namespace(G)
+        Q = xp.where(_own(y, G), 0.0, _positive(G))
+        others = _at_most_one(xp.sum(Q, axis=1))
+        return xp.sum(_entropies(Q), axis=1) + _rest(others) - self.loss.cost * others  # type: ignore[attr-defined]
 
-def _logistic(y: Any, O: Any, cost: float) -> tuple[Any, Any]:  # noqa: E741
-    """log(1 + sum_{c != y} exp(cost + o_c - o_y)), as ``Logistic`` computes it."""
-    xp, own = namespace(O), _own(y, O)
-    margins = xp.where(own, 0.0, _differences(y, O) + cost)
-    largest = xp.max(margins, axis=1)
-    E = xp.where(own, 0.0, xp.exp(margins - largest[:, None]))
-    excess = xp.sum(E, axis=1) + xp.expm1(-largest)
-    P = E / (1.0 + excess)[:, None]
-    return largest + xp.log1p(excess), xp.where(own, -xp.sum(P, axis=1)[:, None], P)
-
-
-def _squared_hinge(y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
-    xp, own = namespace(O), _own(y, O)
-    Z = xp.where(own, 0.0, _positive(1.0 + _differences(y, O)))
-    G = 2.0 * Z
-    return xp.sum(Z * Z, axis=1), xp.where(own, -xp.sum(G, axis=1)[:, None], G)
+    def max_scale(self, y: Any, G: Any) -> float:
+        return _reciprocal(-_of_labels(y, G))
 
 
-def _squared(y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
-    R = O - y
-    return 0.5 * namespace(O).sum(R * R, axis=1), R
+class _SquaredHinge(DeviceLoss):
+    """sum_{c != y} max(1 + o_c - o_y, 0)^2."""
+
+    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+        xp, own = namespace(O), _own(y, O)
+        Z = xp.where(own, 0.0, _positive(1.0 + _differences(y, O)))
+        G = 2.0 * Z
+        return xp.sum(Z * Z, axis=1), xp.where(own, -xp.sum(G, axis=1)[:, None], G)
+
+    def conjugate(self, y: Any, G: Any) -> Any:
+        xp = namespace(G)
+        return xp.sum(xp.where(_own(y, G), 0.0, G * (0.25 * G - 1.0)), axis=1)
+
+    def max_scale(self, y: Any, G: Any) -> float:
+        return math.inf
 
 
-def _binary_logistic(y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
-    xp, margins = namespace(O), y * O
-    e = xp.exp(-xp.abs(margins))
-    values = xp.log1p(e) + _positive(-margins)
-    return xp.sum(values, axis=1), -y * xp.where(margins > 0.0, e, 1.0) / (1.0 + e)
+class _Squared(DeviceLoss):
+    """(o - y)^2 / 2, per output."""
+
+    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+        R = O - y
+        return 0.5 * namespace(O).sum(R * R, axis=1), R
+
+    def conjugate(self, y: Any, G: Any) -> Any:
+        return namespace(G).sum(G * (0.5 * G + y), axis=1)
+
+    def max_scale(self, y: Any, G: Any) -> float:
+        return math.inf
 
 
-def _binary_squared_hinge(y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
-    Z = _positive(1.0 - y * O)
-    return namespace(O).sum(Z * Z, axis=1), -2.0 * y * Z
+class _BinaryLogistic(DeviceLoss):
+    """log(1 + exp(-y o)), per output."""
+
+    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+        xp, margins = namespace(O), y * O
+        e = xp.exp(-xp.abs(margins))
+        values = xp.log1p(e) + _positive(-margins)
+        return xp.sum(values, axis=1), -y * xp.where(margins > 0.0, e, 1.0) / (1.0 + e)
+
+    def conjugate(self, y: Any, G: Any) -> Any:
+        a = _at_most_one(_positive(-y * G))
+        return namespace(G).sum(_entropies(a) + _rest(a), axis=1)
+
+    def max_scale(self, y: Any, G: Any) -> float:
+        return _reciprocal(abs(G))
+
+
+class _BinarySquaredHinge(DeviceLoss):
+    """max(1 - y o, 0)^2, per output."""
+
+    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+        Z = _positive(1.0 - y * O)
+        return namespace(O).sum(Z * Z, axis=1), -2.0 * y * Z
+
+    def conjugate(self, y: Any, G: Any) -> Any:
+        a = -y * G
+        return namespace(G).sum(a * (0.25 * a - 1.0), axis=1)
+
+    def max_scale(self, y: Any, G: Any) -> float:
+        return math.inf
+
+
+_LOSSES: dict[type[Loss], type[DeviceLoss]] = {
+    Logistic: _Logistic,
+    SmoothedHinge: _Logistic,
+    SquaredHinge: _SquaredHinge,
+    Squared: _Squared,
+    BinaryLogistic: _BinaryLogistic,
+    BinarySquaredHinge: _BinarySquaredHinge,
+}
+
+
+def device_loss(loss: Loss) -> DeviceLoss:
+    """Return a loss for arrays on a device. A class that inherits from a known one may have other formulas."""
+    return _LOSSES.get(type(loss), _Own)(loss)
 
 
 def _own(y: Any, O: Any) -> Any:  # noqa: E741
     """Return where (n, m) the output is that of the label."""
-    xp = namespace(O)
-    return y[:, None] == xp.arange(O.shape[1], dtype=y.dtype, device=y.device)[None, :]
+    return y[:, None] == namespace(O).arange(O.shape[1], dtype=y.dtype, device=y.device)[None, :]
+
+
+def _of_labels(y: Any, O: Any) -> Any:  # noqa: E741
+    """Return o_y, (n, 1)."""
+    return namespace(O).take_along_axis(O, y[:, None], axis=1)
 
 
 def _differences(y: Any, O: Any) -> Any:  # noqa: E741
-    """Return o_c - o_y."""
-    return O - namespace(O).take_along_axis(O, y[:, None], axis=1)
+    return O - _of_labels(y, O)
 
 
 def _positive(Z: Any) -> Any:
     return namespace(Z).where(Z > 0.0, Z, 0.0)
 
 
-_LOSSES: dict[type, Callable[[Any, Any], tuple[Any, Any]]] = {
-    Logistic: partial(_logistic, cost=Logistic.cost),
-    SmoothedHinge: partial(_logistic, cost=SmoothedHinge.cost),
-    SquaredHinge: _squared_hinge,
-    Squared: _squared,
-    BinaryLogistic: _binary_logistic,
-    BinarySquaredHinge: _binary_squared_hinge,
-}
+def _at_most_one(Z: Any) -> Any:
+    return namespace(Z).where(Z < 1.0, Z, 1.0)
+
+
+def _entropies(Q: Any) -> Any:
+    """Return q log q, 0 at 0."""
+    xp = namespace(Q)
+    return Q * xp.log(xp.where(Q > 0.0, Q, 1.0))
+
+
+def _rest(Q: Any) -> Any:
+    """Return (1 - q) log(1 - q), 0 at 1."""
+    xp = namespace(Q)
+    return (1.0 - Q) * xp.log1p(-xp.where(Q < 1.0, Q, 0.0))
+
+
+def _reciprocal(A: Any) -> float:
+    largest = float(namespace(A).max(A))
+    return 1.0 / largest if largest > 0 else math.inf

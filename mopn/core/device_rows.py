@@ -17,7 +17,7 @@ from mopn.core.blocks import rows_at_once
 from mopn.core.datafit import DataFit
 from mopn.core.designs import Design, check_finite, check_shape
 from mopn.core.device_design import DeviceDesign
-from mopn.core.device_losses import device_fit
+from mopn.core.device_fit import DeviceFit
 from mopn.core.losses import Loss
 from mopn.core.magnitudes import check_input
 from mopn.core.namespaces import is_device_array, is_for_any_namespace, namespace, to_device, to_host
@@ -71,7 +71,7 @@ class DeviceBlock:
 
     def __init__(self, design: DeviceDesign, fit: DataFit, rows: slice) -> None:
         self.design, self.rows = design, rows
-        self.fit = device_fit(fit, design.X)
+        self.fit = DeviceFit(fit, design.X)
 
     @property
     def linear(self) -> DeviceDesign:

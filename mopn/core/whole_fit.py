@@ -88,17 +88,21 @@ def _dual_point(block: Block, G: np.ndarray) -> np.ndarray:
     return block.fit.dual_point(G)
 
 
+@any_namespace
 def _conjugates_and_sizes(block: Block, G: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return block.fit.conjugates_and_sizes(G, scales)
 
 
+@any_namespace
 def _max_scale(block: Block, G: np.ndarray) -> float:
     return block.fit.max_scale(G)
 
 
+@any_namespace
 def _slope_size(block: Block, G: np.ndarray) -> float:
     return block.fit.slope_size(G)
 
 
+@any_namespace
 def _squared_length(block: Block, D: np.ndarray) -> float:
     return block.fit.squared_length(D)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mopn.core.magnitudes import check_input
-from mopn.core.namespaces import any_namespace
+from mopn.core.namespaces import any_namespace, namespace
 from mopn.core.rows import Block, Rows
 from mopn.core.validation import as_numbers, check_nonnegative
 from mopn.solvers.numerics.cached import cached_property
@@ -171,8 +171,9 @@ def _adjoint(block: Block, G: np.ndarray) -> np.ndarray:
     return block.linear.adjoint(G)
 
 
-def _squared_columns(block: Block, G: np.ndarray) -> np.ndarray:
-    return np.einsum("ic,ic->c", G, G)
+@any_namespace
+def _squared_columns(block: Block, G: Any) -> Any:
+    return namespace(G).sum(G * G, axis=0)
 
 
 def _squared_column_sizes(block: Block) -> np.ndarray:

@@ -15,6 +15,7 @@ from mopn.core.gap import DualPoint, lower_bound
 from mopn.core.hessians import Hessian
 from mopn.core.losses import Loss
 from mopn.core.magnitudes import check_input, check_regularizer, check_start_size, scales_at_zero
+from mopn.core.namespaces import any_namespace, crossed, namespace
 from mopn.core.regularizers import Regularizer, make_regularizer
 from mopn.core.rows import ArrayRows, Block, Rows
 from mopn.core.validation import as_numbers
@@ -271,14 +272,14 @@ def _weighted_gram(block: Block, features: np.ndarray) -> np.ndarray:
     return features.T @ (features if w is None else features * w[:, None])
 
 
+@any_namespace
 def _unit_outputs(block: Block, features: np.ndarray, V: np.ndarray) -> np.ndarray:
     return layer_outputs(features, V)
 
 
-def _adjoint_and_sizes(
-    block: Block, features: np.ndarray, maxima: np.ndarray, G: np.ndarray
-) -> tuple[np.ndarray, float]:
-    return features.T @ G, float(maxima @ np.abs(G).sum(axis=1))
+@any_namespace
+def _adjoint_and_sizes(block: Block, features: Any, maxima: Any, G: Any) -> tuple[Any, Any]:
+    return crossed(features, G), maxima @ namespace(G).sum(abs(G), axis=1)
 
 
 def _hessian(block: Block, image: np.ndarray) -> Hessian:
