@@ -25,8 +25,8 @@ __all__ = [
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-# Namespaces whose arrays do not name them themselves.
-_OTHERS = ("torch", "cupy")
+# The libraries whose arrays are used as they are; NumPy converts those of all others.
+_LIBRARIES = ("torch", "cupy", "array_api_strict")
 # Products of so many rows are added up in the precision of the arrays, and their sums in float64. A product of two tall
 # arrays is also faster as a batch of such ones.
 _ROWS_OF_A_SUM = 4096
@@ -44,12 +44,8 @@ def is_for_any_namespace(function: Callable[..., Any]) -> bool:
 
 
 def is_device_array(values: Any) -> bool:
-    """Return whether values are an array of another namespace than NumPy's."""
-    if isinstance(values, np.ndarray | np.generic):
-        return False
-    return hasattr(values, "__array_namespace__") or (
-        type(values).__module__.split(".")[0] in _OTHERS and hasattr(values, "__dlpack__")
-    )
+    """Return whether values are an array of PyTorch or CuPy, or of the strict array API."""
+    return _library(values) in _LIBRARIES and hasattr(values, "__dlpack__")
 
 
 def namespace(array: Any) -> Any:
@@ -69,12 +65,16 @@ def to_host(array: Any) -> Any:
     """Return an array of any namespace as one of NumPy, copied if it is on a device; all else as it is."""
     if not is_device_array(array):
         return array
-    library = type(array).__module__.split(".")[0]
+    library = _library(array)
     if library == "torch":
         return array.detach().cpu().numpy()
     if library == "cupy":
         return array.get()
     return np.from_dlpack(array, device="cpu")
+
+
+def _library(values: Any) -> str:
+    return type(values).__module__.split(".")[0]
 
 
 def to_device(array: np.ndarray, like: Any) -> Any:
