@@ -33,7 +33,9 @@ class DeviceDesign:
         Whether products are in float32; otherwise they are in float64.
     """
 
-    def __init__(self, X: Any, coordinates: Coordinates | None = None, dummies: int = 0, *, single: bool = False) -> None:
+    def __init__(
+        self, X: Any, coordinates: Coordinates | None = None, dummies: int = 0, *, single: bool = False
+    ) -> None:
         self.X, self.coordinates, self.dummies = X, coordinates, dummies
         self.is_single = single
         self.shape = X.shape[0], X.shape[1] + dummies

@@ -91,7 +91,10 @@ def test_all_functions_are_those_of_numpy(library, size, parts, loss):
 def test_small_losses_keep_their_digits(library):
     """log(1 + e) for tiny e, in the classes' and in the binary logistic loss."""
     move = on_device(library)
-    for name, y, O in (("logistic", np.array([0, 1]), [[50.0, 0.0], [0.0, 50.0]]), ("binary-logistic", [1, 1], [50.0] * 2)):
+    for name, y, O in (
+        ("logistic", np.array([0, 1]), [[50.0, 0.0], [0.0, 50.0]]),
+        ("binary-logistic", [1, 1], [50.0] * 2),
+    ):
         host = DataFit(name, y, 2)
         O = np.array(O).reshape(2, -1)  # noqa: E741
         value = host.value(O)
