@@ -10,6 +10,7 @@ from mopn.core.data import rows_of_data
 from mopn.core.factor_kernels import make_factor_kernel
 from mopn.core.losses import Loss
 from mopn.core.magnitudes import check_products
+from mopn.core.namespaces import to_host
 from mopn.core.row_blocks import RowBlocks
 from mopn.core.validation import as_numbers, check_count, check_flag, check_nonnegative, present_rows
 from mopn.factorization.conversions import direct_to_network
@@ -134,7 +135,7 @@ class FactorizationProblem(SingleOutputProblem):
         self.dummies = self._count_dummies(kernel)
         if not isinstance(X, RowBlocks):
             (X,), y, sample_weight, offset = present_rows((X,), y, sample_weight, offset)
-        rows = rows_of_data(X, y, loss, sample_weight, offset).in_coordinates(None, self.dummies)
+        rows = rows_of_data(to_host(X), y, loss, sample_weight, offset).in_coordinates(None, self.dummies)
         self.design = rows.template
         self._check_degree(kernel)
         # Products of all features have no degree; mostly their factors are near 1.

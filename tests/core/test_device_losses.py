@@ -91,12 +91,10 @@ def test_all_functions_are_those_of_numpy(library, size, parts, loss):
 def test_small_losses_keep_their_digits(library):
     """log(1 + e) for tiny e, in the classes' and in the binary logistic loss."""
     move = on_device(library)
-    for name, y, O in (
-        ("logistic", np.array([0, 1]), [[50.0, 0.0], [0.0, 50.0]]),
-        ("binary-logistic", [1, 1], [50.0] * 2),
-    ):
+    near, far = np.array([[50.0, 0.0], [0.0, 50.0]]), np.full((2, 1), 50.0)
+    for name, y, outputs in (("logistic", [0, 1], near), ("binary-logistic", [1, 1], far)):
         host = DataFit(name, y, 2)
-        O = np.array(O).reshape(2, -1)  # noqa: E741
-        value = host.value(O)
+        value = host.value(outputs)
         assert 0 < value < 1e-20
-        assert float(DeviceFit(host, move(np.zeros(1))).value(move(O))) == pytest.approx(value, rel=1e-12)
+        found = DeviceFit(host, move(np.zeros(1))).value(move(outputs))
+        assert float(found) == pytest.approx(value, rel=1e-12)

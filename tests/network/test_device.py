@@ -156,7 +156,7 @@ def test_models_and_strengths(library):
     result = mopn.minimize(device, ConditionalGradient(refit="full"), tol=1e-2)
     model = mopn.Model.from_result(device, result)
     expected = host.start(result).outputs
-    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(model.outputs(X), expected, rtol=1e-9, atol=1e-9)
 
 
 @every_library
@@ -169,7 +169,7 @@ def test_targets_and_weights_may_be_on_the_device(library):
 
 
 WRONG = {
-    "nan": (lambda X: np.where(X > 0.99 * X.max(), np.nan, X), ValueError, "NaN or infinity"),
+    "nan": (lambda X: np.where(0.99 * X.max() < X, np.nan, X), ValueError, "NaN or infinity"),
     "vector": (lambda X: X[:, 0], ValueError, "two-dimensional"),
     "no rows": (lambda X: X[:0], ValueError, "0 samples"),
     "no columns": (lambda X: X[:, :0], ValueError, "0 features"),
