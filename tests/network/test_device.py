@@ -26,6 +26,8 @@ def targets(loss):
     if kind == "labels":
         return np.argmax(X[:, :M] * X[:, 1 : 1 + M], axis=1)
     numbers = X[:, :M] * X[:, 1 : 1 + M]
+    if kind == "counts":
+        return np.round(4.0 * np.abs(numbers))
     return numbers if kind == "numbers" else np.where(numbers > 0, 1.0, -1.0)
 
 
