@@ -39,7 +39,8 @@ def run(block, label):
 
 EXTENDING = blocks_of("docs/extending.md")
 DEPLOY = blocks_of("docs/deploy.md")
-BLOCKS = [*blocks_of("README.md"), *blocks_of("docs/migration.md"), EXTENDING[0], blocks_of("docs/scale.md")[0]]
+SCALE = blocks_of("docs/scale.md")
+BLOCKS = [*blocks_of("README.md"), *blocks_of("docs/migration.md"), EXTENDING[0], SCALE[0]]
 MODULES = [
     name for _, name, _ in pkgutil.walk_packages(mopn.__path__, "mopn.") if not name.startswith("mopn.solvers")
 ] + [name for _, name, _ in pkgutil.walk_packages(mopn.solvers.__path__, "mopn.solvers.")]
@@ -49,6 +50,16 @@ MODULES = [
 def test_a_script_of_the_documents(number, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run(BLOCKS[number], f"script {number}")
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", range(1, len(SCALE)))
+def test_a_script_of_the_page_on_data_of_any_size(number, tmp_path, monkeypatch, capsys):
+    for name in re.findall(r"^import (torch)$", SCALE[number], flags=re.MULTILINE):
+        pytest.importorskip("array_api_compat")
+        pytest.importorskip(name)
+    monkeypatch.chdir(tmp_path)
+    run(SCALE[number], f"scale {number}")
     assert capsys.readouterr().out
 
 

@@ -25,8 +25,9 @@ class DeviceFit(DataFit):
     def __init__(self, fit: DataFit, like: Any) -> None:
         vars(self).update(vars(fit))
         self.loss: Any = device_loss(fit.loss)
-        self.y, self.weights, self.offset = (
-            None if part is None else to_device(part, like) for part in (fit.y, fit.weights, fit.offset)
+        self.y = to_device(fit.y, like)
+        self.weights, self.offset = (
+            None if part is None else to_device(part, like) for part in (fit.weights, fit.offset)
         )
 
     @property

@@ -86,7 +86,7 @@ class HostBlock(Block):
         self._on_device, self.fit, self.rows = on_device, fit, rows
 
     @cached_property
-    def design(self) -> Design:  # type: ignore[override]
+    def design(self) -> Design:
         return self._on_device.host(self.rows)
 
 

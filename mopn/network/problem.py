@@ -92,6 +92,7 @@ class NetworkProblem(Problem):
     X : array-like or sparse matrix of shape (n, d), or RowBlocks
         Data; dense float64/float32, CSR and CSC are used without a copy. Scale the features, to [-1, 1] for example.
         :class:`mopn.RowBlocks` is data that need not fit into memory.
+        A dense float64/float32 array of PyTorch or CuPy stays on its device, where sums over the rows are computed.
     y : array-like
         Labels (n,) of any type for the multi-class losses, targets (n,) or (n, m) for losses per output.
     loss : str or Loss, default "logistic"
