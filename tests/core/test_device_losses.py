@@ -2,35 +2,19 @@
 
 import numpy as np
 import pytest
+from devices import LIBRARIES, on_device
+from own_losses import Huber
 
 from mopn.core.datafit import DataFit
 from mopn.core.device_fit import DeviceFit
-from mopn.core.losses import LOSSES, Logistic, Loss
+from mopn.core.losses import LOSSES, Logistic
 from mopn.core.namespaces import to_host
-from tests.devices import LIBRARIES, on_device
 
 RNG = np.random.default_rng(0)
 N, M = 30, 4
 WEIGHTS = RNG.uniform(0.5, 2.0, N)
 WEIGHTS[3] = 0.0
 OFFSET = RNG.standard_normal((N, M))
-
-
-class Huber(Loss):
-    """A loss without a form on a device."""
-
-    targets = "numbers"
-
-    def smoothness(self, m):
-        return 1.0
-
-    def value_gradient(self, y, O):  # noqa: E741
-        R = O - y
-        G = np.clip(R, -1.0, 1.0)
-        return np.sum(G * (R - 0.5 * G), axis=1), G
-
-    def conjugate(self, y, G):
-        return np.sum(G * (0.5 * G + y), axis=1)
 
 
 class Doubled(Logistic):

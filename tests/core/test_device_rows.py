@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from devices import LIBRARIES, on_device
 
 from mopn.core import device_design
 from mopn.core.coordinates import Coordinates
@@ -11,7 +12,6 @@ from mopn.core.device_design import DeviceDesign
 from mopn.core.device_rows import DeviceArray, DeviceRows
 from mopn.core.namespaces import any_namespace, to_host
 from mopn.core.rows import ArrayRows
-from tests.devices import LIBRARIES, on_device
 
 RNG = np.random.default_rng(0)
 N, D, M = 23, 4, 3

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from devices import LIBRARIES, on_device
 
 from mopn.core.namespaces import crossed, is_device_array, namespace, to_device, to_host, without_diagonal
-from tests.devices import LIBRARIES, on_device
 
 RNG = np.random.default_rng(0)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from devices import LIBRARIES, on_device
 
 import mopn
 from mopn.core.data import rows_of_data
@@ -11,7 +12,6 @@ from mopn.core.kernels import KERNELS
 from mopn.core.losses import LOSSES
 from mopn.network.two_layers import two_layers
 from mopn.solvers import FISTA, ConditionalGradient, FullRefit
-from tests.devices import LIBRARIES, on_device
 
 RNG = np.random.default_rng(0)
 N, D, M, K = 60, 5, 3, 4
@@ -142,7 +142,7 @@ REFITS = {"single": FullRefit(precision="single"), "fista": FullRefit(solver=FIS
 def test_fits(library, options, refit):
     """The minima are the same, as the gaps prove: they may be reached on other ways."""
     solver = ConditionalGradient(refit=REFITS.get(refit, refit))
-    tol = 0.05 if refit == "none" else 1e-3
+    tol = 0.2 if refit == "none" else 1e-3
     problems = both_problems(library, loss="squared" if options == "ball" else "logistic", **OPTIONS[options])
     device, host = (mopn.minimize(problem, solver, tol=tol, max_iter=400) for problem in problems)
     assert device.success
