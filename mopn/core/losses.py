@@ -41,26 +41,30 @@ class Logistic(Loss):
         return 0.5
 
     def value(self, y: np.ndarray, O: np.ndarray) -> np.ndarray:  # noqa: E741
-        _, excess, largest = self._exponentials(y, O)
+        _, _, excess, largest = self._exponentials(y, O)
         return largest + np.log1p(excess)
 
     def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-        P, excess, largest = self._exponentials(y, O)
-        P /= (1.0 + excess)[:, None]
-        P[np.arange(len(y)), y] = -P.sum(axis=1)
+        P, others, excess, largest = self._exponentials(y, O)
+        P *= (1.0 / (1.0 + excess))[:, None]
+        P[np.arange(len(y)), y] = -others / (1.0 + excess)
         return largest + np.log1p(excess), P
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Softmax:  # noqa: E741
-        P, excess, largest = self._exponentials(y, O)
+        P, _, excess, largest = self._exponentials(y, O)
         P[np.arange(len(y)), y] = np.exp(-largest)
         P /= (1.0 + excess)[:, None]
         return Softmax(P)
 
-    def _exponentials(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # noqa: E741
+    def _exponentials(
+        self,
+        y: np.ndarray,
+        O: np.ndarray,  # noqa: E741
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return E = exp(z - max z) of the margins z_c = cost + o_c - o_y, with 0 in place of that of z_y = 0.
 
-        Also the sum of all exponentials minus 1, and max z >= 0. Where y has the largest margin, E holds the small
-        terms alone, which keeps the digits of small losses.
+        Also their sum, the sum of all exponentials minus 1, and max z >= 0. Where y has the largest margin, E holds the
+        small terms alone, which keeps the digits of small losses.
         """
         rows = np.arange(len(y))
         E = O - O[rows, y][:, None]
@@ -71,7 +75,8 @@ class Logistic(Loss):
         E -= largest[:, None]
         np.exp(E, out=E)
         E[rows, y] = 0.0
-        return E, E.sum(axis=1) + np.expm1(-largest), largest
+        others = E.sum(axis=1)
+        return E, others, others + np.expm1(-largest), largest
 
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         # The mass of the other classes is their sum: 1 + g_y would lose small masses of rows of heavy weight.
