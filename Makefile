@@ -5,7 +5,7 @@ HERE := $(CURDIR)
 BIN := $(VENV)/bin
 
 # Type checks run on the installed wheel: it has the layout that users import (solvers/ becomes mopn.solvers).
-.PHONY: demo test fuzz clean
+.PHONY: demo test docs fuzz clean
 
 demo: $(VENV)/.demo
 	OMP_NUM_THREADS=1 $(BIN)/python examples/digits.py --out demo-output
@@ -23,6 +23,10 @@ test: $(VENV)/.test
 fuzz: $(VENV)/.test
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 
+# The site, in docs/_build/html. Nothing is fetched but packages; a warning is an error.
+docs: $(VENV)/.docs
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -35,5 +39,9 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e ".[test]"
 	touch $@ $(VENV)/.demo
 
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e ".[docs]"
+	touch $@
+
 clean:
-	rm -rf $(VENV) demo-output
+	rm -rf $(VENV) demo-output docs/_build docs/api/generated docs/api/backreferences docs/gallery docs/pages

@@ -114,6 +114,12 @@ def plot_accuracy(
         If ``curves`` or ``baselines`` is not a mapping, or a curve is not a pair of numbers of equal length.
     ValueError
         If a baseline is not a finite number.
+
+    Examples
+    --------
+    >>> ax = plot_accuracy({"network": ([5, 10, 20], [0.90, 0.95, 0.97])}, baselines={"linear": 0.93})
+    >>> ax.get_xlabel(), [text.get_text() for text in ax.get_legend().get_texts()]
+    ('units', ['network', 'linear'])
     """
     baselines = {} if baselines is None else baselines
     for name, values in (("curves", curves), ("baselines", baselines)):
@@ -190,6 +196,15 @@ def plot_contributions(contributions: Sequence[Any], outputs: Sequence[Any] | No
         If matplotlib is missing.
     ValueError
         If there are no contributions, or the outputs are not one per value.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> model = mopn.Model(np.array([[1.0, -1.0, 1.0, -1.0]]), np.array([[2.0]]), kernel="anova", target="vector")
+    >>> X = np.array([[1, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1]])
+    >>> ax = plot_contributions(mopn.contributions(model, X[:1], X, {"user": [0, 1], "item": [2, 3]}))
+    >>> ax.get_yticklabels()[0].get_text()
+    'user × item'
     """
     labels = [" × ".join(item.fields) for item in contributions]
     return _plot_weights(labels, [item.value for item in contributions], "contribution to the output", outputs, ax)
@@ -241,6 +256,14 @@ def plot_unit(
         If it is not a ``Model``.
     ValueError
         If there is no such unit, or shape, scale or names do not fit the features.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> model = mopn.Model(np.array([[1.0, -2.0]]), np.array([[0.5, -0.5]]))
+    >>> unit, weights = plot_unit(model, 0, names=["height", "width"], outputs=["low", "high"])
+    >>> [label.get_text() for label in unit.get_yticklabels()]
+    ['width', 'height']
     """
     if not isinstance(model, Model):
         raise TypeError(f"model must be a mopn.Model, such as the attribute model_ of a classifier, got {shown(model)}")

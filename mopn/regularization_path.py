@@ -69,6 +69,15 @@ class Path:
         One per strength.
     scores : ndarray of shape (q,) or None
         The validation scores, if ``score`` was given.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
+    >>> path = mopn.path(problem, 5)
+    >>> len(path.results), path.column("gap").shape, int(path.n_units[0])
+    (5, (5,), 0)
     """
 
     strengths: np.ndarray

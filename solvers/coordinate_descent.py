@@ -39,6 +39,14 @@ class CoordinateDescent(Solver[Blockwise]):
     rng : Generator, int or None, default 0
         Generator of the random orders. With a seed every run has the same orders; a generator continues from run to
         run.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.FactorizationProblem(X, X[:, 0] * X[:, 1], n_components=2, beta=0.1)
+    >>> mopn.minimize(problem, mopn.solvers.CoordinateDescent(), tol=1e-6).status.name
+    'CONVERGED'
     """
 
     shuffle: bool = False

@@ -92,6 +92,15 @@ def minimize(
     ValueError
         If an option is out of range, if ``tol > 0`` is given where no certificate exists, or if the objective is not
         finite at the start.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
+    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-4)
+    >>> result.status.name, bool(result.gap <= 1e-4 * result.fun)
+    ('CONVERGED', True)
     """
     tol, verbose = check_nonnegative(tol, "tol"), check_verbose(verbose, "verbose")
     max_iter = count(0).or_none()(max_iter, "max_iter")

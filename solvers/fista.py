@@ -33,6 +33,14 @@ class FISTA(Solver[Composite]):
     gap_every : int, default 5
         Iterations between two evaluations of the duality gap, if the problem offers one. Without a certificate the run
         has converged when ten iterations together decrease the objective by less than ``tol``, relative.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> features = np.random.default_rng(0).uniform(0, 1, (60, 4))
+    >>> problem = mopn.OutputLayerProblem(features, features[:, 0] > 0.5, norm="l1", strength=0.1)
+    >>> mopn.minimize(problem, mopn.solvers.FISTA(), tol=1e-4).certified
+    True
     """
 
     gap_every: int = 5

@@ -104,7 +104,18 @@ class Measure(NamedTuple):
 
 
 class Problem(Protocol):
-    """The members of every problem, whatever its oracles are. Subclasses inherit the default of ``dual_bound``."""
+    """The members of every problem, whatever its oracles are. Subclasses inherit the default of ``dual_bound``.
+
+    Examples
+    --------
+    The oracles that a problem offers, and so the solvers that it takes:
+
+    >>> import mopn, numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
+    >>> sorted(problem.oracles), sorted(mopn.solvers.ConditionalGradient().needs)
+    (['atomic', 'corrective'], ['corrective'])
+    """
 
     @property
     def oracles(self) -> frozenset[str]:
@@ -366,6 +377,15 @@ class Effort:
         Number of nodes of branch and bound.
     seconds : float, default inf
         Number of seconds. Results under a time limit may differ from run to run; limit work and nodes to avoid this.
+
+    Examples
+    --------
+    At most a million operations for the proof of a bound:
+
+    >>> import mopn, numpy as np
+    >>> oracle = mopn.oracles.basis_oracle("l1", "eigh")
+    >>> float(oracle(np.array([np.diag([1.0, 3.0])]), mopn.solvers.Effort(work=1e6)).values[0])
+    3.0
     """
 
     precision: float | None = None
@@ -612,7 +632,27 @@ P = TypeVar("P", contravariant=True, bound=Problem)
 
 
 class Monitor(Protocol):
-    """The state of a run, which a solver calls in every iteration; the driver implements it."""
+    """The state of a run, which a solver calls in every iteration; the driver implements it.
+
+    Examples
+    --------
+    A solver's loop: it reports every point, and the monitor ends the run by ``StopIteration``.
+
+    >>> import mopn, numpy as np
+    >>> class Steps(mopn.solvers.Solver):
+    ...     needs = frozenset({"gradient"})
+    ...     def run(self, problem, start, monitor):
+    ...         x = start
+    ...         while True:
+    ...             at = problem.value_gradient(x)
+    ...             monitor(x, fun=at.value)
+    ...             x = x - 0.01 * at.gradient
+    >>> features = np.random.default_rng(0).uniform(0, 1, (60, 4))
+    >>> problem = mopn.OutputLayerProblem(features, features[:, 0] > 0.5, norm="squared-l2", strength=0.1)
+    >>> result = mopn.minimize(problem, Steps(), tol=0, max_iter=10)
+    >>> result.status.name, len(result.trace)
+    ('MAX_ITER', 11)
+    """
 
     @property
     def tol(self) -> float:
@@ -654,7 +694,26 @@ class Monitor(Protocol):
 
 
 class Solver(ABC, Generic[P]):
-    """The options of an algorithm and its loop; the driver handles time, limits, printing and the best point."""
+    """The options of an algorithm and its loop; the driver handles time, limits, printing and the best point.
+
+    Examples
+    --------
+    Steepest descent of a fixed step, for every problem that has a gradient:
+
+    >>> import mopn, numpy as np
+    >>> class Steepest(mopn.solvers.Solver):
+    ...     needs = frozenset({"gradient"})
+    ...     def run(self, problem, start, monitor):
+    ...         x = start
+    ...         while True:
+    ...             at = problem.value_gradient(x)
+    ...             monitor(x, fun=at.value, gap=at.value - problem.dual_bound(at))
+    ...             x = x - 0.05 * at.gradient
+    >>> features = np.random.default_rng(0).uniform(0, 1, (60, 4))
+    >>> problem = mopn.OutputLayerProblem(features, features[:, 0] > 0.5, norm="squared-l2", strength=0.1)
+    >>> mopn.minimize(problem, Steepest(), tol=1e-3).success
+    True
+    """
 
     @property
     @abstractmethod

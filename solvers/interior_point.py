@@ -48,6 +48,15 @@ class InteriorPoint(Solver[WithBarrier]):
     prove : bool, default True
         Run until the duality gap is proven to be below the tolerance. If False, stop when it is estimated to be: near
         the central path the gap is known approximately, and the proven one may be much larger.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> features = np.random.default_rng(0).uniform(0, 1, (60, 4))
+    >>> problem = mopn.OutputLayerProblem(features, features[:, 0] > 0.5, norm="l1", strength=0.1)
+    >>> result = mopn.minimize(problem, mopn.solvers.InteriorPoint(), tol=1e-8)
+    >>> result.status.name, result.nit < 30
+    ('CONVERGED', True)
     """
 
     cg_tol: float = 0.02

@@ -36,6 +36,14 @@ class LBFGS(Solver[Smooth]):
         The run also ends when minus the inner product of the gradient and the quasi-Newton step is at most ``gtol**2``
         times ``abs(fun)``, whatever the units of the data. Without a certificate the run has then converged, and also
         when ten iterations together decrease the objective by less than ``tol``, relative.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.FactorizationProblem(X, X[:, 0] * X[:, 1], n_components=2, beta=0.1)
+    >>> mopn.minimize(problem, mopn.solvers.LBFGS(), tol=1e-6).status.name
+    'CONVERGED'
     """
 
     memory: int | None = None

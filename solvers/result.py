@@ -13,7 +13,14 @@ __all__ = ["Result", "Status", "Trace", "gap_in_words", "proof_in_words"]
 
 
 class Status(IntEnum):
-    """Why a run ended; ``status.message`` says it in a sentence, and what to do about it."""
+    """Why a run ended; ``status.message`` says it in a sentence, and what to do about it.
+
+    Examples
+    --------
+    >>> import mopn
+    >>> mopn.Status.MAX_ITER.message
+    'max_iter iterations are done; raise max_iter to go on.'
+    """
 
     CONVERGED = 0
     MAX_ITER = 1
@@ -58,6 +65,15 @@ class Trace:
     """The history of a run: named columns of equal length, one row for each iteration.
 
     ``trace["fun"]`` is a column as an array; ``trace.columns`` are the names. A missing value is NaN.
+
+    Examples
+    --------
+    >>> import mopn
+    >>> trace = mopn.Trace()
+    >>> trace.append(fun=3.0)
+    >>> trace.append(fun=2.0, gap=0.5)
+    >>> trace.columns, trace["gap"]
+    (('fun', 'gap'), array([nan, 0.5]))
     """
 
     def __init__(self) -> None:
@@ -139,6 +155,15 @@ class Result(OptimizeResult):
         One row for each iteration.
     error : Exception or None
         The exception that a callback or a numerical routine raised.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
+    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(), tol=1e-3)
+    >>> result.certified, result.proof, result.basis.shape[1], len(result.trace) == result.nit + 1
+    (True, 'deterministic', 3, True)
     """
 
 

@@ -36,6 +36,15 @@ class SGD(Solver[WithPasses]):
         Number of samples in a mini-batch.
     rng : Generator, int or None, default 0
         Order of the samples. With a seed every run has the same orders; a generator continues from run to run.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.FactorizationProblem(X, X[:, 0] * X[:, 1], n_components=2, beta=0.1)
+    >>> result = mopn.minimize(problem, mopn.solvers.SGD(step=0.1), tol=0, max_iter=20)
+    >>> result.nit, bool(result.fun < result.trace["fun"][0])
+    (20, True)
     """
 
     step: float = 0.01
@@ -86,6 +95,15 @@ class AdaGrad(SGD):
         Number of samples in a mini-batch.
     rng : Generator, int or None, default 0
         Order of the samples. With a seed every run has the same orders; a generator continues from run to run.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.FactorizationProblem(X, X[:, 0] * X[:, 1], n_components=2, beta=0.1)
+    >>> result = mopn.minimize(problem, mopn.solvers.AdaGrad(), tol=0, max_iter=20)
+    >>> result.nit, bool(result.fun < result.trace["fun"][0])
+    (20, True)
     """
 
     step: float = 0.1

@@ -286,7 +286,7 @@ class Clipped(Loss):
 
 
 class Huber(Clipped):
-    """Huber loss per output: r^2 / 2 of residuals r = o - y of at most delta, delta |r| - delta^2 / 2 of larger ones.
+    """Huber loss per output: r^2 / 2 of residuals r = o - y up to delta, delta abs(r) - delta^2 / 2 of larger ones.
 
     Outliers have slopes of at most delta, so single ones do not decide the fit.
 

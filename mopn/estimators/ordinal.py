@@ -96,7 +96,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
 
         Returns
         -------
-        ndarray of shape (n, len(levels_))
+        ndarray of shape (n, n_levels)
             Rows add up to 1.
         """
         X = self._checked(X)

@@ -82,6 +82,13 @@ def interaction_weights(
     ValueError
         For a degree of which the model has no interactions, for unknown or repeated features in a tuple, or for an
         output that there is not.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> model = mopn.Model(np.array([[1.0, 2.0, 0.0]]), np.array([[0.5]]), kernel="anova", target="vector")
+    >>> mopn.interaction_weights(model, [("a", "b"), ("b", "c")], names=["a", "b", "c"])
+    array([1., 0.])
     """
     units, V = _units(model, output)
     d = model.n_features
@@ -116,8 +123,8 @@ def strongest_interactions(
     With several outputs they are largest in length: in the 2-norm of the weights (m,) in all outputs.
 
     This is a branch and bound over the features in order of decreasing size; no tensor is formed. The size of a
-    feature is the l_t norm of its row of P, weighted by |lambda| or the lengths of the output weights, so a product of
-    sizes bounds the modulus or length of a weight (Hölder). Pairs are exact. Higher degrees are exact unless the search
+    feature is the l_t norm of its row of P, weighted by ``|lambda|`` or the lengths of the output weights, so a product
+    of sizes bounds the modulus or length of a weight (Hölder). Pairs are exact. Higher degrees are exact unless the search
     ends at ``max_nodes``: then ``exact`` is False, and ``bound`` bounds the weights that may be missing.
 
     Parameters

@@ -34,6 +34,15 @@ def load(path: str | os.PathLike[str]) -> Model | FactorizationModel:
     -----
     Nothing in the file is executed, and to read it takes memory in proportion to its size, whatever it declares. So a
     file from a stranger can be loaded; what such a model predicts is another question.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np, tempfile
+    >>> model = mopn.Model(np.eye(2), np.eye(2), classes=np.array(["cat", "dog"]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(folder + "/model.npz")
+    ...     print(mopn.load(folder + "/model.npz").predict([[1.0, 0.0], [0.0, 1.0]]))
+    ['cat' 'dog']
     """
     values = read(path)
     try:

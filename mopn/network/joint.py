@@ -46,6 +46,16 @@ class JointProblem(Problem):
     fixed, and of their directions E, and the coefficients W of the linear term. A unit of length zero is stationary, so
     new units must start with nonzero weights. The problem is not convex and has no certificate; the network problem
     certifies the result. Oracle: ``gradient``.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
+    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="none", max_units=4), tol=1e-3)
+    >>> joint = problem.joint(result)
+    >>> mopn.minimize(joint, mopn.solvers.LBFGS(), tol=1e-6).fun < result.fun
+    True
     """
 
     oracles = frozenset({"gradient"})

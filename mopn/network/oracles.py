@@ -60,6 +60,13 @@ class Atoms:
     parts : Parts or None
         For l1/l2 beyond 26 features, what the bound exceeds the best value by: the relaxation on so many principal
         directions, and what the others may add, in the unit of ``bound``. The larger one is what limits the proof.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> atoms = mopn.oracles.basis_oracle("l1")(np.array([np.diag([1.0, 3.0])]))
+    >>> float(atoms.values[0]), bool(atoms.bound >= 3.0), atoms.certified
+    (3.0, True, True)
     """
 
     basis: np.ndarray
@@ -77,6 +84,13 @@ class BasisOracle:
 
     It keeps the multiplier of its last sum-of-squares proof as the start of the next one, since gradients change little
     from round to round.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> oracle = mopn.oracles.basis_oracle("l1/l2", "exact")
+    >>> oracle(np.array([np.diag([1.0, 3.0]), np.diag([0.0, 4.0])])).values.round(6)[0]
+    np.float64(5.0)
     """
 
     norm: Norm

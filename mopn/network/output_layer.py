@@ -54,6 +54,15 @@ class OutputLayerProblem(Problem):
     The point is V flat, in C order. Oracles: ``composite``; ``barrier`` if the loss has a Hessian, unless the strength
     is 0, for which no certificate exists; ``gradient`` where R is smooth (``"squared-l2"``, or a strength of 0). Gaps
     hold for the outputs Phi V as computed: rounding errors made in computing them are not added.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> features = np.random.default_rng(0).uniform(0, 1, (60, 4))
+    >>> problem = mopn.OutputLayerProblem(features, features[:, 0] > 0.5, norm="l1", strength=0.1)
+    >>> result = mopn.minimize(problem, mopn.solvers.InteriorPoint(), tol=1e-6)
+    >>> result.certified, result.weights.shape
+    (True, (4, 2))
     """
 
     def __init__(

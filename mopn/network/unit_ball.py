@@ -25,6 +25,17 @@ class UnitBallProblem(Problem):
     it. The point is (H, c V, W) flat, with the coefficients W of the linear term, where c is the mean square of the
     stored entries of X: the features K(X, H) / c then have no unit, and a run does not depend on that of X. The problem
     is not convex and has no certificate; the network problem certifies the result. Oracle: ``composite``.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> from mopn.solvers.interface import Form
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
+    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="none", max_units=4), tol=1e-3)
+    >>> joint = problem.joint(result, Form("composite"))
+    >>> mopn.minimize(joint, mopn.solvers.FISTA(), tol=1e-6).fun < result.fun
+    True
     """
 
     oracles = frozenset({"composite"})

@@ -50,6 +50,16 @@ class ConditionalGradient(Solver[Atomic]):
     ------
     ValueError
         For options that are out of range, or ``schedule="fill"`` without ``max_units``.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
+    >>> solver = mopn.solvers.ConditionalGradient(refit="full", max_units=5, schedule="fill")
+    >>> result = mopn.minimize(problem, solver)
+    >>> len(result.basis) <= 5, result.certified
+    (True, True)
     """
 
     refit: str | Correction = "output"

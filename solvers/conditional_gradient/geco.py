@@ -31,6 +31,15 @@ class GECO(Solver[Corrective]):
         Tolerance ``gtol`` of the refits, which are by L-BFGS, relative to the objective at the start of each.
     refit_iter : int, default 100
         Largest number of iterations of a refit.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.0)
+    >>> result = mopn.minimize(problem, mopn.solvers.GECO(max_units=3), tol=0)
+    >>> len(result.basis), result.certified
+    (3, False)
     """
 
     max_units: int | None = None

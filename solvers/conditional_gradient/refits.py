@@ -94,6 +94,15 @@ class OutputRefit(_Refit):
     solver : Solver, optional
         Default ``InteriorPoint()``, or ``FISTA()`` if the problem offers no barrier (e.g. without a regulariser, or
         with a linear term) or if the matrices of Newton's method are larger than the data.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
+    >>> refit = mopn.solvers.OutputRefit(solver=mopn.solvers.FISTA(), max_iter=50)
+    >>> mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit), tol=1e-2).success
+    True
     """
 
     solver: Solver[Any] | None = None
@@ -143,6 +152,15 @@ class FullRefit(_Refit):
         Precision of the features in refits by L-BFGS. Single is up to twice as fast, and sufficient for predictions;
         refits to a tolerance below 1e-6 are in double precision all the same. So are losses, sums over blocks of
         samples, gaps and refits of the output layer.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
+    >>> refit = mopn.solvers.FullRefit(max_iter=50)
+    >>> mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit), tol=1e-4).success
+    True
     """
 
     solver: Solver[Any] = field(default_factory=LBFGS)

@@ -35,6 +35,16 @@ class PlainStep(Correction):
     rule : {"line-search", "open-loop", "short"}, default "line-search"
         Exact line search; gamma = 2 / (t + 2) in iteration t, whose first step gamma = 1 discards the start; or the
         short step with an adaptive smoothness constant (Pedregosa et al., 2020).
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
+    >>> step = mopn.solvers.PlainStep("open-loop")
+    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(step), tol=0, max_iter=20)
+    >>> result.nit, result.certified
+    (20, True)
     """
 
     rule: str = "line-search"

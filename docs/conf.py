@@ -1,0 +1,74 @@
+"""How Sphinx builds the site (`make docs`): nothing is fetched, and the pages need no network to be read."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import mopn
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "mopn"
+author = "The mopn developers"
+project_copyright = f"2026, {author}"
+version = release = mopn.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "mathml",
+    "repository_pages",
+]
+exclude_patterns = ["_build", "_ext", "**/*.ipynb"]
+suppress_warnings = ["toc.empty_glob"]  # docs/scale.md is there only in some branches
+templates_path = ["_templates"]
+
+myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
+myst_fence_as_directive = ["math"]
+myst_heading_anchors = 4
+html_math_renderer = "mathml"
+
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc's sections have the types
+numpydoc_show_class_members = False
+copybutton_exclude = ".linenos, .gp, .go"
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "backreferences_dir": "api/backreferences",
+    "doc_module": ("mopn",),
+    "show_memory": False,
+    "write_computation_times": False,
+    "plot_gallery": True,
+    "remove_config_comments": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "mopn"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 6,
+    "navbar_align": "left",
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+
+
+def setup(app: Any) -> None:
+    """Leave out the methods that scikit-learn documents: theirs refer to labels of its site."""
+
+    def inherited(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
+        return True if str(getattr(member, "__module__", "")).startswith(("sklearn", "scipy")) else None
+
+    app.connect("autodoc-skip-member", inherited)
