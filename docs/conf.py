@@ -26,7 +26,6 @@ extensions = [
     "repository_pages",
 ]
 exclude_patterns = ["_build", "_ext", "**/*.ipynb"]
-suppress_warnings = ["toc.empty_glob"]  # docs/scale.md is there only in some branches
 templates_path = ["_templates"]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]

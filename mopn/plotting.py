@@ -13,7 +13,7 @@ from mopn.models.multi_output import Model
 from mopn.solvers import Result, Trace
 from mopn.solvers.checks import number, shown
 
-__all__ = ["plot_accuracy", "plot_contributions", "plot_convergence", "plot_interactions", "plot_unit"]
+__all__ = ["NORM_COLORS", "plot_accuracy", "plot_contributions", "plot_convergence", "plot_interactions", "plot_unit"]
 
 _LABELS = {
     "time": "time [s]",
@@ -28,6 +28,8 @@ _LABELS = {
 }
 # Columns with a logarithmic axis.
 _LOGARITHMIC = ("gap", "restricted_gap", "relative_gap", "value", "bound")
+#: The colours of the norms in all figures of mopn (Okabe and Ito's, told apart by the colour-blind).
+NORM_COLORS = {"l1": "#0072B2", "l1/l2": "#D55E00", "l1/linf": "#009E73"}
 # Of what is positive and negative; and the map between them, with white for 0.
 _POSITIVE, _NEGATIVE, _DIVERGING = "#b2182b", "#2166ac", "RdBu_r"
 
@@ -40,7 +42,8 @@ def plot_convergence(
     Parameters
     ----------
     results : Result, sequence of Result, or mapping of label to Result
-        Objects with a ``trace``, or fitted estimators with a ``trace_``.
+        Objects with a ``trace``, or fitted estimators with a ``trace_``. Labels that are norms have their colours,
+        ``NORM_COLORS``.
     x : {"time", "n_iter", ...}, default "time"
         Column on the horizontal axis; seconds, or iterations.
     y : {"gap", "relative_gap", "fun", "n_units", ...}, default "gap"
@@ -79,7 +82,9 @@ def plot_convergence(
     ax = _axes(ax)
     x = "nit" if x == "n_iter" else x
     for label, trace in traces.items():
-        ax.plot(_column(trace, x), _column(trace, y), marker=".", markersize=3, label=label)
+        ax.plot(
+            _column(trace, x), _column(trace, y), marker=".", markersize=3, label=label, color=NORM_COLORS.get(label)
+        )
     if y in _LOGARITHMIC:
         ax.set_yscale("log")
     ax.set_xlabel(_LABELS.get(x, x))

@@ -124,8 +124,8 @@ def strongest_interactions(
 
     This is a branch and bound over the features in order of decreasing size; no tensor is formed. The size of a
     feature is the l_t norm of its row of P, weighted by ``|lambda|`` or the lengths of the output weights, so a product
-    of sizes bounds the modulus or length of a weight (Hölder). Pairs are exact. Higher degrees are exact unless the search
-    ends at ``max_nodes``: then ``exact`` is False, and ``bound`` bounds the weights that may be missing.
+    of sizes bounds the modulus or length of a weight (Hölder). Pairs are exact. Higher degrees are exact unless the
+    search ends at ``max_nodes``: then ``exact`` is False, and ``bound`` bounds the weights that may be missing.
 
     Parameters
     ----------

@@ -1,0 +1,29 @@
+"""
+Which products of features matter
+=================================
+
+A factorization machine of degree 2 gives every pair of features a weight in every class. The strongest pairs are found
+by branch and bound, without a table of all of them, and are exact.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_wine
+
+import mopn
+from mopn.estimators import MultiOutputFMClassifierCV
+from mopn.plotting import plot_interactions
+
+data = load_wine()
+classifier = MultiOutputFMClassifierCV(max_units=10).fit(data.data, data.target)
+print(f"strength {classifier.strength_:.2g}, {len(classifier.basis_)} units")
+
+# %%
+# Features have units of their own: proline goes up to 1700, hue to 1.7. With ``scale``, a weight is that of features
+# divided by their standard deviations.
+found = mopn.strongest_interactions(classifier.model_, 12, scale=data.data.std(axis=0), names=data.feature_names)
+for item in found[:3]:
+    print(" x ".join(item.names), item.weight.round(3))
+
+ax = plot_interactions(found, outputs=data.target_names)
+ax.set_title("The strongest interactions of wine")
+plt.show()

@@ -1,0 +1,32 @@
+"""
+Three ways to correct a step
+============================
+
+Conditional gradient adds a unit for the present gradient. What is done next decides how many rounds it takes: a plain
+step, a convex refit of the output layer, or a refit of both layers.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_wine
+
+import mopn
+from mopn.plotting import plot_convergence
+
+X, y = load_wine(return_X_y=True)
+problem = mopn.NetworkProblem(X, y, norm="l1", strength=1.0, augment=True, center=True, scale="features")
+runs = {
+    f'refit="{refit}"': mopn.minimize(
+        problem, mopn.solvers.ConditionalGradient(refit=refit), tol=1e-5, max_iter=300, max_time=2.0
+    )
+    for refit in ("none", "output", "full")
+}
+figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=True)
+plot_convergence(runs, x="time", y="relative_gap", ax=axes[0])
+plot_convergence(runs, x="n_units", y="relative_gap", ax=axes[1])
+axes[1].set_xscale("log")
+axes[1].set_ylabel("")
+plt.show()
+
+# %%
+# Plain steps never remove or merge a unit; after hundreds of them the gap is still wide. Refits of both layers move the
+# units that are there, so they need the fewest.

@@ -1,0 +1,34 @@
+"""
+Classes in the plane
+====================
+
+What a linear model cannot tell apart, and two or three units can: rings and a checkerboard. A unit computes the square
+of a projection of (1, x), so a class's output is a quadratic function of the features.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import make_circles
+from sklearn.inspection import DecisionBoundaryDisplay
+from sklearn.linear_model import LogisticRegression
+
+from mopn.estimators import MultiOutputPNClassifier
+
+rng = np.random.default_rng(0)
+squares = rng.uniform(-1, 1, (400, 2))
+sets = {
+    "rings": make_circles(400, noise=0.1, factor=0.5, random_state=0),
+    "checkerboard": (squares, (squares[:, 0] * squares[:, 1] > 0).astype(int)),
+    "four classes": (squares, (squares[:, 0] * squares[:, 1] > 0) + 2 * (np.sum(squares**2, axis=1) > 0.6)),
+}
+
+figure, axes = plt.subplots(2, 3, figsize=(9, 6), layout="constrained", sharex="col", sharey="col")
+for (name, (X, y)), column in zip(sets.items(), axes.T, strict=True):
+    models = {"linear": LogisticRegression(), "network": MultiOutputPNClassifier(max_units=6, random_state=0)}
+    for (label, model), ax in zip(models.items(), column, strict=True):
+        model.fit(X, y)
+        DecisionBoundaryDisplay.from_estimator(model, X, response_method="predict", ax=ax, alpha=0.3)
+        ax.scatter(*X.T, c=y, s=8, cmap="tab10", vmax=10)
+        units = f", {len(model.basis_)} units" if label == "network" else ""
+        ax.set_title(f"{name}: {label}{units}, {model.score(X, y):.0%}", fontsize=10)
+plt.show()
