@@ -134,7 +134,7 @@ def plot_accuracy(
     levels = {label: number()(level, f"baselines[{label!r}]") for label, level in baselines.items()}
     ax = _axes(ax)
     for label, (units, accuracy) in pairs.items():
-        ax.plot(units, accuracy, marker=".", markersize=4, label=label)
+        ax.plot(units, accuracy, marker=".", markersize=4, label=label, color=NORM_COLORS.get(label))
     for index, (label, level) in enumerate(levels.items()):
         ax.axhline(level, color="0.35", linestyle=("--", ":", "-.")[index % 3], label=label)
     ax.set_xlabel("units")

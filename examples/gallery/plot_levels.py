@@ -2,8 +2,8 @@
 Ordered levels
 ==============
 
-Ratings, grades and stages of a disease are ordered: to mistake 1 for 5 is worse than for 2. Ordinal estimators give each
-level but the last an output, for the probability of being at most that level; all outputs share their units.
+Ratings, grades and stages of a disease are ordered: to mistake 1 for 5 is worse than for 2. Ordinal estimators give
+each level but the last an output, for the probability of being at most that level; all outputs share their units.
 """
 
 import matplotlib.pyplot as plt

@@ -57,16 +57,17 @@ rows = encoder.transform(np.column_stack([np.full(len(films), user), films]))
 probabilities = machine.predict_proba(rows)
 best = np.argsort(machine.predict(rows))[::-1][:8]
 
-figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained", width_ratios=(1.4, 1))
+figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 left = np.zeros(len(best))
 colors = plt.get_cmap("viridis")(np.linspace(0, 1, len(machine.levels_)))
 for level, color, column in zip(machine.levels_, colors, probabilities[best].T, strict=True):
-    axes[0].barh(range(len(best)), column, left=left, color=color, label=f"{level:g}")
+    ax.barh(range(len(best)), column, left=left, color=color, label=f"{level:g}")
     left += column
-axes[0].set_yticks(range(len(best)), [f"film {films[b]}" for b in best])
-axes[0].invert_yaxis()
-axes[0].set_xlabel("probability of each rating")
-axes[0].legend(ncols=5, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
+ax.set_yticks(range(len(best)), [f"film {films[b]}" for b in best])
+ax.invert_yaxis()
+ax.set_xlabel("probability of each rating")
+ax.legend(ncols=5, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
+plt.show()
 
 # %%
 # What speaks for the first one: the user's habit, the film's popularity, and how the two fit. The outputs are those of
@@ -74,6 +75,6 @@ axes[0].legend(ncols=5, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0
 n_users = len(encoder.categories_[0])
 fields = {"user": range(n_users), "film": range(n_users, rows.shape[1])}
 found = mopn.contributions(machine.model_, rows[best[0]], encoder.transform(train), fields)
-plot_contributions(found, outputs=[f"<= {level:g}" for level in machine.levels_[:-1]], ax=axes[1])
-axes[1].set_title(f"user {user}, film {films[best[0]]}", fontsize=10)
+ax = plot_contributions(found, outputs=[f"<= {level:g}" for level in machine.levels_[:-1]])
+ax.set_title(f"user {user}, film {films[best[0]]}", fontsize=10)
 plt.show()

@@ -28,9 +28,9 @@ class Expectile(mopn.Loss):
         """Return the largest second derivative."""
         return max(self.level, 1 - self.level)
 
-    def value_gradient(self, y, O):
+    def value_gradient(self, y, outputs):
         """Return values (n,) and gradients (n, m)."""
-        R = O - y
+        R = outputs - y
         return 0.5 * np.sum(self.slope(R) * R**2, axis=1), self.slope(R) * R
 
     def conjugate(self, y, G):

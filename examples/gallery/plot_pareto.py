@@ -63,8 +63,10 @@ rows.append(("others", "boosted trees", score, tree_numbers(trees), seconds_a_ro
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
 for ax, column, label in zip(axes, (3, 4), ("numbers in the model", "seconds for one row"), strict=True):
     for row in rows:
-        ax.plot(row[column], 100 * row[2], "o" if row[0] == "mopn" else "s", color="C1" if row[0] == "mopn" else "C0")
-        ax.annotate(row[1], (row[column], 100 * row[2]), xytext=(5, -4), textcoords="offset points", fontsize=8)
+        ours, place = row[0] == "mopn", (row[column], 100 * row[2])
+        ax.plot(*place, "o" if ours else "s", color="C1" if ours else "C0")
+        side = {"xytext": (-6, 5), "ha": "right"} if ours else {"xytext": (6, -10), "ha": "left"}
+        ax.annotate(row[1], place, textcoords="offset points", fontsize=8, **side)
     by_cost = sorted(rows, key=lambda row: (row[column], -row[2]))
     best = [row for i, row in enumerate(by_cost) if all(row[2] > other[2] for other in by_cost[:i])]
     ax.step([row[column] for row in best], [100 * row[2] for row in best], where="post", color="0.7", zorder=0)

@@ -38,5 +38,5 @@ axes[0].legend()
 plt.show()
 
 # %%
-# A single round of units is added per strength, so the gap of a model is wide open where the path goes fast: it compares
-# it with networks of any size. ``rounds=None`` solves each problem of the path to the tolerance.
+# A single round of units is added per strength, so the gap of a model is wide open where the path goes fast: it
+# compares it with networks of any size. ``rounds=None`` solves each problem of the path to the tolerance.

@@ -9,7 +9,6 @@ of a projection of (1, x), so a class's output is a quadratic function of the fe
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_circles
-from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.linear_model import LogisticRegression
 
 from mopn.estimators import MultiOutputPNClassifier
@@ -22,13 +21,15 @@ sets = {
     "four classes": (squares, (squares[:, 0] * squares[:, 1] > 0) + 2 * (np.sum(squares**2, axis=1) > 0.6)),
 }
 
+grid = np.meshgrid(np.linspace(-1.3, 1.3, 150), np.linspace(-1.3, 1.3, 150))
 figure, axes = plt.subplots(2, 3, figsize=(9, 6), layout="constrained", sharex="col", sharey="col")
 for (name, (X, y)), column in zip(sets.items(), axes.T, strict=True):
     models = {"linear": LogisticRegression(), "network": MultiOutputPNClassifier(max_units=6, random_state=0)}
     for (label, model), ax in zip(models.items(), column, strict=True):
         model.fit(X, y)
-        DecisionBoundaryDisplay.from_estimator(model, X, response_method="predict", ax=ax, alpha=0.3)
-        ax.scatter(*X.T, c=y, s=8, cmap="tab10", vmax=10)
+        regions = model.predict(np.column_stack([grid[0].ravel(), grid[1].ravel()])).reshape(grid[0].shape)
+        ax.pcolormesh(*grid, regions, cmap="tab10", vmin=0, vmax=9, alpha=0.25)
+        ax.scatter(*X.T, c=y, s=8, cmap="tab10", vmin=0, vmax=9)
         units = f", {len(model.basis_)} units" if label == "network" else ""
         ax.set_title(f"{name}: {label}{units}, {model.score(X, y):.0%}", fontsize=10)
 plt.show()
