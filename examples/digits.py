@@ -1,7 +1,7 @@
 """A certified multi-class polynomial network on scikit-learn's digits.
 
 Prints the table of iterations, the number of units, the accuracy next to that of a linear model and of an SVM with a
-quadratic kernel, and the certificate; writes the model and the convergence plot.
+quadratic kernel, and the certificate; writes the model, and a figure of its units, its proof and its size.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 
 mpl.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
@@ -23,7 +25,7 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC
 
 import mopn
-from mopn.plotting import plot_convergence
+from mopn.plotting import NORM_COLORS, plot_convergence
 
 
 def main() -> None:
@@ -50,6 +52,7 @@ def main() -> None:
     print("\ntest accuracy")
     accuracy = (model.predict(X_test) == y_test).mean()
     print(f"  mopn, {len(result.basis):4d} units                    {accuracy:.4f}   ({result.time:.2f} s)")
+    sizes = {f"mopn, {len(result.basis)} units": (model.basis.size + model.weights.size, accuracy)}
     for name, baseline in (
         ("linear logistic regression", make_pipeline(MinMaxScaler((-1, 1)), LogisticRegression(max_iter=5000))),
         ("SVM, quadratic kernel", make_pipeline(MinMaxScaler((-1, 1)), SVC(kernel="poly", degree=2, coef0=1.0))),
@@ -57,18 +60,60 @@ def main() -> None:
         began = time.perf_counter()
         baseline.fit(X_train, y_train)
         seconds = time.perf_counter() - began
-        print(f"  {name:34s} {baseline.score(X_test, y_test):.4f}   ({seconds:.2f} s)")
+        sizes[name] = count_of_numbers(baseline[-1]), baseline.score(X_test, y_test)
+        print(f"  {name:34s} {sizes[name][1]:.4f}   ({seconds:.2f} s)")
 
     print(
         f"\ncertificate: objective {result.fun:.4f}; proven: no network of any size is below "
         f"{result.fun - result.gap:.4f}"
         f"\n             (relative gap {result.gap / result.fun:.2%}; {result.message})"
     )
-    fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    plot_convergence(result, x="time", y="fun", ax=axes[0])
-    plot_convergence(result, x="n_iter", y="relative_gap", ax=axes[1])
-    fig.savefig(args.out / "convergence.png", dpi=120)
-    print(f"\nwrote {args.out / 'convergence.png'} and {args.out / 'digits.npz'}")
+    figure = draw(result, model, sizes)
+    figure.savefig(args.out / "digits.png", dpi=130)
+    print(f"\nwrote {args.out / 'digits.png'} and {args.out / 'digits.npz'}")
+
+
+def count_of_numbers(baseline: Any) -> int:
+    """Return how many numbers a prediction of a linear model or an SVM reads."""
+    if isinstance(baseline, SVC):
+        return baseline.support_vectors_.size + baseline.dual_coef_.size
+    return baseline.coef_.size + baseline.intercept_.size
+
+
+def draw(result: mopn.Result, model: mopn.Model, sizes: dict[str, tuple[int, float]]) -> Any:
+    """Draw units as images, the proven gap against time, and accuracy against size."""
+    figure = plt.figure(figsize=(10.5, 3.5), layout="constrained")
+    left, middle, right = figure.subfigures(1, 3, width_ratios=(1, 1.15, 1.15))
+    draw_units(left, model)
+
+    ax = middle.subplots()
+    plot_convergence({"l1": result}, x="time", y="relative_gap", ax=ax)
+    ax.get_legend().remove()
+    ax.set_title("its distance to the optimum, proven", fontsize=10)
+
+    ax = right.subplots()
+    for color, (name, (size, accuracy)) in zip((NORM_COLORS["l1"], "0.5", "0.5"), sizes.items(), strict=True):
+        ax.plot(size, 100 * accuracy, "o", color=color)
+        ax.annotate(name, (size, 100 * accuracy), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=8)
+    ax.set_xscale("log")
+    ax.margins(x=0.5, y=0.3)
+    ax.set_xlabel("numbers in the model")
+    ax.set_ylabel("test accuracy (%)")
+    ax.set_title("its accuracy and size", fontsize=10)
+    return figure
+
+
+def draw_units(figure: Any, model: mopn.Model) -> None:
+    """Draw the units of the largest weights as images, with the class of each; blue and red pixels are opposed."""
+    largest = np.argsort(-np.abs(model.weights).max(axis=1))[:12]
+    axes = figure.subplots(3, 4)
+    for ax in axes.flat:
+        ax.set_axis_off()
+    for ax, r in zip(axes.flat, largest, strict=False):
+        image = model.basis[r, 1:].reshape(8, 8)
+        ax.imshow(image, cmap="RdBu_r", vmin=-np.abs(image).max(), vmax=np.abs(image).max())
+        ax.set_title(f"for {model.classes[np.argmax(model.weights[r])]}", fontsize=8)
+    figure.suptitle("units of the network", fontsize=10)
 
 
 if __name__ == "__main__":

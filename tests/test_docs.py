@@ -145,7 +145,7 @@ def test_demo(tmp_path, monkeypatch, capsys):
     out = capsys.readouterr().out
     assert "test accuracy" in out
     assert "certificate" in out
-    assert (tmp_path / "convergence.png").stat().st_size > 10_000
+    assert (tmp_path / "digits.png").stat().st_size > 10_000
     assert mopn.load(tmp_path / "digits.npz").n_features == 64
 
 
