@@ -1,7 +1,7 @@
 """Documents outside docs/ as pages of the site, such as the results of studies, and links between all of them.
 
-The repository's documents link to each other, and to source files, by paths. Pages keep the links to pages; of a link
-to a source file the text is left.
+The repository's documents link to each other, and to source files, by paths. Pages keep the links to pages, and to
+scripts of the gallery, which are pages, too; of a link to another source file the text is left.
 """
 
 from __future__ import annotations
@@ -27,14 +27,21 @@ def copies() -> dict[Path, Path]:
     return pages
 
 
+def places() -> dict[Path, Path]:
+    """Return the page of each file outside docs/ that has one."""
+    gallery = ROOT / "examples/gallery"
+    scripts = {script: DOCS / "gallery" / f"{script.stem}.rst" for script in gallery.glob("plot_*.py")}
+    return copies() | scripts | {gallery: DOCS / "gallery/index.rst"}
+
+
 def with_site_links(text: str, source: Path, page: Path) -> str:
     """Return the text of a document as that of a page: links lead to pages, and to nothing else."""
-    places = copies()
+    pages = places()
 
     def link(match: re.Match[str]) -> str:
         words, path, anchor = match.group(1), match.group(2), match.group(3) or ""
         target = Path(os.path.normpath(source.parent / path))
-        target = places.get(target, target)
+        target = pages.get(target, target)
         if not target.is_relative_to(DOCS):
             return words
         return f"[{words}]({os.path.relpath(target, page.parent)}{anchor})"
