@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from mopn.core.designs import DenseDesign, Design
-from mopn.core.factor_kernels import make_factor_kernel
 from mopn.core.validation import check_count, check_factor_kernel
 from mopn.models.base import Predictor, blocks, common_offset
 from mopn.models.fields import check_choice, check_number, check_numbers
@@ -263,6 +262,8 @@ class FactorizationModel(Predictor):
 
     def _gradient(self, X: np.ndarray) -> np.ndarray:
         """Return the gradients (n, d) of the output of a direct form at the rows of X."""
+        from mopn.core.factor_kernels import make_factor_kernel  # needs numba, which loading and predicting do not
+
         assert self.lams is not None
         ones = np.ones(len(X))
         augmented = np.hstack([np.ones((len(X), self.dummies)), X])
