@@ -161,6 +161,12 @@ def test_recommendations(tmp_path, capsys):
         r"^  [+-][0-9.]+  (user|film|age|occupation|genre)( x (film|age|occupation|genre))?$", out, re.MULTILINE
     )
     assert re.search(r"^  [+-][0-9.]+  (doctor|artist|Comedy|Drama|user|Film).* x ", out, re.MULTILINE)
+    assert "cosine of their interactions with users" in out
+    example["main"](["--data", str(tmp_path), "--user", "99", "--ratings", "1=5", "7=1", "--units", "4"])
+    assert "for user 99, who has rated 2 films" in capsys.readouterr().out
+    for wrong in (["--user", "99"], ["--user", "1", "--ratings", "1=5"], ["--user", "99", "--ratings", "1:5"]):
+        with pytest.raises(SystemExit, match=r"user|film=rating|pairs"):
+            example["main"](["--data", str(tmp_path), *wrong])
 
 
 PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md")

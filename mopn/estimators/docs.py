@@ -147,7 +147,7 @@ validation_fraction : float
     Fraction of the samples to hold out (stratified for labels). After every round ``score`` is evaluated on them, and
     the best network is kept. This chooses the number of units; with ``refit="full"`` a round then adds at most 5.
 n_iter_no_change : int
-    With ``validation_fraction``: stop after this number of rounds without a better score.
+    With ``validation_fraction`` or ``X_val``: stop after this number of rounds without a better score.
 warm_start : bool
     Start from the network of the previous fit.
 verbose : int
@@ -202,7 +202,7 @@ NIPS 2017. Algorithm 1 solves problem (2), with a penalty in place of the constr
 VALIDATED = Prose(
     attributes="""
 validation_scores_ : ndarray or None
-    The score at every row of the trace, if ``validation_fraction`` is positive.
+    The score at every row of the trace, if ``validation_fraction`` is positive or ``fit`` had ``X_val``.
 """,
 )
 CLASSIFIER = Prose(
