@@ -157,6 +157,8 @@ class OrdinalFMRegressor(OrdinalRegressor):
     """
 
     _kernel = "anova"
+    model_: Model
+    strength_: float | None
 
     def fold_in(self, X: Any, y: Any) -> Model:
         """Return the model with one more feature, the last: a new user or item, from a few ratings.
@@ -207,8 +209,7 @@ class OrdinalFMRegressor(OrdinalRegressor):
         if len(unknown):
             raise ValueError(f"y has the levels {unknown}, which are not among those of the fit, {self.levels_}")
         Y = cumulative_targets(np.searchsorted(self.levels_, y), len(self.levels_))
-        penalty = {"norm": self.norm, "strength": self.strength_, "alpha": self.alpha}
-        return with_feature(self.model_, X, Y, self.loss_, **penalty)
+        return with_feature(self.model_, X, Y, self.loss_, norm=self.norm, strength=self.strength_, alpha=self.alpha)
 
 
 @documented(ORDINAL, NETWORK, VALIDATED)
