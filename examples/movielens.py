@@ -2,7 +2,8 @@
 
 Reads the folder of MovieLens 100K (https://grouplens.org/datasets/movielens/100k/): u.data, u.user, u.item. Users,
 films, ages, occupations and genres become 0/1 features; an ordinal factorization machine learns the probability of
-every rating; films that the user has not rated are ranked by the expected one.
+every rating; films that the user has not rated are ranked by the expected one. A user who is not in the data gives some
+ratings, as ``--user 0 --ratings 50=5 181=5 288=1``, and is folded in without another fit.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
@@ -19,7 +21,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import mopn
 from mopn.estimators import OrdinalFMRegressor
-from mopn.ranking import grouped_ndcg
+from mopn.ranking import grouped_ndcg, similar_features
 
 AGES = (18, 25, 35, 45, 50, 56)
 GENRES = (
@@ -43,7 +45,11 @@ class MovieLens:
     def table(self, users: np.ndarray, films: np.ndarray) -> np.ndarray:
         """Return a row of plain columns for every pair of a user and a film."""
         rows = zip(users.tolist(), films.tolist(), strict=True)
-        return np.array([(u, f, self.ages[u], self.occupations[u], *self.genres[f]) for u, f in rows], dtype=object)
+        return np.array(
+            # Of a new user neither is known.
+            [(u, f, self.ages.get(u, -1), self.occupations.get(u, ""), *self.genres[f]) for u, f in rows],
+            dtype=object,
+        )
 
 
 def make_model(units: int, strength: float) -> Pipeline:
@@ -77,11 +83,29 @@ def fields(model: Pipeline) -> dict[str, range]:
     return {name: range(*limits) for name, limits in zip(names, pairwise(ends), strict=True)}
 
 
+def with_column(X: sparse.csr_array, value: float) -> sparse.csr_array:
+    """Return X with one more column, the last, of equal numbers."""
+    return sparse.csr_array(sparse.hstack([X, np.full((X.shape[0], 1), value)]))
+
+
+def given_ratings(texts: list[str], data: MovieLens) -> dict[int, int]:
+    """Return the ratings that are given as film=rating."""
+    try:
+        ratings = {int(film): int(rating) for film, rating in (text.split("=") for text in texts)}
+    except ValueError:
+        raise SystemExit(f"--ratings takes pairs such as 50=5, got {' '.join(texts)}") from None
+    unknown = sorted(ratings.keys() - data.titles.keys())
+    if unknown or not set(ratings.values()) <= set(range(1, 6)):
+        raise SystemExit(f"--ratings takes films of u.item and ratings from 1 to 5; unknown films: {unknown}")
+    return ratings
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the example."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with u.data, u.user and u.item")
     parser.add_argument("--user", type=int, default=196, help="whom to recommend films (default %(default)s)")
+    parser.add_argument("--ratings", nargs="+", default=[], help="of a user who is not in the data, as film=rating")
     parser.add_argument("--top", type=int, default=10, help="how many (default %(default)s)")
     parser.add_argument("--units", type=int, default=30, help="largest number of units (default %(default)s)")
     parser.add_argument("--strength", type=float, default=20.0, help="of the penalty (default %(default)s)")
@@ -89,6 +113,13 @@ def main(arguments: list[str] | None = None) -> None:
 
     data = MovieLens(args.data)
     users, films, ratings = data.ratings.T
+    new = given_ratings(args.ratings, data)
+    if (args.user in data.ages) == bool(new):
+        raise SystemExit(
+            f"user {args.user} is in the data; leave --ratings out, or give another number"
+            if new
+            else f"user {args.user} is not in the data; give some ratings as well, such as --ratings 50=5 181=5 288=1"
+        )
     train, test = train_test_split(np.arange(len(ratings)), test_size=0.25, random_state=0)
     table = data.table(users, films)
     model = make_model(args.units, args.strength).fit(table[train], ratings[train])
@@ -98,24 +129,36 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"test RMSE {np.sqrt(np.mean((found - ratings[test]) ** 2)):.4f}", end="")
     print("".join(f", nDCG@{k} {grouped_ndcg(ratings[test], found, users[test], k):.4f}" for k in (1, 5)))
 
-    rated = set(films[users == args.user].tolist())
+    rated = set(new) or set(films[users == args.user].tolist())
     unseen = np.array([film for film in sorted(data.titles) if film not in rated])
-    rows = data.table(np.full(len(unseen), args.user), unseen)
-    expected, liked = model.predict(rows), model.predict_proba(rows)[:, -1]
+    columns, machine, groups = model["columns"], model["machine"].model_, fields(model)
+    rows = columns.transform(data.table(np.full(len(unseen), args.user), unseen))
+    background, names = columns.transform(table[train]), feature_names(model, data)
+    if new:
+        known = columns.transform(data.table(np.full(len(new), args.user), np.array(list(new))))
+        machine = model["machine"].fold_in(known, list(new.values()))
+        rows, background = with_column(rows, 1.0), with_column(background, 0.0)
+        groups["user"] = [*groups["user"], len(names)]
+        names.append(f"user {args.user}")
+    expected, liked = machine.predict(rows), machine.predict_proba(rows)[:, -1]
     print(f"\nfor user {args.user}, who has rated {len(rated)} films: expected rating, probability of the highest one")
     order = np.argsort(-expected, kind="stable")
     for place in order[: args.top]:
         print(f"  {expected[place]:.2f}  {liked[place]:4.0%}  {data.titles[unseen[place]]}")
 
     # Output c is for ratings of at most c, so features that decrease the outputs increase the rating.
-    machine = model["machine"].model_
     liking = mopn.FactorizationModel.from_outputs(machine, -np.ones(machine.weights.shape[1]))
-    best, background = (model["columns"].transform(part) for part in (rows[order[:1]], table[train]))
     print(f"\nwhy {data.titles[unseen[order[0]]]}: what adds to the mean of all ratings' log-odds, added up")
-    for contribution in mopn.contributions(liking, best, background, fields(model))[: args.top]:
+    for contribution in mopn.contributions(liking, rows[order[:1]], background, groups)[: args.top]:
         print(f"  {contribution.value:+.3f}  {' x '.join(contribution.fields)}")
+    films_there = columns.transformers_[0][1].categories_[1].tolist()
+    known_film = next(film for film in unseen[order].tolist() if film in films_there)
+    alike = groups["film"][films_there.index(known_film)]
+    print(f"\nfilms that the same users like or dislike as {names[alike]}: cosine of their interactions with users")
+    for item in similar_features(machine, alike, groups["film"], args.top, groups["user"]):
+        print(f"  {item.cosine:+.3f}  {names[item.feature]}")
     print("\nstrongest interactions, all ratings' log-odds added up")
-    for interaction in mopn.strongest_interactions(liking, args.top, names=feature_names(model, data)):
+    for interaction in mopn.strongest_interactions(liking, args.top, names=names):
         print(f"  {interaction.weight:+.3f}  {' x '.join(interaction.names)}")
 
 

@@ -1,6 +1,17 @@
 """Multi-output polynomial networks and factorization machines by convex optimization, with a proven optimality gap."""
 
+import pathlib
+import sys
+from importlib import util
 from typing import Any
+
+if util.find_spec("mopn.solvers") is None:
+    # Python was started in a checkout: there the folder lies beside this one, and only installing puts it here.
+    _spec = util.spec_from_file_location("mopn.solvers", pathlib.Path(__file__).parents[1] / "solvers" / "__init__.py")
+    assert _spec is not None
+    assert _spec.loader is not None
+    sys.modules["mopn.solvers"] = util.module_from_spec(_spec)
+    _spec.loader.exec_module(sys.modules["mopn.solvers"])
 
 from mopn import oracles, solvers
 from mopn.core.loss_checks import check_loss

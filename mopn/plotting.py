@@ -1,4 +1,4 @@
-"""Plots (the extra ``plot``): convergence, accuracy against the number of units, and what a model has learnt."""
+"""Plots (the extra ``plot``): convergence, performance profiles, accuracy against size, what a model has learnt."""
 
 from __future__ import annotations
 
@@ -11,9 +11,19 @@ from mopn.core.validation import as_numbers, check_count
 from mopn.models.fields import check_scale
 from mopn.models.multi_output import Model
 from mopn.solvers import Result, Trace
-from mopn.solvers.checks import number, shown
+from mopn.solvers.checks import choice, number, shown
 
-__all__ = ["NORM_COLORS", "plot_accuracy", "plot_contributions", "plot_convergence", "plot_interactions", "plot_unit"]
+__all__ = [
+    "NORM_COLORS",
+    "plot_accuracy",
+    "plot_contributions",
+    "plot_convergence",
+    "plot_interactions",
+    "plot_profile",
+    "plot_suboptimality",
+    "plot_unit",
+    "profile_ratios",
+]
 
 _LABELS = {
     "time": "time [s]",
@@ -26,6 +36,7 @@ _LABELS = {
     "value": "dual norm found",
     "bound": "dual norm bound",
 }
+_SIZES = {"units": "units", "bytes": "size of the model [bytes]", "seconds": "time of a prediction [s]"}
 # Columns with a logarithmic axis.
 _LOGARITHMIC = ("gap", "restricted_gap", "relative_gap", "value", "bound")
 #: The colours of the norms in all figures of mopn (Okabe and Ito's, told apart by the colour-blind).
@@ -95,19 +106,180 @@ def plot_convergence(
     return ax
 
 
+def plot_suboptimality(
+    results: Result | Sequence[Result] | Mapping[str, Result],
+    reference: float | None = None,
+    x: str = "time",
+    ax: Any = None,
+) -> Any:
+    """Plot how far the objectives of runs are above the minimum of their problem, relative.
+
+    Parameters
+    ----------
+    results : Result, sequence of Result, or mapping of label to Result
+        Runs on one problem, as for :func:`plot_convergence`.
+    reference : float, optional
+        The minimum. Default the best lower bound that any of the runs has proven, so that a curve is never too low,
+        and the fastest solver does not set the level by which it is measured.
+    x : {"time", "n_iter", ...}, default "time"
+        Column on the horizontal axis.
+    ax : matplotlib Axes, optional
+        Where to draw; default new axes.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    TypeError
+        For objects without a trace.
+    ValueError
+        If no run has proven a bound and there is no reference, if the reference is 0, or if an objective is below it.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, strength=0.5)
+    >>> solvers = {refit: mopn.solvers.ConditionalGradient(refit=refit) for refit in ("full", "output")}
+    >>> runs = {name: mopn.minimize(problem, solver, tol=1e-3) for name, solver in solvers.items()}
+    >>> plot_suboptimality(runs).get_ylabel()
+    'objective above the best proven lower bound, relative'
+    """
+    traces = {label: _trace(result) for label, result in _named(results).items()}
+    if reference is None:
+        level = max((float(np.max(trace["fun"] - trace["gap"])) for trace in traces.values()), default=-np.inf)
+        words = "objective above the best proven lower bound, relative"
+        if not np.isfinite(level):
+            raise ValueError("no run has proven a lower bound of the minimum; give the minimum as reference")
+    else:
+        level, words = number()(reference, "reference"), "objective above the reference, relative"
+    least = min((float(np.min(trace["fun"])) for trace in traces.values()), default=level)
+    if least < level or level == 0:
+        raise ValueError(f"reference must be the minimum, not 0, got {level:g}, and a run has found {least:g}")
+    ax, x = _axes(ax), "nit" if x == "n_iter" else x
+    for label, trace in traces.items():
+        above = (trace["fun"] - level) / abs(level)
+        ax.plot(_column(trace, x), np.where(above > 0, above, np.nan), marker=".", markersize=3, label=label)
+    ax.set_yscale("log")
+    ax.set_xlabel(_LABELS.get(x, x))
+    ax.set_ylabel(words)
+    ax.grid(True, alpha=0.3)
+    if any(traces):
+        ax.legend()
+    return ax
+
+
+def profile_ratios(times: Any) -> np.ndarray:
+    """Return times over that of the fastest solver on each problem: what performance profiles count.
+
+    Parameters
+    ----------
+    times : array-like of shape (problems, solvers)
+        Seconds until a problem was solved, inf if it was not.
+
+    Returns
+    -------
+    ndarray of shape (problems, solvers)
+        At least 1; inf where a problem was not solved.
+
+    Examples
+    --------
+    >>> profile_ratios([[1.0, 2.0], [np.inf, 3.0], [np.inf, np.inf]])
+    array([[ 1.,  2.],
+           [inf,  1.],
+           [inf, inf]])
+    """
+    times = as_numbers(times, "times").astype(np.float64)
+    if times.ndim != 2 or np.isnan(times).any() or (times <= 0).any():
+        raise ValueError(f"times must be positive, of shape (problems, solvers), inf if not solved; got {shown(times)}")
+    fastest = times.min(axis=1, keepdims=True, initial=np.inf)
+    return np.where(np.isfinite(times), times / np.where(np.isfinite(fastest), fastest, 1.0), np.inf)
+
+
+def plot_profile(times: Mapping[str, Sequence[float]], ax: Any = None, **style: Any) -> Any:
+    """Plot performance profiles: the share of problems that a solver brings to the end within a factor of the fastest.
+
+    The words below the axis say how to read it. Times are relative to the fastest of *these* solvers, so leaving one
+    out may change all other curves (Gould and Scott, 2016).
+
+    Parameters
+    ----------
+    times : mapping of label to sequence of seconds
+        Of each solver on the same problems in the same order, such as the times to a proven gap; inf where it was not
+        reached. Problems that no solver ends count against all.
+    ax : matplotlib Axes, optional
+        Where to draw; default new axes.
+    **style
+        Options of the lines, such as ``linewidth=2``.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    TypeError
+        If ``times`` is not a mapping.
+    ValueError
+        If there are no times, or not as many for each solver, or if some are not positive.
+
+    References
+    ----------
+    Dolan and Moré: Benchmarking optimization software with performance profiles. Mathematical Programming, 2002.
+
+    Examples
+    --------
+    >>> ax = plot_profile({"fast": [1.0, 1.0, np.inf], "sure": [2.0, 3.0, 5.0]})
+    >>> [float(line.get_ydata()[-1].round(2)) for line in ax.get_lines()]
+    [0.67, 1.0]
+    """
+    if not isinstance(times, Mapping):
+        raise TypeError(f"times must be a mapping from the solvers' labels, got {shown(times)}")
+    if len({len(seconds) for seconds in times.values()}) != 1 or not len(next(iter(times.values()))):
+        raise ValueError("times must hold the times of every solver on the same problems, one at least")
+    of_fastest = profile_ratios(np.column_stack(list(times.values())))
+    problems = len(of_fastest)
+    right = 1.3 * max(10.0, of_fastest[np.isfinite(of_fastest)].max(initial=1.0))
+    ax = _axes(ax)
+    for label, column in zip(times, of_fastest.T, strict=True):
+        factors = np.sort(column[np.isfinite(column)])
+        shares = np.arange(1, len(factors) + 1) / problems
+        ends = shares[-1] if len(shares) else 0.0
+        ax.step(np.r_[1.0, factors, right], np.r_[0.0, shares, ends], where="post", label=label, **style)
+    ax.set_xscale("log")
+    ax.set(xlim=(1.0, right), ylim=(0.0, 1.02), ylabel=f"share of {problems} problems")
+    ax.set_xlabel("time over that of the fastest solver on a problem\n(left edge: the fastest; right: ended at all)")
+    ax.grid(True, alpha=0.3)
+    ax.legend()
+    return ax
+
+
 def plot_accuracy(
     curves: Mapping[str, tuple[Sequence[float], Sequence[float]]],
     baselines: Mapping[str, float] | None = None,
     ax: Any = None,
+    *,
+    x: str = "units",
 ) -> Any:
-    """Plot accuracy against the number of units, with horizontal lines for models without units.
+    """Plot accuracy against the size of models or their latency, with horizontal lines for baselines.
 
     Parameters
     ----------
-    curves : mapping of label to (n_units, accuracy)
+    curves : mapping of label to (sizes, accuracies)
         Two sequences of equal length each.
     baselines : mapping of label to accuracy, optional
+        Of models without units, for instance.
     ax : matplotlib Axes, optional
+        Where to draw; default new axes.
+    x : {"units", "bytes", "seconds"}, default "units"
+        What the sizes are: the number of units; the bytes of the model's file; or the seconds that a prediction takes.
+        The last two have a logarithmic axis.
 
     Returns
     -------
@@ -130,6 +302,7 @@ def plot_accuracy(
     for name, values in (("curves", curves), ("baselines", baselines)):
         if not isinstance(values, Mapping):
             raise TypeError(f"{name} must be a mapping from labels, got {shown(values)}")
+    words = _SIZES[choice(_SIZES)(x, "x")]
     pairs = {label: _pair(curve, label) for label, curve in curves.items()}
     levels = {label: number()(level, f"baselines[{label!r}]") for label, level in baselines.items()}
     ax = _axes(ax)
@@ -137,7 +310,9 @@ def plot_accuracy(
         ax.plot(units, accuracy, marker=".", markersize=4, label=label, color=NORM_COLORS.get(label))
     for index, (label, level) in enumerate(levels.items()):
         ax.axhline(level, color="0.35", linestyle=("--", ":", "-.")[index % 3], label=label)
-    ax.set_xlabel("units")
+    if words != "units":
+        ax.set_xscale("log")
+    ax.set_xlabel(words)
     ax.set_ylabel("accuracy")
     ax.grid(True, alpha=0.3)
     ax.legend()
@@ -341,10 +516,10 @@ def _checked_labels(labels: Any, count: int, name: str) -> list[str]:
 
 
 def _pair(curve: Any, label: Any) -> np.ndarray:
-    """Return the numbers of units and the accuracies of a curve (2, k)."""
+    """Return the sizes and the accuracies of a curve (2, k)."""
     pair = as_numbers(curve, f"curves[{label!r}]")
     if pair.ndim != 2 or len(pair) != 2:
-        raise TypeError(f"curves[{label!r}] must be (n_units, accuracy), of equal length, got {shown(curve)}")
+        raise TypeError(f"curves[{label!r}] must be (sizes, accuracies), of equal length, got {shown(curve)}")
     return pair
 
 

@@ -6,6 +6,7 @@ import contextlib
 import doctest
 import importlib
 import io
+import os
 import pkgutil
 import re
 import runpy
@@ -197,9 +198,15 @@ def test_recommendations(tmp_path, capsys):
         r"^  [+-][0-9.]+  (user|film|age|occupation|genre)( x (film|age|occupation|genre))?$", out, re.MULTILINE
     )
     assert re.search(r"^  [+-][0-9.]+  (doctor|artist|Comedy|Drama|user|Film).* x ", out, re.MULTILINE)
+    assert "cosine of their interactions with users" in out
+    example["main"](["--data", str(tmp_path), "--user", "99", "--ratings", "1=5", "7=1", "--units", "4"])
+    assert "for user 99, who has rated 2 films" in capsys.readouterr().out
+    for wrong in (["--user", "99"], ["--user", "1", "--ratings", "1=5"], ["--user", "99", "--ratings", "1:5"]):
+        with pytest.raises(SystemExit, match=r"user|film=rating|pairs"):
+            example["main"](["--data", str(tmp_path), *wrong])
 
 
-PAGES = ("README.md", "CHANGELOG.md", "SECURITY.md")
+PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md")
 DOCUMENTS = (*PAGES, *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
 SOURCES = {path.name for folder in ("mopn", "solvers", "tests", "examples") for path in (ROOT / folder).rglob("*.py")}
 
@@ -245,6 +252,15 @@ def test_every_public_name_has_a_docstring():
         assert module.__doc__
         for name in module.__all__:
             assert getattr(module, name).__doc__, f"{module.__name__}.{name}"
+
+
+def test_a_checkout_can_be_imported_whatever_is_installed():
+    """Without ``-e``, where no finder knows that mopn.solvers lies beside mopn: ``-S`` leaves finders out."""
+    code = "import mopn.solvers.driver; print(mopn.minimize is mopn.solvers.driver.minimize, mopn.__file__)"
+    packages = {"PYTHONPATH": str(Path(np.__file__).parents[1])}
+    command = [sys.executable, "-S", "-c", code]
+    found = subprocess.run(command, check=True, cwd=ROOT, env=os.environ | packages, capture_output=True, text=True)
+    assert found.stdout.split() == ["True", str(ROOT / "mopn" / "__init__.py")]
 
 
 def test_importing_mopn_does_not_import_numba():

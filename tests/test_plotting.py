@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 import mopn
-from mopn.plotting import plot_accuracy, plot_contributions, plot_convergence, plot_interactions, plot_unit
+from mopn.plotting import (
+    plot_accuracy,
+    plot_contributions,
+    plot_convergence,
+    plot_interactions,
+    plot_profile,
+    plot_suboptimality,
+    plot_unit,
+)
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -70,9 +78,9 @@ def test_accuracy():
 @pytest.mark.parametrize(
     ("curves", "baselines", "error", "message"),
     [
-        ({"a": 1}, None, TypeError, r"curves\['a'\] must be \(n_units, accuracy\), of equal length, got 1"),
+        ({"a": 1}, None, TypeError, r"curves\['a'\] must be \(sizes, accuracies\), of equal length, got 1"),
         ({"a": ([1, 2], [0.5])}, None, ValueError, r"curves\['a'\] must be an array"),
-        ({"a": [1, 2, 3]}, None, TypeError, r"curves\['a'\] must be \(n_units, accuracy\)"),
+        ({"a": [1, 2, 3]}, None, TypeError, r"curves\['a'\] must be \(sizes, accuracies\)"),
         ([1, 2], None, TypeError, "curves must be a mapping from labels"),
         ({}, np.ones(2), TypeError, "baselines must be a mapping from labels"),
         ({}, {"b": None}, ValueError, r"baselines\['b'\] must be a finite number, got None"),
@@ -171,3 +179,59 @@ def test_nothing_to_plot():
         plot_interactions([])
     with pytest.raises(ValueError, match="outputs must hold 2 labels"):
         plot_interactions(mopn.strongest_interactions(network()), outputs=["x"])
+
+
+def test_suboptimality_is_above_the_best_proven_bound_or_the_reference(results):
+    bound = max(np.max(result.trace["fun"] - result.trace["gap"]) for result in results)
+    least = min(np.min(result.trace["fun"]) for result in results)
+    for reference, level in ((None, bound), (least, least)):
+        ax = plot_suboptimality(results, reference, x="n_iter")
+        assert ax.get_yscale() == "log"
+        for line, result in zip(ax.get_lines(), results, strict=True):
+            above = (result.trace["fun"] - level) / level
+            np.testing.assert_array_equal(line.get_xdata(), result.trace["nit"])
+            np.testing.assert_array_equal(line.get_ydata(), np.where(above > 0, above, np.nan))
+    with pytest.raises(ValueError, match="must be the minimum"):
+        plot_suboptimality(results, 2.0 * least)
+
+
+def test_suboptimality_needs_a_bound_or_a_reference():
+    X = np.random.default_rng(0).uniform(-1, 1, (30, 3))
+    problem = mopn.FactorizationProblem(X, X[:, 0] * X[:, 1], n_components=2)
+    result = mopn.minimize(problem, mopn.solvers.LBFGS(), max_iter=5, tol=0)
+    with pytest.raises(ValueError, match="give the minimum as reference"):
+        plot_suboptimality(result)
+    plt.close("all")
+
+
+def test_profiles_are_shares_of_problems_by_their_definition():
+    rng = np.random.default_rng(0)
+    times = {name: np.where(rng.random(20) < 0.2, np.inf, rng.uniform(1, 9, 20)) for name in "abc"}
+    fastest = np.min(list(times.values()), axis=0)
+    ax = plot_profile(times, linewidth=3)
+    for line, seconds in zip(ax.get_lines(), times.values(), strict=True):
+        x, y = line.get_data()
+        for factor in (1.0, 1.5, 2.0, 5.0, x[-1]):
+            solved = [np.isfinite(s) and s <= factor * f * (1 + 1e-12) for s, f in zip(seconds, fastest, strict=True)]
+            assert y[np.searchsorted(x, factor * (1 + 1e-12), side="right") - 1] == pytest.approx(np.mean(solved))
+        assert line.get_linewidth() == 3
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("times", "error"),
+    [([1.0], TypeError), ({}, ValueError), ({"a": [1.0], "b": [1.0, 2.0]}, ValueError), ({"a": [0.0]}, ValueError)],
+)
+def test_wrong_times(times, error):
+    with pytest.raises(error, match="times must"):
+        plot_profile(times)
+
+
+def test_accuracy_against_sizes():
+    ax = plot_accuracy({"a": ([1e3, 1e4], [0.8, 0.9])}, x="bytes")
+    assert ax.get_xscale() == "log"
+    assert "bytes" in ax.get_xlabel()
+    assert plot_accuracy({"a": ([1, 2], [0.8, 0.9])}).get_xscale() == "linear"
+    with pytest.raises(ValueError, match="x must be"):
+        plot_accuracy({}, x="metres")
+    plt.close("all")

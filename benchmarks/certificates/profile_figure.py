@@ -1,4 +1,4 @@
-"""Performance profiles of Dolan and More (2002): their shares, their figure, and a table of the same times."""
+"""The figure of performance profiles, and a table of the same times."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common.figures import plt, save, tidy
+from mopn.plotting import plot_profile, profile_ratios
 
-__all__ = ["LEVELS", "draw", "level_column", "ratios", "summary"]
+__all__ = ["LEVELS", "draw", "level_column", "summary"]
 
 # Certified relative gaps.
 LEVELS = (1e-2, 1e-3, 1e-4)
@@ -38,18 +39,12 @@ def times(rows: Iterable[Row], solvers: Sequence[str], level: float) -> np.ndarr
     return np.array(list(by_problem.values())).reshape(-1, len(solvers))
 
 
-def ratios(seconds: np.ndarray) -> np.ndarray:
-    """Return the times over that of the fastest solver on each problem; where none ends, all are infinite."""
-    fastest = seconds.min(axis=1, keepdims=True)
-    return np.where(np.isfinite(seconds), seconds / np.where(np.isfinite(fastest), fastest, 1.0), np.inf)
-
-
 def summary(rows: Sequence[Row], solvers: Sequence[str]) -> str:
     """Return a table: the share of problems that each solver brings to each level, and its times."""
     lines = ["level   solver          solved   fastest   within 2x   within 10x   median time   of solved"]
     for level in LEVELS:
         seconds = times(rows, solvers, level)
-        of_fastest = ratios(seconds)
+        of_fastest = profile_ratios(seconds)
         for column, solver in enumerate(solvers):
             lines.append(_line(level, solver, seconds[:, column], of_fastest[:, column]))
     return "\n".join([*lines, "", _unsolved(rows, solvers)])
@@ -85,30 +80,19 @@ def _unsolved(rows: Sequence[Row], solvers: Sequence[str]) -> str:
 def draw(rows: Sequence[Row], solvers: Sequence[str], path: Path) -> None:
     """Draw a panel a level and a curve a solver, with words below that say how to read them."""
     fig, axes = plt.subplots(1, len(LEVELS), figsize=(3.9 * len(LEVELS), 4.9), sharey=True, layout="constrained")
-    of_fastest = [ratios(times(rows, solvers, level)) for level in LEVELS]
-    finite = np.concatenate([values[np.isfinite(values)] for values in of_fastest])
-    right = 1.3 * max(finite.max(initial=1.0), 10.0)
-    for ax, level, values in zip(axes, LEVELS, of_fastest, strict=True):
-        for column, solver in enumerate(solvers):
-            _curve(ax, values[:, column], right, color=_COLORS[column % len(_COLORS)], label=solver)
+    for ax, level in zip(axes, LEVELS, strict=True):
+        ax.set_prop_cycle(color=_COLORS)
+        seconds = times(rows, solvers, level)
+        plot_profile(dict(zip(solvers, seconds.T, strict=True)), ax=ax, linewidth=1.8)
+        ax.get_legend().remove()
         ax.set_title(f"to a proven relative gap of {level:g}", fontsize=11)
-        ax.set_xscale("log")
         ax.xaxis.set_major_formatter("{x:g}")
-        ax.set(xlim=(1, right), ylim=(0, 1.02), xlabel="time over that of the fastest solver")
+        ax.set(xlabel="time over that of the fastest solver", ylabel="")
         tidy(ax)
     axes[0].set_ylabel("share of problems")
     limit = max(float(row["max_time"]) for row in rows)
-    words = _CAPTION.format(problems=len(of_fastest[0]), sets=len({row["set"] for row in rows}), limit=f"{limit:g}")
+    words = _CAPTION.format(problems=len(seconds), sets=len({row["set"] for row in rows}), limit=f"{limit:g}")
     fig.supxlabel(words, fontsize=9.5)
     # Below the panels are the words.
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(solvers), frameon=False)
     save(fig, path)
-
-
-def _curve(ax: Any, of_fastest: np.ndarray, right: float, **style: Any) -> None:
-    """Draw the share of problems within a factor, a step at every problem."""
-    factors = np.sort(of_fastest[np.isfinite(of_fastest)])
-    shares = np.arange(1, len(factors) + 1) / max(len(of_fastest), 1)
-    ends = shares[-1:] if len(shares) else np.zeros(1)
-    x, y = np.concatenate([[1.0], factors, [right]]), np.concatenate([[0.0], shares, ends])
-    ax.step(x, y, where="post", linewidth=1.8, **style)

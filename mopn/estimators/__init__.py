@@ -11,7 +11,11 @@ except ImportError as error:
     raise ImportError("mopn.estimators needs scikit-learn >= 1.6: pip install mopn[sklearn]") from error
 
 from mopn.estimators.classifiers import MultiOutputFMClassifier, MultiOutputPNClassifier
-from mopn.estimators.cross_validation import MultiOutputFMClassifierCV, MultiOutputPNClassifierCV
+from mopn.estimators.cross_validation import (
+    MultiOutputFMClassifierCV,
+    MultiOutputPNClassifierCV,
+    OrdinalFMRegressorCV,
+)
 from mopn.estimators.fm import FactorizationMachineClassifier, FactorizationMachineRegressor
 from mopn.estimators.ordinal import OrdinalFMRegressor, OrdinalPNRegressor
 from mopn.estimators.pn import PolynomialNetworkClassifier, PolynomialNetworkRegressor
@@ -27,6 +31,7 @@ __all__ = [
     "MultiOutputPNClassifierCV",
     "MultiOutputPNRegressor",
     "OrdinalFMRegressor",
+    "OrdinalFMRegressorCV",
     "OrdinalPNRegressor",
     "PolynomialNetworkClassifier",
     "PolynomialNetworkRegressor",

@@ -241,7 +241,16 @@ class NetworkEstimator(ModelEstimator):
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+    ) -> Any:
         """Fit the network.
 
         Parameters
@@ -253,6 +262,9 @@ class NetworkEstimator(ModelEstimator):
             None if the blocks bring it. Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated sample, and a weight of 0 a missing one.
+        X_val, y_val, sample_weight_val : array-like, optional
+            Samples of your own to validate on, in place of ``validation_fraction``: those of a later week, say. X_val
+            is in memory; the weights may be left out.
 
         Returns
         -------
@@ -274,7 +286,10 @@ class NetworkEstimator(ModelEstimator):
         self._check_parameters()
         continued = self.warm_start and hasattr(self, "model_")
         X, y, sample_weight, _ = self._samples(X, y, sample_weight, reset=not continued)
-        training, held_out = self._split(X, self._encode(y, sample_weight))
+        if X_val is None and y_val is None:
+            training, held_out = self._split(X, self._encode(y, sample_weight))
+        else:
+            training, held_out = self._with_own((X, y, sample_weight), (X_val, y_val, sample_weight_val))
         X, targets = training if isinstance(X, RowBlocks) else merge_equal_samples(*training)
 
         # As in the driver: Ctrl-C leaves NumPy as it was.
@@ -289,7 +304,7 @@ class NetworkEstimator(ModelEstimator):
             # With max_units the aim is the best model of that size, without it a proof.
             schedule="grow" if self.max_units is None else "fill",
             # Validation chooses the number of units between rounds.
-            atoms_per_round=_UNITS_PER_ROUND if self.validation_fraction and self.refit == "full" else None,
+            atoms_per_round=_UNITS_PER_ROUND if validation is not None and self.refit == "full" else None,
         )
         result = minimize(
             problem,
@@ -350,6 +365,27 @@ class NetworkEstimator(ModelEstimator):
                 f"validation_fraction={self.validation_fraction} leaves no sample of some class to train on; lower it"
             )
         return (X[train], targets.rows(train)), (X[held_out], targets.rows(held_out))
+
+    def _with_own(
+        self, training: tuple[Any, np.ndarray, np.ndarray | None], held_out: tuple[Any, Any, Any]
+    ) -> tuple[tuple[Any, Targets], tuple[Any, Targets]]:
+        """Return the training samples and the user's own samples to validate on, their targets encoded together."""
+        if self.validation_fraction:
+            raise ValueError("validation_fraction is for fits without X_val; set it to 0, or leave X_val out")
+        if held_out[0] is None or held_out[1] is None or isinstance(held_out[0], RowBlocks):
+            raise ValueError("X_val and y_val go together, in memory; give both, or neither")
+        (X, y, weight), own = training, self._samples(*held_out, reset=False, least=1)
+        if own[1].shape[1:] != y.shape[1:]:
+            raise ValueError(f"y_val must be like y, of shape (n,) + {y.shape[1:]}, got {own[1].shape}")
+        weights = None
+        if weight is not None or own[2] is not None:
+            weights = np.concatenate([np.ones(len(y)) if w is None else w for w, y in ((weight, y), (own[2], own[1]))])
+        targets = self._encode(np.concatenate([y, own[1]]), weights)
+        parts = targets.rows(np.arange(len(y))), targets.rows(np.arange(len(y), len(targets.y)))
+        unseen = np.setdiff1d(parts[1].y, parts[0].y) if targets.form in ("labels", "ordinal") else np.zeros(0)
+        if len(unseen):
+            raise ValueError(f"y_val has labels that y has not: {unseen}; leave these samples out")
+        return (X, parts[0]), (own[0], parts[1])
 
     def _offset(self, targets: Targets) -> np.ndarray | None:
         """Return the constants (m,) that are added to the outputs, or None."""

@@ -1,4 +1,4 @@
-"""Classifiers that choose their strength and their number of units on held-out samples."""
+"""Classifiers and ordinal regressors that choose their strength and their number of units on held-out samples."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import KFold, check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from mopn.core.losses import Loss
 from mopn.core.row_blocks import RowBlocks
 from mopn.core.validation import as_array
-from mopn.estimators.base import network_model
+from mopn.estimators.base import NetworkEstimator, network_model
 from mopn.estimators.classifiers import Classifier, MultiOutputFMClassifier, MultiOutputPNClassifier
-from mopn.estimators.docs import CLASSIFIER, CROSS_VALIDATED, NETWORK, documented
+from mopn.estimators.docs import CLASSIFIER, CROSS_VALIDATED, NETWORK, ORDINAL, documented
+from mopn.estimators.ordinal import OrdinalFMRegressor
 from mopn.estimators.parameters import N_JOBS
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.network.problem import NetworkProblem
@@ -24,7 +25,7 @@ from mopn.solvers.checks import Rule, count, shown
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.numerics.cached import cached_property
 
-__all__ = ["MultiOutputFMClassifierCV", "MultiOutputPNClassifierCV"]
+__all__ = ["MultiOutputFMClassifierCV", "MultiOutputPNClassifierCV", "OrdinalFMRegressorCV"]
 
 
 # Iterations of each refit on the folds, which start at the network of the strength or of the size before.
@@ -42,11 +43,103 @@ _SIZES = Rule("an integer >= 1 or several", _sizes)
 _FOLDS = Rule("an integer >= 2, a splitter, folds of indices or None", count(2).or_none().convert)
 
 
-class ClassifierCV(Classifier):
-    """Base of the classifiers with cross-validation; ``_single`` is the classifier that is validated."""
+class CrossValidated(NetworkEstimator):
+    """Base of the estimators with cross-validation; ``_single`` is the estimator that is validated."""
+
+    _single: ClassVar[type[NetworkEstimator]]
+    # The parameters of the search; all others are those of the single estimator.
+    _own_parameters: ClassVar[frozenset[str]] = frozenset({"shares", "strengths", "max_units", "cv", "n_jobs"})
+    shares: Any
+    strengths: Any
+    cv: Any
+    n_jobs: int | None
+
+    # Folds take the place of samples of one's own to validate on.
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:  # type: ignore[override]
+        """Score all strengths and sizes on every fold, and fit a network of the best ones to all samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Training data; see ``center`` and ``scale``.
+        y : array-like of shape (n,) or (n, m)
+            Labels, or an indicator matrix of 0 and 1.
+        sample_weight : array-like of shape (n,), optional
+            A weight of 2 equals a repeated sample within its fold; weights count in the scores too.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X, y, the weights or a parameter are invalid, or if a class is missing in the training part of a fold.
+        """
+        self._check_parameters()
+        if isinstance(X, RowBlocks):
+            raise TypeError("folds are drawn at random, which needs X in memory; give an array or a sparse matrix")
+        sizes = _SIZES(self.max_units, "max_units")
+        names = set(self.get_params()) - self._own_parameters
+        single = self._single(max_units=sizes[0], **{name: getattr(self, name) for name in names})
+        X, y, sample_weight, present = self._samples(X, y, sample_weight)
+        targets = single._encode(y, sample_weight)
+        strengths = self._series(single, X, targets)
+        parts = list(self._splitter(_among(self.cv, present), y).split(X, y))
+        if not parts:
+            raise ValueError("cv has no folds; give at least one pair of training and test samples")
+        folds = [_Fold.of(single, X, targets, train, test) for train, test in parts]
+        self.fold_weights_ = np.array([fold.held_out[1].total_weight for fold in folds])
+        parallel = Parallel(n_jobs=self.n_jobs)
+
+        paths = parallel(delayed(fold.path)(strengths) for fold in folds)
+        self.strengths_, self.scores_ = strengths, np.array([scores for scores, _ in paths])
+        best = int(np.argmax(self._mean(self.scores_)))
+        self.strength_ = float(strengths[best])
+
+        networks = [results[best] for _, results in paths]
+        pruned = parallel(
+            delayed(_Fold.prune)(*each, self.strength_, sizes) for each in zip(folds, networks, strict=True)
+        )
+        self.sizes_, self.size_scores_ = np.array(sizes), np.array(pruned)
+        self.max_units_ = sizes[self._smallest(self.size_scores_)]
+
+        single.set_params(strength=self.strength_, max_units=self.max_units_).fit(X, y, sample_weight)
+        # The first two are known since X was checked, and nothing was held out from this fit.
+        own = ("n_features_in_", "feature_names_in_", "validation_scores_")
+        self.__dict__.update({name: v for name, v in vars(single).items() if name.endswith("_") and name not in own})
+        return self
+
+    def _splitter(self, cv: Any, y: np.ndarray) -> Any:
+        """Return the splitter for ``cv``."""
+        return check_cv(cv, y, classifier=True)
+
+    def _series(self, single: NetworkEstimator, X: Any, targets: Targets) -> np.ndarray:
+        """Return the strengths for all samples, descending."""
+        if self.strengths is not None:
+            return check_series(self.strengths, "strengths")
+        shares = check_series(self.shares, "shares")
+        if shares[0] >= 1.0:
+            raise ValueError(f"shares must be less than 1, for which the network is empty, got {shown(self.shares)}")
+        return shares * single._problem(*merge_equal_samples(X, targets)).strength_of_share(1.0)
+
+    def _mean(self, scores: np.ndarray) -> np.ndarray:
+        """Return the mean over the folds, each with the weight of its held-out samples."""
+        return np.average(scores, axis=0, weights=self.fold_weights_)
+
+    def _smallest(self, scores: np.ndarray) -> int:
+        """Return the index of the smallest size whose mean is within one standard error of the best."""
+        mean = self._mean(scores)
+        errors = np.sqrt(self._mean((scores - mean) ** 2) / max(len(scores) - 1, 1))
+        best = np.argmax(mean)
+        return int(np.flatnonzero(mean >= mean[best] - errors[best])[-1])
+
+
+class ClassifierCV(CrossValidated, Classifier):
+    """Base of the classifiers with cross-validation."""
 
     _rules = Classifier._rules | {"n_jobs": N_JOBS, "max_units": _SIZES}
-    _single: ClassVar[type[Classifier]]
 
     def __init__(
         self,
@@ -85,82 +178,6 @@ class ClassifierCV(Classifier):
         self.class_weight = class_weight
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Score all strengths and sizes on every fold, and fit a network of the best ones to all samples.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Training data; see ``center`` and ``scale``.
-        y : array-like of shape (n,) or (n, m)
-            Labels, or an indicator matrix of 0 and 1.
-        sample_weight : array-like of shape (n,), optional
-            A weight of 2 equals a repeated sample within its fold; weights count in the scores too.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If X, y, the weights or a parameter are invalid, or if a class is missing in the training part of a fold.
-        """
-        self._check_parameters()
-        if isinstance(X, RowBlocks):
-            raise TypeError("folds are drawn at random, which needs X in memory; give an array or a sparse matrix")
-        sizes = _SIZES(self.max_units, "max_units")
-        names = set(self.get_params()) - {"shares", "strengths", "max_units", "cv", "n_jobs"}
-        single = self._single(max_units=sizes[0], **{name: getattr(self, name) for name in names})
-        X, y, sample_weight, present = self._samples(X, y, sample_weight)
-        targets = single._encode(y, sample_weight)
-        strengths = self._series(single, X, targets)
-        parts = list(check_cv(_among(self.cv, present), y, classifier=True).split(X, y))
-        if not parts:
-            raise ValueError("cv has no folds; give at least one pair of training and test samples")
-        folds = [_Fold.of(single, X, targets, train, test) for train, test in parts]
-        self.fold_weights_ = np.array([fold.held_out[1].total_weight for fold in folds])
-        parallel = Parallel(n_jobs=self.n_jobs)
-
-        paths = parallel(delayed(fold.path)(strengths) for fold in folds)
-        self.strengths_, self.scores_ = strengths, np.array([scores for scores, _ in paths])
-        best = int(np.argmax(self._mean(self.scores_)))
-        self.strength_ = float(strengths[best])
-
-        networks = [results[best] for _, results in paths]
-        pruned = parallel(
-            delayed(_Fold.prune)(*each, self.strength_, sizes) for each in zip(folds, networks, strict=True)
-        )
-        self.sizes_, self.size_scores_ = np.array(sizes), np.array(pruned)
-        self.max_units_ = sizes[self._smallest(self.size_scores_)]
-
-        single.set_params(strength=self.strength_, max_units=self.max_units_).fit(X, y, sample_weight)
-        # The first two are known since X was checked, and nothing was held out from this fit.
-        own = ("n_features_in_", "feature_names_in_", "validation_scores_")
-        self.__dict__.update({name: v for name, v in vars(single).items() if name.endswith("_") and name not in own})
-        return self
-
-    def _series(self, single: Classifier, X: Any, targets: Targets) -> np.ndarray:
-        """Return the strengths for all samples, descending."""
-        if self.strengths is not None:
-            return check_series(self.strengths, "strengths")
-        shares = check_series(self.shares, "shares")
-        if shares[0] >= 1.0:
-            raise ValueError(f"shares must be less than 1, for which the network is empty, got {shown(self.shares)}")
-        return shares * single._problem(*merge_equal_samples(X, targets)).strength_of_share(1.0)
-
-    def _mean(self, scores: np.ndarray) -> np.ndarray:
-        """Return the mean over the folds, each with the weight of its held-out samples."""
-        return np.average(scores, axis=0, weights=self.fold_weights_)
-
-    def _smallest(self, scores: np.ndarray) -> int:
-        """Return the index of the smallest size whose mean is within one standard error of the best."""
-        mean = self._mean(scores)
-        errors = np.sqrt(self._mean((scores - mean) ** 2) / max(len(scores) - 1, 1))
-        best = np.argmax(mean)
-        return int(np.flatnonzero(mean >= mean[best] - errors[best])[-1])
-
 
 @dataclass(frozen=True)
 class _Fold:
@@ -170,13 +187,13 @@ class _Fold:
     their weight that is trained on.
     """
 
-    single: Classifier
+    single: NetworkEstimator
     training: tuple[Any, Targets]
     held_out: tuple[Any, Targets]
     part: float
 
     @classmethod
-    def of(cls, single: Classifier, X: Any, targets: Targets, train: np.ndarray, test: np.ndarray) -> _Fold:
+    def of(cls, single: NetworkEstimator, X: Any, targets: Targets, train: np.ndarray, test: np.ndarray) -> _Fold:
         """Return the fold of some training and test samples."""
         training, held_out = targets.rows(train), targets.rows(test)
         missing = np.setdiff1d(targets.y, training.y) if training.form == "labels" else np.zeros(0)
@@ -299,3 +316,70 @@ class MultiOutputFMClassifierCV(ClassifierCV):
 
     _kernel = "anova"
     _single = MultiOutputFMClassifier
+
+
+@documented(CROSS_VALIDATED, ORDINAL, NETWORK)
+class OrdinalFMRegressorCV(CrossValidated, OrdinalFMRegressor):
+    """:class:`OrdinalFMRegressor` with the strength and the number of units chosen by cross-validation.
+
+    The search is that of :class:`MultiOutputFMClassifierCV`, by R^2. A number of folds means folds of rows that are
+    shuffled, always alike: ratings mostly come in the order of their users, and a fold of whole users would ask for
+    another thing, how well new users are served.
+
+    See Also
+    --------
+    OrdinalFMRegressor : For a given strength and size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mopn.estimators import OrdinalFMRegressorCV
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 3))
+    >>> y = np.digitize(X[:, 0] * X[:, 1], [-0.2, 0.2])
+    >>> OrdinalFMRegressorCV(strengths=[0.1, 1.0, 10.0], max_units=5).fit(X, y).strength_
+    0.1
+    """
+
+    _rules = OrdinalFMRegressor._rules | {"n_jobs": N_JOBS, "max_units": _SIZES}
+    _single = OrdinalFMRegressor
+
+    def __init__(
+        self,
+        *,
+        shares: Any = None,
+        strengths: Any = (7.0, 5.0, 3.5, 2.5),
+        max_units: Any = (50, 20),
+        cv: Any = 3,
+        n_jobs: int | None = None,
+        loss: str | Loss = "binary-logistic",
+        norm: str = "l1/l2",
+        refit: str | Correction = "full",
+        augment: bool = False,
+        center: bool | None = None,
+        scale: str | None = None,
+        alpha: float | None = 0.7,
+        tol: float = 5e-3,
+        max_iter: int | None = 1000,
+        verbose: int = 0,
+    ) -> None:
+        self.shares = shares
+        self.strengths = strengths
+        self.max_units = max_units
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.loss = loss
+        self.norm = norm
+        self.refit = refit
+        self.augment = augment
+        self.center = center
+        self.scale = scale
+        self.alpha = alpha
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
+
+    def _splitter(self, cv: Any, y: np.ndarray) -> Any:
+        """Return the splitter for ``cv``; numbers of folds are shuffled."""
+        folds = check_cv(cv)
+        given = hasattr(cv, "split") or np.iterable(cv)
+        return folds if given else KFold(folds.n_splits, shuffle=True, random_state=0)

@@ -147,7 +147,7 @@ validation_fraction : float
     Fraction of the samples to hold out (stratified for labels). After every round ``score`` is evaluated on them, and
     the best network is kept. This chooses the number of units; with ``refit="full"`` a round then adds at most 5.
 n_iter_no_change : int
-    With ``validation_fraction``: stop after this number of rounds without a better score.
+    With ``validation_fraction`` or ``X_val``: stop after this number of rounds without a better score.
 warm_start : bool
     Start from the network of the previous fit.
 verbose : int
@@ -202,7 +202,7 @@ NIPS 2017. Algorithm 1 solves problem (2), with a penalty in place of the constr
 VALIDATED = Prose(
     attributes="""
 validation_scores_ : ndarray or None
-    The score at every row of the trace, if ``validation_fraction`` is positive.
+    The score at every row of the trace, if ``validation_fraction`` is positive or ``fit`` had ``X_val``.
 """,
 )
 CLASSIFIER = Prose(
@@ -261,7 +261,7 @@ max_units : int or sequence of int
     Largest numbers of units to choose from. Strengths are scored with the largest of them; then the networks of the
     best strength are cut down to the units of largest weights and refitted, number by number.
 cv : int, splitter or iterable
-    Folds, as for ``sklearn.model_selection.cross_val_score``; stratified for labels.
+    Folds, as for ``sklearn.model_selection.cross_val_score``; stratified for labels, shuffled for ordered levels.
 n_jobs : int or None
     Number of folds in parallel, each in its own process (joblib); joblib then divides the threads of the linear
     algebra among them.
@@ -273,13 +273,13 @@ strength_ : float
 strengths_ : ndarray of shape (q,)
     All strengths, descending.
 scores_ : ndarray of shape (folds, q)
-    Accuracy on the held-out part of every fold, with the sample and class weights of the objective.
+    The score on the held-out part of every fold: accuracy, or R^2 of ordered levels, with the weights of the objective.
 max_units_ : int
     The smallest of ``sizes_`` whose mean score is within one standard error of the best one.
 sizes_ : ndarray of shape (u,)
     The numbers of ``max_units``, descending.
 size_scores_ : ndarray of shape (folds, u)
-    Accuracy of the networks of ``strength_``, cut down to these sizes.
+    The scores of the networks of ``strength_``, cut down to these sizes.
 fold_weights_ : ndarray of shape (folds,)
     Weight of the held-out samples of every fold.
 """,

@@ -14,7 +14,9 @@ from mopn.core.losses import Loss, get_loss
 from mopn.core.validation import distinct_labels
 from mopn.estimators.base import Callback, NetworkEstimator
 from mopn.estimators.docs import NETWORK, ORDINAL, VALIDATED, documented
+from mopn.estimators.fold_in import with_feature
 from mopn.estimators.targets import Targets
+from mopn.models.multi_output import Model
 from mopn.models.ordinal import cumulative_targets, log_odds
 from mopn.solvers.conditional_gradient.correction import Correction
 
@@ -37,7 +39,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         *,
         loss: str | Loss = "binary-logistic",
         norm: str = "l1/l2",
-        strength: float | None = 1.0,
+        strength: float | None = 3.5,
         radius: float | None = None,
         share: float = 0.002,
         max_units: int | None = 50,
@@ -155,6 +157,59 @@ class OrdinalFMRegressor(OrdinalRegressor):
     """
 
     _kernel = "anova"
+    model_: Model
+    strength_: float | None
+
+    def fold_in(self, X: Any, y: Any) -> Model:
+        """Return the model with one more feature, the last: a new user or item, from a few ratings.
+
+        All other coefficients stay as they are, and those of the new feature minimise the objective of the fit: a small
+        convex problem, which takes milliseconds. The estimator does not change.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Rows without the new feature, in which it would be 1: of a new user, the films rated and their features.
+        y : array-like of shape (n,)
+            Their levels, which must be among ``levels_``.
+
+        Returns
+        -------
+        Model
+            For rows of d + 1 features. ``model.predict(np.column_stack([X, np.ones(len(X))]))`` are the new user's
+            expected ratings, if X is dense.
+
+        Raises
+        ------
+        ValueError
+            For levels that the fit did not have, or if the estimator has a ``radius`` or a ``scale``, with which new
+            coefficients have no penalty of their own.
+
+        Examples
+        --------
+        Four users (the first columns) like either the first two films or the others; a fifth likes the first film:
+
+        >>> import numpy as np
+        >>> from mopn.estimators import OrdinalFMRegressor
+        >>> X = np.vstack([np.r_[np.eye(4)[u], np.eye(4)[f]] for u in range(4) for f in range(4)])
+        >>> y = [5 if (u < 2) == (f < 2) else 1 for u in range(4) for f in range(4)]
+        >>> regressor = OrdinalFMRegressor(strength=0.1).fit(X, y)
+        >>> films = np.column_stack([np.zeros((4, 4)), np.eye(4)])
+        >>> model = regressor.fold_in(films[[0, 2]], [5, 1])
+        >>> np.round(model.predict(np.column_stack([films, np.ones(4)]))).astype(int).tolist()
+        [5, 5, 1, 1]
+        """
+        X = self._checked(X)
+        y = column_or_1d(y, warn=True)
+        if self.strength_ is None or self.scale is not None:
+            raise ValueError("fold_in needs a fit with strength or share, and scale=None; fit such an estimator")
+        if len(y) != X.shape[0]:
+            raise ValueError(f"y must have one level per row of X, {X.shape[0]}, got {len(y)}")
+        unknown = np.setdiff1d(y, self.levels_)
+        if len(unknown):
+            raise ValueError(f"y has the levels {unknown}, which are not among those of the fit, {self.levels_}")
+        Y = cumulative_targets(np.searchsorted(self.levels_, y), len(self.levels_))
+        return with_feature(self.model_, X, Y, self.loss_, norm=self.norm, strength=self.strength_, alpha=self.alpha)
 
 
 @documented(ORDINAL, NETWORK, VALIDATED)

@@ -16,7 +16,14 @@ from mopn.models.fields import check_scale
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 
-__all__ = ["Interaction", "Interactions", "interaction_weights", "strongest_interactions"]
+__all__ = [
+    "Interaction",
+    "Interactions",
+    "interaction_weights",
+    "products",
+    "strongest_interactions",
+    "units_and_weights",
+]
 
 _NODES = 200_000
 # Lengths are computed for many interactions at once, and for one: they differ by rounding.
@@ -90,7 +97,7 @@ def interaction_weights(
     >>> mopn.interaction_weights(model, [("a", "b"), ("b", "c")], names=["a", "b", "c"])
     array([1., 0.])
     """
-    units, V = _units(model, output)
+    units, V = units_and_weights(model, output)
     d = model.n_features
     labels = [] if names is None else _labels(names, d)
     numbers = {name: j for j, name in enumerate(labels)}
@@ -100,7 +107,7 @@ def interaction_weights(
     if len({len(group) for group in tuples}) > 1:
         raise ValueError("all tuples of features must have the same length")
     if tuples:
-        weights, factors = _products(units, V, len(tuples[0]))
+        weights, factors = products(units, V, len(tuples[0]))
         index = np.array(tuples)
         found = np.prod([F[:, index[:, a]] for a, F in enumerate(factors)], axis=0).T @ weights
     else:
@@ -167,11 +174,11 @@ def strongest_interactions(
     >>> mopn.strongest_interactions(model, output=1)
     [Interaction(features=(1, 2), weight=1.0, names=('1', '2'))]
     """
-    units, V = _units(model, output)
+    units, V = units_and_weights(model, output)
     k, degree = check_count(k, "k"), check_count(degree, "degree", least=2)
     max_nodes = check_count(max_nodes, "max_nodes", least=0)
     labels = _labels(map(str, range(model.n_features)) if names is None else names, model.n_features)
-    weights, factors = _products(units, V, degree)
+    weights, factors = products(units, V, degree)
     if scale is not None:
         factors = [F * check_scale(scale, model.n_features) for F in factors]
     search = _Search(weights, factors, k, max_nodes if degree > 2 else None)
@@ -185,7 +192,7 @@ def strongest_interactions(
     return Interactions(items, search.missed())
 
 
-def _units(model: Any, output: int | None) -> tuple[FactorizationModel, np.ndarray]:
+def units_and_weights(model: Any, output: int | None) -> tuple[FactorizationModel, np.ndarray]:
     """Return a model of one output and the weights V (k, m) of its units in the outputs."""
     if isinstance(model, Model):
         V, dummies = model.weights, model.basis.shape[1] - model.n_features
@@ -294,7 +301,7 @@ class _Search:
                 heapq.heappushpop(self.best, item)
 
 
-def _products(model: FactorizationModel, V: np.ndarray, degree: int) -> tuple[np.ndarray, list[np.ndarray]]:
+def products(model: FactorizationModel, V: np.ndarray, degree: int) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return C (R, m) and F_1, ..., F_t (R, d): features j1, ..., jt have the weights sum_r C_r prod_a F_a[r, ja].
 
     These do not depend on the order of the features. V (k, m) weighs the units of the model in the outputs; with a

@@ -33,6 +33,7 @@ CASES = {
     "MultiOutputPNClassifierCV": {"y": CLASSES, "max_units": 2, "shares": [0.01]},
     "MultiOutputPNRegressor": {"y": PRODUCT},
     "OrdinalFMRegressor": {"y": LEVELS},
+    "OrdinalFMRegressorCV": {"y": LEVELS, "max_units": 2, "strengths": [0.1]},
     "OrdinalPNRegressor": {"y": LEVELS},
     "PolynomialNetworkClassifier": {"y": PRODUCT > 0, "loss": "logistic"},
     "PolynomialNetworkRegressor": {"y": PRODUCT},

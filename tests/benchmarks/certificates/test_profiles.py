@@ -4,7 +4,8 @@ import numpy as np
 
 import mopn
 from benchmarks.certificates import profiles
-from benchmarks.certificates.profile_figure import LEVELS, level_column, ratios, times
+from benchmarks.certificates.profile_figure import LEVELS, level_column, times
+from mopn.plotting import profile_ratios
 
 SOLVERS = ["a", "b"]
 
@@ -19,9 +20,9 @@ def test_ratios_are_to_the_fastest_solver_of_each_problem():
     seconds = times(rows, SOLVERS, LEVELS[0])
     np.testing.assert_array_equal(seconds, [[1, 2], [np.inf, np.inf]])
     # What none solves is not solved by any, whatever the factor; what was not run counts as not solved.
-    np.testing.assert_array_equal(ratios(seconds), seconds)
-    np.testing.assert_array_equal(ratios(times(rows, SOLVERS, LEVELS[1])), [[2, 1], [np.inf, np.inf]])
-    assert np.isinf(ratios(times(rows, SOLVERS, LEVELS[2]))).all()
+    np.testing.assert_array_equal(profile_ratios(seconds), seconds)
+    np.testing.assert_array_equal(profile_ratios(times(rows, SOLVERS, LEVELS[1])), [[2, 1], [np.inf, np.inf]])
+    assert np.isinf(profile_ratios(times(rows, SOLVERS, LEVELS[2]))).all()
 
 
 def test_times_to_levels_are_the_first_of_the_trace():

@@ -1,0 +1,96 @@
+"""Features that interact alike with others, such as items that the same users like beyond their averages."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mopn.core.validation import check_count
+from mopn.models.interactions import products, units_and_weights
+from mopn.models.multi_output import Model
+from mopn.models.single_output import FactorizationModel
+
+__all__ = ["Similar", "similar_features"]
+
+
+class Similar(NamedTuple):
+    """A feature, and the cosine of its interactions with those of the feature asked about."""
+
+    feature: int
+    cosine: float
+
+
+def similar_features(
+    model: Model | FactorizationModel, feature: int, among: Any, k: int = 10, partners: Any = None
+) -> list[Similar]:
+    """Return the k features whose interactions are most like those of a feature.
+
+    Two items are similar if the model gives the same users the same taste for both: the interactions of feature j are
+    the weights of its products with all ``partners``, in all outputs, and the cosine is that of two such arrays. It
+    does not depend on how units are scaled, ordered or split, and says nothing of how well liked either item is, as
+    the linear term is not in it. No array of features by partners is formed.
+
+    Parameters
+    ----------
+    model : Model or FactorizationModel
+        Such as ``regressor.model_``.
+    feature : int
+        Index of a feature, such as the one-hot column of an item.
+    among : sequence of int
+        Indices of the features to choose from, such as the columns of all items; ``feature`` itself is left out.
+    k : int, default 10
+    partners : sequence of int, optional
+        Indices of the features to interact with, such as the columns of all users; default all that are not in
+        ``among``.
+
+    Returns
+    -------
+    list of Similar
+        In order of decreasing cosine; at most k. Features without interactions are not in it.
+
+    Raises
+    ------
+    TypeError
+        If it is not a model.
+    ValueError
+        For indices that are no features, for a degree without pairs, or if there are no partners.
+
+    Examples
+    --------
+    Two users (columns 0 and 1) and three items; the first two items divide the users alike:
+
+    >>> import numpy as np, mopn
+    >>> from mopn.ranking import similar_features
+    >>> model = mopn.Model(np.array([[1.0, -1.0, 2.0, 1.0, -1.0]]), np.array([[1.0]]), kernel="anova")
+    >>> [(item.feature, round(item.cosine, 3)) for item in similar_features(model, 2, among=[2, 3, 4])]
+    [(3, 1.0), (4, -1.0)]
+    """
+    units, V = units_and_weights(model, None)
+    d, k = model.n_features, check_count(k, "k")
+    (feature,) = _indices([feature], "feature", d)
+    among = _indices(among, "among", d)
+    if partners is None:
+        partners = np.setdiff1d(np.arange(d), [*among, feature])
+    partners = _indices(partners, "partners", d)
+    if not len(partners):
+        raise ValueError("partners is empty: there are no features to interact with; give those of the users, say")
+    weights, (left, right) = products(units, V, 2)
+    # <t_j, t_l> for the interactions t_j[p, c] = sum_r left_rj right_rp weights_rc.
+    metric = (weights @ weights.T) * (right[:, partners] @ right[:, partners].T)
+    others = among[among != feature]
+    inner = left[:, others].T @ (metric @ left[:, feature])
+    lengths = np.sqrt(np.maximum(np.sum(left[:, others] * (metric @ left[:, others]), axis=0), 0.0))
+    own = np.sqrt(max(left[:, feature] @ metric @ left[:, feature], 0.0))
+    there = (lengths > 0) & (own > 0)
+    cosines = np.clip(inner[there] / (lengths[there] * (own or 1.0)), -1.0, 1.0)
+    order = np.argsort(-cosines, kind="stable")[:k]
+    return [Similar(int(others[there][place]), float(cosines[place])) for place in order]
+
+
+def _indices(values: Any, name: str, d: int) -> np.ndarray:
+    """Return distinct indices of features."""
+    array = np.unique(np.asarray(list(values) if np.iterable(values) else values))
+    if array.ndim != 1 or (array.size and (array.dtype.kind not in "iu" or array[0] < 0 or array[-1] >= d)):
+        raise ValueError(f"{name} must hold indices of features, from 0 to {d - 1}, got {values!r}")
+    return array.astype(np.intp)
