@@ -29,7 +29,7 @@ from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
-from mopn.solvers.checks import Rule, check_fraction, count
+from mopn.solvers.checks import Rule, check_callback, check_fraction, count
 from mopn.solvers.conditional_gradient import make_correction
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.result import gap_in_words
@@ -408,7 +408,7 @@ class NetworkEstimator(ModelEstimator):
         def score(result: Result) -> float:
             return self._score(targets, network_model(problem, targets, result).predict(X))
 
-        return Validation(score, self.n_iter_no_change, self.callback)
+        return Validation(score, self.n_iter_no_change, check_callback(self.callback, "callback"))
 
     def _set_fitted(
         self,

@@ -148,6 +148,9 @@ class FactorizationProblem(SingleOutputProblem):
         self.kernel_terms = self._make_kernel_terms(kernel, theta, ridge, scale)
         super().__init__(rows, [*terms, *self.kernel_terms], rng, ("P", [term.name for term in self.kernel_terms]))
 
+    def _entries(self) -> dict[str, str]:
+        return {"degree": str(self.degree), "kernel": repr(self.kernel_name)} | super()._entries()
+
     def _check_options(self, kernel: str, penalty: str, fit_lower: str | None, theta: Any) -> None:
         if kernel == "all-subsets" and fit_lower is not None:
             raise ValueError(f"kernel='all-subsets' has all degrees in it; set fit_lower=None, not {fit_lower!r}")

@@ -22,6 +22,7 @@ from mopn.core.validation import as_numbers
 from mopn.core.whole_fit import WholeFit
 from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
+from mopn.solvers.display import Displayed
 from mopn.solvers.interface import Evaluation, Measure, Problem
 from mopn.solvers.numerics.cached import cached_property
 
@@ -30,7 +31,7 @@ __all__ = ["OutputLayerProblem"]
 _EPS = float(np.finfo(float).eps)
 
 
-class OutputLayerProblem(Problem):
+class OutputLayerProblem(Displayed, Problem):
     """Minimise sum_i w_i l(y_i, (Phi V)_i + offset_i) + R(V) over V (k, m).
 
     Parameters
@@ -98,6 +99,10 @@ class OutputLayerProblem(Problem):
         self.shape = k, self.fit.n_outputs
         self._shapes = self.shape, linear_term.shape(self.fit.n_outputs)
         self.bounds = self.scales = None
+
+    def _entries(self) -> dict[str, str]:
+        entries = {"weights": str(self.shape), "loss": repr(self.fit.loss.name)}
+        return entries | dict([self.regularizer.words.split("=")])
 
     @property
     def oracles(self) -> frozenset[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from mopn.network.two_layers import layer_outputs
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, Status, minimize
 from mopn.solvers.checks import choice, shown
+from mopn.solvers.display import Displayed
 from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Effort, Form, Measure, Problem
 from mopn.solvers.numerics.cached import cached_property
 from mopn.solvers.numerics.threads import limited_threads
@@ -81,7 +82,7 @@ class OutputGradient:
         return self._linear_term.conjugate(self.G)
 
 
-class NetworkProblem(Problem):
+class NetworkProblem(Displayed, Problem):
     """Minimise F(U) + strength * Omega(U), or F(U) s.t. Omega(U) <= radius, over all units of the unit sphere.
 
     F(U) = sum_i w_i l(y_i, o_i + offset_i) with outputs o_i = sum_r K(h_r, x_i) v_r, and a linear term
@@ -149,6 +150,12 @@ class NetworkProblem(Problem):
     """
 
     oracles = frozenset({"atomic", "corrective"})
+    # What serves solvers for other oracles.
+    reasons: ClassVar[dict[str, str]] = {
+        "composite": "FISTA serves problem.output_layer(problem.start(result)), the weights of a network alone",
+        "barrier": "InteriorPoint serves problem.output_layer(problem.start(result)), the weights of a network alone",
+        "gradient": "LBFGS serves problem.joint(problem.start(result)), units and weights of a network",
+    }
 
     def __init__(
         self,
@@ -177,6 +184,11 @@ class NetworkProblem(Problem):
         self.linear_term = LinearTerm(self.rows, alpha)
         self._scales = scales_at_zero(self.rows, "X", _largest_features)
         check_regularizer(self.regularizer, self._scales)
+
+    def _entries(self) -> dict[str, str]:
+        entries = {"X": str(self.rows.shape), "outputs": str(self.fit.n_outputs), "loss": repr(self.fit.loss.name)}
+        entries |= {"kernel": repr(self.kernel.name), "norm": repr(self.norm.name)}
+        return entries | dict([self.regularizer.words.split("=")])
 
     def _check_coordinates(self, center: Any, scale: Any) -> tuple[bool, str | None]:
         center, scale = check_flag(center, "center"), _SCALE(scale, "scale")
