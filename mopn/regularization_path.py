@@ -14,7 +14,7 @@ from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
 from mopn.solvers.checks import Rule, check_fraction, check_seconds, count, shown
-from mopn.solvers.conditional_gradient import make_correction
+from mopn.solvers.conditional_gradient import Precision, RefitName, make_correction
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.display import Displayed
 from mopn.solvers.numerics.threads import limited_threads
@@ -202,9 +202,9 @@ def path(
 def path_solver(
     n_strengths: int,
     max_units: int | None = _UNITS,
-    refit: str | Correction = "full",
+    refit: RefitName | Correction = "full",
     max_iter: int = _REFIT_ITER,
-    precision: str = "double",
+    precision: Precision = "double",
 ) -> ConditionalGradient:
     """Return a solver for paths: few units per strength, short refits, and cheap searches for units.
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
-from mopn.core.losses import Loss
+from mopn.core.coordinates import ScaleName
+from mopn.core.losses import Loss, LossName
+from mopn.core.norms import NormName
 from mopn.core.row_blocks import RowBlocks
 from mopn.core.validation import as_array
 from mopn.estimators.base import network_model
@@ -21,8 +23,12 @@ from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import check_series, path, path_solver
 from mopn.solvers import ConditionalGradient, Result, Status, minimize
 from mopn.solvers.checks import Rule, count, shown
+from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.numerics.cached import cached_property
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["MultiOutputFMClassifierCV", "MultiOutputPNClassifierCV"]
 
@@ -56,12 +62,12 @@ class ClassifierCV(Classifier):
         max_units: Any = (50, 20),
         cv: Any = 3,
         n_jobs: int | None = None,
-        loss: str | Loss = "logistic",
-        norm: str = "l1/l2",
-        refit: str | Correction = "full",
+        loss: LossName | Loss = "logistic",
+        norm: NormName = "l1/l2",
+        refit: RefitName | Correction = "full",
         augment: bool = True,
         center: bool | None = None,
-        scale: str | None = "features",
+        scale: ScaleName | None = "features",
         alpha: float | None = None,
         tol: float = 1e-3,
         max_iter: int | None = 1000,
@@ -85,7 +91,7 @@ class ClassifierCV(Classifier):
         self.class_weight = class_weight
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Score all strengths and sizes on every fold, and fit a network of the best ones to all samples.
 
         Parameters

@@ -8,7 +8,8 @@ import numpy as np
 
 from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
-from mopn.core.losses import Loss
+from mopn.core.kernels import KernelName
+from mopn.core.losses import Loss, LossName
 from mopn.core.magnitudes import check_products
 from mopn.core.rows import ArrayRows
 from mopn.core.validation import check_count, check_flag, check_nonnegative, present_rows
@@ -84,8 +85,8 @@ class LiftedProblem(SingleOutputProblem):
         *,
         degree: int = 2,
         rank: int = 30,
-        kernel: str = "homogeneous",
-        loss: str | Loss = "squared",
+        kernel: KernelName = "homogeneous",
+        loss: LossName | Loss = "squared",
         alpha: float = 1.0,
         beta: float = 1.0,
         augment: bool = False,

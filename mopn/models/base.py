@@ -34,7 +34,6 @@ _DEEP = -500.0
 _FEW = 3
 
 
-
 def _in_short(value: Any) -> str:
     """Return the shape of an array that is long, and the value of any other."""
     if isinstance(value, np.ndarray):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,9 +13,10 @@ from mopn.core.designs import DenseDesign
 from mopn.core.flat import joined, split
 from mopn.core.gap import DualPoint, lower_bound
 from mopn.core.hessians import Hessian
-from mopn.core.losses import Loss
+from mopn.core.losses import Loss, LossName
 from mopn.core.magnitudes import check_input, check_regularizer, check_start_size, scales_at_zero
 from mopn.core.namespaces import any_namespace, crossed, namespace
+from mopn.core.norms import NormName
 from mopn.core.regularizers import Regularizer, make_regularizer
 from mopn.core.rows import ArrayRows, Block, Rows
 from mopn.core.validation import as_numbers
@@ -61,8 +62,8 @@ class OutputLayerProblem(Displayed, Problem):
         self,
         features: Any,
         y: Any,
-        loss: str | Loss = "logistic",
-        norm: str = "l1/l2",
+        loss: LossName | Loss = "logistic",
+        norm: NormName | Literal["squared-l2"] = "l1/l2",
         strength: float | None = None,
         radius: float | None = None,
         sample_weight: Any = None,
