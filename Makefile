@@ -17,6 +17,7 @@ test: $(VENV)/.test
 	rm -rf build
 	cd $(VENV)/wheel && $(HERE)/$(BIN)/python -m mypy -p mopn --config-file $(HERE)/pyproject.toml
 	cd $(VENV)/wheel && $(HERE)/$(BIN)/python -m mypy --config-file $(HERE)/pyproject.toml $(HERE)/tests/conformance.py
+	cd $(VENV)/wheel && $(HERE)/$(BIN)/python -m mypy --strict --follow-imports=silent $(HERE)/tests/user_script.py
 	$(BIN)/python -m pytest -n auto
 
 # Generated calls of every public interface: make fuzz FUZZ="--calls 2000 --seed 1"; tests/fuzz/__init__.py has more.

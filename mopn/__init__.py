@@ -3,7 +3,7 @@
 import pathlib
 import sys
 from importlib import util
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 if util.find_spec("mopn.solvers") is None:
     # Python was started in a checkout: there the folder lies beside this one, and only installing puts it here.
@@ -27,6 +27,15 @@ from mopn.network.problem import NetworkProblem
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.regularization_path import Path, path
 from mopn.solvers import Result, Status, Trace, minimize
+
+if TYPE_CHECKING:  # what is imported on use
+    from mopn import estimators as estimators
+    from mopn import plotting as plotting
+    from mopn import ranking as ranking
+    from mopn.factorization.direct import FactorizationProblem
+    from mopn.factorization.lifted import LiftedProblem
+    from mopn.models.contributions import contributions
+    from mopn.models.interactions import interaction_weights, strongest_interactions
 
 __version__ = "0.1.0"
 
@@ -70,13 +79,19 @@ _LAZY = {
 }
 
 
+# Imported on use, as they need extras. They are not in __all__, which a star import takes as a whole.
+_LAZY_MODULES = ("estimators", "plotting", "ranking")
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, *_LAZY_MODULES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'mopn' has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _LAZY_MODULES:
+        return import_module(f"mopn.{name}")
+    if name not in _LAZY:
+        raise AttributeError(f"module 'mopn' has no attribute {name!r}")
     return getattr(import_module(_LAZY[name]), name)

@@ -14,8 +14,9 @@ from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
 from mopn.solvers.checks import Rule, check_fraction, check_seconds, count, shown
-from mopn.solvers.conditional_gradient import make_correction
+from mopn.solvers.conditional_gradient import Precision, RefitName, make_correction
 from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.display import Displayed
 from mopn.solvers.numerics.threads import limited_threads
 
 __all__ = ["EarlyStopping", "Path", "check_series", "check_strengths", "path", "path_solver"]
@@ -57,8 +58,8 @@ class EarlyStopping:
         return len(self.scores) - 1 - self.best_index >= self.patience
 
 
-@dataclass(frozen=True)
-class Path:
+@dataclass(frozen=True, repr=False)
+class Path(Displayed):
     """The solutions along a path.
 
     Attributes
@@ -93,6 +94,12 @@ class Path:
     def n_units(self) -> np.ndarray:
         """Number of units at every strength."""
         return np.array([len(result.basis) for result in self.results])
+
+    def _entries(self) -> dict[str, str]:
+        entries = {"strengths": f"{len(self.strengths)} from {self.strengths[0]:.3g} to {self.strengths[-1]:.3g}"}
+        if self.scores is not None:
+            entries["best"] = f"{self.strengths[self.best]:.3g} (score {self.scores[self.best]:.4g})"
+        return entries | {"n_units": str(self.n_units.tolist()), "time": f"{self.column('time').sum():.3g}"}
 
     def column(self, name: str) -> np.ndarray:
         """Return a field of all results, such as ``"fun"``, ``"gap"`` or ``"time"``."""
@@ -204,9 +211,9 @@ def path(
 def path_solver(
     n_strengths: int,
     max_units: int | None = _UNITS,
-    refit: str | Correction = "full",
+    refit: RefitName | Correction = "full",
     max_iter: int = _REFIT_ITER,
-    precision: str = "double",
+    precision: Precision = "double",
 ) -> ConditionalGradient:
     """Return a solver for paths: few units per strength, short refits, and cheap searches for units.
 

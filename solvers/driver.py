@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from mopn.solvers.checks import check_callback, check_nonnegative, check_seconds, check_verbose, count
-from mopn.solvers.interface import Measure, Problem, Solver, check_needs
+from mopn.solvers.checks import check_callback, check_nonnegative, check_seconds, check_verbose, count, shown
+from mopn.solvers.interface import SERVED_BY, Measure, Problem, Solver, check_needs
 from mopn.solvers.numerics.generators import make_generator
 from mopn.solvers.numerics.memory import keep_freed_memory
 from mopn.solvers.numerics.threads import limited_threads
@@ -21,6 +21,7 @@ from mopn.solvers.result import Result, Status, Trace, gap_in_words, proof_in_wo
 __all__ = ["RunMonitor", "minimize"]
 
 Callback = Callable[..., Any]
+SomeProblem = TypeVar("SomeProblem", bound=Problem)
 
 _EPS = float(np.finfo(float).eps)
 # Exceptions that end a run without losing its best point. Any other exception is a bug and is raised.
@@ -38,8 +39,8 @@ class NotFiniteError(ValueError):
 
 
 def minimize(
-    problem: Problem,
-    solver: Solver[Any],
+    problem: SomeProblem,
+    solver: Solver[SomeProblem],
     *,
     start: Any = None,
     tol: float = 1e-3,
@@ -69,8 +70,9 @@ def minimize(
         products and decompositions of iterations, refits, searches for units and proofs; a run may exceed it by a few
         of these, and by the evaluation of the best point.
     callback : callable, optional
-        Called in every iteration as ``callback(intermediate_result=Result)``; ``StopIteration`` stops the run. Any
-        other exception ends the run too, and is kept in ``result.error``.
+        Called in every iteration, in either form of SciPy: as ``callback(intermediate_result=Result)`` if it takes an
+        argument of this name, else as ``callback(x)`` with the flat point. ``StopIteration`` stops the run. Any other
+        exception ends the run too, and is kept in ``result.error``.
     verbose : int, default 0
         Print a table with every ``verbose``-th iteration.
     rng : Generator or int, optional
@@ -88,7 +90,7 @@ def minimize(
     Raises
     ------
     TypeError
-        If the problem does not offer an oracle that the solver needs.
+        If the problem does not offer an oracle that the solver needs, or problem or solver is something else.
     ValueError
         If an option is out of range, if ``tol > 0`` is given where no certificate exists, or if the objective is not
         finite at the start.
@@ -150,19 +152,22 @@ def _seeded(problem: Problem, solver: Solver[Any], start: Any, rng: np.random.Ge
 
 
 def check_oracles(problem: Problem, solver: Solver[Any]) -> None:
-    """Raise ``TypeError`` if the problem does not offer an oracle that the solver needs; the message names it.
+    """Raise ``TypeError`` if the problem does not offer an oracle that the solver needs; the message names what fits.
 
-    The same holds for what is no solver, or does not name its oracles in a set.
-    A problem may have ``reasons``, a dictionary from the names of oracles to why they are not offered.
+    The same holds for what is no problem or no solver, or does not name its oracles in a set.
+    A problem may have ``reasons``, a dictionary from the names of oracles to why they are not offered, or by what.
     """
+    if isinstance(problem, type) or not isinstance(getattr(problem, "oracles", None), Set):
+        raise TypeError(f"problem must be a problem such as mopn.NetworkProblem(X, y), got {shown(problem)}")
     missing = sorted(check_needs(solver) - problem.oracles)
     if missing:
         reasons = getattr(problem, "reasons", {})
         why = "".join(f"; {reasons[name]}" for name in missing if name in reasons)
+        fitting = ", ".join(SERVED_BY[name] for name in sorted(problem.oracles) if name in SERVED_BY)
         raise TypeError(
             f"{type(solver).__name__} asks for the oracle {', '.join(map(repr, missing))}, which "
             f"{type(problem).__name__} does not offer (it offers: {', '.join(sorted(problem.oracles))}){why}; "
-            "use another solver or another form of the problem"
+            f"solvers for this problem: {fitting or 'your own'}"
         )
 
 
@@ -191,6 +196,7 @@ class RunMonitor:
         self.trace = Trace()
         self.best: Any = None
         self.fun, self.lower, self.restricted_gap = math.inf, -math.inf, math.inf
+        self.estimated_gap = math.inf
         self.status = Status.RUNNING
         self.error: BaseException | None = None
         self.nit, self.refit_nit = -1, 0
@@ -220,13 +226,15 @@ class RunMonitor:
         if self.nit == 0:
             self._first_size = abs(fun)
         self.lower = max(self.lower, fun - gap)
+        estimated_gap = columns.get("estimated_gap", math.inf)
         if self.best is None or fun < self.fun:
             self.best, self.fun, self.restricted_gap = point, fun, restricted_gap
+            self.estimated_gap = estimated_gap
             self._best_is_bounded = math.isfinite(gap)
         if math.isfinite(restricted_gap):
             columns = {"restricted_gap": min(restricted_gap, fun - self.lower), **columns}
         self.trace.append(nit=self.nit, time=now, fun=fun, gap=fun - self.lower, **columns)
-        self._report_iteration(point, fun, restricted_gap)
+        self._report_iteration(point, fun, restricted_gap, estimated_gap)
         self._seconds_paused += self.elapsed - now
         self._stop_if_over()
 
@@ -242,14 +250,14 @@ class RunMonitor:
         else:
             self.status, self.error = Status.FAILED, error
 
-    def _report_iteration(self, point: Any, fun: float, restricted_gap: float) -> None:
+    def _report_iteration(self, point: Any, fun: float, restricted_gap: float, estimated_gap: float) -> None:
         """Print, and call the callback; the clock is stopped meanwhile."""
         if self.verbose and self.nit % self.verbose == 0:
             _print_row(self.trace, header=self.nit == 0)
         if self.callback is None:
             return
         try:
-            self.callback(intermediate_result=_read_only(self._result(point, fun, restricted_gap)))
+            self.callback(intermediate_result=_read_only(self._result(point, fun, restricted_gap, estimated_gap)))
         except StopIteration:
             self.stop(Status.STOPPED)
         except Exception as error:
@@ -299,7 +307,7 @@ class RunMonitor:
             self.fail(error)
         if self.status in _MAY_STILL_CONVERGE and self.fun - self.lower <= self.tol * abs(self.fun):
             self.status = Status.CONVERGED
-        result = self._result(self.best, self.fun, self.restricted_gap)
+        result = self._result(self.best, self.fun, self.restricted_gap, self.estimated_gap)
         result.time = seconds
         if self.verbose:
             sys.stdout.write(f"{self.status.name}: {result.message}\n")
@@ -307,12 +315,13 @@ class RunMonitor:
             sys.stdout.write(f"objective {result.fun:.8g}, gap {gap_in_words(result)}{proof}, {seconds:.3g} s\n")
         return result
 
-    def _result(self, point: Any, fun: float, restricted_gap: float) -> Result:
+    def _result(self, point: Any, fun: float, restricted_gap: float, estimated_gap: float) -> Result:
         gap = max(fun - self.lower, 0.0)
         return Result(
             **self.problem.unpack(point),
             fun=float(fun),
             gap=gap,
+            estimated_gap=min(float(estimated_gap), gap),
             restricted_gap=min(float(restricted_gap), gap),
             certified=math.isfinite(gap),
             proof=proof_in_words(gap, self.failure),

@@ -32,6 +32,7 @@ from mopn.solvers.result import Result, Status, proof_in_words
 
 __all__ = [
     "REST",
+    "SERVED_BY",
     "SMOOTH",
     "UNLIMITED",
     "ActiveUnits",
@@ -64,6 +65,17 @@ __all__ = [
 ]
 
 Bounds = tuple[np.ndarray, np.ndarray]
+
+# The solvers of each oracle, for messages.
+SERVED_BY = {
+    "gradient": "LBFGS()",
+    "composite": "FISTA()",
+    "barrier": "InteriorPoint()",
+    "blocks": "CoordinateDescent()",
+    "passes": "SGD(), AdaGrad()",
+    "atomic": "ConditionalGradient(refit='none')",
+    "corrective": "ConditionalGradient(), GECO()",
+}
 
 
 class Evaluation(NamedTuple):
@@ -739,8 +751,11 @@ class Solver(ABC, Generic[P]):
 
 def check_needs(solver: Any, name: str = "solver") -> Set[str]:
     """Return the names of the oracles that a solver needs; raise ``TypeError`` for what is no solver."""
+    if isinstance(solver, type) and issubclass(solver, Solver):
+        raise TypeError(f"{name} must be a Solver; got the class: write {solver.__name__}(), with the brackets")
     if not isinstance(solver, Solver):
-        raise TypeError(f"{name} must be a Solver, such as FISTA(), got {shown(solver)}")
+        known = ", ".join(dict.fromkeys(SERVED_BY.values()))
+        raise TypeError(f"{name} must be a Solver, one of mopn.solvers ({known}), got {shown(solver)}")
     if not isinstance(solver.needs, Set):
         kind = type(solver).__name__
         raise TypeError(f"{kind}.needs must be a set of names, frozenset({{'gradient'}}) say, got {solver.needs!r}")

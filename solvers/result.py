@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import OptimizeResult
 
-__all__ = ["Result", "Status", "Trace", "gap_in_words", "proof_in_words"]
+from mopn.solvers.display import Displayed
+
+# To type checkers a field that is not declared is an error; OptimizeResult has any.
+if TYPE_CHECKING:
+    OptimizeResult = dict[str, Any]
+else:
+    from scipy.optimize import OptimizeResult
+
+__all__ = ["Result", "Status", "Trace", "gap_in_words", "proof_in_words", "relative"]
 
 
 class Status(IntEnum):
@@ -120,24 +128,30 @@ class Trace:
         return f"Trace({len(self)} rows: {', '.join(self.columns)})"
 
 
-class Result(OptimizeResult):
+class Result(Displayed, OptimizeResult):
     """Outcome of :func:`mopn.minimize`; a ``scipy.optimize.OptimizeResult`` with all fields present always.
 
     Attributes
     ----------
     x : ndarray
-        The best point as a flat array. Problems add named views of it, e.g. ``basis`` (k, d) and ``weights`` (k, m).
+        The best point as a flat array. Problems add named views of it: networks ``basis`` (k, d), ``weights`` (k, m)
+        and ``linear``; models of one output ``w``, ``intercept``, ``lams``, ``theta``, ``P`` and ``U``, as far as they
+        have them.
     fun : float
         The objective at the best point, recomputed from scratch at the end.
     gap : float
         Upper bound of ``fun`` minus the minimum; ``inf`` if no bound is known.
+    estimated_gap : float
+        Estimate of ``fun`` minus the minimum: the gap if the best unit found in the last search at this point is the
+        best one. It proves nothing; where it is far below ``gap``, the bound is loose and a tighter oracle may prove
+        more. Equal to ``gap`` where there is no estimate.
     restricted_gap : float
         Upper bound of ``fun`` minus the minimum over the weights alone, with the units as they are. What ``gap`` is
         beyond it cannot be gained without other or more units, and may be the looseness of the bound. At most ``gap``,
         and equal to it where nothing better is known, and for problems without units.
     certified : bool
-        Whether ``gap`` is finite and proven, rounding errors included; ``restricted_gap`` then is, too. ``gap / fun``
-        says how tight it is, and ``proof`` what it rests on.
+        Whether ``gap`` is finite and proven, rounding errors included; ``restricted_gap`` then is, too. That says
+        nothing of its size, which ``relative_gap`` gives; ``proof`` is what it rests on.
     proof : str
         ``"deterministic"``; ``"probability 1 - 1e-09"`` if bounds rest on the random starts of an oracle, and hold with
         that probability over these; ``"none"`` if no gap is known.
@@ -158,13 +172,69 @@ class Result(OptimizeResult):
 
     Examples
     --------
-    >>> import mopn, numpy as np
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
-    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
-    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(), tol=1e-3)
-    >>> result.certified, result.proof, result.basis.shape[1], len(result.trace) == result.nit + 1
-    (True, 'deterministic', 3, True)
+    >>> import numpy as np, mopn
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 5))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=1.0)
+    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(), tol=1e-2)
+    >>> result.status.name, result.relative_gap <= 1e-2, result.proof
+    ('CONVERGED', True, 'deterministic')
     """
+
+    x: np.ndarray
+    fun: float
+    gap: float
+    estimated_gap: float
+    restricted_gap: float
+    certified: bool
+    proof: str
+    success: bool
+    status: Status
+    message: str
+    nit: int
+    refit_nit: int
+    time: float
+    trace: Trace
+    error: BaseException | None
+    # Views of the point.
+    basis: np.ndarray
+    weights: np.ndarray
+    linear: np.ndarray
+    w: np.ndarray
+    intercept: np.ndarray
+    lams: np.ndarray
+    theta: np.ndarray
+    P: Any
+    U: Any
+
+    @property
+    def relative_gap(self) -> float:
+        """The proven gap as a share of the objective: 0.01 means at most 1 % above the minimum.
+
+        Of the objective of losses that may be negative it is a share of the absolute value.
+        """
+        return relative(self.gap, self.fun)
+
+    def _entries(self) -> dict[str, str]:
+        entries = {name: words(self[name]) for name, words in _WORDS.items() if name in self}
+        return entries | {name: str(part.shape) for name, part in self.items() if isinstance(part, np.ndarray)}
+
+
+# What is shown of a result, beside the shapes of its arrays.
+_WORDS: dict[str, Callable[[Any], str]] = {
+    "status": lambda status: Status(status).name,
+    "fun": "{:.6g}".format,
+    "gap": "{:.3g}".format,
+    "proof": repr,
+    "nit": str,
+    "time": "{:.3g}".format,
+}
+
+
+def relative(gap: float, fun: float) -> float:
+    """Return a gap as a share of the size of an objective; 0 for no gap, and inf for one of the objective 0."""
+    if gap == 0.0:
+        return 0.0
+    return gap / abs(fun) if fun != 0.0 else math.inf
 
 
 def proof_in_words(gap: float, failure: float) -> str:

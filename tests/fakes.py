@@ -73,7 +73,7 @@ class LowRank:
         return replace(self, weights=refit.weights)
 
     def with_layers(self, refit: Result) -> LowRank:
-        return replace(self, units=refit.units, weights=refit.weights)
+        return replace(self, units=refit["units"], weights=refit.weights)
 
     def merge_parallel_units(self) -> LowRank:
         features = self.features

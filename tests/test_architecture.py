@@ -83,7 +83,9 @@ def test_the_packages_are_those_of_the_layers():
 
 @every_module
 def test_modules_import_what_lies_below(module):
-    assert {layer(name) for name in imported_modules(module)} <= BELOW[layer(module)] | {layer(module)}
+    # The package names everything; what lies above its files, the estimators, it imports on use.
+    above = {"estimators"} if module == "mopn" else set()
+    assert {layer(name) for name in imported_modules(module)} <= BELOW[layer(module)] | {layer(module)} | above
 
 
 @pytest.mark.parametrize("module", sorted(name for name in sources() if layer(name) == "solvers"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -17,9 +18,10 @@ from mopn.core.designs import DenseDesign, Design, SparseDesign
 from mopn.core.mapped import MappedDesign
 from mopn.core.rows import Block, Rows
 
-__all__ = ["SCALES", "Coordinates", "make_coordinates"]
+__all__ = ["SCALES", "Coordinates", "ScaleName", "make_coordinates"]
 
-SCALES = ("features", "data")
+ScaleName = Literal["features", "data"]
+SCALES = get_args(ScaleName)
 # The mean squared length of a scaled sample.
 _SQUARED_LENGTH = 4.0
 

@@ -8,6 +8,7 @@ al., NIPS 2017).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Literal
 
 import numpy as np
 
@@ -15,7 +16,9 @@ from mopn.core.designs import Design
 from mopn.core.namespaces import without_diagonal
 from mopn.core.validation import check_member
 
-__all__ = ["KERNELS", "Kernel", "get_kernel"]
+__all__ = ["KERNELS", "Kernel", "KernelName", "get_kernel"]
+
+KernelName = Literal["homogeneous", "anova"]
 
 
 class Kernel(ABC):

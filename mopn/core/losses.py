@@ -9,6 +9,7 @@ largest factor that keeps a gradient inside it.
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import brentq
@@ -20,8 +21,12 @@ from mopn.core.links import LINKS
 from mopn.core.loss import Loss
 from mopn.solvers.checks import choice, number, shown
 
-__all__ = ["LOSSES", "Clipped", "Huber", "Loss", "Poisson", "Quantile", "get_loss"]
+__all__ = ["LOSSES", "Clipped", "Huber", "Loss", "LossName", "Poisson", "Quantile", "get_loss"]
 
+LossName = Literal[
+    "logistic", "smoothed-hinge", "squared-hinge", "binary-logistic", "binary-squared-hinge",
+    "squared", "huber", "quantile", "poisson",
+]  # fmt: skip
 _TARGETS = ("labels", "numbers", "signs", "counts")
 # Relative differences of means below which expm1 and log1p keep digits.
 _NEAR = 0.5

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from typing import Literal
 
 import numpy as np
 
 from mopn.core.validation import check_member
 
-__all__ = ["NORMS", "Norm", "get_norm"]
+__all__ = ["NORMS", "Norm", "NormName", "get_norm"]
+
+NormName = Literal["l1", "l1/l2", "l1/linf"]
 
 
 class Norm(ABC):

@@ -16,8 +16,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mopn.core.losses import Loss
+from mopn.core.coordinates import ScaleName
+from mopn.core.kernels import KernelName
+from mopn.core.losses import Loss, LossName
 from mopn.core.magnitudes import check_input
+from mopn.core.norms import NormName
 from mopn.core.regularizers import Penalty
 from mopn.core.row_blocks import RowBlocks
 from mopn.core.sparse_structure import compressed
@@ -29,13 +32,14 @@ from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
-from mopn.solvers.checks import Rule, check_fraction, count
-from mopn.solvers.conditional_gradient import make_correction
+from mopn.solvers.checks import Rule, check_callback, check_fraction, count
+from mopn.solvers.conditional_gradient import Precision, RefitName, make_correction
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.result import gap_in_words
 
 if TYPE_CHECKING:
     import onnx
+    from typing_extensions import Self
 
 __all__ = ["Callback", "ModelEstimator", "NetworkEstimator", "network_model"]
 
@@ -167,7 +171,7 @@ class ModelEstimator(ABC, BaseEstimator):
         """Raise what interrupted the fit, or warn if it did not succeed."""
         if result.status == Status.INTERRUPTED:
             raise KeyboardInterrupt
-        if result.status == Status.CALLBACK_FAILED:
+        if result.status == Status.CALLBACK_FAILED and result.error is not None:
             raise result.error
         if result.status in _WARN_ON:
             reason = "" if result.error is None else f" ({result.error!r})"
@@ -179,7 +183,7 @@ class ModelEstimator(ABC, BaseEstimator):
 class NetworkEstimator(ModelEstimator):
     """Base of the convex estimators; subclasses encode y and define the kernel."""
 
-    _kernel: ClassVar[str]
+    _kernel: ClassVar[KernelName]
     _rules = COMMON | {
         "max_units": count().or_none(),
         "augment": check_flag,
@@ -197,16 +201,16 @@ class NetworkEstimator(ModelEstimator):
     def __init__(
         self,
         *,
-        loss: str | Loss = "squared",
-        norm: str = "l1/l2",
+        loss: LossName | Loss = "squared",
+        norm: NormName = "l1/l2",
         strength: float | None = None,
         radius: float | None = None,
         share: float = 0.002,
         max_units: int | None = 50,
-        refit: str | Correction = "full",
+        refit: RefitName | Correction = "full",
         augment: bool = True,
         center: bool | None = None,
-        scale: str | None = "features",
+        scale: ScaleName | None = "features",
         alpha: float | None = None,
         tol: float = 1e-3,
         max_iter: int | None = 1000,
@@ -250,7 +254,7 @@ class NetworkEstimator(ModelEstimator):
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: Any = None,
-    ) -> Any:
+    ) -> Self:
         """Fit the network.
 
         Parameters
@@ -327,7 +331,7 @@ class NetworkEstimator(ModelEstimator):
         full = {"polish_tol": self._polish * tol, "precision": self._precision(problem)}
         return make_correction(self.refit, full=full, tol=tol)
 
-    def _precision(self, problem: NetworkProblem) -> str:
+    def _precision(self, problem: NetworkProblem) -> Precision:
         """Return the precision of the features in refits of both layers."""
         return "single" if self._single_precision and problem.gains_by_single else "double"
 
@@ -444,7 +448,7 @@ class NetworkEstimator(ModelEstimator):
         def score(result: Result) -> float:
             return self._score(targets, network_model(problem, targets, result).predict(X))
 
-        return Validation(score, self.n_iter_no_change, self.callback)
+        return Validation(score, self.n_iter_no_change, check_callback(self.callback, "callback"))
 
     def _set_fitted(
         self,

@@ -13,12 +13,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from mopn.core.losses import LOSSES, Loss, get_loss
+from mopn.core.coordinates import ScaleName
+from mopn.core.losses import LOSSES, Loss, LossName, get_loss
+from mopn.core.norms import NormName
 from mopn.core.validation import distinct_labels
 from mopn.estimators.base import Callback, NetworkEstimator
 from mopn.estimators.docs import CLASSIFIER, NETWORK, VALIDATED, documented
 from mopn.estimators.targets import Targets
 from mopn.solvers.checks import shown
+from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
 
 __all__ = ["MultiOutputFMClassifier", "MultiOutputPNClassifier"]
@@ -61,16 +64,16 @@ class Classifier(ClassifierMixin, NetworkEstimator):
     def __init__(
         self,
         *,
-        loss: str | Loss = "logistic",
-        norm: str = "l1/l2",
+        loss: LossName | Loss = "logistic",
+        norm: NormName = "l1/l2",
         strength: float | None = None,
         radius: float | None = None,
         share: float = 0.001,
         max_units: int | None = 50,
-        refit: str | Correction = "full",
+        refit: RefitName | Correction = "full",
         augment: bool = True,
         center: bool | None = None,
-        scale: str | None = "features",
+        scale: ScaleName | None = "features",
         alpha: float | None = None,
         tol: float = 1e-3,
         max_iter: int | None = 1000,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
-from mopn.core.losses import Loss
+from mopn.core.coordinates import ScaleName
+from mopn.core.losses import Loss, LossName
+from mopn.core.norms import NormName
 from mopn.core.row_blocks import RowBlocks
 from mopn.core.validation import as_array
 from mopn.estimators.base import NetworkEstimator, network_model
@@ -22,8 +24,12 @@ from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import check_series, path, path_solver
 from mopn.solvers import ConditionalGradient, Result, Status, minimize
 from mopn.solvers.checks import Rule, count, shown
+from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.numerics.cached import cached_property
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["MultiOutputFMClassifierCV", "MultiOutputPNClassifierCV", "OrdinalFMRegressorCV"]
 
@@ -55,7 +61,7 @@ class CrossValidated(NetworkEstimator):
     n_jobs: int | None
 
     # Folds take the place of samples of one's own to validate on.
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:  # type: ignore[override]
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # type: ignore[override]
         """Score all strengths and sizes on every fold, and fit a network of the best ones to all samples.
 
         Parameters
@@ -149,12 +155,12 @@ class ClassifierCV(CrossValidated, Classifier):
         max_units: Any = (50, 20),
         cv: Any = 3,
         n_jobs: int | None = None,
-        loss: str | Loss = "logistic",
-        norm: str = "l1/l2",
-        refit: str | Correction = "full",
+        loss: LossName | Loss = "logistic",
+        norm: NormName = "l1/l2",
+        refit: RefitName | Correction = "full",
         augment: bool = True,
         center: bool | None = None,
-        scale: str | None = "features",
+        scale: ScaleName | None = "features",
         alpha: float | None = None,
         tol: float = 1e-3,
         max_iter: int | None = 1000,
@@ -351,12 +357,12 @@ class OrdinalFMRegressorCV(CrossValidated, OrdinalFMRegressor):
         max_units: Any = (50, 20),
         cv: Any = 3,
         n_jobs: int | None = None,
-        loss: str | Loss = "binary-logistic",
-        norm: str = "l1/l2",
-        refit: str | Correction = "full",
+        loss: LossName | Loss = "binary-logistic",
+        norm: NormName = "l1/l2",
+        refit: RefitName | Correction = "full",
         augment: bool = False,
         center: bool | None = None,
-        scale: str | None = None,
+        scale: ScaleName | None = None,
         alpha: float | None = 0.7,
         tol: float = 5e-3,
         max_iter: int | None = 1000,

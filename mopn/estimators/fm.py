@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -22,10 +22,19 @@ from mopn.estimators.docs import (
     SINGLE_OUTPUT_REGRESSOR,
     documented,
 )
-from mopn.estimators.single_output import BinaryClassifier, SingleOutputEstimator, SingleOutputRegressor
+from mopn.estimators.single_output import (
+    BinaryClassifier,
+    SingleLossName,
+    SingleOutputEstimator,
+    SingleOutputRegressor,
+    SolverName,
+)
 from mopn.solvers import SGD, Result, Solver
 from mopn.solvers.checks import check_flag, choice, count, shown
 from mopn.solvers.driver import check_oracles
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["FactorizationMachineClassifier", "FactorizationMachineRegressor"]
 
@@ -54,17 +63,17 @@ class FactorizationMachine(SingleOutputEstimator):
         self,
         *,
         degree: int = 2,
-        loss: str | Loss | None = None,
+        loss: SingleLossName | Loss | None = None,
         n_components: int = 10,
         alpha: float = 1.0,
         beta: float = 1.0,
         tol: float = 1e-3,
-        fit_lower: str | None = "explicit",
+        fit_lower: Literal["explicit", "augment", "shared"] | None = "explicit",
         fit_linear: bool = True,
         fit_intercept: bool = True,
-        kernel: str = "anova",
-        solver: str | Solver = "cd",
-        init_lambdas: str = "ones",
+        kernel: Literal["anova", "all-subsets", "homogeneous"] = "anova",
+        solver: SolverName | Solver = "cd",
+        init_lambdas: Literal["ones", "random_signs", "fit"] = "ones",
         warm_start: bool = False,
         max_iter: int | None = 1000,
         max_time: float | None = None,
@@ -182,7 +191,7 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
     """
 
     @available_if(_is_stochastic)
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take one pass of AdaGrad or stochastic gradient descent over some samples, or one.
 
         Parameters
@@ -235,7 +244,7 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
     """
 
     @available_if(_is_stochastic)
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Any:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Take one pass of AdaGrad or stochastic gradient descent over some samples, or one.
 
         Parameters

@@ -10,7 +10,9 @@ from sklearn.metrics import r2_score
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import column_or_1d
 
-from mopn.core.losses import Loss, get_loss
+from mopn.core.coordinates import ScaleName
+from mopn.core.losses import Loss, LossName, get_loss
+from mopn.core.norms import NormName
 from mopn.core.validation import distinct_labels
 from mopn.estimators.base import Callback, NetworkEstimator
 from mopn.estimators.docs import NETWORK, ORDINAL, VALIDATED, documented
@@ -18,6 +20,7 @@ from mopn.estimators.fold_in import with_feature
 from mopn.estimators.targets import Targets
 from mopn.models.multi_output import Model
 from mopn.models.ordinal import cumulative_targets, log_odds
+from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
 
 __all__ = ["OrdinalFMRegressor", "OrdinalPNRegressor"]
@@ -37,16 +40,16 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
     def __init__(
         self,
         *,
-        loss: str | Loss = "binary-logistic",
-        norm: str = "l1/l2",
+        loss: LossName | Loss = "binary-logistic",
+        norm: NormName = "l1/l2",
         strength: float | None = 3.5,
         radius: float | None = None,
         share: float = 0.002,
         max_units: int | None = 50,
-        refit: str | Correction = "full",
+        refit: RefitName | Correction = "full",
         augment: bool = False,
         center: bool | None = None,
-        scale: str | None = None,
+        scale: ScaleName | None = None,
         alpha: float | None = 0.7,
         tol: float = 5e-3,
         max_iter: int | None = 1000,

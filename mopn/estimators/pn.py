@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,7 +15,13 @@ from mopn.estimators.docs import (
     SINGLE_OUTPUT_REGRESSOR,
     documented,
 )
-from mopn.estimators.single_output import BinaryClassifier, SingleOutputEstimator, SingleOutputRegressor
+from mopn.estimators.single_output import (
+    BinaryClassifier,
+    SingleLossName,
+    SingleOutputEstimator,
+    SingleOutputRegressor,
+    SolverName,
+)
 from mopn.solvers import Solver
 from mopn.solvers.checks import choice
 
@@ -31,13 +37,13 @@ class PolynomialNetwork(SingleOutputEstimator):
         self,
         *,
         degree: int = 2,
-        loss: str | Loss | None = None,
+        loss: SingleLossName | Loss | None = None,
         n_components: int = 10,
         beta: float = 1.0,
         tol: float = 1e-3,
-        fit_lower: str | None = "augment",
+        fit_lower: Literal["augment"] | None = "augment",
         fit_intercept: bool = True,
-        solver: str | Solver = "cd",
+        solver: SolverName | Solver = "cd",
         warm_start: bool = False,
         max_iter: int | None = 1000,
         max_time: float | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -21,7 +21,13 @@ from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Solver, Status, minimize
 from mopn.solvers.checks import Rule, choice, count, shown
 
-__all__ = ["BinaryClassifier", "SingleOutputEstimator", "SingleOutputRegressor"]
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["BinaryClassifier", "SingleLossName", "SingleOutputEstimator", "SingleOutputRegressor", "SolverName"]
+
+SolverName = Literal["cd", "lbfgs", "adagrad", "sgd"]
+SingleLossName = Literal["squared", "huber", "quantile", "poisson", "squared_hinge", "logistic"]
 
 _SOLVERS: dict[str, type[Solver]] = {"cd": CoordinateDescent, "lbfgs": LBFGS, "adagrad": AdaGrad, "sgd": SGD}
 _NAMES = {"squared": "squared", "logistic": "binary-logistic", "squared_hinge": "binary-squared-hinge"}
@@ -33,12 +39,12 @@ class SingleOutputEstimator(ModelEstimator):
     """Base of the estimators of one output: the steps of ``fit``."""
 
     _rules = COMMON | {"n_components": count(), "fit_intercept": check_flag}
-    loss: str | Loss | None
+    loss: SingleLossName | Loss | None
     # The loss with its parameters; passes over parts of the samples keep that of the first part.
     loss_: Loss
     # The names of the losses, the default first.
     _losses: ClassVar[tuple[str, ...]]
-    solver: str | Solver
+    solver: SolverName | Solver
     tol: float
     max_iter: int | None
     max_time: float | None
@@ -52,7 +58,7 @@ class SingleOutputEstimator(ModelEstimator):
     # The fitted parameters, and what the problem calls them.
     _fitted: ClassVar[dict[str, str]] = {f"{name}_": name for name in ("w", "intercept", "lams", "theta", "P", "U")}
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -161,7 +167,7 @@ class SingleOutputRegressor(RegressorMixin):
 
     _numeric_y = True
     _losses: ClassVar[tuple[str, ...]] = ("squared", "huber", "quantile", "poisson")
-    loss: str | Loss | None
+    loss: SingleLossName | Loss | None
 
     def _encode(self, y: np.ndarray) -> np.ndarray:
         return y.astype(np.float64, copy=False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from mopn.core.data import rows_of_data
 from mopn.core.factor_kernels import make_factor_kernel
-from mopn.core.losses import Loss
+from mopn.core.losses import Loss, LossName
 from mopn.core.magnitudes import check_products
 from mopn.core.namespaces import to_host
 from mopn.core.row_blocks import RowBlocks
@@ -106,12 +106,12 @@ class FactorizationProblem(SingleOutputProblem):
         *,
         degree: int = 2,
         n_components: int = 30,
-        kernel: str = "anova",
-        loss: str | Loss = "squared",
+        kernel: Literal["anova", "all-subsets", "homogeneous"] = "anova",
+        loss: LossName | Loss = "squared",
         alpha: float = 1.0,
         beta: float = 1.0,
-        penalty: str = "weighted",
-        fit_lower: str | None = None,
+        penalty: Literal["weighted", "frobenius"] = "weighted",
+        fit_lower: Literal["explicit", "augment", "shared"] | None = None,
         fit_linear: bool = False,
         fit_intercept: bool = False,
         lams: Any = "ones",
@@ -148,7 +148,12 @@ class FactorizationProblem(SingleOutputProblem):
         self.kernel_terms = self._make_kernel_terms(kernel, theta, ridge, scale)
         super().__init__(rows, [*terms, *self.kernel_terms], rng, ("P", [term.name for term in self.kernel_terms]))
 
-    def _check_options(self, kernel: str, penalty: str, fit_lower: str | None, theta: Any) -> None:
+    def _entries(self) -> dict[str, str]:
+        return {"degree": str(self.degree), "kernel": repr(self.kernel_name)} | super()._entries()
+
+    def _check_options(
+        self, kernel: str, penalty: str, fit_lower: Literal["explicit", "augment", "shared"] | None, theta: Any
+    ) -> None:
         if kernel == "all-subsets" and fit_lower is not None:
             raise ValueError(f"kernel='all-subsets' has all degrees in it; set fit_lower=None, not {fit_lower!r}")
         if kernel == "homogeneous" and fit_lower == "shared":

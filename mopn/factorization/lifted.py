@@ -8,7 +8,8 @@ import numpy as np
 
 from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
-from mopn.core.losses import Loss
+from mopn.core.kernels import KernelName
+from mopn.core.losses import Loss, LossName
 from mopn.core.magnitudes import check_products
 from mopn.core.rows import ArrayRows
 from mopn.core.validation import check_count, check_flag, check_nonnegative, present_rows
@@ -84,8 +85,8 @@ class LiftedProblem(SingleOutputProblem):
         *,
         degree: int = 2,
         rank: int = 30,
-        kernel: str = "homogeneous",
-        loss: str | Loss = "squared",
+        kernel: KernelName = "homogeneous",
+        loss: LossName | Loss = "squared",
         alpha: float = 1.0,
         beta: float = 1.0,
         augment: bool = False,
@@ -117,6 +118,9 @@ class LiftedProblem(SingleOutputProblem):
         check_products(rows, [factor.largest for factor in factors], alpha=self.alpha, beta=self.beta, init_scale=scale)
         products = ProductTerm(factors, self.rank, self.beta, kernel == "anova", scale)
         super().__init__(rows, [*terms, products], rng, ("U", products.names))
+
+    def _entries(self) -> dict[str, str]:
+        return {"degree": str(self.degree), "kernel": repr(self.kernel_name)} | super()._entries()
 
     def _check_options(self, X: Any, kernel: str, fit_linear: bool) -> None:
         if kernel == "anova" and (self.degree != 2 or self.several):

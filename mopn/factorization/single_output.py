@@ -22,6 +22,7 @@ from mopn.factorization.layout import Layout
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import Intercept, Linear, Term
 from mopn.factorization.terms.base import Parameters
+from mopn.solvers.display import Displayed
 from mopn.solvers.interface import Evaluation, Measure, Problem
 from mopn.solvers.numerics.cached import cached_property
 from mopn.solvers.numerics.generators import make_generator
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 
-class SingleOutputProblem(Problem):
+class SingleOutputProblem(Displayed, Problem):
     """Minimise sum_i w_i l(y_i, o_i + offset_i) + penalties, where the outputs o are a sum of terms.
 
     The point is the terms' parameters one after the other, flat. Oracles: ``gradient`` and ``batch_gradient`` unless a
@@ -66,6 +67,12 @@ class SingleOutputProblem(Problem):
         self.terms, self.size = self._layout.terms, self._layout.size
         # The name of the units in results, and the names of their parts in the terms.
         self._units, self._parts = units
+
+    def _entries(self) -> dict[str, str]:
+        return {
+            "n": str(self.rows.shape[0]), "loss": repr(self.fit.loss.name), "terms": str(len(self.terms)),
+            "parameters": str(self.size),
+        }  # fmt: skip
 
     @property
     def oracles(self) -> frozenset[str]:

@@ -19,6 +19,7 @@ from mopn.models.files import write
 from mopn.models.formula import Formula
 from mopn.models.games import Background, Game, dense_rows
 from mopn.models.ordinal import expected_level, level_probabilities
+from mopn.solvers.display import Displayed
 from mopn.solvers.numerics.memory import keep_freed_memory
 
 if TYPE_CHECKING:
@@ -29,9 +30,18 @@ __all__ = ["Predictor", "blocks", "common_offset"]
 _TARGETS = ("outputs", "vector", "labels", "indicator", "ordinal")
 # Logistic probabilities of outputs below this are proportional to exp(output), and far from underflow.
 _DEEP = -500.0
+# Arrays of up to so many entries are shown.
+_FEW = 3
 
 
-class Predictor(ABC):
+def _in_short(value: Any) -> str:
+    """Return the shape of an array that is long, and the value of any other."""
+    if isinstance(value, np.ndarray):
+        return str(value.tolist()) if value.size <= _FEW else f"array{value.shape}"
+    return repr(value)
+
+
+class Predictor(Displayed, ABC):
     """A dataclass that turns outputs into predictions.
 
     Attributes
@@ -61,6 +71,11 @@ class Predictor(ABC):
     @abstractmethod
     def _game(self, background: Background) -> Game:
         """Return the games of the outputs whose players are the features."""
+
+    def _entries(self) -> dict[str, str]:
+        """Return the shapes of arrays and the values of other fields, without those that are None."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {name: _in_short(value) for name, value in values.items() if value is not None}
 
     def outputs(self, X: Any) -> np.ndarray:
         """Return the outputs, the values of the polynomials, shape (n, m).

@@ -17,7 +17,7 @@ from mopn.models.games import Background, Quadratic
 __all__ = ["Model"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Model(Predictor):
     """A multi-output polynomial network or factorization machine.
 

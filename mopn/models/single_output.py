@@ -28,7 +28,7 @@ _FORMS = ("direct", "lifted")
 _MAX_DEGREE = 1 << 16
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FactorizationModel(Predictor):
     """A factorization machine or polynomial network of one output.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mopn.network.oracles import BasisOracle
+from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
 from mopn.solvers.checks import shown
 from mopn.solvers.interface import Measure
@@ -17,7 +17,7 @@ def certify(
     problem: NetworkProblem,
     basis: Any,
     weights: Any,
-    oracle: str | BasisOracle = "auto",
+    oracle: OracleName | BasisOracle = "auto",
     *,
     linear: Any = None,
     n_threads: int | None = None,

@@ -29,6 +29,7 @@ from mopn.network.curvature import BlockMetric, Curvature, regular
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.network.two_layers import two_layers
+from mopn.solvers.display import Displayed
 from mopn.solvers.interface import Evaluation, Measure, Problem
 
 __all__ = ["JointProblem", "RestProblem"]
@@ -39,7 +40,7 @@ _ZERO = 1e-12
 _NEARBY = 0.1
 
 
-class JointProblem(Problem):
+class JointProblem(Displayed, Problem):
     """Minimise F + R over units, weights and linear term together, from a network of k units.
 
     ``NetworkProblem.joint`` makes it. The point is (B, Z, W) flat: free variables of the units A, whose number is
@@ -79,6 +80,10 @@ class JointProblem(Problem):
         self._shapes = tuple(part.shape for part in parts)
         self.scales = joined(*map(np.broadcast_to, _scales(rows, linear_term), self._shapes))
         self._start = joined(*parts)
+
+    def _entries(self) -> dict[str, str]:
+        units, _, _ = self._shapes
+        return {"units": str(units)} | dict([self.regularizer.words.split("=")])
 
     def _lengths(self, network: Network) -> np.ndarray:
         rows, sizes = self.directions.rows, self.directions.sizes

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from mopn.core.norms import Norm, get_norm
+from mopn.core.norms import Norm, NormName, get_norm
 from mopn.core.validation import as_numbers
 from mopn.network.dense_oracle import DenseSearch
 from mopn.network.gradient_forms import GradientForms
@@ -21,9 +21,10 @@ from mopn.solvers.sphere import DenseStack
 from mopn.solvers.sphere.nested import Parts
 from mopn.solvers.sphere.probable import Chance
 
-__all__ = ["METHODS", "Atoms", "BasisOracle", "basis_oracle"]
+__all__ = ["METHODS", "Atoms", "BasisOracle", "OracleName", "basis_oracle"]
 
-METHODS = ("auto", "power", "eigh", "refine", "enumerate", "exact", "lanczos")
+OracleName = Literal["auto", "power", "eigh", "refine", "enumerate", "exact", "lanczos"]
+METHODS = get_args(OracleName)
 
 # The largest probability that any bound of one random oracle is false, over all of its calls.
 FAILURE = 1e-9
@@ -175,8 +176,8 @@ class BasisOracle:
 
 
 def basis_oracle(
-    norm: str | Norm,
-    method: str = "auto",
+    norm: NormName | Norm,
+    method: OracleName = "auto",
     tol: float = 1e-6,
     max_nodes: int = 1_500_000,
     max_time: float = math.inf,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,15 +13,17 @@ from mopn.core.designs import DenseDesign
 from mopn.core.flat import joined, split
 from mopn.core.gap import DualPoint, lower_bound
 from mopn.core.hessians import Hessian
-from mopn.core.losses import Loss
+from mopn.core.losses import Loss, LossName
 from mopn.core.magnitudes import check_input, check_regularizer, check_start_size, scales_at_zero
 from mopn.core.namespaces import any_namespace, crossed, namespace
+from mopn.core.norms import NormName
 from mopn.core.regularizers import Regularizer, make_regularizer
 from mopn.core.rows import ArrayRows, Block, Rows
 from mopn.core.validation import as_numbers
 from mopn.core.whole_fit import WholeFit
 from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
+from mopn.solvers.display import Displayed
 from mopn.solvers.interface import Evaluation, Measure, Problem
 from mopn.solvers.numerics.cached import cached_property
 
@@ -30,7 +32,7 @@ __all__ = ["OutputLayerProblem"]
 _EPS = float(np.finfo(float).eps)
 
 
-class OutputLayerProblem(Problem):
+class OutputLayerProblem(Displayed, Problem):
     """Minimise sum_i w_i l(y_i, (Phi V)_i + offset_i) + R(V) over V (k, m).
 
     Parameters
@@ -69,8 +71,8 @@ class OutputLayerProblem(Problem):
         self,
         features: Any,
         y: Any,
-        loss: str | Loss = "logistic",
-        norm: str = "l1/l2",
+        loss: LossName | Loss = "logistic",
+        norm: NormName | Literal["squared-l2"] = "l1/l2",
         strength: float | None = None,
         radius: float | None = None,
         sample_weight: Any = None,
@@ -107,6 +109,10 @@ class OutputLayerProblem(Problem):
         self.shape = k, self.fit.n_outputs
         self._shapes = self.shape, linear_term.shape(self.fit.n_outputs)
         self.bounds = self.scales = None
+
+    def _entries(self) -> dict[str, str]:
+        entries = {"weights": str(self.shape), "loss": repr(self.fit.loss.name)}
+        return entries | dict([self.regularizer.words.split("=")])
 
     @property
     def oracles(self) -> frozenset[str]:

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from mopn.core.coordinates import SCALES, make_coordinates
+from mopn.core.coordinates import SCALES, ScaleName, make_coordinates
 from mopn.core.data import rows_of_data
 from mopn.core.designs import Design
 from mopn.core.flat import joined
 from mopn.core.gap import DualPoint, gap
-from mopn.core.kernels import Kernel, get_kernel
-from mopn.core.losses import Loss
+from mopn.core.kernels import Kernel, KernelName, get_kernel
+from mopn.core.losses import Loss, LossName
 from mopn.core.magnitudes import (
     check_regularizer,
     check_single,
@@ -26,7 +26,7 @@ from mopn.core.magnitudes import (
     scales_at_zero,
 )
 from mopn.core.namespaces import any_namespace
-from mopn.core.norms import Norm
+from mopn.core.norms import Norm, NormName
 from mopn.core.regularizers import make_norm_regularizer
 from mopn.core.rows import Block
 from mopn.core.validation import as_numbers, check_flag
@@ -34,7 +34,7 @@ from mopn.core.whole_fit import WholeFit
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
-from mopn.network.oracles import METHODS, Atoms, BasisOracle, basis_oracle
+from mopn.network.oracles import METHODS, Atoms, BasisOracle, OracleName, basis_oracle
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.point import Network
 from mopn.network.segment import Segment, active_vertex, best_vertex
@@ -42,7 +42,8 @@ from mopn.network.two_layers import layer_outputs
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, Status, minimize
 from mopn.solvers.checks import choice, shown
-from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Effort, Form, Measure, Problem
+from mopn.solvers.display import Displayed
+from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Effort, Form, Measure, Problem, Smooth
 from mopn.solvers.numerics.cached import cached_property
 from mopn.solvers.numerics.threads import limited_threads
 
@@ -81,7 +82,7 @@ class OutputGradient:
         return self._linear_term.conjugate(self.G)
 
 
-class NetworkProblem(Problem):
+class NetworkProblem(Displayed, Problem):
     """Minimise F(U) + strength * Omega(U), or F(U) s.t. Omega(U) <= radius, over all units of the unit sphere.
 
     F(U) = sum_i w_i l(y_i, o_i + offset_i) with outputs o_i = sum_r K(h_r, x_i) v_r, and a linear term
@@ -149,14 +150,20 @@ class NetworkProblem(Problem):
     """
 
     oracles = frozenset({"atomic", "corrective"})
+    # What serves solvers for other oracles.
+    reasons: ClassVar[dict[str, str]] = {
+        "composite": "FISTA serves problem.output_layer(problem.start(result)), the weights of a network alone",
+        "barrier": "InteriorPoint serves problem.output_layer(problem.start(result)), the weights of a network alone",
+        "gradient": "LBFGS serves problem.joint(problem.start(result)), units and weights of a network",
+    }
 
     def __init__(
         self,
         X: Any,
         y: Any = None,
-        loss: str | Loss = "logistic",
-        kernel: str = "homogeneous",
-        norm: str = "l1/l2",
+        loss: LossName | Loss = "logistic",
+        kernel: KernelName = "homogeneous",
+        norm: NormName = "l1/l2",
         strength: float | None = None,
         radius: float | None = None,
         sample_weight: Any = None,
@@ -164,19 +171,24 @@ class NetworkProblem(Problem):
         augment: bool = False,
         alpha: float | None = None,
         center: bool = False,
-        scale: str | None = None,
+        scale: ScaleName | None = None,
     ) -> None:
         self.kernel = get_kernel(kernel)
         self.regularizer = make_norm_regularizer(norm, strength, radius)
         self.augment = check_flag(augment, "augment")
         base = rows_of_data(X, y, loss, sample_weight, offset)
-        center, scale = self._check_coordinates(center, scale)
-        self.coordinates = make_coordinates(base, center=center, scale=scale)
+        centered, scaled = self._check_coordinates(center, scale)
+        self.coordinates = make_coordinates(base, center=centered, scale=scaled)
         self.rows = base.in_coordinates(self.coordinates, self._n_dummies)
         self.fit = WholeFit(self.rows)
         self.linear_term = LinearTerm(self.rows, alpha)
         self._scales = scales_at_zero(self.rows, "X", _largest_features)
         check_regularizer(self.regularizer, self._scales)
+
+    def _entries(self) -> dict[str, str]:
+        entries = {"X": str(self.rows.shape), "outputs": str(self.fit.n_outputs), "loss": repr(self.fit.loss.name)}
+        entries |= {"kernel": repr(self.kernel.name), "norm": repr(self.norm.name)}
+        return entries | dict([self.regularizer.words.split("=")])
 
     def _check_coordinates(self, center: Any, scale: Any) -> tuple[bool, str | None]:
         center, scale = check_flag(center, "center"), _SCALE(scale, "scale")
@@ -325,7 +337,7 @@ class NetworkProblem(Problem):
         value = loss + self.regularizer.value(network.weights) + self.linear_term.value(network.linear)
         return OutputGradient(value, G, self.fit, self.linear_term)
 
-    def oracle(self, oracle: str | BasisOracle) -> BasisOracle:
+    def oracle(self, oracle: OracleName | BasisOracle) -> BasisOracle:
         """Return the oracle of a method's name, for this problem's norm; an oracle is returned as it is."""
         if isinstance(oracle, str):
             return basis_oracle(self.norm, method=choice(METHODS)(oracle, "oracle"))
@@ -338,11 +350,11 @@ class NetworkProblem(Problem):
             )
         return oracle
 
-    def lmo(self, at: OutputGradient, oracle: str | BasisOracle = "auto", effort: Effort = UNLIMITED) -> Atoms:
+    def lmo(self, at: OutputGradient, oracle: OracleName | BasisOracle = "auto", effort: Effort = UNLIMITED) -> Atoms:
         """Select units for a gradient, with a proven bound on every unit, as tight as the effort allows."""
         return self.oracle(oracle)(self._forms(at), effort)
 
-    def bound(self, at: OutputGradient, oracle: str | BasisOracle = "auto", effort: Effort = UNLIMITED) -> float:
+    def bound(self, at: OutputGradient, oracle: OracleName | BasisOracle = "auto", effort: Effort = UNLIMITED) -> float:
         """Return only the proven bound on every unit of ``lmo``."""
         return self.oracle(oracle).bound(self._forms(at), effort)
 
@@ -378,7 +390,9 @@ class NetworkProblem(Problem):
         )
         return self.gap(network, at, bound)
 
-    def measure(self, network: Network, oracle: str | BasisOracle = "auto", effort: Effort = UNLIMITED) -> Measure:
+    def measure(
+        self, network: Network, oracle: OracleName | BasisOracle = "auto", effort: Effort = UNLIMITED
+    ) -> Measure:
         """Objective and proven gaps, from scratch."""
         network = network.compact()
         at = self.output_gradient(network)
@@ -485,7 +499,7 @@ class NetworkProblem(Problem):
     # -- strengths --------------------------------------------------------------------------------------------------
 
     @limited_threads()
-    def strength_max(self, oracle: str | BasisOracle = "auto") -> float:
+    def strength_max(self, oracle: OracleName | BasisOracle = "auto") -> float:
         """Proven upper bound of the smallest strength whose solution is zero: the dual norm of the gradient at 0.
 
         With a linear term the gradient is taken at its best coefficients, and is as accurate as L-BFGS finds these.
@@ -509,7 +523,7 @@ class NetworkProblem(Problem):
         """Objective and loss gradient of the network without units, at its best linear term if it has one."""
         network = self.start()
         if self.linear_term.active:
-            fitted = minimize(self.joint(network), LBFGS(gtol=0.0), tol=_EPS, max_iter=_LINEAR_ITER)
+            fitted = minimize(cast(Smooth, self.joint(network)), LBFGS(gtol=0.0), tol=_EPS, max_iter=_LINEAR_ITER)
             if fitted.status == Status.INTERRUPTED:
                 raise KeyboardInterrupt
             if fitted.error is not None:

@@ -13,12 +13,13 @@ from mopn.core.rows import Block, Rows
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.network.two_layers import two_layers
+from mopn.solvers.display import Displayed
 from mopn.solvers.interface import Evaluation, Measure, Problem
 
 __all__ = ["UnitBallProblem"]
 
 
-class UnitBallProblem(Problem):
+class UnitBallProblem(Displayed, Problem):
     """Minimise sum_i w_i l(y_i, (K(X, H) V)_i + offset_i) + R(V) over H (k, d), ||h_r|| <= 1, and V (k, m).
 
     This is the second line of the refit in Algorithm 1 of Blondel et al. (NIPS 2017); ``NetworkProblem.joint`` makes
@@ -56,6 +57,10 @@ class UnitBallProblem(Problem):
         self._start = joined(network.basis, self._unit * network.weights, network.linear)
         # A first guess for FISTA, which corrects it by backtracking; any does for features that are all zero.
         self.curvature = rows.fit.smoothness * rows.sum(_squared_features, self._unit) or 1.0
+
+    def _entries(self) -> dict[str, str]:
+        basis, weights, _ = self.shapes
+        return {"basis": str(basis), "weights": str(weights)} | dict([self.regularizer.words.split("=")])
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return units H (k, d), weights V (k, m) and W of a flat point."""

@@ -4,9 +4,19 @@
 many units enter and when the model is full, and ``steps`` and ``refits`` are the corrections of the weights.
 """
 
-from mopn.solvers.conditional_gradient.algorithm import ConditionalGradient, make_correction
+from mopn.solvers.conditional_gradient.algorithm import ConditionalGradient, RefitName, make_correction
 from mopn.solvers.conditional_gradient.geco import GECO
-from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit
+from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit, Precision
 from mopn.solvers.conditional_gradient.steps import PlainStep, line_search
 
-__all__ = ["GECO", "ConditionalGradient", "FullRefit", "OutputRefit", "PlainStep", "line_search", "make_correction"]
+__all__ = [
+    "GECO",
+    "ConditionalGradient",
+    "FullRefit",
+    "OutputRefit",
+    "PlainStep",
+    "Precision",
+    "RefitName",
+    "line_search",
+    "make_correction",
+]

@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from mopn.solvers.checks import Rule, check_options, choice, count
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.conditional_gradient.proofs import ProofBudget, Selection, measure, restricted_gap
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit
-from mopn.solvers.conditional_gradient.schedule import SCHEDULES
+from mopn.solvers.conditional_gradient.schedule import SCHEDULES, ScheduleName
 from mopn.solvers.conditional_gradient.steps import PlainStep
 from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Measure, Monitor, Solver
 from mopn.solvers.result import Status
 
-__all__ = ["ConditionalGradient", "make_correction"]
+__all__ = ["ConditionalGradient", "RefitName", "make_correction"]
 
-_NAMES = choice(("none", "output", "full"))
+RefitName = Literal["none", "output", "full"]
+_NAMES = choice(get_args(RefitName))
 _REFIT = Rule(f"{_NAMES.takes}, or a correction such as FullRefit()", _NAMES.convert)
 
 
@@ -62,9 +63,9 @@ class ConditionalGradient(Solver[Atomic]):
     (True, True)
     """
 
-    refit: str | Correction = "output"
+    refit: RefitName | Correction = "output"
     max_units: int | None = None
-    schedule: str = "grow"
+    schedule: ScheduleName = "grow"
     oracle: Any = "auto"
     atoms_per_round: int | None = None
 
@@ -116,7 +117,9 @@ class ConditionalGradient(Solver[Atomic]):
         return measure(problem, point, problem.oracle(self.oracle), seconds)
 
 
-def make_correction(refit: str | Correction, *, full: Mapping[str, Any] | None = None, **options: Any) -> Correction:
+def make_correction(
+    refit: RefitName | Correction, *, full: Mapping[str, Any] | None = None, **options: Any
+) -> Correction:
     """Return the correction of a name, refits with the given options; a correction is returned as it is.
 
     ``full`` are options of refits of both layers alone, and left out for the others.

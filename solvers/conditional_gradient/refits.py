@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
@@ -32,7 +32,8 @@ from mopn.solvers.lbfgs import LBFGS
 
 __all__ = ["FullRefit", "OutputRefit"]
 
-PRECISIONS = ("double", "single")
+Precision = Literal["double", "single"]
+PRECISIONS = get_args(Precision)
 # Oracles of output-layer problems.
 _LAYER_ORACLES = frozenset({"composite", "barrier", "gradient"})
 # Refits between rounds stop at this fraction of the present gap: more accuracy would be wasted.
@@ -167,7 +168,7 @@ class FullRefit(_Refit):
     output_solver: Solver[Any] | None = None
     polish_tol: float = 1e-6
     least_tol: float = 0.0
-    precision: str = "double"
+    precision: Precision = "double"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Literal
 
-__all__ = ["SCHEDULES", "Fill", "Grow", "Schedule"]
+__all__ = ["SCHEDULES", "Fill", "Grow", "Schedule", "ScheduleName"]
+
+ScheduleName = Literal["grow", "fill"]
 
 # Units added in a round: at least this many, and this fraction of the present units.
 _MIN_UNITS, _GROWTH = 5, 0.1
@@ -109,4 +111,4 @@ class Fill(Schedule):
         return short
 
 
-SCHEDULES: dict[str, type[Schedule]] = {"grow": Grow, "fill": Fill}
+SCHEDULES: dict[ScheduleName, type[Schedule]] = {"grow": Grow, "fill": Fill}

@@ -1,0 +1,23 @@
+"""Short representations of objects, as text and as HTML."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from html import escape
+
+__all__ = ["Displayed"]
+
+
+class Displayed:
+    """An object that is shown by a few entries, which take no time to compute: as text, and in notebooks as a table."""
+
+    @abstractmethod
+    def _entries(self) -> dict[str, str]:
+        """Return what is shown, by name."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self._entries().items())})"
+
+    def _repr_html_(self) -> str:
+        rows = (f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._entries().items())
+        return f"<table><caption>{escape(type(self).__name__)}</caption>{''.join(rows)}</table>"

@@ -1,0 +1,99 @@
+"""Short representations, the names of the package, and messages that say what fits."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+import numpy as np
+import pytest
+
+import mopn
+from mopn.core.coordinates import SCALES
+from mopn.core.kernels import KERNELS, KernelName
+from mopn.core.losses import LOSSES, LossName
+from mopn.core.norms import NORMS, NormName
+from mopn.solvers.conditional_gradient.schedule import SCHEDULES, ScheduleName
+from mopn.solvers.interface import SERVED_BY, Form
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """One object of each kind that is displayed."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (40, 30))
+    problem = mopn.NetworkProblem(X, X[:, 0] > 0, norm="l1/linf", strength=1.0)
+    result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(), max_iter=2)
+    network = problem.start(result)
+    direct = mopn.FactorizationProblem(X, X[:, 0])
+    one_output = mopn.minimize(direct, mopn.solvers.LBFGS(), max_iter=2)
+    return [
+        *(problem, result, problem.output_layer(network), problem.joint(network)),
+        *(problem.joint(network, Form("composite")), mopn.Model.from_result(problem, result), mopn.path(problem, 3)),
+        *(direct, mopn.LiftedProblem(X, X[:, 0]), mopn.FactorizationModel.from_result(direct, one_output)),
+    ]
+
+
+def test_representations_are_short_and_in_html_the_same(shown):
+    for each in shown:
+        text = repr(each)
+        assert text.startswith(f"{type(each).__name__}(")
+        assert len(text) < 250
+        cells = re.findall(r"<th>(.*?)</th><td>(.*?)</td>", each._repr_html_())
+        assert len(cells) == len(each._entries()) > 1
+
+
+def test_html_is_escaped():
+    model = mopn.Model(np.ones((1, 2)), np.ones((1, 2)), classes=np.array(["<b>", "&"]))
+    assert "<b>" not in model._repr_html_()
+    assert "&lt;b&gt;" in model._repr_html_()
+
+
+def test_an_empty_result_has_a_representation():
+    assert repr(mopn.Result()) == "Result()"
+
+
+def test_the_relative_gap():
+    result = mopn.Result(fun=-4.0, gap=1.0)
+    assert result.relative_gap == 0.25
+    assert mopn.Result(fun=0.0, gap=0.0).relative_gap == 0.0
+    assert mopn.Result(fun=0.0, gap=1.0).relative_gap == np.inf
+
+
+def test_the_package_has_public_names_only():
+    names = dir(mopn)
+    assert {*mopn.__all__, "estimators", "plotting", "ranking", "__version__"} == set(names)
+    for name in names:
+        assert getattr(mopn, name) is not None
+
+
+@pytest.mark.parametrize(
+    ("names", "known"),
+    [(NormName, NORMS), (KernelName, KERNELS), (LossName, LOSSES), (ScheduleName, SCHEDULES)],
+)
+def test_the_names_of_types_are_those_known(names, known):
+    assert set(typing.get_args(names)) == set(known)
+    assert SCALES == ("features", "data")
+
+
+def test_messages_name_the_solvers_that_fit(shown):
+    problem, _, layer, joint, *_ = shown
+    with pytest.raises(TypeError, match=r"FISTA serves problem.output_layer.*: ConditionalGradient\(.*GECO\(\)$"):
+        mopn.minimize(problem, mopn.solvers.FISTA())
+    with pytest.raises(TypeError, match=r"solvers for this problem: LBFGS\(\)$"):
+        mopn.minimize(joint, mopn.solvers.GECO())
+    # The message is right: these run.
+    mopn.minimize(layer, mopn.solvers.FISTA(), max_iter=1)
+    for names in SERVED_BY.values():
+        for name in re.findall(r"(\w+)\(", names):
+            assert issubclass(getattr(mopn.solvers, name), mopn.solvers.Solver)
+
+
+def test_messages_for_what_is_no_solver_or_no_problem(shown):
+    with pytest.raises(TypeError, match=r"got the class: write FISTA\(\)"):
+        mopn.minimize(shown[0], mopn.solvers.FISTA)
+    with pytest.raises(TypeError, match=r"one of mopn.solvers .*ConditionalGradient\(\).*got 'cg'"):
+        mopn.minimize(shown[0], "cg")
+    for wrong in (5, mopn.NetworkProblem):
+        with pytest.raises(TypeError, match="problem must be a problem such as"):
+            mopn.minimize(wrong, mopn.solvers.FISTA())
