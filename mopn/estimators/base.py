@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mopn.core.chunked_rows import Chunks
 from mopn.core.losses import Loss
 from mopn.core.magnitudes import check_input
 from mopn.core.regularizers import Penalty
@@ -275,12 +276,12 @@ class NetworkEstimator(ModelEstimator):
         continued = self.warm_start and hasattr(self, "model_")
         X, y, sample_weight, _ = self._samples(X, y, sample_weight, reset=not continued)
         training, held_out = self._split(X, self._encode(y, sample_weight))
-        X, targets = training if isinstance(X, RowBlocks) else merge_equal_samples(*training)
+        X, targets = training if isinstance(X, RowBlocks | Chunks) else merge_equal_samples(*training)
 
         # As in the driver: Ctrl-C leaves NumPy as it was.
         with np.errstate():
             problem = self._problem(X, targets)
-        if isinstance(X, RowBlocks):
+        if isinstance(X, RowBlocks | Chunks):
             self.n_features_in_ = problem.rows.n_features
         validation = None if held_out is None else self._validation(problem, *held_out)
         solver = ConditionalGradient(
@@ -332,7 +333,7 @@ class NetworkEstimator(ModelEstimator):
         """Return the training samples, and the held-out samples or None."""
         if not self.validation_fraction:
             return (X, targets), None
-        if isinstance(X, RowBlocks):
+        if isinstance(X, RowBlocks | Chunks):
             raise ValueError("validation_fraction takes samples at random, which needs X in memory; set it to 0")
         n = len(targets.y)
         count = math.ceil(self.validation_fraction * n)
@@ -357,17 +358,22 @@ class NetworkEstimator(ModelEstimator):
             return None
         return targets.loss.constant(targets.values.reshape(len(targets.values), -1), targets.weights)
 
+    def _data(self, X: Any, targets: Targets) -> tuple[Any, Any, Any]:
+        """Return X, the targets and the weights of the problem."""
+        return X, targets.values, targets.weights
+
     def _problem(self, X: Any, targets: Targets) -> NetworkProblem:
         by_share = self.strength is None and self.radius is None
+        X, y, weights = self._data(X, targets)
         problem = NetworkProblem(
             X,
-            targets.values,
+            y,
             loss=targets.loss,
             kernel=self._kernel,
             norm=self.norm,
             strength=0.0 if by_share else self.strength,
             radius=self.radius,
-            sample_weight=targets.weights,
+            sample_weight=weights,
             offset=self._offset(targets),
             augment=self.augment,
             alpha=self.alpha,
