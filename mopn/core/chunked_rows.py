@@ -22,14 +22,22 @@ from mopn.core.row_blocks import RawBlock, RowBlocks
 from mopn.core.rows import ArrayRows, Block, Function, Passes, Rows, block_size, cut, tree_of_blocks, tree_sum
 from mopn.core.validation import as_array, check_weights, distinct_labels
 
-__all__ = ["ChunkedRows", "Chunks", "LocalChunks", "chunked_rows"]
+__all__ = ["ChunkedRows", "Chunks", "LocalChunks", "chunked_rows", "named"]
 
 # Targets of the first chunk on which losses of the user's own are checked.
 _CHECKED = 10
 
 
 class Chunks(ABC):
-    """What computes a task for every chunk, and adds the terms up in a tree by the numbers of the chunks."""
+    """What computes a task for every chunk, and adds the terms up in a tree by the numbers of the chunks.
+
+    Attributes
+    ----------
+    classes : ndarray or None
+        Sorted labels that y may have; None for those that it has.
+    """
+
+    classes: np.ndarray | None = None
 
     @abstractmethod
     def reduce(self, task: Callable[[RawBlock], Any], combine: Function) -> Any:
@@ -135,7 +143,7 @@ class _Task:
     combine: Function
 
     def __call__(self, chunk: RawBlock) -> Any:
-        return tree_of_blocks(self._term, _named(chunk, self.view.blocks), self.combine)
+        return tree_of_blocks(self._term, named(chunk, self.view.blocks), self.combine)
 
     def _term(self, block: Block) -> Any:
         along = (rows_of(array, block) for array in self.along)
@@ -154,7 +162,9 @@ def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any) -> ChunkedRows:
     loss, passes = get_loss(loss), Passes()
     passes.count += 1
     survey = chunks.reduce(partial(_survey, loss=loss), _merged)
-    classes, m = survey.classes, survey.n_outputs
+    classes, m = survey.classes if chunks.classes is None else chunks.classes, survey.n_outputs
+    if loss.targets != "labels" and classes is not None:
+        raise ValueError(f"classes are for multi-class losses; loss={loss.name!r} has none")
     if loss.targets == "labels":
         if len(classes) < 2:
             raise ValueError(f"y has one class only ({classes[0]!r}); classification needs at least 2")
@@ -181,7 +191,7 @@ class Survey:
 
 
 def _survey(chunk: RawBlock, loss: Loss) -> Survey:
-    return _named(chunk, partial(_looked_at, loss=loss))
+    return named(chunk, partial(_looked_at, loss=loss))
 
 
 def _looked_at(chunk: RawBlock, loss: Loss) -> Survey:
@@ -246,7 +256,7 @@ def _merged(a: Survey, b: Survey) -> Survey:
     return replace(a, n=a.n + b.n, weight=a.weight + b.weight, classes=classes)
 
 
-def _named(chunk: RawBlock, function: Callable[[RawBlock], Any]) -> Any:
+def named(chunk: RawBlock, function: Callable[[RawBlock], Any]) -> Any:
     """Call a function of a chunk; its errors name the block."""
     try:
         return function(chunk)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mopn.core.chunked_rows import LocalChunks, chunked_rows
+from mopn.core.chunked_rows import Chunks, LocalChunks, chunked_rows
 from mopn.core.datafit import DataFit
 from mopn.core.designs import stored_design
 from mopn.core.device_rows import device_rows
@@ -22,13 +22,15 @@ def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: A
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, d), array on a device, or RowBlocks
+    X : array-like or sparse matrix of shape (n, d), array on a device, RowBlocks or Chunks
     y, sample_weight : array-like
         None if the blocks bring them.
     loss : str or Loss
     offset : array-like of shape (n, m) or (m,), optional
         For data in blocks it must be the same for all rows.
     """
+    if isinstance(X, Chunks):
+        return chunked_rows(X, loss, offset)
     if isinstance(X, RowBlocks):
         return chunked_rows(LocalChunks(X.with_targets(y, sample_weight)), loss, offset)
     if y is None:

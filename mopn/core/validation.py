@@ -26,6 +26,7 @@ __all__ = [
     "check_targets",
     "check_weights",
     "distinct_labels",
+    "label_codes",
     "present_rows",
 ]
 
@@ -64,6 +65,11 @@ def check_block_targets(y: Any, loss: Loss, classes: np.ndarray | None, m: int) 
         if found != m:
             raise ValueError(f"y has {found} outputs, and {m} in the first block")
         return Y
+    return label_codes(y, classes)
+
+
+def label_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the index of each entry's label among sorted classes."""
     codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     if not np.array_equal(classes[codes], y):
         unknown = y[classes[codes] != y][0]

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mopn.core.chunked_rows import Chunks
 from mopn.core.coordinates import ScaleName
 from mopn.core.kernels import KernelName
 from mopn.core.losses import Loss, LossName
@@ -294,12 +295,12 @@ class NetworkEstimator(ModelEstimator):
             training, held_out = self._split(X, self._encode(y, sample_weight))
         else:
             training, held_out = self._with_own((X, y, sample_weight), (X_val, y_val, sample_weight_val))
-        X, targets = training if isinstance(X, RowBlocks) else merge_equal_samples(*training)
+        X, targets = training if isinstance(X, RowBlocks | Chunks) else merge_equal_samples(*training)
 
         # As in the driver: Ctrl-C leaves NumPy as it was.
         with np.errstate():
             problem = self._problem(X, targets)
-        if isinstance(X, RowBlocks):
+        if isinstance(X, RowBlocks | Chunks):
             self.n_features_in_ = problem.rows.n_features
         validation = None if held_out is None else self._validation(problem, *held_out)
         solver = ConditionalGradient(
@@ -351,7 +352,7 @@ class NetworkEstimator(ModelEstimator):
         """Return the training samples, and the held-out samples or None."""
         if not self.validation_fraction:
             return (X, targets), None
-        if isinstance(X, RowBlocks):
+        if isinstance(X, RowBlocks | Chunks):
             raise ValueError("validation_fraction takes samples at random, which needs X in memory; set it to 0")
         n = len(targets.y)
         count = math.ceil(self.validation_fraction * n)
@@ -397,17 +398,22 @@ class NetworkEstimator(ModelEstimator):
             return None
         return targets.loss.constant(targets.values.reshape(len(targets.values), -1), targets.weights)
 
+    def _data(self, X: Any, targets: Targets) -> tuple[Any, Any, Any]:
+        """Return X, the targets and the weights of the problem."""
+        return X, targets.values, targets.weights
+
     def _problem(self, X: Any, targets: Targets) -> NetworkProblem:
         by_share = self.strength is None and self.radius is None
+        X, y, weights = self._data(X, targets)
         problem = NetworkProblem(
             X,
-            targets.values,
+            y,
             loss=targets.loss,
             kernel=self._kernel,
             norm=self.norm,
             strength=0.0 if by_share else self.strength,
             radius=self.radius,
-            sample_weight=targets.weights,
+            sample_weight=weights,
             offset=self._offset(targets),
             augment=self.augment,
             alpha=self.alpha,

@@ -24,7 +24,7 @@ from mopn.solvers.checks import shown
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
 
-__all__ = ["MultiOutputFMClassifier", "MultiOutputPNClassifier"]
+__all__ = ["MultiOutputFMClassifier", "MultiOutputPNClassifier", "has_probabilities"]
 
 # The binary forms of multi-class losses, for indicator matrices.
 _BINARY_FORMS = {
@@ -44,7 +44,8 @@ def _known_loss(loss: Any) -> Loss | None:
     return LOSSES.get(loss) if isinstance(loss, str) else loss if isinstance(loss, Loss) else None
 
 
-def _has_probabilities(classifier: Classifier) -> bool:
+def has_probabilities(classifier: Classifier) -> bool:
+    """Return whether a classifier has ``predict_proba``; else an error tells the remedy."""
     loss = _known_loss(classifier.loss)
     if loss is None or loss.link not in _OF_PROBABILITIES:
         models = " or ".join(repr(name) for name in LOSSES if LOSSES[name].link in _OF_PROBABILITIES)
@@ -131,7 +132,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
             return outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs[:, 0]
         return outputs
 
-    @available_if(_has_probabilities)
+    @available_if(has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return probabilities, for the losses "logistic" and "binary-logistic" and losses that declare a link.
 

@@ -1,0 +1,28 @@
+"""Networks on dask arrays: the blocks of rows stay on the workers, and every pass sums terms over them.
+
+This package needs Dask and scikit-learn (``pip install mopn[dask]``).
+"""
+
+try:
+    import dask.array
+    import distributed  # noqa: F401
+except ImportError as error:
+    raise ImportError("mopn.dask needs dask with its arrays and distributed: pip install mopn[dask]") from error
+
+from mopn.dask.estimators import (
+    DaskMultiOutputFMClassifier,
+    DaskMultiOutputFMRegressor,
+    DaskMultiOutputPNClassifier,
+    DaskMultiOutputPNRegressor,
+    DaskOrdinalFMRegressor,
+)
+from mopn.dask.problem import NetworkProblem
+
+__all__ = [
+    "DaskMultiOutputFMClassifier",
+    "DaskMultiOutputFMRegressor",
+    "DaskMultiOutputPNClassifier",
+    "DaskMultiOutputPNRegressor",
+    "DaskOrdinalFMRegressor",
+    "NetworkProblem",
+]

@@ -1,0 +1,210 @@
+"""Blocks of rows that the workers of a Dask cluster hold, and sums over them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from typing import Any
+from uuid import uuid4
+
+import cloudpickle
+import dask
+import dask.array as da
+import distributed
+import numpy as np
+
+from mopn.core.chunked_rows import Chunks
+from mopn.core.row_blocks import RawBlock
+from mopn.core.rows import Function, tree_sum
+from mopn.core.validation import distinct_labels
+from mopn.solvers.checks import check_seconds, shown
+from mopn.solvers.numerics.threads import limited_threads
+
+__all__ = ["TIMEOUT", "DaskBlocks", "dask_array", "dask_blocks"]
+
+# Seconds that a pass may take.
+TIMEOUT = 3600.0
+# A wait is cut into parts of so many seconds; after each, the cluster is looked at. Its answers may take a few of them.
+_PART, _ANSWER = 2.0, 30.0
+# Terms that a task adds up: a power of two, for a branch of the tree.
+_BRANCH = 8
+# Bytes of a task from which workers get it from each other, once each, and not from the scheduler with every block.
+_LARGE = 1 << 18
+
+
+class DaskBlocks(Chunks):
+    """Blocks on the workers. What a worker that died held is computed anew from the graph of the arrays.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    blocks : sequence of Future
+        Each of a ``RawBlock``.
+    timeout : float
+        Seconds that a pass may take.
+    classes : ndarray or None
+        Sorted labels that y may have.
+    """
+
+    def __init__(
+        self, client: distributed.Client, blocks: Sequence[Any], timeout: float, classes: np.ndarray | None = None
+    ) -> None:
+        self.client, self.blocks, self.timeout, self.classes = client, blocks, timeout, classes
+
+    def reduce(self, task: Callable[[RawBlock], Any], combine: Function) -> Any:
+        """Return the combined terms: a task for every block, and one for every branch of the tree.
+
+        Raises
+        ------
+        OSError
+            If a block cannot be computed, or the cluster does not answer in time.
+        """
+        self._check_connection()
+        graph, keys = self._tasks("mopn-term", task)
+        while len(keys) > 1:
+            name = f"mopn-sum-{uuid4().hex}"
+            branches = [keys[first : first + _BRANCH] for first in range(0, len(keys), _BRANCH)]
+            keys = [(name, number) for number in range(len(branches))]
+            graph |= {key: (_branch, combine, *terms) for key, terms in zip(keys, branches, strict=True)}
+        (total,) = self.client.get(graph, keys, sync=False)
+        return self._result(total)
+
+    def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None) -> DaskBlocks:
+        """Return other blocks, which are computed from these once."""
+        self._check_connection()
+        graph, keys = self._tasks("mopn-block", task)
+        return DaskBlocks(self.client, self.client.get(graph, keys, sync=False), self.timeout, classes)
+
+    def _tasks(self, name: str, task: Callable[[RawBlock], Any]) -> tuple[dict[Any, Any], list[Any]]:
+        """Return the graph of a task for every block, and its keys."""
+        # As bytes, so that nothing looks into it, and threads of a worker share no object.
+        graph: dict[Any, Any] = {}
+        name, sent = f"{name}-{uuid4().hex}", cloudpickle.dumps(task)
+        if len(sent) > _LARGE:
+            graph[f"{name}-parameters"] = (bytes, sent)
+            sent = f"{name}-parameters"
+        keys = [(name, number) for number in range(len(self.blocks))]
+        return graph | {key: (_call, sent, block) for key, block in zip(keys, self.blocks, strict=True)}, keys
+
+    def _result(self, future: Any) -> Any:
+        """Wait for a result, and for no longer than the limits."""
+        end = time.monotonic() + self.timeout
+        try:
+            while not future.done():
+                try:
+                    distributed.wait(future, timeout=_PART)
+                except distributed.TimeoutError:
+                    self._check_cluster(end)
+            if future.status == "error":
+                self._raise(future.exception(timeout=_ANSWER))
+            return future.result(timeout=max(end - time.monotonic(), _ANSWER))
+        except distributed.TimeoutError as error:
+            # Before Python 3.11 Dask's is no OSError.
+            raise TimeoutError(f"the Dask cluster does not answer: {error}") from error
+        except (CancelledError, RuntimeError) as error:
+            self._check_connection()
+            if isinstance(error, CancelledError):
+                raise ConnectionError(f"the Dask cluster has dropped the computation: {error}") from error
+            raise
+
+    def _raise(self, error: BaseException) -> None:
+        """Raise the error of a task; if that of a block is the cause, with its number."""
+        for number, block in enumerate(self.blocks):
+            if block.status == "error":
+                cause = block.exception(timeout=_ANSWER)
+                raise OSError(f"block {number} cannot be computed: {cause!r}") from cause
+        if isinstance(error, distributed.scheduler.KilledWorker):
+            raise ConnectionError(f"workers die, perhaps for want of memory: {error}") from error
+        raise error
+
+    def _check_connection(self) -> None:
+        if self.client.status != "running":
+            raise ConnectionError(f"the Dask client is {self.client.status}; the data are on its cluster")
+
+    def _check_cluster(self, end: float) -> None:
+        """Raise an error at the end of the time, and if no worker is there or comes within a while."""
+        self._check_connection()
+        until = min(end, time.monotonic() + _ANSWER)
+        while not self.client.sync(self.client.scheduler.ncores, workers=None, callback_timeout=_ANSWER):
+            if time.monotonic() > until:
+                raise TimeoutError(f"the Dask cluster has had no worker for {_ANSWER:.0f} seconds")
+            time.sleep(_PART)
+        if time.monotonic() > end:
+            raise TimeoutError(f"a pass over the data took more than {self.timeout:g} seconds; give a larger timeout")
+
+
+def dask_blocks(X: Any, y: Any, sample_weight: Any, classes: Any, client: Any, timeout: float) -> DaskBlocks:
+    """Return the blocks of dask arrays or DataFrames; the cluster begins to compute them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is no dask collection, or their chunks do not fit each other; or without a client.
+    """
+    timeout = check_seconds(timeout, "timeout")
+    classes = None if classes is None else distinct_labels(classes, "classes")[0]
+    X = dask_array(X, "X")
+    if X.ndim != 2:
+        raise ValueError(f"X must be two-dimensional (n, d), got {X.ndim} dimensions")
+    arrays = [X, *(None if part is None else _beside(X, part, name) for part, name in _named(y, sample_weight))]
+    client = _client() if client is None else client
+    if not isinstance(client, distributed.Client) or client.asynchronous:
+        raise TypeError(f"client must be a dask.distributed.Client that is not asynchronous, got {shown(client)}")
+    n_blocks, raw = X.numblocks[0], dask.delayed(RawBlock, pure=False)
+    columns = [[None] * n_blocks if array is None else array.to_delayed().ravel() for array in arrays]
+    blocks = client.compute([raw(*parts) for parts in zip(range(n_blocks), *columns, strict=True)])
+    return DaskBlocks(client, blocks, timeout, classes)
+
+
+def dask_array(values: Any, name: str) -> Any:
+    """Return a dask array, also for a DataFrame or Series, with all columns in one chunk."""
+    values = values.to_dask_array() if hasattr(values, "to_dask_array") else values
+    if not isinstance(values, da.Array):
+        raise TypeError(
+            f"{name} must be a dask array or DataFrame with its rows in chunks, got {shown(values)}; "
+            f"make one by dask.array.from_array({name}, chunks=...)"
+        )
+    if values.ndim > 1 and values.numblocks[1] > 1:
+        raise ValueError(
+            f"{name} has {values.numblocks[1]} chunks of columns, and each block needs all columns; "
+            f"use {name}.rechunk({{1: -1}})"
+        )
+    return values
+
+
+def _named(y: Any, sample_weight: Any) -> list[tuple[Any, str]]:
+    return [(y, "y"), (sample_weight, "sample_weight")]
+
+
+def _beside(X: Any, values: Any, name: str) -> Any:
+    """Return the array of y or the weights, in the same chunks of rows as X."""
+    values = dask_array(values, name)
+    rows, other = X.chunks[0], values.chunks[0]
+    if np.isnan([*rows, *other]).any():
+        if len(rows) != len(other):
+            raise ValueError(
+                f"X has {len(rows)} blocks of rows and {name} {len(other)}, and their sizes are not known; "
+                "call compute_chunk_sizes() of both, or divide them alike"
+            )
+        return values
+    if sum(rows) != sum(other):
+        raise ValueError(f"{name} must have one row per sample: X has {sum(rows)} rows, {name} has {sum(other)}")
+    return values if rows == other else values.rechunk({0: rows})
+
+
+def _client() -> distributed.Client:
+    try:
+        return distributed.get_client()
+    except ValueError:
+        raise ValueError("there is no Dask client: make one by dask.distributed.Client(), or give client=") from None
+
+
+def _call(task: bytes, block: RawBlock) -> Any:
+    # A thread of a worker is a core: the terms do not start threads.
+    with limited_threads(1):
+        return cloudpickle.loads(task)(block)
+
+
+def _branch(combine: Function, *terms: Any) -> Any:
+    return tree_sum(terms, combine)

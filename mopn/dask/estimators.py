@@ -1,0 +1,295 @@
+"""The estimators of networks on dask arrays."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import dask
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from mopn.core.chunked_rows import named
+from mopn.core.row_blocks import RawBlock
+from mopn.core.validation import as_array, as_numbers, check_weights, distinct_labels, label_codes
+from mopn.dask.blocks import TIMEOUT, DaskBlocks, dask_array, dask_blocks
+from mopn.estimators.base import NetworkEstimator
+from mopn.estimators.classifiers import MultiOutputFMClassifier, MultiOutputPNClassifier, has_probabilities
+from mopn.estimators.ordinal import OrdinalFMRegressor
+from mopn.estimators.regressors import MultiOutputFMRegressor, MultiOutputPNRegressor
+from mopn.estimators.targets import Targets
+
+__all__ = [
+    "DaskMultiOutputFMClassifier",
+    "DaskMultiOutputFMRegressor",
+    "DaskMultiOutputPNClassifier",
+    "DaskMultiOutputPNRegressor",
+    "DaskOrdinalFMRegressor",
+]
+
+
+class DaskEstimator(NetworkEstimator):
+    """Base of the estimators: the workers hold the data, and this process runs the solver of the plain estimator."""
+
+    # Whether y has few distinct values, which are encoded block by block.
+    _by_label: ClassVar[bool] = True
+
+    def fit(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        classes: Any = None,
+        client: Any = None,
+        timeout: float = TIMEOUT,
+    ) -> Any:
+        """Fit the network on the workers of a cluster.
+
+        Parameters
+        ----------
+        X : dask array or DataFrame of shape (n, d)
+            Rows in chunks, which may be of unknown sizes; all columns in one chunk. Blocks are dense or SciPy's CSR.
+        y : dask array, DataFrame or Series of shape (n,) or (n, m)
+            As of the plain estimator. Regressors of numbers take it into the memory of this process as well.
+        sample_weight : dask array or Series of shape (n,), optional
+        classes : array-like, optional
+            The labels, or ordered levels, that y may have; those that no row has get outputs, too. Default: those that
+            it has.
+        client : dask.distributed.Client, optional
+            Default: the current one.
+        timeout : float, default 3600
+            Seconds that a pass over the data may take; the first one computes the blocks, too.
+
+        Returns
+        -------
+        self
+            The fitted estimator, which holds neither data nor client.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As the plain estimator; messages name the block and the row in it.
+        OSError
+            If a block cannot be computed, or the cluster is lost, before there is a network. Later this ends the fit
+            with the best network so far.
+
+        Warns
+        -----
+        ConvergenceWarning
+            Likewise, and as the plain estimator.
+        """
+        if classes is not None and not self._by_label:
+            raise ValueError("classes are for labels and ordered levels; this y is numbers")
+        y = dask_array(y, "y")
+        blocks = dask_blocks(X, y, sample_weight, classes, client, timeout)
+        vars(self).pop("feature_names_in_", None)
+        if all(isinstance(name, str) for name in getattr(X, "columns", [None])):
+            self.feature_names_in_ = np.array(X.columns, dtype=object)
+        return super().fit(blocks, y)
+
+    def predict(self, X: Any) -> Any:
+        """Predict y; lazily, block by block, for a dask array or DataFrame.
+
+        Parameters
+        ----------
+        X : dask array or DataFrame, array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        dask array or ndarray of shape (n,) or (n, m)
+        """
+        return self._on_blocks("predict", X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the score of the plain estimator; predictions, y and weights come to this process."""
+        predicted, y, sample_weight = dask.compute(self.predict(X), y, sample_weight)
+        return self._score(Targets(np.asarray(y), np.empty(0), self.loss_, "", None, sample_weight), predicted)
+
+    def to_local(self) -> Any:
+        """Return the plain estimator, fitted if this one is."""
+        local = next(kind for kind in type(self).__mro__ if not issubclass(kind, DaskEstimator))
+        plain = local(**self.get_params(deep=False))
+        vars(plain).update(vars(self))
+        return plain
+
+    def _on_blocks(self, method: str, X: Any) -> Any:
+        """Call a method of the plain estimator, for every block of a dask array."""
+        if not dask.is_dask_collection(X):
+            return getattr(self.to_local(), method)(X)
+        check_is_fitted(self)
+        X = dask_array(X, "X")
+        if X.ndim != 2 or X.shape[1] != self.n_features_in_:
+            raise ValueError(f"X must have shape (n, {self.n_features_in_}), as in training, got {X.shape}")
+        # What predictions need, and nothing else, goes to the workers.
+        plain = type(self.to_local())(loss=self.loss)
+        fitted = ("model_", "n_features_in_", self._classes_name)
+        vars(plain).update({name: value for name, value in vars(self).items() if name in fitted})
+        row = getattr(plain, method)(np.zeros((1, X.shape[1])))
+        shape = {"drop_axis": 1} if row.ndim == 1 else {"chunks": (X.chunks[0], row.shape[1:])}
+        return X.map_blocks(getattr(plain, method), dtype=row.dtype, meta=row[:0], **shape)
+
+    def _samples(self, X: DaskBlocks, y: Any, sample_weight: Any, **_: Any) -> Any:  # type: ignore[override]
+        """Return the blocks and, in place of all samples, a row for every label and its weight, or the numbers."""
+        if not self._by_label:
+            y, sample_weight = X.reduce(partial(named, function=_numbers), _joined)
+            return X, y, sample_weight, None
+        classes = X.classes
+        if y.ndim > 1:
+            if y.shape[1] == 1:
+                raise ValueError(f"y must be labels (n,) or an indicator matrix, got shape {y.shape}; use y[:, 0]")
+            if classes is not None:
+                raise ValueError("classes are for labels; an indicator matrix y has a column for each")
+            classes = _INDICATORS
+        found = X.reduce(partial(named, function=partial(_counted, classes=classes)), operator.add)
+        if y.ndim > 1:
+            return X, np.repeat(_INDICATORS[:, None], y.shape[1], axis=1), None, None
+        return X, found.labels, found.weights, None
+
+    def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
+        if getattr(self, "class_weight", None) == "balanced" and sample_weight is not None and not sample_weight.all():
+            raise ValueError(
+                f"class_weight='balanced' needs rows of each class, and {y[sample_weight == 0][0]!r} has none"
+            )
+        with warnings.catch_warnings():
+            # Each label is there once, which scikit-learn takes for a sign of numbers.
+            warnings.filterwarnings("ignore", "The number of unique classes")
+            return super()._encode(y, sample_weight)  # type: ignore[safe-super]
+
+    def _data(self, X: DaskBlocks, targets: Targets) -> tuple[Any, Any, Any]:
+        if not self._by_label:
+            return X, None, None
+        labels = _INDICATORS if targets.form == "indicator" else targets.y
+        code = partial(_encoded, labels=labels, values=targets.values, factors=targets.class_factor)
+        return X.replaced(code, np.arange(len(labels)) if targets.loss.targets == "labels" else None), None, None
+
+
+class DaskClassifier(DaskEstimator):
+    """What classifiers and ordinal regressors have besides."""
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the outputs; lazily, block by block, for a dask array or DataFrame.
+
+        Parameters
+        ----------
+        X : dask array or DataFrame, array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        dask array or ndarray of shape (n,) or (n, m)
+        """
+        return self._on_blocks("decision_function", X)
+
+    @available_if(has_probabilities)
+    def predict_proba(self, X: Any) -> Any:
+        """Return probabilities; lazily, block by block, for a dask array or DataFrame.
+
+        Parameters
+        ----------
+        X : dask array or DataFrame, array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        dask array or ndarray of shape (n, c) or (n, m)
+        """
+        return self._on_blocks("predict_proba", X)
+
+
+class DaskMultiOutputPNClassifier(DaskClassifier, MultiOutputPNClassifier):
+    """A :class:`~mopn.estimators.MultiOutputPNClassifier`, with its parameters and attributes, for dask arrays.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from dask.distributed import Client
+    >>> from mopn.dask import DaskMultiOutputPNClassifier
+    >>> X = da.random.default_rng(0).uniform(-1, 1, (400, 3), chunks=(100, 3))
+    >>> y = da.where(X[:, 0] * X[:, 1] > 0, "equal", "different")
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+    ...     classifier = DaskMultiOutputPNClassifier(max_units=4).fit(X, y)
+    ...     lazy = classifier.predict(X)
+    ...     lazy.chunks, classifier.score(X, y) > 0.95
+    (((100, 100, 100, 100),), True)
+    >>> classifier.to_local().predict([[0.5, 0.5, 0.0], [0.5, -0.5, 0.0]])
+    array(['equal', 'different'], dtype='<U9')
+    """
+
+
+class DaskMultiOutputFMClassifier(DaskClassifier, MultiOutputFMClassifier):
+    """A :class:`~mopn.estimators.MultiOutputFMClassifier`, with its parameters and attributes, for dask arrays."""
+
+
+class DaskMultiOutputPNRegressor(DaskEstimator, MultiOutputPNRegressor):
+    """A :class:`~mopn.estimators.MultiOutputPNRegressor`, with its parameters and attributes, for dask arrays."""
+
+    _by_label = False
+
+
+class DaskMultiOutputFMRegressor(DaskEstimator, MultiOutputFMRegressor):
+    """A :class:`~mopn.estimators.MultiOutputFMRegressor`, with its parameters and attributes, for dask arrays."""
+
+    _by_label = False
+
+
+class DaskOrdinalFMRegressor(DaskEstimator, OrdinalFMRegressor):
+    """An :class:`~mopn.estimators.OrdinalFMRegressor`, with its parameters and attributes, for dask arrays."""
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the levels; lazily, block by block, for a dask array or DataFrame.
+
+        Parameters
+        ----------
+        X : dask array or DataFrame, array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        dask array or ndarray of shape (n, len(levels_))
+        """
+        return self._on_blocks("predict_proba", X)
+
+
+_INDICATORS = np.arange(2)
+
+
+@dataclass(frozen=True)
+class LabelWeights:
+    """Sorted distinct labels, and the sums of the weights of their rows."""
+
+    labels: np.ndarray
+    weights: np.ndarray
+
+    def __add__(self, other: LabelWeights) -> LabelWeights:
+        labels, codes = distinct_labels(np.concatenate([self.labels, other.labels]))
+        return LabelWeights(labels, np.bincount(codes, np.concatenate([self.weights, other.weights])))
+
+
+def _counted(chunk: RawBlock, classes: np.ndarray | None) -> LabelWeights:
+    y = as_array(chunk.y, "y")
+    labels, codes = distinct_labels(y) if classes is None else (classes, label_codes(y, classes))
+    weights = check_weights(chunk.sample_weight, len(y)) if y.ndim == 1 else None
+    return LabelWeights(labels, np.bincount(codes.ravel(), weights, minlength=len(labels)))
+
+
+def _encoded(chunk: RawBlock, labels: np.ndarray, values: np.ndarray, factors: np.ndarray | None) -> RawBlock:
+    """Return a block with the targets of a problem, given those of each label, and the factors of their weights."""
+    codes, weights = label_codes(as_array(chunk.y, "y"), labels), chunk.sample_weight
+    if factors is not None:
+        weights = factors[codes] if weights is None else weights * factors[codes]
+    return RawBlock(
+        chunk.number, chunk.X, values[codes] if codes.ndim == 1 else np.take_along_axis(values, codes, 0), weights
+    )
+
+
+def _numbers(chunk: RawBlock) -> tuple[np.ndarray, np.ndarray | None]:
+    y = as_numbers(chunk.y, "y").astype(np.float64)
+    if not np.isfinite(y).all():
+        raise ValueError("y contains NaN or infinity")
+    return y, check_weights(chunk.sample_weight, len(y))
+
+
+def _joined(a: np.ndarray | None, b: np.ndarray | None) -> np.ndarray | None:
+    return None if a is None or b is None else np.concatenate([a, b])

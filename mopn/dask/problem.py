@@ -1,0 +1,73 @@
+"""The problem of networks on dask arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mopn.network.problem
+from mopn.dask.blocks import TIMEOUT, dask_blocks
+
+__all__ = ["NetworkProblem"]
+
+
+class NetworkProblem(mopn.network.problem.NetworkProblem):
+    """A :class:`mopn.NetworkProblem` on dask arrays: the workers compute the sums over their blocks of rows.
+
+    The cluster computes the blocks at once and holds them. This process holds nothing of n rows: it runs
+    :func:`mopn.minimize`, which sends parameters and receives sums. The sums are added up in a tree by the numbers of
+    the blocks, so results are the same to the last bit for any number of workers, and as those of
+    :class:`mopn.RowBlocks` of the same blocks. Where a worker dies, others compute anew what it held, so a block must
+    be the same whenever it is computed.
+
+    Parameters
+    ----------
+    X : dask array or DataFrame of shape (n, d)
+        Rows in chunks, which may be of unknown sizes; all columns in one chunk. Blocks are dense or SciPy's CSR.
+    y : dask array, DataFrame or Series of shape (n,) or (n, m)
+        In as many chunks as X if their sizes are unknown.
+    loss : str or Loss, default "logistic"
+    sample_weight : dask array or Series of shape (n,), optional
+    classes : array-like, optional
+        Labels that y may have, for multi-class losses; those that no row has get outputs, too. Default: those that it
+        has.
+    client : dask.distributed.Client, optional
+        Default: the current one.
+    timeout : float, default 3600
+        Seconds that a pass may take; the first one computes the blocks, too.
+    **options
+        Of :class:`mopn.NetworkProblem`; ``offset`` is (m,).
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what a problem in memory refuses, too; messages name the block and the row in it.
+    OSError
+        If a block cannot be computed, or the cluster is lost. In :func:`mopn.minimize` this ends the run with the best
+        point so far.
+
+    Examples
+    --------
+    >>> import dask.array, numpy as np, mopn, mopn.dask
+    >>> from dask.distributed import Client
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 5))
+    >>> y = np.sign(X[:, 0] * X[:, 1]).astype(int)
+    >>> X, y = (dask.array.from_array(a, chunks=(50, *a.shape[1:])) for a in (X, y))
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+    ...     problem = mopn.dask.NetworkProblem(X, y, norm="l1", strength=1.0)
+    ...     mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-2).success
+    True
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        loss: Any = "logistic",
+        *,
+        sample_weight: Any = None,
+        classes: Any = None,
+        client: Any = None,
+        timeout: float = TIMEOUT,
+        **options: Any,
+    ) -> None:
+        super().__init__(dask_blocks(X, y, sample_weight, classes, client, timeout), None, loss, **options)
