@@ -1,8 +1,8 @@
 """Test RMSE of ``OrdinalFMRegressor()`` by its strength, beside the same model without units: biases alone.
 
 All other parameters are the defaults. Parts of sets are all rows of a share of the users, drawn at random: a service
-that is new has few users, and not few ratings of each. Counts of Last.fm become levels, the largest of which is ``MOST``
-and more.
+that is new has few users, and not few ratings of each. Counts of Last.fm become levels, the largest of which is
+``MOST`` and more.
 Three quarters of the rows are trained on, the rest is the test::
 
     OMP_NUM_THREADS=1 python -m benchmarks.recommender.defaults --data FOLDER
