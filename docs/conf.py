@@ -26,6 +26,7 @@ extensions = [
     "repository_pages",
 ]
 exclude_patterns = ["_build", "_ext", "**/*.ipynb"]
+highlight_language = "text"  # of indented blocks: commands and tables
 templates_path = ["_templates"]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]

@@ -14,14 +14,15 @@ import sys
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 
 import mopn
 from benchmarks.common.collection import load_raw
 from benchmarks.common.datasets import DATA_SETS, load, split
-from benchmarks.common.figures import plt, save
+from benchmarks.common.figures import legend_below, plt, save
 from benchmarks.common.study import make_parser, out_folder, run
 from mopn.core.norms import NORMS
-from mopn.plotting import plot_convergence
+from mopn.plotting import NORM_COLORS, plot_convergence
 
 _PIXELS = ("digits", "usps")
 
@@ -46,7 +47,7 @@ def _program(args: argparse.Namespace) -> None:
     print("set       norm     fraction  certified gap      time  rounds  units  status")
     fig, axes = plt.subplots(
         len(args.fractions), len(args.sets), figsize=(3.6 * len(args.sets), 3.2 * len(args.fractions)),
-        layout="constrained", squeeze=False,
+        layout="constrained", squeeze=False, sharey=True,
     )  # fmt: skip
     for column, name in enumerate(args.sets):
         X, y = _samples(name, args.data)
@@ -56,11 +57,27 @@ def _program(args: argparse.Namespace) -> None:
                 result = prove(X, y, norm, fraction, args.tol, args.max_time)
                 print_row(name, norm, fraction, result)
                 runs[norm] = result
-            ax = plot_convergence(runs, x="time", y="relative_gap", ax=axes[row, column])
-            ax.set_xscale("log")
-            ax.set_title(f"{name}, {fraction:g} of the largest")
+            draw(runs, axes[row, column])
+            axes[row, column].set_title(f"{name}, {fraction:g} of the largest")
+    for ax in axes[:, 1:].flat:
+        ax.set_ylabel("")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    legend_below(fig, handles, labels, len(labels))
     save(fig, out / "certificates.png", dpi=120)
     print(f"\nwritten: {out / 'certificates.png'}")
+
+
+def draw(runs: dict[str, mopn.Result], ax: Axes) -> None:
+    """Draw the gaps of all norms against time, and mark the rounds that only proved: the objective was final before."""
+    plot_convergence(runs, x="time", y="relative_gap", ax=ax)
+    for norm, result in runs.items():
+        trace = result.trace
+        final = np.flatnonzero(trace["fun"] <= result.fun + 1e-5 * abs(result.fun))
+        gaps = trace["gap"][final] / np.abs(trace["fun"][final])
+        ax.plot(trace["time"][final], gaps, "o", color=NORM_COLORS[norm], markersize=5, markerfacecolor="white")
+    ax.plot([], [], "o", color="0.3", markerfacecolor="white", label="the objective is final to 1e-5")
+    ax.get_legend().remove()
+    ax.set_xscale("log")
 
 
 def _samples(name: str, folder: str) -> tuple[np.ndarray, np.ndarray]:

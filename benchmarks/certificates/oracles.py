@@ -19,7 +19,7 @@ import numpy as np
 
 import mopn
 from benchmarks.common.datasets import DATA_SETS, load, split
-from benchmarks.common.figures import plt, save
+from benchmarks.common.figures import legend_below, plt, save
 from benchmarks.common.study import make_parser, out_folder, run
 from mopn.network.gradient_forms import GradientForms
 from mopn.oracles import Atoms, basis_oracle
@@ -29,7 +29,7 @@ from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_sta
 
 # The exponents p of the dual norms that Figure 2 is about.
 EXPONENTS = {"l1/linf": 1, "l1/l2": 2}
-STARTS = ("l1 + refine", "random + refine", "l1", "random", "best data", "extremes + refine", "Gram + refine", "ours")
+STARTS = ("l1 + refine", "random + refine", "l1", "random", "best data", "extremes + refine", "Gram + refine", "mopn")
 _PRECISION = 1e-4
 # With a single draw a gradient, means over ten gradients move by a few per cent.
 _DRAWS = 20
@@ -183,6 +183,9 @@ def plot(ratios: dict[tuple[str, str], np.ndarray], sets: list[str]) -> plt.Figu
             ax.set_ylim(0, 1.05)
             ax.set_title(name if row == 0 else "")
             ax.set_xticks(places, STARTS, rotation=90)
+    bars = [plt.Rectangle((0, 0), 1, 1, color=color) for color in ("C0", "C1")]
+    labels = ["starts of the paper", "starts of mopn; whiskers: least and largest gradient of a fit"]
+    legend_below(fig, bars, labels, 2)
     return fig
 
 

@@ -310,7 +310,7 @@ def draw(rows: Sequence[Mapping[str, str]], path: str | os.PathLike[str]) -> Non
         _panel(ax, frame[frame["set"] == name])
         ax.set_title(name)
         ax.set_xlabel("number of bases k")
-    axes[0, 0].set_ylabel("test $R^2$")
+    axes[0, 0].set_ylabel("test $R^2$, median and range")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     legend_below(figure, handles, labels, min(len(labels), 2 * len(names) + 1))
     save(figure, path)

@@ -174,7 +174,7 @@ def draw(rows: Sequence[Mapping[str, str]], path: str | os.PathLike[str]) -> Non
     for row, name in zip(axes, _DATA, strict=True):
         for ax, kernel in zip(row, _KERNELS, strict=True):
             _panel(ax, frame[(frame["data"] == name) & (frame["kernel"] == kernel)], name, kernel)
-        row[0].set_ylabel("objective / worst start's")
+        row[0].set_ylabel("objective / worst start's; band: all starts")
     for ax, (_, solver) in zip(axes[-1], _KERNELS.values(), strict=True):
         ax.set_xlabel(f"{'epochs' if 'descent' in solver else 'iterations'} of {solver}")
     handles, labels = axes[0, 0].get_legend_handles_labels()

@@ -13,10 +13,11 @@ from benchmarks.common.figures import legend_below, plt, save, tidy
 from benchmarks.common.measures import mean_and_error
 from benchmarks.multiclass.paper_tables import NORMS, SETS
 from benchmarks.multiclass.report import complete, select
+from mopn.plotting import NORM_COLORS
 
 __all__ = ["draw", "landmark_curve", "unit_curve"]
 
-_COLORS = {"l1": "#0072B2", "l1/l2": "#D55E00", "l1/linf": "#009E73", "nystrom": "#CC79A7"}
+_COLORS = NORM_COLORS | {"nystrom": "#CC79A7"}
 _LABELS = {
     "l1": r"network, $\ell_1$",
     "l1/l2": r"network, $\ell_1/\ell_2$",
@@ -82,7 +83,7 @@ def draw(fits: pd.DataFrame, path: str | os.PathLike[str]) -> bool:
     figure, axes = plt.subplots(1, len(names), figsize=(4.3 * len(names), 3.9), squeeze=False, layout="constrained")
     for name, ax in zip(names, axes[0], strict=True):
         _panel(ax, fits, name)
-    axes[0, 0].set_ylabel("test accuracy (%)")
+    axes[0, 0].set_ylabel("test accuracy (%), ± its standard error")
     _legend(figure, axes[0])
     save(figure, path, dpi=150)
     return True

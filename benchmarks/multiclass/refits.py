@@ -23,7 +23,7 @@ from benchmarks.common.datasets import DATA_SETS, Split, load, split
 from benchmarks.common.figures import legend_below, plt, save, tidy
 from benchmarks.common.study import make_parser, out_folder, run
 
-REFITS = {"output": ("the output layer", "#d95f02", (0, (4, 1.5))), "full": ("both layers", "#1b6ca8", "solid")}
+REFITS = {"output": ("the output layer", "#D55E00", (0, (4, 1.5))), "full": ("both layers", "#0072B2", "solid")}
 _STRENGTH = 0.1
 _UNITS = (5, 10, 20, 30, 50, 100)
 
@@ -55,8 +55,8 @@ def _program(args: argparse.Namespace) -> None:
         curves = {refit: grow(data, refit, max_units) for refit in REFITS}
         print_table(name, curves, max_units)
         draw(column, name, curves)
-    axes[0, 0].set_ylabel("excess of the objective")
-    axes[1, 0].set_ylabel("test accuracy (%)")
+    axes[0, 0].set_ylabel("excess over the least of both, relative")
+    axes[1, 0].set_ylabel("test accuracy (%), one split")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     legend_below(fig, handles, labels, 2)
     save(fig, out / "refits.png")
@@ -108,7 +108,7 @@ def draw(axes: Any, name: str, curves: dict[str, Curve]) -> None:
         axes[0].plot(units[above], fun[above] / least - 1.0, **style)
         axes[1].plot(units, 100 * accuracy, **style)
     axes[0].set_yscale("log")
-    axes[0].set_title(name, fontsize=11)
+    axes[0].set_title(f"{name}, strength {_STRENGTH}, split 0", fontsize=11)
     axes[1].set_xlabel("units")
     # The first units say little, and would flatten what the figure is about.
     ends = [100 * accuracy for curve in curves.values() for units, (_, accuracy, _) in curve.items() if units > 4]

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from benchmarks.common.figures import legend_below, plt, save, tidy
+from mopn.plotting import NORM_COLORS
 
 __all__ = ["draw", "report"]
 
@@ -32,14 +33,12 @@ _LABELS = {
     "myfm-probit": "myFM, ordered probit",
 }
 _COLORS = {
-    "ordinal-l1": "#e6a817",
-    "ordinal-l1/l2": "#d95f02",
-    "ordinal-l1/linf": "#a6261d",
-    "A2-linear": "#1b6ca8",
-    "A2-augment": "#1b6ca8",
-    "H2-linear": "#3a923a",
-    "H2-augment": "#3a923a",
-    "all-subsets": "#7b5ea7",
+    **{f"ordinal-{norm}": color for norm, color in NORM_COLORS.items()},
+    "A2-linear": "0.35",
+    "A2-augment": "0.35",
+    "H2-linear": "#E69F00",
+    "H2-augment": "#E69F00",
+    "all-subsets": "#CC79A7",
 }
 _DASHED = ("A2-linear", "H2-linear")
 _HEADINGS = {
@@ -173,6 +172,9 @@ def _draw_panel(ax: Axes, block: Block, measure: str) -> None:
     for model in dict.fromkeys(model for model, _ in block):
         ks = sorted(k for other, k in block if other == model)
         ax.plot(ks, [_mean(block[model, k], measure) for k in ks], **_style(model))
+        # The splits themselves: models often differ by less than these.
+        splits = [(k, float(row[measure])) for k in ks for row in block[model, k]]
+        ax.plot(*zip(*splits, strict=True), ".", color=_COLORS[model], markersize=3, alpha=0.5)
     ax.set_xticks(sorted({k for _, k in block}))
     ax.yaxis.set_major_locator(MaxNLocator(5))
     tidy(ax)

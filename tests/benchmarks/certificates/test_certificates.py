@@ -20,9 +20,9 @@ def test_choices_of_units_are_compared_with_the_optimum(folder, tmp_path, capsys
     rows = [line.split() for line in printed.splitlines() if line.startswith(tuple(oracles.STARTS))]
     least = {" ".join(row[:-2]): float(row[-1].strip("()")) for row in rows}
     assert set(least) == set(oracles.STARTS)
-    # No start exceeds the proven optimum; refinement never loses; ours has the starts of the others among its own.
+    # No start exceeds the proven optimum; refinement never loses; mopn has the starts of the others among its own.
     assert all(0 < value <= 1 for value in least.values())
     assert least["l1 + refine"] >= least["l1"]
-    assert least["ours"] >= max(least["extremes + refine"], least["Gram + refine"])
+    assert least["mopn"] >= max(least["extremes + refine"], least["Gram + refine"])
     assert "median" in printed
     assert (tmp_path / "oracles.png").stat().st_size > 10_000
