@@ -61,6 +61,13 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def site(session: nox.Session) -> None:
+    """Build the site of the documentation in docs/_build/html; a warning is an error."""
+    session.install("-e", ".[docs]")
+    session.run("sphinx-build", "-b", "html", "-W", "--keep-going", "-q", "docs", "docs/_build/html")
+
+
+@nox.session(default=False)
 def build(session: nox.Session) -> None:
     """Build the source distribution, and from it the wheel, and import the wheel."""
     session.install("build")
