@@ -19,6 +19,7 @@ from mopn.estimators.classifiers import Classifier, MultiOutputFMClassifier, Mul
 from mopn.estimators.docs import CLASSIFIER, CROSS_VALIDATED, NETWORK, documented
 from mopn.estimators.parameters import N_JOBS
 from mopn.estimators.targets import Targets, merge_equal_samples
+from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import check_series, path, path_solver
 from mopn.solvers import ConditionalGradient, Result, Status, minimize
@@ -65,6 +66,7 @@ class ClassifierCV(Classifier):
         loss: LossName | Loss = "logistic",
         norm: NormName = "l1/l2",
         refit: RefitName | Correction = "full",
+        oracle: OracleName | BasisOracle = "auto",
         augment: bool = True,
         center: bool | None = None,
         scale: ScaleName | None = "features",
@@ -82,6 +84,7 @@ class ClassifierCV(Classifier):
         self.loss = loss
         self.norm = norm
         self.refit = refit
+        self.oracle = oracle
         self.augment = augment
         self.center = center
         self.scale = scale

@@ -18,6 +18,7 @@ from mopn.estimators.base import Callback, NetworkEstimator
 from mopn.estimators.docs import NETWORK, ORDINAL, VALIDATED, documented
 from mopn.estimators.targets import Targets
 from mopn.models.ordinal import cumulative_targets, log_odds
+from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
 
@@ -45,6 +46,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         share: float = 0.002,
         max_units: int | None = 50,
         refit: RefitName | Correction = "full",
+        oracle: OracleName | BasisOracle = "auto",
         augment: bool = False,
         center: bool | None = None,
         scale: ScaleName | None = None,
@@ -68,6 +70,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
             share=share,
             max_units=max_units,
             refit=refit,
+            oracle=oracle,
             augment=augment,
             center=center,
             scale=scale,
