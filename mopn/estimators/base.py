@@ -30,13 +30,14 @@ from mopn.estimators.parameters import COMMON, UNIT_INTERVAL, readable
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.models.base import Predictor
 from mopn.models.multi_output import Model
+from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
 from mopn.solvers.checks import Rule, check_callback, check_fraction, count
 from mopn.solvers.conditional_gradient import Precision, RefitName, make_correction
 from mopn.solvers.conditional_gradient.correction import Correction
-from mopn.solvers.result import gap_in_words
+from mopn.solvers.result import gap_in_words, proof_in_words, relative
 
 if TYPE_CHECKING:
     import onnx
@@ -209,6 +210,7 @@ class NetworkEstimator(ModelEstimator):
         share: float = 0.002,
         max_units: int | None = 50,
         refit: RefitName | Correction = "full",
+        oracle: OracleName | BasisOracle = "auto",
         augment: bool = True,
         center: bool | None = None,
         scale: ScaleName | None = "features",
@@ -231,6 +233,7 @@ class NetworkEstimator(ModelEstimator):
         self.share = share
         self.max_units = max_units
         self.refit = refit
+        self.oracle = oracle
         self.augment = augment
         self.center = center
         self.scale = scale
@@ -306,6 +309,7 @@ class NetworkEstimator(ModelEstimator):
         solver = ConditionalGradient(
             refit=self._correction(problem),
             max_units=self.max_units,
+            oracle=self.oracle,
             # With max_units the aim is the best model of that size, without it a proof.
             schedule="grow" if self.max_units is None else "fill",
             # Validation chooses the number of units between rounds.
@@ -466,11 +470,13 @@ class NetworkEstimator(ModelEstimator):
     ) -> None:
         """Set the fitted attributes."""
         network, fun, gap, restricted_gap = result, result.fun, result.gap, result.restricted_gap
+        lower, estimated_gap, failure = fun - gap, result.estimated_gap, solver.failure(problem)
         if validation is not None and validation.best is not None:
             network = validation.best
             fun, gap, restricted_gap, _ = solver.measure(problem, problem.start(network))
             # A lower bound of the minimum that was proven in any round is valid in all of them.
-            gap = min(gap, max(fun - (result.fun - result.gap), 0.0))
+            gap = min(gap, max(fun - lower, 0.0))
+            estimated_gap = network.estimated_gap
         if targets.classes is not None:
             setattr(self, self._classes_name, targets.classes)
         self.loss_ = targets.loss
@@ -481,7 +487,8 @@ class NetworkEstimator(ModelEstimator):
         penalty = problem.regularizer
         self.strength_ = float(penalty.strength) if isinstance(penalty, Penalty) else None
         self.objective_, self.gap_, self.certified_ = float(fun), float(gap), math.isfinite(gap)
-        self.restricted_gap_ = float(min(restricted_gap, gap))
+        self.relative_gap_, self.proof_ = float(relative(gap, fun)), proof_in_words(gap, failure)
+        self.restricted_gap_, self.estimated_gap_ = float(min(restricted_gap, gap)), float(min(estimated_gap, gap))
         self.status_, self.trace_ = result.status, result.trace
         self.n_iter_, self.n_refit_iter_ = max(int(result.nit), 1), int(result.refit_nit)
         self.validation_scores_ = None if validation is None else np.array(validation.scores)

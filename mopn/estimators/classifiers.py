@@ -20,6 +20,7 @@ from mopn.core.validation import distinct_labels
 from mopn.estimators.base import Callback, NetworkEstimator
 from mopn.estimators.docs import CLASSIFIER, NETWORK, VALIDATED, documented
 from mopn.estimators.targets import Targets
+from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.checks import shown
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
@@ -72,6 +73,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         share: float = 0.001,
         max_units: int | None = 50,
         refit: RefitName | Correction = "full",
+        oracle: OracleName | BasisOracle = "auto",
         augment: bool = True,
         center: bool | None = None,
         scale: ScaleName | None = "features",
@@ -96,6 +98,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
             share=share,
             max_units=max_units,
             refit=refit,
+            oracle=oracle,
             augment=augment,
             center=center,
             scale=scale,

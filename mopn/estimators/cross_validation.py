@@ -20,6 +20,7 @@ from mopn.estimators.docs import CLASSIFIER, CROSS_VALIDATED, NETWORK, ORDINAL, 
 from mopn.estimators.ordinal import OrdinalFMRegressor
 from mopn.estimators.parameters import N_JOBS
 from mopn.estimators.targets import Targets, merge_equal_samples
+from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import check_series, path, path_solver
 from mopn.solvers import ConditionalGradient, Result, Status, minimize
@@ -158,6 +159,7 @@ class ClassifierCV(CrossValidated, Classifier):
         loss: LossName | Loss = "logistic",
         norm: NormName = "l1/l2",
         refit: RefitName | Correction = "full",
+        oracle: OracleName | BasisOracle = "auto",
         augment: bool = True,
         center: bool | None = None,
         scale: ScaleName | None = "features",
@@ -175,6 +177,7 @@ class ClassifierCV(CrossValidated, Classifier):
         self.loss = loss
         self.norm = norm
         self.refit = refit
+        self.oracle = oracle
         self.augment = augment
         self.center = center
         self.scale = scale

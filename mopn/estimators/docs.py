@@ -118,6 +118,10 @@ refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep
     smaller and better networks sooner. "output" refits the output weights, a convex problem. "none" takes a plain
     conditional gradient step. The objects of ``mopn.solvers`` set further options, such as
     ``FullRefit(precision="single")``; they also set the accuracy of the refits, for which names use ``tol``.
+oracle : str or oracle
+    How units are found and what is proven of those that were not: a method of :func:`mopn.oracles.basis_oracle`, or an
+    oracle that it returned. ``"exact"`` proves more than ``"auto"`` and may take long with many features;
+    ``"lanczos"`` serves very many features, with bounds that hold with a probability near 1.
 augment : bool
     Put dummies, columns of ones, in front of X (one for PN, two for FM): they give the model linear and constant
     terms.
@@ -179,8 +183,19 @@ restricted_gap_ : float
     weights can close, only other or more units: raise ``max_units``, or give None for as many as a proof takes, or a
     larger ``strength`` or ``share``, which needs fewer. With many features the bound itself may be loose. A small
     network with a large gap may still predict well.
+relative_gap_ : float
+    ``gap_`` as a share of the objective: 0.01 is proven to be at most 1 % above the minimum. This number says how good
+    the certificate is.
+estimated_gap_ : float
+    What ``gap_`` would be if the best unit found in the last search is the best one there is: no proof. Where it is far
+    below ``gap_``, the bound is loose and another ``oracle`` may prove more; where both are large, the fit may gain
+    from more units.
 certified_ : bool
-    Whether the gaps are finite and proven.
+    Whether the gaps are finite and proven. It says nothing of their size, nor that the network is optimal: see
+    ``relative_gap_``.
+proof_ : str
+    What the gaps rest on: ``"deterministic"``, or ``"probability 1 - 1e-09"`` over the random numbers of the oracle, or
+    ``"none"`` if no gap is known.
 status_ : Status
     Why the solver stopped; ``status_.message`` is a sentence.
 n_iter_ : int

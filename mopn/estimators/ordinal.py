@@ -20,6 +20,7 @@ from mopn.estimators.fold_in import with_feature
 from mopn.estimators.targets import Targets
 from mopn.models.multi_output import Model
 from mopn.models.ordinal import cumulative_targets, log_odds
+from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
 
@@ -47,6 +48,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         share: float = 0.002,
         max_units: int | None = 50,
         refit: RefitName | Correction = "full",
+        oracle: OracleName | BasisOracle = "auto",
         augment: bool = False,
         center: bool | None = None,
         scale: ScaleName | None = None,
@@ -70,6 +72,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
             share=share,
             max_units=max_units,
             refit=refit,
+            oracle=oracle,
             augment=augment,
             center=center,
             scale=scale,
