@@ -1,0 +1,276 @@
+"""Sums over blocks on a cluster: the tree, what is wrong with data, and clusters that fail."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+pytest.importorskip("distributed")
+da = pytest.importorskip("dask.array")
+
+import cloudpickle
+import dask
+import distributed
+
+import mopn
+import mopn.dask
+from mopn.core.row_blocks import RawBlock
+from mopn.core.rows import tree_sum
+from mopn.core.threads import n_workers
+from mopn.dask import blocks as of_dask
+from mopn.solvers import ConditionalGradient, Status
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (200, 4))
+Y = np.array(["a", "b", "c"])[np.digitize(X[:, 0] * X[:, 1], [-0.1, 0.1])]
+WEIGHTS = RNG.uniform(0.5, 2.0, 200)
+CHUNKS = (60, 7, 90, 43)
+SOLVER = ConditionalGradient(refit="none")
+# Seconds after which a test gives up.
+LIMIT = 60
+
+
+def chunked(array, chunks=CHUNKS):
+    return da.from_array(array, chunks=(chunks, *array.shape[1:]))
+
+
+def parts(array):
+    return np.split(array, np.cumsum(CHUNKS)[:-1])
+
+
+def made(functions, like):
+    """An array whose blocks of 50 rows functions without arguments return."""
+    return da.concatenate(
+        [da.from_delayed(dask.delayed(f)(), (50, *like.shape[1:]), meta=like[:0]) for f in functions]
+    )
+
+
+def of(array):
+    return [lambda part=part: part for part in np.split(array, 4)]
+
+
+def problem(X, y=None, **options):
+    return mopn.dask.NetworkProblem(X, chunked(Y) if y is None else y, strength=1.0, timeout=LIMIT, **options)
+
+
+def run(problem, **options):
+    return mopn.minimize(problem, SOLVER, **{"tol": 1e-9, "max_iter": 6} | options)
+
+
+def assert_same(found, expected):
+    for name in ("basis", "weights", "fun", "gap"):
+        np.testing.assert_array_equal(found[name], expected[name])
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    return run(mopn.NetworkProblem(mopn.RowBlocks(parts(X), Y), strength=1.0))
+
+
+class AtOnce:
+    """A client that computes at once, in this process."""
+
+    status = "running"
+
+    def get(self, graph, keys, sync):
+        return [
+            SimpleNamespace(status="finished", done=lambda: True, result=lambda timeout, value=value: value)
+            for value in dask.get(graph, keys)
+        ]
+
+
+@pytest.mark.parametrize("large", [0, 1 << 20], ids=["parameters of their own", "in each task"])
+def test_terms_are_added_in_the_tree_of_one_process(monkeypatch, large):
+    monkeypatch.setattr(of_dask, "_LARGE", large)
+    for n in [*range(1, 34), 63, 64, 65, 200]:
+        blocks = of_dask.DaskBlocks(AtOnce(), [RawBlock(i, None, None, None) for i in range(n)], LIMIT)
+        total = blocks.reduce(lambda block: str(block.number), lambda a, b: f"({a} {b})")
+        assert total == tree_sum(map(str, range(n)), lambda a, b: f"({a} {b})")
+
+
+def test_tasks_keep_one_thread_and_shared_parameters():
+    big = np.ones(1000)
+    shared = [big, {"again": big}]
+    sent = cloudpickle.dumps(lambda block: (n_workers(), shared[0] is shared[1]["again"]))
+    assert of_dask._call(sent, None) == (1, True)
+    assert len(sent) < 2 * big.nbytes
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+def test_results_are_those_of_blocks_in_one_process(client, form):
+    local = mopn.RowBlocks([form(part) for part in parts(X)], Y, WEIGHTS)
+    options = {"augment": True, "center": True, "scale": "features", "alpha": 1.0, "norm": "l1"}
+    found = run(problem(chunked(X).map_blocks(form), sample_weight=chunked(WEIGHTS), **options), max_iter=3)
+    assert_same(found, run(mopn.NetworkProblem(local, strength=1.0, **options), max_iter=3))
+
+
+def test_refits_of_both_layers(client):
+    tol, solver = 0.2, ConditionalGradient(refit="full", max_units=2)
+    local = mopn.NetworkProblem(mopn.RowBlocks(parts(X), Y), strength=2.0)
+    spread = mopn.dask.NetworkProblem(chunked(X), chunked(Y), strength=2.0, timeout=LIMIT)
+    assert_same(mopn.minimize(spread, solver, tol=tol), mopn.minimize(local, solver, tol=tol))
+
+
+def test_more_workers_than_blocks(client):
+    found = run(problem(chunked(X, (200,)), chunked(Y, (200,))), max_iter=2)
+    assert_same(found, run(mopn.NetworkProblem(mopn.RowBlocks([X], Y), strength=1.0), max_iter=2))
+
+
+def test_unknown_sizes_of_chunks(client, undisturbed):
+    unknown, y = chunked(X), chunked(Y)
+    for array in (unknown, y):
+        array._chunks = ((np.nan,) * len(CHUNKS), *array.chunks[1:])
+    assert_same(run(problem(unknown, y)), undisturbed)
+    with pytest.raises(ValueError, match=r"X has 4 blocks of rows and y 2, and their sizes are not known"):
+        problem(unknown, chunked(Y, (100, 100)))
+
+
+def test_chunks_of_y_follow_those_of_X(client, undisturbed):
+    assert_same(run(problem(chunked(X), chunked(Y, (100, 100)))), undisturbed)
+
+
+def test_classes_that_are_given(client):
+    spread = problem(chunked(X), classes=["c", "d", "b", "a"])
+    np.testing.assert_array_equal(spread.classes, ["a", "b", "c", "d"])
+    assert run(spread, max_iter=2).weights.shape[1] == 4
+    with pytest.raises(ValueError, match=r"block \d: y has the label .*'c'.*, which is not among the classes"):
+        problem(chunked(X), classes=["a", "b"])
+    with pytest.raises(ValueError, match="classes are for multi-class losses"):
+        problem(chunked(X), chunked(X), loss="squared", classes=["a", "b"])
+
+
+def test_what_is_wrong_with_blocks(client):
+    holes = np.tile(X, (2, 1))
+    holes[7 * 40 + 12, 1] = np.nan
+    with pytest.raises(ValueError, match=r"block 7: row 12 of X contains NaN"):
+        problem(da.from_array(holes, chunks=(40, 4)), da.from_array(np.tile(Y, 2), chunks=40))
+    with pytest.raises(ValueError, match=r"block 2: .*no (rows|samples)|block 2: .*\(0, 4\)"):
+        problem(chunked(X).map_blocks(lambda x: x[: 0 if len(x) == 90 else None], dtype=float, meta=X[:0]))
+    with pytest.raises(ValueError, match=r"block 1 has 3 features, and block 0 has 4"):
+        problem(chunked(X).map_blocks(lambda x: x[:, : 3 if len(x) == 7 else 4], dtype=float, meta=X[:0]))
+
+
+def test_what_is_no_data_in_chunks():
+    with pytest.raises(TypeError, match=r"X must be a dask array or DataFrame"):
+        problem(X)
+    with pytest.raises(TypeError, match=r"sample_weight must be a dask array"):
+        problem(chunked(X), sample_weight=WEIGHTS)
+    with pytest.raises(ValueError, match=r"X has 2 chunks of columns.*rechunk"):
+        problem(da.from_array(X, chunks=(100, 2)))
+    with pytest.raises(ValueError, match=r"X has 200 rows, y has 100"):
+        problem(chunked(X), da.from_array(Y[:100], chunks=50))
+    with pytest.raises(ValueError, match="two-dimensional"):
+        problem(chunked(Y))
+    with pytest.raises(ValueError, match=r"no Dask client"):
+        problem(chunked(X))
+    with pytest.raises(TypeError, match=r"client must be"):
+        problem(chunked(X), client="tcp://127.0.0.1:1")
+
+
+def test_a_block_that_raises(client):
+    def fails():
+        raise RuntimeError("no such table")
+
+    functions = of(X)
+    functions[2] = fails
+    with pytest.raises(OSError, match=r"block 2 cannot be computed: RuntimeError\('no such table'\)"):
+        problem(made(functions, X), chunked(Y, (50,) * 4))
+
+
+def test_a_pass_that_takes_too_long(client, monkeypatch):
+    monkeypatch.setattr(of_dask, "_PART", 0.1)
+    spread = problem(chunked(X))
+    spread.rows.chunks.timeout = 0.2
+
+    def sleeps(block):
+        import time
+
+        time.sleep(1.0)
+
+    with pytest.raises(TimeoutError, match="took more than"):
+        spread.rows.sum(sleeps)
+
+
+def test_a_worker_dies_and_another_one_joins_in_a_run(undisturbed):
+    """The blocks that it held are computed anew."""
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster, timeout=30) as client,
+    ):
+        spread = problem(chunked(X))
+
+        def disturb(intermediate_result):
+            if intermediate_result.nit == 2:
+                held = client.has_what()
+                address = max(held, key=lambda worker: len(held[worker]))
+                os.kill(client.run(os.getpid, workers=[address])[address], signal.SIGKILL)
+            if intermediate_result.nit == 4:
+                cluster.scale(3)
+
+        assert_same(run(spread, callback=disturb), undisturbed)
+
+
+def test_no_worker_then_one(undisturbed, monkeypatch):
+    with (
+        distributed.LocalCluster(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster, timeout=30),
+    ):
+        monkeypatch.setattr(of_dask, "_PART", 0.1)
+        with monkeypatch.context() as impatient:
+            impatient.setattr(of_dask, "_ANSWER", 0.5)
+            with pytest.raises(TimeoutError, match="has had no worker"):
+                problem(chunked(X))
+        late = threading.Timer(0.5, cluster.scale, (1,))
+        late.start()
+        assert_same(run(problem(chunked(X))), undisturbed)
+        late.join()
+
+
+@pytest.mark.parametrize("what", ["client", "cluster"])
+def test_the_best_point_survives_the_cluster(what, monkeypatch):
+    monkeypatch.setattr(of_dask, "_PART", 0.1)
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster, timeout=30) as client,
+    ):
+
+        def close(intermediate_result):
+            if intermediate_result.nit == 2:
+                {"client": client, "cluster": cluster}[what].close()
+
+        result = run(problem(chunked(X)), callback=close)
+    assert result.status == Status.FAILED
+    assert isinstance(result.error, OSError)
+    assert np.isfinite(result.gap)
+    assert result.nit >= 2
+
+
+SCRIPT = """
+import dask, dask.array as da, numpy as np, mopn, mopn.dask
+from distributed import Client
+X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+y = np.where(X[:, 0] * X[:, 1] > 0, "yes", "no")
+if __name__ == "__main__":
+    with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+        data = da.from_array(X, chunks=(20, 3)) + 0.0, da.from_array(y, chunks=30)
+        fitted = mopn.dask.DaskMultiOutputPNClassifier(max_units=2, tol=0.5, refit="output", max_iter=2).fit(*data)
+        assert fitted.predict_proba(data[0]).compute().shape == (60, 2)
+        assert fitted.predict(data[0]).compute().tolist() == fitted.to_local().predict(X).tolist()
+    print(type(data[0]).__module__)
+"""
+
+
+@pytest.mark.parametrize("planning", ["True", "False"])
+def test_arrays_with_and_without_query_planning(planning):
+    environment = os.environ | {"DASK_ARRAY__QUERY_PLANNING": planning}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert ("array_expr" in done.stdout) <= (planning == "True")
