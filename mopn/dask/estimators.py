@@ -87,7 +87,7 @@ class DaskEstimator(NetworkEstimator):
             raise ValueError("classes are for labels and ordered levels; this y is numbers")
         y = dask_array(y, "y")
         blocks = dask_blocks(X, y, sample_weight, classes, client, timeout)
-        vars(self).pop("feature_names_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
         if all(isinstance(name, str) for name in getattr(X, "columns", [None])):
             self.feature_names_in_ = np.array(X.columns, dtype=object)
         return super().fit(blocks, y)
@@ -133,7 +133,7 @@ class DaskEstimator(NetworkEstimator):
         shape = {"drop_axis": 1} if row.ndim == 1 else {"chunks": (X.chunks[0], row.shape[1:])}
         return X.map_blocks(getattr(plain, method), dtype=row.dtype, meta=row[:0], **shape)
 
-    def _samples(self, X: DaskBlocks, y: Any, sample_weight: Any, **_: Any) -> Any:  # type: ignore[override]
+    def _samples(self, X: DaskBlocks, y: Any, sample_weight: Any, **_: Any) -> Any:
         """Return the blocks and, in place of all samples, a row for every label and its weight, or the numbers."""
         if not self._by_label:
             y, sample_weight = X.reduce(partial(named, function=_numbers), _joined)

@@ -46,9 +46,7 @@ def parts(array):
 
 def made(functions, like):
     """An array whose blocks of 50 rows functions without arguments return."""
-    return da.concatenate(
-        [da.from_delayed(dask.delayed(f)(), (50, *like.shape[1:]), meta=like[:0]) for f in functions]
-    )
+    return da.concatenate([da.from_delayed(dask.delayed(f)(), (50, *like.shape[1:]), meta=like[:0]) for f in functions])
 
 
 def of(array):
