@@ -15,7 +15,14 @@ __all__ = ["Similar", "similar_features"]
 
 
 class Similar(NamedTuple):
-    """A feature, and the cosine of its interactions with those of the feature asked about."""
+    """A feature, and the cosine of its interactions with those of the feature asked about.
+
+    Examples
+    --------
+    >>> from mopn.ranking import Similar
+    >>> Similar(feature=3, cosine=0.5).cosine
+    0.5
+    """
 
     feature: int
     cosine: float
