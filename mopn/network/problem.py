@@ -6,6 +6,7 @@ A linear term may be added to the units, with its own penalty; in the paper the 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from copy import copy
 from typing import Any, ClassVar, cast
 
@@ -36,6 +37,7 @@ from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
 from mopn.network.oracles import METHODS, Atoms, BasisOracle, OracleName, basis_oracle
 from mopn.network.output_layer import OutputLayerProblem
+from mopn.network.own_oracle import own_oracle
 from mopn.network.point import Network
 from mopn.network.segment import Segment, active_vertex, best_vertex
 from mopn.network.two_layers import layer_outputs
@@ -337,12 +339,17 @@ class NetworkProblem(Displayed, Problem):
         value = loss + self.regularizer.value(network.weights) + self.linear_term.value(network.linear)
         return OutputGradient(value, G, self.fit, self.linear_term)
 
-    def oracle(self, oracle: OracleName | BasisOracle) -> BasisOracle:
-        """Return the oracle of a method's name, for this problem's norm; an oracle is returned as it is."""
+    def oracle(self, oracle: OracleName | BasisOracle | Callable[[np.ndarray], Any]) -> BasisOracle:
+        """Return the oracle of a method's name or of a function, for this problem's norm; an oracle as it is."""
         if isinstance(oracle, str):
             return basis_oracle(self.norm, method=choice(METHODS)(oracle, "oracle"))
+        if callable(oracle) and not isinstance(oracle, BasisOracle):
+            return own_oracle(self.norm, oracle)
         if not isinstance(oracle, BasisOracle):
-            raise TypeError(f"oracle must be a method's name or come from basis_oracle, got {shown(oracle)}")
+            raise TypeError(
+                "oracle must be a method's name, a function of Gamma (m, d, d), or come from basis_oracle, got "
+                f"{shown(oracle)}"
+            )
         if oracle.norm.exponent != self.norm.exponent and self.fit.n_outputs > 1:
             raise ValueError(
                 f"the oracle is for the norm {oracle.norm.name!r}, whose bound proves nothing for this problem's "

@@ -42,7 +42,9 @@ class ConditionalGradient(Solver[Atomic]):
         ``max_units`` units; they enter as early as possible, and one long refit follows. See
         :mod:`mopn.solvers.conditional_gradient.schedule`.
     oracle : str or oracle, default "auto"
-        The oracle that selects units: a method of ``mopn.oracles.basis_oracle``, or an oracle that it returned.
+        The oracle that selects units: a method of ``mopn.oracles.basis_oracle``, an oracle that it returned, or a
+        function of your own, from the matrices Gamma (m, d, d) of the gradient to a unit (d,) or several (q, d). Bounds
+        on all units are then those of "auto".
     atoms_per_round : int, optional
         Number of units added in a round, the best distinct ones of the oracle; default set by the schedule. Plain
         steps add one.

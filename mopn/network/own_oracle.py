@@ -1,0 +1,57 @@
+"""A linear minimisation oracle of one's own: any function that selects units, with mopn's bound on all units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mopn.core.norms import Norm
+from mopn.core.validation import as_numbers
+from mopn.network.oracles import DENSE_LIMIT, Atoms, BasisOracle, basis_oracle
+from mopn.network.search import distinct
+from mopn.solvers.interface import UNLIMITED, Effort
+from mopn.solvers.numerics.threads import limited_threads
+from mopn.solvers.sphere import DenseStack
+
+__all__ = ["OwnOracle", "own_oracle"]
+
+
+@dataclass(frozen=True)
+class OwnOracle(BasisOracle):
+    """An oracle whose units come from a function, and whose bound is that of the method "auto".
+
+    The function is given Gamma (m, d, d), the matrices of the gradient, and returns a unit (d,) or several (q, d), of
+    any length, that make ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p`` large. The bound is proven in any case: a poor
+    choice makes a run slow, and never a certificate false.
+    """
+
+    function: Callable[[np.ndarray], Any] = np.asarray
+
+    @limited_threads()
+    def __call__(self, gammas: Any, effort: Effort = UNLIMITED) -> Atoms:
+        """Return the function's units, best first, and the bound."""
+        bound = self.bound(gammas, effort)
+        stack = self._prepare(gammas)
+        if not isinstance(stack, DenseStack):
+            raise ValueError(
+                f"an oracle of one's own is for d <= {DENSE_LIMIT}, got d = {stack.shape[1]}; use 'refine'"
+            )
+        H = as_numbers(self.function(stack.matrices.copy()), "the units of the oracle").astype(np.float64)
+        H = H[None] if H.ndim == 1 else H
+        if H.ndim != 2 or H.shape[1] != stack.shape[1] or not len(H) or not np.isfinite(H).all() or not H.any(1).all():
+            raise ValueError(
+                f"the oracle must return units of shape ({stack.shape[1]},) or (q, {stack.shape[1]}), finite and not "
+                f"zero, got shape {H.shape}"
+            )
+        H /= np.linalg.norm(H, axis=1, keepdims=True)
+        H, values = distinct(H, np.linalg.norm(stack.forms(H), self.norm.exponent, axis=1))
+        return Atoms(H, values, max(bound, float(values[0])), certified=False, bound_is_best=True)
+
+
+def own_oracle(norm: Norm, function: Callable[[np.ndarray], Any]) -> OwnOracle:
+    """Return the oracle of a function, for a norm."""
+    parts = basis_oracle(norm)
+    return OwnOracle(parts.norm, parts.method, parts.limits, parts.seed, function=function)
