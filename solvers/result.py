@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import math
+import os
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,8 @@ from mopn.solvers.display import Displayed
 
 # To type checkers a field that is not declared is an error; OptimizeResult has any.
 if TYPE_CHECKING:
+    import pandas
+
     OptimizeResult = dict[str, Any]
 else:
     from scipy.optimize import OptimizeResult
@@ -107,8 +111,30 @@ class Trace:
         return {name: column[-1] for name, column in self._columns.items()}
 
     def to_dict(self) -> dict[str, list[float]]:
-        """Return a copy as a dictionary of lists (``pandas.DataFrame(trace.to_dict())`` is a table)."""
+        """Return a copy as a dictionary of lists."""
         return {name: list(column) for name, column in self._columns.items()}
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a copy as a pandas DataFrame."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("Trace.to_frame needs pandas: pip install pandas; to_dict and to_csv do not") from error
+        return pandas.DataFrame(self.to_dict())
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the trace as comma-separated values, with the names in the first row; missing values are empty.
+
+        Parameters
+        ----------
+        path : str or path
+            An existing file is overwritten.
+        """
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            rows = csv.writer(file)
+            rows.writerow(self.columns)
+            for row in zip(*self._columns.values(), strict=True):
+                rows.writerow("" if math.isnan(value) else repr(value) for value in row)
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._columns:

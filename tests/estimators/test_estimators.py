@@ -472,6 +472,23 @@ def test_a_weighted_fit_is_to_the_last_bit_that_of_repeated_samples_in_any_order
         assert_array_equal(other.trace_["fun"], weighted.trace_["fun"])
 
 
+@pytest.mark.parametrize("cls", [MultiOutputPNClassifier, MultiOutputFMRegressor])
+@pytest.mark.parametrize("validation_fraction", [0.0, 0.3])
+def test_gaps_are_told_in_words_and_relative(cls, validation_fraction):
+    model = few(cls, max_units=4, validation_fraction=validation_fraction, random_state=0).fit(X, default_y(cls))
+    assert model.relative_gap_ == pytest.approx(model.gap_ / model.objective_)
+    assert 0 <= model.estimated_gap_ <= model.gap_
+    assert model.proof_ == "deterministic"
+
+
+def test_the_oracle_of_an_estimator_is_that_of_its_solver():
+    y = default_y(MultiOutputPNClassifier)
+    probable = few(MultiOutputPNClassifier, norm="l1/linf", oracle="lanczos").fit(X, y)
+    assert probable.proof_.startswith("probability")
+    with pytest.raises(ValueError, match="oracle must be one of"):
+        MultiOutputPNClassifier(oracle="best").fit(X, y)
+
+
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_large_data_are_not_merged_but_the_objective_is_the_same(monkeypatch, cls):
     y = default_y(cls)

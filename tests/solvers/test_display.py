@@ -60,6 +60,24 @@ def test_the_relative_gap():
     assert mopn.Result(fun=0.0, gap=1.0).relative_gap == np.inf
 
 
+def test_the_estimated_gap_is_that_of_the_best_point():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, (60, 4))
+    problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
+    seen = []
+    solver = mopn.solvers.ConditionalGradient(oracle="power")
+    result = mopn.minimize(
+        problem,
+        solver,
+        max_iter=3,
+        tol=0,
+        callback=lambda intermediate_result: seen.append(intermediate_result.estimated_gap),
+    )
+    trace = result.trace
+    assert np.allclose(seen, np.minimum(trace["estimated_gap"], trace["gap"]))
+    assert result.estimated_gap == min(trace["estimated_gap"][np.argmin(trace["fun"])], result.gap)
+
+
 def test_the_package_has_public_names_only():
     names = dir(mopn)
     assert {*mopn.__all__, "estimators", "plotting", "ranking", "__version__"} == set(names)
@@ -97,3 +115,29 @@ def test_messages_for_what_is_no_solver_or_no_problem(shown):
     for wrong in (5, mopn.NetworkProblem):
         with pytest.raises(TypeError, match="problem must be a problem such as"):
             mopn.minimize(wrong, mopn.solvers.FISTA())
+
+
+# -- the trace as a table ----------------------------------------------------------------------------------------------
+
+
+def a_trace():
+    trace = mopn.Trace()
+    trace.append(nit=0, fun=1 / 3)
+    trace.append(nit=1, fun=-1e-300, gap=np.inf)
+    return trace
+
+
+def test_a_trace_as_comma_separated_values(tmp_path):
+    trace = a_trace()
+    trace.to_csv(tmp_path / "trace.csv")
+    header, *rows = (tmp_path / "trace.csv").read_text(encoding="utf-8").splitlines()
+    assert tuple(header.split(",")) == trace.columns
+    back = np.array([[float(cell or "nan") for cell in row.split(",")] for row in rows])
+    np.testing.assert_array_equal(back, np.transpose([trace[name] for name in trace]))
+
+
+def test_a_trace_as_a_frame():
+    pandas = pytest.importorskip("pandas")
+    trace = a_trace()
+    frame = trace.to_frame()
+    pandas.testing.assert_frame_equal(frame, pandas.DataFrame({name: trace[name] for name in trace}))
