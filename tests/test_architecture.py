@@ -92,7 +92,9 @@ def test_modules_import_what_lies_below(module):
 @pytest.mark.parametrize("module", sorted(name for name in sources() if layer(name) == "solvers"))
 def test_solvers_need_the_core_dependencies_alone(module):
     outside = {name.split(".")[0] for name in imports(module) if not name.startswith("mopn.solvers")}
-    assert outside <= sys.stdlib_module_names | {"numpy", "scipy", "threadpoolctl"}
+    # A trace becomes a frame of pandas, which the method imports, where it is installed.
+    frames = {"pandas"} if module == "mopn.solvers.result" else set()
+    assert outside <= sys.stdlib_module_names | {"numpy", "scipy", "threadpoolctl"} | frames
 
 
 @every_module

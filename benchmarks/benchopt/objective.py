@@ -9,7 +9,6 @@ class Objective(BaseObjective):
     """sum_i log-loss(y_i, V' (H x_i)^2) + strength * Omega(V), over units H of length 1, of any number."""
 
     name = "Polynomial network, multinomial logistic"
-    url = "https://github.com/mopn-developers/mopn"
     parameters = {"norm": ["l1/l2", "l1"], "reg": [0.1, 0.02]}
     min_benchopt_version = "1.6"
 

@@ -126,7 +126,9 @@ class DaskBlocks(Chunks):
         """Raise an error at the end of the time, and if no worker is there or comes within a while."""
         self._check_connection()
         until = min(end, time.monotonic() + _ANSWER)
-        while not self.client.sync(self.client.scheduler.ncores, workers=None, callback_timeout=_ANSWER):
+        scheduler = self.client.scheduler
+        assert scheduler is not None
+        while not self.client.sync(scheduler.ncores, workers=None, callback_timeout=_ANSWER):
             if time.monotonic() > until:
                 raise TimeoutError(f"the Dask cluster has had no worker for {_ANSWER:.0f} seconds")
             time.sleep(_PART)
