@@ -55,9 +55,10 @@ def lowest(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def docs(session: nox.Session) -> None:
-    """Run all scripts of the documents and docstrings, and check the links within the repository."""
-    session.install("-e", ".[test]")
+    """Run all scripts of the documents and docstrings, check the links, and build the site; a warning is an error."""
+    session.install("-e", ".[test,docs]")
     session.run("pytest", "tests/test_docs.py", "tests/benchmarks/test_programs.py", *session.posargs)
+    session.run("python", "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "docs", "docs/_build/html")
 
 
 @nox.session(default=False)

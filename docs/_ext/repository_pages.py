@@ -20,7 +20,8 @@ _LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)"
 
 def copies() -> dict[Path, Path]:
     """Return where each document outside docs/ goes."""
-    pages = {ROOT / "CHANGELOG.md": PAGES / "changes.md", ROOT / "SECURITY.md": PAGES / "security.md"}
+    pages = {ROOT / "CHANGELOG.md": PAGES / "changes.md"}
+    pages |= {ROOT / f"{name.upper()}.md": PAGES / f"{name}.md" for name in ("contributing", "security")}
     pages[ROOT / "benchmarks/RESULTS.md"] = PAGES / "benchmarks.md"
     for study in sorted(ROOT.glob("benchmarks/*/RESULTS.md")):
         pages[study] = PAGES / f"benchmarks-{study.parent.name}.md"

@@ -220,23 +220,75 @@ class DaskMultiOutputPNClassifier(DaskClassifier, MultiOutputPNClassifier):
 
 
 class DaskMultiOutputFMClassifier(DaskClassifier, MultiOutputFMClassifier):
-    """A :class:`~mopn.estimators.MultiOutputFMClassifier`, with its parameters and attributes, for dask arrays."""
+    """A :class:`~mopn.estimators.MultiOutputFMClassifier`, with its parameters and attributes, for dask arrays.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from dask.distributed import Client
+    >>> from mopn.dask import DaskMultiOutputFMClassifier
+    >>> X = da.random.default_rng(0).uniform(-1, 1, (400, 3), chunks=(100, 3))
+    >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+    ...     model = DaskMultiOutputFMClassifier(max_units=4).fit(X, y)
+    >>> model.to_local().predict([[0.5, 0.5, 0.0], [0.5, -0.5, 0.0]])
+    array([1, 0])
+    """
 
 
 class DaskMultiOutputPNRegressor(DaskEstimator, MultiOutputPNRegressor):
-    """A :class:`~mopn.estimators.MultiOutputPNRegressor`, with its parameters and attributes, for dask arrays."""
+    """A :class:`~mopn.estimators.MultiOutputPNRegressor`, with its parameters and attributes, for dask arrays.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from dask.distributed import Client
+    >>> from mopn.dask import DaskMultiOutputPNRegressor
+    >>> X = da.random.default_rng(0).uniform(-1, 1, (400, 3), chunks=(100, 3))
+    >>> y = X[:, 0] * X[:, 1]
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+    ...     model = DaskMultiOutputPNRegressor(max_units=4).fit(X, y)
+    >>> bool(abs(model.to_local().predict([[0.5, 0.5, 0.0]])[0] - 0.25) < 0.05)
+    True
+    """
 
     _by_label = False
 
 
 class DaskMultiOutputFMRegressor(DaskEstimator, MultiOutputFMRegressor):
-    """A :class:`~mopn.estimators.MultiOutputFMRegressor`, with its parameters and attributes, for dask arrays."""
+    """A :class:`~mopn.estimators.MultiOutputFMRegressor`, with its parameters and attributes, for dask arrays.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from dask.distributed import Client
+    >>> from mopn.dask import DaskMultiOutputFMRegressor
+    >>> X = da.random.default_rng(0).uniform(-1, 1, (400, 3), chunks=(100, 3))
+    >>> y = X[:, 0] * X[:, 1]
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+    ...     model = DaskMultiOutputFMRegressor(max_units=4).fit(X, y)
+    >>> bool(abs(model.to_local().predict([[0.5, 0.5, 0.0]])[0] - 0.25) < 0.05)
+    True
+    """
 
     _by_label = False
 
 
 class DaskOrdinalFMRegressor(DaskEstimator, OrdinalFMRegressor):
-    """An :class:`~mopn.estimators.OrdinalFMRegressor`, with its parameters and attributes, for dask arrays."""
+    """An :class:`~mopn.estimators.OrdinalFMRegressor`, with its parameters and attributes, for dask arrays.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from dask.distributed import Client
+    >>> from mopn.dask import DaskOrdinalFMRegressor
+    >>> X = da.random.default_rng(0).uniform(-1, 1, (400, 3), chunks=(100, 3))
+    >>> y = 1 + (X[:, 0] > 0) + (X[:, 1] > 0)
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+    ...     model = DaskOrdinalFMRegressor(max_units=4).fit(X, y)
+    >>> model.to_local().predict_proba([[0.5, 0.5, 0.0]]).shape
+    (1, 3)
+    """
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the levels; lazily, block by block, for a dask array or DataFrame.
@@ -247,7 +299,7 @@ class DaskOrdinalFMRegressor(DaskEstimator, OrdinalFMRegressor):
 
         Returns
         -------
-        dask array or ndarray of shape (n, len(levels_))
+        dask array or ndarray of shape (n, n_levels)
         """
         return self._on_blocks("predict_proba", X)
 
