@@ -55,6 +55,7 @@ html_title = "mopn"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_sidebars = {"index": [], "start": [], "pages/changes": []}
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
