@@ -5,7 +5,7 @@ This package imports nothing from the rest of mopn; polynomials, class labels an
 
 from mopn.solvers.conditional_gradient import GECO, ConditionalGradient, FullRefit, OutputRefit, PlainStep
 from mopn.solvers.coordinate_descent import CoordinateDescent
-from mopn.solvers.driver import minimize
+from mopn.solvers.driver import Progress, minimize
 from mopn.solvers.fista import FISTA
 from mopn.solvers.interface import Effort, Monitor, Problem, Solver
 from mopn.solvers.interior_point import InteriorPoint
@@ -28,6 +28,7 @@ __all__ = [
     "OutputRefit",
     "PlainStep",
     "Problem",
+    "Progress",
     "Result",
     "Solver",
     "Status",

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Set
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -18,12 +18,16 @@ from mopn.solvers.numerics.memory import keep_freed_memory
 from mopn.solvers.numerics.threads import limited_threads
 from mopn.solvers.result import Result, Status, Trace, gap_in_words, proof_in_words
 
-__all__ = ["RunMonitor", "minimize"]
+__all__ = ["Progress", "RunMonitor", "minimize"]
 
 Callback = Callable[..., Any]
 SomeProblem = TypeVar("SomeProblem", bound=Problem)
 
 _EPS = float(np.finfo(float).eps)
+# Least seconds between two calls of ``progress``.
+_BETWEEN = 1.0
+# Ends of a refit that end the whole run.
+_END_THE_RUN = (Status.INTERRUPTED, Status.FAILED, Status.STOPPED, Status.CALLBACK_FAILED)
 # Exceptions that end a run without losing its best point. Any other exception is a bug and is raised.
 _RECOVERABLE = (OSError, KeyboardInterrupt, np.linalg.LinAlgError, ArithmeticError, MemoryError)
 # Least width of a column of the printed table.
@@ -32,6 +36,30 @@ _WIDTH = 11
 _MAY_STILL_CONVERGE = (
     Status.MAX_ITER, Status.MAX_TIME, Status.MAX_UNITS, Status.ESTIMATED, Status.STALLED, Status.RETURNED
 )  # fmt: skip
+
+
+class Progress(NamedTuple):
+    """How far a run is: numbers alone, for ``minimize(progress=...)``.
+
+    Attributes
+    ----------
+    nit : int
+        Number of the last iteration recorded; -1 before the first.
+    refit_nit : int
+        Number of iterations of refits so far.
+    fun : float
+        The present objective; within a refit, that of the refit.
+    gap : float
+        The gap of the last iteration recorded.
+    time : float
+        Seconds so far, callbacks and printing excluded.
+    """
+
+    nit: int
+    refit_nit: int
+    fun: float
+    gap: float
+    time: float
 
 
 class NotFiniteError(ValueError):
@@ -47,6 +75,7 @@ def minimize(
     max_iter: int | None = None,
     max_time: float | None = None,
     callback: Callback | None = None,
+    progress: Callable[[Progress], Any] | None = None,
     verbose: int = 0,
     rng: np.random.Generator | int | None = None,
     n_threads: int | None = None,
@@ -73,8 +102,12 @@ def minimize(
         Called in every iteration, in either form of SciPy: as ``callback(intermediate_result=Result)`` if it takes an
         argument of this name, else as ``callback(x)`` with the flat point. ``StopIteration`` stops the run. Any other
         exception ends the run too, and is kept in ``result.error``.
+    progress : callable, optional
+        Called as ``progress(Progress)`` about once a second, from inside refits too: for bars and buttons that stop.
+        Unlike ``callback`` it gets numbers alone, which cost nothing, and when it is called depends on the clock.
+        Exceptions are treated as those of ``callback``, at the end of a refit.
     verbose : int, default 0
-        Print a table with every ``verbose``-th iteration.
+        Print a table with every ``verbose``-th iteration, and a line for every second of a refit.
     rng : Generator or int, optional
         A generator or a seed for this run, used for the default start and by the solver in place of their own ``rng``.
         Default: their own. Where nothing is random it has no effect.
@@ -108,6 +141,8 @@ def minimize(
     max_iter = count(0).or_none()(max_iter, "max_iter")
     max_time = check_seconds.or_none()(max_time, "max_time")
     callback = check_callback(callback, "callback")
+    if progress is not None and not callable(progress):
+        raise ValueError(f"progress must be callable as progress(Progress) or None, got {shown(progress)}")
     keep_freed_memory()
     check_oracles(problem, solver)
     if rng is not None:
@@ -115,7 +150,14 @@ def minimize(
     with limited_threads(n_threads):
         point = problem.start(start)
         monitor = RunMonitor(
-            problem, solver, tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, verbose=verbose
+            problem,
+            solver,
+            tol=tol,
+            max_iter=max_iter,
+            max_time=max_time,
+            callback=callback,
+            progress=progress,
+            verbose=verbose,
         )
         _run(problem, solver, point, monitor)
         return monitor.result()
@@ -186,11 +228,12 @@ class RunMonitor:
         max_iter: int | None,
         max_time: float | None,
         callback: Callback | None,
+        progress: Callable[[Progress], Any] | None,
         verbose: int,
     ) -> None:
         self.problem, self.solver = problem, solver
         self.failure = solver.failure(problem)
-        self.tol, self.callback, self.verbose = tol, callback, int(verbose)
+        self.tol, self.callback, self.progress, self.verbose = tol, callback, progress, int(verbose)
         self.max_iter = 1000 if max_iter is None else int(max_iter)
         self.max_time = math.inf if max_time is None else float(max_time)
         self.trace = Trace()
@@ -205,6 +248,7 @@ class RunMonitor:
         self._seconds_paused = 0.0
         self._first_size = 0.0
         self._began = time.perf_counter()
+        self._last_progress = 0.0
 
     @property
     def elapsed(self) -> float:
@@ -235,6 +279,9 @@ class RunMonitor:
             columns = {"restricted_gap": min(restricted_gap, fun - self.lower), **columns}
         self.trace.append(nit=self.nit, time=now, fun=fun, gap=fun - self.lower, **columns)
         self._report_iteration(point, fun, restricted_gap, estimated_gap)
+        if self.progress is not None and now - self._last_progress >= _BETWEEN:
+            self._last_progress = now
+            self._report(self.progress, Progress(self.nit, self.refit_nit, fun, fun - self.lower, now))
         self._seconds_paused += self.elapsed - now
         self._stop_if_over()
 
@@ -254,10 +301,14 @@ class RunMonitor:
         """Print, and call the callback; the clock is stopped meanwhile."""
         if self.verbose and self.nit % self.verbose == 0:
             _print_row(self.trace, header=self.nit == 0)
-        if self.callback is None:
-            return
+        if self.callback is not None:
+            result = _read_only(self._result(point, fun, restricted_gap, estimated_gap))
+            self._report(self.callback, intermediate_result=result)
+
+    def _report(self, report: Callable[..., Any], *values: Any, **named: Any) -> None:
+        """Call a function of the user's; what it raises ends the run."""
         try:
-            self.callback(intermediate_result=_read_only(self._result(point, fun, restricted_gap, estimated_gap)))
+            report(*values, **named)
         except StopIteration:
             self.stop(Status.STOPPED)
         except Exception as error:
@@ -283,14 +334,30 @@ class RunMonitor:
 
     def solve(self, problem: Problem, solver: Solver[Any], *, start: Any, tol: float, max_iter: int) -> Result:
         """Run a solver on a subproblem within the time left; Ctrl-C in it ends this run at the next iteration."""
+        watch = self._within_refit if self.verbose or self.progress is not None else None
         try:
-            result = minimize(problem, solver, start=start, tol=tol, max_iter=max_iter, max_time=self.left)
+            result = minimize(
+                problem, solver, start=start, tol=tol, max_iter=max_iter, max_time=self.left, progress=watch
+            )
         except NotFiniteError:
             self.stop(Status.NONFINITE)
         self.refit_nit += result.nit
-        if result.status in (Status.INTERRUPTED, Status.FAILED):
+        if result.status in _END_THE_RUN:
             self._status_of_subproblem, self.error = result.status, result.error
         return result
+
+    def _within_refit(self, refit: Progress) -> None:
+        """Report from inside a refit; the clock is stopped meanwhile."""
+        now = self._last_progress = self.elapsed
+        done = self.refit_nit + refit.refit_nit + max(refit.nit, 0)
+        try:
+            if self.verbose:
+                sys.stdout.write(f"  refit: {done} iterations in all, objective {refit.fun:.5g}, {now:.3g} s\n")
+                sys.stdout.flush()
+            if self.progress is not None:
+                self.progress(Progress(self.nit, done, refit.fun, self.fun - self.lower, now))
+        finally:
+            self._seconds_paused += self.elapsed - now
 
     def result(self) -> Result:
         """Return the best point, measured from scratch; if that fails, with the values recorded.
@@ -349,10 +416,10 @@ def _read_only(value: Any) -> Any:
 
 
 def _print_row(trace: Trace, *, header: bool) -> None:
-    widths = [max(len(name), _WIDTH) for name in trace.columns]
+    row = {name: value for name, value in trace.last.items() if not name.endswith("_time")}
     if header:
-        _print_cells(f"{name:>{width}}" for name, width in zip(trace.columns, widths, strict=True))
-    _print_cells(f"{value:{width}.5g}" for value, width in zip(trace.last.values(), widths, strict=True))
+        _print_cells(f"{name:>{_WIDTH}}" for name in row)
+    _print_cells(f"{value:{max(len(name), _WIDTH)}.5g}" for name, value in row.items())
     sys.stdout.flush()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from mopn.solvers.checks import Rule, check_options, choice, count
+from mopn.solvers.checks import Rule, check_flag, check_options, choice, count
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.conditional_gradient.proofs import ProofBudget, Selection, measure, restricted_gap
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit
@@ -48,6 +48,10 @@ class ConditionalGradient(Solver[Atomic]):
     atoms_per_round : int, optional
         Number of units added in a round, the best distinct ones of the oracle; default set by the schedule. Plain
         steps add one.
+    prove : bool, default True
+        Whether time is spent on proofs beyond the bounds that the searches for units give by themselves. Without, a run
+        ends with the status ``ESTIMATED`` where its estimated gap reaches the tolerance;
+        :func:`mopn.certify` can prove the gap of the result later.
 
     Raises
     ------
@@ -70,10 +74,17 @@ class ConditionalGradient(Solver[Atomic]):
     schedule: ScheduleName = "grow"
     oracle: Any = "auto"
     atoms_per_round: int | None = None
+    prove: bool = True
 
     def __post_init__(self) -> None:
         make_correction(self.refit)
-        check_options(self, max_units=count().or_none(), schedule=choice(SCHEDULES), atoms_per_round=count().or_none())
+        check_options(
+            self,
+            max_units=count().or_none(),
+            schedule=choice(SCHEDULES),
+            atoms_per_round=count().or_none(),
+            prove=check_flag,
+        )
         if self.schedule == "fill" and self.max_units is None:
             raise ValueError("schedule='fill' fits a model of max_units units: give max_units, or schedule='grow'")
 
@@ -93,13 +104,15 @@ class ConditionalGradient(Solver[Atomic]):
         per_round = correction.units_per_round or self.atoms_per_round
         schedule = SCHEDULES[self.schedule](self.max_units, per_round, correction.can_move_units)
         correct = correction.begin(problem, monitor, schedule)
-        select = ProofBudget(problem, problem.oracle(self.oracle), monitor, schedule)
-        point, polished = correct.start(start), False
+        select = ProofBudget(problem, problem.oracle(self.oracle), monitor, schedule, prove=self.prove)
+        point, polished, refit_time = correct.start(start), False, 0.0
         while True:
             at = problem.output_gradient(point)  # F + R, and G = dF/dO
             monitor.check_finite(at.value)
             selection = select(point, at)  # the best units for G, and a proven bound on all units
-            _record(problem, point, at, selection, monitor)
+            times = {"oracle_time": select.oracle_time, "proof_time": select.proof_time, "refit_time": refit_time}
+            _record(problem, point, at, selection, monitor, times)
+            began = monitor.elapsed
             full = schedule.is_full(point.n_units, polished=polished)
             if full and polished:
                 monitor.stop(Status.MAX_UNITS)
@@ -109,6 +122,7 @@ class ConditionalGradient(Solver[Atomic]):
                 full = correct.inserts_by_line_search and schedule.is_full(point.n_units, polished=False)
             del at  # the correction needs the memory
             point, polished = correct.polish(point) if full else correct.improve(point), full
+            refit_time += monitor.elapsed - began
 
     def failure(self, problem: Atomic) -> float:
         """Return that of the oracle; those of one's own are taken at their word."""
@@ -116,7 +130,7 @@ class ConditionalGradient(Solver[Atomic]):
 
     def measure(self, problem: Atomic, point: Any, seconds: float = math.inf) -> Measure:
         """Objective and proven gaps, by the solver's oracle; the driver keeps tighter bounds of the run."""
-        return measure(problem, point, problem.oracle(self.oracle), seconds)
+        return measure(problem, point, problem.oracle(self.oracle), seconds if self.prove else 0.0)
 
 
 def make_correction(
@@ -134,7 +148,9 @@ def make_correction(
     return OutputRefit(**options) if name == "output" else FullRefit(**options, **(full or {}))
 
 
-def _record(problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor) -> None:
+def _record(
+    problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor, times: dict[str, float]
+) -> None:
     """Report the round; stop if the estimated gap is small enough but the oracle cannot prove it."""
     gaps = {"gap": problem.gap(point, at, selection.bound), "restricted_gap": restricted_gap(problem, point, at)}
     # What the gap is beyond this one is the looseness of the bound.
@@ -142,6 +158,6 @@ def _record(problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selec
     values = {"n_units": point.n_units, "value": selection.atoms.values[0], "bound": selection.bound}
     if hasattr(problem, "passes"):
         values["passes"] = problem.passes
-    monitor(point.compact(), fun=at.value, **gaps, **values)
+    monitor(point.compact(), fun=at.value, **gaps, **values, **times)
     if selection.exhausted:
         monitor.stop(Status.ESTIMATED)

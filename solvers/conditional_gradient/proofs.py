@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -54,25 +55,39 @@ class ProofBudget:
     gap has fallen far below the proven one, a tight bound is computed, within a fraction of the time of the run. When
     the estimated gap reaches the tolerance, the final proof may use all limits of the oracle. If the schedule fits a
     model, the final proof takes at most as long as the run before it, its units are not used, and the run ends with it,
-    so that the model does not depend on the clock.
+    so that the model does not depend on the clock. Without ``prove`` there are searches alone.
     """
 
-    def __init__(self, problem: Atomic, oracle: Any, monitor: Monitor, schedule: Schedule) -> None:
+    def __init__(
+        self, problem: Atomic, oracle: Any, monitor: Monitor, schedule: Schedule, *, prove: bool = True
+    ) -> None:
+        self.prove = prove
         self.problem, self.oracle, self.monitor, self.schedule = problem, oracle, monitor, schedule
         self.estimate, self.proven = math.inf, math.inf
         self.seconds_spent, self.least_seconds = 0.0, 0.0
+        # Seconds so far in the searches for units, and in proofs beyond these.
+        self.oracle_time, self.proof_time = 0.0, 0.0
         # The estimated gap at the last final proof.
         self.at_final_proof = math.inf
 
     def __call__(self, point: AtomicPoint, at: AtOutputs) -> Selection:
         """Return the best units for a gradient, and the bound on all units."""
+        began, proofs_before = self.monitor.elapsed, self.proof_time
+        selection = self._select(point, at)
+        self.oracle_time += self.monitor.elapsed - began - (self.proof_time - proofs_before)
+        return selection
+
+    def _select(self, point: AtomicPoint, at: AtOutputs) -> Selection:
         tol, before = self.monitor.tol, self.estimate
         gap = partial(_relative_gap, self.problem, point, at)
-        atoms = self.problem.lmo(at, self.oracle, _round_effort(max(before, tol), self.monitor.left))
+        effort = _round_effort(max(before, tol), self.monitor.left)
+        atoms = self.problem.lmo(at, self.oracle, effort if self.prove else replace(effort, work=0.0, nodes=0.0))
         self.estimate = gap(atoms.values[0])
         selection = Selection(atoms, atoms.bound, self.estimate)
         if gap(atoms.bound) <= tol:
             return selection
+        if not self.prove:
+            return selection._replace(exhausted=self.estimate <= tol)
         # Where a model is fitted, the run ends here in any case, and so before a tight bound, which depends on the
         # clock, could end it.
         level = self.schedule.fits_a_model or self.estimate > _WELL_BELOW * before
@@ -92,9 +107,11 @@ class ProofBudget:
         seconds = self.monitor.left
         if self.schedule.fits_a_model:
             seconds = min(seconds, self.monitor.elapsed)
+        began = self.monitor.elapsed
         proof = self.problem.lmo(
             at, self.oracle, Effort(_deciding_precision(gap, atoms.values[0], tol), seconds=seconds)
         )
+        self.proof_time += self.monitor.elapsed - began
         if self.schedule.fits_a_model:
             # A proof that a time limit may have cut short must not change the model.
             return selection._replace(bound=min(atoms.bound, proof.bound), exhausted=self.estimate <= tol)
@@ -117,6 +134,7 @@ class ProofBudget:
         bound = self.problem.bound(at, self.oracle, Effort(self.estimate, seconds=seconds))
         took = self.monitor.elapsed - began
         self.seconds_spent += took
+        self.proof_time += took
         reached = bound <= selection.atoms.values[0] * (1.0 + _LONGER * self.estimate)
         self.least_seconds = 0.0 if reached else _LONGER * took
         return selection._replace(bound=min(bound, selection.bound))

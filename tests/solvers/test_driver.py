@@ -11,7 +11,7 @@ from cases import SOLVERS, X, Y, every_solver, layer, network
 from fakes import low_rank
 
 import mopn
-from mopn.solvers import FISTA, LBFGS, ConditionalGradient, PlainStep, Result, Solver, Status, Trace
+from mopn.solvers import FISTA, LBFGS, ConditionalGradient, PlainStep, Result, Solver, Status, Trace, driver
 from mopn.solvers.conditional_gradient import make_correction
 from mopn.solvers.interface import Measure
 
@@ -250,7 +250,7 @@ def test_runs_are_repeatable_and_silent_unless_asked(make, solver, capsys):
     assert np.array_equal(first.x, second.x)
     assert np.array_equal(first.trace["fun"], second.trace["fun"])
     lines = out.strip().splitlines()
-    assert lines[0].split() == list(second.trace.columns)
+    assert lines[0].split() == [name for name in second.trace.columns if not name.endswith("_time")]
     assert len(lines) == 1 + (second.nit + 1) + 2
 
 
@@ -514,3 +514,71 @@ class Refitting(OneStep):
 def test_the_iterations_of_refits_are_counted():
     assert mopn.minimize(layer(), Refitting(3), tol=0).refit_nit == 21
     assert mopn.minimize(layer(), FISTA(), tol=0, max_iter=5).refit_nit == 0
+
+
+# -- progress ----------------------------------------------------------------------------------------------------------
+
+
+def test_progress_is_told_from_inside_refits_and_changes_nothing(monkeypatch, capsys):
+    monkeypatch.setattr(driver, "_BETWEEN", 0.0)
+    solver, seen = ConditionalGradient(refit="full"), []
+    result = mopn.minimize(network(), solver, tol=0, max_iter=3, progress=seen.append, verbose=1)
+    silent = mopn.minimize(network(), solver, tol=0, max_iter=3)
+    assert np.array_equal(result.x, silent.x)
+    assert result.refit_nit == silent.refit_nit
+    inside = [each for each in seen if each.fun not in result.trace["fun"]]
+    assert len(inside) > 3
+    assert [each.refit_nit for each in seen] == sorted(each.refit_nit for each in seen)
+    assert [each.time for each in seen] == sorted(each.time for each in seen)
+    assert {each.nit for each in seen} == {0, 1, 2, 3}
+    assert seen[-1].refit_nit == result.refit_nit
+    assert capsys.readouterr().out.count("  refit: ") >= len(inside)
+
+
+def test_progress_waits_between_two_calls(monkeypatch, capsys):
+    monkeypatch.setattr(driver, "_BETWEEN", np.inf)
+    mopn.minimize(network(), ConditionalGradient(refit="full"), tol=0, max_iter=2, progress=pytest.fail, verbose=1)
+    assert "refit:" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("error", "status"), [(StopIteration, Status.STOPPED), (Later, Status.CALLBACK_FAILED)])
+def test_progress_inside_a_refit_may_stop_the_run(monkeypatch, error, status):
+    monkeypatch.setattr(driver, "_BETWEEN", 0.0)
+
+    def progress(now):
+        if now.refit_nit > 5:
+            raise error
+
+    result = mopn.minimize(network(), ConditionalGradient(refit="full"), tol=0, progress=progress)
+    check(result)
+    assert result.status == status
+    assert (result.error is None) == (status == Status.STOPPED)
+    assert result.nit < 20
+
+
+def test_progress_is_called_or_refused():
+    with pytest.raises(ValueError, match="progress must be callable"):
+        mopn.minimize(layer(), FISTA(), progress="bar")
+
+
+# -- times and proofs --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("refit", ["none", "output", "full"])
+def test_times_of_the_parts_add_up_to_less_than_the_whole(refit):
+    trace = mopn.minimize(network(), ConditionalGradient(refit=refit), tol=1e-4, max_iter=30).trace
+    parts = [trace[f"{part}_time"] for part in ("oracle", "proof", "refit")]
+    assert all(np.all(np.diff(part) >= 0) for part in parts)
+    assert trace["oracle_time"][0] > 0
+    assert trace["refit_time"][-1] > 0
+    assert np.all(sum(parts) <= trace["time"] + 1e-9)
+
+
+def test_a_run_without_proofs_ends_at_the_estimate():
+    problem = network()
+    result = mopn.minimize(problem, ConditionalGradient(refit="full", prove=False), tol=1e-3)
+    assert result.estimated_gap <= 1e-3 * result.fun
+    assert result.status in (Status.ESTIMATED, Status.CONVERGED)
+    assert np.all(result.trace["proof_time"] == 0)
+    proven = mopn.certify(problem, result.basis, result.weights, oracle="exact")
+    assert proven.gap <= 2e-3 * proven.fun

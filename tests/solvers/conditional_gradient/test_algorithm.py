@@ -284,6 +284,7 @@ def test_a_round_is_recorded_with_its_value_and_bound():
             "n_units": 0,
             "value": pytest.approx(np.linalg.norm(at.G, 2), rel=1e-12),
             "bound": bound,
+            **dict.fromkeys(("oracle_time", "proof_time", "refit_time"), 0.0),
         }
     ]
 

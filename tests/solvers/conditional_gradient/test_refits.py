@@ -502,7 +502,7 @@ def test_a_refit_of_both_layers_is_the_minimum_where_there_are_units_enough(solv
 
 @pytest.mark.parametrize("wrong", [LBFGS, "fista"])
 def test_a_solver_of_a_refit_is_an_object(wrong):
-    with pytest.raises(TypeError, match="output_solver must be a Solver, such as FISTA"):
+    with pytest.raises(TypeError, match="output_solver must be a Solver"):
         FullRefit(output_solver=wrong)
     with pytest.raises(TypeError, match=r"^solver must be a Solver"):
         FullRefit(solver=wrong)
