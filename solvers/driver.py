@@ -53,6 +53,15 @@ class Progress(NamedTuple):
         The gap of the last iteration recorded.
     time : float
         Seconds so far, callbacks and printing excluded.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 5))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=1.0)
+    >>> def progress(now):
+    ...     print(f"{now.nit} rounds, {now.refit_nit} iterations of refits: {now.fun:.5g}, {now.time:.0f} s")
+    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(), max_time=0.5, progress=progress)
     """
 
     nit: int
