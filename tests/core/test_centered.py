@@ -4,16 +4,23 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from networks import rows_of
 from scipy import sparse
 
 from mopn.core.centered import CenteredDesign
 from mopn.core.coordinates import make_coordinates
+from mopn.core.datafit import DataFit
 from mopn.core.designs import AugmentedDesign, SparseDesign, make_design, stored_design
 
 varied = settings(max_examples=10, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)
 every_format = pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array, sparse.csc_array])
 every_sparse = pytest.mark.parametrize("storage", [sparse.csr_array, sparse.csc_array])
+
+
+def coordinates_of(design, weights, **options):
+    n = design.shape[0]
+    return make_coordinates(rows_of(design, DataFit("squared", np.zeros(n), n, weights), size=7), **options)
 
 
 def draw(seed, n=9, d=5):
@@ -65,7 +72,7 @@ def test_features_have_mean_zero_and_equal_deviations(storage, seed):
     rng, X, _ = draw(seed)
     weights = rng.integers(1, 4, len(X)).astype(float)
     base = stored_design(storage(X))
-    coordinates = make_coordinates(base, weights, center=True, scale="features")
+    coordinates = coordinates_of(base, weights, center=True, scale="features")
     Z = coordinates.design(base).matrix()
     repeated = np.repeat(Z, weights.astype(int), axis=0)
     np.testing.assert_allclose(repeated.mean(axis=0), 0.0, atol=1e-13)
@@ -84,7 +91,7 @@ def test_features_have_mean_zero_and_equal_deviations(storage, seed):
 def test_one_scale_of_the_data_keeps_proportions(storage, center, seed):
     _, X, _ = draw(seed)
     base = stored_design(storage(X))
-    coordinates = make_coordinates(base, np.ones(len(X)), center=center, scale="data")
+    coordinates = coordinates_of(base, np.ones(len(X)), center=center, scale="data")
     Z = coordinates.design(base).matrix()
     Z = Z.toarray() if sparse.issparse(Z) else Z
     moved = X - X.mean(axis=0) if center else X
@@ -98,7 +105,7 @@ def test_units_of_the_original_data_have_the_same_projections(storage, scale):
     rng, X, _ = draw(3)
     X[:, 1] = 7.0
     base = stored_design(storage(X))
-    coordinates = make_coordinates(base, np.ones(len(X)), center=True, scale=scale)
+    coordinates = coordinates_of(base, np.ones(len(X)), center=True, scale=scale)
     H = rng.standard_normal((4, 6))
     Z = AugmentedDesign(coordinates.design(base), 1)
     np.testing.assert_allclose(
@@ -113,7 +120,7 @@ def test_units_of_the_original_data_have_the_same_projections(storage, scale):
 def test_constant_features_become_zero_in_spite_of_rounding(value, dtype, storage, scale):
     X = np.column_stack([np.full(1000, value), np.arange(1000.0), np.arange(1000.0) % 7]).astype(dtype)
     base = stored_design(storage(X))
-    coordinates = make_coordinates(base, np.random.default_rng(0).random(1000), center=True, scale=scale)
+    coordinates = coordinates_of(base, np.random.default_rng(0).random(1000), center=True, scale=scale)
     Z = np.asarray(coordinates.design(base).matrix())
     assert np.isinf(coordinates.scale).tolist() == [True, False, False]
     assert not Z[:, 0].any()
@@ -123,9 +130,9 @@ def test_constant_features_become_zero_in_spite_of_rounding(value, dtype, storag
 def test_small_deviations_beside_a_large_mean_count_in_dense_data():
     """Time stamps of a few minutes of one day, in seconds."""
     X = np.column_stack([1.6e9 + np.arange(100.0), np.arange(100.0)])
-    Z = make_coordinates(make_design(X), np.ones(100), center=True, scale="features").design(make_design(X)).matrix()
+    Z = coordinates_of(make_design(X), np.ones(100), center=True, scale="features").design(make_design(X)).matrix()
     np.testing.assert_allclose(Z[:, 0], Z[:, 1], atol=1e-6)
 
 
 def test_without_centring_and_scaling_there_are_no_coordinates():
-    assert make_coordinates(make_design([[1.0]]), np.ones(1), center=False, scale=None) is None
+    assert coordinates_of(make_design([[1.0]]), np.ones(1), center=False, scale=None) is None

@@ -15,6 +15,7 @@ from mopn.compiled.sweeps import sweep
 from mopn.compiled.vectorization import WIDTH
 from mopn.core.designs import make_design
 from mopn.core.factor_kernels import AllSubsetsFactors, AnovaFactors, HomogeneousFactors, make_factor_kernel
+from mopn.core.losses import get_loss
 
 RTOL = 1e-12
 
@@ -205,7 +206,7 @@ def found_derivative(theta, design, weights, state, p, j):
     The curvature is that of the ridge alone, a power of two so small that its slope is nothing: its bits are exact.
     """
     n, ridge = len(state), 2.0**-400
-    losses = (0, 0.0, np.zeros(n), np.zeros(n), weights)
+    losses = (get_loss("squared").compiled, 0.0, np.zeros(n), np.zeros(n), weights)
     lines = design.column_lines, design.row_lines
     return sweep(theta, None, *lines, *losses, state, p.copy(), 1.0, ridge, j, j + 1) ** 0.5 * 2.0**-200
 

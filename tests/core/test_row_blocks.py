@@ -260,7 +260,6 @@ def test_estimators_of_networks_read_blocks(estimator):
     for blocks in (mopn.RowBlocks(cut(X), Y), mopn.RowBlocks(callables)):
         found = estimator(max_units=5, tol=1e-2).fit(blocks)
         assert found.n_features_in_ == 4
-        assert found.score(X, Y) > 0.5
-    assert whole.score(X, Y) > 0.5
+        assert found.score(X, Y) == pytest.approx(whole.score(X, Y), abs=0.1)
     with pytest.raises(ValueError, match="validation_fraction takes samples at random"):
         estimator(validation_fraction=0.2).fit(mopn.RowBlocks(cut(X), Y))

@@ -34,7 +34,7 @@ def draw_targets(rng: Generator, X: Any, kind: str) -> np.ndarray:
     """Return targets that a quadratic function of the samples decides.
 
     Kinds: "labels" and "two" are labels of three and two classes, "levels" and "numbers" are (n,), "several" is (n, m),
-    "signs" and "sign" are -1 and 1, (n, m) and (n,).
+    "counts" are whole numbers (n,) from 0, "signs" and "sign" are -1 and 1, (n, m) and (n,).
     """
     X = X.toarray() if sparse.issparse(X) else X
     m = int(rng.integers(2, 4))
@@ -47,6 +47,7 @@ def draw_targets(rng: Generator, X: Any, kind: str) -> np.ndarray:
         "levels": lambda: 1.0 + 4 * levels // len(levels),
         "numbers": lambda: scores[:, 0],
         "several": lambda: scores,
+        "counts": lambda: np.floor(np.exp(scores[:, 0] / max(np.abs(scores[:, 0]).max(), 1e-9))),
         "signs": lambda: np.sign(scores),
         "sign": lambda: np.sign(scores[:, 0]),
     }
@@ -56,7 +57,8 @@ def draw_targets(rng: Generator, X: Any, kind: str) -> np.ndarray:
 def targets_of(loss: Any, *, single: bool) -> str:
     """Return the kind of targets that a loss takes."""
     kind = get_loss(loss).targets
-    return {"numbers": "numbers", "signs": "sign"}[kind] if single else {"numbers": "several"}.get(kind, kind)
+    single_kinds = {"numbers": "numbers", "signs": "sign", "counts": "counts"}
+    return single_kinds[kind] if single else {"numbers": "several"}.get(kind, kind)
 
 
 def draw_weights(rng: Generator, n: int) -> np.ndarray | None:
