@@ -40,6 +40,7 @@ def run(block, label):
 EXTENDING = blocks_of("docs/extending.md")
 DEPLOY = blocks_of("docs/deploy.md")
 BLOCKS = [*blocks_of("README.md"), *blocks_of("docs/migration.md"), EXTENDING[0], blocks_of("docs/scale.md")[0]]
+CLUSTER = blocks_of("docs/scale.md")[1]
 MODULES = [
     name for _, name, _ in pkgutil.walk_packages(mopn.__path__, "mopn.") if not name.startswith("mopn.solvers")
 ] + [name for _, name, _ in pkgutil.walk_packages(mopn.solvers.__path__, "mopn.solvers.")]
@@ -58,6 +59,12 @@ def test_a_script_of_the_page_on_serving(number, tmp_path, monkeypatch, capsys):
         pytest.importorskip(name)
     monkeypatch.chdir(tmp_path)
     run(DEPLOY[number], f"serving {number}")
+    assert capsys.readouterr().out
+
+
+def test_the_script_of_the_page_on_clusters(capsys):
+    pytest.importorskip("distributed")
+    run(CLUSTER, "cluster")
     assert capsys.readouterr().out
 
 
@@ -125,6 +132,8 @@ def test_the_problems_of_ones_own_agree(extensions):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples(name):
+    if name.startswith("mopn.dask"):
+        pytest.importorskip("distributed")
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 

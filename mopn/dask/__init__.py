@@ -4,7 +4,7 @@ This package needs Dask and scikit-learn (``pip install mopn[dask]``).
 """
 
 try:
-    import dask.array
+    import dask.array  # noqa: F401
     import distributed  # noqa: F401
 except ImportError as error:
     raise ImportError("mopn.dask needs dask with its arrays and distributed: pip install mopn[dask]") from error

@@ -92,13 +92,9 @@ class DaskBlocks(Chunks):
         """Wait for a result, and for no longer than the limits."""
         end = time.monotonic() + self.timeout
         try:
-            while not future.done():
-                try:
-                    distributed.wait(future, timeout=_PART)
-                except distributed.TimeoutError:
-                    self._check_cluster(end)
-            if future.status == "error":
-                self._raise(future.exception(timeout=_ANSWER))
+            error = self._error(future, end)
+            if error is not None:
+                self._raise(error)
             return future.result(timeout=max(end - time.monotonic(), _ANSWER))
         except distributed.TimeoutError as error:
             # Before Python 3.11 Dask's is no OSError.
@@ -108,6 +104,14 @@ class DaskBlocks(Chunks):
             if isinstance(error, CancelledError):
                 raise ConnectionError(f"the Dask cluster has dropped the computation: {error}") from error
             raise
+
+    def _error(self, future: Any, end: float) -> BaseException | None:
+        """Return the error of a task once it is over, or None."""
+        while True:
+            try:
+                return future.exception(timeout=_PART)
+            except distributed.TimeoutError:
+                self._check_cluster(end)
 
     def _raise(self, error: BaseException) -> None:
         """Raise the error of a task; if that of a block is the cause, with its number."""
@@ -126,8 +130,9 @@ class DaskBlocks(Chunks):
     def _check_cluster(self, end: float) -> None:
         """Raise an error at the end of the time, and if no worker is there or comes within a while."""
         self._check_connection()
+        scheduler: Any = self.client.scheduler
         until = min(end, time.monotonic() + _ANSWER)
-        while not self.client.sync(self.client.scheduler.ncores, workers=None, callback_timeout=_ANSWER):
+        while not self.client.sync(scheduler.ncores, workers=None, callback_timeout=_ANSWER):
             if time.monotonic() > until:
                 raise TimeoutError(f"the Dask cluster has had no worker for {_ANSWER:.0f} seconds")
             time.sleep(_PART)

@@ -87,7 +87,7 @@ class DaskEstimator(NetworkEstimator):
             raise ValueError("classes are for labels and ordered levels; this y is numbers")
         y = dask_array(y, "y")
         blocks = dask_blocks(X, y, sample_weight, classes, client, timeout)
-        vars(self).pop("feature_names_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
         if all(isinstance(name, str) for name in getattr(X, "columns", [None])):
             self.feature_names_in_ = np.array(X.columns, dtype=object)
         return super().fit(blocks, y)
@@ -134,7 +134,7 @@ class DaskEstimator(NetworkEstimator):
         shape = {"drop_axis": 1} if row.ndim == 1 else {"chunks": (X.chunks[0], row.shape[1:])}
         return X.map_blocks(getattr(plain, method), dtype=row.dtype, meta=row[:0], **shape)
 
-    def _samples(self, X: DaskBlocks, y: Any, sample_weight: Any, **_: Any) -> Any:  # type: ignore[override]
+    def _samples(self, X: DaskBlocks, y: Any, sample_weight: Any, **_: Any) -> Any:
         """Return the blocks and, in place of all samples, a row for every label and its weight, or the numbers."""
         if not self._by_label:
             y, sample_weight = X.reduce(partial(named, function=_numbers), _joined)
@@ -153,7 +153,9 @@ class DaskEstimator(NetworkEstimator):
 
     def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
         if getattr(self, "class_weight", None) == "balanced" and sample_weight is not None and not sample_weight.all():
-            raise ValueError(f"class_weight='balanced' needs rows of each class, and {y[sample_weight == 0][0]!r} has none")
+            raise ValueError(
+                f"class_weight='balanced' needs rows of each class, and {y[sample_weight == 0][0]!r} has none"
+            )
         with warnings.catch_warnings():
             # Each label is there once, which scikit-learn takes for a sign of numbers.
             warnings.filterwarnings("ignore", "The number of unique classes")

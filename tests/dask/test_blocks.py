@@ -12,20 +12,17 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-pytest.importorskip("distributed")
-da = pytest.importorskip("dask.array")
-
-import cloudpickle
-import dask
-import distributed
-
 import mopn
-import mopn.dask
 from mopn.core.row_blocks import RawBlock
 from mopn.core.rows import tree_sum
 from mopn.core.threads import n_workers
-from mopn.dask import blocks as of_dask
 from mopn.solvers import ConditionalGradient, Status
+
+distributed = pytest.importorskip("distributed")
+cloudpickle = pytest.importorskip("cloudpickle")
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+of_dask = pytest.importorskip("mopn.dask.blocks")
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (200, 4))
@@ -47,9 +44,7 @@ def parts(array):
 
 def made(functions, like):
     """An array whose blocks of 50 rows functions without arguments return."""
-    return da.concatenate(
-        [da.from_delayed(dask.delayed(f)(), (50, *like.shape[1:]), meta=like[:0]) for f in functions]
-    )
+    return da.concatenate([da.from_delayed(dask.delayed(f)(), (50, *like.shape[1:]), meta=like[:0]) for f in functions])
 
 
 def of(array):
@@ -96,7 +91,7 @@ class AtOnce:
 
     def get(self, graph, keys, sync):
         return [
-            SimpleNamespace(status="finished", done=lambda: True, result=lambda timeout, value=value: value)
+            SimpleNamespace(exception=lambda timeout: None, result=lambda timeout, value=value: value)
             for value in dask.get(graph, keys)
         ]
 

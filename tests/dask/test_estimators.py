@@ -9,12 +9,12 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-pytest.importorskip("distributed")
-da = pytest.importorskip("dask.array")
-
 import mopn
-import mopn.dask
 from mopn import estimators
+
+distributed = pytest.importorskip("distributed")
+da = pytest.importorskip("dask.array")
+pytest.importorskip("mopn.dask")
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (150, 3))
@@ -73,7 +73,9 @@ def test_fits_are_those_of_blocks_in_one_process(client, case):
             lazy, expected = getattr(spread, method)(data[0]), getattr(local, method)(X)
             assert (lazy.shape, lazy.dtype, lazy.chunks[0]) == (expected.shape, expected.dtype, CHUNKS)
             assert type(lazy._meta) is np.ndarray
-            np.testing.assert_allclose(*(a if a.dtype.kind != "U" else a == expected for a in (lazy.compute(), expected)))
+            np.testing.assert_allclose(
+                *(a if a.dtype.kind != "U" else a == expected for a in (lazy.compute(), expected))
+            )
     assert spread.score(*data) == pytest.approx(local.score(X, y))
 
 
@@ -83,7 +85,7 @@ def test_a_class_that_no_row_has(client):
     np.testing.assert_array_equal(classifier.classes_, ["a", "b", "c", "d"])
     assert classifier.predict_proba(chunked(X)).shape == (150, 4)
     assert "d" not in classifier.predict(X)
-    with pytest.raises(ValueError, match="class_weight='balanced' needs rows of each class, and .*d"):
+    with pytest.raises(ValueError, match=r"class_weight='balanced' needs rows of each class, and .*d"):
         classifier.set_params(class_weight="balanced").fit(chunked(X), chunked(LABELS), classes=["a", "b", "c", "d"])
     with pytest.raises(ValueError, match=r"block \d: y has the label .*, which is not among the classes"):
         classifier.fit(chunked(X), chunked(LABELS), classes=["a", "b"])
@@ -118,9 +120,7 @@ def test_predictions_of_sparse_blocks_check_their_columns(client):
 
 
 def test_a_client_that_closes_leaves_the_best_network(cluster):
-    from distributed import Client
-
-    with Client(cluster, timeout=30, set_as_default=False) as client:
+    with distributed.Client(cluster, timeout=30, set_as_default=False) as client:
         classifier = mopn.dask.DaskMultiOutputPNClassifier(
             **STEP | {"callback": lambda intermediate_result: client.close()}
         )
