@@ -24,7 +24,7 @@ BELOW = {
 # Files of the root, the estimators among their users, import all of these.
 BELOW["the root"] = set(BELOW)
 BELOW["estimators"] = {*BELOW}
-BELOW["dask"] = {*BELOW}
+BELOW["dask"] = {*BELOW} - {"the root"}
 MOST_PARTS = 16
 
 

@@ -20,7 +20,7 @@ from mopn.core.losses import Loss, get_loss
 from mopn.core.row_arrays import RowArray, rows_of
 from mopn.core.row_blocks import RawBlock, RowBlocks
 from mopn.core.rows import ArrayRows, Block, Function, Passes, Rows, block_size, cut, tree_of_blocks, tree_sum
-from mopn.core.validation import as_array, check_weights, distinct_labels
+from mopn.core.validation import as_array, check_weights, distinct_labels, label_codes
 
 __all__ = ["ChunkedRows", "Chunks", "LocalChunks", "chunked_rows", "named"]
 
@@ -160,11 +160,11 @@ def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any) -> ChunkedRows:
         chunk, as a block, and the row in it.
     """
     loss, passes = get_loss(loss), Passes()
-    passes.count += 1
-    survey = chunks.reduce(partial(_survey, loss=loss), _merged)
-    classes, m = survey.classes if chunks.classes is None else chunks.classes, survey.n_outputs
-    if loss.targets != "labels" and classes is not None:
+    if loss.targets != "labels" and chunks.classes is not None:
         raise ValueError(f"classes are for multi-class losses; loss={loss.name!r} has none")
+    passes.count += 1
+    survey = chunks.reduce(partial(_survey, loss=loss, classes=chunks.classes), _merged)
+    classes, m = survey.classes, survey.n_outputs
     if loss.targets == "labels":
         if len(classes) < 2:
             raise ValueError(f"y has one class only ({classes[0]!r}); classification needs at least 2")
@@ -190,11 +190,11 @@ class Survey:
     first_y: np.ndarray
 
 
-def _survey(chunk: RawBlock, loss: Loss) -> Survey:
-    return named(chunk, partial(_looked_at, loss=loss))
+def _survey(chunk: RawBlock, loss: Loss, classes: np.ndarray | None) -> Survey:
+    return named(chunk, partial(_looked_at, loss=loss, classes=classes))
 
 
-def _looked_at(chunk: RawBlock, loss: Loss) -> Survey:
+def _looked_at(chunk: RawBlock, loss: Loss, classes: np.ndarray | None) -> Survey:
     X = chunk.X
     if not sparse.issparse(X):
         finite = np.isfinite(as_array(X, "X")).all(axis=tuple(range(1, np.ndim(X))))
@@ -213,9 +213,13 @@ def _looked_at(chunk: RawBlock, loss: Loss) -> Survey:
     if loss.targets == "labels":
         if y.ndim != 1:
             raise ValueError(f"loss={loss.name!r} takes labels of shape (n,), got y of shape {y.shape}")
-        classes, m = distinct_labels(y)[0], 0
+        if classes is None:
+            classes = distinct_labels(y)[0]
+        else:
+            label_codes(y, classes)
+        m = 0
     else:
-        classes, m = None, DataFit(loss, y, n).n_outputs
+        m = DataFit(loss, y, n).n_outputs
     weight = float(n if weights is None else weights.sum())
     return Survey(chunk.number, n, d, sparse.issparse(X), weight, m, classes, y[:_CHECKED])
 

@@ -9,10 +9,10 @@ from typing import Any
 from uuid import uuid4
 
 import cloudpickle
-import dask
 import dask.array as da
 import distributed
 import numpy as np
+from dask.core import flatten
 
 from mopn.core.chunked_rows import Chunks
 from mopn.core.row_blocks import RawBlock
@@ -85,19 +85,16 @@ class DaskBlocks(Chunks):
             graph[f"{name}-parameters"] = (bytes, sent)
             sent = f"{name}-parameters"
         keys = [(name, number) for number in range(len(self.blocks))]
-        return graph | {key: (_call, sent, block) for key, block in zip(keys, self.blocks, strict=True)}, keys
+        tasks = {key: (_call, sent, key[1], block) for key, block in zip(keys, self.blocks, strict=True)}
+        return graph | tasks, keys
 
     def _result(self, future: Any) -> Any:
         """Wait for a result, and for no longer than the limits."""
         end = time.monotonic() + self.timeout
         try:
-            while not future.done():
-                try:
-                    distributed.wait(future, timeout=_PART)
-                except distributed.TimeoutError:
-                    self._check_cluster(end)
-            if future.status == "error":
-                self._raise(future.exception(timeout=_ANSWER))
+            error = self._error(future, end)
+            if error is not None:
+                self._raise(error)
             return future.result(timeout=max(end - time.monotonic(), _ANSWER))
         except distributed.TimeoutError as error:
             # Before Python 3.11 Dask's is no OSError.
@@ -107,6 +104,14 @@ class DaskBlocks(Chunks):
             if isinstance(error, CancelledError):
                 raise ConnectionError(f"the Dask cluster has dropped the computation: {error}") from error
             raise
+
+    def _error(self, future: Any, end: float) -> BaseException | None:
+        """Return the error of a task once it is over, or None."""
+        while True:
+            try:
+                return future.exception(timeout=_PART)
+            except distributed.TimeoutError:
+                self._check_cluster(end)
 
     def _raise(self, error: BaseException) -> None:
         """Raise the error of a task; if that of a block is the cause, with its number."""
@@ -125,9 +130,8 @@ class DaskBlocks(Chunks):
     def _check_cluster(self, end: float) -> None:
         """Raise an error at the end of the time, and if no worker is there or comes within a while."""
         self._check_connection()
+        scheduler: Any = self.client.scheduler
         until = min(end, time.monotonic() + _ANSWER)
-        scheduler = self.client.scheduler
-        assert scheduler is not None
         while not self.client.sync(scheduler.ncores, workers=None, callback_timeout=_ANSWER):
             if time.monotonic() > until:
                 raise TimeoutError(f"the Dask cluster has had no worker for {_ANSWER:.0f} seconds")
@@ -153,10 +157,12 @@ def dask_blocks(X: Any, y: Any, sample_weight: Any, classes: Any, client: Any, t
     client = _client() if client is None else client
     if not isinstance(client, distributed.Client) or client.asynchronous:
         raise TypeError(f"client must be a dask.distributed.Client that is not asynchronous, got {shown(client)}")
-    n_blocks, raw = X.numblocks[0], dask.delayed(RawBlock, pure=False)
-    columns = [[None] * n_blocks if array is None else array.to_delayed().ravel() for array in arrays]
-    blocks = client.compute([raw(*parts) for parts in zip(range(n_blocks), *columns, strict=True)])
-    return DaskBlocks(client, blocks, timeout, classes)
+    operands = [part for array in arrays for part in (array, None if array is None else "ijk"[: array.ndim])]
+    # Lists of the one chunk of columns, as nothing is to be concatenated.
+    options = {"concatenate": False, "align_arrays": False, "dtype": object, "meta": np.empty(0, dtype=object)}
+    held = client.persist(da.blockwise(_raw_block, "i", *operands, **options))
+    futures = held.__dask_graph__()
+    return DaskBlocks(client, [futures[key] for key in flatten(held.__dask_keys__())], timeout, classes)
 
 
 def dask_array(values: Any, name: str) -> Any:
@@ -202,10 +208,15 @@ def _client() -> distributed.Client:
         raise ValueError("there is no Dask client: make one by dask.distributed.Client(), or give client=") from None
 
 
-def _call(task: bytes, block: RawBlock) -> Any:
+def _raw_block(*parts: Any) -> RawBlock:
+    """Return a block that has no number yet, of X, y and weights or None."""
+    return RawBlock(-1, *(part[0] if isinstance(part, list) else part for part in parts))
+
+
+def _call(task: bytes, number: int, block: RawBlock) -> Any:
     # A thread of a worker is a core: the terms do not start threads.
     with limited_threads(1):
-        return cloudpickle.loads(task)(block)
+        return cloudpickle.loads(task)(block._replace(number=number))
 
 
 def _branch(combine: Function, *terms: Any) -> Any:

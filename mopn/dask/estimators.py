@@ -107,8 +107,9 @@ class DaskEstimator(NetworkEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the score of the plain estimator; predictions, y and weights come to this process."""
-        predicted, y, sample_weight = dask.compute(self.predict(X), y, sample_weight)
-        return self._score(Targets(np.asarray(y), np.empty(0), self.loss_, "", None, sample_weight), predicted)
+        y, weights = dask_array(y, "y"), None if sample_weight is None else dask_array(sample_weight, "sample_weight")
+        predicted, y, weights = dask.compute(self.predict(X), y, weights)
+        return self._score(Targets(np.asarray(y), np.empty(0), self.loss_, "", None, weights), predicted)
 
     def to_local(self) -> Any:
         """Return the plain estimator, fitted if this one is."""
@@ -209,7 +210,7 @@ class DaskMultiOutputPNClassifier(DaskClassifier, MultiOutputPNClassifier):
     >>> from mopn.dask import DaskMultiOutputPNClassifier
     >>> X = da.random.default_rng(0).uniform(-1, 1, (400, 3), chunks=(100, 3))
     >>> y = da.where(X[:, 0] * X[:, 1] > 0, "equal", "different")
-    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
     ...     classifier = DaskMultiOutputPNClassifier(max_units=4).fit(X, y)
     ...     lazy = classifier.predict(X)
     ...     lazy.chunks, classifier.score(X, y) > 0.95

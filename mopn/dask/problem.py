@@ -52,7 +52,7 @@ class NetworkProblem(mopn.network.problem.NetworkProblem):
     >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 5))
     >>> y = np.sign(X[:, 0] * X[:, 1]).astype(int)
     >>> X, y = (dask.array.from_array(a, chunks=(50, *a.shape[1:])) for a in (X, y))
-    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
     ...     problem = mopn.dask.NetworkProblem(X, y, norm="l1", strength=1.0)
     ...     mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-2).success
     True
