@@ -267,15 +267,13 @@ if __name__ == "__main__":
         fitted = mopn.dask.DaskMultiOutputPNClassifier(**options).fit(*data)
         assert fitted.predict_proba(data[0]).compute().shape == (60, 2)
         assert fitted.predict(data[0]).compute().tolist() == fitted.to_local().predict(X).tolist()
-    print(type(data[0]).__module__)
 """
 
 
-@pytest.mark.parametrize("planning", ["True", "False"])
-def test_arrays_with_and_without_query_planning(planning):
-    environment = os.environ | {"DASK_ARRAY__QUERY_PLANNING": planning}
+def test_arrays_with_query_planning():
+    """It is on or off in all of a process; the other tests have the default."""
+    environment = os.environ | {"DASK_ARRAY__QUERY_PLANNING": "True"}
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert ("array_expr" in done.stdout) <= (planning == "True")
