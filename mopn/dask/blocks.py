@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
-from typing import Any
+from typing import Any, NoReturn
 from uuid import uuid4
 
 import cloudpickle
@@ -88,22 +88,19 @@ class DaskBlocks(Chunks):
         tasks = {key: (_call, sent, key[1], block) for key, block in zip(keys, self.blocks, strict=True)}
         return graph | tasks, keys
 
-    def _result(self, future: Any) -> Any:
+    def _result(self, future: Any) -> Any:  # noqa: RET503  (``_raise`` does not return)
         """Wait for a result, and for no longer than the limits."""
         end = time.monotonic() + self.timeout
         try:
             error = self._error(future, end)
-            if error is not None:
-                self._raise(error)
-            return future.result(timeout=max(end - time.monotonic(), _ANSWER))
-        except distributed.TimeoutError as error:
+            if error is None:
+                return future.result(timeout=max(end - time.monotonic(), _ANSWER))
+        except distributed.TimeoutError as late:
             # Before Python 3.11 Dask's is no OSError.
-            raise TimeoutError(f"the Dask cluster does not answer: {error}") from error
-        except (CancelledError, RuntimeError) as error:
-            self._check_connection()
-            if isinstance(error, CancelledError):
-                raise ConnectionError(f"the Dask cluster has dropped the computation: {error}") from error
-            raise
+            raise TimeoutError(f"waited for the Dask cluster in vain: {late}") from late
+        except (CancelledError, RuntimeError) as lost:
+            error = lost
+        self._raise(error)
 
     def _error(self, future: Any, end: float) -> BaseException | None:
         """Return the error of a task once it is over, or None."""
@@ -113,8 +110,11 @@ class DaskBlocks(Chunks):
             except distributed.TimeoutError:
                 self._check_cluster(end)
 
-    def _raise(self, error: BaseException) -> None:
+    def _raise(self, error: BaseException) -> NoReturn:
         """Raise the error of a task; if that of a block is the cause, with its number."""
+        self._check_connection()
+        if isinstance(error, CancelledError):
+            raise ConnectionError(f"the Dask cluster has dropped the data: {error}") from error
         for number, block in enumerate(self.blocks):
             if block.status == "error":
                 cause = block.exception(timeout=_ANSWER)

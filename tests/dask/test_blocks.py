@@ -237,19 +237,25 @@ def test_workers_join_late(undisturbed, monkeypatch):
         late.join()
 
 
-@pytest.mark.parametrize("what", ["client", "cluster"])
+@pytest.mark.parametrize("what", ["client", "cluster", "data"])
 def test_the_best_point_survives_the_cluster(what, monkeypatch):
     monkeypatch.setattr(of_dask, "_PART", 0.1)
     with (
         distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
         distributed.Client(cluster, timeout=30) as client,
     ):
+        spread = problem(chunked(X))
+        ends = {
+            "client": client.close,
+            "cluster": cluster.close,
+            "data": lambda: client.cancel(spread.rows.chunks.blocks, force=True),
+        }
 
-        def close(intermediate_result):
+        def end(intermediate_result):
             if intermediate_result.nit == 0:
-                {"client": client, "cluster": cluster}[what].close()
+                ends[what]()
 
-        result = run(problem(chunked(X)), callback=close)
+        result = run(spread, callback=end)
     assert result.status == Status.FAILED
     assert isinstance(result.error, OSError)
     assert np.isfinite(result.gap)
