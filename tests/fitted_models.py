@@ -31,6 +31,7 @@ MODELS = {
     ),
     "linear": network(1, d=2, k=1, target="vector", linear=np.array([[1.0, 2.0, 3.0]]), offset=0.5),
     "means": network(2, link="log", offset=np.array([0.5, -1.0])),
+    "mean": network(1, link="log", target="vector"),
     "levels": network(2, link="logistic", target="ordinal", classes=np.array([1.0, 2.0, 4.0])),
     "no units": network(2, k=0, offset=np.array([3.0, -1.0])),
     "direct": factors(2, degree=3, w=np.arange(4.0), intercept=0.5, link="logistic", classes=np.array([1, 2])),

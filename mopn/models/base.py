@@ -103,6 +103,16 @@ class Predictor(Displayed, ABC):
             )
         return outputs
 
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether the model has a link from outputs to probabilities."""
+        return self.link not in (None, "log")
+
+    @property
+    def predicts_means(self) -> bool:
+        """Whether predictions are means, whose logarithms are the outputs."""
+        return self.link == "log" and self.target in ("outputs", "vector")
+
     def predict(self, X: Any) -> np.ndarray:
         """Return labels or expected levels (n,), outputs (n, m) or (n,), or indicators (n, m), depending on ``target``.
 
@@ -122,7 +132,7 @@ class Predictor(Displayed, ABC):
             return expected_level(self._probabilities(outputs), self.classes)
         if self.target == "indicator":
             return (outputs > 0).astype(np.int64)
-        if self.link == "log":
+        if self.predicts_means:
             outputs = LINKS["log"](outputs)
         return outputs[:, 0] if self.target == "vector" else outputs
 
@@ -168,7 +178,7 @@ class Predictor(Displayed, ABC):
         return Background(design)
 
     def _probabilities(self, outputs: np.ndarray) -> np.ndarray:
-        if self.link in (None, "log"):
+        if not self.has_probabilities:
             raise TypeError(
                 "the model has no link from outputs to probabilities, as the loss that it was trained with is not a "
                 "probability model; use loss='logistic' or 'binary-logistic', or a Loss that declares a link"
@@ -381,7 +391,7 @@ class Predictor(Displayed, ABC):
         -------
         onnx.ModelProto
             Of operator set 18. Its outputs: ``prediction``, what :meth:`predict` returns; ``probabilities``, what
-            :meth:`predict_proba` returns, if the model has a link; ``outputs``, what :meth:`outputs` returns, if that
+            :meth:`predict_proba` returns, if the model has probabilities; ``outputs``, what :meth:`outputs` returns, if that
             is not the prediction. Store it by ``onnx.save(graph, path)``.
 
         Raises
@@ -424,7 +434,7 @@ class Predictor(Displayed, ABC):
 
         Notes
         -----
-        The functions: ``model_outputs(x, out)``, ``model_probabilities(x, p)`` if the model has a link,
+        The functions: ``model_outputs(x, out)``, ``model_probabilities(x, p)`` if the model has them,
         ``model_predict`` unless the outputs are the prediction, and ``model_self_test()``, which returns 0 if the
         outputs of a row in the header are what they were here. Labels are an index in ``model_classes``. Arrays are as
         long as the comments say, and x holds all features, zeros too. Nothing is checked: NaN gives NaN.

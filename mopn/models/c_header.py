@@ -57,7 +57,7 @@ class _Header:
         if scales is not None:
             formula = _rounded(formula, scales)
         self._outputs(formula, scales)
-        if model.link is not None:
+        if model.has_probabilities:
             self._probabilities(model, m)
         self._prediction(model, m)
         self._self_test(formula, scales)
@@ -235,6 +235,11 @@ class _Header:
 
     def _prediction(self, model: Any, m: int) -> None:
         if model.target == "outputs":
+            if model.predicts_means:
+                self.parts.append(f"/* Sets means[{m}] to the exponentials of outputs. */")
+                body = f"    {self.name}_outputs(x, means);\n"
+                body += f"    for (int c = 0; c < {m}; c++) means[c] = exp{self.suffix}(means[c]);\n"
+                self._function("void", "predict", f"const {self.real} *x, {self.real} *means", body)
             return
         if model.target == "indicator":
             self.parts.append(f"/* Sets labels[{m}] to 1 for positive outputs and 0 for others. */")
@@ -250,10 +255,11 @@ class _Header:
             self._function("int", "predict", argument, self._local_outputs(m) + best)
             return
         if model.target == "vector":
-            self.parts.append("/* Returns the output. */")
-            body = self._local_outputs(m) + "    return out[0];\n"
+            value = f"exp{self.suffix}(out[0])" if model.predicts_means else "out[0]"
+            self.parts.append(f"/* Returns {'the exponential of ' * model.predicts_means}the output. */")
+            body = self._local_outputs(m) + f"    return {value};\n"
         else:
-            if model.link is None:
+            if not model.has_probabilities:
                 raise TypeError("the model of ordered levels has no link, so it predicts nothing; set link='logistic'")
             levels = self._constant("levels", model.classes.astype(np.float64))
             self.parts.append("/* Returns the expected level. */")

@@ -1,7 +1,7 @@
 """Models as ONNX graphs of plain operators, in float32 or float64.
 
-The outputs of a graph are what the methods of the model return: ``prediction``, ``probabilities`` if the model has a
-link, and ``outputs`` if they are not the prediction. Labels are gathered from a constant, so that strings need no
+The outputs of a graph are what the methods of the model return: ``prediction``, ``probabilities`` if the model has
+them, and ``outputs`` if they are not the prediction. Labels are gathered from a constant, so that strings need no
 operator of their own, and nothing is a list of dictionaries.
 """
 
@@ -38,11 +38,11 @@ def make_onnx(model: Any, dtype: str) -> onnx.ModelProto:
     formula = model._formula()
     outputs = _outputs(graph, formula)
     single = len(formula.constant) == 1
-    probabilities = None if model.link is None else _probabilities(graph, model, outputs, single)
+    probabilities = _probabilities(graph, model, outputs, single) if model.has_probabilities else None
     graph.output("prediction", _prediction(graph, model, outputs, single, probabilities))
     if probabilities is not None:
         graph.output("probabilities", probabilities)
-    if model.target not in ("outputs", "vector"):
+    if model.target not in ("outputs", "vector") or model.predicts_means:
         graph.output("outputs", outputs)
     made = onnx.helper.make_model(
         graph.proto(formula.linear.shape[1]),
@@ -189,6 +189,8 @@ def _prediction(graph: _Graph, model: Any, outputs: str, single: bool, probabili
         return graph("MatMul", probabilities, model.classes.astype(np.float64))
     if model.target == "indicator":
         return graph("Cast", graph("Greater", outputs, np.zeros(())), to=_type_code(np.int64))
+    if model.predicts_means:
+        outputs = graph("Exp", outputs)
     return graph("Squeeze", outputs, _ONE) if model.target == "vector" else outputs
 
 

@@ -31,10 +31,12 @@ def source(model, name, real):
         f"int test_{name}(void) {{ return {name}_self_test(); }}",
         f"void outputs_{name}(const {real} *x, {real} *out) {{ {name}_outputs(x, out); }}",
     ]
-    if model.link:
+    if model.has_probabilities:
         lines.append(f"void probabilities_{name}(const {real} *x, {real} *p) {{ {name}_probabilities(x, p); }}")
     if model.target == "indicator":
         lines.append(f"void predict_{name}(const {real} *x, int *labels) {{ {name}_predict(x, labels); }}")
+    elif model.target == "outputs" and model.predicts_means:
+        lines.append(f"void predict_{name}(const {real} *x, {real} *means) {{ {name}_predict(x, means); }}")
     elif model.target != "outputs":
         kind = "int" if model.target == "labels" else real
         lines.append(f"{kind} predict_{name}(const {real} *x) {{ return {name}_predict(x); }}")
@@ -93,7 +95,7 @@ def test_functions_return_what_the_methods_return(library, kind):
     model, name, tolerance = KINDS[kind], NAMES[kind], TOLERANCES[dtype]
     rows, real = rows_of(model, dtype), REALS[dtype][1]
     assert functions[f"test_{name}"]() == 0
-    methods = {"outputs": model.outputs} | ({"probabilities": model.predict_proba} if model.link else {})
+    methods = {"outputs": model.outputs} | ({"probabilities": model.predict_proba} if model.has_probabilities else {})
     for method, of_model in methods.items():
         expected = of_model(rows)
         found = [call(functions[f"{method}_{name}"], x, expected.shape[1], real) for x in rows]
@@ -105,10 +107,13 @@ def test_predictions(library, kind):
     """Those of the functions' own outputs, as rounding may decide between classes that are nearly as likely."""
     functions, dtype = library
     model, name, real = KINDS[kind], NAMES[kind], REALS[dtype][1]
-    if model.target == "outputs":
-        assert not hasattr(functions, f"predict_{name}")
-        return
     rows, m = rows_of(model, dtype), len(model.outputs(X[:1, : model.n_features])[0])
+    if model.target == "outputs":
+        assert hasattr(functions, f"predict_{name}") == model.predicts_means
+        if model.predicts_means:
+            found = [call(functions[f"predict_{name}"], x, m, real) for x in rows]
+            assert_allclose(found, model.predict(rows), rtol=TOLERANCES[dtype])
+        return
     outputs = np.array([call(functions[f"outputs_{name}"], x, m, real) for x in rows])
     predict = functions[f"predict_{name}"]
     if model.target == "indicator":

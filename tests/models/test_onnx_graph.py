@@ -37,8 +37,8 @@ def test_a_graph_returns_what_the_methods_return(model, dtype):
         assert_array_equal(found["prediction"], expected)
     else:
         assert_allclose(found["prediction"], expected, rtol=tolerance, atol=tolerance)
-    assert ("probabilities" in found) == (model.link is not None)
-    assert ("outputs" in found) == (model.target in ("labels", "indicator", "ordinal"))
+    assert ("probabilities" in found) == model.has_probabilities
+    assert ("outputs" in found) == (model.target in ("labels", "indicator", "ordinal") or model.predicts_means)
     for name, method in (("probabilities", model.predict_proba), ("outputs", model.outputs)):
         if name in found:
             assert_allclose(found[name], method(rows), rtol=tolerance, atol=tolerance)

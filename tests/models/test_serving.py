@@ -26,7 +26,7 @@ for path in sorted(Path.cwd().glob("*.X.npy")):
             predicted = model.predict(storage(rows))
             assert predicted.shape == expected.shape, name
             assert (predicted == expected).all() if expected.dtype.kind in "Ub" else np.allclose(predicted, expected)
-            if model.link:
+            if model.has_probabilities:
                 model.predict_proba(storage(rows))
     print(name)
 found = [name for name in others if sys.modules.get(name)]
