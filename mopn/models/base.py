@@ -391,8 +391,8 @@ class Predictor(Displayed, ABC):
         -------
         onnx.ModelProto
             Of operator set 18. Its outputs: ``prediction``, what :meth:`predict` returns; ``probabilities``, what
-            :meth:`predict_proba` returns, if the model has probabilities; ``outputs``, what :meth:`outputs` returns, if that
-            is not the prediction. Store it by ``onnx.save(graph, path)``.
+            :meth:`predict_proba` returns, if the model has probabilities; ``outputs``, what :meth:`outputs` returns, if
+            that is not the prediction. Store it by ``onnx.save(graph, path)``.
 
         Raises
         ------

@@ -343,7 +343,7 @@ class NetworkProblem(Displayed, Problem):
         """Return the oracle of a method's name or of a function, for this problem's norm; an oracle as it is."""
         if isinstance(oracle, str):
             return basis_oracle(self.norm, method=choice(METHODS)(oracle, "oracle"))
-        if callable(oracle) and not isinstance(oracle, BasisOracle):
+        if callable(oracle) and not isinstance(oracle, (BasisOracle, type)):
             return own_oracle(self.norm, oracle)
         if not isinstance(oracle, BasisOracle):
             raise TypeError(

@@ -493,11 +493,10 @@ def test_the_oracle_of_an_estimator_is_that_of_its_solver():
 def test_large_data_are_not_merged_but_the_objective_is_the_same(monkeypatch, cls):
     y = default_y(cls)
     twice = np.tile(np.arange(60), 2)
-    merged = few(cls, max_units=3, refit=FullRefit()).fit(X[twice], y[twice])
+    merged = few(cls, max_units=3, refit=FullRefit(polish_tol=1e-8)).fit(X[twice], y[twice])
     monkeypatch.setattr(targets, "MERGE_LIMIT", 10)
-    # Sums in another order move every unit by the oracle's tolerance, 1e-6.
-    direct = few(cls, max_units=3, refit=FullRefit()).fit(X[twice], y[twice])
-    assert direct.objective_ == pytest.approx(merged.objective_, rel=1e-5)
+    direct = few(cls, max_units=3, refit=FullRefit(polish_tol=1e-8)).fit(X[twice], y[twice])
+    assert direct.objective_ == pytest.approx(merged.objective_, rel=1e-6)
 
 
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array, sparse.csc_array])

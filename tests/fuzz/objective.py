@@ -50,12 +50,22 @@ def _log_sum(z: np.ndarray) -> float:
     return float(np.logaddexp.reduce(np.append(z, 0.0)))
 
 
+def _clipped(r: float, width: float, slope: float) -> float:
+    """slope abs(r), within ``width * slope`` of 0 a parabola that touches it."""
+    return r * r / (2.0 * width) if abs(r) <= width * slope else slope * abs(r) - width * slope * slope / 2.0
+
+
 _OF_LABELS = ("logistic", "smoothed-hinge", "squared-hinge")
 _LOSSES = {
     "logistic": lambda y, o: _log_sum(_margins(y, o)),
     "smoothed-hinge": lambda y, o: _log_sum(1.0 + _margins(y, o)),
     "squared-hinge": lambda y, o: float(np.sum(np.maximum(1.0 + _margins(y, o), 0.0) ** 2)),
     "squared": lambda y, o: 0.5 * float(np.sum((o - y) ** 2)),
+    "huber": lambda y, o: sum(_clipped(r, 1.0, 1.0) for r in o - y),
+    "quantile": lambda y, o: sum(_clipped(r, 0.1, 0.5) for r in o - y),
+    "poisson": lambda y, o: math.fsum(
+        math.exp(a) - b - b * (a - math.log(b or 1.0)) for a, b in zip(o, y, strict=True)
+    ),
     "binary-logistic": lambda y, o: float(np.sum(np.logaddexp(0.0, -y * o))),
     "binary-squared-hinge": lambda y, o: float(np.sum(np.maximum(1.0 - y * o, 0.0) ** 2)),
 }
