@@ -20,6 +20,9 @@ __all__ = ["ConditionalGradient", "RefitName", "make_correction"]
 
 RefitName = Literal["none", "output", "full"]
 _NAMES = choice(get_args(RefitName))
+# A run ends when so many rounds in a row have changed the objective by rounding errors alone, and lowered the estimated
+# gap by less than this share, unless the proven gap is larger than this multiple of it: that may fall with time.
+_ROUNDS_WITHOUT_PROGRESS, _SHARE, _TIGHT = 3, 1e-3, 2.0
 _REFIT = Rule(f"{_NAMES.takes}, or a correction such as FullRefit()", _NAMES.convert)
 
 
@@ -105,13 +108,15 @@ class ConditionalGradient(Solver[Atomic]):
         schedule = SCHEDULES[self.schedule](self.max_units, per_round, correction.can_move_units)
         correct = correction.begin(problem, monitor, schedule)
         select = ProofBudget(problem, problem.oracle(self.oracle), monitor, schedule, prove=self.prove)
+        progress = _Progress(monitor)
         point, polished, refit_time = correct.start(start), False, 0.0
         while True:
             at = problem.output_gradient(point)  # F + R, and G = dF/dO
             monitor.check_finite(at.value)
             selection = select(point, at)  # the best units for G, and a proven bound on all units
             times = {"oracle_time": select.oracle_time, "proof_time": select.proof_time, "refit_time": refit_time}
-            _record(problem, point, at, selection, monitor, times)
+            gap = _record(problem, point, at, selection, monitor, times)
+            progress.check(at.value, gap, selection.estimate * abs(at.value))
             began = monitor.elapsed
             full = schedule.is_full(point.n_units, polished=polished)
             if full and polished:
@@ -150,8 +155,8 @@ def make_correction(
 
 def _record(
     problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor, times: dict[str, float]
-) -> None:
-    """Report the round; stop if the estimated gap is small enough but the oracle cannot prove it."""
+) -> float:
+    """Report the round and return its gap; stop if the estimated one is small enough but the oracle cannot prove it."""
     gaps = {"gap": problem.gap(point, at, selection.bound), "restricted_gap": restricted_gap(problem, point, at)}
     # What the gap is beyond this one is the looseness of the bound.
     gaps["estimated_gap"] = selection.estimate * abs(at.value)
@@ -161,3 +166,21 @@ def _record(
     monitor(point.compact(), fun=at.value, **gaps, **values, **times)
     if selection.exhausted:
         monitor.stop(Status.ESTIMATED)
+    return gaps["gap"]
+
+
+class _Progress:
+    """Ends a run whose rounds change nothing any more, as rounding keeps the refits from the tolerance."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self.monitor = monitor
+        self.fun, self.estimate, self.rounds = math.inf, math.inf, 0
+
+    def check(self, fun: float, gap: float, estimate: float) -> None:
+        """Stop if neither the objective nor its estimated gap changed in several rounds, and the bound is tight."""
+        same = abs(fun - self.fun) <= 4.0 * math.ulp(fun) and estimate >= (1.0 - _SHARE) * self.estimate
+        same = same and gap <= _TIGHT * estimate
+        self.rounds = self.rounds + 1 if same else 0
+        self.fun, self.estimate = fun, min(estimate, self.estimate)
+        if self.rounds == _ROUNDS_WITHOUT_PROGRESS:
+            self.monitor.stop(Status.STALLED)

@@ -77,16 +77,16 @@ def as_given(cls, **options):
 # -- scikit-learn's checks --------------------------------------------------------------------------------------------
 
 CHECKED = [
-    *(cls() for cls in ESTIMATORS),
+    *(cls(max_units=5, tol=0.1) for cls in ESTIMATORS),
     few(MultiOutputPNClassifier, norm="l1", loss="smoothed-hinge"),
     few(MultiOutputFMClassifier, norm="l1/linf", loss="binary-squared-hinge"),
     few(MultiOutputFMClassifier, strength=None, radius=10.0, loss="squared-hinge"),
     few(MultiOutputPNClassifier, loss="binary-logistic", refit="full", max_units=3),
-    few(MultiOutputPNRegressor, norm="l1/linf", tol=1e-2),
-    few(MultiOutputPNRegressor, refit="none", strength=None, radius=20.0, max_units=30),
-    few(MultiOutputFMRegressor, norm="l1", refit="full"),
+    few(MultiOutputPNRegressor, norm="l1/linf", tol=0.1, max_units=2),
+    few(MultiOutputPNRegressor, refit="none", strength=None, radius=20.0, max_units=10),
+    few(MultiOutputFMRegressor, norm="l1", refit="full", max_units=2),
     few(MultiOutputPNClassifierCV, max_units=(2, 3), shares=(0.01, 0.1), cv=2),
-    few(MultiOutputFMClassifierCV, max_units=8, strengths=[0.1, 1.0], cv=3, refit="output"),
+    few(MultiOutputFMClassifierCV, max_units=3, strengths=[0.1, 1.0], cv=2, refit="output", tol=0.1),
 ]
 
 

@@ -12,8 +12,8 @@ from tests.fuzz.pool import run_all
 mpl.use("Agg")
 
 SEED = 1
-CHUNKS, CALLS = 20, 50
-CHUNKS_IN_WORKERS, CALLS_IN_WORKERS = 2, 60
+CHUNKS, CALLS = 12, 50
+CHUNKS_IN_WORKERS, CALLS_IN_WORKERS = 1, 60
 
 
 def fail_for_faults(records):

@@ -127,7 +127,7 @@ def test_plain_steps_under_a_penalty(norm, step):
     X, y = data("logistic")
     problem = mopn.NetworkProblem(X, y, norm=norm, strength=1.0)
     reference = solve(problem, tol=1e-4, refit="full")
-    plain = mopn.minimize(problem, ConditionalGradient(refit=PlainStep(step)), tol=1e-9, max_iter=100)
+    plain = mopn.minimize(problem, ConditionalGradient(refit=PlainStep(step)), tol=1e-9, max_iter=40)
     assert plain.fun >= reference.fun - reference.gap
     # Theorem 1 in the epigraph, whose radius is the loss at zero over the strength; beta as above.
     trace = plain.trace
@@ -200,8 +200,8 @@ def test_a_weight_is_a_repetition(norm, loss):
         a, b = (p.measure(p.start(start), oracle) for p in (weighted, repeated))
         assert a.fun == pytest.approx(b.fun, rel=1e-12)
         assert a.gap == pytest.approx(b.gap, rel=1e-8)
-    a, b = (solve(each, tol=5e-6, refit="full") for each in (weighted, repeated))
-    assert a.fun == pytest.approx(b.fun, rel=1e-5)
+    a, b = (solve(each, tol=5e-5, refit="full") for each in (weighted, repeated))
+    assert a.fun == pytest.approx(b.fun, rel=1e-4)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
