@@ -20,8 +20,9 @@ __all__ = ["ConditionalGradient", "RefitName", "make_correction"]
 
 RefitName = Literal["none", "output", "full"]
 _NAMES = choice(get_args(RefitName))
-# A run ends when so many rounds in a row have changed the objective by rounding errors alone, and lowered the estimated
-# gap by less than this share, unless the proven gap is larger than this multiple of it: that may fall with time.
+# A run without a limit of units ends when so many rounds in a row have changed the objective by rounding errors alone,
+# and lowered the estimated gap by less than this share, unless the proven gap is larger than this multiple of it: that
+# may fall with time.
 _ROUNDS_WITHOUT_PROGRESS, _SHARE, _TIGHT = 3, 1e-3, 2.0
 _REFIT = Rule(f"{_NAMES.takes}, or a correction such as FullRefit()", _NAMES.convert)
 
@@ -116,7 +117,8 @@ class ConditionalGradient(Solver[Atomic]):
             selection = select(point, at)  # the best units for G, and a proven bound on all units
             times = {"oracle_time": select.oracle_time, "proof_time": select.proof_time, "refit_time": refit_time}
             gap = _record(problem, point, at, selection, monitor, times)
-            progress.check(at.value, gap, selection.estimate * abs(at.value))
+            if self.max_units is None:
+                progress.check(at.value, gap, selection.estimate * abs(at.value))
             began = monitor.elapsed
             full = schedule.is_full(point.n_units, polished=polished)
             if full and polished:

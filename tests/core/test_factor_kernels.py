@@ -65,7 +65,7 @@ def samples(seed, n=5, d=7, k=11):
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array, sparse.csc_array], ids=["dense", "csr", "csc"])
-@pytest.mark.parametrize("degree", [1, 2, 3, 5, 9])
+@pytest.mark.parametrize("degree", [1, 2, 3, 6])
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_and_gradients_are_those_of_the_definition(kind, degree, storage):
     X, P = samples(degree, n=3)
@@ -211,7 +211,7 @@ def found_derivative(theta, design, weights, state, p, j):
     return sweep(theta, None, *lines, *losses, state, p.copy(), 1.0, ridge, j, j + 1) ** 0.5 * 2.0**-200
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from([2, 3, 4, 6, 10]), st.sampled_from([1.0, 1e4, 1e-4, 0.0]))
 # By chance the sum over all features is small there, and that without one of them is not.
 @example(4947, 10, 1e-4)

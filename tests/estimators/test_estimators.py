@@ -78,14 +78,14 @@ def as_given(cls, **options):
 
 CHECKED = [
     *(cls(max_units=5, tol=0.1) for cls in ESTIMATORS),
-    few(MultiOutputPNClassifier, norm="l1", loss="smoothed-hinge"),
-    few(MultiOutputFMClassifier, norm="l1/linf", loss="binary-squared-hinge"),
-    few(MultiOutputFMClassifier, strength=None, radius=10.0, loss="squared-hinge"),
+    few(MultiOutputPNClassifier, norm="l1", loss="smoothed-hinge", tol=0.1),
+    few(MultiOutputFMClassifier, norm="l1/linf", loss="binary-squared-hinge", tol=0.1),
+    few(MultiOutputFMClassifier, strength=None, radius=10.0, loss="squared-hinge", tol=0.1),
     few(MultiOutputPNClassifier, loss="binary-logistic", refit="full", max_units=3),
     few(MultiOutputPNRegressor, norm="l1/linf", tol=0.1, max_units=2),
     few(MultiOutputPNRegressor, refit="none", strength=None, radius=20.0, max_units=10),
     few(MultiOutputFMRegressor, norm="l1", refit="full", max_units=2),
-    few(MultiOutputPNClassifierCV, max_units=(2, 3), shares=(0.01, 0.1), cv=2),
+    few(MultiOutputPNClassifierCV, max_units=(2, 3), shares=(0.01, 0.1), cv=2, tol=0.1, refit="output"),
     few(MultiOutputFMClassifierCV, max_units=3, strengths=[0.1, 1.0], cv=2, refit="output", tol=0.1),
 ]
 

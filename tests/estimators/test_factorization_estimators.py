@@ -26,7 +26,7 @@ CLASSIFIERS = [FactorizationMachineClassifier, PolynomialNetworkClassifier]
 # Data around 100, which some checks use, are what coordinate descent is slow on; it says so.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
-    [kind(random_state=0, max_iter=300) for kind in REGRESSORS + CLASSIFIERS]
+    [kind(random_state=0, max_iter=100) for kind in REGRESSORS + CLASSIFIERS]
     + [
         FactorizationMachineRegressor(solver="lbfgs", random_state=0),
         FactorizationMachineClassifier(loss="logistic", init_lambdas="fit", random_state=0, max_iter=20),

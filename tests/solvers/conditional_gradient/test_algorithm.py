@@ -260,6 +260,17 @@ def test_a_polish_that_drops_half_of_the_units_makes_room(kept, inserted):
     assert monitor.status == Status.MAX_UNITS
 
 
+@pytest.mark.parametrize("max_units", [None, 9])
+def test_a_run_that_changes_nothing_ends(max_units):
+    """In the third such round, or with a limit after twice as many candidates."""
+    problem, monitor = low_rank()[0], FakeMonitor(tol=0.0, max_iter=100)
+    spy = Spy()
+    with pytest.raises(StopIteration):
+        ConditionalGradient(spy, oracle="exact", max_units=max_units).run(problem, problem.start(), monitor)
+    assert monitor.status == (Status.STALLED if max_units is None else Status.MAX_UNITS)
+    assert max_units is not None or monitor.nit == 3
+
+
 @pytest.mark.parametrize(("own", "users", "expected"), [(1, None, 1), (1, 4, 1), (None, 1, 1), (None, None, 3)])
 def test_units_a_round_are_the_corrections_or_the_users(own, users, expected):
     spy = Spy(units_per_round=own)

@@ -13,7 +13,7 @@ COST = Cost(overhead=1e7, least=10)
 
 
 @every_kind
-@pytest.mark.parametrize("r", [1, 3, 6, 7])
+@pytest.mark.parametrize("r", [1, 3, 6])
 @varied
 @given(seed=seeds)
 def test_what_the_directions_and_the_rest_add_up_to_is_a_bound(kind, r, seed):
@@ -21,10 +21,10 @@ def test_what_the_directions_and_the_rest_add_up_to_is_a_bound(kind, r, seed):
     A = symmetric(STACKS[kind](rng, 4, 7))
     stack, _ = DenseStack(A).scaled()
     part = rotated(stack).compressed(r)
-    nu = best_of_many(part.leading.matrices, 2, rng, starts=60)
+    nu = best_of_many(part.leading.matrices, 2, rng, starts=30)
     # Even of a value in place of the bound nu, but for how far that value is from the maximum.
     bound = part.bound(nu * (1 + 1e-6) + float(np.linalg.norm(part.leading.error)))
-    assert bound >= best_of_many(stack.matrices, 2, rng, starts=60)
+    assert bound >= best_of_many(stack.matrices, 2, rng, starts=30)
 
 
 @varied
