@@ -42,7 +42,7 @@ _LOOSENESS = 0.01
 _NEAR = 10.0
 # The target gap falls at least by this factor from refit to refit.
 _FALL = 0.7
-# The least target gap falls by this factor when a round changed nothing.
+# The target gap and the least one fall by this factor when a round changed nothing.
 _STUCK = 0.1
 # The least target gap of runs with tol = 0.
 _LEAST_TARGET = 1e-6
@@ -225,12 +225,14 @@ class _OutputRefits(Corrector):
         """Set the target gap: the estimated one, but at most 0.7 times the last target, and at least the tolerance.
 
         If the last round changed nothing, its refit stopped at the start, since the point without the new units met the
-        target. Then the target may fall below the tolerance, as the run would be stuck otherwise.
+        target. Then the target falls faster, and maybe below the tolerance, as the run would be stuck otherwise.
         """
+        fall = _FALL
         if selection.estimate == self.estimate:
+            fall = _STUCK
             self.least_target *= _STUCK
         self.estimate = selection.estimate
-        self.target = max(min(selection.estimate, _FALL * self.target), self.least_target)
+        self.target = max(min(selection.estimate, fall * self.target), self.least_target)
         self.near = self.target <= _NEAR * self.monitor.tol
 
     def insert(self, point: CorrectivePoint, at: AtOutputs, units: Any) -> CorrectivePoint:
