@@ -5,6 +5,11 @@ units, double precision) on rows in memory, beside the matrix products that it c
 and beside reading all rows once (their sum). The measured function is called in turn with the others, and the least of
 several times counts.
 
+``dask``: the same pass by workers of one thread each, processes on this machine, beside as many threads of this
+process; and on a thousand rows, where all that it takes is overhead.
+
+``device``: the same pass over float32 rows on a device, in double and in single precision, beside that of NumPy.
+
 ``files``: the fit of float32 rows from a file of their own, by blocks, beside the same in memory, each in a process of
 its own; time, passes and the peak of memory, the interpreter and its libraries included.
 
@@ -13,6 +18,7 @@ than so many gigabytes of address space (``ulimit -v``).
 
     python -m benchmarks.scaling --parts passes files
     python -m benchmarks.scaling --parts limit --gigabytes 20 --allowed 4
+    python -m benchmarks.scaling --parts device --device torch:cuda
 """
 
 from __future__ import annotations
@@ -28,7 +34,7 @@ from benchmarks.common.processes import run_program
 from benchmarks.common.study import make_parser, run
 from benchmarks.scaling import fits, passes
 
-_PARTS = ("passes", "files", "limit")
+_PARTS = ("passes", "dask", "device", "files", "limit")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,6 +47,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--parts", nargs="+", choices=_PARTS, default=["passes", "files"])
     parser.add_argument("--rows", nargs="+", type=int, help="default: 10^4 to 10^6 for passes, 10^7 for files")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--blocks", type=int, default=8, help="blocks of the rows of dask (default 8)")
+    parser.add_argument(
+        "--device", default="torch:cuda", help="torch: and the name of a device, or cupy (default torch:cuda)"
+    )
     parser.add_argument("--gigabytes", type=float, default=20.0, help="size of the rows of limit (default 20)")
     parser.add_argument("--allowed", type=float, default=4.0, help="gigabytes that its process may have (default 4)")
     parser.add_argument("--folder", type=Path, help="where files is to write its rows (default: a temporary folder)")
@@ -55,6 +65,10 @@ def _program(args: argparse.Namespace) -> None:
         return
     if "passes" in args.parts:
         _passes(args.rows or [10_000, 100_000, 1_000_000], args.threads)
+    if "dask" in args.parts:
+        _dask(args.rows or [1000, 1_000_000], args.threads, args.blocks)
+    if "device" in args.parts:
+        _device(args.rows or [100_000, 1_000_000, 10_000_000], args.device)
     if "files" in args.parts:
         with tempfile.TemporaryDirectory(dir=args.folder) as folder:
             _files(args.rows or [10_000_000], args.threads, Path(folder))
@@ -65,6 +79,10 @@ def _program(args: argparse.Namespace) -> None:
 def _cell(part: str, *arguments: str) -> dict[str, float]:
     if part == "passes":
         return passes.measure(int(arguments[0]))
+    if part == "dask":
+        return passes.on_workers(*map(int, arguments))
+    if part == "device":
+        return passes.on_device(int(arguments[0]), *arguments[1:])
     if part == "limit":
         return fits.within_limit(*map(float, arguments))
     return fits.measure(part, Path(arguments[0]))
@@ -82,6 +100,30 @@ def _passes(sizes: Sequence[int], threads: Sequence[int]) -> None:
                 f"{1e3 * row['reading']:6.2f} ms {row['pass'] / row['products']:14.2f} {first / row['pass']:9.2f}",
                 flush=True,
             )
+
+
+def _dask(sizes: Sequence[int], workers: Sequence[int], blocks: int) -> None:
+    print("\n      rows  blocks  workers    a pass   as many threads  threads/workers")
+    for n in sizes:
+        for count in workers:
+            row = run_program("scaling", "--cell", "dask", n, count, blocks, OMP_NUM_THREADS=str(count))
+            print(
+                f"{n:10d} {blocks:7d} {count:8d} {1e3 * row['workers']:7.1f} ms {1e3 * row['threads']:13.1f} ms "
+                f"{row['threads'] / row['workers']:16.2f}",
+                flush=True,
+            )
+
+
+def _device(sizes: Sequence[int], device: str) -> None:
+    print(f"\n      rows  NumPy       {device}: double      single   NumPy/double  NumPy/single")
+    library, _, name = device.partition(":")
+    for n in sizes:
+        row = run_program("scaling", "--cell", "device", n, library, name)
+        print(
+            f"{n:10d} {1e3 * row['here']:7.1f} ms {1e3 * row['double']:17.1f} ms {1e3 * row['single']:8.1f} ms "
+            f"{row['here'] / row['double']:14.2f} {row['here'] / row['single']:13.2f}",
+            flush=True,
+        )
 
 
 def _files(sizes: Sequence[int], threads: Sequence[int], folder: Path) -> None:

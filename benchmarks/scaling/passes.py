@@ -1,12 +1,14 @@
-"""One pass over rows in memory, the matrix products in it alone, and reading the rows."""
+"""One pass over rows in memory, the matrix products in it alone, and reading the rows; and a pass elsewhere."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
+import mopn
 from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
 from mopn.core.kernels import get_kernel
@@ -14,7 +16,7 @@ from mopn.core.rows import ArrayRows, Block
 from mopn.network.two_layers import two_layers
 from mopn.solvers.numerics.threads import limited_threads
 
-__all__ = ["measure"]
+__all__ = ["measure", "on_device", "on_workers"]
 
 _D, _M, _K = 20, 10, 10
 _REPEATS = 7
@@ -22,23 +24,71 @@ _REPEATS = 7
 
 def measure(n: int) -> dict[str, float]:
     """Return the least seconds of a pass, of its products and of reading the rows, called in turn."""
-    rng = np.random.default_rng(0)
-    X, y = rng.uniform(-1.0, 1.0, (n, _D)), rng.integers(_M, size=n)
+    X, y = _data(n)
     rows = ArrayRows(make_design(X), DataFit("logistic", y, n))
-    layers = two_layers(rows, get_kernel("homogeneous"))
-    H, V, W = rng.standard_normal((_K, _D)), rng.standard_normal((_K, _M)), np.zeros((_M, 0))
-    timed: dict[str, Callable[[], object]] = {
-        "pass": lambda: layers.value_gradient(H, V, W),
-        "products": lambda: rows.sum(_products, H, V),
-        "reading": lambda: rows.sum(_read),
-    }
-    seconds: dict[str, list[float]] = {name: [] for name in timed}
+    H, V, _ = _layers()
     with limited_threads():
-        for _ in range(_REPEATS):
-            for name, function in timed.items():
-                began = time.perf_counter()
-                function()
-                seconds[name].append(time.perf_counter() - began)
+        return _least_seconds(
+            {"pass": _pass(rows), "products": lambda: rows.sum(_products, H, V), "reading": lambda: rows.sum(_read)}
+        )
+
+
+def on_workers(n: int, workers: int, blocks: int) -> dict[str, float]:
+    """Return the least seconds of a pass by Dask's workers of one thread each, and by as many threads here."""
+    import dask.array as da
+    from distributed import Client
+
+    import mopn.dask
+
+    X, y = _data(n)
+    in_chunks = [da.from_array(array, chunks=(-(-n // blocks), *array.shape[1:])) for array in (X, y)]
+    with Client(n_workers=workers, threads_per_worker=1, dashboard_address=None) as client:
+        problem = mopn.dask.NetworkProblem(*in_chunks, classes=range(_M), client=client, strength=1.0)
+        here = ArrayRows(make_design(X), DataFit("logistic", y, n))
+        with limited_threads():
+            return _least_seconds({"workers": _pass(problem.rows), "threads": _pass(here)})
+
+
+def on_device(n: int, library: str, device: str) -> dict[str, float]:
+    """Return the least seconds of a pass over float32 rows on a device, in double and in single precision, and here."""
+    X, y = _data(n)
+    X = X.astype(np.float32)
+    if library == "cupy":
+        import cupy
+
+        there = cupy.asarray(X)
+    else:
+        import torch
+
+        there = torch.asarray(X, device=device)
+    here, away = (mopn.NetworkProblem(rows, y, strength=1.0).rows for rows in (X, there))
+    return _least_seconds({"here": _pass(here), "double": _pass(away), "single": _pass(away, single=True)})
+
+
+def _data(n: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.uniform(-1.0, 1.0, (n, _D)), np.arange(n) % _M
+
+
+def _layers() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    return rng.standard_normal((_K, _D)), rng.standard_normal((_K, _M)), np.zeros((_M, 0))
+
+
+def _pass(rows: Any, *, single: bool = False) -> Callable[[], object]:
+    """Return a function that evaluates the objective and the gradients of both layers, in NumPy's arrays."""
+    layers, point = two_layers(rows, get_kernel("homogeneous"), single=single), _layers()
+    return lambda: layers.value_gradient(*point)
+
+
+def _least_seconds(timed: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """Return the least of several times of functions that are called in turn."""
+    seconds: dict[str, list[float]] = {name: [] for name in timed}
+    for _ in range(_REPEATS):
+        for name, function in timed.items():
+            began = time.perf_counter()
+            function()
+            seconds[name].append(time.perf_counter() - began)
     return {name: min(times) for name, times in seconds.items()}
 
 
