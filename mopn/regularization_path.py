@@ -18,6 +18,7 @@ from mopn.solvers.conditional_gradient import Precision, RefitName, make_correct
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.display import Displayed
 from mopn.solvers.numerics.threads import limited_threads
+from mopn.solvers.progress import Verbose
 
 __all__ = ["EarlyStopping", "Path", "check_series", "check_strengths", "path", "path_solver"]
 
@@ -118,7 +119,7 @@ def path(
     tol: float = 1e-3,
     max_time: float | None = None,
     callback: Callable[..., Any] | None = None,
-    verbose: int = 0,
+    verbose: Verbose = 0,
     n_threads: int | None = None,
 ) -> Path:
     """Solve a problem for descending strengths, each from the solution before it.

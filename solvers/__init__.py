@@ -5,11 +5,12 @@ This package imports nothing from the rest of mopn; polynomials, class labels an
 
 from mopn.solvers.conditional_gradient import GECO, ConditionalGradient, FullRefit, OutputRefit, PlainStep
 from mopn.solvers.coordinate_descent import CoordinateDescent
-from mopn.solvers.driver import Progress, minimize
+from mopn.solvers.driver import minimize
 from mopn.solvers.fista import FISTA
 from mopn.solvers.interface import Effort, Monitor, Problem, Solver
 from mopn.solvers.interior_point import InteriorPoint
 from mopn.solvers.lbfgs import LBFGS
+from mopn.solvers.progress import Progress
 from mopn.solvers.result import Result, Status, Trace
 from mopn.solvers.sgd import SGD, AdaGrad
 

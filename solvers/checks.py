@@ -131,7 +131,9 @@ def _binds(signature: inspect.Signature, *values: Any, **named: Any) -> bool:
     return True
 
 
-def _verbose(value: Any) -> int:
+def _verbose(value: Any) -> int | str:
+    if isinstance(value, str) and value == "bar":
+        return value
     return int(value) if isinstance(value, bool | np.bool_) else count(0).convert(value)
 
 
@@ -141,7 +143,7 @@ check_fraction = number("a number in (0, 1)", lambda x: 0.0 < x < 1.0)
 check_seconds = number("a number of seconds >= 0", lambda x: x >= 0.0, finite=False)
 check_flag = Rule("True or False", _flag)
 check_callback = Rule("callable as callback(intermediate_result=...) or callback(x)", _callback).or_none()
-check_verbose = Rule("an integer >= 0, True or False", _verbose)
+check_verbose = Rule("an integer >= 0, True, False or 'bar'", _verbose)
 
 
 def check_count(value: Any, name: str, least: int = 1) -> int:

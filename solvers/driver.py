@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Set
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from mopn.solvers.interface import SERVED_BY, Measure, Problem, Solver, check_ne
 from mopn.solvers.numerics.generators import make_generator
 from mopn.solvers.numerics.memory import keep_freed_memory
 from mopn.solvers.numerics.threads import limited_threads
+from mopn.solvers.progress import Progress, ProgressBar, Verbose
 from mopn.solvers.result import Result, Status, Trace, gap_in_words, proof_in_words
 
-__all__ = ["Progress", "RunMonitor", "minimize"]
+__all__ = ["RunMonitor", "minimize"]
 
 Callback = Callable[..., Any]
 SomeProblem = TypeVar("SomeProblem", bound=Problem)
@@ -38,39 +39,6 @@ _MAY_STILL_CONVERGE = (
 )  # fmt: skip
 
 
-class Progress(NamedTuple):
-    """How far a run is: numbers alone, for ``minimize(progress=...)``.
-
-    Attributes
-    ----------
-    nit : int
-        Number of the last iteration recorded; -1 before the first.
-    refit_nit : int
-        Number of iterations of refits so far.
-    fun : float
-        The present objective; within a refit, that of the refit.
-    gap : float
-        The gap of the last iteration recorded.
-    time : float
-        Seconds so far, callbacks and printing excluded.
-
-    Examples
-    --------
-    >>> import numpy as np, mopn
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 5))
-    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=1.0)
-    >>> def progress(now):
-    ...     print(f"{now.nit} rounds, {now.refit_nit} iterations of refits: {now.fun:.5g}, {now.time:.0f} s")
-    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(), max_time=0.5, progress=progress)
-    """
-
-    nit: int
-    refit_nit: int
-    fun: float
-    gap: float
-    time: float
-
-
 class NotFiniteError(ValueError):
     """The objective is not finite at the start, so there is no best point."""
 
@@ -85,7 +53,7 @@ def minimize(
     max_time: float | None = None,
     callback: Callback | None = None,
     progress: Callable[[Progress], Any] | None = None,
-    verbose: int = 0,
+    verbose: Verbose = 0,
     rng: np.random.Generator | int | None = None,
     n_threads: int | None = None,
 ) -> Result:
@@ -115,8 +83,9 @@ def minimize(
         Called as ``progress(Progress)`` about once a second, from inside refits too: for bars and buttons that stop.
         Unlike ``callback`` it gets numbers alone, which cost nothing, and when it is called depends on the clock.
         Exceptions are treated as those of ``callback``, at the end of a refit.
-    verbose : int, default 0
-        Print a table with every ``verbose``-th iteration, and a line for every second of a refit.
+    verbose : int or "bar", default 0
+        Print a table with every ``verbose``-th iteration, and a line for every second of a refit. ``"bar"``: a progress
+        bar by tqdm, if that is installed.
     rng : Generator or int, optional
         A generator or a seed for this run, used for the default start and by the solver in place of their own ``rng``.
         Default: their own. Where nothing is random it has no effect.
@@ -168,8 +137,11 @@ def minimize(
             progress=progress,
             verbose=verbose,
         )
-        _run(problem, solver, point, monitor)
-        return monitor.result()
+        try:
+            _run(problem, solver, point, monitor)
+            return monitor.result()
+        finally:
+            monitor.close()
 
 
 def _run(problem: Problem, solver: Solver[Any], point: Any, monitor: RunMonitor) -> None:
@@ -238,11 +210,13 @@ class RunMonitor:
         max_time: float | None,
         callback: Callback | None,
         progress: Callable[[Progress], Any] | None,
-        verbose: int,
+        verbose: Verbose,
     ) -> None:
         self.problem, self.solver = problem, solver
         self.failure = solver.failure(problem)
-        self.tol, self.callback, self.progress, self.verbose = tol, callback, progress, int(verbose)
+        self.tol, self.callback, self.progress = tol, callback, progress
+        self.bar = ProgressBar(tol, max_iter, max_time) if verbose == "bar" else None
+        self.verbose = 0 if verbose == "bar" else int(verbose)
         self.max_iter = 1000 if max_iter is None else int(max_iter)
         self.max_time = math.inf if max_time is None else float(max_time)
         self.trace = Trace()
@@ -288,9 +262,9 @@ class RunMonitor:
             columns = {"restricted_gap": min(restricted_gap, fun - self.lower), **columns}
         self.trace.append(nit=self.nit, time=now, fun=fun, gap=fun - self.lower, **columns)
         self._report_iteration(point, fun, restricted_gap, estimated_gap)
-        if self.progress is not None and now - self._last_progress >= _BETWEEN:
+        if now - self._last_progress >= _BETWEEN:
             self._last_progress = now
-            self._report(self.progress, Progress(self.nit, self.refit_nit, fun, fun - self.lower, now))
+            self._report(self._show_progress, Progress(self.nit, self.refit_nit, fun, fun - self.lower, now))
         self._seconds_paused += self.elapsed - now
         self._stop_if_over()
 
@@ -343,7 +317,8 @@ class RunMonitor:
 
     def solve(self, problem: Problem, solver: Solver[Any], *, start: Any, tol: float, max_iter: int) -> Result:
         """Run a solver on a subproblem within the time left; Ctrl-C in it ends this run at the next iteration."""
-        watch = self._within_refit if self.verbose or self.progress is not None else None
+        watched = self.verbose or self.bar is not None or self.progress is not None
+        watch = self._within_refit if watched else None
         try:
             result = minimize(
                 problem, solver, start=start, tol=tol, max_iter=max_iter, max_time=self.left, progress=watch
@@ -363,10 +338,20 @@ class RunMonitor:
             if self.verbose:
                 sys.stdout.write(f"  refit: {done} iterations in all, objective {refit.fun:.5g}, {now:.3g} s\n")
                 sys.stdout.flush()
-            if self.progress is not None:
-                self.progress(Progress(self.nit, done, refit.fun, self.fun - self.lower, now))
+            self._show_progress(Progress(self.nit, done, refit.fun, self.fun - self.lower, now))
         finally:
             self._seconds_paused += self.elapsed - now
+
+    def _show_progress(self, now: Progress) -> None:
+        if self.bar is not None:
+            self.bar(now)
+        if self.progress is not None:
+            self.progress(now)
+
+    def close(self) -> None:
+        """End the bar."""
+        if self.bar is not None:
+            self.bar.close()
 
     def result(self) -> Result:
         """Return the best point, measured from scratch; if that fails, with the values recorded.
@@ -385,6 +370,8 @@ class RunMonitor:
             self.status = Status.CONVERGED
         result = self._result(self.best, self.fun, self.restricted_gap, self.estimated_gap)
         result.time = seconds
+        if self.bar is not None:
+            self.bar(Progress(self.nit, self.refit_nit, result.fun, result.gap, seconds))
         if self.verbose:
             sys.stdout.write(f"{self.status.name}: {result.message}\n")
             proof = f", {result.proof}" if self.failure else ""

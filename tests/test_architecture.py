@@ -92,9 +92,9 @@ def test_modules_import_what_lies_below(module):
 @pytest.mark.parametrize("module", sorted(name for name in sources() if layer(name) == "solvers"))
 def test_solvers_need_the_core_dependencies_alone(module):
     outside = {name.split(".")[0] for name in imports(module) if not name.startswith("mopn.solvers")}
-    # A trace becomes a frame of pandas, which the method imports, where it is installed.
-    frames = {"pandas"} if module == "mopn.solvers.result" else set()
-    assert outside <= sys.stdlib_module_names | {"numpy", "scipy", "threadpoolctl"} | frames
+    # Imported by a method where they are installed: a trace becomes a frame of pandas, a bar is tqdm's.
+    extras = {"mopn.solvers.result": {"pandas"}, "mopn.solvers.progress": {"tqdm"}}.get(module, set())
+    assert outside <= sys.stdlib_module_names | {"numpy", "scipy", "threadpoolctl"} | extras
 
 
 @every_module

@@ -37,6 +37,7 @@ from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
 from mopn.solvers.checks import Rule, check_callback, check_fraction, count
 from mopn.solvers.conditional_gradient import Precision, RefitName, make_correction
 from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.progress import Verbose
 from mopn.solvers.result import gap_in_words, proof_in_words, relative
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ class NetworkEstimator(ModelEstimator):
         validation_fraction: float = 0.0,
         n_iter_no_change: int = 10,
         warm_start: bool = False,
-        verbose: int = 0,
+        verbose: Verbose = 0,
         callback: Callback | None = None,
         random_state: Any = None,
     ) -> None:

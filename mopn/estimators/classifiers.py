@@ -24,6 +24,7 @@ from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.checks import shown
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.progress import Verbose
 
 __all__ = ["MultiOutputFMClassifier", "MultiOutputPNClassifier", "has_probabilities"]
 
@@ -86,7 +87,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         n_iter_no_change: int = 10,
         class_weight: Any = None,
         warm_start: bool = False,
-        verbose: int = 0,
+        verbose: Verbose = 0,
         callback: Callback | None = None,
         random_state: Any = None,
     ) -> None:

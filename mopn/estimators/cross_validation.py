@@ -28,6 +28,7 @@ from mopn.solvers.checks import Rule, count, shown
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.numerics.cached import cached_property
+from mopn.solvers.progress import Verbose
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -167,7 +168,7 @@ class ClassifierCV(CrossValidated, Classifier):
         tol: float = 1e-3,
         max_iter: int | None = 1000,
         class_weight: Any = None,
-        verbose: int = 0,
+        verbose: Verbose = 0,
     ) -> None:
         self.shares = shares
         self.strengths = strengths
@@ -369,7 +370,7 @@ class OrdinalFMRegressorCV(CrossValidated, OrdinalFMRegressor):
         alpha: float | None = 0.7,
         tol: float = 5e-3,
         max_iter: int | None = 1000,
-        verbose: int = 0,
+        verbose: Verbose = 0,
     ) -> None:
         self.shares = shares
         self.strengths = strengths

@@ -154,8 +154,8 @@ n_iter_no_change : int
     With ``validation_fraction`` or ``X_val``: stop after this number of rounds without a better score.
 warm_start : bool
     Start from the network of the previous fit.
-verbose : int
-    Print every ``verbose``-th round as a row of a table; 0 prints nothing.
+verbose : int or "bar"
+    Print every ``verbose``-th round as a row of a table; 0 prints nothing. ``"bar"`` shows a progress bar of tqdm.
 callback : callable
     Called after every round as ``callback(intermediate_result=Result)``; ``StopIteration`` stops the fit.
 random_state : int, RandomState or None
@@ -318,8 +318,8 @@ max_time : float
 n_threads : int or None
     Number of threads of linear algebra during a fit; None for one, and all that the process is set to for products so
     large that more pay.
-verbose : int
-    Print every ``verbose``-th iteration as a row of a table; 0 prints nothing.
+verbose : int or "bar"
+    Print every ``verbose``-th iteration as a row of a table; 0 prints nothing. ``"bar"`` shows a progress bar of tqdm.
 callback : callable
     Called after every iteration as ``callback(intermediate_result=Result)``; ``StopIteration`` stops the fit.
 random_state : int, RandomState or None

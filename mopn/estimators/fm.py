@@ -32,6 +32,7 @@ from mopn.estimators.single_output import (
 from mopn.solvers import SGD, Result, Solver
 from mopn.solvers.checks import check_flag, choice, count, shown
 from mopn.solvers.driver import check_oracles
+from mopn.solvers.progress import Verbose
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -78,7 +79,7 @@ class FactorizationMachine(SingleOutputEstimator):
         max_iter: int | None = 1000,
         max_time: float | None = None,
         n_threads: int | None = None,
-        verbose: int = 0,
+        verbose: Verbose = 0,
         callback: Callback | None = None,
         random_state: Any = None,
     ) -> None:

@@ -23,6 +23,7 @@ from mopn.models.ordinal import cumulative_targets, log_odds
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.progress import Verbose
 
 __all__ = ["OrdinalFMRegressor", "OrdinalPNRegressor"]
 
@@ -60,7 +61,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         validation_fraction: float = 0.0,
         n_iter_no_change: int = 10,
         warm_start: bool = False,
-        verbose: int = 0,
+        verbose: Verbose = 0,
         callback: Callback | None = None,
         random_state: Any = None,
     ) -> None:

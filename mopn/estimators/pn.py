@@ -24,6 +24,7 @@ from mopn.estimators.single_output import (
 )
 from mopn.solvers import Solver
 from mopn.solvers.checks import choice
+from mopn.solvers.progress import Verbose
 
 __all__ = ["PolynomialNetworkClassifier", "PolynomialNetworkRegressor"]
 
@@ -48,7 +49,7 @@ class PolynomialNetwork(SingleOutputEstimator):
         max_iter: int | None = 1000,
         max_time: float | None = None,
         n_threads: int | None = None,
-        verbose: int = 0,
+        verbose: Verbose = 0,
         callback: Callback | None = None,
         random_state: Any = None,
     ) -> None:

@@ -20,6 +20,7 @@ from mopn.estimators.targets import regression_loss
 from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Solver, Status, minimize
 from mopn.solvers.checks import Rule, choice, count, shown
+from mopn.solvers.progress import Verbose
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -50,7 +51,7 @@ class SingleOutputEstimator(ModelEstimator):
     max_time: float | None
     n_threads: int | None
     warm_start: bool
-    verbose: int
+    verbose: Verbose
     callback: Callback | None
     random_state: Any
     # AdaGrad's sums of squared gradients, between passes over parts of the samples.
