@@ -12,6 +12,7 @@ import mopn
 from mopn.core.datafit import DataFit
 from mopn.core.designs import make_design
 from mopn.core.kernels import get_kernel
+from mopn.core.namespaces import crossed
 from mopn.core.rows import ArrayRows, Block
 from mopn.network.two_layers import two_layers
 from mopn.solvers.numerics.threads import limited_threads
@@ -97,8 +98,7 @@ def _products(block: Block, H: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, n
     X = block.design.matrix()
     P = X @ H.T
     outputs = (V.T @ P.T).T
-    of_weights = P.T @ outputs
-    return (outputs @ V.T).T @ X, of_weights
+    return crossed(outputs @ V.T, X), crossed(P, outputs)
 
 
 def _read(block: Block) -> float:

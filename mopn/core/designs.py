@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from mopn.core.blocks import rows_at_once
+from mopn.core.namespaces import crossed
 from mopn.core.sparse_structure import compressed
 from mopn.core.validation import as_numbers
 from mopn.solvers.numerics.cached import cached_property
@@ -210,11 +211,11 @@ class DenseDesign(Design):
 
     def adjoint(self, R: np.ndarray) -> np.ndarray:
         with self._threads(R.shape[1]):
-            return _summed(R[rows].T @ X for rows, X in self._blocks())
+            return _summed(crossed(R[rows], X) for rows, X in self._blocks())
 
     def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
         with self._threads(R.shape[1]):
-            return _summed(R[rows].T @ (X * X) for rows, X in self._blocks(temporary=True))
+            return _summed(crossed(R[rows], X * X) for rows, X in self._blocks(temporary=True))
 
     def gram(self, g: np.ndarray) -> np.ndarray:
         with self._threads(self.shape[1]):
@@ -492,9 +493,9 @@ def _weighted_gram(X: np.ndarray, g: np.ndarray) -> np.ndarray:
     """Return X' diag(g) X, of positive and of other weights apart: Y' Y takes half of the operations of X' Y."""
     Y, positive = X * np.sqrt(np.abs(g))[:, None], g > 0.0
     if positive.all() or not positive.any():
-        return Y.T @ Y if positive.any() else -(Y.T @ Y)
+        return crossed(Y, Y) if positive.any() else -crossed(Y, Y)
     above, below = Y[positive], Y[~positive]
-    return above.T @ above - below.T @ below
+    return crossed(above, above) - crossed(below, below)
 
 
 def _summed(terms: Iterator[np.ndarray]) -> np.ndarray:

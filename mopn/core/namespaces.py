@@ -100,7 +100,8 @@ def as_double(array: Any) -> Any:
 def crossed(A: Any, B: Any) -> Any:
     """Return A' B of two arrays of n rows: in float64 on a device, whose blocks are long, and as they are in NumPy."""
     if isinstance(A, np.ndarray):
-        return A.T @ B
+        # Other threads run meanwhile. matmul holds the interpreter lock where the result has at most 500 entries.
+        return np.dot(A.T, B)
     xp, n = namespace(A), A.shape[0]
     count = n // _ROWS_OF_A_SUM
     whole = count * _ROWS_OF_A_SUM

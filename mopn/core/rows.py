@@ -42,8 +42,9 @@ __all__ = [
 _Term = TypeVar("_Term")
 Function = Callable[..., Any]
 
-# Units and outputs of a network, as far as the size of blocks goes.
-TYPICAL_COLUMNS = 64
+# Units of a network, as far as the size of blocks goes: larger blocks leave the cache, and in smaller ones threads wait
+# for the interpreter between two operations of NumPy.
+TYPICAL_COLUMNS = 16
 # Rows per feature of a block, at least: sums of shape (k, d) are small in comparison.
 _ROWS_PER_FEATURE = 4
 # Branches of the tree of blocks for each thread: more even out that some take longer.

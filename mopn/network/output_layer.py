@@ -284,7 +284,7 @@ def _is_shift_invariant(block: Block, image: np.ndarray) -> bool:
 
 def _weighted_gram(block: Block, features: np.ndarray) -> np.ndarray:
     w = block.fit.weights
-    return features.T @ (features if w is None else features * w[:, None])
+    return crossed(features, features if w is None else features * w[:, None])
 
 
 @any_namespace
@@ -302,13 +302,12 @@ def _hessian(block: Block, image: np.ndarray) -> Hessian:
 
 
 def _product(block: Block, hessian: Hessian, features: np.ndarray, D: np.ndarray) -> np.ndarray:
-    return features.T @ hessian.product(layer_outputs(features, D))
+    return crossed(features, hessian.product(layer_outputs(features, D)))
 
 
 def _diagonal_blocks(block: Block, hessian: Hessian, features: np.ndarray) -> np.ndarray:
-    transposed, weights = features.T, hessian.diagonal
-    weighted = np.empty_like(transposed)
-    return np.stack([np.multiply(transposed, h, out=weighted) @ features for h in weights.T])
+    weighted = np.empty_like(features)
+    return np.stack([crossed(np.multiply(features, h[:, None], out=weighted), features) for h in hessian.diagonal.T])
 
 
 def _predicted(block: Block, hessian: Hessian, G: np.ndarray, step: np.ndarray) -> np.ndarray:
