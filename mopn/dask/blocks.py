@@ -19,6 +19,7 @@ from mopn.core.row_blocks import RawBlock
 from mopn.core.rows import Function, tree_sum
 from mopn.core.validation import distinct_labels
 from mopn.solvers.checks import check_seconds, shown
+from mopn.solvers.numerics.memory import keep_freed_memory
 from mopn.solvers.numerics.threads import limited_threads
 
 __all__ = ["TIMEOUT", "DaskBlocks", "dask_array", "dask_blocks"]
@@ -214,6 +215,7 @@ def _raw_block(*parts: Any) -> RawBlock:
 
 
 def _call(task: bytes, number: int, block: RawBlock) -> Any:
+    keep_freed_memory()
     # A thread of a worker is a core: the terms do not start threads.
     with limited_threads(1):
         return cloudpickle.loads(task)(block._replace(number=number))
