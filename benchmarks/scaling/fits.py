@@ -16,7 +16,7 @@ _D, _M, _K = 20, 10, 10
 # Rows made or read at a time.
 _BLOCK = 1 << 16
 # The features of rows that are made when they are read, and the units of the network for them.
-_WIDE, _FEW = 100, 4
+_WIDE, _FEW = 100, 2
 
 
 def write(path: Path, n: int) -> Path:
@@ -59,8 +59,10 @@ def within_limit(gigabytes: float, allowed: float) -> dict[str, float]:
     resource.setrlimit(resource.RLIMIT_AS, (int(allowed * 1e9),) * 2)
     rows = _BLOCK
     count = int(gigabytes * 1e9 / (4 * _WIDE * rows))
-    base = np.random.default_rng(0).random((rows, _WIDE), dtype=np.float32) - np.float32(0.5)
-    blocks = [_Made(base, number) for number in range(count)]
+    # Classes: which half of the features is longer, whatever their signs.
+    base = np.random.default_rng(0).random((2 * rows, _WIDE), dtype=np.float32) - np.float32(0.5)
+    lengths = (base**2).reshape(2 * rows, 2, _WIDE // 2).sum(axis=2)
+    blocks = [_Made(base, (lengths[:, 0] > lengths[:, 1]).astype(np.int8), number) for number in range(count)]
     began = time.perf_counter()
     problem = mopn.NetworkProblem(mopn.RowBlocks(blocks), strength=1e-3 * count * rows)
     result = _fit(problem, units=_FEW, iterations=5)
@@ -71,19 +73,16 @@ def within_limit(gigabytes: float, allowed: float) -> dict[str, float]:
 
 
 class _Made:
-    """A block that is made whenever it is read: rows of a few, turned round and with other signs of the features."""
+    """A block that is made whenever it is read: some of the rows that there are, with other signs of the features."""
 
-    def __init__(self, base: np.ndarray, number: int) -> None:
-        self.base, self.number = base, number
+    def __init__(self, X: np.ndarray, y: np.ndarray, number: int) -> None:
+        self.X, self.y, self.number = X, y, number
 
     def __call__(self) -> tuple[np.ndarray, np.ndarray]:
         rng = np.random.default_rng(self.number)
-        X = np.roll(self.base, int(rng.integers(len(self.base))), axis=0)
-        X *= rng.choice(np.array([-1.0, 1.0], np.float32), _WIDE)
-        # Which half of the features is longer does not depend on the signs.
-        half = _WIDE // 2
-        lengths = [np.einsum("ij,ij->i", part, part) for part in (X[:, :half], X[:, half:])]
-        return X, (lengths[0] > lengths[1]).astype(np.int8)
+        first = int(rng.integers(len(self.X) - _BLOCK))
+        rows = slice(first, first + _BLOCK)
+        return self.X[rows] * rng.choice(np.array([-1.0, 1.0], np.float32), _WIDE), self.y[rows]
 
 
 def _fit(problem: mopn.NetworkProblem, units: int = _K, iterations: int = 50) -> mopn.Result:

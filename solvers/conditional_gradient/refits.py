@@ -58,6 +58,8 @@ _NEGLIGIBLE = 1e-4
 _SAMPLE_TOL = 5e-3
 # The fit of what is beside the units ends when ten iterations decrease the objective by less than this, relative.
 _REST_TOL = 1e-13
+# Tolerance of the step by which units enter before a refit, relative: every trial reads the data.
+_STEP_TOL = 1e-2
 # Ten iterations in single precision can see a decrease of this, relative, above the rounding.
 _SINGLE_TOL = 1e-6
 
@@ -283,7 +285,7 @@ class _FullRefits(_OutputRefits):
             return super().insert(point, at, units)
         segment = self.problem.segment(point, at, units, least=at.value, whole=False)
         # Compact, as the joint refit does not use the stored features, and needs their memory.
-        return segment.point(line_search(segment)).compact()
+        return segment.point(line_search(segment, _STEP_TOL)).compact()
 
     def improve(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers to a tolerance for the target gap; near the end the output layer first."""

@@ -20,7 +20,7 @@ RULES = ("line-search", "open-loop", "short")
 # The first interval of a line search is the short step times this factor. It grows by the same factor while the best
 # step exceeds this fraction of it.
 _STRETCH, _NEAR_THE_END = 10.0, 0.9
-# Tolerance of the best step, relative to the interval.
+# Tolerance of the best step, relative to the interval, where nothing corrects it.
 _STEP_TOL = 1e-10
 # Rounding error in the comparison of two objective values, and a decrease that is negligible, relative.
 _NOISE, _NEGLIGIBLE = 1e-14, 1e-16
@@ -102,17 +102,21 @@ class _Stepper(Corrector):
         self.monitor.stop(Status.MAX_UNITS)
 
 
-def line_search(segment: Segment) -> float:
-    """Return the best step on [0, limit] of a convex objective; its value is at most that of step 0."""
+def line_search(segment: Segment, tol: float = _STEP_TOL) -> float:
+    """Return the best step on [0, limit] of a convex objective; its value is at most that of step 0.
+
+    ``tol`` is that of the step, relative to the interval, which is not much longer.
+    """
     # The best step may be tiny if the vertex is far away, so the interval starts near the short step and grows.
     upper = min(segment.limit, _STRETCH * segment.gap / max(segment.curvature * segment.squared_length, math.ulp(0.0)))
     if not upper > 0:
         return 0.0
     while True:
-        options = {"xatol": _STEP_TOL * upper}
+        options = {"xatol": tol * upper}
         found = minimize_scalar(segment.value, bounds=(0.0, upper), method="bounded", options=options)
         if upper == segment.limit or found.x < _NEAR_THE_END * upper:
-            return min((0.0, float(found.x), upper), key=segment.value)
+            values = {gamma: segment.value(gamma) for gamma in (0.0, upper)} | {float(found.x): found.fun}
+            return min(values, key=values.__getitem__)
         upper = min(segment.limit, _STRETCH * upper)
 
 
