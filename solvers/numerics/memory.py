@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
-import numpy as np
+import ctypes
+import os
 
 __all__ = ["keep_freed_memory"]
 
-# Bytes, just below the largest threshold of glibc.
-_THRESHOLD = 31 << 20
+# Parameters of glibc's mallopt: free memory at the end of the heap from which on it is returned, and the size from
+# which on an array is mapped. In bytes, the latter just below the largest that glibc takes.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_LARGEST_ARRAY = 31 << 20
+_LARGEST_REST = 2 * _LARGEST_ARRAY
 
 
 def keep_freed_memory() -> None:
-    """Allocate and free a large block, so that the C library keeps the memory of temporary arrays.
+    """Let glibc keep up to 62 MiB of freed memory, where it is the C library.
 
-    glibc maps large arrays anew, page by page, until an array of their size has been freed (its dynamic threshold, up
-    to 32 MiB). A newly mapped array of a few MiB takes several times as long as the arithmetic that fills it.
+    By default it maps large arrays anew, page by page, and a newly mapped array of a few MiB takes several times as long
+    as the arithmetic that fills it. Its threshold grows by itself, but not where ``MALLOC_TRIM_THRESHOLD_`` is set, as it
+    is for Dask's workers.
     """
-    # Where there is no room for such a block, loops are slower and still right.
-    with suppress(MemoryError):
-        np.empty(_THRESHOLD, dtype=np.uint8)
+    if os.name != "posix":
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_MMAP_THRESHOLD, _LARGEST_ARRAY)
+        mallopt(_TRIM_THRESHOLD, _LARGEST_REST)
