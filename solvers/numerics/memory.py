@@ -17,9 +17,9 @@ _LARGEST_REST = 2 * _LARGEST_ARRAY
 def keep_freed_memory() -> None:
     """Let glibc keep up to 62 MiB of freed memory, where it is the C library.
 
-    By default it maps large arrays anew, page by page, and a newly mapped array of a few MiB takes several times as long
-    as the arithmetic that fills it. Its threshold grows by itself, but not where ``MALLOC_TRIM_THRESHOLD_`` is set, as it
-    is for Dask's workers.
+    By default it maps large arrays anew, page by page, and a newly mapped array of a few MiB takes several times as
+    long as the arithmetic that fills it. Its threshold grows by itself, but not where ``MALLOC_TRIM_THRESHOLD_`` is
+    set, as it is for Dask's workers.
     """
     if os.name != "posix":
         return
