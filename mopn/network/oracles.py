@@ -18,6 +18,7 @@ from mopn.solvers.checks import check_fraction, choice, count, number
 from mopn.solvers.interface import UNLIMITED, Effort
 from mopn.solvers.numerics.threads import limited_threads
 from mopn.solvers.sphere import DenseStack
+from mopn.solvers.sphere.cholesky import MAX_SIGNED
 from mopn.solvers.sphere.nested import Parts
 from mopn.solvers.sphere.probable import Chance
 
@@ -31,6 +32,8 @@ FAILURE = 1e-9
 
 # Stacks of d x d matrices are formed up to this d. For larger d, and for method "power", oracles are matrix-free.
 DENSE_LIMIT = 500
+# ... and up to this d, and these entries, for proofs on principal directions, where Cholesky factors prove little.
+COMPRESSED_LIMIT, _LARGEST_STACK = 1000, 1 << 26
 # Single d x d matrices are formed, and factorised for a proof, up to this d.
 CHOLESKY_LIMIT = 3000
 # method "auto" is "exact" up to this d, and for l1/linf if all sign vectors together take no more work than this.
@@ -158,7 +161,16 @@ class BasisOracle:
                 f"the oracle {self.method!r} forms d x d matrices and is meant for d <= {limit}, got d = {d}; use "
                 "'power' (l1) or 'refine'"
             )
-        return gammas.dense() if d <= DENSE_LIMIT and self.method not in ("power", "lanczos") else gammas
+        return gammas.dense() if self._is_dense(*gammas.shape) else gammas
+
+    def _is_dense(self, m: int, d: int) -> bool:
+        """Whether the search is on d x d matrices."""
+        if self.method in ("power", "lanczos") or d > COMPRESSED_LIMIT:
+            return False
+        # For so few outputs Cholesky factors are tight.
+        few = {1: MAX_SIGNED, 2: 2}.get(self.norm.exponent, m)
+        compressed = self.method == "exact" and m > few and m * d * d <= _LARGEST_STACK
+        return compressed or d <= DENSE_LIMIT
 
     def _resolve(self, stack: DenseStack | GradientForms) -> str:
         """Turn "auto" into the method for this stack; matrices that are there need no random bounds."""
@@ -194,10 +206,10 @@ def basis_oracle(
         (matrix-free; values are lower bounds; some further eigenvectors too) or by a dense eigen-solver. ``"refine"``
         improves many starts by block ascent; its bound may be loose. ``"enumerate"`` is exact for l1/linf, in 2^(m-1)
         eigenvalue problems, up to m = 20. ``"exact"`` refines and then tightens the bound: by branch and bound for
-        l1/linf (d <= 500), and by sums of squares for l1/l2 (d <= 500): on parts of the sphere or, beyond d = 26, on
-        more and more of the principal directions of the matrices, to a per cent or so.
-        For d from 501 to 3000, matrix-free, it is by Cholesky factors: for l1, for l1/linf with at most 6 outputs, and
-        for l1/l2, where it is tight for two classes.
+        l1/linf, and by sums of squares for l1/l2: on parts of the sphere or, beyond d = 26, on more and more of the
+        principal directions of the matrices, to a per cent or so, up to d = 1000.
+        For d from 501 to 3000, matrix-free, it is by Cholesky factors for l1, for l1/linf with at most 6 outputs, and
+        for l1/l2 with two outputs; and beyond d = 1000 for l1/l2 with more, where it is rarely tight.
         ``"lanczos"`` bounds matrices of any order by Lanczos from random starts, by products with the data alone: for
         l1, for l1/linf with at most 6 outputs, and for l1/l2 with at most 8. All of its bounds together hold with a
         probability of at least 1 - 1e-9, over its random starts.

@@ -132,6 +132,7 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
     p, oracle = NORMS[norm].exponent, basis_oracle(norm, method)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(oracles, "DENSE_LIMIT", dense_limit)
+        patch.setattr(oracles, "COMPRESSED_LIMIT", dense_limit)
         # Of what cancels nothing can be proven: that is found with a twentieth of the work as well.
         patch.setattr(dense_oracle, "_WORK", dense_oracle._WORK / 20)
         too_large = dense_limit == 0 and (method in ("eigh", "enumerate") or (method == "exact" and seed % 2 == 1))
@@ -261,6 +262,19 @@ def test_cholesky_proves_what_lanczos_finds(norm, m, kernel):
         assert atoms.bound <= 2.0 * optimum
 
 
+@pytest.mark.parametrize(("norm", "m"), [("l1/l2", 3), ("l1/linf", 7)])
+def test_wide_stacks_are_proven_on_their_principal_directions(norm, m):
+    """Beside features that matter there are hundreds that hardly do."""
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.uniform(-1, 1, (60, 5)), rng.uniform(-1e-4, 1e-4, (60, 505))])
+    y, exact = np.arange(60) % m, basis_oracle(norm, "exact")
+    wide, narrow = (mopn.NetworkProblem(part, y, norm=norm, strength=1.0) for part in (X, X[:, :5]))
+    atoms, least = exact(forms_of(wide, wide.start())), exact(forms_of(narrow, narrow.start()))
+    assert atoms.values[0] >= least.values[0] * (1 - 1e-6)
+    assert least.values[0] <= atoms.bound <= least.bound * (1 + 1e-2)
+    assert (atoms.parts is not None) == (norm == "l1/l2")
+
+
 @every_norm
 def test_a_proof_by_cholesky_waits_for_its_time(norm):
     """What it is expected to take must fit into what is left; whatever the effort, the bound holds."""
@@ -304,7 +318,7 @@ def test_many_outputs_are_no_sign_vectors_to_prove(monkeypatch):
     """2^(m - 1) of them would overflow."""
     stack = np.ones((1030, 30, 30))
     assert basis_oracle("l1/linf")._resolve(DenseStack(stack)) == "refine"
-    monkeypatch.setattr(oracles, "DENSE_LIMIT", 4)
+    monkeypatch.setattr(oracles, "COMPRESSED_LIMIT", 4)
     problem = wide_problem("l1/linf", 1030, n=1040, d=6)
     forms = forms_of(problem, problem.start())
     assert basis_oracle("l1/linf", method="exact").bound(forms, Effort(0.5)) == forms.bound(1)
