@@ -17,6 +17,7 @@ __all__ = [
     "crossed",
     "is_device_array",
     "is_for_any_namespace",
+    "is_on_accelerator",
     "namespace",
     "to_device",
     "to_host",
@@ -46,6 +47,11 @@ def is_for_any_namespace(function: Callable[..., Any]) -> bool:
 def is_device_array(values: Any) -> bool:
     """Return whether values are an array of PyTorch or CuPy, or of the strict array API."""
     return _library(values) in _LIBRARIES and hasattr(values, "__dlpack__")
+
+
+def is_on_accelerator(values: Any) -> bool:
+    """Return whether values are an array on another device than the host."""
+    return is_device_array(values) and "cpu" not in str(values.device).lower()
 
 
 def namespace(array: Any) -> Any:

@@ -21,11 +21,12 @@ from mopn.core.coordinates import ScaleName
 from mopn.core.kernels import KernelName
 from mopn.core.losses import Loss, LossName
 from mopn.core.magnitudes import check_input
+from mopn.core.namespaces import is_device_array, is_on_accelerator, to_host
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Penalty
 from mopn.core.row_blocks import RowBlocks
 from mopn.core.sparse_structure import compressed
-from mopn.core.validation import as_numbers, check_flag, check_sample_weight, present_rows
+from mopn.core.validation import as_array, as_numbers, check_flag, check_sample_weight, present_rows
 from mopn.estimators.parameters import COMMON, UNIT_INTERVAL, readable
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.models.base import Predictor
@@ -141,6 +142,7 @@ class ModelEstimator(ABC, BaseEstimator):
         """Validate the samples to fit, ``least`` of them; return those of positive weight, and their indices."""
         if isinstance(X, RowBlocks):
             return self._samples_of_blocks(X.with_targets(y, sample_weight))
+        X, y, sample_weight = to_host(X), to_host(y), to_host(sample_weight)
         X, y = readable(compressed(X), "X"), readable(compressed(y, "y"), "y", numeric=self._numeric_y)
         checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}
         X, y = validate_data(self, X, y, reset=reset, **checks)
@@ -155,14 +157,18 @@ class ModelEstimator(ABC, BaseEstimator):
     def _samples_of_blocks(self, X: RowBlocks) -> tuple[RowBlocks, np.ndarray, np.ndarray | None, np.ndarray]:
         """Return blocks of X, and the targets and weights of all rows in memory; the problem validates them."""
         X, y, sample_weight = X.with_targets_in_memory()
-        return X, as_numbers(y, "y").astype(np.float64) if self._numeric_y else y, sample_weight, np.arange(len(y))
+        return X, self._plain_targets(y), sample_weight, np.arange(len(y))
+
+    def _plain_targets(self, y: Any) -> np.ndarray:
+        """Return y as an array, of numbers if they are to be numbers."""
+        return as_numbers(y, "y").astype(np.float64) if self._numeric_y else as_array(y, "y")
 
     def _checked(self, X: Any) -> Any:
         """Validate X for a prediction."""
         if hasattr(self, "model_") and self._is_plain(X):
             return X
         check_is_fitted(self)
-        return validate_data(self, readable(compressed(X), "X"), reset=False, **_X_FORMAT)
+        return validate_data(self, readable(compressed(to_host(X)), "X"), reset=False, **_X_FORMAT)
 
     def _is_plain(self, X: Any) -> bool:
         """Whether X is an array like that of the fit, of which the model checks the rest: single rows are soon done."""
@@ -266,7 +272,8 @@ class NetworkEstimator(ModelEstimator):
         ----------
         X : array-like or sparse matrix of shape (n, d), or RowBlocks
             Training data, in memory or (:class:`mopn.RowBlocks`) read in every pass; see ``center`` and ``scale``.
-            float32 is kept; sparse formats other than CSR and CSC are converted.
+            float32 is kept; sparse formats other than CSR and CSC are converted. A dense array of PyTorch or CuPy on
+            an accelerator stays there, and what reads it is computed there; other arrays of theirs are converted.
         y : array-like of shape (n,) or (n, m), optional
             None if the blocks bring it. Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
         sample_weight : array-like of shape (n,), optional
@@ -294,17 +301,18 @@ class NetworkEstimator(ModelEstimator):
         """
         self._check_parameters()
         continued = self.warm_start and hasattr(self, "model_")
-        X, y, sample_weight, _ = self._samples(X, y, sample_weight, reset=not continued)
+        samples = self._samples_on_device if is_on_accelerator(X) else self._samples
+        X, y, sample_weight, _ = samples(X, y, sample_weight, reset=not continued)
         if X_val is None and y_val is None:
             training, held_out = self._split(X, self._encode(y, sample_weight))
         else:
             training, held_out = self._with_own((X, y, sample_weight), (X_val, y_val, sample_weight_val))
-        X, targets = training if isinstance(X, RowBlocks | Chunks) else merge_equal_samples(*training)
+        X, targets = merge_equal_samples(*training) if _is_in_numpy(X) else training
 
         # As in the driver: Ctrl-C leaves NumPy as it was.
         with np.errstate():
             problem = self._problem(X, targets)
-        if isinstance(X, RowBlocks | Chunks):
+        if not _is_in_numpy(X):
             self.n_features_in_ = problem.rows.n_features
         validation = None if held_out is None else self._validation(problem, *held_out)
         solver = ConditionalGradient(
@@ -351,14 +359,24 @@ class NetworkEstimator(ModelEstimator):
     def _score(self, targets: Targets, prediction: np.ndarray) -> float:
         """Return the score of a prediction, as ``score`` does."""
 
+    def _samples_on_device(
+        self, X: Any, y: Any, sample_weight: Any, **_: Any
+    ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
+        """Return X as it is, and the rest in NumPy; the problem validates X."""
+        y = self._plain_targets(to_host(y))
+        sample_weight = check_sample_weight(to_host(sample_weight), len(y))
+        return X, y, sample_weight, np.arange(len(y))
+
     # -- the steps of fit -------------------------------------------------------------------------------------------
 
     def _split(self, X: Any, targets: Targets) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
         """Return the training samples, and the held-out samples or None."""
         if not self.validation_fraction:
             return (X, targets), None
-        if isinstance(X, RowBlocks | Chunks):
-            raise ValueError("validation_fraction takes samples at random, which needs X in memory; set it to 0")
+        if not _is_in_numpy(X):
+            raise ValueError(
+                "validation_fraction takes samples at random, which needs X in memory; set it to 0, and give X_val"
+            )
         n = len(targets.y)
         count = math.ceil(self.validation_fraction * n)
         if min(count, n - count) < 2:
@@ -493,6 +511,11 @@ class NetworkEstimator(ModelEstimator):
         self.status_, self.trace_ = result.status, result.trace
         self.n_iter_, self.n_refit_iter_ = max(int(result.nit), 1), int(result.refit_nit)
         self.validation_scores_ = None if validation is None else np.array(validation.scores)
+
+
+def _is_in_numpy(X: Any) -> bool:
+    """Whether X is neither in blocks nor on a device."""
+    return not isinstance(X, RowBlocks | Chunks) and not is_device_array(X)
 
 
 class Validation(EarlyStopping):
