@@ -32,7 +32,8 @@ class _Blas:
     """The BLAS libraries of this process, whose numbers of threads all its Python threads share.
 
     The first of the Python threads that call at the same time sets them, and restores them at the end of its call. The
-    others take what they find; threadpoolctl has the same rule.
+    others take what they find; threadpoolctl has the same rule. The last one cannot restore them instead: OpenBLAS
+    0.3.31 ignores what another thread sets after the main one.
     """
 
     def __init__(self) -> None:
