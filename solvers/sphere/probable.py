@@ -27,6 +27,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import nnls
 
 from mopn.solvers.sphere.cholesky import MAX_SIGNED
 from mopn.solvers.sphere.eigenvectors import krylov
@@ -208,8 +209,7 @@ class _Cones:
 
     def push(self, cone: np.ndarray, values: np.ndarray) -> None:
         """Add a cone with corners (m, m) and g at these."""
-        bound = float(np.linalg.norm(np.linalg.solve(cone, values))) * (1.0 + _SOLVE * float(np.linalg.cond(cone)))
-        heapq.heappush(self.heap, (-bound, next(self.order), cone, values))
+        heapq.heappush(self.heap, (-_bound_on_cone(cone, values), next(self.order), cone, values))
 
     def pop(self, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Remove up to so many cones of the largest bounds."""
@@ -219,6 +219,21 @@ class _Cones:
     def bound(self) -> float:
         """The largest bound."""
         return -self.heap[0][0]
+
+
+def _bound_on_cone(cone: np.ndarray, values: np.ndarray) -> float:
+    """Return the maximum, over unit w = C'a with a >= 0, of a'v, where v are bounds of g at the corners C (m, m).
+
+    g is convex and homogeneous, so that a'v bounds it. It is <u, w> for the solution u of C u = v, so its maximum is
+    the length of the projection of u onto the cone.
+    """
+    condition = float(np.linalg.cond(cone))
+    u = np.linalg.solve(cone, values)
+    projection = cone.T @ nnls(cone.T, u)[0]
+    # Whatever the projection, <u, w> = <projection, w> + a'C(u - projection), and a is no longer than C's inverse.
+    rest = max(float((cone @ (u - projection)).max()), 0.0)
+    bound = float(np.linalg.norm(projection)) + math.sqrt(len(cone)) * condition * rest
+    return bound * (1.0 + _SOLVE * condition)
 
 
 def _longest_edge(cone: np.ndarray) -> tuple[int, int]:

@@ -7,7 +7,14 @@ import pytest
 from stacks import gaussian
 
 from mopn.solvers.sphere import DenseStack, refine
-from mopn.solvers.sphere.probable import Chance, error_after, expected_products, probable_bound, steps_for
+from mopn.solvers.sphere.probable import (
+    Chance,
+    _bound_on_cone,
+    error_after,
+    expected_products,
+    probable_bound,
+    steps_for,
+)
 
 SURE = 1e-9
 
@@ -111,6 +118,21 @@ def test_bounds_are_false_as_seldom_as_stated_and_not_never(d, failure, tol):
     # Half of the probability is for the other end of the spectrum, which is no concern here.
     stated = failure / 2
     assert 0 < false / draws <= stated + 3.0 * math.sqrt(stated / draws)
+
+
+@pytest.mark.parametrize("m", [2, 3, 4])
+@pytest.mark.parametrize("seed", range(10))
+def test_the_bound_on_a_cone_is_the_largest_value_of_its_linear_function(m, seed):
+    """Values that differ put the maximum of the linear function on all of the sphere outside the cone."""
+    rng = np.random.default_rng(seed)
+    cone = np.abs(rng.standard_normal((m, m))) + np.eye(m)
+    cone /= np.linalg.norm(cone, axis=1, keepdims=True)
+    values = rng.uniform(0.1, 1.0, m)
+    # A grid of the cone: with exponents, it is fine near the faces too.
+    a = rng.dirichlet(np.full(m, 0.3), 20_000)
+    a = np.vstack([a, np.eye(m)])
+    least = float(((a @ values) / np.linalg.norm(a @ cone, axis=1)).max())
+    assert least <= _bound_on_cone(cone, values) <= least * (1 + 2e-2)
 
 
 def test_the_time_limit_leaves_no_false_bound():
