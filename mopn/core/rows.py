@@ -171,9 +171,14 @@ class Rows(ABC):
         return self.reduce(_largest_square, combine=max)
 
     @cached_property
+    def occurrences(self) -> np.ndarray:
+        """The weight (d,) of the samples that have each feature."""
+        return self.sum(_occurrences)
+
+    @cached_property
     def scales(self) -> np.ndarray:
         """Steps (d,) in coefficients of the features that matter equally."""
-        return feature_scales(self.sum(_occurrences), self.largest)
+        return feature_scales(self.occurrences, self.largest)
 
     @cached_property
     def target_sums(self) -> tuple[float, float]:

@@ -188,11 +188,12 @@ class RestProblem(JointProblem):
 def _scales(rows: Rows, linear_term: LinearTerm) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return steps in B, Z and W, entry by entry, each of which changes outputs by about the size of these.
 
-    So a refit does not depend on the units of X and y: outputs are K(a, x) e, of degree two in a and X.
+    So a refit does not depend on the units of X and y: outputs are K(a, x) e, of degree two in a and X. Steps in W are
+    those of the curvature that a step in B has for a feature that occurs as often as the mean one.
     """
     fit = WholeFit(rows)
     unit = fit.output_unit
-    curvature = unit**2 * fit.smoothness * fit.total_weight
+    curvature = unit**2 * fit.smoothness * (float(rows.occurrences.mean()) or fit.total_weight)
     return np.sqrt(unit) * rows.scales, np.ones(1), np.sqrt(curvature) * linear_term.scales(fit.smoothness)
 
 

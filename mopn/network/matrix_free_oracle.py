@@ -22,7 +22,7 @@ _FINER, _ROUGH, _STEPS = 0.01, 1e-3, 100
 _REFINED = 8
 # Precision of random bounds, unless a finer one is asked for; for p = 2, where its price is that of a covering of a
 # sphere, a rougher one; and the finest.
-_PROBABLE, _PROBABLE_FOR_TWO, _FINEST = 1e-2, 4e-2, 1e-4
+_PROBABLE, _PROBABLE_FOR_TWO, _FINEST = 1e-2, 5e-2, 1e-4
 
 
 class MatrixFreeSearch(Search):

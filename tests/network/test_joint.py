@@ -8,6 +8,7 @@ from networks import data, every_form, every_kernel, every_norm, problem_of, ran
 from scipy import sparse
 
 import mopn
+from mopn.network.joint import _scales
 from mopn.solvers import FISTA, LBFGS, ConditionalGradient, FullRefit
 from mopn.solvers.interface import Form
 
@@ -161,6 +162,18 @@ def test_a_start_of_zeros_has_a_finite_gradient(norm):
     at = joint.value_gradient(np.zeros(joint.start().shape))
     assert np.isfinite(at.value)
     assert np.isfinite(at.gradient).all()
+
+
+@pytest.mark.parametrize("d", [4, 40])
+def test_steps_in_units_and_linear_term_match_on_one_hot_rows(d):
+    """However seldom features occur, steps in both are such that they change the objective alike."""
+    rows = np.eye(d // 2)[np.arange(10 * d) % (d // 2)]
+    problem = mopn.NetworkProblem(
+        sparse.csr_array(np.hstack([rows, rows])), rows[:, :1], "squared", strength=1.0, alpha=1e-9
+    )
+    of_units, _, of_linear = _scales(problem.rows, problem.linear_term)
+    # Outputs have the unit of W, and that of B squared.
+    np.testing.assert_allclose(of_linear[1:], of_units**2, rtol=1e-6)
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
