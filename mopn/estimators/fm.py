@@ -37,7 +37,7 @@ from mopn.solvers.progress import Verbose
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["FactorizationMachineClassifier", "FactorizationMachineRegressor"]
+__all__ = ["FactorizationMachine", "FactorizationMachineClassifier", "FactorizationMachineRegressor"]
 
 _LAMBDAS = {"ones": "ones", "random_signs": "signs", "fit": "fit"}
 

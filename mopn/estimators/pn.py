@@ -26,7 +26,7 @@ from mopn.solvers import Solver
 from mopn.solvers.checks import choice
 from mopn.solvers.progress import Verbose
 
-__all__ = ["PolynomialNetworkClassifier", "PolynomialNetworkRegressor"]
+__all__ = ["PolynomialNetwork", "PolynomialNetworkClassifier", "PolynomialNetworkRegressor"]
 
 
 class PolynomialNetwork(SingleOutputEstimator):
