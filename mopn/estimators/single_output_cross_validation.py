@@ -50,7 +50,7 @@ __all__ = [
     "PolynomialNetworkRegressorCV",
 ]
 
-_STRENGTHS = (100.0, 10.0, 1.0, 0.1, 0.01)
+_STRENGTHS = (100.0, 10.0, 1.0, 0.1)
 _ALPHAS = several(check_nonnegative, "a finite number >= 0 or several")
 
 
@@ -266,9 +266,10 @@ class FactorizationMachineRegressorCV(SingleOutputRegressor, FactorizationMachin
     --------
     >>> import numpy as np
     >>> from mopn.estimators import FactorizationMachineRegressorCV
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (100, 4))
-    >>> y = X[:, 0] * X[:, 1] - X[:, 3]
-    >>> regressor = FactorizationMachineRegressorCV(strengths=[10, 1, 0.1], alpha=[1, 0.1], random_state=0).fit(X, y)
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (100, 4))
+    >>> y = X[:, 0] * X[:, 1] - X[:, 3] + 0.1 * rng.standard_normal(100)
+    >>> regressor = FactorizationMachineRegressorCV(strengths=[10, 1, 0.1], alpha=[10, 0.1], random_state=0).fit(X, y)
     >>> regressor.strength_, regressor.alpha_, regressor.scores_.shape
     (0.1, 0.1, (3, 2, 3))
     """
@@ -298,11 +299,12 @@ class FactorizationMachineClassifierCV(BinaryClassifier, FactorizationMachineCV)
     --------
     >>> import numpy as np
     >>> from mopn.estimators import FactorizationMachineClassifierCV
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (100, 3))
-    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (100, 3))
+    >>> y = X[:, 0] * X[:, 1] + 0.1 * rng.standard_normal(100) > 0
     >>> classifier = FactorizationMachineClassifierCV(scoring="roc_auc", random_state=0).fit(X, y)
-    >>> classifier.strengths_.tolist(), classifier.strength_ < 100
-    ([100.0, 10.0, 1.0, 0.1, 0.01], True)
+    >>> classifier.strengths_.tolist(), classifier.strength_ < 100, classifier.score(X, y) > 0.8
+    ([100.0, 10.0, 1.0, 0.1], True, True)
     """
 
     _single = FactorizationMachineClassifier
@@ -325,12 +327,13 @@ class PolynomialNetworkRegressorCV(SingleOutputRegressor, PolynomialNetworkCV):
 
     >>> import numpy as np
     >>> from mopn.estimators import PolynomialNetworkRegressorCV
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (100, 3))
-    >>> y = X[:, 0] ** 2 - X[:, 1]
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (100, 3))
+    >>> y = X[:, 0] ** 2 - X[:, 1] + 0.1 * rng.standard_normal(100)
     >>> own = [(np.arange(80), np.arange(80, 100))]
     >>> regressor = PolynomialNetworkRegressorCV(n_components=(6, 2), cv=own, random_state=0).fit(X, y)
-    >>> regressor.n_components_, regressor.scores_.shape, regressor.score(X, y) > 0.99
-    (2, (1, 5), True)
+    >>> regressor.n_components_, regressor.scores_.shape, regressor.score(X, y) > 0.95
+    (2, (1, 4), True)
     """
 
     _single = PolynomialNetworkRegressor
