@@ -117,7 +117,7 @@ def _cut(estimator: SingleOutputEstimator, size: int) -> SingleOutputEstimator:
     kept = np.argsort(-np.abs(lams) * np.sum(units**2, axis=(0, 2)), kind="stable")[:size]
     setattr(smaller, name, units[:, kept])
     if hasattr(estimator, "lams_"):
-        smaller.lams_ = lams[kept]  # type: ignore[attr-defined]
+        smaller.lams_ = lams[kept]
     return smaller
 
 
