@@ -35,7 +35,7 @@ __all__ = ["MultiOutputFMClassifierCV", "MultiOutputPNClassifierCV", "OrdinalFMR
 _REFIT_ITER = 15
 
 
-class NetworkCV(CrossValidated, NetworkEstimator):  # type: ignore[misc]  # it takes no X_val, see its fit
+class NetworkCV(CrossValidated, NetworkEstimator):  # type: ignore[misc]  # folds replace X_val
     """Base of the estimators of networks with cross-validation."""
 
     _own_parameters = frozenset({"shares", "strengths", "max_units", "cv", "n_jobs"})

@@ -91,7 +91,6 @@ class CrossValidated(ModelEstimator):
     cv: Any
     n_jobs: int | None
 
-    # Folds take the place of samples of one's own to validate on.
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Score all strengths and sizes on every fold, and fit the best ones to all samples.
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.utils.validation import column_or_1d
 
 from mopn.core.losses import Loss
@@ -40,7 +40,7 @@ from mopn.estimators.single_output import (
 from mopn.estimators.targets import Targets
 from mopn.regularization_path import check_series
 from mopn.solvers import SGD, Solver
-from mopn.solvers.checks import check_nonnegative
+from mopn.solvers.checks import Rule, check_nonnegative
 from mopn.solvers.progress import Verbose
 
 __all__ = [
@@ -52,6 +52,17 @@ __all__ = [
 
 _STRENGTHS = (100.0, 10.0, 1.0, 0.1)
 _ALPHAS = several(check_nonnegative, "a finite number >= 0 or several")
+
+
+def _scoring(value: Any) -> Any:
+    is_scorer = value in get_scorer_names() if isinstance(value, str) else callable(value)
+    if not is_scorer or isinstance(value, type):
+        raise ValueError
+    return value
+
+
+_SCORING = Rule("a name of sklearn.metrics.get_scorer_names(), callable as scoring(estimator, X, y)", _scoring)
+_RULES = {"n_jobs": N_JOBS, "n_components": SIZES, "scoring": _SCORING.or_none()}
 
 
 @dataclass(frozen=True)
@@ -158,7 +169,7 @@ class SingleOutputCV(CrossValidated, SingleOutputEstimator):
 class FactorizationMachineCV(SingleOutputCV, FactorizationMachine):
     """Base of the factorization machines with cross-validation."""
 
-    _rules = FactorizationMachine._rules | {"n_jobs": N_JOBS, "n_components": SIZES, "alpha": _ALPHAS}
+    _rules = FactorizationMachine._rules | _RULES | {"alpha": _ALPHAS}
 
     def __init__(
         self,
@@ -208,7 +219,7 @@ class FactorizationMachineCV(SingleOutputCV, FactorizationMachine):
 class PolynomialNetworkCV(SingleOutputCV, PolynomialNetwork):
     """Base of the polynomial networks with cross-validation."""
 
-    _rules = PolynomialNetwork._rules | {"n_jobs": N_JOBS, "n_components": SIZES}
+    _rules = PolynomialNetwork._rules | _RULES
 
     def __init__(
         self,

@@ -268,7 +268,7 @@ def test_folds_without_a_class_are_refused():
         (FactorizationMachineRegressorCV, {"alpha": []}, "alpha must be a finite number >= 0 or several"),
         (PolynomialNetworkRegressorCV, {"n_components": (3, 0)}, "n_components must be an integer >= 1 or several"),
         (PolynomialNetworkRegressorCV, {"cv": 1}, "cv must be an integer >= 2"),
-        (PolynomialNetworkRegressorCV, {"scoring": "speed"}, "scoring"),
+        (PolynomialNetworkRegressorCV, {"scoring": "speed"}, "scoring must be a name of sklearn"),
     ],
 )
 def test_errors_of_what_is_chosen_from(kind, options, message):
