@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -105,7 +106,10 @@ class _EstimatorFold(Fold):
     def _score(self, estimator: SingleOutputEstimator) -> float:
         X, targets = self.held_out
         weights = {} if targets.sample_weight is None else {"sample_weight": targets.sample_weight}
-        return float(self.scorer(estimator, X, targets.y, **weights))
+        score = float(self.scorer(estimator, X, targets.y, **weights))
+        if math.isnan(score):
+            raise ValueError("scoring is NaN on the held-out part of a fold; give another score, or larger folds (cv)")
+        return score
 
 
 def _revived(estimator: SingleOutputEstimator, start: SingleOutputEstimator) -> SingleOutputEstimator:

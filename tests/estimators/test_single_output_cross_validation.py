@@ -1,6 +1,5 @@
 """The choice of strengths and sizes of the estimators of one output."""
 
-import doctest
 import re
 
 import numpy as np
@@ -19,7 +18,6 @@ from mopn.estimators import (
     PolynomialNetworkClassifierCV,
     PolynomialNetworkRegressor,
     PolynomialNetworkRegressorCV,
-    single_output_cross_validation,
 )
 from mopn.estimators.single_output_cross_validation import _cut, _revived
 
@@ -259,6 +257,12 @@ def test_folds_without_a_class_are_refused():
         cross_validated(PolynomialNetworkClassifierCV, cv=KFold(3)).fit(X, rare)
 
 
+@pytest.mark.filterwarnings("ignore:R.2 score is not well-defined")
+def test_a_score_that_is_not_defined_is_refused():
+    with pytest.raises(ValueError, match="scoring is NaN on the held-out part of a fold"):
+        cross_validated(PolynomialNetworkRegressorCV, cv=[(np.arange(50), [55])]).fit(X, NUMBERS)
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
@@ -282,12 +286,6 @@ def test_errors_of_what_is_chosen_from(kind, options, message):
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
-
-
-def test_examples():
-    tried = doctest.testmod(single_output_cross_validation)
-    assert tried.failed == 0
-    assert tried.attempted > 0
 
 
 @every_kind
