@@ -408,6 +408,9 @@ w_ : ndarray of shape (d,)
 theta_ : ndarray of shape (m,)
     Weights of the degrees, if "shared".
 """,
+    reference="""
+Blondel, Fujino, Ueda and Ishihata: Higher-Order Factorization Machines. NIPS 2016.
+""",
 )
 POLYNOMIAL_NETWORK = Prose(
     parameters="""
@@ -425,6 +428,9 @@ solver : {"cd", "lbfgs"} or Solver
     attributes="""
 U_ : ndarray of shape (m, r, d) or (m, r, 1 + d)
     Factors.
+""",
+    reference="""
+Blondel, Ishihata, Fujino and Ueda: Polynomial Networks and Factorization Machines. ICML 2016.
 """,
 )
 SINGLE_OUTPUT_CROSS_VALIDATED = Prose(
