@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import mopn
 from benchmarks.certificates.planted import Planted, planted
 from benchmarks.certificates.semidefinite import SOLVERS, solve, units
-from benchmarks.common.processes import ROOT
+from benchmarks.common.processes import ROOT, limit_memory
 
 __all__ = ["DONE", "INACCURATE", "MEMORY_OUT", "TIME_OUT", "Cell", "answer_in_process", "print_answers"]
 
@@ -95,12 +95,8 @@ def _failure(code: int, errors: str) -> str:
 
 def print_answers(text: str) -> None:
     """Solve the cell that a JSON text holds, with its limit of memory, and print its answers, better and better."""
-    # Not on every system.
-    import resource
-
     cell = Cell(*json.loads(text))
-    size = int(cell.memory * _GIB)
-    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    limit_memory(int(cell.memory * _GIB))
     for answer in _answers(cell):
         print(json.dumps(answer), flush=True)
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ROOT", "last_json", "run_program", "run_python"]
+__all__ = ["ROOT", "last_json", "limit_memory", "peak_memory", "run_program", "run_python"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -46,3 +46,19 @@ def run_python(*arguments: str, **environment: str) -> str:
 def last_json(text: str) -> dict[str, Any]:
     """Return the JSON object of the last line that is one."""
     return json.loads(next(line for line in text.splitlines()[::-1] if line.startswith("{")))
+
+
+def limit_memory(n_bytes: int) -> None:
+    """Limit the address space of this process; raise ``OSError`` where there is no such limit, as on Windows."""
+    try:
+        import resource
+    except ImportError as error:
+        raise OSError("this system has no limit of a process's memory; run this study on Linux") from error
+    resource.setrlimit(resource.RLIMIT_AS, (n_bytes, n_bytes))
+
+
+def peak_memory() -> int:
+    """Return the peak of the resident memory of this process in bytes, on Linux."""
+    # Not getrusage's ru_maxrss: a process inherits that of the one that started it.
+    status = Path("/proc/self/status").read_text("utf-8")
+    return 1024 * int(status.split("VmHWM:")[1].split()[0])

@@ -14,7 +14,7 @@ use::
 from __future__ import annotations
 
 import argparse
-import resource
+import os
 import sys
 import threading
 import time
@@ -28,6 +28,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import mopn
+from benchmarks.common.processes import peak_memory
 from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import load, random_parts
 from mopn.estimators import OrdinalFMRegressor
@@ -85,7 +86,7 @@ def _program(args: argparse.Namespace) -> None:
                 f"{random[0]:>10s} {random[1]:>8s} {random[2]:>7s}",
                 flush=True,
             )
-    print(f"\npeak of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+    print(f"\npeak of the process: {peak_memory() / 1e9:.2f} GB")
 
 
 def measured(function: Callable[[], Any]) -> tuple[float, float]:
@@ -111,7 +112,7 @@ def measured(function: Callable[[], Any]) -> tuple[float, float]:
 def _resident() -> float:
     """Return the resident memory of this process in MB."""
     with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize() / 1e6
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def proven(machine: OrdinalFMRegressor, X: Any, y: np.ndarray, oracle: str) -> tuple[str, str, str]:

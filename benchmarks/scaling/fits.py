@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from pathlib import Path
 
 import numpy as np
 
 import mopn
+from benchmarks.common.processes import limit_memory, peak_memory
 
 __all__ = ["measure", "within_limit", "write"]
 
@@ -51,12 +51,12 @@ def measure(form: str, path: Path) -> dict[str, float]:
     problem = mopn.NetworkProblem(X, y, strength=1e-4 * len(y), augment=True)
     result = _fit(problem)
     seconds = time.perf_counter() - began
-    return {"seconds": seconds, "passes": problem.passes, "peak": _peak(), "fun": result.fun}
+    return {"seconds": seconds, "passes": problem.passes, "peak": peak_memory(), "fun": result.fun}
 
 
 def within_limit(gigabytes: float, allowed: float) -> dict[str, float]:
     """Fit rows that are made when they are read, with a limit of this process's address space."""
-    resource.setrlimit(resource.RLIMIT_AS, (int(allowed * 1e9),) * 2)
+    limit_memory(int(allowed * 1e9))
     rows = _BLOCK
     count = int(gigabytes * 1e9 / (4 * _WIDE * rows))
     # Classes: which half of the features is longer, whatever their signs.
@@ -68,7 +68,7 @@ def within_limit(gigabytes: float, allowed: float) -> dict[str, float]:
     result = _fit(problem, units=_FEW, iterations=5)
     return {
         "rows": problem.rows.shape[0], "features": _WIDE, "seconds": time.perf_counter() - began,
-        "passes": problem.passes, "peak": _peak(), "gap": result.gap / result.fun, "status": result.status.name,
+        "passes": problem.passes, "peak": peak_memory(), "gap": result.gap / result.fun, "status": result.status.name,
     }  # fmt: skip
 
 
@@ -90,9 +90,3 @@ def _fit(problem: mopn.NetworkProblem, units: int = _K, iterations: int = 50) ->
     refit = mopn.solvers.FullRefit(polish_iter=iterations, polish_tol=1e-4)
     solver = mopn.solvers.ConditionalGradient(refit=refit, max_units=units, schedule="fill", oracle="refine")
     return mopn.minimize(problem, solver, tol=1e-3)
-
-
-def _peak() -> int:
-    # Not getrusage's ru_maxrss: a process inherits that of the one that started it.
-    status = Path("/proc/self/status").read_text()
-    return 1024 * int(status.split("VmHWM:")[1].split()[0])

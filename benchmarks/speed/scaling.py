@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 import mopn
-from benchmarks.common.processes import run_program
+from benchmarks.common.processes import peak_memory, run_program
 from benchmarks.common.study import make_parser, run
 from mopn.solvers.conditional_gradient import make_correction
 
@@ -110,11 +110,11 @@ def measure(refit: str, n: int, d: int, m: int, k: int) -> Row:
     """Fit once in this process, which should be a fresh one."""
     fit(refit, *data(200, BASE["d"], BASE["m"]), 4)
     X, y = data(n, d, m)
-    before = _peak()
+    before = peak_memory()
     began = time.perf_counter()
     result = fit(refit, X, y, k)
     seconds = time.perf_counter() - began
-    peak, yardstick = _peak() - before, 8 * n * (k + 2 * m)
+    peak, yardstick = peak_memory() - before, 8 * n * (k + 2 * m)
     sizes = {"n": n, "d": d, "m": m, "k": k}
     measured = {"seconds": seconds, "rounds": result.nit, "units": len(result.basis)}
     return sizes | measured | {"peak": peak, "yardstick": yardstick, "multiple": peak / yardstick}
@@ -147,12 +147,6 @@ def data(n: int, d: int, m: int) -> tuple[np.ndarray, np.ndarray]:
     # Every class occurs.
     y[:m] = np.arange(m)
     return X, y
-
-
-def _peak() -> int:
-    # Not getrusage's ru_maxrss: a process inherits that of the one that started it.
-    status = Path("/proc/self/status").read_text()
-    return 1024 * int(status.split("VmHWM:")[1].split()[0])
 
 
 def draw(found: dict[tuple[str, str], list[Row]], path: Path) -> None:

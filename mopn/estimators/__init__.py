@@ -20,10 +20,18 @@ from mopn.estimators.fm import FactorizationMachineClassifier, FactorizationMach
 from mopn.estimators.ordinal import OrdinalFMRegressor, OrdinalPNRegressor
 from mopn.estimators.pn import PolynomialNetworkClassifier, PolynomialNetworkRegressor
 from mopn.estimators.regressors import MultiOutputFMRegressor, MultiOutputPNRegressor
+from mopn.estimators.single_output_cross_validation import (
+    FactorizationMachineClassifierCV,
+    FactorizationMachineRegressorCV,
+    PolynomialNetworkClassifierCV,
+    PolynomialNetworkRegressorCV,
+)
 
 __all__ = [
     "FactorizationMachineClassifier",
+    "FactorizationMachineClassifierCV",
     "FactorizationMachineRegressor",
+    "FactorizationMachineRegressorCV",
     "MultiOutputFMClassifier",
     "MultiOutputFMClassifierCV",
     "MultiOutputFMRegressor",
@@ -34,5 +42,7 @@ __all__ = [
     "OrdinalFMRegressorCV",
     "OrdinalPNRegressor",
     "PolynomialNetworkClassifier",
+    "PolynomialNetworkClassifierCV",
     "PolynomialNetworkRegressor",
+    "PolynomialNetworkRegressorCV",
 ]

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.model_selection import KFold, check_cv
-from sklearn.utils.parallel import Parallel, delayed
 
 from mopn.core.coordinates import ScaleName
 from mopn.core.losses import Loss, LossName
 from mopn.core.norms import NormName
-from mopn.core.row_blocks import RowBlocks
-from mopn.core.validation import as_array
 from mopn.estimators.base import NetworkEstimator, network_model
 from mopn.estimators.classifiers import Classifier, MultiOutputFMClassifier, MultiOutputPNClassifier
-from mopn.estimators.docs import CLASSIFIER, CROSS_VALIDATED, NETWORK, ORDINAL, documented
+from mopn.estimators.docs import CLASSIFIER, CROSS_VALIDATED, FOLDS, NETWORK, ORDINAL, documented
+from mopn.estimators.folds import SIZES, Candidate, CrossValidated, Fold
 from mopn.estimators.ordinal import OrdinalFMRegressor
 from mopn.estimators.parameters import N_JOBS
 from mopn.estimators.targets import Targets, merge_equal_samples
@@ -24,14 +22,11 @@ from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import check_series, path, path_solver
 from mopn.solvers import ConditionalGradient, Result, Status, minimize
-from mopn.solvers.checks import Rule, count, shown
+from mopn.solvers.checks import shown
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.numerics.cached import cached_property
 from mopn.solvers.progress import Verbose
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["MultiOutputFMClassifierCV", "MultiOutputPNClassifierCV", "OrdinalFMRegressorCV"]
 
@@ -40,114 +35,35 @@ __all__ = ["MultiOutputFMClassifierCV", "MultiOutputPNClassifierCV", "OrdinalFMR
 _REFIT_ITER = 15
 
 
-def _sizes(value: Any) -> list[int]:
-    sizes = {count().convert(size) for size in (value if np.iterable(value) else [value])}
-    if not sizes:
-        raise ValueError
-    return sorted(sizes, reverse=True)
+class NetworkCV(CrossValidated, NetworkEstimator):  # type: ignore[misc]  # folds replace X_val
+    """Base of the estimators of networks with cross-validation."""
 
-
-_SIZES = Rule("an integer >= 1 or several", _sizes)
-_FOLDS = Rule("an integer >= 2, a splitter, folds of indices or None", count(2).or_none().convert)
-
-
-class CrossValidated(NetworkEstimator):
-    """Base of the estimators with cross-validation; ``_single`` is the estimator that is validated."""
-
-    _single: ClassVar[type[NetworkEstimator]]
-    # The parameters of the search; all others are those of the single estimator.
-    _own_parameters: ClassVar[frozenset[str]] = frozenset({"shares", "strengths", "max_units", "cv", "n_jobs"})
+    _own_parameters = frozenset({"shares", "strengths", "max_units", "cv", "n_jobs"})
+    _size_name = "max_units"
+    _searched: ClassVar[dict[str, str]] = {"strength": "strength"}
     shares: Any
     strengths: Any
-    cv: Any
-    n_jobs: int | None
 
-    # Folds take the place of samples of one's own to validate on.
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # type: ignore[override]
-        """Score all strengths and sizes on every fold, and fit a network of the best ones to all samples.
+    def _targets(self, single: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
+        return single._encode(y, sample_weight)
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Training data; see ``center`` and ``scale``.
-        y : array-like of shape (n,) or (n, m)
-            Labels, or an indicator matrix of 0 and 1.
-        sample_weight : array-like of shape (n,), optional
-            A weight of 2 equals a repeated sample within its fold; weights count in the scores too.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If X, y, the weights or a parameter are invalid, or if a class is missing in the training part of a fold.
-        """
-        self._check_parameters()
-        if isinstance(X, RowBlocks):
-            raise TypeError("folds are drawn at random, which needs X in memory; give an array or a sparse matrix")
-        sizes = _SIZES(self.max_units, "max_units")
-        names = set(self.get_params()) - self._own_parameters
-        single = self._single(max_units=sizes[0], **{name: getattr(self, name) for name in names})
-        X, y, sample_weight, present = self._samples(X, y, sample_weight)
-        targets = single._encode(y, sample_weight)
-        strengths = self._series(single, X, targets)
-        parts = list(self._splitter(_among(self.cv, present), y).split(X, y))
-        if not parts:
-            raise ValueError("cv has no folds; give at least one pair of training and test samples")
-        folds = [_Fold.of(single, X, targets, train, test) for train, test in parts]
-        self.fold_weights_ = np.array([fold.held_out[1].total_weight for fold in folds])
-        parallel = Parallel(n_jobs=self.n_jobs)
-
-        paths = parallel(delayed(fold.path)(strengths) for fold in folds)
-        self.strengths_, self.scores_ = strengths, np.array([scores for scores, _ in paths])
-        best = int(np.argmax(self._mean(self.scores_)))
-        self.strength_ = float(strengths[best])
-
-        networks = [results[best] for _, results in paths]
-        pruned = parallel(
-            delayed(_Fold.prune)(*each, self.strength_, sizes) for each in zip(folds, networks, strict=True)
-        )
-        self.sizes_, self.size_scores_ = np.array(sizes), np.array(pruned)
-        self.max_units_ = sizes[self._smallest(self.size_scores_)]
-
-        single.set_params(strength=self.strength_, max_units=self.max_units_).fit(X, y, sample_weight)
-        # The first two are known since X was checked, and nothing was held out from this fit.
-        own = ("n_features_in_", "feature_names_in_", "validation_scores_")
-        self.__dict__.update({name: v for name, v in vars(single).items() if name.endswith("_") and name not in own})
-        return self
-
-    def _splitter(self, cv: Any, y: np.ndarray) -> Any:
-        """Return the splitter for ``cv``."""
-        return check_cv(cv, y, classifier=True)
-
-    def _series(self, single: NetworkEstimator, X: Any, targets: Targets) -> np.ndarray:
+    def _grid(self, single: Any, X: Any, targets: Targets) -> dict[str, np.ndarray]:
         """Return the strengths for all samples, descending."""
         if self.strengths is not None:
-            return check_series(self.strengths, "strengths")
+            return {"strength": check_series(self.strengths, "strengths")}
         shares = check_series(self.shares, "shares")
         if shares[0] >= 1.0:
             raise ValueError(f"shares must be less than 1, for which the network is empty, got {shown(self.shares)}")
-        return shares * single._problem(*merge_equal_samples(X, targets)).strength_of_share(1.0)
+        return {"strength": shares * single._problem(*merge_equal_samples(X, targets)).strength_of_share(1.0)}
 
-    def _mean(self, scores: np.ndarray) -> np.ndarray:
-        """Return the mean over the folds, each with the weight of its held-out samples."""
-        return np.average(scores, axis=0, weights=self.fold_weights_)
-
-    def _smallest(self, scores: np.ndarray) -> int:
-        """Return the index of the smallest size whose mean is within one standard error of the best."""
-        mean = self._mean(scores)
-        errors = np.sqrt(self._mean((scores - mean) ** 2) / max(len(scores) - 1, 1))
-        best = np.argmax(mean)
-        return int(np.flatnonzero(mean >= mean[best] - errors[best])[-1])
+    def _fold(self, single: Any, X: Any, targets: Targets, train: np.ndarray, test: np.ndarray) -> Fold:
+        return _NetworkFold.of(single, X, targets, train, test)
 
 
-class ClassifierCV(CrossValidated, Classifier):
+class ClassifierCV(NetworkCV, Classifier):  # type: ignore[misc]
     """Base of the classifiers with cross-validation."""
 
-    _rules = Classifier._rules | {"n_jobs": N_JOBS, "max_units": _SIZES}
+    _rules = Classifier._rules | {"n_jobs": N_JOBS, "max_units": SIZES}
 
     def __init__(
         self,
@@ -189,54 +105,32 @@ class ClassifierCV(CrossValidated, Classifier):
         self.verbose = verbose
 
 
-@dataclass(frozen=True)
-class _Fold:
-    """The training and the held-out samples of a fold.
-
-    The losses are added up over the samples: the strengths of all samples are multiplied by ``part``, the fraction of
-    their weight that is trained on.
-    """
-
-    single: NetworkEstimator
-    training: tuple[Any, Targets]
-    held_out: tuple[Any, Targets]
-    part: float
-
-    @classmethod
-    def of(cls, single: NetworkEstimator, X: Any, targets: Targets, train: np.ndarray, test: np.ndarray) -> _Fold:
-        """Return the fold of some training and test samples."""
-        training, held_out = targets.rows(train), targets.rows(test)
-        missing = np.setdiff1d(targets.y, training.y) if training.form == "labels" else np.zeros(0)
-        if len(missing):
-            raise ValueError(f"a fold has no sample of the classes {missing} to train on; give fewer folds (cv)")
-        # The score has the weights of the objective.
-        held_out = replace(held_out, sample_weight=held_out.weights, class_factor=None)
-        part = training.total_weight / targets.total_weight
-        return cls(single, merge_equal_samples(X[train], training), (X[test], held_out), part)
+class _NetworkFold(Fold):
+    """A fold whose candidates are strengths: fits are networks."""
 
     @cached_property
     def problem(self) -> NetworkProblem:
         """The problem of the training samples; each process makes its own."""
-        return self.single._problem(*self.training)
+        return self.single._problem(*merge_equal_samples(*self.training))
 
-    def path(self, strengths: np.ndarray) -> tuple[list[float], list[Result]]:
+    def path(self, candidates: Sequence[Candidate]) -> tuple[list[float], list[Result]]:
         """Return the scores of a path of warm-started networks, and the networks."""
-        results = path(self.problem, self.part * strengths, self._solver(len(strengths)), tol=self.single.tol).results
+        strengths = self.part * np.array([candidate["strength"] for candidate in candidates])
+        results = path(self.problem, strengths, self._solver(len(strengths)), tol=self.single.tol).results
         _raise_what_ended(results[-1])
         return [self._score(result) for result in results], results
 
-    def prune(self, network: Result, strength: float, sizes: list[int]) -> list[float]:
-        """Return the scores of a network cut down to sizes, each from the one before."""
-        problem, solver, scores = self.problem.with_strength(self.part * strength), self._solver(1), []
+    def prune(self, fit: Result, candidate: Candidate, sizes: Sequence[int]) -> list[float]:
+        """Return the scores of a network cut down to the units of largest weights, each size from the one before."""
+        problem, scores = self.problem.with_strength(self.part * candidate["strength"]), []
         for size in sizes:
-            if len(network.basis) > size:
-                kept = np.argsort(-np.linalg.norm(network.weights, axis=1), kind="stable")[:size]
-                start = network.basis[kept], network.weights[kept], network.linear
-                network = minimize(
-                    problem, replace(solver, max_units=size), start=start, tol=self.single.tol, max_iter=1
-                )
-                _raise_what_ended(network)
-            scores.append(self._score(network))
+            if len(fit.basis) > size:
+                kept = np.argsort(-np.linalg.norm(fit.weights, axis=1), kind="stable")[:size]
+                start = fit.basis[kept], fit.weights[kept], fit.linear
+                solver = replace(self._solver(1), max_units=size)
+                fit = minimize(problem, solver, start=start, tol=self.single.tol, max_iter=1)
+                _raise_what_ended(fit)
+            scores.append(self._score(fit))
         return scores
 
     def _solver(self, n_strengths: int) -> ConditionalGradient:
@@ -258,24 +152,7 @@ def _raise_what_ended(result: Result) -> None:
         raise result.error
 
 
-def _among(cv: Any, present: np.ndarray) -> Any:
-    """Turn folds that are given as indices of samples into indices of those present."""
-    if isinstance(cv, str | bytes) or not (np.iterable(cv) or hasattr(cv, "split")):
-        return _FOLDS(cv, "cv")
-    if hasattr(cv, "split"):
-        return cv
-    return [tuple(np.searchsorted(present, part[np.isin(part, present)]) for part in _parts(fold)) for fold in cv]
-
-
-def _parts(fold: Any) -> list[np.ndarray]:
-    """Return the indices of the training and of the test samples of a fold."""
-    parts = [as_array(part, "cv") for part in fold] if np.iterable(fold) else []
-    if len(parts) != 2 or any(part.ndim != 1 or part.dtype.kind not in "iub" for part in parts):
-        raise ValueError(f"cv must hold pairs of indices, of training and of test samples, got {shown(fold)}")
-    return [np.flatnonzero(part) if part.dtype == bool else part for part in parts]
-
-
-@documented(CROSS_VALIDATED, CLASSIFIER, NETWORK)
+@documented(CROSS_VALIDATED, FOLDS, CLASSIFIER, NETWORK)
 class MultiOutputPNClassifierCV(ClassifierCV):
     """:class:`MultiOutputPNClassifier` with the strength and the number of units chosen by cross-validation.
 
@@ -302,7 +179,7 @@ class MultiOutputPNClassifierCV(ClassifierCV):
     _single = MultiOutputPNClassifier
 
 
-@documented(CROSS_VALIDATED, CLASSIFIER, NETWORK)
+@documented(CROSS_VALIDATED, FOLDS, CLASSIFIER, NETWORK)
 class MultiOutputFMClassifierCV(ClassifierCV):
     """:class:`MultiOutputFMClassifier` with the strength and the number of units chosen by cross-validation.
 
@@ -328,8 +205,8 @@ class MultiOutputFMClassifierCV(ClassifierCV):
     _single = MultiOutputFMClassifier
 
 
-@documented(CROSS_VALIDATED, ORDINAL, NETWORK)
-class OrdinalFMRegressorCV(CrossValidated, OrdinalFMRegressor):
+@documented(CROSS_VALIDATED, FOLDS, ORDINAL, NETWORK)
+class OrdinalFMRegressorCV(NetworkCV, OrdinalFMRegressor):  # type: ignore[misc]
     """:class:`OrdinalFMRegressor` with the strength and the number of units chosen by cross-validation.
 
     The search is that of :class:`MultiOutputFMClassifierCV`, by R^2. A number of folds means folds of rows that are
@@ -350,7 +227,7 @@ class OrdinalFMRegressorCV(CrossValidated, OrdinalFMRegressor):
     0.1
     """
 
-    _rules = OrdinalFMRegressor._rules | {"n_jobs": N_JOBS, "max_units": _SIZES}
+    _rules = OrdinalFMRegressor._rules | {"n_jobs": N_JOBS, "max_units": SIZES}
     _single = OrdinalFMRegressor
 
     def __init__(
@@ -387,9 +264,3 @@ class OrdinalFMRegressorCV(CrossValidated, OrdinalFMRegressor):
         self.tol = tol
         self.max_iter = max_iter
         self.verbose = verbose
-
-    def _splitter(self, cv: Any, y: np.ndarray) -> Any:
-        """Return the splitter for ``cv``; numbers of folds are shuffled."""
-        folds = check_cv(cv)
-        given = hasattr(cv, "split") or np.iterable(cv)
-        return folds if given else KFold(folds.n_splits, shuffle=True, random_state=0)

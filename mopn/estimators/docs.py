@@ -13,11 +13,14 @@ __all__ = [
     "CLASSIFIER",
     "CROSS_VALIDATED",
     "FACTORIZATION_MACHINE",
+    "FACTORIZATION_MACHINE_CROSS_VALIDATED",
+    "FOLDS",
     "NETWORK",
     "ORDINAL",
     "POLYNOMIAL_NETWORK",
     "REGRESSOR",
     "SINGLE_OUTPUT",
+    "SINGLE_OUTPUT_CROSS_VALIDATED",
     "SINGLE_OUTPUT_REGRESSOR",
     "VALIDATED",
     "Prose",
@@ -275,26 +278,34 @@ strengths : array-like of shape (q,)
 max_units : int or sequence of int
     Largest numbers of units to choose from. Strengths are scored with the largest of them; then the networks of the
     best strength are cut down to the units of largest weights and refitted, number by number.
-cv : int, splitter or iterable
-    Folds, as for ``sklearn.model_selection.cross_val_score``; stratified for labels, shuffled for ordered levels.
-n_jobs : int or None
-    Number of folds in parallel, each in its own process (joblib); joblib then divides the threads of the linear
-    algebra among them.
 """,
     attributes="""
 strength_ : float
     The strength of the best mean score, the largest if several are equal. Means are over the folds, weighted by
     ``fold_weights_``.
-strengths_ : ndarray of shape (q,)
-    All strengths, descending.
 scores_ : ndarray of shape (folds, q)
     The score on the held-out part of every fold: accuracy, or R^2 of ordered levels, with the weights of the objective.
 max_units_ : int
     The smallest of ``sizes_`` whose mean score is within one standard error of the best one.
 sizes_ : ndarray of shape (u,)
     The numbers of ``max_units``, descending.
+""",
+)
+
+FOLDS = Prose(
+    parameters="""
+cv : int, splitter or iterable
+    Folds, as for ``sklearn.model_selection.cross_val_score``; stratified for labels, shuffled for numbers and ordered
+    levels. A pair of index arrays, ``[(train, test)]``, is an evaluation set of your own.
+n_jobs : int or None
+    Number of folds in parallel, each in its own process (joblib); joblib then divides the threads of the linear
+    algebra among them.
+""",
+    attributes="""
+strengths_ : ndarray of shape (q,)
+    All strengths, descending.
 size_scores_ : ndarray of shape (folds, u)
-    The scores of the networks of ``strength_``, cut down to these sizes.
+    The scores of the fits of ``strength_``, cut down to these sizes.
 fold_weights_ : ndarray of shape (folds,)
     Weight of the held-out samples of every fold.
 """,
@@ -397,6 +408,9 @@ w_ : ndarray of shape (d,)
 theta_ : ndarray of shape (m,)
     Weights of the degrees, if "shared".
 """,
+    reference="""
+Blondel, Fujino, Ueda and Ishihata: Higher-Order Factorization Machines. NIPS 2016.
+""",
 )
 POLYNOMIAL_NETWORK = Prose(
     parameters="""
@@ -414,5 +428,46 @@ solver : {"cd", "lbfgs"} or Solver
     attributes="""
 U_ : ndarray of shape (m, r, d) or (m, r, 1 + d)
     Factors.
+""",
+    reference="""
+Blondel, Ishihata, Fujino and Ueda: Polynomial Networks and Factorization Machines. ICML 2016.
+""",
+)
+SINGLE_OUTPUT_CROSS_VALIDATED = Prose(
+    parameters="""
+strengths : array-like of shape (q,)
+    Values of ``beta`` to choose from. They are for all samples: as the losses are added up over the samples, each is
+    multiplied by a fold's part of their weight.
+n_components : int or sequence of int
+    Numbers of units to choose from. Strengths are scored with the largest of them; then the fits of the best strength
+    are cut down to the largest units and fitted again, number by number.
+scoring : str, callable or None
+    The score of scikit-learn, the larger the better, such as "roc_auc" or "neg_mean_absolute_error". None for accuracy,
+    or R^2 of regressors, which ``score`` returns in any case.
+""",
+    attributes="""
+strength_ : float
+    The ``beta`` of the best mean score, the largest if several are equal. Means are over the folds, weighted by
+    ``fold_weights_``.
+scores_ : ndarray of shape (folds, q)
+    The score on the held-out part of every fold, with its sample weights.
+n_components_ : int
+    The smallest of ``sizes_`` whose mean score is within one standard error of the best one.
+sizes_ : ndarray of shape (u,)
+    The numbers of ``n_components``, descending.
+""",
+)
+FACTORIZATION_MACHINE_CROSS_VALIDATED = Prose(
+    parameters="""
+alpha : float or sequence of float
+    Strengths of ``alpha / 2 * ||w||^2`` to choose from, each with all of ``strengths``, and like them for all samples.
+""",
+    attributes="""
+alpha_ : float
+    The ``alpha`` of the best mean score.
+alphas_ : ndarray of shape (a,)
+    All values of ``alpha``, descending.
+scores_ : ndarray of shape (folds, a, q)
+    The score on the held-out part of every fold, with its sample weights.
 """,
 )

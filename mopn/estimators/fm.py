@@ -37,7 +37,7 @@ from mopn.solvers.progress import Verbose
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["FactorizationMachineClassifier", "FactorizationMachineRegressor"]
+__all__ = ["FactorizationMachine", "FactorizationMachineClassifier", "FactorizationMachineRegressor"]
 
 _LAMBDAS = {"ones": "ones", "random_signs": "signs", "fit": "fit"}
 
@@ -176,10 +176,6 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
     --------
     MultiOutputFMRegressor : Degree 2, several targets, with a bound on the distance to the global optimum.
 
-    References
-    ----------
-    Blondel, Fujino, Ueda and Ishihata: Higher-Order Factorization Machines. NIPS 2016.
-
     Examples
     --------
     >>> import numpy as np
@@ -228,10 +224,6 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
     See Also
     --------
     MultiOutputFMClassifier : Degree 2, any number of classes, with a bound on the distance to the global optimum.
-
-    References
-    ----------
-    Blondel, Fujino, Ueda and Ishihata: Higher-Order Factorization Machines. NIPS 2016.
 
     Examples
     --------

@@ -26,7 +26,7 @@ from mopn.solvers import Solver
 from mopn.solvers.checks import choice
 from mopn.solvers.progress import Verbose
 
-__all__ = ["PolynomialNetworkClassifier", "PolynomialNetworkRegressor"]
+__all__ = ["PolynomialNetwork", "PolynomialNetworkClassifier", "PolynomialNetworkRegressor"]
 
 
 class PolynomialNetwork(SingleOutputEstimator):
@@ -96,10 +96,6 @@ class PolynomialNetworkRegressor(SingleOutputRegressor, PolynomialNetwork):
     --------
     MultiOutputPNRegressor : Degree 2, several targets, with a bound on the distance to the global optimum.
 
-    References
-    ----------
-    Blondel, Ishihata, Fujino and Ueda: Polynomial Networks and Factorization Machines. ICML 2016.
-
     Examples
     --------
     >>> import numpy as np
@@ -121,10 +117,6 @@ class PolynomialNetworkClassifier(BinaryClassifier, PolynomialNetwork):
     See Also
     --------
     MultiOutputPNClassifier : Degree 2, any number of classes, with a bound on the distance to the global optimum.
-
-    References
-    ----------
-    Blondel, Ishihata, Fujino and Ueda: Polynomial Networks and Factorization Machines. ICML 2016.
 
     Examples
     --------

@@ -19,9 +19,13 @@ NUMBERS = X[:, 0] * X[:, 1] + X[:, 2]
 CODES = np.digitize(NUMBERS, [-0.4, 0.4])
 TARGETS = {
     estimators.FactorizationMachineClassifier: NUMBERS > 0,
+    estimators.FactorizationMachineClassifierCV: NUMBERS > 0,
     estimators.PolynomialNetworkClassifier: NUMBERS > 0,
+    estimators.PolynomialNetworkClassifierCV: NUMBERS > 0,
     estimators.FactorizationMachineRegressor: NUMBERS,
+    estimators.FactorizationMachineRegressorCV: NUMBERS,
     estimators.PolynomialNetworkRegressor: NUMBERS,
+    estimators.PolynomialNetworkRegressorCV: NUMBERS,
     estimators.MultiOutputFMRegressor: NUMBERS,
     estimators.MultiOutputPNRegressor: NUMBERS,
 }

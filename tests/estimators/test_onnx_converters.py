@@ -25,7 +25,9 @@ INDICATOR = np.column_stack([PRODUCT > 0, X[:, 2] > 0]).astype(int)
 TOLERANCES = {np.float32: 1e-3, np.float64: 1e-6}
 CASES = {
     "FactorizationMachineClassifier": {"y": TWO},
+    "FactorizationMachineClassifierCV": {"y": TWO, "n_components": 2, "strengths": [1.0]},
     "FactorizationMachineRegressor": {"y": PRODUCT, "degree": 3},
+    "FactorizationMachineRegressorCV": {"y": PRODUCT, "n_components": 2, "strengths": [0.1]},
     "MultiOutputFMClassifier": {"y": INDICATOR, "loss": "binary-logistic"},
     "MultiOutputFMClassifierCV": {"y": CLASSES, "max_units": 2, "shares": [0.01]},
     "MultiOutputFMRegressor": {"y": np.column_stack([PRODUCT, X[:, 2]])},
@@ -36,7 +38,9 @@ CASES = {
     "OrdinalFMRegressorCV": {"y": LEVELS, "max_units": 2, "strengths": [0.1]},
     "OrdinalPNRegressor": {"y": LEVELS},
     "PolynomialNetworkClassifier": {"y": PRODUCT > 0, "loss": "logistic"},
+    "PolynomialNetworkClassifierCV": {"y": TWO, "n_components": 2, "strengths": [1.0], "loss": "logistic"},
     "PolynomialNetworkRegressor": {"y": PRODUCT},
+    "PolynomialNetworkRegressorCV": {"y": PRODUCT, "n_components": 2, "strengths": [0.1]},
 }
 
 

@@ -6,7 +6,6 @@ import contextlib
 import io
 import os
 import pickle
-import resource
 import signal
 import tempfile
 import zipfile
@@ -224,6 +223,8 @@ def failing_save(rng: Generator) -> Trial:
     limit = int(rng.integers(len(content)))
 
     def run() -> None:
+        import resource  # not on every system
+
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / _NAME
             path.write_bytes(content)

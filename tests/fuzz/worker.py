@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import signal
 import time
 from collections.abc import Callable
@@ -32,6 +31,8 @@ def serve(connection: Connection, draw: Draw, seed: int, limit: int) -> None:
     The record of a call is sent when the call begins, whenever numba begins or ends to compile, and when it is over:
     its kind says which.
     """
+    import resource  # not on every system
+
     os.setsid()
     with contextlib.suppress(ValueError):
         # macOS has no such limit.
