@@ -168,7 +168,7 @@ class BasisOracle:
         if self.method in ("power", "lanczos") or d > COMPRESSED_LIMIT:
             return False
         # For so few outputs Cholesky factors are tight.
-        few = {1: MAX_SIGNED, 2: 2}.get(self.norm.exponent, m)
+        few = MAX_SIGNED if self.norm.exponent == 1 else 2 if self.norm.exponent == 2 else m
         compressed = self.method == "exact" and m > few and m * d * d <= _LARGEST_STACK
         return compressed or d <= DENSE_LIMIT
 
