@@ -14,7 +14,7 @@ from mopn.solvers import LBFGS, SGD, ConditionalGradient, CoordinateDescent, Ful
 
 RNG = np.random.default_rng(0)
 DENSE = RNG.uniform(-1, 1, (40, 4))
-SPARSE = sparse.random_array((40, 4), density=0.5, format="csr", rng=RNG)
+SPARSE = sparse.random_array((40, 4), density=0.5, format="csr", random_state=RNG)
 Y = RNG.standard_normal(40)
 WEIGHTS = RNG.uniform(0.5, 2.0, 40)
 

@@ -13,7 +13,7 @@ FAR = 10**6
 
 def changed(form, **arrays):
     """A matrix (6, 4) of a format, some of whose arrays are replaced: functions of the former ones."""
-    X = sparse.random_array((6, 4), density=0.6, format="csr", rng=np.random.default_rng(0)).asformat(form)
+    X = sparse.random_array((6, 4), density=0.6, format="csr", random_state=np.random.default_rng(0)).asformat(form)
     for name, change in arrays.items():
         setattr(X, name, change(np.array(getattr(X, name))))
     return X

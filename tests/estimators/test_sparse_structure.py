@@ -11,7 +11,7 @@ from mopn.estimators import (
     OrdinalPNRegressor,
 )
 
-X = sparse.random_array((40, 4), density=0.5, format="csr", rng=np.random.default_rng(0))
+X = sparse.random_array((40, 4), density=0.5, format="csr", random_state=np.random.default_rng(0))
 LABELS = np.arange(40) % 3
 ESTIMATORS = [
     (MultiOutputPNClassifier(max_units=1), LABELS),

@@ -12,7 +12,7 @@ from benchmarks.epochs import __main__ as epochs
 def folder(tmp_path):
     """A sparse and a dense set of the same rows."""
     rng = np.random.default_rng(0)
-    X = sparse.random_array((40, 6), density=0.4, format="csr", rng=rng)
+    X = sparse.random_array((40, 6), density=0.4, format="csr", random_state=rng)
     both = {"y_train": rng.standard_normal(40), "P0_k3": 0.1 * rng.standard_normal((3, 6))}
     parts = {"train_data": X.data, "train_indices": X.indices, "train_indptr": X.indptr, "train_shape": X.shape}
     np.savez(tmp_path / "recsys.npz", **parts, **both)
