@@ -497,7 +497,11 @@ class Segment(Protocol):
 
 
 class ActiveUnits(NamedTuple):
-    """A point as a convex combination: coefficients (k,), and the slope <G, Delta_r> of every vertex (k,)."""
+    """A point as a convex combination of vertices: coefficients (q,), and the slope of the objective towards each (q,).
+
+    They are in the order of the point's units. If the point has a share of the vertex 0, too, it is the last one; its
+    slope is 0.
+    """
 
     coefficients: np.ndarray
     slopes: np.ndarray
@@ -538,13 +542,12 @@ class Atomic(Problem, Protocol):
 
         ``least`` is an objective value already reached, from which problems with a penalty bound the norm of their
         minimisers. If ``whole`` is False, the coefficients beside the units do not move. With ``away`` the direction is
-        away from the vertex of that unit of the point: U - Delta_away for ``units=None``, the pairwise direction
-        otherwise.
+        away from that vertex of ``active_units``: U - Delta_away for ``units=None``, the pairwise direction otherwise.
         """
         ...
 
-    def active_units(self, point: Any, at: Any) -> ActiveUnits:
-        """Return the point as a combination of vertices, for away steps."""
+    def active_units(self, point: Any, at: Any, *, least: float = math.inf) -> ActiveUnits:
+        """Return the point as a combination of vertices, those of ``segment``, for away steps."""
         ...
 
 

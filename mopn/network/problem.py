@@ -39,7 +39,7 @@ from mopn.network.oracles import METHODS, Atoms, BasisOracle, OracleName, basis_
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.own_oracle import own_oracle
 from mopn.network.point import Network
-from mopn.network.segment import Segment, active_vertex, best_vertex
+from mopn.network.segment import Segment, active_units, active_vertex, best_vertex
 from mopn.network.two_layers import layer_outputs
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, Status, minimize
@@ -417,27 +417,32 @@ class NetworkProblem(Displayed, Problem):
         whole: bool = True,
         away: int | None = None,
     ) -> Segment:
-        """Return the segment towards the vertex of units (q, d), or away from that of a unit of the network, or both.
+        """Return the segment towards the vertex of units (q, d), or away from an active one, or both.
 
-        Under a penalty the vertices lie where the penalty alone equals an objective value already reached, as no
+        ``away`` is the number of a unit of the network; the number of its units stands for the vertex 0. Under a
+        penalty the other vertices lie where the penalty alone equals an objective value already reached, as no
         minimiser has a larger one: the smaller of ``least`` and ``at.value``, so by default that of the network. The
-        linear term moves only if the point moves as a ``whole``, and never with ``away``.
+        linear term moves only towards units, if the point moves as a ``whole``.
         """
         parts = network, at.G, self.fit, self.regularizer, self.linear_term
-        towards = None
+        least = min(least, at.value)
+        towards = left = None
         if units is not None:
             features = self.features(units)
             q = self.rows.crossed(features, at.G)
-            towards = best_vertex(units, features, q, self.regularizer, min(least, at.value))
-        if away is None:
-            return Segment(*parts, towards=towards, linear_moves=whole)
-        return Segment(*parts, towards=towards, away=active_vertex(network, self.regularizer, away))
+            towards = best_vertex(units, features, q, self.regularizer, least)
+        if away is not None:
+            left = active_vertex(network, self.features, self.regularizer, away, least)
+        return Segment(*parts, towards=towards, away=left, linear_moves=whole and units is not None)
 
-    def active_units(self, network: Network, at: OutputGradient) -> ActiveUnits:
-        """Return the network as a combination of vertices of the ball, and their slopes, for away steps."""
-        shares = self.regularizer.shares(network.weights)
-        vertices = network.weights / np.where(shares > 0, shares, 1.0)[:, None]
-        return ActiveUnits(shares, np.einsum("km,km->k", self.rows.crossed(network.features, at.G), vertices))
+    def active_units(self, network: Network, at: OutputGradient, *, least: float = math.inf) -> ActiveUnits:
+        """Return the network as a combination of vertices, and their slopes, for away steps.
+
+        The vertices are those of ``segment`` with the same ``least``, one for every unit; the last one is 0 if the
+        network has a share of it.
+        """
+        crossed = self.rows.crossed(network.features, at.G)
+        return active_units(network, crossed, self.regularizer, min(least, at.value))
 
     # -- the oracle "corrective" ------------------------------------------------------------------------------------
 
