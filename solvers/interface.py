@@ -11,7 +11,7 @@ A problem lists the oracles that it offers in ``problem.oracles``; a solver list
 "passes"         :class:`WithPasses`  SGD, AdaGrad
 "batch_gradient" :class:`Sampled`     your own stochastic gradient methods
 "atomic"         :class:`Atomic`      conditional gradient by plain steps
-"corrective"     :class:`Corrective`  conditional gradient with refits, GECO
+"corrective"     :class:`Corrective`  conditional gradient with refits, GECO, random units
 ================ ==================== ==================================================
 
 Members that are data are declared read-only; a problem may have them as attributes or as properties.
@@ -74,7 +74,7 @@ SERVED_BY = {
     "blocks": "CoordinateDescent()",
     "passes": "SGD(), AdaGrad()",
     "atomic": "ConditionalGradient(refit='none')",
-    "corrective": "ConditionalGradient(), GECO()",
+    "corrective": "ConditionalGradient(), GECO(), RandomUnits(k)",
 }
 
 
@@ -630,6 +630,10 @@ class Corrective(Atomic, Protocol):
 
         With ``fill``, other such units are added if there are fewer than ``most``, as many as a refit can use.
         """
+        ...
+
+    def with_random_units(self, point: Any, n_units: int, rng: np.random.Generator) -> Any:
+        """Return the point with more units, of random weights that are not zero: a start for ``joint``."""
         ...
 
     def output_layer(self, point: Any) -> Composite:

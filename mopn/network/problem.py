@@ -54,6 +54,8 @@ __all__ = ["NetworkProblem"]
 _EPS = float(np.finfo(float).eps)
 # A network is filled at once up to a number of units between these: more cost time and memory, and few are needed.
 _LEAST_FILL, _LARGEST_FILL = 50, 200
+# Lengths of random units, relative to those whose outputs are of the size of the targets.
+_SMALL = 0.1
 _SCALE = choice(SCALES).or_none()
 # Joint refits start on these shares of the samples, each with as many rows for every parameter.
 _SHARES, _ROWS_PER_PARAMETER = (1 / 16, 1 / 4), 10
@@ -465,6 +467,21 @@ class NetworkProblem(Displayed, Problem):
         H /= np.linalg.norm(H, axis=1, keepdims=True)
         values = np.linalg.norm(self._forms(at).forms(H), self.norm.exponent, axis=1)
         return np.vstack([units, H[values > cost]])
+
+    def with_random_units(self, network: Network, n_units: int, rng: np.random.Generator) -> Network:
+        """Return the network with more units of random directions and small weights, a start for ``joint``.
+
+        Under l1 each unit serves one output, in turn. In a ball ``joint`` scales all weights into it.
+        """
+        d, m = self.rows.shape[1], self.fit.n_outputs
+        length = _SMALL * math.sqrt(self.fit.output_unit / d)
+        H = length * self.rows.scales * rng.standard_normal((n_units, d))
+        V = rng.standard_normal((n_units, m))
+        if self.norm.exponent == math.inf:
+            V *= np.eye(m)[np.arange(n_units) % m]
+        basis, weights = self.unit_length(H, V / np.linalg.norm(V, axis=1, keepdims=True))
+        linear = network.linear
+        return self.network(np.vstack([network.basis, basis]), np.vstack([network.weights, weights]), linear)
 
     @property
     def _useful_units(self) -> int:
