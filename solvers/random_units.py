@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class RandomUnits(Solver[Corrective]):
         joint: Any = problem.joint(start, SMOOTH)
         along = _Points(joint, start, monitor)
         try:
-            LBFGS().run(joint, joint.start(), along)
+            LBFGS().run(joint, joint.start(), cast(Monitor, along))
         except _LevelledOffError:
             point = along.point
             if point.extra_size:
@@ -112,7 +112,7 @@ class _LevelledOffError(Exception):
 
 
 class _Points:
-    """The monitor of L-BFGS, which reports the points of the problem that its own stand for."""
+    """The monitor of L-BFGS, as far as it asks for one: it reports the points of the problem that its own stand for."""
 
     def __init__(self, joint: Smooth, start: CorrectivePoint, monitor: Monitor) -> None:
         self.joint, self.point, self.monitor = joint, start, monitor

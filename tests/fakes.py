@@ -180,7 +180,7 @@ class LowRankSteps(Problem):
             raise NotImplementedError
         return LowRankSegment(self, point, at, units, least)
 
-    def active_units(self, point: LowRank, at: AtMatrix) -> NoReturn:
+    def active_units(self, point: LowRank, at: AtMatrix, *, least: float = math.inf) -> NoReturn:
         raise NotImplementedError
 
 
