@@ -60,6 +60,13 @@ class PlainStep(Correction):
     >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(step), tol=0, max_iter=20)
     >>> result.nit, result.certified
     (20, True)
+
+    Away steps drop units that others have replaced:
+
+    >>> step = mopn.solvers.PlainStep(direction="away")
+    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(step), tol=0, max_iter=50)
+    >>> len(result.basis) < 50
+    True
     """
 
     rule: str = "line-search"
