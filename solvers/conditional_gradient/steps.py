@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -19,7 +19,7 @@ from mopn.solvers.result import Status
 __all__ = ["PlainStep", "line_search"]
 
 RULES = ("line-search", "open-loop", "short")
-DIRECTIONS = ("towards", "away", "pairwise")
+Direction = Literal["towards", "away", "pairwise"]
 # The first interval of a line search is the short step times this factor. It grows by the same factor while the best
 # step exceeds this fraction of it.
 _STRETCH, _NEAR_THE_END = 10.0, 0.9
@@ -70,10 +70,10 @@ class PlainStep(Correction):
     """
 
     rule: str = "line-search"
-    direction: str = "towards"
+    direction: Direction = "towards"
 
     def __post_init__(self) -> None:
-        check_options(self, rule=choice(RULES), direction=choice(DIRECTIONS))
+        check_options(self, rule=choice(RULES), direction=choice(get_args(Direction)))
         if self.rule == "open-loop" and self.direction != "towards":
             raise ValueError(
                 f"direction={self.direction!r} needs steps that decrease the objective: give rule='line-search' or "
