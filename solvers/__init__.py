@@ -11,6 +11,7 @@ from mopn.solvers.interface import Effort, Monitor, Problem, Solver
 from mopn.solvers.interior_point import InteriorPoint
 from mopn.solvers.lbfgs import LBFGS
 from mopn.solvers.progress import Progress
+from mopn.solvers.random_units import RandomUnits
 from mopn.solvers.result import Result, Status, Trace
 from mopn.solvers.sgd import SGD, AdaGrad
 
@@ -30,6 +31,7 @@ __all__ = [
     "PlainStep",
     "Problem",
     "Progress",
+    "RandomUnits",
     "Result",
     "Solver",
     "Status",

@@ -11,7 +11,7 @@ A problem lists the oracles that it offers in ``problem.oracles``; a solver list
 "passes"         :class:`WithPasses`  SGD, AdaGrad
 "batch_gradient" :class:`Sampled`     your own stochastic gradient methods
 "atomic"         :class:`Atomic`      conditional gradient by plain steps
-"corrective"     :class:`Corrective`  conditional gradient with refits, GECO
+"corrective"     :class:`Corrective`  conditional gradient with refits, GECO, random units
 ================ ==================== ==================================================
 
 Members that are data are declared read-only; a problem may have them as attributes or as properties.
@@ -74,7 +74,7 @@ SERVED_BY = {
     "blocks": "CoordinateDescent()",
     "passes": "SGD(), AdaGrad()",
     "atomic": "ConditionalGradient(refit='none')",
-    "corrective": "ConditionalGradient(), GECO()",
+    "corrective": "ConditionalGradient(), GECO(), RandomUnits(k)",
 }
 
 
@@ -497,7 +497,11 @@ class Segment(Protocol):
 
 
 class ActiveUnits(NamedTuple):
-    """A point as a convex combination: coefficients (k,), and the slope <G, Delta_r> of every vertex (k,)."""
+    """A point as a convex combination of vertices: coefficients (q,), and the slope of the objective towards each (q,).
+
+    They are in the order of the point's units. If the point has a share of the vertex 0, too, it is the last one; its
+    slope is 0.
+    """
 
     coefficients: np.ndarray
     slopes: np.ndarray
@@ -538,13 +542,12 @@ class Atomic(Problem, Protocol):
 
         ``least`` is an objective value already reached, from which problems with a penalty bound the norm of their
         minimisers. If ``whole`` is False, the coefficients beside the units do not move. With ``away`` the direction is
-        away from the vertex of that unit of the point: U - Delta_away for ``units=None``, the pairwise direction
-        otherwise.
+        away from that vertex of ``active_units``: U - Delta_away for ``units=None``, the pairwise direction otherwise.
         """
         ...
 
-    def active_units(self, point: Any, at: Any) -> ActiveUnits:
-        """Return the point as a combination of vertices, for away steps."""
+    def active_units(self, point: Any, at: Any, *, least: float = math.inf) -> ActiveUnits:
+        """Return the point as a combination of vertices, those of ``segment``, for away steps."""
         ...
 
 
@@ -627,6 +630,10 @@ class Corrective(Atomic, Protocol):
 
         With ``fill``, other such units are added if there are fewer than ``most``, as many as a refit can use.
         """
+        ...
+
+    def with_random_units(self, point: Any, n_units: int, rng: np.random.Generator) -> Any:
+        """Return the point with more units, of random weights that are not zero: a start for ``joint``."""
         ...
 
     def output_layer(self, point: Any) -> Composite:

@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 
 import mopn
-from mopn.solvers import FISTA, GECO, LBFGS, SGD, AdaGrad, ConditionalGradient, CoordinateDescent, InteriorPoint
+from mopn.solvers import (
+    FISTA,
+    GECO,
+    LBFGS,
+    SGD,
+    AdaGrad,
+    ConditionalGradient,
+    CoordinateDescent,
+    InteriorPoint,
+    PlainStep,
+    RandomUnits,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (50, 4))
@@ -30,6 +41,8 @@ SOLVERS = {
     "conditional gradient": (network, ConditionalGradient()),
     "plain conditional gradient": (network, ConditionalGradient(refit="none")),
     "full conditional gradient": (network, ConditionalGradient(refit="full")),
+    "away steps": (network, ConditionalGradient(PlainStep(direction="away"))),
+    "random units": (network, RandomUnits(5)),
     "GECO": (lambda: mopn.NetworkProblem(X, Y, strength=0.0), GECO()),
     "interior point": (layer, InteriorPoint()),
     "FISTA": (layer, FISTA()),

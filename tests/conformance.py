@@ -30,6 +30,7 @@ from mopn.solvers import (
     InteriorPoint,
     OutputRefit,
     PlainStep,
+    RandomUnits,
     Solver,
 )
 from mopn.solvers.conditional_gradient.correction import Correction
@@ -98,10 +99,11 @@ def solvers() -> None:
     atomic: Solver[Atomic] = ConditionalGradient(refit="none")
     corrective: Solver[Corrective] = ConditionalGradient()
     greedy: Solver[Corrective] = GECO()
+    from_random_units: Solver[Corrective] = RandomUnits(5)
 
 
 def corrections() -> None:
-    steps: Correction = PlainStep()
+    steps: Correction = PlainStep(direction="away")
     output: Correction = OutputRefit(solver=InteriorPoint())
     full: Correction = FullRefit(solver=FISTA(), output_solver=FISTA())
 

@@ -180,7 +180,7 @@ class LowRankSteps(Problem):
             raise NotImplementedError
         return LowRankSegment(self, point, at, units, least)
 
-    def active_units(self, point: LowRank, at: AtMatrix) -> NoReturn:
+    def active_units(self, point: LowRank, at: AtMatrix, *, least: float = math.inf) -> NoReturn:
         raise NotImplementedError
 
 
@@ -204,6 +204,13 @@ class LowRankProblem(LowRankSteps):
         for side in np.split(sides, [point.p], axis=1):
             side /= np.linalg.norm(side, axis=1, keepdims=True)
         return np.vstack([units, sides])
+
+    def with_random_units(self, point: LowRank, n_units: int, rng: np.random.Generator) -> LowRank:
+        units = rng.standard_normal((n_units, sum(self.B.shape)))
+        for side in np.split(units, [point.p], axis=1):
+            side /= np.linalg.norm(side, axis=1, keepdims=True)
+        weights = np.concatenate([point.weights, np.full(n_units, 0.1)])
+        return replace(point, units=np.vstack([point.units, units]), weights=weights)
 
     def output_layer(self, point: LowRank) -> LayerOfLowRank:
         roots = np.sqrt(self.M).ravel()

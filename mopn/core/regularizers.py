@@ -150,9 +150,13 @@ class NormRegularizer(Regularizer):
         ``least`` is an objective value already reached, ``value`` the dual value of the best atom.
         """
 
-    @abstractmethod
-    def shares(self, V: np.ndarray) -> np.ndarray:
-        """Return the coefficients (k,) of V as a combination of vertices of the ball, one per row, for away steps."""
+    def shares(self, V: np.ndarray, least: float) -> np.ndarray:
+        """Return the coefficients (k,) of V as a combination of extreme points of the rows' directions, and of 0.
+
+        What they lack of 1 is the coefficient of 0. ``least`` is an objective value already reached, as for ``vertex``.
+        """
+        size, _ = self.vertex(least, math.inf)
+        return np.array([self.norm.value(row[None]) for row in V]) / max(size, math.ulp(0.0))
 
     @abstractmethod
     def scaled_units(self, B: np.ndarray) -> np.ndarray:
@@ -226,9 +230,6 @@ class Penalty(NormRegularizer):
             )
         return least / self.strength, self.strength
 
-    def shares(self, V: np.ndarray) -> np.ndarray:
-        raise ValueError("away steps leave the vertices of a ball: give a radius instead of a strength")
-
     def scaled_units(self, B: np.ndarray) -> np.ndarray:
         return B
 
@@ -285,9 +286,6 @@ class Ball(NormRegularizer):
 
     def vertex(self, least: float, value: float) -> tuple[float, float]:
         return self.radius, 0.0
-
-    def shares(self, V: np.ndarray) -> np.ndarray:
-        return np.array([self.norm.value(row[None]) for row in V]) / max(self.radius, math.ulp(0.0))
 
     def scaled_units(self, B: np.ndarray) -> np.ndarray:
         return B * self._scale(B)

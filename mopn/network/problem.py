@@ -39,7 +39,7 @@ from mopn.network.oracles import METHODS, Atoms, BasisOracle, OracleName, basis_
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.own_oracle import own_oracle
 from mopn.network.point import Network
-from mopn.network.segment import Segment, active_vertex, best_vertex
+from mopn.network.segment import Segment, active_units, active_vertex, best_vertex
 from mopn.network.two_layers import layer_outputs
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, Status, minimize
@@ -54,6 +54,8 @@ __all__ = ["NetworkProblem"]
 _EPS = float(np.finfo(float).eps)
 # A network is filled at once up to a number of units between these: more cost time and memory, and few are needed.
 _LEAST_FILL, _LARGEST_FILL = 50, 200
+# Lengths of random units, relative to those whose outputs are of the size of the targets.
+_SMALL = 0.1
 _SCALE = choice(SCALES).or_none()
 # Joint refits start on these shares of the samples, each with as many rows for every parameter.
 _SHARES, _ROWS_PER_PARAMETER = (1 / 16, 1 / 4), 10
@@ -417,27 +419,32 @@ class NetworkProblem(Displayed, Problem):
         whole: bool = True,
         away: int | None = None,
     ) -> Segment:
-        """Return the segment towards the vertex of units (q, d), or away from that of a unit of the network, or both.
+        """Return the segment towards the vertex of units (q, d), or away from an active one, or both.
 
-        Under a penalty the vertices lie where the penalty alone equals an objective value already reached, as no
+        ``away`` is the number of a unit of the network; the number of its units stands for the vertex 0. Under a
+        penalty the other vertices lie where the penalty alone equals an objective value already reached, as no
         minimiser has a larger one: the smaller of ``least`` and ``at.value``, so by default that of the network. The
-        linear term moves only if the point moves as a ``whole``, and never with ``away``.
+        linear term moves only towards units, if the point moves as a ``whole``.
         """
         parts = network, at.G, self.fit, self.regularizer, self.linear_term
-        towards = None
+        least = min(least, at.value)
+        towards = left = None
         if units is not None:
             features = self.features(units)
             q = self.rows.crossed(features, at.G)
-            towards = best_vertex(units, features, q, self.regularizer, min(least, at.value))
-        if away is None:
-            return Segment(*parts, towards=towards, linear_moves=whole)
-        return Segment(*parts, towards=towards, away=active_vertex(network, self.regularizer, away))
+            towards = best_vertex(units, features, q, self.regularizer, least)
+        if away is not None:
+            left = active_vertex(network, self.features, self.regularizer, away, least)
+        return Segment(*parts, towards=towards, away=left, linear_moves=whole and units is not None)
 
-    def active_units(self, network: Network, at: OutputGradient) -> ActiveUnits:
-        """Return the network as a combination of vertices of the ball, and their slopes, for away steps."""
-        shares = self.regularizer.shares(network.weights)
-        vertices = network.weights / np.where(shares > 0, shares, 1.0)[:, None]
-        return ActiveUnits(shares, np.einsum("km,km->k", self.rows.crossed(network.features, at.G), vertices))
+    def active_units(self, network: Network, at: OutputGradient, *, least: float = math.inf) -> ActiveUnits:
+        """Return the network as a combination of vertices, and their slopes, for away steps.
+
+        The vertices are those of ``segment`` with the same ``least``, one for every unit; the last one is 0 if the
+        network has a share of it.
+        """
+        crossed = self.rows.crossed(network.features, at.G)
+        return active_units(network, crossed, self.regularizer, min(least, at.value))
 
     # -- the oracle "corrective" ------------------------------------------------------------------------------------
 
@@ -460,6 +467,21 @@ class NetworkProblem(Displayed, Problem):
         H /= np.linalg.norm(H, axis=1, keepdims=True)
         values = np.linalg.norm(self._forms(at).forms(H), self.norm.exponent, axis=1)
         return np.vstack([units, H[values > cost]])
+
+    def with_random_units(self, network: Network, n_units: int, rng: np.random.Generator) -> Network:
+        """Return the network with more units of random directions and small weights, a start for ``joint``.
+
+        Under l1 each unit serves one output, in turn. In a ball ``joint`` scales all weights into it.
+        """
+        d, m = self.rows.shape[1], self.fit.n_outputs
+        length = _SMALL * math.sqrt(self.fit.output_unit / d)
+        H = length * self.rows.scales * rng.standard_normal((n_units, d))
+        V = rng.standard_normal((n_units, m))
+        if self.norm.exponent == math.inf:
+            V *= np.eye(m)[np.arange(n_units) % m]
+        basis, weights = self.unit_length(H, V / np.linalg.norm(V, axis=1, keepdims=True))
+        linear = network.linear
+        return self.network(np.vstack([network.basis, basis]), np.vstack([network.weights, weights]), linear)
 
     @property
     def _useful_units(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +12,13 @@ from mopn.core.regularizers import NormRegularizer
 from mopn.core.whole_fit import WholeFit
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
+from mopn.solvers.interface import ActiveUnits
 from mopn.solvers.sphere.refinement import dual_vectors
 
-__all__ = ["Left", "Segment", "Vertex", "active_vertex", "best_vertex"]
+__all__ = ["Left", "Segment", "Vertex", "active_units", "active_vertex", "best_vertex"]
 
-# A coefficient this near 1 means that the point is the vertex, up to rounding errors.
+# A coefficient this near 1 means that the point is the vertex, up to rounding errors; one this near 0, of the vertex 0,
+# that the point has no share of it.
 _WHOLE = 1e-12
 
 
@@ -39,9 +42,9 @@ class Vertex(NamedTuple):
 
 
 class Left(NamedTuple):
-    """The vertex that a segment leaves: that of a unit r of the network, and its coefficient in the combination."""
+    """The vertex that a segment leaves, the row of its unit in the network (none for 0), and its coefficient."""
 
-    r: int
+    rows: list[int]
     vertex: Vertex
     coefficient: float
 
@@ -53,19 +56,45 @@ def best_vertex(units: np.ndarray, features: Any, q: np.ndarray, regularizer: No
     return Vertex(units, features, size * directions, strength * size)
 
 
-def active_vertex(network: Network, regularizer: NormRegularizer, r: int) -> Left:
-    """Return the extreme point of the ball in the direction of a unit's weights; 0 if these are zero."""
-    weights = network.weights[[r]]
-    coefficient = float(regularizer.shares(weights)[0])
-    vertex = Vertex(network.basis[[r]], network.features[:, [r]], weights / max(coefficient, math.ulp(0.0)), 0.0)
-    return Left(r, vertex, coefficient)
+def active_units(network: Network, crossed: np.ndarray, regularizer: NormRegularizer, least: float) -> ActiveUnits:
+    """Return the network as a combination of extreme points, one for every unit, then 0 if it has a share of it.
+
+    ``crossed`` are the values q (k, m) of the forms at the units. The slopes are those of the whole objective.
+    """
+    coefficients = regularizer.shares(network.weights, least)
+    penalties = np.array([regularizer.value(row[None]) for row in network.weights])
+    slopes = np.einsum("km,km->k", crossed, network.weights) + penalties
+    slopes /= np.where(coefficients > 0, coefficients, 1.0)
+    rest = _share_of_zero(coefficients)
+    if not rest:
+        return ActiveUnits(coefficients, slopes)
+    return ActiveUnits(np.append(coefficients, rest), np.append(slopes, 0.0))
+
+
+def active_vertex(
+    network: Network, features: Callable[[np.ndarray], Any], regularizer: NormRegularizer, r: int, least: float
+) -> Left:
+    """Return the extreme point in the direction of a unit's weights, which is 0 if these are zero; 0 if r is k."""
+    rows = [r] if r < network.n_units else []
+    units, weights = network.basis[rows], network.weights[rows]
+    shares = regularizer.shares(network.weights, least)
+    coefficient = float(shares[r]) if rows else _share_of_zero(shares)
+    size = max(coefficient, math.ulp(0.0))
+    return Left(rows, Vertex(units, features(units), weights / size, regularizer.value(weights) / size), coefficient)
+
+
+def _share_of_zero(coefficients: np.ndarray) -> float:
+    """Return what the coefficients lack of 1, but for rounding errors."""
+    rest = 1.0 - float(coefficients.sum())
+    return rest if rest > _WHOLE else 0.0
 
 
 class Segment:
     """U(gamma) = U + gamma D, 0 <= gamma <= limit: D is Delta - U, U - Delta_r (away) or Delta - Delta_r (pairwise).
 
     With ``linear_moves`` the linear term moves towards the minimiser -G' [1, X] / alpha of its linearised objective, as
-    in the generalised conditional gradient method of Bredies, Lorenz and Maass (2009); otherwise it is fixed.
+    in the generalised conditional gradient method of Bredies, Lorenz and Maass (2009); otherwise it is fixed. Away from
+    the vertex 0, U grows.
     """
 
     def __init__(
@@ -97,6 +126,8 @@ class Segment:
             self.step += linear_term.outputs(self.linear_step)
         self.penalty = regularizer.value(network.weights)
         self.vertex_penalty = 0.0 if towards is None else towards.penalty
+        if away is not None:
+            self.vertex_penalty -= away.vertex.penalty
         fall = linear_term.value(self.linear) - linear_term.value(self.linear + self.linear_step)
         self.gap = -self.own * self.penalty - self.vertex_penalty + fall - fit.of_rows.inner(G, self.step)
         self.curvature = fit.smoothness
@@ -113,8 +144,8 @@ class Segment:
         weights = (1.0 + self.own * gamma) * self.network.weights
         if self.away is not None:
             # At the limit the unit's weights are exactly 0, without rounding errors.
-            rest = weights[self.away.r] - gamma * self.away.vertex.weights[0]
-            weights[self.away.r] = 0.0 if gamma == self.limit > 0 else rest
+            rest = weights[self.away.rows] - gamma * self.away.vertex.weights
+            weights[self.away.rows] = 0.0 if gamma == self.limit > 0 else rest
         network = self.network.with_weights(weights)
         if self.towards is not None:
             network = network.with_units(self.towards.units, self.towards.features)

@@ -16,7 +16,7 @@ from mopn.solvers.conditional_gradient.steps import PlainStep
 from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Measure, Monitor, Solver
 from mopn.solvers.result import Status
 
-__all__ = ["ConditionalGradient", "RefitName", "make_correction"]
+__all__ = ["ConditionalGradient", "RefitName", "make_correction", "record"]
 
 RefitName = Literal["none", "output", "full"]
 _NAMES = choice(get_args(RefitName))
@@ -116,7 +116,7 @@ class ConditionalGradient(Solver[Atomic]):
             monitor.check_finite(at.value)
             selection = select(point, at)  # the best units for G, and a proven bound on all units
             times = {"oracle_time": select.oracle_time, "proof_time": select.proof_time, "refit_time": refit_time}
-            gap = _record(problem, point, at, selection, monitor, times)
+            gap = record(problem, point, at, selection, monitor, times)
             if self.max_units is None:
                 progress.check(at.value, gap, selection.estimate * abs(at.value))
             began = monitor.elapsed
@@ -155,7 +155,7 @@ def make_correction(
     return OutputRefit(**options) if name == "output" else FullRefit(**options, **(full or {}))
 
 
-def _record(
+def record(
     problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor, times: dict[str, float]
 ) -> float:
     """Report the round and return its gap; stop if the estimated one is small enough but the oracle cannot prove it."""

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from mopn.solvers.conditional_gradient.schedule import Schedule
-from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Effort, Measure, Monitor
+from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Corrective, Effort, Measure, Monitor
 
-__all__ = ["ProofBudget", "Selection", "measure", "restricted_gap"]
+__all__ = ["ProofBudget", "Selection", "check_certificate", "measure", "restricted_gap"]
 
 # Budget of the bound in a round. Without a limit of time it does not depend on the clock, so that runs repeat.
 _ROUND_WORK, _ROUND_NODES = 2e8, 45_000
@@ -149,6 +149,15 @@ def measure(problem: Atomic, point: AtomicPoint, oracle: Any, seconds: float = m
         return Measure(at.value, math.inf, restricted)
     bound = problem.bound(at, oracle, _round_effort(None, seconds))
     return Measure(at.value, problem.gap(point, at, bound), restricted)
+
+
+def check_certificate(problem: Corrective, tol: float) -> None:
+    """Raise ``ValueError`` if a gap is to end the run and there is no certificate."""
+    if tol > 0 and not problem.regularized:
+        raise ValueError(
+            f"nothing is regularized (a strength of 0), so no certificate exists and tol={tol} can never be reached; "
+            "regularize the problem, or give tol=0 and limits (max_iter, max_units, max_time)"
+        )
 
 
 def restricted_gap(problem: Atomic, point: AtomicPoint, at: AtOutputs) -> float:

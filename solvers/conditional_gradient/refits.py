@@ -11,7 +11,7 @@ import numpy as np
 
 from mopn.solvers.checks import check_nonnegative, check_options, check_positive, choice, count
 from mopn.solvers.conditional_gradient.correction import Correction, Corrector
-from mopn.solvers.conditional_gradient.proofs import Selection
+from mopn.solvers.conditional_gradient.proofs import Selection, check_certificate
 from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.conditional_gradient.steps import line_search
 from mopn.solvers.fista import FISTA
@@ -30,7 +30,7 @@ from mopn.solvers.interface import (
 from mopn.solvers.interior_point import InteriorPoint
 from mopn.solvers.lbfgs import LBFGS
 
-__all__ = ["FullRefit", "OutputRefit"]
+__all__ = ["FullRefit", "OutputRefit", "fit_rest", "joint_tol"]
 
 Precision = Literal["double", "single"]
 PRECISIONS = get_args(Precision)
@@ -215,7 +215,7 @@ class _OutputRefits(Corrector):
     def __init__(
         self, options: _Refit, solver: Solver[Any] | None, problem: Corrective, monitor: Monitor, schedule: Schedule
     ) -> None:
-        _check_certificate(problem, monitor.tol)
+        check_certificate(problem, monitor.tol)
         super().__init__(problem, monitor)
         self.options, self.layer_solver = options, solver
         self.start_tol, self.start_iter = _START_TOL * options.tol, options.polish_iter
@@ -289,7 +289,7 @@ class _FullRefits(_OutputRefits):
 
     def improve(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers to a tolerance for the target gap; near the end the output layer first."""
-        tol = max(_joint_tol(self._finite_target()), self.full.least_tol)
+        tol = max(joint_tol(self._finite_target()), self.full.least_tol)
         if not self.inserts_by_line_search or self.near:
             point, tol = super().improve(point), self._joint_tol_after_layer(tol)
         point = self._with_rest(self._both_layers(point, tol, self.max_iter))
@@ -334,13 +334,10 @@ class _FullRefits(_OutputRefits):
         return point
 
     def _with_rest(self, point: CorrectivePoint) -> CorrectivePoint:
-        """Fit what is beside the units to the end: small errors in it make large gaps, and the fit is cheap."""
+        """Fit what is beside the units to the end."""
         if not point.extra_size or not self.full.is_smooth:
             return point
-        rest = self.problem.joint(point, REST)
-        return point.with_layers(
-            self.monitor.solve(rest, LBFGS(gtol=0.0), start=None, tol=_REST_TOL, max_iter=self.options.polish_iter)
-        )
+        return fit_rest(self.problem, self.monitor, point, self.options.polish_iter)
 
     def _joint(
         self,
@@ -366,15 +363,12 @@ def _default_layer_solver(problem: Composite, *, prove: bool) -> Solver[Any]:
     return FISTA()
 
 
-def _joint_tol(target: float) -> float:
+def fit_rest(problem: Corrective, monitor: Monitor, point: CorrectivePoint, max_iter: int) -> CorrectivePoint:
+    """Fit what is beside the units to the end: small errors in it make large gaps, and the fit is cheap."""
+    rest = problem.joint(point, REST)
+    return point.with_layers(monitor.solve(rest, LBFGS(gtol=0.0), start=None, tol=_REST_TOL, max_iter=max_iter))
+
+
+def joint_tol(target: float) -> float:
     """Return the relative decrease over ten iterations below which a joint refit ends."""
     return _JOINT_TOL * min(target, 1.0) ** 2
-
-
-def _check_certificate(problem: Corrective, tol: float) -> None:
-    """Raise ``ValueError`` if a gap is to end the run and there is no certificate."""
-    if tol > 0 and not problem.regularized:
-        raise ValueError(
-            f"nothing is regularized (a strength of 0), so no certificate exists and tol={tol} can never be reached; "
-            "regularize the problem, or give tol=0 and limits (max_iter, max_units, max_time)"
-        )

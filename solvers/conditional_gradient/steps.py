@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any, Literal, NoReturn, get_args
 
+import numpy as np
 from scipy.optimize import minimize_scalar
 
 from mopn.solvers.checks import check_options, choice
@@ -17,6 +19,7 @@ from mopn.solvers.result import Status
 __all__ = ["PlainStep", "line_search"]
 
 RULES = ("line-search", "open-loop", "short")
+Direction = Literal["towards", "away", "pairwise"]
 # The first interval of a line search is the short step times this factor. It grows by the same factor while the best
 # step exceeds this fraction of it.
 _STRETCH, _NEAR_THE_END = 10.0, 0.9
@@ -28,13 +31,25 @@ _NOISE, _NEGLIGIBLE = 1e-14, 1e-16
 
 @dataclass(frozen=True)
 class PlainStep(Correction):
-    """The step U <- (1 - gamma) U + gamma Delta of conditional gradient, without refits.
+    """The step U <- U + gamma D of conditional gradient, without refits: D = Delta - U for the best vertex Delta.
+
+    With away and pairwise steps units leave again (Lacoste-Julien and Jaggi, NIPS 2015). The point is a combination of
+    its units' vertices Delta_r and of 0. The worst one has the largest slope; a step that takes its whole coefficient
+    drops it. The linear rate that the paper proves is for polytopes; here the vertices are a continuum.
 
     Parameters
     ----------
     rule : {"line-search", "open-loop", "short"}, default "line-search"
         Exact line search; gamma = 2 / (t + 2) in iteration t, whose first step gamma = 1 discards the start; or the
         short step with an adaptive smoothness constant (Pedregosa et al., 2020).
+    direction : {"towards", "away", "pairwise"}, default "towards"
+        Towards the best vertex; or away from the worst one, D = U - Delta_r, where the gap along that is larger; or
+        from the worst one straight to the best one, D = Delta - Delta_r.
+
+    Raises
+    ------
+    ValueError
+        For unknown names, and for the open loop with another direction: its steps may be longer than the coefficients.
 
     Examples
     --------
@@ -45,12 +60,25 @@ class PlainStep(Correction):
     >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(step), tol=0, max_iter=20)
     >>> result.nit, result.certified
     (20, True)
+
+    Away steps drop units that others have replaced:
+
+    >>> step = mopn.solvers.PlainStep(direction="away")
+    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(step), tol=0, max_iter=50)
+    >>> len(result.basis) < 50
+    True
     """
 
     rule: str = "line-search"
+    direction: Direction = "towards"
 
     def __post_init__(self) -> None:
-        check_options(self, rule=choice(RULES))
+        check_options(self, rule=choice(RULES), direction=choice(get_args(Direction)))
+        if self.rule == "open-loop" and self.direction != "towards":
+            raise ValueError(
+                f"direction={self.direction!r} needs steps that decrease the objective: give rule='line-search' or "
+                "'short' instead of 'open-loop'"
+            )
 
     @property
     def needs(self) -> frozenset[str]:
@@ -69,21 +97,21 @@ class PlainStep(Correction):
 
     def begin(self, problem: Atomic, monitor: Monitor, schedule: Schedule) -> Corrector:
         """Return the steps of one run."""
-        return _Stepper(self.rule, problem, monitor)
+        return _Stepper(self, problem, monitor)
 
 
 class _Stepper(Corrector):
     """Keeps t, the estimated smoothness constant, and the least objective, which bounds the norm of a minimiser."""
 
-    def __init__(self, rule: str, problem: Atomic, monitor: Monitor) -> None:
+    def __init__(self, options: PlainStep, problem: Atomic, monitor: Monitor) -> None:
         super().__init__(problem, monitor)
-        self.rule = rule
+        self.rule, self.direction = options.rule, options.direction
         self.t, self.curvature, self.least = 0, math.nan, math.inf
 
     def insert(self, point: AtomicPoint, at: AtOutputs, units: Any) -> AtomicPoint:
-        """Take a step towards the best unit."""
+        """Take a step towards the best unit, or away from the worst one, or both."""
         self.least = min(self.least, at.value)
-        segment = self.problem.segment(point, at, units, least=self.least)
+        segment = self._segment(point, at, units)
         if self.rule == "open-loop":
             gamma = 2.0 / (self.t + 2.0)
         elif self.rule == "line-search":
@@ -92,6 +120,16 @@ class _Stepper(Corrector):
             gamma, self.curvature = _short_step(segment, self.curvature)
         self.t += 1
         return segment.point(gamma)
+
+    def _segment(self, point: AtomicPoint, at: AtOutputs, units: Any) -> Segment:
+        """Return the segment along the direction."""
+        segment = partial(self.problem.segment, point, at, least=self.least)
+        if self.direction == "towards":
+            return segment(units)
+        worst = int(np.argmax(self.problem.active_units(point, at, least=self.least).slopes))
+        if self.direction == "pairwise":
+            return segment(units, away=worst)
+        return max(segment(units), segment(None, away=worst), key=lambda along: along.gap)
 
     def improve(self, point: AtomicPoint) -> AtomicPoint:
         """Drop the units whose weights have become zero; no refit follows a step."""
@@ -103,9 +141,10 @@ class _Stepper(Corrector):
 
 
 def line_search(segment: Segment, tol: float = _STEP_TOL) -> float:
-    """Return the best step on [0, limit] of a convex objective; its value is at most that of step 0.
+    """Return the best step on [0, limit] of a convex objective; its value is at most that of step 0, up to rounding.
 
-    ``tol`` is that of the step, relative to the interval, which is not much longer.
+    ``tol`` is that of the step, relative to the interval, which is not much longer. A limit that is as good as the best
+    step, up to rounding errors, is taken: shares of a vertex that no objective value shows would stay for ever.
     """
     # The best step may be tiny if the vertex is far away, so the interval starts near the short step and grows.
     upper = min(segment.limit, _STRETCH * segment.gap / max(segment.curvature * segment.squared_length, math.ulp(0.0)))
@@ -116,6 +155,8 @@ def line_search(segment: Segment, tol: float = _STEP_TOL) -> float:
         found = minimize_scalar(segment.value, bounds=(0.0, upper), method="bounded", options=options)
         if upper == segment.limit or found.x < _NEAR_THE_END * upper:
             values = {gamma: segment.value(gamma) for gamma in (0.0, upper)} | {float(found.x): found.fun}
+            if upper == segment.limit and values[upper] <= min(values.values()) + _NOISE * abs(values[0.0]):
+                return upper
             return min(values, key=values.__getitem__)
         upper = min(segment.limit, _STRETCH * upper)
 

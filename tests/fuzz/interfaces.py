@@ -274,8 +274,13 @@ class Correct(Solve):
         return super().functions | {"solver": self.correction}
 
     def draw_fitting(self, rng: np.random.Generator) -> Arguments | None:
-        arguments = super().draw_fitting(rng)
-        return None if arguments is None else arguments | {"solver": draw_options(rng, self.correction)}
+        arguments, options = super().draw_fitting(rng), draw_options(rng, self.correction)
+        try:
+            self.make_solver(options)
+        except ValueError:
+            # Options that exclude each other.
+            return None
+        return None if arguments is None else arguments | {"solver": options}
 
     def make_solver(self, options: dict[str, Any]) -> Solver:
         return self.solver(refit=self.correction(**options), max_units=3)

@@ -78,6 +78,7 @@ _SHORT: dict[str, Callable[[Generator], Any]] = {
     "max_iter": lambda rng: int(rng.integers(2, 5)),
     "max_time": lambda rng: 5.0,
     "n_components": lambda rng: int(rng.integers(1, 4)),
+    "n_units": lambda rng: int(rng.integers(1, 4)),
     "rank": lambda rng: int(rng.integers(1, 4)),
     "shares": lambda rng: 10.0 ** rng.uniform(-3, -1, 2),
     "strengths": lambda rng: 10.0 ** rng.uniform(-2, 1, 2),

@@ -14,6 +14,7 @@ from mopn.solvers.conditional_gradient import line_search
 NORMS = ("l1", "l1/l2", "l1/linf")
 RADIUS, ALPHA = 2.0, 0.5
 WAYS = ("towards", "away", "pairwise")
+FORMS = [{"radius": RADIUS}, {"strength": 0.1}]
 every_way = pytest.mark.parametrize("way", WAYS)
 every_norm = pytest.mark.parametrize("norm", NORMS)
 
@@ -62,18 +63,19 @@ def test_the_value_is_the_objective_of_the_point(norm, way, alpha):
 @pytest.mark.parametrize("alpha", [None, ALPHA])
 def test_under_a_penalty_the_value_is_a_bound_that_begins_at_the_objective(norm, alpha):
     problem, point = make(norm, alpha, strength=0.1)
-    at, towards = segment(problem, point, "towards")
-    assert towards.value(0.0) == pytest.approx(at.value, rel=1e-12)
-    for gamma in steps(towards):
-        assert objective(problem, towards.point(gamma)) <= towards.value(gamma) * (1 + 1e-12)
+    for way, r in itertools.product(WAYS, range(4)):
+        at, way_ = segment(problem, point, way, r)
+        assert way_.value(0.0) == pytest.approx(at.value, rel=1e-12)
+        for gamma in steps(way_):
+            assert objective(problem, way_.point(gamma)) <= way_.value(gamma) * (1 + 1e-12)
+    towards = segment(problem, point, "towards")[1]
     # The vertex lies where no minimiser is beyond: its penalty alone is the objective of the point.
     assert problem.regularizer.value(towards.point(1.0).weights) == pytest.approx(at.value, rel=1e-12)
 
 
 @every_norm
-@pytest.mark.parametrize(
-    ("way", "form"), [*((way, {"radius": RADIUS}) for way in WAYS), ("towards", {"strength": 0.1})]
-)
+@every_way
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("alpha", [None, ALPHA])
 def test_the_gap_is_the_slope_and_the_curvature_bounds_the_rest(norm, way, alpha, form):
     problem, point = make(norm, alpha, **form)
@@ -148,20 +150,77 @@ def test_points_are_those_of_the_directions(norm):
 
 
 @every_norm
-def test_active_units_make_up_the_point(norm):
-    problem, point = make(norm)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_active_units_make_up_the_point(norm, form, factor):
+    """sum_r c_r Delta_r, with what is left for 0; and the slopes are derivatives of the objective."""
+    problem, point = make(norm, **form)
+    at = problem.output_gradient(point)
+    least = factor * at.value
+    active = problem.active_units(point, at, least=least)
+    assert active.coefficients.sum() == pytest.approx(1.0)
+    assert np.all(active.coefficients >= 0)
+    size = RADIUS if "radius" in form else min(least, at.value) / form["strength"]
+    sizes = np.array([problem.norm.value(row[None]) for row in point.weights])
+    assert active.coefficients[:3] == pytest.approx(sizes / size, rel=1e-12)
+    # The objective is linear in a unit's weights but for the losses: its slope is a difference quotient of both.
+    h = 1e-6
+    for r, row in enumerate(size * point.weights / sizes[:, None]):
+        weights = {sign: point.weights + sign * h * np.outer(np.eye(3)[r], row) for sign in (1, -1)}
+        values = {sign: objective(problem, point.with_weights(V)) for sign, V in weights.items()}
+        assert active.slopes[r] == pytest.approx((values[1] - values[-1]) / (2 * h), rel=1e-6, abs=1e-7)
+    assert active.slopes[3] == 0.0
+
+
+@every_norm
+@pytest.mark.parametrize("form", FORMS)
+def test_gaps_and_limits_are_those_of_the_active_units(norm, form):
+    problem, point = make(norm, **form)
     at = problem.output_gradient(point)
     active = problem.active_units(point, at)
-    assert active.coefficients.sum() == pytest.approx(0.8)
-    # sum_r c_r <G, Delta_r> = <G, U>, and the away gap is <G, Delta_r - U>.
-    inner = float(np.vdot(at.G, point.unit_outputs))
-    assert active.coefficients @ active.slopes == pytest.approx(inner, rel=1e-12)
-    for r in range(3):
+    mean = active.coefficients @ active.slopes
+    _, towards = segment(problem, point, "towards")
+    for r, (share, slope) in enumerate(zip(*active, strict=True)):
         _, away = segment(problem, point, "away", r)
-        assert away.gap == pytest.approx(active.slopes[r] - inner, rel=1e-9, abs=1e-12)
-        assert away.limit == pytest.approx(active.coefficients[r] / (1 - active.coefficients[r]), rel=1e-12)
+        assert away.gap == pytest.approx(slope - mean, rel=1e-9, abs=1e-9)
+        assert away.limit == pytest.approx(share / (1 - share), rel=1e-12)
         _, pairwise = segment(problem, point, "pairwise", r)
-        assert pairwise.limit == pytest.approx(active.coefficients[r], rel=1e-12)
+        assert pairwise.gap == pytest.approx(towards.gap + slope - mean, rel=1e-9)
+        assert pairwise.limit == pytest.approx(share, rel=1e-12)
+
+
+@every_norm
+@pytest.mark.parametrize("form", FORMS)
+def test_away_from_zero_the_units_grow_until_no_share_of_it_is_left(norm, form):
+    problem, point = make(norm, **form)
+    at, away = segment(problem, point, "away", 3)
+    end = away.point(away.limit)
+    assert end.weights == pytest.approx((1.0 + away.limit) * point.weights, rel=1e-12)
+    assert problem.regularizer.shares(end.weights, at.value).sum() == pytest.approx(1.0)
+    # There 0 is not among the vertices of the ball any more.
+    if "radius" in form:
+        active = problem.active_units(end, problem.output_gradient(end))
+        assert len(active.coefficients) == 3
+    _, pairwise = segment(problem, point, "pairwise", 3)
+    moved = pairwise.point(pairwise.limit).weights
+    assert np.array_equal(moved[:3], point.weights)
+    assert problem.regularizer.shares(moved, at.value).sum() == pytest.approx(1.0)
+
+
+@every_norm
+@pytest.mark.parametrize("form", FORMS)
+def test_an_empty_network_is_the_vertex_zero(norm, form):
+    problem, _ = make(norm, **form)
+    point = problem.start()
+    at = problem.output_gradient(point)
+    active = problem.active_units(point, at)
+    assert active.coefficients.tolist() == [1.0]
+    assert active.slopes.tolist() == [0.0]
+    (_, away), (_, pairwise) = (segment(problem, point, way, 0) for way in ("away", "pairwise"))
+    assert (away.limit, away.gap) == (0.0, 0.0)
+    assert pairwise.limit == 1.0
+    towards = segment(problem, point, "towards")[1]
+    assert pairwise.gap == pytest.approx(towards.gap, rel=1e-12)
 
 
 @every_way
@@ -175,13 +234,15 @@ def test_line_searches_decrease_the_objective(norm, way):
 
 
 @every_norm
-def test_the_linear_term_stays_on_the_way_from_a_vertex(norm):
+def test_the_linear_term_moves_with_the_whole_towards_units(norm):
+    """By the same step with and without a vertex to leave; away from one it stays."""
     problem, point = make(norm, ALPHA)
-    for way, whole in itertools.product(("away", "pairwise"), (True, False)):
-        _, way_ = segment(problem, point, way, whole=whole)
-        assert np.array_equal(way_.point(0.1).linear, point.linear)
-    assert np.array_equal(segment(problem, point, "towards", whole=False)[1].point(0.1).linear, point.linear)
-    assert not np.array_equal(segment(problem, point, "towards")[1].point(0.1).linear, point.linear)
+    ways = {(way, whole): segment(problem, point, way, whole=whole)[1] for way in WAYS for whole in (True, False)}
+    still = [way_.point(0.1).linear for (way, whole), way_ in ways.items() if way == "away" or not whole]
+    assert all(np.array_equal(linear, point.linear) for linear in still)
+    towards, pairwise = (ways[way, True].point(0.1).linear for way in ("towards", "pairwise"))
+    assert not np.array_equal(towards, point.linear)
+    assert np.array_equal(towards, pairwise)
 
 
 @every_norm
@@ -212,17 +273,6 @@ def test_a_unit_without_weight_has_no_vertex_to_leave(norm, way, radius):
     still = way_.point(0.0)
     assert np.array_equal(still.weights[:3], point.weights)
     assert objective(problem, still) == pytest.approx(at.value, rel=1e-12)
-
-
-@pytest.mark.parametrize("way", ["away", "pairwise"])
-def test_away_steps_under_a_penalty_are_refused_by_name(way):
-    problem, point = make("l1/l2", strength=0.1)
-    with pytest.raises(
-        ValueError, match="away steps leave the vertices of a ball: give a radius instead of a strength"
-    ):
-        segment(problem, point, way)
-    with pytest.raises(ValueError, match="away steps leave the vertices of a ball"):
-        problem.active_units(point, problem.output_gradient(point))
 
 
 def test_steps_without_a_strength_are_refused():

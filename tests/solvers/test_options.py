@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ OPTIONS = [
 
 def attempt(kind, options):
     """Make a solver with some options and let it run."""
-    make, solver = CORRECTIONS[kind] if kind in CORRECTIONS else (RUNS[kind][0], lambda **given: kind(**given))
+    make, solver = CORRECTIONS[kind] if kind in CORRECTIONS else (RUNS[kind][0], partial(replace, RUNS[kind][1]))
     mopn.minimize(make(), solver(**options), tol=0.0, max_iter=1)
 
 

@@ -1,7 +1,8 @@
 """mopn without a limit of units."""
 
-import sys
+from functools import partial
 
+from benchmark_utils import follow
 from benchopt import BaseSolver
 from benchopt.stopping_criterion import SufficientProgressCriterion
 
@@ -32,13 +33,7 @@ class Solver(BaseSolver):
 
     def run(self, callback):
         """Run until the callback says no more."""
-
-        def record(intermediate_result):
-            self.result = intermediate_result
-            if not callback():
-                raise StopIteration
-
-        mopn.minimize(self.problem, self._solver(), tol=0, max_iter=sys.maxsize, callback=record)
+        follow(self.problem, self._solver(), callback, partial(setattr, self, "result"))
 
     def get_result(self):
         """Return the last network."""

@@ -1,8 +1,10 @@
 """mopn's refit of both layers, alone."""
 
-import numpy as np
-from benchmark_utils import random_units
+from functools import partial
+
+from benchmark_utils import follow
 from benchopt import BaseSolver
+from benchopt.stopping_criterion import SufficientProgressCriterion
 
 import mopn
 
@@ -11,26 +13,25 @@ class Solver(BaseSolver):
     """Both layers by mopn's L-BFGS from random units: what conditional gradient does between its choices of units."""
 
     name = "mopn L-BFGS"
-    sampling_strategy = "iteration"
+    sampling_strategy = "callback"
+    stopping_criterion = SufficientProgressCriterion(patience=10)
     parameters = {"n_units": [10, 30]}
     requirements = ["pip::mopn"]
 
     def set_objective(self, X, y, norm, strength):
-        """Draw the start."""
-        m = y.max() + 1
-        weights = 0.01 * np.random.default_rng(self.get_seed()).standard_normal((self.n_units, m))
-        if norm == "l1":
-            # A unit serves one class.
-            weights *= np.eye(m)[np.arange(self.n_units) % m]
-        problem = mopn.NetworkProblem(X, y, norm=norm, strength=strength)
-        start = random_units(self.n_units, X.shape[1], self.get_seed()), weights
-        self.problem = problem.joint(problem.start(start))
+        """Make the problem, and draw the start."""
+        self.problem = mopn.NetworkProblem(X, y, norm=norm, strength=strength)
+        self.solver = mopn.solvers.RandomUnits(self.n_units, rng=self.get_seed())
+        self.result = self.problem.start()
 
-    def run(self, n_iter):
-        """Take so many iterations."""
-        result = mopn.minimize(self.problem, mopn.solvers.LBFGS(), tol=0, max_iter=n_iter)
-        self.H, self.V = result.basis, result.weights
+    def warm_up(self):
+        """Load all code."""
+        mopn.minimize(self.problem, self.solver, max_iter=1, tol=0)
+
+    def run(self, callback):
+        """Run until the callback says no more."""
+        follow(self.problem, self.solver, callback, partial(setattr, self, "result"))
 
     def get_result(self):
-        """Return the network."""
-        return {"H": self.H, "V": self.V}
+        """Return the last network."""
+        return {"H": self.result.basis, "V": self.result.weights}

@@ -1,0 +1,199 @@
+"""Plain steps of a network in three directions, each recomputed from the networks before and after it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+import mopn
+from mopn.solvers import ConditionalGradient, PlainStep
+
+NORMS = ("l1", "l1/l2", "l1/linf")
+FORMS = ({"radius": 4.0}, {"strength": 1.0})
+STEPS = 15
+every_norm = pytest.mark.parametrize("norm", NORMS)
+every_form = pytest.mark.parametrize("form", FORMS, ids=("ball", "penalty"))
+other_directions = pytest.mark.parametrize("direction", ["away", "pairwise"])
+DUAL = {"l1": np.inf, "l1/l2": 2, "l1/linf": 1}
+PRIMAL = {"l1": 1, "l1/l2": 2, "l1/linf": np.inf}
+
+
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (40, 3))
+    return X, np.argmax(X**2 + 0.1 * rng.standard_normal((40, 3)), axis=1)
+
+
+class Step(NamedTuple):
+    """Units and weights, and the objective."""
+
+    basis: np.ndarray
+    weights: np.ndarray
+    fun: float
+
+
+def run(norm, form, direction):
+    """Every network of a run from three units that are of no use, and its result."""
+    problem, history = mopn.NetworkProblem(*data(), norm=norm, **form), []
+
+    def note(intermediate_result):
+        history.append(Step(*(np.array(intermediate_result[name]) for name in ("basis", "weights")),
+                            intermediate_result.fun))  # fmt: skip
+
+    solver = ConditionalGradient(PlainStep(direction=direction), oracle="exact")
+    start = np.eye(3), -0.1 * np.eye(3)
+    result = mopn.minimize(problem, solver, start=start, tol=0.0, max_iter=STEPS, callback=note)
+    return problem, history, result
+
+
+def slopes_by_hand(norm, form, step):
+    """The slopes of all active vertices, and their coefficients; and the loss gradient."""
+    X, y = data()
+    features = (X @ step.basis.T) ** 2
+    G = softmax(features @ step.weights, axis=1) - np.eye(3)[y]
+    sizes = np.linalg.norm(step.weights, PRIMAL[norm], axis=1)
+    radius = form.get("radius", step.fun / form.get("strength", 1.0))
+    cost = form.get("strength", 0.0)
+    slopes = radius * (np.einsum("kc,kc->k", features.T @ G, step.weights) / sizes + cost)
+    coefficients = sizes / radius
+    return np.append(slopes, 0.0), np.append(coefficients, 1.0 - coefficients.sum()), G, radius, cost
+
+
+def is_new(units, others):
+    """Which units (k,) are none of the others."""
+    return np.array([not np.any(np.all(unit == others, axis=1)) for unit in units], dtype=bool)
+
+
+@pytest.mark.parametrize(("norm", "rule"), [*((norm, "line-search") for norm in NORMS), ("l1", "short")])
+@other_directions
+@every_form
+def test_the_objective_falls_to_the_optimum(norm, form, direction, rule):
+    problem = mopn.NetworkProblem(*data(), norm=norm, **form)
+    best = mopn.minimize(problem, ConditionalGradient("full"), tol=1e-5)
+    assert best.success
+    solver = ConditionalGradient(PlainStep(rule, direction), oracle="exact")
+    result = mopn.minimize(problem, solver, tol=0.05, max_iter=200)
+    assert result.success
+    assert best.fun * (1 - 1e-5) <= result.fun <= best.fun / (1 - 0.05)
+    fun = result.trace["fun"]
+    assert np.all(np.diff(fun) <= 1e-12 * fun[0])
+    assert np.all(fun - result.trace["gap"] <= best.fun * (1 + 1e-12))
+    if "radius" in form:
+        assert problem.norm.value(result.weights) <= form["radius"] * (1 + 1e-12)
+
+
+@other_directions
+@every_form
+@every_norm
+def test_each_step_has_the_direction_of_the_paper(norm, form, direction):
+    """The worst vertex is the one left; away steps are taken where their gap is larger than that of the best vertex."""
+    X, _ = data()
+    _, history, _ = run(norm, form, direction)
+    seen = set()
+    for before, after in itertools.pairwise(history):
+        slopes, coefficients, G, radius, cost = slopes_by_hand(norm, form, before)
+        worst = int(np.argmax(np.where(coefficients > 1e-12, slopes, -np.inf)))
+        new = is_new(after.basis, before.basis)
+        kept, old = after.weights[~new], before.weights[~is_new(before.basis, after.basis)]
+        moved = np.flatnonzero(np.any(np.abs(kept - old) > 1e-12 * np.abs(old), axis=1))
+        if direction == "pairwise":
+            left = np.flatnonzero(is_new(before.basis, after.basis))
+            seen.add("drop" if len(left) else "step")
+            # The unit of the worst vertex alone changes, or is gone; all others keep their weights.
+            assert len(left) + len(moved) <= 1
+            if worst < len(before.basis):
+                assert left.tolist() == [worst] or moved.tolist() == [worst]
+            else:
+                assert len(left) + len(moved) == 0
+            continue
+        # The vertex that was taken, or any new one, has no smaller slope than the best of many.
+        rng = np.random.default_rng(0)
+        H = rng.standard_normal((2000, 3))
+        H /= np.linalg.norm(H, axis=1, keepdims=True)
+        q = ((X @ H.T) ** 2).T @ G
+        best = min(0.0, radius * (cost - np.linalg.norm(q, DUAL[norm], axis=1).max()))
+        mean = coefficients @ slopes
+        gaps = {"towards": mean - best, "away": slopes[worst] - mean}
+        if abs(gaps["towards"] - gaps["away"]) < 1e-2 * gaps["away"]:
+            continue
+        way = max(gaps, key=gaps.__getitem__)
+        seen.add(way)
+        assert new.any() == (way == "towards")
+    assert seen == ({"drop", "step"} if direction == "pairwise" else {"towards", "away"})
+
+
+@other_directions
+@every_form
+@every_norm
+def test_units_of_no_use_are_dropped(norm, form, direction):
+    _, history, result = run(norm, form, direction)
+    counts = np.array([len(step.basis) for step in history])
+    assert np.all(is_new(np.eye(3), result.basis))
+    # A step adds one unit at most, and each of the three was dropped in a step of its own.
+    assert np.sum(np.diff(counts) < 0) == 3 if direction == "away" else counts[-1] <= len(counts) - 1
+
+
+@every_norm
+@every_form
+def test_pairwise_steps_move_weight_and_nothing_else(norm, form):
+    """Once no share of 0 is left, the sum of the coefficients stays 1; before, only steps from 0 add to it."""
+    problem, history, _ = run(norm, form, "pairwise")
+    for before, after in itertools.pairwise(history):
+        slopes, coefficients, *_ = slopes_by_hand(norm, form, before)
+        worst = int(np.argmax(np.where(coefficients > 1e-12, slopes, -np.inf)))
+        change = problem.norm.value(after.weights) - problem.norm.value(before.weights)
+        if worst == len(before.basis):
+            assert change > 0
+        else:
+            # A vertex of a penalty may be 0 itself.
+            assert change <= 1e-12 * problem.norm.value(before.weights) if "strength" in form else abs(change) <= 1e-12
+
+
+@other_directions
+@every_form
+def test_a_linear_term_moves_with_the_steps_towards_units(form, direction):
+    X, y = data()
+    problem = mopn.NetworkProblem(X, y, norm="l1", alpha=20.0, **form)
+    solver = ConditionalGradient(PlainStep(direction=direction))
+    result = mopn.minimize(problem, solver, tol=1e-2, max_iter=300)
+    assert result.success
+    assert np.all(np.diff(result.trace["fun"]) <= 1e-12 * result.fun)
+
+
+@other_directions
+def test_a_start_inside_the_ball_reaches_its_sphere(direction):
+    """The share of 0 is used up: pairwise steps alone would keep the sum of the weights."""
+    problem = mopn.NetworkProblem(*data(), norm="l1", radius=2.0)
+    start = np.eye(3), 0.1 * np.eye(3)
+    result = mopn.minimize(problem, ConditionalGradient(PlainStep(direction=direction)), start=start, max_iter=60)
+    assert problem.norm.value(result.weights) == pytest.approx(2.0, rel=1e-9)
+
+
+@other_directions
+def test_the_open_loop_has_no_other_direction(direction):
+    with pytest.raises(ValueError, match=f"direction='{direction}' needs steps that decrease the objective"):
+        PlainStep("open-loop", direction)
+    with pytest.raises(ValueError, match="direction must be one of 'towards', 'away', 'pairwise', got 'back'"):
+        PlainStep(direction="back")
+
+
+@other_directions
+def test_without_a_strength_nothing_bounds_the_vertices(direction):
+    problem = mopn.NetworkProblem(*data(), norm="l1", strength=0.0)
+    with pytest.raises(ValueError, match="with strength=0 nothing bounds a step"):
+        mopn.minimize(problem, ConditionalGradient(PlainStep(direction=direction)), tol=0.0)
+
+
+@other_directions
+def test_blocks_of_rows_take_the_same_steps(direction):
+    X, y = data()
+    solver = ConditionalGradient(PlainStep(direction=direction))
+    whole, parts = (
+        mopn.minimize(mopn.NetworkProblem(rows, y, norm="l1", radius=4.0), solver, tol=0.0, max_iter=6)
+        for rows in (X, mopn.RowBlocks([X[:25], X[25:]]))
+    )
+    assert parts.fun == pytest.approx(whole.fun, rel=1e-9)
