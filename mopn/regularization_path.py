@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from mopn.solvers.display import Displayed
 from mopn.solvers.numerics.threads import limited_threads
 from mopn.solvers.progress import Verbose
 
-__all__ = ["EarlyStopping", "Path", "check_series", "check_strengths", "path", "path_solver"]
+__all__ = ["EarlyStopping", "Path", "check_series", "check_strengths", "path", "path_solver", "solutions"]
 
 # Iterations of a refit per strength, and the relative decreases in ten of them that end it, with all units there or
 # before; few, as the refits of all strengths improve the same units.
@@ -185,28 +185,56 @@ def path(
     with limited_threads(n_threads):
         series = check_strengths(problem, strengths, ratio)
         solver = path_solver(len(series)) if solver is None else solver
-        left = math.inf if max_time is None else max_time
         results: list[Result] = []
         watch = EarlyStopping(patience)
-        for strength in series:
-            part = problem.with_strength(float(strength))
-            result = minimize(
-                part,
-                solver,
-                start=results[-1] if results else None,
-                tol=tol,
-                max_iter=rounds,
-                max_time=None if math.isinf(left) else max(left, 0.0),
-                callback=callback,
-                verbose=verbose,
-            )
+        for part, result in solutions(
+            problem, series, solver, tol=tol, max_iter=rounds, max_time=max_time, callback=callback, verbose=verbose
+        ):
             results.append(result)
-            left -= result.time
             if score is not None:
                 watch.add(result, float(score(Model.from_result(part, result))))
-            if result.status in _ENDS_PATH or watch.is_over:
+            if watch.is_over:
                 break
     return Path(series[: len(results)], results, None if score is None else np.array(watch.scores))
+
+
+def solutions(
+    problem: NetworkProblem,
+    strengths: Iterable[float],
+    solver: Solver,
+    *,
+    max_time: float | None = None,
+    **options: Any,
+) -> Iterator[tuple[NetworkProblem, Result]]:
+    """Solve a problem for one strength after the other, each from the solution before it.
+
+    Parameters
+    ----------
+    problem : NetworkProblem
+    strengths : iterable of float
+        In this order.
+    solver : Solver
+    max_time : float, optional
+        Seconds for all strengths together.
+    options
+        As for :func:`mopn.minimize`, for every strength.
+
+    Yields
+    ------
+    NetworkProblem
+        The problem with the strength.
+    Result
+        Its solution. The last one if it was interrupted or is out of time.
+    """
+    left, result = math.inf if max_time is None else max_time, None
+    for strength in strengths:
+        part = problem.with_strength(float(strength))
+        seconds = None if math.isinf(left) else max(left, 0.0)
+        result = minimize(part, solver, start=result, max_time=seconds, **options)
+        left -= result.time
+        yield part, result
+        if result.status in _ENDS_PATH:
+            return
 
 
 def path_solver(

@@ -27,6 +27,7 @@ from mopn.core.regularizers import Penalty
 from mopn.core.row_blocks import RowBlocks
 from mopn.core.sparse_structure import compressed
 from mopn.core.validation import as_array, as_numbers, check_flag, check_sample_weight, present_rows
+from mopn.estimators.callbacks import CallbackSupportMixin, begin_fit, samples_of, with_callbacks
 from mopn.estimators.parameters import COMMON, UNIT_INTERVAL, readable
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.models.base import Predictor
@@ -59,7 +60,7 @@ _REFIT_TOL = 1e-3
 _UNITS_PER_ROUND = 5
 
 
-class ModelEstimator(ABC, BaseEstimator):
+class ModelEstimator(CallbackSupportMixin, ABC, BaseEstimator):
     """Base of all estimators: validated samples, predictions by a model, and warnings at the end of a fit."""
 
     _numeric_y: ClassVar[bool]
@@ -176,12 +177,15 @@ class ModelEstimator(ABC, BaseEstimator):
             return False
         return len(X) > 0 and X.shape[1] == self.n_features_in_ and not hasattr(self, "feature_names_in_")
 
-    def _finish(self, result: Result) -> None:
-        """Raise what interrupted the fit, or warn if it did not succeed."""
+    def _raise_interruption(self, result: Result) -> None:
+        """Raise what interrupted the fit."""
         if result.status == Status.INTERRUPTED:
             raise KeyboardInterrupt
         if result.status == Status.CALLBACK_FAILED and result.error is not None:
             raise result.error
+
+    def _warn(self, result: Result) -> None:
+        """Warn the caller of ``fit`` if it did not succeed."""
         if result.status in _WARN_ON:
             reason = "" if result.error is None else f" ({result.error!r})"
             gap = f", the gap {gap_in_words(result)}" if math.isfinite(result.gap) else ""
@@ -300,13 +304,21 @@ class NetworkEstimator(ModelEstimator):
             If ``max_iter`` rounds were not enough, or a number overflowed.
         """
         self._check_parameters()
+        self._warn(self._fit(X, y, sample_weight, (X_val, y_val, sample_weight_val)))
+        return self
+
+    @with_callbacks
+    def _fit(self, X: Any, y: Any, sample_weight: Any, own: tuple[Any, Any, Any]) -> Result:
+        """Fit the network; ``own`` are the user's samples to validate on."""
         continued = self.warm_start and hasattr(self, "model_")
         samples = self._samples_on_device if is_on_accelerator(X) else self._samples
         X, y, sample_weight, _ = samples(X, y, sample_weight, reset=not continued)
-        if X_val is None and y_val is None:
+        # Rounds end by the gap or the number of units, long before max_iter.
+        task = begin_fit(self, samples_of(X, y, sample_weight), None)
+        if own[0] is None and own[1] is None:
             training, held_out = self._split(X, self._encode(y, sample_weight))
         else:
-            training, held_out = self._with_own((X, y, sample_weight), (X_val, y_val, sample_weight_val))
+            training, held_out = self._with_own((X, y, sample_weight), own)
         X, targets = merge_equal_samples(*training) if _is_in_numpy(X) else training
 
         # As in the driver: Ctrl-C leaves NumPy as it was.
@@ -324,20 +336,27 @@ class NetworkEstimator(ModelEstimator):
             # Validation chooses the number of units between rounds.
             atoms_per_round=_UNITS_PER_ROUND if validation is not None and self.refit == "full" else None,
         )
-        result = minimize(
-            problem,
-            solver,
-            start=self._previous(problem, targets) if continued else None,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            max_time=self.max_time,
-            n_threads=self.n_threads,
-            callback=validation or self.callback,
-            verbose=self.verbose,
-        )
+
+        def reached(network: Result) -> dict[str, Any]:
+            best = network if validation is None or validation.best is None else validation.best
+            return self._attributes(problem, targets, best)
+
+        with task.iterations(reached, validation or self.callback) as callback:
+            result = minimize(
+                problem,
+                solver,
+                start=self._previous(problem, targets) if continued else None,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                max_time=self.max_time,
+                n_threads=self.n_threads,
+                callback=callback,
+                verbose=self.verbose,
+            )
         self._set_fitted(problem, solver, targets, result, validation)
-        self._finish(result)
-        return self
+        self._raise_interruption(result)
+        task.end({})
+        return result
 
     def _correction(self, problem: NetworkProblem) -> Correction:
         """Return the correction that ``refit`` stands for."""
@@ -479,6 +498,20 @@ class NetworkEstimator(ModelEstimator):
 
         return Validation(score, self.n_iter_no_change, check_callback(self.callback, "callback"))
 
+    def _attributes(self, problem: NetworkProblem, targets: Targets, network: Result) -> dict[str, Any]:
+        """Return the fitted attributes that depend on the network alone, not on the run."""
+        model, penalty = network_model(problem, targets, network), problem.regularizer
+        strength = float(penalty.strength) if isinstance(penalty, Penalty) else None
+        classes = {} if targets.classes is None else {self._classes_name: targets.classes}
+        return classes | {
+            "loss_": targets.loss,
+            "model_": model,
+            "basis_": model.basis,
+            "weights_": model.weights,
+            "linear_": model.linear,
+            "strength_": strength,
+        }
+
     def _set_fitted(
         self,
         problem: NetworkProblem,
@@ -496,15 +529,7 @@ class NetworkEstimator(ModelEstimator):
             # A lower bound of the minimum that was proven in any round is valid in all of them.
             gap = min(gap, max(fun - lower, 0.0))
             estimated_gap = network.estimated_gap
-        if targets.classes is not None:
-            setattr(self, self._classes_name, targets.classes)
-        self.loss_ = targets.loss
-        self.model_ = network_model(problem, targets, network)
-        self.basis_ = self.model_.basis
-        self.weights_ = self.model_.weights
-        self.linear_ = self.model_.linear
-        penalty = problem.regularizer
-        self.strength_ = float(penalty.strength) if isinstance(penalty, Penalty) else None
+        self.__dict__.update(self._attributes(problem, targets, network))
         self.objective_, self.gap_, self.certified_ = float(fun), float(gap), math.isfinite(gap)
         self.relative_gap_, self.proof_ = float(relative(gap, fun)), proof_in_words(gap, failure)
         self.restricted_gap_, self.estimated_gap_ = float(min(restricted_gap, gap)), float(min(estimated_gap, gap))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -20,7 +20,7 @@ from mopn.estimators.parameters import N_JOBS
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
-from mopn.regularization_path import check_series, path, path_solver
+from mopn.regularization_path import check_series, path_solver, solutions
 from mopn.solvers import ConditionalGradient, Result, Status, minimize
 from mopn.solvers.checks import shown
 from mopn.solvers.conditional_gradient import RefitName
@@ -113,16 +113,16 @@ class _NetworkFold(Fold):
         """The problem of the training samples; each process makes its own."""
         return self.single._problem(*merge_equal_samples(*self.training))
 
-    def path(self, candidates: Sequence[Candidate]) -> tuple[list[float], list[Result]]:
-        """Return the scores of a path of warm-started networks, and the networks."""
+    def _path(self, candidates: Sequence[Candidate]) -> Iterator[Result]:
         strengths = self.part * np.array([candidate["strength"] for candidate in candidates])
-        results = path(self.problem, strengths, self._solver(len(strengths)), tol=self.single.tol).results
-        _raise_what_ended(results[-1])
-        return [self._score(result) for result in results], results
+        solver = self._solver(len(strengths))
+        for _, result in solutions(self.problem, strengths, solver, tol=self.single.tol, max_iter=1):
+            _raise_what_ended(result)
+            yield result
 
-    def prune(self, fit: Result, candidate: Candidate, sizes: Sequence[int]) -> list[float]:
-        """Return the scores of a network cut down to the units of largest weights, each size from the one before."""
-        problem, scores = self.problem.with_strength(self.part * candidate["strength"]), []
+    def _pruned(self, fit: Result, candidate: Candidate, sizes: Sequence[int]) -> Iterator[Result]:
+        """Yield the network cut down to the units of largest weights."""
+        problem = self.problem.with_strength(self.part * candidate["strength"])
         for size in sizes:
             if len(fit.basis) > size:
                 kept = np.argsort(-np.linalg.norm(fit.weights, axis=1), kind="stable")[:size]
@@ -130,8 +130,7 @@ class _NetworkFold(Fold):
                 solver = replace(self._solver(1), max_units=size)
                 fit = minimize(problem, solver, start=start, tol=self.single.tol, max_iter=1)
                 _raise_what_ended(fit)
-            scores.append(self._score(fit))
-        return scores
+            yield fit
 
     def _solver(self, n_strengths: int) -> ConditionalGradient:
         single, precision = self.single, self.single._precision(self.problem)
@@ -142,6 +141,9 @@ class _NetworkFold(Fold):
     def _score(self, network: Result) -> float:
         X, targets = self.held_out
         return self.single._score(targets, network_model(self.problem, targets, network).predict(X))
+
+    def _attributes(self, network: Result) -> dict[str, Any]:
+        return self.single._attributes(self.problem, self.training[1], network)
 
 
 def _raise_what_ended(result: Result) -> None:

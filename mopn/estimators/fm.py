@@ -160,7 +160,7 @@ class FactorizationMachine(SingleOutputEstimator):
             x = start
             text = "A step led to NaN or huge parameters and was rejected; give a smaller step, or scale the features."
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
-        self._set_fitted(problem, Result(problem.unpack(x)))
+        self.__dict__.update(self._attributes(problem, Result(problem.unpack(x))))
         self.n_iter_ = 1 if first else self.n_iter_ + 1
         return self
 

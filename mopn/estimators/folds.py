@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,13 +18,14 @@ from sklearn.utils.parallel import Parallel, delayed
 from mopn.core.row_blocks import RowBlocks
 from mopn.core.validation import as_array
 from mopn.estimators.base import ModelEstimator
+from mopn.estimators.callbacks import Task, begin_fit, samples_of, with_callbacks
 from mopn.estimators.targets import Targets
 from mopn.solvers.checks import Rule, count, shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["SIZES", "Candidate", "CrossValidated", "Fold", "several"]
+__all__ = ["SIZES", "Candidate", "CrossValidated", "Fold", "fitted_attributes", "several"]
 
 # Values of parameters of the estimator that is validated.
 Candidate = dict[str, float]
@@ -69,13 +72,48 @@ class Fold(ABC):
         part = training.total_weight / targets.total_weight
         return cls(single, (X[train], training), (X[test], held_out), part, **fields)
 
-    @abstractmethod
-    def path(self, candidates: Sequence[Candidate]) -> tuple[list[float], list[Any]]:
-        """Return the scores of all candidates, and their fits, each started from the one before where that helps."""
+    @property
+    def samples(self) -> dict[str, Any]:
+        """The training samples, for callbacks."""
+        X, targets = self.training
+        return samples_of(X, targets.y, targets.sample_weight)
+
+    def path(self, candidates: Sequence[Candidate], task: Task) -> tuple[list[float], list[Any]]:
+        """Return the scores of the candidates, and their fits; -inf for those that a callback leaves out."""
+        task.begin()
+        fits: list[Any] = []
+        path = self._path(candidates)
+        for _ in candidates:
+            part = task.subtask("candidate").begin()
+            fits.append(next(path))
+            if part.end(partial(self._attributes, fits[-1])):
+                break
+        scores = [self._score(fit) for fit in fits]
+        task.end()
+        return scores + [-math.inf] * (len(candidates) - len(fits)), fits
+
+    def prune(self, fit: Any, candidate: Candidate, sizes: Sequence[int], task: Task) -> list[float]:
+        """Return the scores of the fit of a candidate cut down to sizes."""
+        task.begin()
+        scores = [self._score(smaller) for smaller in self._pruned(fit, candidate, sizes)]
+        task.end()
+        return scores
 
     @abstractmethod
-    def prune(self, fit: Any, candidate: Candidate, sizes: Sequence[int]) -> list[float]:
-        """Return the scores of the fit of a candidate cut down to sizes, each from the one before."""
+    def _path(self, candidates: Sequence[Candidate]) -> Iterator[Any]:
+        """Yield the fits of the candidates, each started from the one before where that helps."""
+
+    @abstractmethod
+    def _pruned(self, fit: Any, candidate: Candidate, sizes: Sequence[int]) -> Iterator[Any]:
+        """Yield the fit of a candidate cut down to sizes, each from the one before."""
+
+    @abstractmethod
+    def _score(self, fit: Any) -> float:
+        """Return the score of a fit on the held-out samples."""
+
+    @abstractmethod
+    def _attributes(self, fit: Any) -> dict[str, Any]:
+        """Return the fitted attributes of an estimator with this fit."""
 
 
 class CrossValidated(ModelEstimator):
@@ -91,6 +129,7 @@ class CrossValidated(ModelEstimator):
     cv: Any
     n_jobs: int | None
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Score all strengths and sizes on every fold, and fit the best ones to all samples.
 
@@ -127,12 +166,16 @@ class CrossValidated(ModelEstimator):
             raise ValueError("cv has no folds; give at least one pair of training and test samples")
         folds = [self._fold(single, X, targets, *part) for part in parts]
         self.fold_weights_ = np.array([fold.held_out[1].total_weight for fold in folds])
-        chosen = self._search(folds, grid, sizes)
-
-        single.set_params(**chosen).fit(X, y, sample_weight)
-        # The first two are known since X was checked, and nothing was held out from this fit.
-        own = ("n_features_in_", "feature_names_in_", "validation_scores_")
-        self.__dict__.update({name: v for name, v in vars(single).items() if name.endswith("_") and name not in own})
+        # A path and smaller sizes for each fold, and the last fit.
+        task = begin_fit(self, samples_of(X, y, sample_weight), 2 * len(folds) + 1)
+        chosen = self._search(folds, grid, sizes, task)
+        refit = task.subtask("refit")
+        with refit.handed_on(single):
+            refit.begin()
+            single.set_params(**chosen).fit(X, y, sample_weight)
+        self.__dict__.update(fitted_attributes(single))
+        refit.end({})
+        task.end({})
         return self
 
     @abstractmethod
@@ -154,11 +197,15 @@ class CrossValidated(ModelEstimator):
         given = hasattr(cv, "split") or np.iterable(cv)
         return folds if given or classifier else KFold(folds.n_splits, shuffle=True, random_state=0)
 
-    def _search(self, folds: Sequence[Fold], grid: dict[str, np.ndarray], sizes: list[int]) -> dict[str, Any]:
+    def _search(
+        self, folds: Sequence[Fold], grid: dict[str, np.ndarray], sizes: list[int], task: Task
+    ) -> dict[str, Any]:
         """Set the scores, and return the parameters of the best ones."""
         candidates = [dict(zip(grid, map(float, values), strict=True)) for values in product(*grid.values())]
         parallel = Parallel(n_jobs=self.n_jobs)
-        paths = parallel(delayed(fold.path)(candidates) for fold in folds)
+        # Other processes get copies of the tasks, so these are all there before the first one starts.
+        tasks = [task.subtask("fold", len(candidates), fold.samples) for fold in folds]
+        paths = parallel(delayed(fold.path)(candidates, part) for fold, part in zip(folds, tasks, strict=True))
         scores = np.array([scores for scores, _ in paths])
         best = int(np.argmax(self._mean(scores)))
         self.scores_ = scores.reshape(len(folds), *map(len, grid.values()))
@@ -167,8 +214,10 @@ class CrossValidated(ModelEstimator):
             setattr(self, f"{self._searched[name]}_", candidates[best][name])
 
         fits = [fits[best] for _, fits in paths]
+        tasks = [task.subtask("sizes", 0, fold.samples) for fold in folds]
         pruned = parallel(
-            delayed(fold.prune)(fit, candidates[best], sizes) for fold, fit in zip(folds, fits, strict=True)
+            delayed(fold.prune)(fit, candidates[best], sizes, part)
+            for fold, fit, part in zip(folds, fits, tasks, strict=True)
         )
         self.sizes_, self.size_scores_ = np.array(sizes), np.array(pruned)
         size = sizes[self._smallest(self.size_scores_)]
@@ -185,6 +234,15 @@ class CrossValidated(ModelEstimator):
         errors = np.sqrt(self._mean((scores - mean) ** 2) / max(len(scores) - 1, 1))
         best = np.argmax(mean)
         return int(np.flatnonzero(mean >= mean[best] - errors[best])[-1])
+
+
+def fitted_attributes(single: ModelEstimator) -> dict[str, Any]:
+    """Return the attributes of the estimator that is validated which the one that validates has too.
+
+    Those of X are known since it was checked, and nothing was held out from the fit.
+    """
+    own = ("n_features_in_", "feature_names_in_", "validation_scores_")
+    return {name: value for name, value in vars(single).items() if name.endswith("_") and name not in own}
 
 
 def _among(cv: Any, present: np.ndarray) -> Any:

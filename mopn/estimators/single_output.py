@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -15,10 +16,11 @@ from sklearn.utils.validation import column_or_1d
 from mopn.core.losses import LOSSES, Loss
 from mopn.core.validation import check_flag, distinct_labels
 from mopn.estimators.base import Callback, ModelEstimator
+from mopn.estimators.callbacks import begin_fit, samples_of, with_callbacks
 from mopn.estimators.parameters import COMMON
 from mopn.estimators.targets import regression_loss
 from mopn.models.single_output import FactorizationModel
-from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Solver, Status, minimize
+from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Result, Solver, Status, minimize
 from mopn.solvers.checks import Rule, choice, count, shown
 from mopn.solvers.progress import Verbose
 
@@ -90,30 +92,41 @@ class SingleOutputEstimator(ModelEstimator):
             If ``max_iter`` iterations of "cd" or "lbfgs" were not enough, or a number overflowed.
         """
         self._check_parameters()
-        solver, self._sums = self._solver(), None
+        solver = self._solver()
+        result = self._fit(solver, X, y, sample_weight)
+        # A stochastic method that finishes all its passes has not failed.
+        if not (isinstance(solver, SGD) and result.status == Status.MAX_ITER):
+            self._warn(result)
+        return self
+
+    @with_callbacks
+    def _fit(self, solver: Solver, X: Any, y: Any, sample_weight: Any) -> Result:
+        """Fit the model with a solver."""
+        self._sums = None
         X, y, sample_weight, _ = self._samples(X, y, sample_weight)
+        task = begin_fit(self, samples_of(X, y, sample_weight), self.max_iter)
         y = self._encode(column_or_1d(y, warn=True))
         self.loss_ = self._loss(y)
         problem = self._problem(X, y, sample_weight, self._seed())
         self.n_features_in_ = problem.rows.n_features
-        result = minimize(
-            problem,
-            solver,
-            start=self._start(problem) if self.warm_start else None,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            max_time=self.max_time,
-            n_threads=self.n_threads,
-            callback=self.callback,
-            verbose=self.verbose,
-        )
-        self._set_fitted(problem, result)
+        with task.iterations(partial(self._attributes, problem), self.callback) as callback:
+            result = minimize(
+                problem,
+                solver,
+                start=self._start(problem) if self.warm_start else None,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                max_time=self.max_time,
+                n_threads=self.n_threads,
+                callback=callback,
+                verbose=self.verbose,
+            )
+        self.__dict__.update(self._attributes(problem, result))
         self.objective_, self.status_, self.trace_ = float(result.fun), result.status, result.trace
         self.n_iter_ = max(int(result.nit), 1)
-        # A stochastic method that finishes all its passes has not failed.
-        if not (isinstance(solver, SGD) and result.status == Status.MAX_ITER):
-            self._finish(result)
-        return self
+        self._raise_interruption(result)
+        task.end({})
+        return result
 
     @abstractmethod
     def _encode(self, y: np.ndarray) -> np.ndarray:
@@ -152,15 +165,12 @@ class SingleOutputEstimator(ModelEstimator):
         """Return the loss for numbers y (n,)."""
         return LOSSES[_NAMES[choice(self._losses).or_none()(self.loss, "loss") or self._losses[0]]]
 
-    def _set_fitted(self, problem: Any, result: Any) -> None:
-        """Set the fitted parameters."""
-        self.model_ = FactorizationModel.from_result(problem, result, classes=getattr(self, "classes_", None))
-        for attribute, name in self._fitted.items():
-            if name in result:
-                value = np.array(result[name])
-                setattr(self, attribute, float(value[0]) if name == "intercept" else value)
-        if "intercept" not in result:
-            self.intercept_ = 0.0
+    def _attributes(self, problem: Any, result: Result) -> dict[str, Any]:
+        """Return the fitted parameters, and the model."""
+        model = FactorizationModel.from_result(problem, result, classes=getattr(self, "classes_", None))
+        arrays = {attribute: np.array(result[name]) for attribute, name in self._fitted.items() if name in result}
+        intercept = float(result["intercept"][0]) if "intercept" in result else 0.0
+        return {"model_": model} | arrays | {"intercept_": intercept}
 
 
 class SingleOutputRegressor(RegressorMixin):

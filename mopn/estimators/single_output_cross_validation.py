@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -28,7 +28,7 @@ from mopn.estimators.docs import (
     documented,
 )
 from mopn.estimators.fm import FactorizationMachine, FactorizationMachineClassifier, FactorizationMachineRegressor
-from mopn.estimators.folds import SIZES, Candidate, CrossValidated, Fold, several
+from mopn.estimators.folds import SIZES, Candidate, CrossValidated, Fold, fitted_attributes, several
 from mopn.estimators.parameters import N_JOBS
 from mopn.estimators.pn import PolynomialNetwork, PolynomialNetworkClassifier, PolynomialNetworkRegressor
 from mopn.estimators.single_output import (
@@ -72,27 +72,22 @@ class _EstimatorFold(Fold):
 
     scorer: Callable[..., float]
 
-    def path(self, candidates: Sequence[Candidate]) -> tuple[list[float], list[SingleOutputEstimator]]:
-        """Return the scores of a path of warm-started estimators, and the estimators.
-
-        The epochs of stochastic solvers would add up along a path, so these start anew.
-        """
-        fits: list[SingleOutputEstimator] = []
+    def _path(self, candidates: Sequence[Candidate]) -> Iterator[SingleOutputEstimator]:
+        """Yield warm-started estimators; the epochs of stochastic solvers would add up, so these start anew."""
         start = self._fitted(clone(self.single).set_params(max_iter=0), candidates[0])
         fit = clone(self.single).set_params(warm_start=not isinstance(self.single._solver(), SGD))
-        for candidate in candidates:
-            fit = self._fitted(_revived(fit, start) if fits else fit, candidate)
-            fits.append(fit)
-        return [self._score(fit) for fit in fits], fits
+        for index, candidate in enumerate(candidates):
+            fit = self._fitted(_revived(fit, start) if index else fit, candidate)
+            yield fit
 
-    def prune(self, fit: SingleOutputEstimator, candidate: Candidate, sizes: Sequence[int]) -> list[float]:
-        """Return the scores of an estimator cut down to its largest units, each size from the one before."""
-        scores = []
+    def _pruned(
+        self, fit: SingleOutputEstimator, candidate: Candidate, sizes: Sequence[int]
+    ) -> Iterator[SingleOutputEstimator]:
+        """Yield the estimator cut down to its largest units."""
         for size in sizes:
             if fit.n_components > size:
                 fit = self._fitted(_cut(fit, size), candidate)
-            scores.append(self._score(fit))
-        return scores
+            yield fit
 
     def _fitted(self, estimator: SingleOutputEstimator, candidate: Candidate) -> SingleOutputEstimator:
         """Return a copy of an estimator that is fitted to the training samples."""
@@ -110,6 +105,9 @@ class _EstimatorFold(Fold):
         if math.isnan(score):
             raise ValueError("scoring is NaN on the held-out part of a fold; give another score, or larger folds (cv)")
         return score
+
+    def _attributes(self, estimator: SingleOutputEstimator) -> dict[str, Any]:
+        return fitted_attributes(estimator)
 
 
 def _revived(estimator: SingleOutputEstimator, start: SingleOutputEstimator) -> SingleOutputEstimator:
