@@ -27,7 +27,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import lsq_linear
 
 from mopn.solvers.sphere.cholesky import MAX_SIGNED
 from mopn.solvers.sphere.eigenvectors import krylov
@@ -44,8 +44,9 @@ _MAX_SPLIT = 8
 _MOST_RUNS, _AT_A_TIME = 512, 8
 # The share of the tolerance that the errors of runs may take where cones are split.
 _SHARE_OF_RUNS = 0.25
-# The relative error of one cone's bound, solved from vectors that are far from parallel.
-_SOLVE = 1e-12
+# The relative error of one cone's bound, solved from vectors that are far from parallel, for each unit of their
+# condition; and the condition from which on nothing is solved.
+_SOLVE, _SINGULAR = 1e-12, 1e8
 
 
 class Chance(NamedTuple):
@@ -222,18 +223,25 @@ class _Cones:
 
 
 def _bound_on_cone(cone: np.ndarray, values: np.ndarray) -> float:
-    """Return the maximum, over unit w = C'a with a >= 0, of a'v, where v are bounds of g at the corners C (m, m).
+    """Bound the maximum, over unit w = C'a with a >= 0, of a'v, where v are bounds of g at the corners C (m, m).
 
     g is convex and homogeneous, so that a'v bounds it. It is <u, w> for the solution u of C u = v, so its maximum is
-    the length of the projection of u onto the cone.
+    the length of the projection of u onto the cone. Corners that nearly coincide determine no u; there the sum of a is
+    at most 1 over the least cosine between a corner and the axis.
     """
+    size = max(float(values.max()), float(np.finfo(float).tiny))
+    axis = cone.sum(axis=0)
+    cosine = float((cone @ axis).min()) / max(float(np.linalg.norm(axis)), _SOLVE)
+    narrow = 1.0 / cosine if cosine > 0 else math.inf
     condition = float(np.linalg.cond(cone))
-    u = np.linalg.solve(cone, values)
-    projection = cone.T @ nnls(cone.T, u)[0]
+    if condition > _SINGULAR:
+        return size * narrow * (1.0 + _SOLVE)
+    u = np.linalg.solve(cone, values / size)
+    projection = cone.T @ lsq_linear(cone.T, u, (0.0, math.inf), method="bvls").x
     # Whatever the projection, <u, w> = <projection, w> + a'C(u - projection), and a is no longer than C's inverse.
     rest = max(float((cone @ (u - projection)).max()), 0.0)
     bound = float(np.linalg.norm(projection)) + math.sqrt(len(cone)) * condition * rest
-    return bound * (1.0 + _SOLVE * condition)
+    return size * min(bound, narrow) * (1.0 + _SOLVE * condition)
 
 
 def _longest_edge(cone: np.ndarray) -> tuple[int, int]:

@@ -276,8 +276,9 @@ def test_wide_stacks_are_proven_on_their_principal_directions(norm, m):
 
 
 @every_norm
-def test_a_proof_by_cholesky_waits_for_its_time(norm):
+def test_a_proof_by_cholesky_waits_for_its_time(norm, monkeypatch):
     """What it is expected to take must fit into what is left; whatever the effort, the bound holds."""
+    monkeypatch.setattr(oracles, "COMPRESSED_LIMIT", 500)
     problem, oracle = wide_problem(norm, 4), basis_oracle(norm, method="exact")
     forms = forms_of(problem, random_network(problem))
     seconds = expected_work(forms, oracle.norm.exponent) / OPERATIONS_A_SECOND

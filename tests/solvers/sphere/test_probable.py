@@ -135,6 +135,14 @@ def test_the_bound_on_a_cone_is_the_largest_value_of_its_linear_function(m, seed
     assert least <= _bound_on_cone(cone, values) <= least * (1 + 2e-2)
 
 
+@pytest.mark.parametrize("width", [0.0, 1e-16, 1e-9, 1e-3])
+def test_corners_that_nearly_coincide_bound_their_cone(width):
+    cone = np.array([1.0, 0.0, 0.0]) + width * np.random.default_rng(0).standard_normal((3, 3))
+    cone /= np.linalg.norm(cone, axis=1, keepdims=True)
+    bound = _bound_on_cone(cone, np.array([1e-16, 3e-16, 2e-16]))
+    assert 3e-16 <= bound <= 3e-16 * (1 + 10 * width + 1e-3)
+
+
 def test_the_time_limit_leaves_no_false_bound():
     stack = DenseStack(gaussian(np.random.default_rng(0), 4, 30))
     for p in (1.0, 2.0, math.inf):
