@@ -38,6 +38,8 @@ def fitted(request):
     options = {"max_units": 3} if "max_units" in cls().get_params() else {"n_components": 3, "random_state": 0}
     if cls is estimators.OrdinalFMRegressor:
         options["strength"] = 0.1  # the default is for ratings, of which there are more
+    if cls is estimators.PolynomialNetworkClassifierCV:
+        options["strengths"] = (10.0, 1.0)  # the weaker ones of the default take more iterations
     return cls(**options).fit(X, y)
 
 
