@@ -93,7 +93,9 @@ def merge_equal_samples(X: Any, targets: Targets) -> tuple[Any, Targets]:
         return X, targets
     of_x = _sparse_codes(X) if sparse.issparse(X) else _dense_codes(X)
     # Equal y have equal values, which are more expensive to compare.
-    _, of_y = np.unique(targets.values if targets.y.ndim > 1 else targets.y, axis=0, return_inverse=True)
+    y = targets.values if targets.y.ndim > 1 else targets.y
+    # Rows of objects cannot be sorted, labels can.
+    _, of_y = np.unique(y, axis=0 if y.ndim > 1 else None, return_inverse=True)
     of_y = of_y.reshape(-1)
     _, first, group = np.unique(of_x * (of_y.max() + 1) + of_y, return_index=True, return_inverse=True)
     weights = np.bincount(group.reshape(-1), weights=targets.sample_weight).astype(np.float64, copy=False)
