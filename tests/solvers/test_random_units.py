@@ -160,4 +160,6 @@ def test_units_of_a_start_stay():
     fitted = minimize(problem, ConditionalGradient("full"), tol=1e-3)
     result = minimize(problem, RandomUnits(3), start=fitted, tol=1e-3)
     assert result.trace["fun"][0] <= 1.1 * fitted.fun
-    assert result.success
+    assert result.fun <= fitted.fun * (1 + 1e-6)
+    # Whether the last bound is within the tolerance depends on the last digits.
+    assert result.status in (Status.CONVERGED, Status.ESTIMATED)
