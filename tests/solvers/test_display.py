@@ -96,7 +96,9 @@ def test_the_names_of_types_are_those_known(names, known):
 
 def test_messages_name_the_solvers_that_fit(shown):
     problem, _, layer, joint, *_ = shown
-    with pytest.raises(TypeError, match=r"FISTA serves problem.output_layer.*: ConditionalGradient\(.*GECO\(\), RandomUnits\(k\)$"):
+    with pytest.raises(
+        TypeError, match=r"FISTA serves problem.output_layer.*: ConditionalGradient\(.*GECO\(\), RandomUnits\(k\)$"
+    ):
         mopn.minimize(problem, mopn.solvers.FISTA())
     with pytest.raises(TypeError, match=r"solvers for this problem: LBFGS\(\)$"):
         mopn.minimize(joint, mopn.solvers.GECO())
