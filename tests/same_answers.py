@@ -177,9 +177,9 @@ CASES = {
     "l1/l2, homogeneous, dummies": network(norm="l1/l2", augment=True, loss="binary-squared-hinge", strength=94.0),
     "l1/l2, anova": network(norm="l1/l2", kernel="anova", loss="squared-hinge", strength=46.0),
     "l1/l2, anova, dummies": network(norm="l1/l2", kernel="anova", augment=True, loss="logistic", strength=13.0),
-    "l1/linf, homogeneous": network(norm="l1/linf", loss="logistic", strength=25.0),
+    "l1/linf, homogeneous": network(norm="l1/linf", loss="logistic", strength=28.0),
     "l1/linf, homogeneous, dummies": network(norm="l1/linf", augment=True, loss="squared-hinge", strength=190.0),
-    "l1/linf, anova": network(norm="l1/linf", kernel="anova", loss="squared-hinge", radius=2.0),
+    "l1/linf, anova": network(norm="l1/linf", kernel="anova", loss="squared-hinge", radius=0.5),
     "l1/linf, anova, dummies": network(
         norm="l1/linf", kernel="anova", augment=True, loss="binary-logistic", strength=19.0
     ),

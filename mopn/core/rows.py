@@ -336,6 +336,9 @@ def _combined(a: Any, b: Any, combine: Function) -> Any:
 
 def tree_of_blocks(term: Callable[[Block], Any], blocks: Sequence[Block], combine: Function) -> Any:
     """Return the ``tree_sum`` of the terms of blocks, of which threads compute whole branches."""
+    if len(blocks) == 1:
+        with limited_threads():
+            return term(blocks[0])
     # A branch of the tree has a power of two of blocks. Few branches keep threads from waiting for the interpreter.
     size = 1
     while 2 * size * _BRANCHES_A_THREAD * n_workers() <= len(blocks):

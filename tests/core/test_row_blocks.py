@@ -75,7 +75,8 @@ def test_every_form_of_blocks_is_the_problem_in_memory(tmp_path, form, options):
 @every_kernel
 @pytest.mark.parametrize("refit", ["none", "output", "full"])
 def test_every_refit_reads_blocks(norm, kernel, refit):
-    tol, options = (0.5 if refit == "none" else 3e-2), {"norm": norm, "kernel": kernel, "strength": 1.0}
+    tol = {"none": 0.5, "output": 0.1, "full": 3e-2}[refit]
+    options = {"norm": norm, "kernel": kernel, "strength": 1.0}
     solver = ConditionalGradient(refit=refit, oracle="exact")
     whole = mopn.minimize(mopn.NetworkProblem(X, Y, **options), solver, tol=tol, max_iter=100)
     problem = mopn.NetworkProblem(mopn.RowBlocks(cut(X), Y), **options)

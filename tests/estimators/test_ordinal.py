@@ -23,7 +23,7 @@ WITH_PROBABILITIES = {"check_regressors_no_decision_function": "regressors are n
 
 
 @parametrize_with_checks(
-    [cls(strength=20.0, max_units=2, tol=0.1, refit="output") for cls in ESTIMATORS],
+    [cls(strength=20.0, max_units=1, tol=1.0, alpha=10.0) for cls in ESTIMATORS],
     expected_failed_checks=lambda _: WITH_PROBABILITIES,
 )
 def test_scikit_learn_checks(estimator, check):

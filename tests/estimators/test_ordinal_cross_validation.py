@@ -39,7 +39,7 @@ def test_shares_in_place_of_strengths():
 
 
 @parametrize_with_checks(
-    [OrdinalFMRegressorCV(strengths=(20.0, 10.0), max_units=2, tol=0.1, cv=2, refit="output")],
+    [OrdinalFMRegressorCV(strengths=(20.0, 10.0), max_units=1, tol=1.0, alpha=10.0, cv=2)],
     expected_failed_checks=lambda _: {
         "check_regressors_no_decision_function": "regressors are not to have predict_proba"
     },

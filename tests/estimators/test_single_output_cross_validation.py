@@ -282,7 +282,7 @@ def test_errors_of_what_is_chosen_from(kind, options, message):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
-    [kind(strengths=(10.0, 1.0), n_components=2, cv=2, max_iter=100, random_state=0) for kind in SINGLES]
+    [kind(strengths=(10.0, 1.0), n_components=2, cv=2, max_iter=10, random_state=0) for kind in SINGLES]
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -12,8 +12,8 @@ from tests.fuzz.pool import run_all
 mpl.use("Agg")
 
 SEED = 1
-CHUNKS, CALLS = 12, 50
-CHUNKS_IN_WORKERS, CALLS_IN_WORKERS = 1, 60
+CHUNKS, CALLS = 8, 50
+CHUNKS_IN_WORKERS, CALLS_IN_WORKERS = 1, 20
 
 
 def fail_for_faults(records):

@@ -244,8 +244,10 @@ def test_precision_trades_work_for_tightness(norm):
 def test_cholesky_proves_what_lanczos_finds(norm, m, kernel):
     problem = wide_problem(norm, m, kernel=kernel)
     forms = forms_of(problem, random_network(problem))
-    atoms = basis_oracle(norm, method="exact")(forms, Effort(1e-6))
     p = problem.norm.exponent
+    # Sums of squares of so many directions take a minute to be tight.
+    is_tight = p != 2 or m == 2
+    atoms = basis_oracle(norm, method="exact")(forms, Effort(1e-6 if is_tight else 0.5))
     dense = forms.dense()
     if p == np.inf:
         optimum = np.abs(dense.eigen[0]).max()
@@ -254,7 +256,7 @@ def test_cholesky_proves_what_lanczos_finds(norm, m, kernel):
     else:
         optimum = best_of_many(dense.matrices, 2, np.random.default_rng(0), starts=1)
     assert atoms.bound >= optimum * (1 - 1e-12)
-    if p != 2 or m == 2:
+    if is_tight:
         assert atoms.certified
         assert atoms.bound == pytest.approx(optimum, rel=2e-6)
         assert atoms.values[0] == pytest.approx(optimum, rel=2e-6)
