@@ -19,10 +19,18 @@ LEFT_OUT = {"callback": ("a class",), "n_jobs": ("-1",)}
 
 # The two kernels share every line but that of the kernel.
 TRIED = [name for name in mopn.estimators.__all__ if not name.startswith(("MultiOutputFM", "OrdinalPN"))]
+
+
+def parameters_of(name):
+    return getattr(mopn.estimators, name)().get_params(deep=False)
+
+
+# What a cross-validated estimator shares with the plain one it hands on.
 PARAMETERS = [
     (getattr(mopn.estimators, name), parameter)
     for name in TRIED
-    for parameter in getattr(mopn.estimators, name)().get_params(deep=False)
+    for parameter in parameters_of(name)
+    if not (name.endswith("CV") and parameter in parameters_of(name.removesuffix("CV")))
 ]
 
 

@@ -79,7 +79,7 @@ def test_the_model_takes_the_users_data(storage, loss, alpha):
     problem = mopn.NetworkProblem(
         STORAGES[storage](X), y, loss, strength=0.1, augment=True, center=True, scale="features", alpha=alpha
     )
-    result = mopn.minimize(problem, ConditionalGradient(refit="full", max_units=4), max_iter=3)
+    result = mopn.minimize(problem, ConditionalGradient(refit="full", max_units=2), max_iter=2)
     model = mopn.Model.from_result(problem, result)
     assert len(model.basis) > 0
     np.testing.assert_allclose(np.linalg.norm(model.basis, axis=1), 1.0)

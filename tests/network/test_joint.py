@@ -116,7 +116,7 @@ def test_a_refit_of_both_layers_does_not_depend_on_the_unit_of_the_data(norm, fo
     units = POWERS_OF_TWO + (DECADES if norm == "l1" else ())
     solver = ConditionalGradient(refit="full", oracle="refine", **options)
     problems = in_other_units(units, norm, form, kernel)
-    first, *others = (mopn.minimize(problem, solver, tol=1e-4, max_iter=10) for problem in problems)
+    first, *others = (mopn.minimize(problem, solver, tol=1e-4, max_iter=4) for problem in problems)
     for c, run in zip(units, others, strict=True):
         assert run.fun == pytest.approx(first.fun, rel=1e-12 if c in POWERS_OF_TWO else 1e-4)
         assert run.gap == pytest.approx(first.gap, abs=1e-3 * first.fun)
@@ -127,7 +127,7 @@ def test_a_refit_of_both_layers_does_not_depend_on_the_unit_of_the_data(norm, fo
 def test_nor_does_one_in_the_form_of_the_paper(norm, form):
     solver = ConditionalGradient(refit=FullRefit(solver=FISTA()), max_units=4, schedule="fill")
     problems = in_other_units(POWERS_OF_TWO + DECADES, norm, form, "homogeneous")
-    runs = [mopn.minimize(problem, solver, tol=1e-3, max_iter=10) for problem in problems]
+    runs = [mopn.minimize(problem, solver, tol=1e-3, max_iter=4) for problem in problems]
     assert [run.fun for run in runs] == pytest.approx([runs[0].fun] * len(runs), rel=1e-4)
 
 

@@ -67,7 +67,7 @@ def check_answer(answer, reference):
 
 @every_choice
 @every_kind
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(max_examples=4, deadline=None, derandomize=True)
 @given(seed=seeds, shape=shapes)
 def test_answers_of_the_oracle(norm, method, kind, seed, shape):
     rng, stack = draw(kind, seed, shape)
@@ -124,7 +124,7 @@ def test_refined_values_reach_a_plain_ascent_from_every_output(norm, kind):
 @every_choice
 @every_kernel
 @pytest.mark.parametrize("dense_limit", [0, 500])
-@settings(max_examples=4, deadline=None, derandomize=True)
+@settings(max_examples=2, deadline=None, derandomize=True)
 @given(seed=seeds, data=st.sampled_from(sorted(DATA)), sparsely=st.booleans())
 def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed, data, sparsely):
     """Above the limit everything is matrix-free; what needs matrices says so."""

@@ -111,7 +111,7 @@ def test_theorem_1_along_plain_steps(loss, step):
     # beta, the smoothness of F with respect to the norm, is at most that of the loss times the longest feature.
     beta = problem.fit.smoothness * np.sum(np.sum(X**2, axis=1) ** 2)
     trace = mopn.minimize(
-        problem, ConditionalGradient(refit=PlainStep(step), oracle="eigh"), tol=1e-9, max_iter=150
+        problem, ConditionalGradient(refit=PlainStep(step), oracle="eigh"), tol=1e-9, max_iter=80
     ).trace
     t = np.arange(1, len(trace))
     assert np.all(trace["fun"][1:] - (lower.fun - lower.gap) <= 8 * radius**2 * beta / (t + 2))
@@ -200,8 +200,10 @@ def test_a_weight_is_a_repetition(norm, loss):
         a, b = (p.measure(p.start(start), oracle) for p in (weighted, repeated))
         assert a.fun == pytest.approx(b.fun, rel=1e-12)
         assert a.gap == pytest.approx(b.gap, rel=1e-8)
-    a, b = (solve(each, tol=5e-5, refit="full") for each in (weighted, repeated))
-    assert a.fun == pytest.approx(b.fun, rel=1e-4)
+    a, b = (solve(each, tol=5e-3, refit="full") for each in (weighted, repeated))
+    # Both minima lie within both gaps.
+    assert abs(a.fun - b.fun) <= max(a.gap, b.gap)
+    assert max(a.gap, b.gap) <= 5e-3 * a.fun
 
 
 @pytest.mark.parametrize("loss", LOSSES)
