@@ -22,6 +22,9 @@ _NOISE = 1e-14
 # Pairs with <s, y> below this, relative to the lengths of both, are not kept.
 _FLAT = 1e-10
 
+# Variables this near to a bound, relative to the distance of both, go there where no other step decreases the function.
+_MARGIN = 1e-3
+
 # The metric is renewed after so many iterations.
 _RENEWED = 50
 
@@ -70,15 +73,19 @@ def quasi_newton(
     for iteration in itertools.count():
         if metric is not None and iteration % _RENEWED == 0:
             pairs.metric = metric(x)
-        free = box.free(x, at.gradient)
-        d = pairs.direction(at, free)
+        held = box.held(x, at.gradient)
+        d = pairs.direction(at, held)
         decrease = dot(at.gradient, x - box.project(x + d))
         known = (pairs.kept and decrease > 0.0) or not d.any()
         yield x, at, decrease if known else math.inf
         found = _search(function, box, x, at, d)
         if found is None and pairs.kept:
             pairs.kept.clear()
-            found = _search(function, box, x, at, pairs.direction(at, free))
+            found = _search(function, box, x, at, pairs.direction(at, held))
+        if found is None and len(near := box.held(x, at.gradient, _MARGIN)) > len(held):
+            d = pairs.direction(at, near)
+            d[near] = box.onto(x, at.gradient)[near]
+            found = _search(function, box, x, at, d)
         if found is None:
             return
         x_new, at_new = found
@@ -91,16 +98,28 @@ class _Box:
 
     def __init__(self, bounds: tuple[np.ndarray, np.ndarray] | None) -> None:
         self.bounds = bounds
+        if bounds is not None:
+            widths = bounds[1] - bounds[0]
+            self.widths = np.where(np.isfinite(widths), widths, 0.0)
 
     def project(self, x: np.ndarray) -> np.ndarray:
         return x if self.bounds is None else np.clip(x, *self.bounds)
 
-    def free(self, x: np.ndarray, gradient: np.ndarray) -> np.ndarray | None:
-        """Return the mask of the variables that may move along minus the gradient; None if all may."""
+    def held(self, x: np.ndarray, gradient: np.ndarray, margin: float = 0.0) -> np.ndarray:
+        """Return the indices of variables at a bound that minus the gradient leads to, or within a margin of it.
+
+        Without a margin a step may be cut off at once in variables that are nearly at a bound, and what is left of it
+        be no descent in others that they are coupled with (Bertsekas, 1982).
+        """
         if self.bounds is None:
-            return None
+            return np.zeros(0, int)
+        return np.flatnonzero(np.abs(self.onto(x, gradient)) <= margin * self.widths)
+
+    def onto(self, x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Return the steps onto the bounds that minus the gradient leads to."""
+        assert self.bounds is not None
         lower, upper = self.bounds
-        return np.where(gradient > 0, x > lower, x < upper)
+        return np.where(gradient > 0, lower, upper) - x
 
 
 class _Pairs:
@@ -120,9 +139,8 @@ class _Pairs:
         if sy > least:
             self.kept.append((s, y, sy, least))
 
-    def direction(self, at: Evaluation, free: np.ndarray | None) -> np.ndarray:
-        """Return minus the inverse Hessian times the gradient, for the free variables, by the two-loop recursion."""
-        held = np.zeros(0, int) if free is None else np.flatnonzero(~free)
+    def direction(self, at: Evaluation, held: np.ndarray) -> np.ndarray:
+        """Return minus the inverse Hessian times the gradient by the two-loop recursion, 0 for those that are held."""
         d = -at.gradient
         d[held] = 0.0
         pairs = list(self._among_free(held))
