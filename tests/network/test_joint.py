@@ -94,8 +94,8 @@ def test_gradient_of_the_smooth_part(norm, kernel):
         assert gradient[j] == pytest.approx(numeric, rel=1e-6, abs=1e-7)
 
 
-POWERS_OF_TWO = tuple(2.0**k for k in (-20, -10, 1, 20))
-DECADES = (1e-6, 1e-3, 0.3, 1e3, 1e6)
+POWERS_OF_TWO = tuple(2.0**k for k in (-20, 1, 20))
+DECADES = (1e-6, 0.3, 1e6)
 
 
 def in_other_units(units, norm, form, kernel):

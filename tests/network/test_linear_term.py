@@ -112,8 +112,8 @@ def test_every_refit_finds_the_same_minimum(norm, form):
         other = solve(problem, tol=1e-3, **options)
         assert abs(other.fun - exact.fun) <= 1e-3 * exact.fun, options
     # Plain steps get there slowly.
-    plain = mopn.minimize(problem, ConditionalGradient(refit="none"), tol=0.05, max_iter=150)
-    assert exact.fun - exact.gap <= plain.fun <= exact.fun * 1.1
+    plain = mopn.minimize(problem, ConditionalGradient(refit="none"), tol=0.1, max_iter=80)
+    assert exact.fun - exact.gap <= plain.fun <= exact.fun * 1.2
 
 
 def test_objective_is_what_it_says():

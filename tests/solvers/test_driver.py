@@ -272,11 +272,11 @@ def test_the_clock_stands_still_in_callbacks():
     def slow(intermediate_result):
         time.sleep(0.05)
 
+    began = time.perf_counter()
     result = mopn.minimize(network(), ConditionalGradient(), tol=0, max_iter=5, callback=slow)
-    free = mopn.minimize(network(), ConditionalGradient(), tol=0, max_iter=5)
-    assert result.nit == free.nit == 5
-    # Six pauses of 0.05 s are not in it; the run itself takes milliseconds.
-    assert result.time < 0.3
+    assert result.nit == 5
+    # The six pauses are in the time of the call alone.
+    assert result.time <= time.perf_counter() - began - 6 * 0.05
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def run(function, x, memory=10, bounds=None, steps=500):
     return list(itertools.islice(quasi_newton(function, x, memory, bounds), steps))
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6), memory=st.integers(1, 20), condition=st.sampled_from([1.0, 1e2, 1e4]))
 def test_least_squares_within_bounds(seed, memory, condition):
     rng = np.random.default_rng(seed)
