@@ -234,6 +234,15 @@ class NetworkProblem(Displayed, Problem):
         return self.norm.exponent != math.inf and self.fit.n_outputs > 2
 
     @property
+    def units_must_split(self) -> bool:
+        """Whether a joint refit ends at saddles that only new units lead away from: under l1/linf.
+
+        Where one of the q_c(h) of a unit is 0, the dual norm sum_c |q_c(h)| grows on both sides: a unit with a weight
+        inside the box has to become two, on either side.
+        """
+        return self.norm.exponent == 1
+
+    @property
     def gains_by_single(self) -> bool:
         """Whether single precision holds the data and makes joint refits faster: those by products of dense data."""
         return self.rows.entries is None and fits_single(self.rows.largest, self._scales)

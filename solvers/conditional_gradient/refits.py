@@ -40,7 +40,7 @@ _LAYER_ORACLES = frozenset({"composite", "barrier", "gradient"})
 _LOOSENESS = 0.01
 # Refits of the output layer prove their gap when the target gap is at most this multiple of the tolerance.
 _NEAR = 10.0
-# The target gap falls at least by this factor from refit to refit.
+# The target gap falls at least by this factor from refit to refit, but where longer refits serve nothing.
 _FALL = 0.7
 # The target gap and the least one fall by this factor when a round changed nothing.
 _STUCK = 0.1
@@ -137,7 +137,7 @@ class FullRefit(_Refit):
         estimated from the oracle's best value.
     max_iter : int, default 100
         Largest number of iterations of a refit between rounds, or after units were merged; for L-BFGS with
-        ``schedule="grow"`` it is ``polish_iter``.
+        ``schedule="grow"`` it is ``polish_iter``, but under l1/linf.
     polish_iter : int, default 500
         Largest number of iterations of the polish. The last units enter in the polish if it is by L-BFGS.
     solver : Solver, default LBFGS()
@@ -220,16 +220,16 @@ class _OutputRefits(Corrector):
         self.options, self.layer_solver = options, solver
         self.start_tol, self.start_iter = _START_TOL * options.tol, options.polish_iter
         self.max_iter = schedule.refit_iterations(options.max_iter, options.polish_iter)
-        self.target, self.near, self.estimate = math.inf, False, math.inf
+        self.target, self.near, self.estimate, self.fall = math.inf, False, math.inf, _FALL
         self.least_target = monitor.tol or _LEAST_TARGET
 
     def set_target(self, selection: Selection) -> None:
-        """Set the target gap: the estimated one, but at most 0.7 times the last target, and at least the tolerance.
+        """Set the target gap: the estimated one, but mostly at most 0.7 times the last, and at least the tolerance.
 
         If the last round changed nothing, its refit stopped at the start, since the point without the new units met the
         target. Then the target falls faster, and maybe below the tolerance, as the run would be stuck otherwise.
         """
-        fall = _FALL
+        fall = self.fall
         if selection.estimate == self.estimate:
             fall = _STUCK
             self.least_target *= _STUCK
@@ -268,6 +268,9 @@ class _FullRefits(_OutputRefits):
         self.full, self.schedule = options, schedule
         # Without a regulariser no line search can give new units a weight; the refit of the output layer does so.
         self.inserts_by_line_search = options.is_smooth and problem.regularized
+        if problem.units_must_split:
+            # Rounds are what is needed, and many short refits soon leave the saddles that a long one would approach.
+            self.max_iter, self.fall = options.max_iter, 1.0
 
     def set_target(self, selection: Selection) -> None:
         """Set the target gap.
@@ -326,8 +329,7 @@ class _FullRefits(_OutputRefits):
         point, fun = self._joint(point.drop_zero_units(), tol, max_iter, start)
         merged = point.merge_parallel_units()
         if merged.n_units < point.n_units:
-            again = self.schedule.refit_iterations(self.options.max_iter, self.options.polish_iter)
-            merged, merged_fun = self._joint(merged, tol, again)
+            merged, merged_fun = self._joint(merged, tol, self.max_iter)
             # Merging changes the outputs a little; it is kept if the refit makes up for that.
             if merged_fun <= fun + tol * abs(fun):
                 return merged
