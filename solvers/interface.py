@@ -625,11 +625,6 @@ class Corrective(Atomic, Protocol):
         """Whether refits of both layers can rotate the weights of a unit in any direction."""
         ...
 
-    @property
-    def units_must_split(self) -> bool:
-        """Whether refits of both layers end at saddles that only new units lead away from."""
-        ...
-
     def select_units(self, point: Any, at: Any, atoms: Any, most: int, *, fill: bool = False) -> Any:
         """Return the atoms whose dual value exceeds the strength: at most ``most``, and at least the best one.
 

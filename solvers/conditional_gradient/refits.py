@@ -268,7 +268,7 @@ class _FullRefits(_OutputRefits):
         self.full, self.schedule = options, schedule
         # Without a regulariser no line search can give new units a weight; the refit of the output layer does so.
         self.inserts_by_line_search = options.is_smooth and problem.regularized
-        if problem.units_must_split:
+        if getattr(problem, "units_must_split", False):
             # Rounds are what is needed, and many short refits soon leave the saddles that a long one would approach.
             self.max_iter, self.fall = options.max_iter, 1.0
 
