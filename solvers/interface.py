@@ -612,7 +612,8 @@ class Corrective(Atomic, Protocol):
     """The oracle "corrective": subproblems in the weights, or in units and weights, that other solvers refit.
 
     A problem may also have ``sample_shares(point)``: the shares of the samples, ascending, for which a refit of both
-    layers pays before one on all samples.
+    layers pays before one on all samples; and ``units_must_split``: whether such refits end at saddles that only new
+    units lead away from.
     """
 
     @property
