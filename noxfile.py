@@ -3,12 +3,12 @@
 # /// script
 # dependencies = ["nox>=2025.2.9"]
 # ///
-"""The tasks of developers: ``nox`` checks style and types and runs the tests; ``nox --list`` names the others.
+"""The tasks of developers, each said here alone; ``nox --list`` names them.
 
-``make test`` does the same in one environment that stays, without nox.
+The workflows call them, and so does ``make``, which has one environment for all. What follows ``--`` goes to pytest:
+``nox -s tests -- --all`` runs the slow tests, too.
 """
 
-import os
 import shutil
 from pathlib import Path
 
@@ -16,33 +16,35 @@ import nox
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_venv = "yes"
 
 ROOT = Path(__file__).parent
 
 
-@nox.session
-def lint(session: nox.Session) -> None:
-    """Check the style."""
-    session.install("ruff>=0.9")
+@nox.session(venv_backend="virtualenv")
+def checks(session: nox.Session) -> None:
+    """Check the style, and the types of the installed package: it has the layout that users import."""
+    session.install("-e", ".[test]")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
-
-
-@nox.session
-def types(session: nox.Session) -> None:
-    """Check the types of the installed package: it has the layout that users import."""
-    session.install(".[test]")
-    session.chdir(session.create_tmp())
+    installed = session.create_tmp()
+    # What an earlier build left would be installed, too.
+    for folder in (ROOT / "build", Path(installed)):
+        shutil.rmtree(folder, ignore_errors=True)
+    session.run("python", "-m", "pip", "install", "--quiet", "--no-deps", "--target", installed, ".")
+    shutil.rmtree(ROOT / "build")
+    session.chdir(installed)
     config = "--config-file", str(ROOT / "pyproject.toml")
     session.run("mypy", "-p", "mopn", *config)
     session.run("mypy", *config, str(ROOT / "tests" / "conformance.py"))
+    session.run("mypy", "--strict", "--follow-imports=silent", str(ROOT / "tests" / "user_script.py"))
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests; what follows ``--`` goes to pytest."""
+    """Run the tests."""
     session.install("-e", ".[test]")
-    session.run("pytest", "-n", "auto", *session.posargs)
+    session.run("pytest", "-n", "auto", "--dist", "worksteal", *session.posargs)
 
 
 @nox.session(python="3.10", venv_backend="uv", default=False)
@@ -50,22 +52,21 @@ def lowest(session: nox.Session) -> None:
     """Run the tests with the lowest versions of everything that pyproject.toml allows."""
     session.install("--resolution", "lowest-direct", "-e", ".[test]")
     # Old packages may use what the newest of their own dependencies deprecate.
-    session.run("pytest", "-n", "auto", "-W", "default::DeprecationWarning", *session.posargs)
+    session.run("pytest", "-n", "auto", "--dist", "worksteal", "-W", "default::DeprecationWarning", *session.posargs)
 
 
 @nox.session(default=False)
 def docs(session: nox.Session) -> None:
-    """Run all scripts of the documents and docstrings, check the links, and build the site; a warning is an error."""
-    session.install("-e", ".[test,docs]")
-    session.run("pytest", "tests/test_docs.py", "tests/benchmarks/test_programs.py", *session.posargs)
-    session.run("python", "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "docs", "docs/_build/html")
+    """Build the site in docs/_build/html; a warning is an error, and nothing is fetched but packages."""
+    session.install("-e", ".[test]")
+    session.run("sphinx-build", "-b", "html", "-W", "--keep-going", "-q", "docs", "docs/_build/html")
 
 
 @nox.session(default=False)
-def site(session: nox.Session) -> None:
-    """Build the site of the documentation in docs/_build/html; a warning is an error."""
-    session.install("-e", ".[docs]")
-    session.run("sphinx-build", "-b", "html", "-W", "--keep-going", "-q", "docs", "docs/_build/html")
+def fuzz(session: nox.Session) -> None:
+    """Generate calls of every public interface; tests/fuzz/__init__.py has the options."""
+    session.install("-e", ".[test]")
+    session.run("python", "-m", "tests.fuzz", *session.posargs)
 
 
 @nox.session(default=False)
@@ -84,7 +85,7 @@ def build(session: nox.Session) -> None:
 def review(session: nox.Session) -> None:
     """Run the field's review of repositories; pyproject.toml answers what it finds."""
     session.install("sp-repo-review[cli]")
-    session.run("repo-review", os.fspath(ROOT))
+    session.run("repo-review", str(ROOT))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ import mopn
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
+from user_members import inner_members
+
 project = "mopn"
 author = "The mopn developers"
 project_copyright = f"2026, {author}"
@@ -35,6 +37,9 @@ myst_heading_anchors = 4
 html_math_renderer = "mathml"
 
 autosummary_generate = True
+autosummary_context = {"inner_members": inner_members}
+suppress_warnings = ["config.cache"]  # a function in the context cannot be cached
+autoclass_content = "both"  # the parameters of estimators are those of the __init__ that several share
 autodoc_typehints = "none"  # numpydoc's sections have the types
 numpydoc_show_class_members = False
 copybutton_exclude = ".linenos, .gp, .go"

@@ -33,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("demo-output"), help="folder for the plot and the model")
     parser.add_argument("--units", type=int, default=60, help="largest number of units (default 60)")
-    parser.add_argument("--share", type=float, default=0.005, help="strength, relative to the largest (default 0.005)")
+    parser.add_argument("--ratio", type=float, default=0.005, help="strength, as a mopn.Ratio (default 0.005)")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
 
@@ -41,8 +41,10 @@ def main() -> None:
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=0, stratify=y)
 
     # All pixels have one unit, so all are divided by the same number.
-    problem = mopn.NetworkProblem(X_train, y_train, norm="l1", strength=0.0, augment=True, center=True, scale="data")
-    problem = problem.with_strength(problem.strength_of_share(args.share))
+    strength = mopn.Ratio(args.ratio)
+    problem = mopn.NetworkProblem(
+        X_train, y_train, norm="l1", strength=strength, augment=True, center=True, scale="data"
+    )
     print(f"digits: {len(X_train)} training rows, {X.shape[1]} features, 10 classes; l1 norm, logistic loss")
     solver = mopn.solvers.ConditionalGradient(max_units=args.units, refit="full")
     result = mopn.minimize(problem, solver, tol=1e-2, verbose=1)
@@ -65,7 +67,7 @@ def main() -> None:
 
     print(
         f"\ncertificate: objective {result.fun:.4f}; proven: no network of any size is below "
-        f"{result.fun - result.gap:.4f}"
+        f"{result.lower:.4f}"
         f"\n             (relative gap {result.gap / result.fun:.2%}; {result.message})"
     )
     figure = draw(result, model, sizes)

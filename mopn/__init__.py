@@ -14,9 +14,10 @@ if util.find_spec("mopn.solvers") is None:
     _spec.loader.exec_module(sys.modules["mopn.solvers"])
 
 from mopn import oracles, solvers
-from mopn.core.loss_checks import check_loss
-from mopn.core.losses import Huber, Loss, Poisson, Quantile
-from mopn.core.row_blocks import RowBlocks
+from mopn.core.regularizers import Ratio
+from mopn.data.loss_checks import check_loss
+from mopn.data.row_blocks import RowBlocks
+from mopn.losses.losses import Huber, Loss, Poisson, Quantile
 from mopn.models.load import load
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
@@ -27,6 +28,7 @@ from mopn.network.problem import NetworkProblem
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.regularization_path import Path, path
 from mopn.solvers import Result, Status, Trace, minimize
+from mopn.solvers.tools.allocator import keep_freed_memory
 
 if TYPE_CHECKING:  # what is imported on use
     from mopn import estimators as estimators
@@ -52,6 +54,7 @@ __all__ = [
     "Path",
     "Poisson",
     "Quantile",
+    "Ratio",
     "Result",
     "RowBlocks",
     "Status",
@@ -61,6 +64,7 @@ __all__ = [
     "check_loss",
     "contributions",
     "interaction_weights",
+    "keep_freed_memory",
     "load",
     "minimize",
     "oracles",

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.validation import as_numbers, distinct_labels
+from mopn.data.validation import as_numbers, distinct_labels
 from mopn.models.similarity import Similar, similar_features
-from mopn.solvers.checks import choice, count
+from mopn.solvers.tools.checks import choice, count
 
 __all__ = ["Similar", "grouped_ndcg", "similar_features"]
 

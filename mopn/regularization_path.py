@@ -9,24 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.validation import as_array, as_numbers
+from mopn.core.regularizers import Ratio
+from mopn.data.validation import as_numbers
 from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
-from mopn.solvers.checks import Rule, check_fraction, check_seconds, count, shown
 from mopn.solvers.conditional_gradient import Precision, RefitName, make_correction
 from mopn.solvers.conditional_gradient.correction import Correction
-from mopn.solvers.display import Displayed
-from mopn.solvers.numerics.threads import limited_threads
 from mopn.solvers.progress import Verbose
+from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.checks import Rule, check_positive, check_seconds, count, shown
+from mopn.solvers.tools.display import Displayed
 
-__all__ = ["EarlyStopping", "Path", "check_series", "check_strengths", "path", "path_solver", "solutions"]
+__all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver", "solutions"]
 
 # Iterations of a refit per strength, and the relative decreases in ten of them that end it, with all units there or
 # before; few, as the refits of all strengths improve the same units.
 _REFIT_ITER, _POLISH_TOL, _LEAST_TOL = 100, 5e-3, 1e-3
 _UNITS = 50
-# The largest strength is rounding if it is no more than this multiple of what rounding may do to it.
+# The smallest strength whose solution is zero is rounding if it is no more than this multiple of what rounding may do
+# to it.
 _ROUNDING = 2.0
 # A run that ends with one of these ends the path.
 _ENDS_PATH = (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.STOPPED)
@@ -112,7 +114,7 @@ def path(
     strengths: int | Any = 20,
     solver: Solver | None = None,
     *,
-    ratio: float = 1e-3,
+    smallest: float | Ratio = Ratio(1e-3),
     rounds: int | None = 1,
     score: Callable[[Model], float] | None = None,
     patience: int | None = None,
@@ -130,14 +132,14 @@ def path(
         The problem; its own strength is ignored.
     strengths : int or array-like of shape (q,), default 20
         Number of strengths, in a geometric series from ``problem.strength_max()``, where the solution is zero, down to
-        ``ratio`` times it; or the positive strengths themselves, in any order.
+        ``smallest``; or the strengths themselves, positive numbers or :class:`mopn.Ratio`, in any order.
     solver : Solver, optional
         Default ``mopn.regularization_path.path_solver(q)``, for 50 units.
     rounds : int or None, default 1
         Largest number of rounds per strength; None to continue until the gap is at most ``tol``, or to the solver's
         limits.
-    ratio : float, default 1e-3
-        The smallest strength over the largest, if ``strengths`` is a number.
+    smallest : float or Ratio, default Ratio(1e-3)
+        The smallest strength, if ``strengths`` is a number.
     score : callable, optional
         Called with the :class:`mopn.Model` of every strength; returns its score on validation data, the larger the
         better.
@@ -147,7 +149,7 @@ def path(
     tol, max_time, callback, verbose
         As for :func:`mopn.minimize`, for every strength; ``max_time`` is for all of them together.
     n_threads : int, optional
-        Number of threads of linear algebra during the call, as in :func:`mopn.minimize`.
+        Number of threads that compute blocks of rows, as in :func:`mopn.minimize`.
 
     Returns
     -------
@@ -183,7 +185,7 @@ def path(
     if patience is not None and score is None:
         raise ValueError("patience waits for a better score: give score too")
     with limited_threads(n_threads):
-        series = check_strengths(problem, strengths, ratio)
+        series = check_strengths(problem, strengths, smallest)
         solver = path_solver(len(series)) if solver is None else solver
         results: list[Result] = []
         watch = EarlyStopping(patience)
@@ -270,24 +272,32 @@ def path_solver(
     )
 
 
-def check_strengths(problem: NetworkProblem, strengths: Any, ratio: float = 1e-3) -> np.ndarray:
-    """Return given strengths in descending order, or a geometric series of a given length."""
-    ratio = check_fraction(ratio, "ratio")
-    if not as_array(strengths, "strengths").ndim:
-        number = _SERIES(strengths, "strengths")
-        at = problem.gradient_at_zero()
-        largest = problem.bound(at)
-        if largest <= _ROUNDING * problem.dual_rounding(at):
-            raise ValueError(
-                "the gradient at zero is zero, up to rounding errors, so that every strength has the solution zero"
-            )
-        return np.geomspace(largest, ratio * largest, number)
-    return check_series(strengths, "strengths")
+def check_strengths(problem: NetworkProblem, strengths: Any, smallest: float | Ratio = Ratio(1e-3)) -> np.ndarray:
+    """Return distinct strengths as numbers in descending order, or a geometric series of a given length."""
+    if np.iterable(strengths):
+        return _descending([_number(problem, strength) for strength in strengths])
+    length = _SERIES(strengths, "strengths")
+    at = problem.gradient_at_zero()
+    largest = problem.bound(at)
+    if largest <= _ROUNDING * problem.dual_rounding(at):
+        raise ValueError(
+            "the gradient at zero is zero, up to rounding errors, so the model is empty at every strength; check that "
+            "y varies with X, or set center or scale"
+        )
+    least = check_positive(_number(problem, smallest), "smallest")
+    if least >= largest:
+        raise ValueError(f"smallest must be less than strength_max, {largest:.6g}, got {least:.6g}")
+    return np.geomspace(largest, least, length)
 
 
-def check_series(values: Any, name: str) -> np.ndarray:
+def _number(problem: NetworkProblem, strength: Any) -> Any:
+    """Return the strength of a ratio; anything else as it is."""
+    return problem.with_strength(strength).strength if isinstance(strength, Ratio) else strength
+
+
+def _descending(values: list[Any]) -> np.ndarray:
     """Return distinct positive numbers in descending order."""
-    series = as_numbers(values, name).astype(np.float64, copy=False)
+    series = as_numbers(values, "strengths").astype(np.float64, copy=False)
     if series.ndim != 1 or not len(series) or not (np.isfinite(series).all() and (series > 0).all()):
-        raise ValueError(f"{name} must be finite numbers > 0 in one dimension, got {shown(values)}")
+        raise ValueError(f"strengths must be finite numbers > 0 in one dimension, got {shown(values)}")
     return np.unique(series)[::-1]

@@ -3,7 +3,7 @@
 This package imports nothing from the rest of mopn; polynomials, class labels and data sets do not occur in it.
 """
 
-from mopn.solvers.conditional_gradient import GECO, ConditionalGradient, FullRefit, OutputRefit, PlainStep
+from mopn.solvers.conditional_gradient import GECO, ConditionalGradient, FullRefit, OutputRefit, PlainStep, RandomUnits
 from mopn.solvers.coordinate_descent import CoordinateDescent
 from mopn.solvers.driver import minimize
 from mopn.solvers.fista import FISTA
@@ -11,7 +11,6 @@ from mopn.solvers.interface import Effort, Monitor, Problem, Solver
 from mopn.solvers.interior_point import InteriorPoint
 from mopn.solvers.lbfgs import LBFGS
 from mopn.solvers.progress import Progress
-from mopn.solvers.random_units import RandomUnits
 from mopn.solvers.result import Result, Status, Trace
 from mopn.solvers.sgd import SGD, AdaGrad
 

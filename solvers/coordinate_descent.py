@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mopn.solvers.checks import check_flag, check_nonnegative, check_options, count
 from mopn.solvers.interface import Blockwise, Monitor, Solver
-from mopn.solvers.numerics.generators import make_generator
 from mopn.solvers.numerics.plateau import Plateau, negligible_decrease
 from mopn.solvers.result import Status
+from mopn.solvers.tools.checks import check_flag, check_nonnegative, check_options, count
 
 __all__ = ["CoordinateDescent"]
 
@@ -30,15 +29,12 @@ class CoordinateDescent(Solver[Blockwise]):
     Parameters
     ----------
     shuffle : bool, default False
-        Update the blocks in random order, a new one in every epoch.
+        Update the blocks in random order, a new one in every epoch; the orders follow ``mopn.minimize(rng=...)``.
     n_threads : int, default 1
         Number of threads for groups of columns that have no row in common, such as one-hot fields. The iterates do not
         depend on it, to the last bit.
     gtol : float, default 1e-8
         Tolerance of the derivatives, for coordinates in whose unit the curvature of the objective is ``abs(fun)``.
-    rng : Generator, int or None, default 0
-        Generator of the random orders. With a seed every run has the same orders; a generator continues from run to
-        run.
 
     Examples
     --------
@@ -52,17 +48,15 @@ class CoordinateDescent(Solver[Blockwise]):
     shuffle: bool = False
     n_threads: int = 1
     gtol: float = 1e-8
-    rng: np.random.Generator | int | None = 0
     needs = frozenset({"blocks"})
 
     def __post_init__(self) -> None:
         check_options(self, shuffle=check_flag, n_threads=count(), gtol=check_nonnegative)
-        make_generator(self.rng)
 
     def run(self, problem: Blockwise, start: Any, monitor: Monitor) -> None:
         """Do epochs until the monitor ends the run."""
         blocks = problem.blocks(start, self.n_threads)
-        rng = make_generator(self.rng)
+        rng = np.random.default_rng(monitor.seed)
         levelled_off = Plateau(monitor.tol)
         fun = blocks.value()
         start_fun, decrease = fun, math.nan

@@ -6,18 +6,17 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Set
-from dataclasses import fields, is_dataclass, replace
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from mopn.solvers.checks import check_callback, check_nonnegative, check_seconds, check_verbose, count, shown
+from mopn.solvers.chance import Chance
 from mopn.solvers.interface import SERVED_BY, Measure, Problem, Solver, check_needs
-from mopn.solvers.numerics.generators import make_generator
-from mopn.solvers.numerics.memory import keep_freed_memory
-from mopn.solvers.numerics.threads import limited_threads
 from mopn.solvers.progress import Progress, ProgressBar, Verbose
 from mopn.solvers.result import Result, Status, Trace, gap_in_words, proof_in_words
+from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.checks import check_callback, check_nonnegative, check_seconds, check_verbose, count, shown
+from mopn.solvers.tools.generators import make_seed
 
 __all__ = ["RunMonitor", "minimize"]
 
@@ -45,7 +44,7 @@ class NotFiniteError(ValueError):
 
 def minimize(
     problem: SomeProblem,
-    solver: Solver[SomeProblem],
+    solver: Solver[SomeProblem] | None = None,
     *,
     start: Any = None,
     tol: float = 1e-3,
@@ -63,8 +62,9 @@ def minimize(
     ----------
     problem : a problem of mopn
         What is minimised, e.g. ``mopn.NetworkProblem(X, y)``.
-    solver : Solver
-        The algorithm and its options, e.g. ``mopn.solvers.ConditionalGradient()``.
+    solver : Solver, optional
+        The algorithm and its options, e.g. ``mopn.solvers.ConditionalGradient(refit="output")``. Default that of the
+        problem, ``problem.default_solver()``.
     start : object, optional
         An earlier ``Result``, or a start as the problem documents it; default the zero point of the problem.
     tol : float, default 1e-3
@@ -87,11 +87,12 @@ def minimize(
         Print a table with every ``verbose``-th iteration, and a line for every second of a refit. ``"bar"``: a progress
         bar by tqdm, if that is installed.
     rng : Generator or int, optional
-        A generator or a seed for this run, used for the default start and by the solver in place of their own ``rng``.
-        Default: their own. Where nothing is random it has no effect.
+        A seed for all random numbers of the run but the starts of random proofs: for searches for units, refits on
+        samples of the rows, orders of samples, and a random default start in place of the problem's own ``rng``. Of
+        a generator one number is drawn as the seed. Default: seed 0, and the problem's own ``rng``.
     n_threads : int, optional
-        Number of threads of linear algebra during the call. Default: one, and all that the process is set to for
-        products so large that more pay. Of calls that run at the same time the first decides.
+        Number of threads that compute blocks of rows; small data are one block. Default: ``OMP_NUM_THREADS``, or all
+        cores. Linear algebra has one thread during the call, but for single products so large that more pay.
 
     Returns
     -------
@@ -111,7 +112,7 @@ def minimize(
     >>> import mopn, numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
     >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
-    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-4)
+    >>> result = mopn.minimize(problem, tol=1e-4)
     >>> result.status.name, bool(result.gap <= 1e-4 * result.fun)
     ('CONVERGED', True)
     """
@@ -121,10 +122,12 @@ def minimize(
     callback = check_callback(callback, "callback")
     if progress is not None and not callable(progress):
         raise ValueError(f"progress must be callable as progress(Progress) or None, got {shown(progress)}")
-    keep_freed_memory()
+    solver = _checked_problem(problem).default_solver() if solver is None else solver
     check_oracles(problem, solver)
-    if rng is not None:
-        start, solver = _seeded(problem, solver, start, make_generator(rng))
+    seed = make_seed(rng)
+    if rng is not None and start is None and problem.starts_at_random:
+        start = np.random.default_rng(seed)
+    failure_before = start.get("failure", 0.0) if isinstance(start, Result) else 0.0
     with limited_threads(n_threads):
         point = problem.start(start)
         monitor = RunMonitor(
@@ -136,6 +139,8 @@ def minimize(
             callback=callback,
             progress=progress,
             verbose=verbose,
+            failure_before=failure_before,
+            seed=seed,
         )
         try:
             _run(problem, solver, point, monitor)
@@ -165,27 +170,21 @@ def _run(problem: Problem, solver: Solver[Any], point: Any, monitor: RunMonitor)
         )
 
 
-def _seeded(problem: Problem, solver: Solver[Any], start: Any, rng: np.random.Generator) -> tuple[Any, Solver[Any]]:
-    """Return start and solver with the generator, where they are random: where they have an ``rng`` of their own."""
-    if start is None and hasattr(problem, "rng"):
-        start = rng
-    if is_dataclass(solver) and any(option.name == "rng" for option in fields(solver)):
-        solver = replace(solver, rng=rng)
-    return start, solver
+def _checked_problem(problem: SomeProblem) -> SomeProblem:
+    """Return a problem; raise ``TypeError`` for what is none."""
+    if isinstance(problem, type) or not isinstance(getattr(problem, "oracles", None), Set):
+        raise TypeError(f"problem must be a problem such as mopn.NetworkProblem(X, y), got {shown(problem)}")
+    return problem
 
 
 def check_oracles(problem: Problem, solver: Solver[Any]) -> None:
     """Raise ``TypeError`` if the problem does not offer an oracle that the solver needs; the message names what fits.
 
     The same holds for what is no problem or no solver, or does not name its oracles in a set.
-    A problem may have ``reasons``, a dictionary from the names of oracles to why they are not offered, or by what.
     """
-    if isinstance(problem, type) or not isinstance(getattr(problem, "oracles", None), Set):
-        raise TypeError(f"problem must be a problem such as mopn.NetworkProblem(X, y), got {shown(problem)}")
-    missing = sorted(check_needs(solver) - problem.oracles)
+    missing = sorted(check_needs(solver) - _checked_problem(problem).oracles)
     if missing:
-        reasons = getattr(problem, "reasons", {})
-        why = "".join(f"; {reasons[name]}" for name in missing if name in reasons)
+        why = "".join(f"; {problem.reasons[name]}" for name in missing if name in problem.reasons)
         fitting = ", ".join(SERVED_BY[name] for name in sorted(problem.oracles) if name in SERVED_BY)
         raise TypeError(
             f"{type(solver).__name__} asks for the oracle {', '.join(map(repr, missing))}, which "
@@ -211,9 +210,11 @@ class RunMonitor:
         callback: Callback | None,
         progress: Callable[[Progress], Any] | None,
         verbose: Verbose,
+        failure_before: float,
+        seed: int,
     ) -> None:
         self.problem, self.solver = problem, solver
-        self.failure = solver.failure(problem)
+        self.chance, self.seed = Chance(failure_before), seed
         self.tol, self.callback, self.progress = tol, callback, progress
         self.bar = ProgressBar(tol, max_iter, max_time) if verbose == "bar" else None
         self.verbose = 0 if verbose == "bar" else int(verbose)
@@ -221,13 +222,14 @@ class RunMonitor:
         self.max_time = math.inf if max_time is None else float(max_time)
         self.trace = Trace()
         self.best: Any = None
-        self.fun, self.lower, self.restricted_gap = math.inf, -math.inf, math.inf
-        self.estimated_gap = math.inf
+        self.at_best, self.estimated_gap = Measure(math.inf), math.inf
+        self.lower = -math.inf
         self.status = Status.RUNNING
         self.error: BaseException | None = None
         self.nit, self.refit_nit = -1, 0
         self._status_of_subproblem: Status | None = None
-        self._best_is_bounded = False
+        # The best refit since the last iteration, and how to make a point of it.
+        self._best_refit: tuple[Callable[[Result], Any], Result] | None = None
         self._seconds_paused = 0.0
         self._first_size = 0.0
         self._began = time.perf_counter()
@@ -239,34 +241,50 @@ class RunMonitor:
         return time.perf_counter() - self._began - self._seconds_paused
 
     @property
+    def gap(self) -> float:
+        """The proven gap of the best point."""
+        return self._bounded(self.at_best).gap
+
+    @property
     def left(self) -> float:
         """Seconds until the time limit; none once the run is to end."""
         return max(self.max_time - self.elapsed, 0.0) if self._status_of_subproblem is None else 0.0
 
     def __call__(
-        self, point: Any, fun: float, gap: float = math.inf, restricted_gap: float = math.inf, **columns: float
+        self,
+        point: Any,
+        fun: float,
+        lower: float = -math.inf,
+        *,
+        rounding: float = 0.0,
+        restricted_lower: float = -math.inf,
+        **columns: float,
     ) -> None:
         """Record one iteration; raises ``StopIteration`` when the run is over."""
         now = self.elapsed
         self.check_finite(fun)
         self.nit += 1
+        self._best_refit = None
         if self.nit == 0:
             self._first_size = abs(fun)
-        self.lower = max(self.lower, fun - gap)
+        self.lower = max(self.lower, lower)
+        measure = self._bounded(Measure(fun, lower, rounding, restricted_lower))
         estimated_gap = columns.get("estimated_gap", math.inf)
-        if self.best is None or fun < self.fun:
-            self.best, self.fun, self.restricted_gap = point, fun, restricted_gap
-            self.estimated_gap = estimated_gap
-            self._best_is_bounded = math.isfinite(gap)
-        if math.isfinite(restricted_gap):
-            columns = {"restricted_gap": min(restricted_gap, fun - self.lower), **columns}
-        self.trace.append(nit=self.nit, time=now, fun=fun, gap=fun - self.lower, **columns)
-        self._report_iteration(point, fun, restricted_gap, estimated_gap)
+        if self.best is None or fun < self.at_best.fun:
+            self.best, self.at_best, self.estimated_gap = point, measure, estimated_gap
+        if math.isfinite(restricted_lower):
+            columns = {"restricted_gap": measure.restricted_gap, **columns}
+        self.trace.append(nit=self.nit, time=now, fun=fun, gap=measure.gap, **columns)
+        self._report_iteration(point, measure, estimated_gap)
         if now - self._last_progress >= _BETWEEN:
             self._last_progress = now
-            self._report(self._show_progress, Progress(self.nit, self.refit_nit, fun, fun - self.lower, now))
+            self._report(self._show_progress, Progress(self.nit, self.refit_nit, fun, measure.gap, now))
         self._seconds_paused += self.elapsed - now
         self._stop_if_over()
+
+    def _bounded(self, measure: Measure) -> Measure:
+        """Return what is known of a point, with the largest lower bound of the run."""
+        return measure._replace(lower=self.lower)
 
     def check_finite(self, fun: float) -> None:
         """End the run if an objective is infinite or NaN, before anything is computed from it."""
@@ -274,18 +292,23 @@ class RunMonitor:
             self.stop(Status.NONFINITE)
 
     def fail(self, error: BaseException) -> None:
-        """Set the status for an exception that ends the run without losing its best point."""
+        """Set the status for an exception that ends the run without losing its best point: maybe that of a refit."""
+        if self._best_refit is not None and self._best_refit[1].fun < self.at_best.fun:
+            as_point, refit = self._best_refit
+            # The objective of the subproblem bounds that of the point; its rounding errors, nobody knows.
+            self.best, self.at_best = as_point(refit), Measure(refit.fun, rounding=math.inf)
+            self.estimated_gap = math.inf
         if isinstance(error, KeyboardInterrupt):
             self.status = Status.INTERRUPTED
         else:
             self.status, self.error = Status.FAILED, error
 
-    def _report_iteration(self, point: Any, fun: float, restricted_gap: float, estimated_gap: float) -> None:
+    def _report_iteration(self, point: Any, measure: Measure, estimated_gap: float) -> None:
         """Print, and call the callback; the clock is stopped meanwhile."""
         if self.verbose and self.nit % self.verbose == 0:
             _print_row(self.trace, header=self.nit == 0)
         if self.callback is not None:
-            result = _read_only(self._result(point, fun, restricted_gap, estimated_gap))
+            result = _read_only(self._result(point, measure, estimated_gap))
             self._report(self.callback, intermediate_result=result)
 
     def _report(self, report: Callable[..., Any], *values: Any, **named: Any) -> None:
@@ -299,11 +322,12 @@ class RunMonitor:
             self.stop(Status.CALLBACK_FAILED)
 
     def _stop_if_over(self) -> None:
-        if self.fun - self.lower <= self.tol * abs(self.fun):
+        gap = self.gap
+        if gap <= self.tol * abs(self.at_best.fun):
             self.stop(Status.CONVERGED)
         if self._status_of_subproblem is not None:
             self.stop(self._status_of_subproblem)
-        if self.fun - self.lower <= _EPS * self._first_size:
+        if gap <= _EPS * self._first_size:
             self.stop(Status.STALLED)
         if self.nit >= self.max_iter:
             self.stop(Status.MAX_ITER)
@@ -315,19 +339,37 @@ class RunMonitor:
         self.status = status
         raise StopIteration
 
-    def solve(self, problem: Problem, solver: Solver[Any], *, start: Any, tol: float, max_iter: int) -> Result:
+    def solve(
+        self,
+        problem: Problem,
+        solver: Solver[Any],
+        *,
+        start: Any,
+        tol: float,
+        max_iter: int,
+        as_point: Callable[[Result], Any] | None = None,
+    ) -> Result:
         """Run a solver on a subproblem within the time left; Ctrl-C in it ends this run at the next iteration."""
         watched = self.verbose or self.bar is not None or self.progress is not None
         watch = self._within_refit if watched else None
         try:
             result = minimize(
-                problem, solver, start=start, tol=tol, max_iter=max_iter, max_time=self.left, progress=watch
+                problem,
+                solver,
+                start=start,
+                tol=tol,
+                max_iter=max_iter,
+                max_time=self.left,
+                progress=watch,
+                rng=self.seed,
             )
         except NotFiniteError:
             self.stop(Status.NONFINITE)
         self.refit_nit += result.nit
         if result.status in _END_THE_RUN:
             self._status_of_subproblem, self.error = result.status, result.error
+        if as_point is not None and (self._best_refit is None or result.fun < self._best_refit[1].fun):
+            self._best_refit = as_point, result
         return result
 
     def _within_refit(self, refit: Progress) -> None:
@@ -338,7 +380,7 @@ class RunMonitor:
             if self.verbose:
                 sys.stdout.write(f"  refit: {done} iterations in all, objective {refit.fun:.5g}, {now:.3g} s\n")
                 sys.stdout.flush()
-            self._show_progress(Progress(self.nit, done, refit.fun, self.fun - self.lower, now))
+            self._show_progress(Progress(self.nit, done, refit.fun, self.gap, now))
         finally:
             self._seconds_paused += self.elapsed - now
 
@@ -360,34 +402,34 @@ class RunMonitor:
         """
         seconds = self.elapsed
         try:
-            left = 0.0 if self._best_is_bounded else self.left
-            measure: Measure = self.solver.measure(self.problem, self.best, left)
-            self.fun, self.lower = measure.fun, max(self.lower, measure.fun - measure.gap)
-            self.restricted_gap = measure.restricted_gap
+            self.at_best = self.solver.measure(self.problem, self.best)
+            self.lower = max(self.lower, self.at_best.lower)
         except _RECOVERABLE as error:
             self.fail(error)
-        if self.status in _MAY_STILL_CONVERGE and self.fun - self.lower <= self.tol * abs(self.fun):
+        if self.status in _MAY_STILL_CONVERGE and self.gap <= self.tol * abs(self.at_best.fun):
             self.status = Status.CONVERGED
-        result = self._result(self.best, self.fun, self.restricted_gap, self.estimated_gap)
+        result = self._result(self.best, self._bounded(self.at_best), self.estimated_gap)
         result.time = seconds
         if self.bar is not None:
             self.bar(Progress(self.nit, self.refit_nit, result.fun, result.gap, seconds))
         if self.verbose:
             sys.stdout.write(f"{self.status.name}: {result.message}\n")
-            proof = f", {result.proof}" if self.failure else ""
+            proof = f", {result.proof}" if result.failure else ""
             sys.stdout.write(f"objective {result.fun:.8g}, gap {gap_in_words(result)}{proof}, {seconds:.3g} s\n")
         return result
 
-    def _result(self, point: Any, fun: float, restricted_gap: float, estimated_gap: float) -> Result:
-        gap = max(fun - self.lower, 0.0)
+    def _result(self, point: Any, measure: Measure, estimated_gap: float) -> Result:
+        gap = float(measure.gap)
         return Result(
             **self.problem.unpack(point),
-            fun=float(fun),
+            fun=float(measure.fun),
+            lower=float(measure.lower),
             gap=gap,
             estimated_gap=min(float(estimated_gap), gap),
-            restricted_gap=min(float(restricted_gap), gap),
-            certified=math.isfinite(gap),
-            proof=proof_in_words(gap, self.failure),
+            restricted_gap=float(measure.restricted_gap),
+            gap_is_proven=math.isfinite(gap),
+            proof=proof_in_words(gap, random=self.chance.used, seed=self.chance.seed),
+            failure=self.chance.failure,
             success=self.status == Status.CONVERGED,
             status=self.status,
             message=self.status.message,

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mopn.solvers.checks import check_options, count
 from mopn.solvers.interface import Composite, Evaluation, Monitor, Solver
 from mopn.solvers.numerics.plateau import Plateau
 from mopn.solvers.result import Status
+from mopn.solvers.tools.checks import check_options, count
 
 __all__ = ["FISTA"]
 
@@ -39,7 +39,7 @@ class FISTA(Solver[Composite]):
     >>> import mopn, numpy as np
     >>> features = np.random.default_rng(0).uniform(0, 1, (60, 4))
     >>> problem = mopn.OutputLayerProblem(features, features[:, 0] > 0.5, norm="l1", strength=0.1)
-    >>> mopn.minimize(problem, mopn.solvers.FISTA(), tol=1e-4).certified
+    >>> mopn.minimize(problem, mopn.solvers.FISTA(), tol=1e-4).gap_is_proven
     True
     """
 
@@ -64,7 +64,7 @@ class FISTA(Solver[Composite]):
             x_new, image_new, value, curvature = _proximal_step(problem, z, at, 0.9 * curvature, monitor)
             fun_new = value + problem.regularizer_value(x_new)
             if not fun_new < fun:
-                monitor(x, fun=fun, gap=fun - lower)
+                monitor(x, fun=fun, lower=lower)
                 if z is x:
                     monitor.stop(Status.STALLED)
                 z, z_image, t = x, image, 1.0
@@ -77,7 +77,7 @@ class FISTA(Solver[Composite]):
             if momentum > 0:
                 z, z_image = _extrapolated(x_new, x, momentum), _extrapolated(image_new, image, momentum)
             x, image, fun, t = x_new, image_new, fun_new, t_new
-            monitor(x, fun=fun, gap=fun - lower)
+            monitor(x, fun=fun, lower=lower)
             if math.isinf(lower) and levelled_off(fun):
                 monitor.stop(Status.CONVERGED)
 

@@ -9,9 +9,9 @@ A problem lists the oracles that it offers in ``problem.oracles``; a solver list
 "barrier"        :class:`WithBarrier` interior point
 "blocks"         :class:`Blockwise`   coordinate descent
 "passes"         :class:`WithPasses`  SGD, AdaGrad
-"batch_gradient" :class:`Sampled`     your own stochastic gradient methods
 "atomic"         :class:`Atomic`      conditional gradient by plain steps
-"corrective"     :class:`Corrective`  conditional gradient with refits, GECO, random units
+"corrective"     :class:`Corrective`  conditional gradient with refits, random units
+"unregularized"  no members           GECO, which minimises the losses alone
 ================ ==================== ==================================================
 
 Members that are data are declared read-only; a problem may have them as attributes or as properties.
@@ -21,14 +21,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
-from mopn.solvers.checks import check_options, number, shown
+from mopn.solvers.chance import Chance
 from mopn.solvers.result import Result, Status, proof_in_words
+from mopn.solvers.tools.checks import check_options, number, shown
 
 __all__ = [
     "REST",
@@ -55,7 +56,6 @@ __all__ = [
     "Passes",
     "Problem",
     "Quadratic",
-    "Sampled",
     "Segment",
     "Smooth",
     "Solver",
@@ -74,7 +74,8 @@ SERVED_BY = {
     "blocks": "CoordinateDescent()",
     "passes": "SGD(), AdaGrad()",
     "atomic": "ConditionalGradient(refit='none')",
-    "corrective": "ConditionalGradient(), GECO(), RandomUnits(k)",
+    "corrective": "ConditionalGradient(), RandomUnits(k)",
+    "unregularized": "GECO()",
 }
 
 
@@ -87,36 +88,63 @@ class Evaluation(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """A point measured from scratch: its objective and proven gaps (inf if no bound is known).
+    """The objective of a point, and what is proven about the minimum.
+
+    A lower bound, once proven, is kept as it is: ``fun - gap`` is not above ``lower``, but differs from it by rounding.
 
     Attributes
     ----------
     fun : float
-        The objective.
-    gap : float
-        Upper bound of ``fun`` minus the minimum.
-    restricted_gap : float, default inf
-        Upper bound of ``fun`` minus the minimum over the weights alone, with the units of the point as they are.
+        The objective, as computed.
+    lower : float, default -inf
+        Proven lower bound of the minimum.
+    rounding : float, default 0
+        Upper bound of the exact objective of the point minus ``fun``.
+    restricted_lower : float, default -inf
+        Proven lower bound of the minimum over the weights alone, with the units of the point as they are.
     failure : float, default 0
-        The largest probability, over the random numbers of the oracle, that a gap is too small; 0 if they are proven.
+        The largest probability, over the random numbers of the oracle, that a bound is false; 0 if they are proven.
+    seed : int, optional
+        The seed that the user gave for these random numbers.
     """
 
     fun: float
-    gap: float
-    restricted_gap: float = math.inf
+    lower: float = -math.inf
+    rounding: float = 0.0
+    restricted_lower: float = -math.inf
     failure: float = 0.0
+    seed: int | None = None
+
+    @property
+    def gap(self) -> float:
+        """Upper bound of ``fun``, and of the exact objective, minus the minimum; inf if no bound is known."""
+        return self._above(self.lower)
+
+    @property
+    def restricted_gap(self) -> float:
+        """The same for the minimum over the weights alone; at most ``gap``."""
+        return self._above(max(self.lower, self.restricted_lower))
+
+    def _above(self, lower: float) -> float:
+        """Return max(fun - lower, 0) + rounding, rounded up."""
+        distance = math.nextafter(self.fun - lower, math.inf) if self.fun > lower else 0.0
+        return math.nextafter(distance + self.rounding, math.inf) if self.rounding else distance
+
+    def __repr__(self) -> str:
+        numbers = ", ".join(f"{name}={getattr(self, name):.8g}" for name in ("fun", "gap", "restricted_gap"))
+        return f"Measure({numbers}, proof={self.proof!r})"
 
     @property
     def proof(self) -> str:
         """What the gap rests on: "deterministic", "probability 1 - 1e-09" for example, or "none"."""
-        return proof_in_words(self.gap, self.failure)
+        return proof_in_words(self.gap, random=self.failure > 0, seed=self.seed)
 
 
 # -- problems ---------------------------------------------------------------------------------------------------------
 
 
 class Problem(Protocol):
-    """The members of every problem, whatever its oracles are. Subclasses inherit the default of ``dual_bound``.
+    """The members of every problem, whatever its oracles are; those with a default here are for subclasses to inherit.
 
     Examples
     --------
@@ -132,23 +160,33 @@ class Problem(Protocol):
     @property
     def oracles(self) -> frozenset[str]:
         """Names of the oracles offered, among those of the table above."""
-        ...
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """Why oracles of these names are not offered, or by what else; for messages."""
+        return {}
+
+    @property
+    def starts_at_random(self) -> bool:
+        """Whether the default start is random; then a generator may be given as start."""
+        return False
 
     def start(self, start: Any = None) -> Any:
         """Turn the user's start (None for the default) into a feasible point of its own."""
-        ...
 
     def measure(self, point: Any) -> Measure:
-        """Objective and proven gap of a point, from scratch."""
-        ...
+        """Objective of a point and a proven lower bound of the minimum, from scratch."""
 
     def unpack(self, point: Any) -> dict[str, Any]:
         """Named views of a point for the result; "x" is the flat array."""
-        ...
 
     def dual_bound(self, at: Evaluation) -> float:
         """Proven lower bound of the minimum from an evaluation at any point; -inf if no bound is known."""
         return -math.inf
+
+    def default_solver(self) -> Solver[Any]:
+        """Return the solver that ``minimize(problem)`` takes."""
+        raise TypeError(f"{type(self).__name__} names no solver of its own; give minimize one")
 
 
 class Metric(Protocol):
@@ -159,28 +197,25 @@ class Metric(Protocol):
 
         It is the inverse of the Hessian of the other variables alone.
         """
-        ...
 
 
 class Smooth(Problem, Protocol):
-    """The oracle "gradient": the whole objective is smooth; the variables may have bounds.
-
-    A problem may also have ``metric(x)``, which returns a :class:`Metric` near x, or None where it does not pay.
-    """
+    """The oracle "gradient": the whole objective is smooth; the variables may have bounds."""
 
     @property
     def bounds(self) -> Bounds | None:
         """Lower and upper bounds on the flat point, or None."""
-        ...
 
     @property
     def scales(self) -> np.ndarray | None:
-        """Steps along each variable that change the objective by about as much as one another, or None for ones."""
-        ...
+        """Diagonal scaling: a typical step along each variable of the flat point, or None for 1."""
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective."""
-        ...
+
+    def metric(self, x: np.ndarray) -> Metric | None:
+        """Return a metric near x, or None where it does not pay."""
+        return None
 
 
 class Composite(Problem, Protocol):
@@ -193,50 +228,38 @@ class Composite(Problem, Protocol):
     @property
     def curvature(self) -> float:
         """Lipschitz constant of the gradient of the smooth part, or an estimate of it."""
-        ...
 
     def image(self, x: np.ndarray) -> np.ndarray:
         """Linear image of a point, through which the smooth part is evaluated."""
-        ...
 
     def smooth(self, image: np.ndarray) -> Evaluation:
         """Value of the smooth part at an image, and its gradient with respect to the point."""
-        ...
 
     def smooth_value(self, image: np.ndarray) -> float:
         """Value of the smooth part alone."""
-        ...
 
     def regularizer_value(self, x: np.ndarray) -> float:
         """Value of the regulariser at a point that ``prox`` returned."""
-        ...
 
     def prox(self, x: np.ndarray, step: float) -> np.ndarray:
         """Minimise ``regulariser(u) + ||u - x||^2 / (2 step)`` over u."""
-        ...
 
 
-class Quadratic(Protocol):
+class Quadratic(NamedTuple):
     """The part of a barrier in the Newton matrix over (k, m): diag(diagonal) - sum_r e_r e_r' + z z', three arrays."""
 
-    @property
-    def diagonal(self) -> np.ndarray:
-        """Positive, (k, m)."""
-        ...
-
-    @property
-    def rows(self) -> np.ndarray | None:
-        """The vectors e_r, one for each row, (k, m)."""
-        ...
-
-    @property
-    def common(self) -> np.ndarray | None:
-        """The vector z, (k, m)."""
-        ...
+    diagonal: np.ndarray
+    rows: np.ndarray | None
+    common: np.ndarray | None
 
     def product(self, D: np.ndarray) -> np.ndarray:
         """Return the product with a direction D (k, m)."""
-        ...
+        image = self.diagonal * D
+        if self.rows is not None:
+            image -= self.rows * np.sum(self.rows * D, axis=1, keepdims=True)
+        if self.common is not None:
+            image += self.common * float(np.vdot(self.common, D))
+        return image
 
 
 class Barrier(Protocol):
@@ -245,33 +268,26 @@ class Barrier(Protocol):
     @property
     def degree(self) -> int:
         """``degree * mu`` is the gap on the central path; 0 if no barrier is needed."""
-        ...
 
     @property
     def V(self) -> np.ndarray:
         """The present weights (k, m)."""
-        ...
 
     @property
     def complementarity(self) -> float:
         """The present mean of the products of distances and multipliers."""
-        ...
 
     def linearize(self, mu: float) -> tuple[Quadratic, np.ndarray]:
         """Set the level mu; return the barrier's part of the Newton matrix and its gradient (k, m)."""
-        ...
 
     def value(self, V: np.ndarray) -> float:
         """Return the smoothed regulariser at the present level; inf outside its domain."""
-        ...
 
     def advance(self, D: np.ndarray, step: float) -> float:
         """Move V by a step along D, and the multipliers by their own step; return the smaller of the two steps."""
-        ...
 
     def sparsified(self) -> np.ndarray:
         """Return V with exact zeros for the weights whose bounds are not active."""
-        ...
 
 
 class LayerHessian(Protocol):
@@ -280,15 +296,12 @@ class LayerHessian(Protocol):
     @property
     def shift_invariant(self) -> bool:
         """Whether the smooth part is constant when all outputs of a sample shift by the same amount."""
-        ...
 
     def product(self, D: np.ndarray) -> np.ndarray:
         """Return the product with a direction D (k, m)."""
-        ...
 
     def blocks(self) -> np.ndarray:
         """Return its diagonal blocks, column by column (m, k, k)."""
-        ...
 
 
 class WithBarrier(Composite, Protocol):
@@ -301,24 +314,19 @@ class WithBarrier(Composite, Protocol):
     @property
     def shape(self) -> tuple[int, int]:
         """Shape (k, m) of the point as a matrix."""
-        ...
 
     @property
     def newton_size(self) -> float:
         """Size of the matrices of Newton's method relative to the data; above 1 a first-order method is cheaper."""
-        ...
 
     def hessian(self, image: np.ndarray) -> LayerHessian:
         """Return the second derivative of the smooth part."""
-        ...
 
     def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
         """Return a state of the regulariser near V whose gap is about ``mu``."""
-        ...
 
     def predicted_bound(self, at: Evaluation, hessian: Any, step: np.ndarray) -> float:
         """Proven lower bound of the minimum from the loss gradient predicted for a step of the image."""
-        ...
 
 
 class Blockwise(Problem, Protocol):
@@ -330,7 +338,6 @@ class Blockwise(Problem, Protocol):
         Each update minimises along the coordinates of one block in turn. It never increases the objective, and
         returns the largest product of a derivative and the step along its coordinate. It has the unit of the objective.
         """
-        ...
 
 
 class Passes(Protocol):
@@ -339,18 +346,15 @@ class Passes(Protocol):
     @property
     def n(self) -> int:
         """Number of samples."""
-        ...
 
     def run(self, order: np.ndarray, batch: int, step: float, *, adaptive: bool) -> None:
         """Take a step along the mean gradient of every ``batch`` of the samples in ``order``.
 
         If ``adaptive``, each parameter's step is divided by the root of the sum of its squared gradients so far.
         """
-        ...
 
     def point(self) -> np.ndarray:
         """Return the flat point."""
-        ...
 
 
 class WithPasses(Problem, Protocol):
@@ -358,18 +362,6 @@ class WithPasses(Problem, Protocol):
 
     def passes(self, x: np.ndarray) -> Passes:
         """Return the state of passes at a point, which is not changed."""
-        ...
-
-
-class Sampled(Problem, Protocol):
-    """The oracle "batch_gradient": the objective is a sum over samples, with a gradient for any of them."""
-
-    def batch_gradient(self, x: np.ndarray, rows: Any) -> np.ndarray:
-        """Return the gradient (size,) of the losses of some samples plus ``len(rows) / n`` of that of the penalties.
-
-        The gradients of the parts of a partition of the samples add up to the gradient of the objective.
-        """
-        ...
 
 
 # -- problems over infinitely many units ------------------------------------------------------------------------------
@@ -384,11 +376,9 @@ class Effort:
     precision : float, optional
         How far the bound may exceed the best value found, relative; default set by the oracle.
     work : float, default inf
-        Approximate number of floating-point operations.
-    nodes : float, default inf
-        Number of nodes of branch and bound.
+        Approximate number of floating-point operations; a node of branch and bound counts 4,400.
     seconds : float, default inf
-        Number of seconds. Results under a time limit may differ from run to run; limit work and nodes to avoid this.
+        Number of seconds. Results under a time limit may differ from run to run; limit the work to avoid this.
 
     Examples
     --------
@@ -402,12 +392,11 @@ class Effort:
 
     precision: float | None = None
     work: float = math.inf
-    nodes: float = math.inf
     seconds: float = math.inf
 
     def __post_init__(self) -> None:
         limit, seconds = number("a number >= 0", lambda x: x >= 0.0, finite=False), number("a number", finite=False)
-        check_options(self, precision=limit.or_none(), work=limit, nodes=limit, seconds=seconds)
+        check_options(self, precision=limit.or_none(), work=limit, seconds=seconds)
 
 
 # The oracle's own precision, within its own limits.
@@ -420,7 +409,6 @@ class AtOutputs(Protocol):
     @property
     def value(self) -> float:
         """The objective."""
-        ...
 
 
 class Atoms(Protocol):
@@ -429,22 +417,18 @@ class Atoms(Protocol):
     @property
     def basis(self) -> Sequence[Any] | np.ndarray:
         """The units, best first."""
-        ...
 
     @property
     def values(self) -> np.ndarray:
         """The value of each unit: lower bounds of the dual norm."""
-        ...
 
     @property
     def bound(self) -> float:
         """Proven upper bound of the dual norm."""
-        ...
 
     @property
     def bound_is_best(self) -> bool:
         """Whether the oracle has no tighter bound, whatever the effort."""
-        ...
 
 
 class AtomicPoint(Protocol):
@@ -453,15 +437,12 @@ class AtomicPoint(Protocol):
     @property
     def n_units(self) -> int:
         """Number of units."""
-        ...
 
     def compact(self) -> AtomicPoint:
         """Return the point as something to keep: without what can be computed again."""
-        ...
 
     def drop_zero_units(self) -> AtomicPoint:
         """Return the point without the units whose weights are all zero."""
-        ...
 
 
 class Segment(Protocol):
@@ -470,30 +451,24 @@ class Segment(Protocol):
     @property
     def limit(self) -> float:
         """The largest gamma."""
-        ...
 
     @property
     def gap(self) -> float:
         """Minus the derivative of the objective along the segment at gamma = 0."""
-        ...
 
     @property
     def curvature(self) -> float:
         """Smoothness constant of the objective along the segment, per ``squared_length``."""
-        ...
 
     @property
     def squared_length(self) -> float:
         """Squared length of the segment from gamma = 0 to 1."""
-        ...
 
     def value(self, gamma: float) -> float:
         """Objective at U(gamma), or an upper bound of it."""
-        ...
 
     def point(self, gamma: float) -> Any:
         """Return U(gamma)."""
-        ...
 
 
 class ActiveUnits(NamedTuple):
@@ -508,32 +483,38 @@ class ActiveUnits(NamedTuple):
 
 
 class Atomic(Problem, Protocol):
-    """The oracle "atomic": a convex problem over infinitely many units, for plain, away and pairwise steps.
+    """The oracle "atomic": a convex problem over infinitely many units, for plain, away and pairwise steps."""
 
-    A problem may also have ``restricted_gap(point, at)``: a proven upper bound of the objective minus its minimum over
-    the weights alone, with the units of the point as they are; and ``passes``, the number of sums over its data so far,
-    which the trace then has, too.
-    """
+    @property
+    def passes(self) -> int | None:
+        """The number of sums over the data so far, for the trace; None if they are not counted."""
+        return None
 
     def output_gradient(self, point: Any) -> AtOutputs:
         """Objective at a point, and the loss gradient G at its outputs."""
-        ...
 
-    def oracle(self, spec: Any) -> Any:
-        """Return the oracle that the user specified, for ``lmo`` and ``bound``."""
-        ...
+    def oracle(self, spec: Any, chance: Chance, seed: int) -> Any:
+        """Return the oracle that the user specified, for ``lmo`` and ``bound`` in one run; it may keep a state.
+
+        If its bounds are random, they spend of the chance; other random numbers are those of the seed.
+        """
 
     def lmo(self, at: Any, oracle: Any, effort: Effort) -> Atoms:
         """Select units for a gradient, with a proven bound on every unit: the linear minimisation oracle."""
-        ...
 
     def bound(self, at: Any, oracle: Any, effort: Effort) -> float:
         """Return only the proven bound on every unit."""
-        ...
 
-    def gap(self, point: Any, at: Any, bound: float) -> float:
-        """Upper bound of the objective minus the minimum, given a bound of the dual norm; proven if that is."""
-        ...
+    def lower(self, at: Any, bound: float) -> float:
+        """Lower bound of the minimum, given a bound of the dual norm; proven if that is. -inf if none is known."""
+
+    def restricted_lower(self, point: Any, at: Any) -> float:
+        """Proven lower bound of the minimum over the weights alone, with the units of the point as they are."""
+        return -math.inf
+
+    def rounding(self, point: Any, at: Any) -> float:
+        """Upper bound of the exact objective of a point minus ``at.value``; 0 leaves it out of gaps."""
+        return 0.0
 
     def segment(
         self, point: Any, at: Any, units: Any, *, least: float = math.inf, whole: bool = True, away: int | None = None
@@ -544,11 +525,9 @@ class Atomic(Problem, Protocol):
         minimisers. If ``whole`` is False, the coefficients beside the units do not move. With ``away`` the direction is
         away from that vertex of ``active_units``: U - Delta_away for ``units=None``, the pairwise direction otherwise.
         """
-        ...
 
     def active_units(self, point: Any, at: Any, *, least: float = math.inf) -> ActiveUnits:
         """Return the point as a combination of vertices, those of ``segment``, for away steps."""
-        ...
 
 
 class CorrectivePoint(AtomicPoint, Protocol):
@@ -557,31 +536,27 @@ class CorrectivePoint(AtomicPoint, Protocol):
     @property
     def extra_size(self) -> int:
         """Number of coefficients beside the units and their weights, e.g. those of a linear term."""
-        ...
 
     def compact(self) -> CorrectivePoint:
         """Return the point as something to keep: without what can be computed again."""
-        ...
 
-    def drop_zero_units(self, share: float = 0.0) -> CorrectivePoint:
+    def drop_zero_units(self, fraction: float = 0.0) -> CorrectivePoint:
         """Return the point without the units whose weights are all zero."""
-        ...
+
+    def without_smallest_unit(self) -> CorrectivePoint:
+        """Return the point without the unit whose weights are the smallest."""
 
     def with_units(self, units: Any) -> CorrectivePoint:
         """Return the point with more units, with weights of zero."""
-        ...
 
     def with_layer(self, refit: Result) -> CorrectivePoint:
         """Return the point with the weights of a refit of the output layer."""
-        ...
 
     def with_layers(self, refit: Result) -> CorrectivePoint:
         """Return the point of a refit of both layers."""
-        ...
 
     def merge_parallel_units(self) -> CorrectivePoint:
         """Return the point with nearly parallel units merged into one."""
-        ...
 
 
 class Form(NamedTuple):
@@ -593,57 +568,58 @@ class Form(NamedTuple):
         The oracle of the problem.
     single : bool
         Whether the features are in single precision.
-    share : float
-        The share of the samples, drawn at random, whose losses stand for those of all.
+    sample_fraction : float
+        The fraction of the samples, drawn at random, whose losses stand for those of all.
+    seed : int
+        Of what is drawn.
     rest : bool
         Whether only the coefficients beside the units are refitted; asked for where a point has an ``extra_size``.
     """
 
     oracle: Literal["gradient", "composite"] = "gradient"
     single: bool = False
-    share: float = 1.0
+    sample_fraction: float = 1.0
     rest: bool = False
+    seed: int = 0
 
 
 SMOOTH, REST = Form("gradient"), Form("gradient", rest=True)
 
 
 class Corrective(Atomic, Protocol):
-    """The oracle "corrective": subproblems in the weights, or in units and weights, that other solvers refit.
-
-    A problem may also have ``sample_shares(point)``: the shares of the samples, ascending, for which a refit of both
-    layers pays before one on all samples; and ``units_must_split``: whether such refits end at saddles that only new
-    units lead away from.
-    """
+    """The oracle "corrective": subproblems in the weights, or in units and weights, that other solvers refit."""
 
     @property
     def regularized(self) -> bool:
         """Whether the weights are regularized; if not, no certificate exists."""
-        ...
 
     @property
     def can_rotate_units(self) -> bool:
         """Whether refits of both layers can rotate the weights of a unit in any direction."""
-        ...
 
-    def select_units(self, point: Any, at: Any, atoms: Any, most: int, *, fill: bool = False) -> Any:
+    @property
+    def joint_refits_get_stuck(self) -> bool:
+        """Whether refits of both layers end at saddle points that only new units lead away from."""
+        return False
+
+    def sample_fractions(self, point: Any) -> Sequence[float]:
+        """Return the fractions of the samples, ascending, on which a refit of both layers pays before one on all."""
+        return ()
+
+    def select_units(self, point: Any, at: Any, atoms: Any, most: int, *, fill: bool = False, seed: int = 0) -> Any:
         """Return the atoms whose dual value exceeds the strength: at most ``most``, and at least the best one.
 
         With ``fill``, other such units are added if there are fewer than ``most``, as many as a refit can use.
         """
-        ...
 
     def with_random_units(self, point: Any, n_units: int, rng: np.random.Generator) -> Any:
         """Return the point with more units, of random weights that are not zero: a start for ``joint``."""
-        ...
 
     def output_layer(self, point: Any) -> Composite:
         """Return the convex problem in the weights, with the units fixed."""
-        ...
 
     def joint(self, point: Any, form: Form) -> Smooth | Composite:
         """Return the non-convex problem in units and weights."""
-        ...
 
 
 # -- solvers and the driver -------------------------------------------------------------------------------------------
@@ -677,40 +653,66 @@ class Monitor(Protocol):
     @property
     def tol(self) -> float:
         """The tolerance; with 0 only the limits end the run."""
-        ...
 
     @property
     def nit(self) -> int:
         """The number of the last iteration recorded; -1 before the first."""
-        ...
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run, which all random numbers follow from but the starts of random proofs.
+
+        Each use makes a generator of its own, so that no number depends on what was drawn before, or on the clock.
+        """
+
+    @property
+    def chance(self) -> Chance:
+        """The budget of failure of the run, for oracles."""
 
     @property
     def elapsed(self) -> float:
         """Seconds since the start, without callbacks and printing."""
-        ...
 
     @property
     def left(self) -> float:
         """Seconds until the time limit; none once the run is to end."""
-        ...
 
     def __call__(
-        self, point: Any, fun: float, gap: float = math.inf, restricted_gap: float = math.inf, **columns: float
+        self,
+        point: Any,
+        fun: float,
+        lower: float = -math.inf,
+        *,
+        rounding: float = 0.0,
+        restricted_lower: float = -math.inf,
+        **columns: float,
     ) -> None:
-        """Record one iteration; raises ``StopIteration`` when the run is over."""
-        ...
+        """Record one iteration; raises ``StopIteration`` when the run is over.
+
+        ``lower``, a proven lower bound of the minimum, ``rounding`` and ``restricted_lower`` are those of
+        :class:`Measure`; ``columns`` go into the trace.
+        """
 
     def check_finite(self, fun: float) -> None:
         """End the run if an objective is infinite or NaN, before anything is computed from it."""
-        ...
 
     def stop(self, status: Status) -> NoReturn:
         """End the run with a status."""
-        ...
 
-    def solve(self, problem: Any, solver: Solver[Any], *, start: Any, tol: float, max_iter: int) -> Result:
-        """Run a solver on a subproblem within the time left."""
-        ...
+    def solve(
+        self,
+        problem: Any,
+        solver: Solver[Any],
+        *,
+        start: Any,
+        tol: float,
+        max_iter: int,
+        as_point: Callable[[Result], Any] | None = None,
+    ) -> Result:
+        """Run a solver on a subproblem within the time left.
+
+        ``as_point`` makes a point of this run of its result; if an error ends the run before it is recorded, it counts.
+        """
 
 
 class Solver(ABC, Generic[P]):
@@ -727,7 +729,7 @@ class Solver(ABC, Generic[P]):
     ...         x = start
     ...         while True:
     ...             at = problem.value_gradient(x)
-    ...             monitor(x, fun=at.value, gap=at.value - problem.dual_bound(at))
+    ...             monitor(x, fun=at.value, lower=problem.dual_bound(at))
     ...             x = x - 0.05 * at.gradient
     >>> features = np.random.default_rng(0).uniform(0, 1, (60, 4))
     >>> problem = mopn.OutputLayerProblem(features, features[:, 0] > 0.5, norm="squared-l2", strength=0.1)
@@ -742,25 +744,17 @@ class Solver(ABC, Generic[P]):
 
     @abstractmethod
     def run(self, problem: P, start: Any, monitor: Monitor) -> None:
-        """Iterate, calling ``monitor(point, fun=..., gap=...)`` in every iteration, until the monitor ends the run."""
+        """Iterate, calling ``monitor(point, fun=..., lower=...)`` each time, until the monitor ends the run."""
 
-    def failure(self, problem: P) -> float:
-        """Return the largest probability that a bound of a run is false; 0 where all bounds are proven."""
-        return 0.0
-
-    def measure(self, problem: P, point: Any, seconds: float = math.inf) -> Measure:
-        """Objective and proven gap of the final point, from scratch.
-
-        ``seconds`` are left for a bound; 0 if the run ended for lack of time, or has a bound of this very point. The
-        objective is computed in any case.
-        """
+    def measure(self, problem: P, point: Any) -> Measure:
+        """Objective and proven lower bound of the final point, from scratch; the driver keeps the bounds of the run."""
         return problem.measure(point)
 
 
 def check_needs(solver: Any, name: str = "solver") -> Set[str]:
     """Return the names of the oracles that a solver needs; raise ``TypeError`` for what is no solver."""
     if isinstance(solver, type) and issubclass(solver, Solver):
-        raise TypeError(f"{name} must be a Solver; got the class: write {solver.__name__}(), with the brackets")
+        raise TypeError(f"{name} must be a Solver instance, got the class {solver.__name__}; use {solver.__name__}()")
     if not isinstance(solver, Solver):
         known = ", ".join(dict.fromkeys(SERVED_BY.values()))
         raise TypeError(f"{name} must be a Solver, one of mopn.solvers ({known}), got {shown(solver)}")

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mopn.solvers.checks import check_flag, check_fraction, check_options, count
 from mopn.solvers.interface import Barrier, LayerHessian, Monitor, Quadratic, Solver, WithBarrier
 from mopn.solvers.numerics.conjugate_gradients import BlockPreconditioner, conjugate_gradient
 from mopn.solvers.result import Status
+from mopn.solvers.tools.checks import check_flag, check_fraction, check_options, count
 
 __all__ = ["InteriorPoint"]
 
@@ -74,7 +74,7 @@ class InteriorPoint(Solver[WithBarrier]):
         fun = at.value + problem.regularizer_value(start)
         lower = problem.dual_bound(at)
         gap = fun - lower
-        monitor(start, fun=fun, gap=gap, mu=math.nan, step=0.0, inner=0)
+        monitor(start, fun=fun, lower=lower, mu=math.nan, step=0.0, inner=0)
         if not start.size:
             monitor.stop(Status.STALLED)
         mu = _FIRST * max(gap, abs(fun) * _NOISE)
@@ -101,7 +101,7 @@ class InteriorPoint(Solver[WithBarrier]):
             lower = max(lower, problem.dual_bound(at), predicted)
             gap, before = fun - lower, gap
             newton.adjust(lagging=common_step > _LONG and gap > _LAG * before)
-            monitor(x, fun=fun, gap=gap, mu=mu, step=common_step, inner=newton.iterations)
+            monitor(x, fun=fun, lower=lower, mu=mu, step=common_step, inner=newton.iterations)
             if failed == _PATIENCE or 0 < degree * mu <= _EPS * abs(fun):
                 monitor.stop(Status.STALLED)
             # A full Newton step decreases the objective by about minus half the slope; what is left is smaller.

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mopn.solvers.checks import check_nonnegative, check_options, count
-from mopn.solvers.interface import Metric, Monitor, Smooth, Solver
+from mopn.solvers.interface import Monitor, Smooth, Solver
 from mopn.solvers.numerics.plateau import Plateau, negligible_decrease
 from mopn.solvers.numerics.quasi_newton import quasi_newton
 from mopn.solvers.result import Status
+from mopn.solvers.tools.checks import check_nonnegative, check_options, count
 
 __all__ = ["LBFGS"]
 
@@ -57,14 +56,13 @@ class LBFGS(Solver[Smooth]):
         """Iterate until the monitor ends the run."""
         levelled_off = Plateau(monitor.tol)
         start_fun = math.nan
-        metric: Callable[..., Metric | None] | None = getattr(problem, "metric", None)
-        parts = problem.bounds, problem.scales, metric if monitor.tol <= _PRECISE else None
+        parts = problem.bounds, problem.scales, problem.metric if monitor.tol <= _PRECISE else None
         iterates = quasi_newton(problem.value_gradient, start, self._pairs(start), *parts)
         for x, at, decrease in iterates:
             start_fun = at.value if math.isnan(start_fun) else start_fun
             lower = problem.dual_bound(at)
             certified = math.isfinite(lower)
-            monitor(x, fun=at.value, gap=at.value - lower)
+            monitor(x, fun=at.value, lower=lower)
             if not certified and monitor.tol > 0 and levelled_off(at.value):
                 monitor.stop(Status.CONVERGED)
             if decrease <= negligible_decrease(self.gtol, at.value, start_fun):

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mopn.solvers.display import Displayed
+from mopn.solvers.chance import FAILURE
+from mopn.solvers.tools.display import Displayed
 
 # To type checkers a field that is not declared is an error; OptimizeResult has any.
 if TYPE_CHECKING:
@@ -25,13 +26,13 @@ __all__ = ["Result", "Status", "Trace", "gap_in_words", "proof_in_words", "relat
 
 
 class Status(IntEnum):
-    """Why a run ended; ``status.message`` says it in a sentence, and what to do about it.
+    """Why a run ended; printed, it says so in a sentence, ``status.message``, and what to do about it.
 
     Examples
     --------
     >>> import mopn
-    >>> mopn.Status.MAX_ITER.message
-    'max_iter iterations are done; raise max_iter to go on.'
+    >>> print(mopn.Status.MAX_ITER)
+    MAX_ITER: max_iter iterations are done; raise max_iter to go on.
     """
 
     CONVERGED = 0
@@ -53,6 +54,12 @@ class Status(IntEnum):
         """The message of this status."""
         return _MESSAGES[self]
 
+    def __str__(self) -> str:
+        return f"{self.name}: {self.message}"
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
 
 _MESSAGES = {
     Status.CONVERGED: "The stopping test holds: the tolerance is reached.",
@@ -61,12 +68,14 @@ _MESSAGES = {
     Status.STALLED: "No step decreases the objective any more at this floating-point precision.",
     Status.NONFINITE: "The objective became infinite or NaN; the best point before that is returned. "
     "Scale the features (to [-1, 1], say).",
-    Status.MAX_UNITS: "max_units is reached (or 2 * max_units candidates were tried); raise max_units.",
+    Status.MAX_UNITS: "max_units is reached (or 2 * max_units candidates were tried). The gap may be due "
+    "to this limit, or to a loose bound: raise max_units, or take a tighter oracle.",
     Status.ESTIMATED: "The gap is estimated to be below tol, but the bound of the oracle does not prove it; "
     "a tighter oracle may.",
     Status.INTERRUPTED: "Interrupted (Ctrl-C); the best point so far is returned.",
     Status.CALLBACK_FAILED: "The callback raised an exception (see `error`); the best point so far is returned.",
-    Status.FAILED: "A numerical routine failed (see `error`); the best point so far is returned.",
+    Status.FAILED: "A numerical routine failed, or data could not be read (see `error`); the best point so far is "
+    "returned.",
     Status.RETURNED: "The solver ended the run by itself; how close the result is to the minimum, its gap tells.",
     Status.RUNNING: "The run is under way.",
     Status.STOPPED: "The callback asked to stop (StopIteration).",
@@ -165,8 +174,11 @@ class Result(Displayed, OptimizeResult):
         have them.
     fun : float
         The objective at the best point, recomputed from scratch at the end.
+    lower : float
+        Proven lower bound of the minimum, the largest of the run; ``-inf`` if none is known.
     gap : float
-        Upper bound of ``fun`` minus the minimum; ``inf`` if no bound is known.
+        Upper bound of ``fun``, and of the exact objective at the point, minus the minimum: ``fun - lower`` and what
+        rounding may have changed in ``fun``, rounded up. ``inf`` if no bound is known.
     estimated_gap : float
         Estimate of ``fun`` minus the minimum: the gap if the best unit found in the last search at this point is the
         best one. It proves nothing; where it is far below ``gap``, the bound is loose and a tighter oracle may prove
@@ -175,12 +187,16 @@ class Result(Displayed, OptimizeResult):
         Upper bound of ``fun`` minus the minimum over the weights alone, with the units as they are. What ``gap`` is
         beyond it cannot be gained without other or more units, and may be the looseness of the bound. At most ``gap``,
         and equal to it where nothing better is known, and for problems without units.
-    certified : bool
+    gap_is_proven : bool
         Whether ``gap`` is finite and proven, rounding errors included; ``restricted_gap`` then is, too. That says
         nothing of its size, which ``relative_gap`` gives; ``proof`` is what it rests on.
     proof : str
         ``"deterministic"``; ``"probability 1 - 1e-09"`` if bounds rest on the random starts of an oracle, and hold with
-        that probability over these; ``"none"`` if no gap is known.
+        that probability over these, together with those of the runs that this one continues. It names the seed of the
+        starts if you gave one. ``"none"`` if no gap is known.
+    failure : float
+        The largest probability that any bound of the run, or of those that it continues by ``start=result``, is false:
+        less than 1e-9, and 0 without random starts.
     success : bool
         Whether ``gap <= tol * abs(fun)`` or, for problems without a certificate, the solver's own stopping test holds.
     status : Status
@@ -208,11 +224,13 @@ class Result(Displayed, OptimizeResult):
 
     x: np.ndarray
     fun: float
+    lower: float
     gap: float
     estimated_gap: float
     restricted_gap: float
-    certified: bool
+    gap_is_proven: bool
     proof: str
+    failure: float
     success: bool
     status: Status
     message: str
@@ -263,11 +281,13 @@ def relative(gap: float, fun: float) -> float:
     return gap / abs(fun) if fun != 0.0 else math.inf
 
 
-def proof_in_words(gap: float, failure: float) -> str:
-    """Return what a gap rests on, given the probability that it is too small."""
+def proof_in_words(gap: float, *, random: bool, seed: int | None) -> str:
+    """Return what a gap rests on: whether on random starts, and on those of which seed."""
     if not math.isfinite(gap):
         return "none"
-    return f"probability 1 - {failure:.0e}" if failure > 0 else "deterministic"
+    if not random:
+        return "deterministic"
+    return f"probability 1 - {FAILURE:.0e}" + ("" if seed is None else f", over starts of seed {seed}")
 
 
 def gap_in_words(result: Result) -> str:

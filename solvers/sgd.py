@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mopn.solvers.checks import check_nonnegative, check_options, check_positive, count
 from mopn.solvers.interface import Monitor, Passes, Solver, WithPasses
-from mopn.solvers.numerics.generators import make_generator
 from mopn.solvers.numerics.plateau import Plateau
 from mopn.solvers.result import Status
+from mopn.solvers.tools.checks import check_nonnegative, check_options, check_positive, count
 
 __all__ = ["SGD", "AdaGrad"]
 
@@ -33,9 +32,7 @@ class SGD(Solver[WithPasses]):
     decay : float, default 0.0
         The step size of pass t = 0, 1, ... is ``step / (1 + decay * t)``.
     batch_size : int, default 1
-        Number of samples in a mini-batch.
-    rng : Generator, int or None, default 0
-        Order of the samples. With a seed every run has the same orders; a generator continues from run to run.
+        Number of samples in a mini-batch. Their order follows ``mopn.minimize(rng=...)``.
 
     Examples
     --------
@@ -50,17 +47,15 @@ class SGD(Solver[WithPasses]):
     step: float = 0.01
     decay: float = 0.0
     batch_size: int = 1
-    rng: np.random.Generator | int | None = 0
     needs = frozenset({"passes"})
     adaptive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_options(self, step=check_positive, decay=check_nonnegative, batch_size=count())
-        make_generator(self.rng)
 
     def run(self, problem: WithPasses, start: Any, monitor: Monitor) -> None:
         """Make passes until the monitor ends the run."""
-        passes, rng = problem.passes(start), make_generator(self.rng)
+        passes, rng = problem.passes(start), np.random.default_rng(monitor.seed)
         levelled_off = Plateau(monitor.tol)
         done = 0
         while True:
@@ -89,12 +84,8 @@ class AdaGrad(SGD):
     ----------
     step : float, default 0.1
         Step size of the first pass.
-    decay : float, default 0.0
-        The step size of pass t = 0, 1, ... is ``step / (1 + decay * t)``.
-    batch_size : int, default 1
-        Number of samples in a mini-batch.
-    rng : Generator, int or None, default 0
-        Order of the samples. With a seed every run has the same orders; a generator continues from run to run.
+    decay, batch_size : float and int, default 0.0 and 1
+        As of :class:`SGD`.
 
     Examples
     --------

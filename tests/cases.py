@@ -1,7 +1,5 @@
 """Every solver, with a problem that it solves."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -16,7 +14,6 @@ from mopn.solvers import (
     CoordinateDescent,
     InteriorPoint,
     PlainStep,
-    RandomUnits,
 )
 
 RNG = np.random.default_rng(0)
@@ -42,7 +39,6 @@ SOLVERS = {
     "plain conditional gradient": (network, ConditionalGradient(refit="none")),
     "full conditional gradient": (network, ConditionalGradient(refit="full")),
     "away steps": (network, ConditionalGradient(PlainStep(direction="away"))),
-    "random units": (network, RandomUnits(5)),
     "GECO": (lambda: mopn.NetworkProblem(X, Y, strength=0.0), GECO()),
     "interior point": (layer, InteriorPoint()),
     "FISTA": (layer, FISTA()),

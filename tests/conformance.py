@@ -6,8 +6,6 @@ here once.
 
 # ruff: noqa: F841 (the assignments are what is checked)
 
-from __future__ import annotations
-
 import fakes
 
 from mopn.factorization.direct import FactorizationProblem
@@ -44,7 +42,6 @@ from mopn.solvers.interface import (
     Corrective,
     CorrectivePoint,
     Monitor,
-    Sampled,
     Segment,
     Smooth,
     WithBarrier,
@@ -56,8 +53,8 @@ def network_problem(
     problem: NetworkProblem,
     point: Network,
     at: OutputGradient,
-    atoms: oracles.Atoms,
-    way: segment.Segment,
+    atoms: oracles.BasisAtoms,
+    way: segment.NetworkSegment,
 ) -> None:
     atomic: Atomic = problem
     corrective: Corrective = problem
@@ -76,7 +73,6 @@ def refits(layer: OutputLayerProblem, joint: JointProblem, unit_ball: UnitBallPr
 
 
 def stochastic(problem: FactorizationProblem) -> None:
-    sampled: Sampled = problem
     with_passes: WithPasses = problem
     steps: Solver[WithPasses] = SGD()
     adaptive_steps: Solver[WithPasses] = AdaGrad()

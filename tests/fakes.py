@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from mopn.solvers import Result, Solver, Status, minimize
-from mopn.solvers.interface import Bounds, Effort, Evaluation, Form, Measure, Problem
+from mopn.solvers.chance import Chance
+from mopn.solvers.interface import Atomic, Bounds, Corrective, Effort, Evaluation, Form, Measure, Problem, Smooth
 
 # How far the bounds of the oracle "patient" exceed the dual norm if it is not asked for more.
 _LOOSE = 1.0
@@ -61,9 +62,13 @@ class LowRank:
     def compact(self) -> LowRank:
         return self
 
-    def drop_zero_units(self, share: float = 0.0) -> LowRank:
-        alive = self.weights > share * self.weights.sum()
+    def drop_zero_units(self, fraction: float = 0.0) -> LowRank:
+        alive = self.weights > fraction * self.weights.sum()
         return replace(self, units=self.units[alive], weights=self.weights[alive])
+
+    def without_smallest_unit(self) -> LowRank:
+        kept = np.arange(self.n_units) != np.argmin(self.weights)
+        return replace(self, units=self.units[kept], weights=self.weights[kept])
 
     def with_units(self, units: np.ndarray) -> LowRank:
         weights = np.concatenate([self.weights, np.zeros(len(units))])
@@ -110,7 +115,7 @@ class LowRankSegment:
         return replace(self._from, units=np.vstack([self._from.units, self._to.units]), weights=weights)
 
 
-class LowRankSteps(Problem):
+class LowRankSteps(Atomic):
     """Minimise sum_ij M_ij (W - B)_ij^2 / 2 + strength ||W||_* over W (p, q): the oracle "atomic" alone.
 
     Oracles by name: "exact"; "patient", whose bound is as tight as it is asked for; "loose", whose bound is the
@@ -139,13 +144,13 @@ class LowRankSteps(Problem):
 
     def measure(self, point: LowRank) -> Measure:
         at = self.output_gradient(point)
-        return Measure(at.value, self.gap(point, at, self.bound(at, "exact", Effort())))
+        return Measure(at.value, self.lower(at, self.bound(at, "exact", Effort())))
 
     def output_gradient(self, point: LowRank) -> AtMatrix:
         W = point.matrix
         return AtMatrix(self.loss(W) + self.penalty(point), self.M * (W - self.B))
 
-    def oracle(self, spec: str) -> str:
+    def oracle(self, spec: str, chance: Chance, seed: int) -> str:
         return "patient" if spec == "auto" else spec
 
     def lmo(self, at: AtMatrix, oracle: str, effort: Effort) -> Selected:
@@ -158,13 +163,13 @@ class LowRankSteps(Problem):
         precision = 0.0 if oracle == "exact" or effort.precision is None else min(effort.precision, _LOOSE)
         return float(np.linalg.norm(at.G, 2)) * (1.0 + precision)
 
-    def gap(self, point: LowRank, at: AtMatrix, bound: float) -> float:
+    def lower(self, at: AtMatrix, bound: float) -> float:
         """The gradient s G, s <= strength / bound, is a dual point: the best one is taken."""
-        if not self.strength:
-            return math.inf
+        if not self.strength or math.isinf(bound):
+            return -math.inf
         along, square = -float(np.vdot(at.G, self.B)), max(float(np.sum(at.G**2 / self.M)), math.ulp(0.0))
         s = min(max(along / square, 0.0), self.strength / max(bound, math.ulp(0.0)))
-        return at.value - s * along + 0.5 * s * s * square
+        return s * along - 0.5 * s * s * square
 
     def segment(
         self,
@@ -184,7 +189,7 @@ class LowRankSteps(Problem):
         raise NotImplementedError
 
 
-class LowRankProblem(LowRankSteps):
+class LowRankProblem(LowRankSteps, Corrective):
     """The same problem with the oracle "corrective"."""
 
     oracles = frozenset({"atomic", "corrective"})
@@ -195,7 +200,7 @@ class LowRankProblem(LowRankSteps):
         return self.strength > 0
 
     def select_units(
-        self, point: LowRank, at: AtMatrix, atoms: Selected, most: int, *, fill: bool = False
+        self, point: LowRank, at: AtMatrix, atoms: Selected, most: int, *, fill: bool = False, seed: int = 0
     ) -> np.ndarray:
         units = atoms.basis[: max(1, min(most, int(np.sum(atoms.values > self.strength))))]
         if not fill:
@@ -260,10 +265,10 @@ class LayerOfLowRank(Problem):
     def measure(self, x: np.ndarray) -> Measure:
         at = self.smooth(self.image(x))
         fun = at.value + self.regularizer_value(x)
-        return Measure(fun, fun - self.dual_bound(at))
+        return Measure(fun, self.dual_bound(at))
 
 
-class FactorsOfLowRank(Problem):
+class FactorsOfLowRank(Smooth):
     """Minimise the loss at P' Q + strength (||P||^2 + ||Q||^2) / 2 over P (k, p) and Q (k, q), in both forms."""
 
     curvature = 1.0
@@ -315,7 +320,7 @@ class FactorsOfLowRank(Problem):
         return Evaluation(value + self.regularizer_value(x), gradient + self.problem.strength * x)
 
     def measure(self, x: np.ndarray) -> Measure:
-        return Measure(self.value_gradient(x).value, math.inf)
+        return Measure(self.value_gradient(x).value)
 
 
 # -- what is asked ----------------------------------------------------------------------------------------------------
@@ -337,6 +342,8 @@ class FakeMonitor:
     tol: float = 1e-3
     elapsed: float = 0.0
     left: float = math.inf
+    seed: int = 0
+    chance: Chance = field(default_factory=Chance)
     max_iter: int = 1000
     nit: int = -1
     status: Status = Status.RUNNING
@@ -344,11 +351,9 @@ class FakeMonitor:
     solved: list[Asked] = field(default_factory=list)
     answer: Callable[..., Result] = minimize
 
-    def __call__(
-        self, point: Any, fun: float, gap: float = math.inf, restricted_gap: float = math.inf, **columns: float
-    ) -> None:
+    def __call__(self, point: Any, fun: float, lower: float = -math.inf, **columns: float) -> None:
         self.nit += 1
-        self.rows.append({"fun": fun, "gap": gap, "restricted_gap": restricted_gap, **columns})
+        self.rows.append({"fun": fun, "lower": lower, **columns})
         if self.nit >= self.max_iter:
             self.stop(Status.MAX_ITER)
 
@@ -359,7 +364,9 @@ class FakeMonitor:
         self.status = status
         raise StopIteration
 
-    def solve(self, problem: Any, solver: Solver[Any], *, start: Any, tol: float, max_iter: int) -> Result:
+    def solve(
+        self, problem: Any, solver: Solver[Any], *, start: Any, tol: float, max_iter: int, as_point: Any = None
+    ) -> Result:
         self.solved.append(Asked(problem, solver, tol, max_iter))
         return self.answer(problem, solver, start=start, tol=tol, max_iter=max_iter)
 

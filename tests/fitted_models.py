@@ -1,7 +1,5 @@
 """Models with random numbers, as fits leave them, and whether two of them are the same."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import numpy as np
@@ -27,7 +25,12 @@ def factors(orders=1, *, d=4, k=2, **options):
 # Every field is something else than its default in one of them.
 MODELS = {
     "labels": network(
-        link="softmax", kernel="anova", augment=True, classes=np.array(["ä", "b", "a longer label"]), offset=np.ones(3)
+        link="softmax",
+        kernel="anova",
+        augment=True,
+        classes=np.array(["ä", "b", "a longer label"]),
+        offset=np.ones(3),
+        feature_names=["Whole weight", "ü", 'a "quoted" \\ name', "??/"],
     ),
     "linear": network(1, d=2, k=1, target="vector", linear=np.array([[1.0, 2.0, 3.0]]), offset=0.5),
     "means": network(2, link="log", offset=np.array([0.5, -1.0])),

@@ -1,7 +1,5 @@
 """Gaps of a network problem, against the best that is known of its minimum."""
 
-from __future__ import annotations
-
 import numpy as np
 from reference import matrix_optimum
 
@@ -16,7 +14,7 @@ def check_gaps(problem, X, form):
     runs = [mopn.minimize(problem, solver, tol=1e-4, max_iter=30) for solver in solvers]
     least = min(run.fun for run in runs)
     if form == "strength":
-        least = min(least, matrix_optimum(problem.fit, X, "l1", 0.5, iterations=500))
+        least = min(least, matrix_optimum(problem.losses, X, "l1", 0.5, iterations=500))
     # What rounding allows in the sums of the least value.
     allowed = len(X) * 3 * np.finfo(float).eps * least
     for run in runs:

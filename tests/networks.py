@@ -1,18 +1,16 @@
 """Small network problems, networks at random, and gradient forms with their data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse
 from stacks import norms
 
 import mopn
-from mopn.core.datafit import DataFit
-from mopn.core.designs import make_design
 from mopn.core.kernels import KERNELS
 from mopn.core.norms import NORMS
-from mopn.core.rows import ArrayRows
+from mopn.data.designs import make_design
+from mopn.data.losses_of_rows import Losses
+from mopn.data.rows import ArrayRows
 from mopn.network.gradient_forms import GradientForms
 
 LOSSES = ("logistic", "smoothed-hinge", "squared-hinge", "squared", "binary-logistic", "binary-squared-hinge")
@@ -60,7 +58,7 @@ def wide_problem(norm="l1", m=2, n=60, d=600, sparse_data=True, kernel="anova", 
 def random_network(problem, seed=1, k=5):
     """Units of any length; the first serves one output."""
     rng = np.random.default_rng(seed)
-    weights = rng.standard_normal((k, problem.fit.n_outputs))
+    weights = rng.standard_normal((k, problem.losses.n_outputs))
     weights[0, 1:] = 0.0
     return problem.start((rng.standard_normal((k, problem.design.shape[1])), weights))
 
@@ -73,7 +71,7 @@ def forms_of(problem, network):
 def rows_of(design, fit=None, size=None):
     """The rows of a design, with losses of no interest where none are given."""
     n = design.shape[0]
-    return ArrayRows(design, DataFit("squared", np.zeros(n), n) if fit is None else fit, size)
+    return ArrayRows(design, Losses.of_data("squared", np.zeros(n), n) if fit is None else fit, size)
 
 
 # -- gradient forms ----------------------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """Values of every kind that an option may be given by mistake, and the check that an error says which option it was."""
 
-from __future__ import annotations
-
 import math
 import re
 

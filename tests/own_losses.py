@@ -1,7 +1,5 @@
 """Losses as users write them: every required method right, every optional one left out."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import expit, xlogy
 
@@ -102,7 +100,7 @@ class HuberWithHessian(Huber):
     """The one with all that an interior-point method asks for."""
 
     def hessian(self, y, O):  # noqa: E741
-        from mopn.core.hessians import Diagonal
+        from mopn.losses.hessians import Diagonal
 
         return Diagonal(np.where(np.abs(O - y) <= 1.0, 1.0, 0.0))
 
@@ -111,3 +109,17 @@ class HuberWithHessian(Huber):
 
 
 OWN_LOSSES = [Huber(), LogCosh(), Pinball(), SoftLabels(), Sparsemax(), HuberWithHessian()]
+REGRESSION_LOSSES = [mopn.Huber(0.5), mopn.Quantile(0.8), mopn.Quantile(0.3, width=0.01), mopn.Poisson()]
+
+
+def data(loss, n=24, d=2, seed=0):
+    """Samples, and labels of three classes, counts, or numbers with outliers."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d))
+    if loss.targets == "labels":
+        return X, np.digitize(X[:, 0] * X[:, 1], [-0.1, 0.1])
+    y = 3 * X[:, 0] * X[:, 1] + 0.1 * rng.standard_normal(n)
+    if loss.targets == "counts":
+        return X, rng.poisson(np.exp(1.0 + y)).astype(float)
+    y[::4] += 10 * rng.standard_normal(len(y[::4]))
+    return X, (np.clip(y, 0, 1) if isinstance(loss, SoftLabels) else y)

@@ -1,10 +1,55 @@
-"""Slow, obvious references: the convex problems written over symmetric matrices, without any unit."""
-
-from __future__ import annotations
+"""Slow, obvious references: losses, norms and derivatives, and the convex problems over symmetric matrices."""
 
 import itertools
+import math
 
 import numpy as np
+
+
+def by_differences(function, x, direction, h=1e-3):
+    """Derivative along a direction: order 4, central."""
+    first = function(x + h * direction) - function(x - h * direction)
+    second = function(x + 2 * h * direction) - function(x - 2 * h * direction)
+    return (8 * first - second) / (12 * h)
+
+
+def derivatives(function, x, h=1e-3):
+    """Those by the entries of x, in its shape."""
+    found = [by_differences(function, x, e, h) for e in np.eye(x.size).reshape(x.size, *x.shape)]
+    return np.reshape(found, (*x.shape, *np.shape(function(x))))
+
+
+# -- losses and norms --------------------------------------------------------------------------------------------------
+
+
+def loss_of_sample(name: str, y, o: np.ndarray) -> float:
+    """A loss of the outputs o (m,) of one sample by its definition: y is a class's number, or a target for each."""
+    margins = np.delete(o - o[y], y) if name in ("logistic", "smoothed-hinge", "squared-hinge") else -y * o
+    values = {
+        "logistic": lambda: np.logaddexp.reduce([*margins, 0.0]),
+        "smoothed-hinge": lambda: np.logaddexp.reduce([*(1.0 + margins), 0.0]),
+        "squared-hinge": lambda: np.sum(np.maximum(1.0 + margins, 0.0) ** 2),
+        "squared": lambda: 0.5 * np.sum((o - y) ** 2),
+        "huber": lambda: sum(_clipped(r, 1.0, 1.0) for r in o - y),
+        "quantile": lambda: sum(_clipped(r, 0.1, 0.5) for r in o - y),
+        "poisson": lambda: math.fsum(math.exp(a) - b - b * (a - math.log(b or 1.0)) for a, b in zip(o, y, strict=True)),
+        "binary-logistic": lambda: np.sum(np.logaddexp(0.0, margins)),
+        "binary-squared-hinge": lambda: np.sum(np.maximum(1.0 + margins, 0.0) ** 2),
+    }
+    return float(values[name]())
+
+
+def _clipped(r: float, width: float, slope: float) -> float:
+    """slope abs(r), within ``width * slope`` of 0 a parabola that touches it."""
+    return r * r / (2.0 * width) if abs(r) <= width * slope else slope * abs(r) - width * slope * slope / 2.0
+
+
+def norm_of_rows(V: np.ndarray, name: str) -> float:
+    sizes = {"l1": np.abs(V), "l1/l2": np.linalg.norm(V, axis=1), "l1/linf": np.abs(V).max(axis=1, initial=0.0)}
+    return 0.5 * float(np.sum(V * V)) if name == "squared-l2" else float(sizes[name].sum())
+
+
+# -- convex problems ---------------------------------------------------------------------------------------------------
 
 
 def quadratic_outputs(X: np.ndarray, W: np.ndarray, kernel: str) -> np.ndarray:
@@ -30,6 +75,11 @@ def sign_patterns(norm: str, m: int) -> np.ndarray:
     if norm == "l1":
         return np.eye(m)
     return np.array([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=m - 1)])
+
+
+def conjugate(losses, G):
+    """F*(G)."""
+    return losses.conjugates_and_sizes(G, np.ones(1))[0][0]
 
 
 def matrix_optimum(fit, X, norm, strength, kernel="homogeneous", alphas=None, iterations=20000, tol=1e-11):

@@ -3,8 +3,6 @@
 As a program it writes the answers for dense samples, and the kernels that OpenBLAS uses, as JSON.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,21 +1,19 @@
 """Stacks Gamma (m, d, d) of symmetric matrices of many kinds, and slow references for max ||q(h)||_p on the sphere."""
 
-from __future__ import annotations
-
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
+from properties import seeds, tried
 
 from mopn.solvers.sphere import DenseStack, refine
 
 SHAPES = [(1, 1), (4, 1), (1, 4), (2, 2), (3, 5), (6, 3), (5, 8)]
 
 every_p = pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
-varied = settings(max_examples=30, deadline=None, derandomize=True)
-seeds = st.integers(0, 2**32 - 1)
+varied = partial(tried, 30, seed=seeds)
 shapes = st.sampled_from(SHAPES)
 
 

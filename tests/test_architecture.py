@@ -1,7 +1,5 @@
 """What may import what: read from the source, imports for type hints and within functions included."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from functools import cache
@@ -16,16 +14,18 @@ FOLDERS = {"mopn": ROOT / "mopn", "mopn.solvers": ROOT / "solvers"}
 BELOW = {
     "compiled": set(),
     "solvers": set(),
-    "core": {"compiled", "solvers"},
-    "network": {"compiled", "solvers", "core"},
-    "factorization": {"compiled", "solvers", "core"},
-    "models": {"compiled", "solvers", "core"},
+    "losses": {"compiled", "solvers"},
+    "data": {"compiled", "solvers", "losses"},
+    "core": {"compiled", "solvers", "losses", "data"},
+    "network": {"compiled", "solvers", "losses", "data", "core"},
+    "factorization": {"compiled", "solvers", "losses", "data", "core"},
+    "models": {"compiled", "solvers", "losses", "data", "core"},
 }
 # Files of the root, the estimators among their users, import all of these.
 BELOW["the root"] = set(BELOW)
 BELOW["estimators"] = {*BELOW}
 BELOW["dask"] = {*BELOW} - {"the root"}
-MOST_PARTS = 16
+MOST_ROOMS = 14
 
 
 @cache
@@ -68,9 +68,6 @@ def is_package(module):
     return sources()[module].name == "__init__.py"
 
 
-every_module = pytest.mark.parametrize("module", sorted(sources()))
-
-
 def test_imports_are_found():
     """At the top of a file, within functions, of modules and of what they define."""
     assert "mopn.solvers.interface" in imports("mopn.solvers.driver")
@@ -82,28 +79,34 @@ def test_the_packages_are_those_of_the_layers():
     assert {layer(module) for module in sources()} == BELOW.keys()
 
 
-@every_module
-def test_modules_import_what_lies_below(module):
+def test_modules_import_what_lies_below():
     # The package names everything; what lies above its files, the estimators, it imports on use.
-    above = {"estimators"} if module == "mopn" else set()
-    assert {layer(name) for name in imported_modules(module)} <= BELOW[layer(module)] | {layer(module)} | above
+    for module in sources():
+        above = {"estimators"} if module == "mopn" else set()
+        assert {layer(name) for name in imported_modules(module)} <= BELOW[layer(module)] | {layer(module)} | above, (
+            module
+        )
 
 
-@pytest.mark.parametrize("module", sorted(name for name in sources() if layer(name) == "solvers"))
-def test_solvers_need_the_core_dependencies_alone(module):
-    outside = {name.split(".")[0] for name in imports(module) if not name.startswith("mopn.solvers")}
-    # Imported by a method where they are installed: a trace becomes a frame of pandas, a bar is tqdm's.
-    extras = {"mopn.solvers.result": {"pandas"}, "mopn.solvers.progress": {"tqdm"}}.get(module, set())
-    assert outside <= sys.stdlib_module_names | {"numpy", "scipy", "threadpoolctl"} | extras
+def test_solvers_need_the_core_dependencies_alone():
+    for module in sources():
+        if layer(module) == "solvers":
+            outside = {name.split(".")[0] for name in imports(module) if not name.startswith("mopn.solvers")}
+            # Imported by a method where they are installed: a trace becomes a frame of pandas, a bar is tqdm's.
+            extras = {"mopn.solvers.result": {"pandas"}, "mopn.solvers.progress": {"tqdm"}}.get(module, set())
+            assert outside <= sys.stdlib_module_names | {"numpy", "scipy", "threadpoolctl"} | extras, module
 
 
-@every_module
-def test_own_counterparts_are_used(module):
+def test_own_counterparts_are_used():
     """numba's decorator fails where no cache can be written, and functools' property holds a lock while it computes."""
+    elsewhere = {"numba.jit", "numba.njit", "functools.cached_property"}
+    users = {module for module in sources() if elsewhere & names_imported(module)}
+    assert users == {"mopn.compiled.jit"}
+
+
+def names_imported(module):
     nodes = ast.walk(ast.parse(sources()[module].read_text(encoding="utf-8")))
-    names = {f"{n.module}.{alias.name}" for n in nodes if isinstance(n, ast.ImportFrom) for alias in n.names}
-    own = {"numba.njit"} if module == "mopn.compiled.jit" else set()
-    assert not names & {"numba.jit", "numba.njit", "functools.cached_property"} - own
+    return {f"{n.module}.{alias.name}" for n in nodes if isinstance(n, ast.ImportFrom) for alias in n.names}
 
 
 def test_no_modules_import_each_other_in_a_circle():
@@ -111,13 +114,38 @@ def test_no_modules_import_each_other_in_a_circle():
     TopologicalSorter({module: imported_modules(module) for module in sources()}).prepare()
 
 
-def test_the_parts_are_few():
-    """Packages, their subpackages, and files of the root."""
-    parts = [name for name in sources() if name != "mopn" and (is_package(name) or layer(name) == "the root")]
-    assert len(parts) <= MOST_PARTS, parts
+def test_the_rooms_are_few():
+    """Packages right below mopn, and files of the root."""
+    rooms = [name for name in sources() if name.count(".") == 1 and (is_package(name) or layer(name) == "the root")]
+    assert len(rooms) <= MOST_ROOMS, rooms
 
 
 def test_every_package_is_installed_and_type_checked():
-    tool = pytest.importorskip("tomllib").loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    tool = project()["tool"]
     packages = {name for name in sources() if is_package(name)}
     assert packages == set(tool["setuptools"]["packages"]) == set(tool["mypy"]["packages"])
+
+
+def test_the_hook_before_commits_has_the_formatter_of_the_tests():
+    (ruff,) = (name for name in project()["project"]["optional-dependencies"]["test"] if name.startswith("ruff"))
+    assert ruff.replace("ruff==", "rev: v") in (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+
+
+def project():
+    return pytest.importorskip("tomllib").loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def every_file():
+    """The list of docs/layout.md: a line for every file, with the first sentence of its docstring."""
+    rooms = {}
+    for module, path in sources().items():
+        if not is_package(module):
+            sentence = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))).partition("\n\n")[0]
+            room = rooms.setdefault(path.parent.relative_to(ROOT).as_posix(), [])
+            room.append(f"- `{path.name}`: {' '.join(sentence.split())}\n")
+    return "\n".join(f"**{room}/**\n\n{''.join(sorted(files))}" for room, files in sorted(rooms.items(), reverse=True))
+
+
+def test_the_layout_names_every_file():
+    """If it fails, write what it expects into the page."""
+    assert f"## Every file\n\n{every_file()}\n" in (ROOT / "docs" / "layout.md").read_text(encoding="utf-8")

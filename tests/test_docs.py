@@ -1,7 +1,5 @@
 """The README's scripts run as they stand, and so do the examples in docstrings."""
 
-from __future__ import annotations
-
 import contextlib
 import doctest
 import importlib
@@ -13,6 +11,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import matplotlib as mpl
@@ -62,25 +61,30 @@ SHOWN = {
         r"```python\n((?:(?!```).)*)```\n\n```text\n(.*?)```", (ROOT / name).read_text("utf-8"), flags=re.DOTALL
     )
 }
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
+def check_printed(script, out):
+    """Numbers are right to their last digit or 5 %, and counts of steps and units to 10 %: processors differ."""
+    assert out
+    shown = SHOWN.get(script, out)
+    assert _NUMBER.sub("#", out).split() == _NUMBER.sub("#", shown).split()
+    for printed, told in zip(_NUMBER.findall(out), _NUMBER.findall(shown), strict=True):
+        digit = 1.01 * 10.0 ** Decimal(told).as_tuple().exponent
+        assert float(printed) == pytest.approx(float(told), rel=0.05 if digit < 1.0 else 0.1, abs=digit), out
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
 def test_a_script_of_the_documents(number, tmp_path, monkeypatch, capsys):
     if "sklearn.callback" in BLOCKS[number]:
         pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks since 1.9")
     monkeypatch.chdir(tmp_path)
     run(BLOCKS[number], f"script {number}")
-    out = capsys.readouterr().out
-    assert out
-    if BLOCKS[number] in SHOWN:
-        shown = SHOWN[BLOCKS[number]]
-        assert _NUMBER.sub("#", out).split() == _NUMBER.sub("#", shown).split()
-        for printed, told in zip(_NUMBER.findall(out), _NUMBER.findall(shown), strict=True):
-            # Other processors round differently: some units more or less, and other digits of small gaps.
-            assert float(printed) == pytest.approx(float(told), rel=0.1, abs=0.3 if "." in told else 3)
+    check_printed(BLOCKS[number], capsys.readouterr().out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(1, len(SCALE)))
 def test_a_script_of_the_page_on_data_of_any_size(number, tmp_path, monkeypatch, capsys):
     for name in re.findall(r"^ *(?:import|from) (torch|distributed|dask)\b", SCALE[number], flags=re.MULTILINE):
@@ -90,16 +94,17 @@ def test_a_script_of_the_page_on_data_of_any_size(number, tmp_path, monkeypatch,
         pytest.importorskip("dask.array" if name == "dask" else name)
     monkeypatch.chdir(tmp_path)
     run(SCALE[number], f"scale {number}")
-    assert capsys.readouterr().out
+    check_printed(SCALE[number], capsys.readouterr().out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(DEPLOY)))
 def test_a_script_of_the_page_on_serving(number, tmp_path, monkeypatch, capsys):
     for name in re.findall(r"^import (onnxruntime|skl2onnx)$", DEPLOY[number], flags=re.MULTILINE):
         pytest.importorskip(name)
     monkeypatch.chdir(tmp_path)
     run(DEPLOY[number], f"serving {number}")
-    assert capsys.readouterr().out
+    check_printed(DEPLOY[number], capsys.readouterr().out)
 
 
 def test_the_scripts_are_found():
@@ -109,6 +114,7 @@ def test_the_scripts_are_found():
     assert len(DEPLOY) == 4
 
 
+@pytest.mark.slow
 def test_the_program_in_c_on_the_page_on_serving(tmp_path, monkeypatch):
     """It returns the label of a row of zeros."""
     compiler = shutil.which("cc")
@@ -129,17 +135,18 @@ def extensions():
     for number, block in enumerate(EXTENDING[1:], 1):
         with contextlib.redirect_stdout(io.StringIO()) as out:
             outcomes.append(run(block, f"extension {number}"))
-        assert out.getvalue()
+        check_printed(block, out.getvalue())
     return outcomes
 
 
+@pytest.mark.slow
 def test_the_solver_of_ones_own_is_better_than_plain_steps_and_as_true(extensions):
     away, *_ = extensions
     problem, results = away["problem"], away["results"]
     exact = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-8)
     assert exact.success
     for result in results.values():
-        assert result.certified
+        assert result.gap_is_proven
         assert exact.fun - exact.gap <= result.fun
         assert result.fun - result.gap <= exact.fun
     assert results["away"].gap < 0.5 * results["plain"].gap
@@ -147,11 +154,12 @@ def test_the_solver_of_ones_own_is_better_than_plain_steps_and_as_true(extension
     assert len(results["away"].basis) < 0.5 * len(results["plain"].basis)
 
 
+@pytest.mark.slow
 def test_the_problems_of_ones_own_agree(extensions):
     """The penalty's minimiser is that of the ball through it; so are the bounds, whatever solver found them."""
     away, penalty, ball = extensions
     problem, result, norm = penalty["problem"], penalty["result"], penalty["norm"]
-    assert result.certified
+    assert result.gap_is_proven
     assert result.gap <= 1e-8 * result.fun
     least = result.fun - problem.strength * norm
     in_ball = ball["problem"]
@@ -165,13 +173,17 @@ def test_the_problems_of_ones_own_agree(extensions):
         assert found.fun - found.gap - rounded <= least <= found.fun + rounded
 
 
-@pytest.mark.parametrize("name", MODULES)
+# Examples of the cluster start its processes.
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * name.startswith("mopn.dask")) for name in MODULES]
+)
 def test_docstring_examples(name):
     if name.startswith("mopn.dask"):
         pytest.importorskip("distributed")
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
+@pytest.mark.slow
 def test_demo(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["digits.py", "--out", str(tmp_path), "--units", "4"])
     runpy.run_path(str(ROOT / "examples" / "digits.py"), run_name="__main__")
@@ -182,6 +194,7 @@ def test_demo(tmp_path, monkeypatch, capsys):
     assert mopn.load(tmp_path / "digits.npz").n_features == 64
 
 
+@pytest.mark.slow
 def test_recommendations(tmp_path, capsys):
     """The example on raw files of 8 users and 12 films, of which one is new: as likely to be liked as its genre."""
     rng = np.random.default_rng(0)
@@ -276,6 +289,7 @@ def test_importing_mopn_does_not_import_numba():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_multi_output_estimators_on_dense_data_need_no_numba():
     code = """
 import sys
@@ -283,25 +297,17 @@ sys.modules["numba"] = None
 import numpy as np, mopn.estimators as estimators
 X, y = np.random.default_rng(0).uniform(-1, 1, (30, 3)), np.arange(30) % 3
 for name in estimators.__all__:
-    estimator = getattr(estimators, name)()
-    if name.startswith(("Multi", "Ordinal")) and not name.endswith("CV"):
-        estimator.set_params(max_units=2).fit(X, y).predict(X)
+    if name.startswith(("Multi", "Ordinal")):
+        getattr(estimators, name)(max_units=2).fit(X, y).predict(X)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize("extra", ["sklearn", "matplotlib"])
-def test_import_needs_no_extra(extra):
-    import subprocess
-
-    code = f"import sys; sys.modules[{extra!r}] = None; import mopn; assert mopn.load"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 REFERENCE = ("mopn", *(f"mopn.{name}" for name in ("dask", "estimators", "oracles", "plotting", "ranking", "solvers")))
 GALLERY = sorted((ROOT / "examples/gallery").glob("plot_*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", GALLERY, ids=lambda path: path.stem)
 def test_a_script_of_the_gallery_draws_a_figure(script, monkeypatch):
     monkeypatch.delenv("MOVIELENS", raising=False)
@@ -310,6 +316,25 @@ def test_a_script_of_the_gallery_draws_a_figure(script, monkeypatch):
     figures = [mpl.pyplot.figure(number) for number in mpl.pyplot.get_fignums()]
     assert any(ax.has_data() for figure in figures for ax in figure.axes)
     mpl.pyplot.close("all")
+
+
+def test_pages_of_problems_have_what_users_call(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
+    from user_members import inner_members
+
+    def shown(name):
+        members = {member for member in dir(getattr(mopn, name)) if not member.startswith("_")}
+        return members - set(inner_members("mopn", name))
+
+    refits = {"default_solver", "measure", "oracles", "start"}
+    network = {"classes", "design", "joint", "network", "norm", "output_layer", "strength", "strength_max"}
+    one_output = {"network", "outputs", "parameters", "penalty"}
+    assert shown("NetworkProblem") == refits | network | {"with_strength"}
+    for name in ("OutputLayerProblem", "JointProblem", "UnitBallProblem"):
+        assert shown(name) == refits
+    for name in ("FactorizationProblem", "LiftedProblem"):
+        assert shown(name) == refits | one_output
+    assert inner_members("mopn", "Model") == inner_members("mopn.solvers", "Problem") == []
 
 
 @pytest.mark.parametrize("module", REFERENCE)

@@ -1,7 +1,5 @@
 """Data, options and starts of problems and estimators: what cannot be meant is refused by an error that names it."""
 
-from __future__ import annotations
-
 import inspect
 
 import numpy as np
@@ -72,7 +70,7 @@ def test_odd_options_of_problems_are_taken_or_refused_by_name(maker, name):
 
 def test_a_radius_beside_the_strength_that_is_set_already():
     with pytest.raises(ValueError, match=r"only one of them; .*; set strength=None for a ball"):
-        MultiOutputPNClassifier(strength=1.0, radius=10.0).fit(X, LABELS)
+        mopn.NetworkProblem(X, LABELS, strength=1.0, radius=10.0)
 
 
 # -- data -------------------------------------------------------------------------------------------------------------

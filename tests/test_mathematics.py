@@ -1,7 +1,5 @@
 """The companion of docs/mathematics.md: its links, and those of its statements that no other test has."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 
 import mopn
-from mopn.core.losses import LOSSES
+from mopn.losses.losses import LOSSES
 from mopn.solvers.sphere import DenseStack, refine
 from mopn.solvers.sphere.bounds import upper_bound
 from mopn.solvers.sphere.lifting import lifting

@@ -33,8 +33,6 @@ def factors(n=len(X)):
     problem = mopn.FactorizationProblem(X[:n], X[:n, 0] * X[:n, 1], n_components=4, fit_linear=True)
     return problem, mopn.minimize(problem, CoordinateDescent(), max_iter=2)
 
-# It would undo what is set below, and the heap would have room for every array.
-driver.keep_freed_memory = lambda: None
 run = factors if sys.argv[1] == "factors" else network
 np.ones((300, 300)) @ np.ones((300, 300))
 run(200)  # what is imported and compiled at first use, and the memory of linear algebra, are there by now
@@ -99,6 +97,7 @@ print(*(in_a_fork(lambda: outcome(int(size))) for size in sizes))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the sizes of a process are read from /proc")
 @pytest.mark.parametrize("fit", ["none", "output", "full", "factors"])
 def test_an_allocation_that_fails_leaves_the_best_point_or_an_error(fit):

@@ -1,23 +1,15 @@
 """Plots show the trace's columns, and nothing else."""
 
-from __future__ import annotations
-
 import sys
 
 import matplotlib as mpl
 import numpy as np
 import pytest
+from fitted_models import factors
 
 import mopn
-from mopn.plotting import (
-    plot_accuracy,
-    plot_contributions,
-    plot_convergence,
-    plot_interactions,
-    plot_profile,
-    plot_suboptimality,
-    plot_unit,
-)
+from mopn.estimators import MultiOutputFMClassifier
+from mopn.plotting import plot_contributions, plot_convergence, plot_interactions, plot_unit
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -54,6 +46,22 @@ def test_one_result_a_list_and_given_axes(results):
     assert len(plot_convergence(results).get_lines()) == 2
 
 
+def test_lines_have_the_style_that_is_given(results):
+    (line,) = plot_convergence(results[0], marker="", linewidth=3).get_lines()
+    assert (line.get_marker(), line.get_linewidth()) == ("", 3)
+
+
+@pytest.mark.parametrize(("seconds", "scale"), [((0.1, 0.9), "linear"), ((0.1, 1.1), "log"), ((0.0, 9.0), "linear")])
+def test_times_of_different_orders_have_a_logarithmic_axis(seconds, scale):
+    traces = [mopn.Trace() for _ in seconds]
+    for trace, time in zip(traces, seconds, strict=True):
+        trace.append(nit=0, time=time, fun=1.0, gap=0.1)
+    runs = [mopn.Result(trace=trace) for trace in traces]
+    assert plot_convergence(runs).get_xscale() == scale
+    assert plot_convergence(runs, x="nit").get_xscale() == "linear"
+    plt.close("all")
+
+
 def test_infinite_gaps_are_left_out():
     X = np.random.default_rng(0).uniform(-1, 1, (40, 3))
     problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, strength=0.0)
@@ -63,32 +71,8 @@ def test_infinite_gaps_are_left_out():
 
 
 def test_unknown_column(results):
-    with pytest.raises(KeyError, match="no column 'speed'"):
+    with pytest.raises(ValueError, match=r"y must be a column of the trace \(nit, time, .*\), got 'speed'"):
         plot_convergence(results, y="speed")
-
-
-def test_accuracy():
-    ax = plot_accuracy({"l1": ([1, 2, 3], [0.5, 0.7, 0.8])}, baselines={"linear": 0.6})
-    curve, line = ax.get_lines()
-    np.testing.assert_array_equal(curve.get_ydata(), [0.5, 0.7, 0.8])
-    assert set(line.get_ydata()) == {0.6}
-    plt.close("all")
-
-
-@pytest.mark.parametrize(
-    ("curves", "baselines", "error", "message"),
-    [
-        ({"a": 1}, None, TypeError, r"curves\['a'\] must be \(sizes, accuracies\), of equal length, got 1"),
-        ({"a": ([1, 2], [0.5])}, None, ValueError, r"curves\['a'\] must be an array"),
-        ({"a": [1, 2, 3]}, None, TypeError, r"curves\['a'\] must be \(sizes, accuracies\)"),
-        ([1, 2], None, TypeError, "curves must be a mapping from labels"),
-        ({}, np.ones(2), TypeError, "baselines must be a mapping from labels"),
-        ({}, {"b": None}, ValueError, r"baselines\['b'\] must be a finite number, got None"),
-    ],
-)
-def test_what_is_no_curve_is_refused(curves, baselines, error, message):
-    with pytest.raises(error, match=message):
-        plot_accuracy(curves, baselines)
 
 
 def test_missing_matplotlib_is_named(monkeypatch, results):
@@ -166,12 +150,32 @@ def test_a_unit_is_its_largest_coefficients_or_an_image():
         ({"names": ["a"]}, ValueError, "names must hold 3 labels"),
         ({"outputs": ["a"]}, ValueError, "outputs must hold 2 labels"),
         ({"scale": [1.0]}, ValueError, "scale must hold one number per feature, 3"),
-        ({"model": 3}, TypeError, "model must be a mopn.Model"),
+        ({"model": 3}, TypeError, "model must be a Model, a FactorizationModel or a fitted estimator, got int"),
+        ({"model": factors(degree=2)}, TypeError, "model must be a mopn.Model, or an estimator of networks"),
     ],
 )
 def test_a_unit_that_cannot_be_drawn(options, error, message):
     with pytest.raises(error, match=message):
         plot_unit(**({"model": network()} | options))
+
+
+def test_an_estimator_is_drawn_with_its_names_and_the_scales_of_its_fit():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (60, 3)) * [1.0, 1e3, 1.0]
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    y = np.array(["no", "yes", "maybe"])[(X[:, 0] * X[:, 1] > 0) + (X[:, 2] > 0).astype(int)]
+    classifier = MultiOutputFMClassifier(max_units=1).fit(frame, y)
+    unit, weights = plot_unit(classifier)
+    # The problem is solved for X divided by its root mean squares, up to a factor.
+    h = classifier.model_.basis[0, 2:] * np.sqrt(np.mean(X**2, axis=0)) * np.sqrt(3 / 4)
+    drawn = {label.get_text(): bar.get_width() for label, bar in zip(unit.get_yticklabels(), unit.patches, strict=True)}
+    np.testing.assert_allclose([drawn[name] for name in "abc"], h, rtol=1e-10)
+    assert [label.get_text() for label in weights.get_yticklabels()] == ["maybe", "no", "yes"]
+    ax = plot_interactions(classifier)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["maybe", "no", "yes"]
+    assert {label.get_text() for label in ax.get_yticklabels()} == {"a × b", "a × c", "b × c"}
+    plt.close("all")
 
 
 def test_nothing_to_plot():
@@ -185,14 +189,14 @@ def test_suboptimality_is_above_the_best_proven_bound_or_the_reference(results):
     bound = max(np.max(result.trace["fun"] - result.trace["gap"]) for result in results)
     least = min(np.min(result.trace["fun"]) for result in results)
     for reference, level in ((None, bound), (least, least)):
-        ax = plot_suboptimality(results, reference, x="n_iter")
+        ax = plot_convergence(results, "n_iter", "suboptimality", reference=reference)
         assert ax.get_yscale() == "log"
         for line, result in zip(ax.get_lines(), results, strict=True):
             above = (result.trace["fun"] - level) / level
             np.testing.assert_array_equal(line.get_xdata(), result.trace["nit"])
             np.testing.assert_array_equal(line.get_ydata(), np.where(above > 0, above, np.nan))
     with pytest.raises(ValueError, match="must be the minimum"):
-        plot_suboptimality(results, 2.0 * least)
+        plot_convergence(results, y="suboptimality", reference=2.0 * least)
 
 
 def test_suboptimality_needs_a_bound_or_a_reference():
@@ -200,38 +204,5 @@ def test_suboptimality_needs_a_bound_or_a_reference():
     problem = mopn.FactorizationProblem(X, X[:, 0] * X[:, 1], n_components=2)
     result = mopn.minimize(problem, mopn.solvers.LBFGS(), max_iter=5, tol=0)
     with pytest.raises(ValueError, match="give the minimum as reference"):
-        plot_suboptimality(result)
-    plt.close("all")
-
-
-def test_profiles_are_shares_of_problems_by_their_definition():
-    rng = np.random.default_rng(0)
-    times = {name: np.where(rng.random(20) < 0.2, np.inf, rng.uniform(1, 9, 20)) for name in "abc"}
-    fastest = np.min(list(times.values()), axis=0)
-    ax = plot_profile(times, linewidth=3)
-    for line, seconds in zip(ax.get_lines(), times.values(), strict=True):
-        x, y = line.get_data()
-        for factor in (1.0, 1.5, 2.0, 5.0, x[-1]):
-            solved = [np.isfinite(s) and s <= factor * f * (1 + 1e-12) for s, f in zip(seconds, fastest, strict=True)]
-            assert y[np.searchsorted(x, factor * (1 + 1e-12), side="right") - 1] == pytest.approx(np.mean(solved))
-        assert line.get_linewidth() == 3
-    plt.close("all")
-
-
-@pytest.mark.parametrize(
-    ("times", "error"),
-    [([1.0], TypeError), ({}, ValueError), ({"a": [1.0], "b": [1.0, 2.0]}, ValueError), ({"a": [0.0]}, ValueError)],
-)
-def test_wrong_times(times, error):
-    with pytest.raises(error, match="times must"):
-        plot_profile(times)
-
-
-def test_accuracy_against_sizes():
-    ax = plot_accuracy({"a": ([1e3, 1e4], [0.8, 0.9])}, x="bytes")
-    assert ax.get_xscale() == "log"
-    assert "bytes" in ax.get_xlabel()
-    assert plot_accuracy({"a": ([1, 2], [0.8, 0.9])}).get_xscale() == "linear"
-    with pytest.raises(ValueError, match="x must be"):
-        plot_accuracy({}, x="metres")
+        plot_convergence(result, y="suboptimality")
     plt.close("all")

@@ -4,8 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from mopn.ranking import grouped_ndcg
 
@@ -23,7 +24,7 @@ def ndcg_by_definition(y, scores, k, gain):
     return np.mean([gains[list(order)] @ discounts for order in orders]) / best if best > 0 else 0.0
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@examples(40)
 @given(
     st.integers(0, 10**6), st.sampled_from([None, 1, 2, 5]), st.sampled_from(["exponential", "linear"]), st.booleans()
 )

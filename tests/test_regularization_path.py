@@ -22,6 +22,7 @@ def accuracy(model):
 
 
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
+@pytest.mark.slow
 def test_every_entry_is_near_the_optimum_of_its_strength(norm):
     strengths = [20.0, 5.0, 1.5]
     found = mopn.path(problem(norm), strengths, ConditionalGradient(refit="full"), rounds=None, tol=1e-4)
@@ -35,9 +36,9 @@ def test_every_entry_is_near_the_optimum_of_its_strength(norm):
 
 
 def test_the_series_starts_where_the_solution_is_zero():
-    found = mopn.path(problem(), 6, ratio=0.01)
-    largest = problem().strength_max()
-    np.testing.assert_allclose(found.strengths, largest * 0.01 ** (np.arange(6) / 5), rtol=1e-12)
+    found = mopn.path(problem("l1"), 6, smallest=mopn.Ratio(0.01))
+    largest = problem("l1").strength_max()
+    np.testing.assert_allclose(found.strengths, largest * 0.01 ** (np.arange(6) / 5), rtol=1e-9)
     assert found.n_units[0] == 0
     assert found.n_units[-1] > 0
     # Less strength never costs more: F + strength * Omega grows with the strength at every point.
@@ -46,10 +47,11 @@ def test_the_series_starts_where_the_solution_is_zero():
 
 
 def test_strengths_are_sorted_and_told_apart():
-    found = mopn.path(problem(), [1.0, 8.0, 1.0, 3.0], path_solver(4, max_units=4))
-    assert found.strengths.tolist() == [8.0, 3.0, 1.0]
+    ratio = mopn.Ratio(0.5)
+    found = mopn.path(problem(), [1.0, 8.0, ratio, 1.0, 3.0], path_solver(4, max_units=4))
+    assert found.strengths.tolist() == [problem(strength=ratio).strength, 8.0, 3.0, 1.0]
     assert found.scores is None
-    assert found.best == 2
+    assert found.best == 3
 
 
 def test_a_path_is_warm():
@@ -116,11 +118,12 @@ def test_the_problem_is_left_alone():
         ({"problem": "X"}, TypeError, "path is for a NetworkProblem, got str"),
         ({"problem": problem(strength=None, radius=1.0)}, ValueError, "the problem has a radius"),
         ({"strengths": 1}, ValueError, "strengths must be a number >= 2 or an array"),
-        ({"strengths": True}, ValueError, "strengths must be a number >= 2 or an array of strengths, got True"),
+        ({"strengths": True}, TypeError, "strengths must be a number >= 2 or an array of strengths, got True"),
         ({"strengths": []}, ValueError, "strengths must be finite numbers > 0"),
         ({"strengths": [1.0, 0.0]}, ValueError, "strengths must be finite numbers > 0"),
         ({"strengths": [[1.0]]}, ValueError, "in one dimension"),
-        ({"ratio": 1.0}, ValueError, r"ratio must be a number in \(0, 1\), got 1.0"),
+        ({"smallest": 0.0}, ValueError, "smallest must be a finite number > 0, got 0.0"),
+        ({"smallest": 1e9}, ValueError, "smallest must be less than strength_max"),
         ({"patience": 0, "score": accuracy}, ValueError, "patience must be an integer >= 1 or None, got 0"),
         ({"patience": 1}, ValueError, "give score too"),
         ({"max_time": -(10**400)}, ValueError, "max_time must be a number of seconds >= 0 or None"),
@@ -138,5 +141,5 @@ def test_bad_input(change, error, message):
 def test_a_gradient_of_zero_has_no_series(norm, row):
     """Equal samples of balanced classes: what is left of their sums is rounding."""
     flat = mopn.NetworkProblem(np.repeat([row], 18, axis=0), np.arange(18) % 3, norm=norm, strength=1.0, augment=True)
-    with pytest.raises(ValueError, match="every strength has the solution zero"):
+    with pytest.raises(ValueError, match="the model is empty at every strength"):
         check_strengths(flat, 5)

@@ -1,7 +1,5 @@
 """One problem, one answer: in whatever form samples are given, with any number of threads, on any processor."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -50,7 +48,10 @@ def run_on(core):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("name", CASES)
+# Every third case differs from its neighbours in norm, kernel and loss.
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * bool(i % 3)) for i, name in enumerate(CASES)]
+)
 def test_every_form_of_the_samples_has_the_same_answer(name, tmp_path):
     samples, solve, gap = CASES[name]
     answers = {}
@@ -61,6 +62,7 @@ def test_every_form_of_the_samples_has_the_same_answer(name, tmp_path):
     check_same(answers)
 
 
+@pytest.mark.slow
 def test_every_core_type_has_the_same_answers():
     if not any(library["internal_api"] == "openblas" for library in threadpool_info()):
         pytest.skip("linear algebra is not by OpenBLAS, which chooses its kernels by OPENBLAS_CORETYPE")

@@ -1,15 +1,24 @@
-"""The constants that the study changes, and the value that stands for going without each."""
+"""The constants that the study changes: all that steer a fit, by the value that stands for going without, or by halves.
+
+Those of the policy and of the oracles are listed with what switches them off. All other numbers of the rooms that a fit
+passes through are found in the sources; EXEMPT says of the rest why no row would tell anything.
+"""
 
 from __future__ import annotations
 
+import ast
 import importlib
 import math
+import pkgutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-__all__ = ["CONSTANTS", "Constant", "changed"]
+__all__ = ["CONSTANTS", "EXEMPT", "ROOMS", "Constant", "changed", "found", "numbers_of"]
 
 
 @dataclass(frozen=True)
@@ -20,15 +29,15 @@ class Constant:
     ----------
     module : str
     name : str
-    off : float
-        The value that makes it do nothing.
+    off : float or None
+        The value that makes it do nothing; None where there is none, and half of it is tried.
     doubled : float or None
         Twice as much, in the sense of what the constant means; None for twice its value.
     """
 
     module: str
     name: str
-    off: float
+    off: float | None = None
     doubled: float | None = None
 
     @property
@@ -36,17 +45,22 @@ class Constant:
         """A short name for tables."""
         return f"{self.module.rsplit('.', 1)[1]}.{self.name.lstrip('_')}"
 
+    @property
+    def variants(self) -> tuple[str, str]:
+        """Names of the variants: "off" or "halved", and "doubled"."""
+        return "halved" if self.off is None else "off", "doubled"
+
     def value(self, kind: str) -> Any:
-        """Return the value of a variant, "off" or "doubled"."""
+        """Return the value of a variant."""
         now = getattr(importlib.import_module(self.module), self.name)
-        value = self.off if kind == "off" else 2 * now if self.doubled is None else self.doubled
+        value = {"off": self.off, "halved": now / 2, "doubled": 2 * now if self.doubled is None else self.doubled}[kind]
+        assert value is not None
         return int(value) if isinstance(now, int) and math.isfinite(value) else value
 
 
 _POLICY = "mopn.solvers.conditional_gradient"
 CONSTANTS = (
     Constant(f"{_POLICY}.proofs", "_ROUND_WORK", 0.0),
-    Constant(f"{_POLICY}.proofs", "_ROUND_NODES", 0),
     Constant(f"{_POLICY}.proofs", "_WELL_BELOW", 0.0, 1.0),
     Constant(f"{_POLICY}.proofs", "_LOOSEST", 0.01),
     Constant(f"{_POLICY}.proofs", "_TIGHTEST", 8.0),
@@ -61,10 +75,10 @@ CONSTANTS = (
     Constant(f"{_POLICY}.refits", "_NEAR", 0.0),
     Constant(f"{_POLICY}.refits", "_FALL", 1.0, 0.35),
     Constant(f"{_POLICY}.refits", "_JOINT_TOL", 1e-9),
-    Constant("mopn.network.oracles", "_AUTO_EXACT", 0),
-    Constant("mopn.network.oracles", "_AUTO_WORK", 0.0),
+    Constant("mopn.network.plan", "_AUTO_EXACT", 0),
+    Constant("mopn.network.plan", "_AUTO_WORK", 0.0),
     Constant("mopn.network.search", "_SAME_DIRECTION", 1.0, 0.96),
-    Constant("mopn.network.dense_oracle", "_ALL_DIRECTIONS", 0),
+    Constant("mopn.network.plan", "_ALL_DIRECTIONS", 0),
     Constant("mopn.network.dense_oracle", "_WORK", 2e8),
     Constant("mopn.network.dense_oracle", "_ROUGH", 0.0),
     Constant("mopn.network.dense_oracle", "_REFINED", 1),
@@ -73,23 +87,88 @@ CONSTANTS = (
     Constant("mopn.network.matrix_free_oracle", "_ROUGH", 1e-9),
     Constant("mopn.network.matrix_free_oracle", "_REFINED", 1),
     Constant("mopn.solvers.sphere.nested", "_WORTH", 1.0),
-    Constant("mopn.solvers.sphere.nested", "_SHARE", 1.0),
+    Constant("mopn.solvers.sphere.nested", "_RELAXATION", 1.0),
     Constant("mopn.solvers.sphere.starts", "_GRAM_STARTS", 1),
     Constant("mopn.solvers.sphere.starts", "_RANDOM_WORK", 0.0),
     Constant("mopn.solvers.sphere.starts", "_RITZ_STARTS", 1),
 )
 
 
+# The rooms that the fits of the study pass through.
+ROOMS = ("mopn.solvers", "mopn.network", "mopn.core", "mopn.data")
+# Numbers of these rooms without a row, and why.
+EXEMPT = {
+    "a term of a proof, or what floating point takes for zero or for equal": [
+        "barriers.ROOT_STEPS", "barriers.ROOT_TOL", "barriers.VANISHING", "bounds.EIGEN", "cholesky.NULL",
+        "conjugate_gradients.LEAST_EIGENVALUE", "conjugate_gradients.RIDGE", "eigenvectors.ROUNDED", "fista.NOISE",
+        "gap.DUAL_ERROR", "gap.TERM_ERROR", "interior_point.NOISE", "joint.ZERO", "majorants.FLOOR",
+        "oracles.CERTIFIED_TOL", "probable.DIGITS", "probable.SINGULAR", "probable.SOLVE", "quasi_newton.NOISE",
+        "regularizers.ON_THE_SPHERE", "regularizers.RADIUS_TOL", "segment.WHOLE", "spectral.ZERO", "starts.NULL",
+        "steps.NEGLIGIBLE", "steps.NOISE",
+    ],
+    "memory and blocks: they change the time of large data, and results by rounding": [
+        "blas_threads.LARGE", "branch_signs.BATCH", "cache.CACHE_ENTRIES", "checksums.RUN",
+        "device_rows.BLOCK_ENTRIES", "directions.PAIRS", "eigenvectors.MEMORY", "enumeration.CHUNK",
+        "factor_kernels.UNROLLED", "lbfgs.BYTES", "probable.AT_A_TIME", "probable.MEMORY", "row_blocks.SIZE",
+        "rows.BRANCHES_A_THREAD", "rows.ROWS_PER_FEATURE", "rows.SPARSE_BLOCKS", "rows.SPARSE_ROWS",
+        "rows.TYPICAL_COLUMNS",
+    ],
+    "what input is refused, what is printed, and a baseline": [
+        "checks.MOST_CHARACTERS", "chunked_rows.CHECKED", "driver.BETWEEN", "driver.WIDTH",
+        "enumeration.MAX_ENUMERATED", "input_size.LARGEST", "input_size.LARGEST_INPUT", "magnitudes.LARGEST_SINGLE",
+        "random_units.REST_ITER",
+    ],
+    "definitions: other values are another problem, or another promise": [
+        "chance.FAILURE", "feature_scaling.SQUARED_LENGTH", "generators.SEEDS", "linear_term.OF_CONSTANTS",
+    ],
+}  # fmt: skip
+# Parts whose numbers no fit of the study uses: the check of a loss of one's own, and the allocator.
+_APART = ("mopn.data.loss_checks", "mopn.solvers.tools.allocator")
+
+
+@cache
+def found() -> tuple[Constant, ...]:
+    """Return the other constants of these rooms, that are numbers and not exempt."""
+    listed = {constant.key for constant in CONSTANTS}.union(*EXEMPT.values())
+    constants = (Constant(module, name) for room in ROOMS for module, name in numbers_of(room))
+    return tuple(c for c in constants if c.key not in listed and c.module not in _APART)
+
+
+def numbers_of(package: str) -> list[tuple[str, str]]:
+    """Return the module and the name of every number that a module of a package defines at its top, in capitals."""
+    modules = [
+        module.name for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}.")
+    ]
+    return [(module, name) for module in sorted(modules) for name in _numbers(module)]
+
+
+def _numbers(name: str) -> list[str]:
+    module = importlib.import_module(name)
+    assert module.__file__ is not None
+    names = [
+        target.id
+        for node in ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign) and any(isinstance(part, ast.Constant) for part in ast.walk(node.value))
+        for target in ast.walk(node)
+        if isinstance(target, ast.Name) and isinstance(target.ctx, ast.Store) and target.id.lstrip("_").isupper()
+    ]
+    return [name for name in names if type(getattr(module, name)) in (int, float)]
+
+
 @contextmanager
 def changed(constant: Constant | None, kind: str) -> Iterator[None]:
-    """Give a constant the value of a variant for the time of a block; None leaves all as they are."""
+    """Give a constant the value of a variant for the time of a block, in all modules; None leaves all as they are."""
     if constant is None:
         yield
         return
-    module = importlib.import_module(constant.module)
-    value = getattr(module, constant.name)
-    setattr(module, constant.name, constant.value(kind))
+    own, name, new = importlib.import_module(constant.module), constant.name, constant.value(kind)
+    value = getattr(own, name)
+    users = [] if name.startswith("_") else [m for m in sys.modules.values() if m.__name__.startswith("mopn.")]
+    modules = [own, *(module for module in users if vars(module).get(name) is value)]
     try:
+        for module in modules:
+            setattr(module, name, new)
         yield
     finally:
-        setattr(module, constant.name, value)
+        for module in modules:
+            setattr(module, name, value)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import mopn
-from benchmarks.ablation.constants import CONSTANTS, Constant, changed
+from benchmarks.ablation.constants import CONSTANTS, Constant, changed, found
 from benchmarks.common.datasets import load, split
 from mopn.solvers import ConditionalGradient, Solver
 
@@ -20,7 +20,7 @@ SETS = ("vowel", "segment", "satimage", "letter", "digits")
 # Seconds after which a fit is given up.
 _MAX_TIME = 30.0
 # No stack has its matrices formed.
-_NO_MATRICES = Constant("mopn.network.oracles", "DENSE_LIMIT", 0)
+_NO_MATRICES = Constant("mopn.network.plan", "DENSE_LIMIT", 0)
 
 
 _SMALL = ("vowel", "segment", "digits")
@@ -52,6 +52,8 @@ GOALS = {
         ConditionalGradient(refit="output", max_units=60, schedule="fill"), 0.02, 1e-3, ("l1/l2",), sets=_SMALL
     ),
 }
+# The set for the constants that are not listed one by one.
+_QUICK = "digits"
 # Of the largest set, fits of some seconds alone.
 _LARGE, _OF_LARGE = "letter", {("proof", "l1/l2"), ("model", "l1/l2")}
 KEY = ("constant", "variant", "set", "norm", "goal")
@@ -75,8 +77,8 @@ class Fit(NamedTuple):
 
 
 def wanted(sets: list[str], data: str) -> list[Fit]:
-    """Return all rows: the fits as they are, and with every constant off and doubled."""
-    variants = [("none", "as it is")] + [(c.key, kind) for c in CONSTANTS for kind in ("off", "doubled")]
+    """Return all rows: the fits as they are, and with every constant changed; those of ``found`` on one set alone."""
+    listed, others = ([(c.key, kind) for c in constants for kind in c.variants] for constants in (CONSTANTS, found()))
     fits = [
         (name, norm, goal)
         for name in sets
@@ -84,12 +86,16 @@ def wanted(sets: list[str], data: str) -> list[Fit]:
         for norm in of.norms
         if name in of.sets and (name != _LARGE or (goal, norm) in _OF_LARGE)
     ]
-    return [Fit(*variant, *fit, data) for fit in fits for variant in variants]
+    return [
+        Fit(*variant, *fit, data)
+        for fit in fits
+        for variant in [("none", "as it is"), *listed, *(others if fit[0] == _QUICK else [])]
+    ]
 
 
 def make_row(fit: Fit) -> dict[str, Any]:
     """Fit, and return the row: CPU seconds of one thread, so that other programs on the machine count little."""
-    constant = next((c for c in CONSTANTS if c.key == fit.constant), None)
+    constant = next((c for c in (*CONSTANTS, *found()) if c.key == fit.constant), None)
     goal = GOALS[fit.goal]
     X, y, X_test, y_test = _samples(fit)
     problem = mopn.NetworkProblem(X, y, norm=fit.norm, strength=1.0, augment=True)

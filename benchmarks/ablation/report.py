@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from benchmarks.ablation.constants import CONSTANTS
+from benchmarks.ablation.constants import CONSTANTS, found
 
 __all__ = ["table"]
 
@@ -24,8 +24,8 @@ def table(rows: Iterable[Row]) -> str:
         "| constant | variant | fits changed | time | slowest | rounds | gap | objective | accuracy, points |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    for constant in CONSTANTS:
-        for variant in ("off", "doubled"):
+    for constant in (*CONSTANTS, *found()):
+        for variant in constant.variants:
             pairs = [
                 (row, as_they_are[_fit(row)])
                 for row in rows

@@ -1,7 +1,7 @@
 """What it costs to choose strength and size by cross-validation, and what it gains; and a path beside a cold fit.
 
 A quarter of the rows is held out from all, and scored. Costs are processor seconds, those of a default fit are 1. The
-best fixed share is the one of most accuracy on these quarters on average, which no user can know.
+best fixed ratio is the one of most accuracy on these quarters on average, which no user can know.
 
     OMP_NUM_THREADS=1 python -m benchmarks.alternatives.choice --data FOLDER
 """
@@ -22,12 +22,12 @@ from benchmarks.alternatives.fits import hold_out
 from benchmarks.common.collection import COLLECTION, load_raw
 from benchmarks.common.sources import check
 from benchmarks.common.study import make_parser, run
-from mopn.estimators import MultiOutputPNClassifier, MultiOutputPNClassifierCV
+from mopn.estimators import MultiOutputPNClassifier, PathCV
 
 __all__ = ["Choice", "choose", "follow", "main", "sample"]
 
 SETS = ("digits", "segment", "satimage", "waveform5000", "vowel", "splice")
-_SHARES = (0.03, 0.01, 0.003, 0.001, 0.0003)
+_RATIOS = (0.03, 0.01, 0.003, 0.001, 0.0003)
 _STRENGTHS = 20
 
 
@@ -50,13 +50,14 @@ def sample(name: str, folder: str, rows: int, seed: int) -> tuple[np.ndarray, np
 
 
 def choose(X: np.ndarray, X_test: np.ndarray, y: np.ndarray, y_test: np.ndarray) -> Choice:
-    """Fit with defaults, with what cross-validation chooses, and with fixed shares."""
-    default, chosen = MultiOutputPNClassifier(), MultiOutputPNClassifierCV()
+    """Fit with defaults, with what cross-validation chooses, and with fixed ratios."""
+    default, chosen = MultiOutputPNClassifier(), PathCV(MultiOutputPNClassifier())
     # The first fit of a process loads what others use.
     seconds = np.median([_seconds(lambda: default.fit(X, y)) for _ in range(4)][1:])
     cost = _seconds(lambda: chosen.fit(X, y)) / seconds
-    fixed = [MultiOutputPNClassifier(share=share).fit(X, y).score(X_test, y_test) for share in _SHARES]
-    return Choice(default.score(X_test, y_test), chosen.score(X_test, y_test), cost, chosen.max_units_, fixed)
+    fixed = [MultiOutputPNClassifier(strength=mopn.Ratio(value)).fit(X, y).score(X_test, y_test) for value in _RATIOS]
+    max_units = chosen.best_params_["max_units"]
+    return Choice(default.score(X_test, y_test), chosen.score(X_test, y_test), cost, max_units, fixed)
 
 
 def follow(X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
@@ -92,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
 def _program(args: argparse.Namespace) -> None:
     check(COLLECTION, args.sets, args.data, "--sets")
     print("                   test accuracy, mean over splits                 cost     units   path of 20")
-    print("set             default  cross-validated  best fixed share        of cross-val.    cost  objective")
+    print("set             default  cross-validated  best fixed ratio        of cross-val.    cost  objective")
     for name in args.sets:
         splits = [sample(name, args.data, args.rows, seed) for seed in range(args.splits)]
         choices = [choose(*split) for split in splits]
@@ -101,7 +102,7 @@ def _program(args: argparse.Namespace) -> None:
         best = int(np.argmax(fixed))
         path_cost, ratio = follow(splits[0][0], splits[0][2])
         print(
-            f"{name:13s} {100 * default:9.2f} {100 * chosen:16.2f} {100 * fixed[best]:11.2f} ({_SHARES[best]:6g}) "
+            f"{name:13s} {100 * default:9.2f} {100 * chosen:16.2f} {100 * fixed[best]:11.2f} ({_RATIOS[best]:6g}) "
             f"{cost:9.2f} {units:9.0f} {path_cost:7.1f} {ratio:10.3f}",
             flush=True,
         )

@@ -1,4 +1,4 @@
-"""The defaults of the classifiers: accuracy over the share that the strength is of the largest, scales and tolerances.
+"""The defaults of the classifiers: accuracy over ratios of the strength, scales and tolerances.
 
 Polynomial networks of at most 50 units, otherwise at their defaults, on random splits of the sets (three quarters to
 fit, at most ``--rows`` of them); the mean test accuracy in per cent, and the mean seconds of a fit. The last column is
@@ -23,6 +23,7 @@ from benchmarks.alternatives.fits import choose, hold_out
 from benchmarks.alternatives.methods import METHODS
 from benchmarks.common.collection import COLLECTION, load_raw
 from benchmarks.common.study import make_parser, run
+from mopn import Ratio
 from mopn.estimators import MultiOutputPNClassifier
 
 __all__ = ["main"]
@@ -37,17 +38,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("alternatives.defaults", __doc__, sets=COLLECTION)
-    parser.add_argument("--shares", type=float, nargs="+", default=[0.01, 0.005, 0.002, 0.001, 0.0005])
+    parser.add_argument("--ratios", type=float, nargs="+", default=[0.01, 0.005, 0.002, 0.001, 0.0005])
     parser.add_argument("--scales", nargs="+", choices=["features", "data"], default=["features"])
-    parser.add_argument("--tols", type=float, nargs="+", default=[1e-3], help="a fit polishes to five times as much")
+    parser.add_argument("--tols", type=float, nargs="+", default=[5e-3])
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--rows", type=int, default=4000, help="most rows to fit (default 4000)")
     return parser
 
 
 def _program(args: argparse.Namespace) -> None:
-    columns = list(product(args.scales, args.shares, args.tols))
-    header = "".join(f"{f'{scale}, {share:g}, {tol:g}':>24s}" for scale, share, tol in columns)
+    columns = list(product(args.scales, args.ratios, args.tols))
+    header = "".join(f"{f'{scale}, {ratio:g}, {tol:g}':>24s}" for scale, ratio, tol in columns)
     print(f"{'':16s}{header}{'SVM':>8s}")
     means = []
     with threadpool_limits(1):
@@ -77,7 +78,7 @@ def _accuracies(
     X, X_test, y, y_test = hold_out(X, y, split)
     X, y = X[:most], y[:most]
     grid = METHODS[_REFERENCE].grid(*X.shape)
-    estimators = [MultiOutputPNClassifier(scale=scale, share=share, tol=tol) for scale, share, tol in columns]
+    estimators = [MultiOutputPNClassifier(scale=scale, strength=Ratio(ratio), tol=tol) for scale, ratio, tol in columns]
     found = []
     for estimator in [*estimators, clone(grid[choose(grid, X, y, split, np.inf)[0]])]:
         began = time.perf_counter()

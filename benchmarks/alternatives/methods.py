@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
 
+from mopn import Ratio
 from mopn.estimators import MultiOutputPNClassifier
 
 __all__ = ["METHODS", "Grid", "Method", "TooLargeError", "installed_methods"]
@@ -65,8 +66,8 @@ def _network(n: int, d: int) -> Grid:
 
 def _tuned_network(n: int, d: int) -> Grid:
     return {
-        f"share {share:g}, {scale}": MultiOutputPNClassifier(share=share, scale=scale)
-        for share, scale in product((0.001, 0.01, 0.003), ("features", "data"))
+        f"ratio {ratio:g}, {scale}": MultiOutputPNClassifier(strength=Ratio(ratio), scale=scale)
+        for ratio, scale in product((0.001, 0.01, 0.003), ("features", "data"))
     }
 
 

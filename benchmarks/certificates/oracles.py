@@ -22,7 +22,7 @@ from benchmarks.common.datasets import DATA_SETS, load, split
 from benchmarks.common.figures import legend_below, plt, save
 from benchmarks.common.study import make_parser, out_folder, run
 from mopn.network.gradient_forms import GradientForms
-from mopn.oracles import Atoms, basis_oracle
+from mopn.oracles import BasisAtoms, basis_oracle
 from mopn.solvers import Effort
 from mopn.solvers.sphere import DenseStack, refine
 from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
@@ -104,7 +104,7 @@ def _stack(problem: mopn.NetworkProblem, network: Any) -> DenseStack:
     return GradientForms(problem.kernel, problem.rows, problem.output_gradient(network).G).dense()
 
 
-def prove(stacks: list[DenseStack], norm: str) -> list[tuple[Atoms, float]]:
+def prove(stacks: list[DenseStack], norm: str) -> list[tuple[BasisAtoms, float]]:
     """Call one oracle on all stacks, as a fit does; return its answers and their seconds."""
     oracle, answers = basis_oracle(norm, method="exact"), []
     for stack in stacks:
@@ -142,17 +142,17 @@ def nu_hat(recording: Recording, p: int, bounds: list[float]) -> np.ndarray:
     return np.array(rows) / np.array(bounds)[:, None]
 
 
-def print_proofs(name: str, norm: str, rounds: list[int], answers: list[tuple[Atoms, float]]) -> None:
+def print_proofs(name: str, norm: str, rounds: list[int], answers: list[tuple[BasisAtoms, float]]) -> None:
     """Print a row a gradient, and the medians."""
     for number, (atoms, seconds) in zip(rounds, answers, strict=True):
         excess = atoms.bound / atoms.values[0] - 1
         print(
-            f"{name:9s} {norm:8s} {number:5d} {atoms.values[0]:10.4g} {excess:16.1e} {atoms.work:8d} {seconds:7.3f} s"
+            f"{name:9s} {norm:8s} {number:5d} {atoms.values[0]:10.4g} {excess:16.1e} {atoms.work:8.1e} {seconds:7.3f} s"
         )
     excess = np.median([atoms.bound / atoms.values[0] - 1 for atoms, _ in answers])
     work = np.median([atoms.work for atoms, _ in answers])
     seconds = np.median([seconds for _, seconds in answers])
-    print(f"{name:9s} {norm:8s} median            {excess:15.1e} {work:8.0f} {seconds:7.3f} s", flush=True)
+    print(f"{name:9s} {norm:8s} median            {excess:15.1e} {work:8.1e} {seconds:7.3f} s", flush=True)
 
 
 def print_figure(ratios: dict[tuple[str, str], np.ndarray]) -> None:

@@ -24,8 +24,8 @@ class Planted(NamedTuple):
     loss: str
 
 
-def planted(loss: str, n: int, d: int, m: int, share: float) -> Planted:
-    """Return a problem with a matrix an output and nuclear norms, the norm l1, at a share of the largest strength.
+def planted(loss: str, n: int, d: int, m: int, ratio: float) -> Planted:
+    """Return a problem with a matrix an output and nuclear norms, the norm l1.
 
     Parameters
     ----------
@@ -33,7 +33,8 @@ def planted(loss: str, n: int, d: int, m: int, share: float) -> Planted:
         With one output, "logistic" is the binary one.
     n, d, m : int
         Rows, features without the 1, and outputs or classes.
-    share : float
+    ratio : float
+        The strength, relative to the smallest one whose solution is zero.
 
     Returns
     -------
@@ -42,7 +43,7 @@ def planted(loss: str, n: int, d: int, m: int, share: float) -> Planted:
     X, outputs = _outputs(n, d, m)
     y, name = _targets(loss, outputs)
     problem = mopn.NetworkProblem(X, y, loss=name, kernel="homogeneous", norm="l1", strength=0.0, augment=True)
-    problem = problem.with_strength(share * problem.strength_max("exact"))
+    problem = problem.with_strength(ratio * problem.strength_max("exact"))
     return Planted(problem, _with_one(X), np.eye(m)[y] if name == "logistic" else y, name)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common.figures import plt, save, tidy
-from mopn.plotting import plot_profile, profile_ratios
+from benchmarks.common.performance import plot_profile, profile_ratios
 
 __all__ = ["LEVELS", "draw", "level_column", "summary"]
 
@@ -33,7 +33,7 @@ def times(rows: Iterable[Row], solvers: Sequence[str], level: float) -> np.ndarr
     """Return the seconds to a level (problems, solvers), infinite where it was not reached or not tried."""
     by_problem: dict[tuple[str, ...], np.ndarray] = {}
     for row in rows:
-        problem = (row["set"], row["norm"], row["share"])
+        problem = (row["set"], row["norm"], row["ratio"])
         seconds = by_problem.setdefault(problem, np.full(len(solvers), np.inf))
         seconds[solvers.index(row["solver"])] = float(row[level_column(level)])
     return np.array(list(by_problem.values())).reshape(-1, len(solvers))
@@ -84,10 +84,9 @@ def draw(rows: Sequence[Row], solvers: Sequence[str], path: Path) -> None:
         ax.set_prop_cycle(color=_COLORS)
         seconds = times(rows, solvers, level)
         plot_profile(dict(zip(solvers, seconds.T, strict=True)), ax=ax, linewidth=1.8)
-        ax.get_legend().remove()
         ax.set_title(f"to a proven relative gap of {level:g}", fontsize=11)
         ax.xaxis.set_major_formatter("{x:g}")
-        ax.set(xlabel="time over that of the fastest solver", ylabel="")
+        ax.set(ylabel="")
         tidy(ax)
     axes[0].set_ylabel("share of problems")
     limit = max(float(row["max_time"]) for row in rows)

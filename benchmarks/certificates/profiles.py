@@ -1,10 +1,10 @@
 """Performance profiles: the time to a proven gap of the three refits of conditional gradient, over many real problems.
 
 Every set of the collection that is in the data folder, and iris, which scikit-learn holds; a stratified draw of at most
-``--rows`` rows, every feature divided by its largest modulus. Logistic loss, [1, x], three norms, two shares of the
-largest strength of use, exact oracles. A solver runs once a problem, to the last level of the certified relative gap or
-the limit of time, whichever comes first: the times to the other levels are read off its trace. ``--from-csv`` draws the
-times of a file again::
+``--rows`` rows, every feature divided by its largest modulus. Logistic loss, [1, x], three norms, two fractions of the
+smallest strength whose solution is zero, exact oracles. A solver runs once a problem, to the last level of the
+certified relative gap or the limit of time, whichever comes first: the times to the other levels are read off its
+trace. ``--from-csv`` draws the times of a file again::
 
     OMP_NUM_THREADS=1 python -m benchmarks.certificates.profiles --data FOLDER
 """
@@ -33,8 +33,8 @@ from mopn.core.norms import NORMS
 SETS = (*COLLECTION, "iris")
 # What ``refit`` of conditional gradient is, by the name that tables and curves have.
 REFITS = {"both layers": "full", "output layer": "output", "plain steps": "none"}
-SHARES = (0.2, 0.02)
-KEY = ("set", "norm", "share", "solver", "rows", "max_time")
+RATIOS = (0.2, 0.02)
+KEY = ("set", "norm", "ratio", "solver", "rows", "max_time")
 COLUMNS = (*KEY, "n", "features", "classes", *map(level_column, LEVELS), "gap", "seconds", "status")
 
 
@@ -43,7 +43,7 @@ class Fit(NamedTuple):
 
     set: str
     norm: str
-    share: float
+    ratio: float
     solver: str
     rows: int
     max_time: float
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("certificates.profiles", __doc__, sets=SETS, results="profiles")
     parser.add_argument("--norms", nargs="+", choices=NORMS, default=list(NORMS), help="default: all three")
-    parser.add_argument("--shares", nargs="+", type=float, default=list(SHARES), help="of the largest strength")
+    parser.add_argument("--ratios", nargs="+", type=float, default=list(RATIOS), help="strengths, as mopn.Ratio")
     parser.add_argument("--rows", type=int, default=1000, help="largest number of rows a set (default 1000)")
     parser.add_argument("--max-time", type=float, default=20.0, help="seconds a fit (default 20)")
     parser.add_argument("--from-csv", type=Path, metavar="FILE", help="fit nothing: report and draw this file's times")
@@ -80,7 +80,7 @@ def _program(args: argparse.Namespace) -> int:
     if not args.from_csv:
         fits = wanted(args)
         _warm_up(args.norms)
-        failures = fill(store, fits, Fit.key, make_row, "{set} {norm} {share} {solver}: {gap} {seconds:.2f} s {status}")
+        failures = fill(store, fits, Fit.key, make_row, "{set} {norm} {ratio} {solver}: {gap} {seconds:.2f} s {status}")
         keys = {store.key_of(fit.key()) for fit in fits}
         rows = [row for row in store.rows() if store.key_of(row) in keys]
     print(summary(rows, list(REFITS)))
@@ -97,10 +97,10 @@ def wanted(args: argparse.Namespace) -> list[Fit]:
     """Return all fits on the sets that are there, and say which are not."""
     names = [name for name in args.sets if _is_there(name, args.data)]
     return [
-        Fit(name, norm, share, solver, args.rows, args.max_time, args.data)
+        Fit(name, norm, ratio, solver, args.rows, args.max_time, args.data)
         for name in names
         for norm in args.norms
-        for share in args.shares
+        for ratio in args.ratios
         for solver in REFITS
     ]
 
@@ -117,7 +117,7 @@ def _is_there(name: str, folder: str) -> bool:
 def make_row(fit: Fit) -> dict[str, Any]:
     """Fit to the last level, and read the times to all levels off the trace."""
     X, y = samples(fit.set, fit.folder, fit.rows)
-    strength = _strength(fit.set, fit.folder, fit.rows, fit.norm, fit.share)
+    strength = _strength(fit.set, fit.folder, fit.rows, fit.norm, fit.ratio)
     result = _fit(X, y, fit.norm, strength, REFITS[fit.solver], fit.max_time)
     times = {level_column(level): time_to(result.trace, level) for level in LEVELS}
     sizes = {"n": len(X), "features": X.shape[1], "classes": int(y.max()) + 1}
@@ -148,10 +148,10 @@ def samples(name: str, folder: str, rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @lru_cache(maxsize=2)
-def _strength(name: str, folder: str, rows: int, norm: str, share: float) -> float:
+def _strength(name: str, folder: str, rows: int, norm: str, ratio: float) -> float:
     """Return the strength of a problem, which is searched once for all solvers."""
     X, y = samples(name, folder, rows)
-    return mopn.NetworkProblem(X, y, norm=norm, strength=0.0, augment=True).strength_of_share(share)
+    return mopn.NetworkProblem(X, y, norm=norm, strength=mopn.Ratio(ratio), augment=True).strength
 
 
 def _warm_up(norms: Sequence[str]) -> None:

@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(f"--{name}", nargs="+", type=int, help=f"{what} (default {default})")
     parser.add_argument("--loss", nargs="+", choices=LOSSES, default=["logistic"], help="default: logistic")
     parser.add_argument("--solvers", nargs="+", choices=ALL_SOLVERS, default=list(ALL_SOLVERS), help="default: all")
-    parser.add_argument("--share", type=float, default=0.1, help="of the largest strength (default %(default)s)")
+    parser.add_argument("--ratio", type=float, default=0.1, help="strength, as a mopn.Ratio (default %(default)s)")
     parser.add_argument("--max-time", type=float, default=600.0, help="seconds a run (default 600)")
     parser.add_argument("--memory", type=float, default=16.0, help="GiB a run (default 16)")
     parser.add_argument("--quick", action="store_true", help="small sizes, to try the program")
@@ -92,7 +92,7 @@ def cells(args: argparse.Namespace) -> Iterator[Cell]:
             for m in sorted(sizes["m"]):
                 for d in sorted(sizes["d"]):
                     for solver in sorted(args.solvers, key=ALL_SOLVERS.index):
-                        yield Cell(loss, n, d, m, solver, args.share, args.max_time, args.memory)
+                        yield Cell(loss, n, d, m, solver, args.ratio, args.max_time, args.memory)
 
 
 def _rows(args: argparse.Namespace, store: Store) -> Iterator[dict[str, Any]]:

@@ -36,7 +36,7 @@ class Cell(NamedTuple):
     d: int
     m: int
     solver: str
-    share: float
+    ratio: float
     max_time: float
     memory: float
 
@@ -102,7 +102,7 @@ def print_answers(text: str) -> None:
 
 
 def _answers(cell: Cell) -> Iterator[Answer]:
-    problem = planted(cell.loss, cell.n, cell.d, cell.m, cell.share)
+    problem = planted(cell.loss, cell.n, cell.d, cell.m, cell.ratio)
     if cell.solver in SOLVERS:
         yield from _of_program(problem, cell)
     else:
@@ -111,7 +111,7 @@ def _answers(cell: Cell) -> Iterator[Answer]:
 
 def _of_mopn(problem: mopn.NetworkProblem, cell: Cell) -> Answer:
     # Load all code first.
-    _fit(planted(cell.loss, 50, 3, cell.m, cell.share).problem, 10.0)
+    _fit(planted(cell.loss, 50, 3, cell.m, cell.ratio).problem, 10.0)
     result = _fit(problem, cell.max_time)
     status = DONE if result.gap <= GAP * result.fun else TIME_OUT if result.status.name == "MAX_TIME" else INACCURATE
     return {"status": status, "seconds": result.time, "fun": result.fun, "gap": result.gap / result.fun}

@@ -1,195 +1,188 @@
-"""A search for false certificates: gaps below the true distance to the minimum, and bounds below attained values.
+"""A search for false certificates: bounds above the minimum, gaps that are too small, and bounds below attained values.
 
-``python -m benchmarks.certificates.search --draws 2000 --seed 1`` draws so many problems and stacks of matrices and
-prints every violation; its exit status is 1 if there is one. The test suite runs a few draws.
+``python -m benchmarks.certificates.search --rounds 2000 --seed 1`` prints every violation in so many rounds of draws,
+one of every kind or, of those that take long, one in some rounds; its exit status is 1 if there is one. It may be
+stopped at any time; the same command goes on from there. The test suite runs a few draws. The kinds:
 
-The problems have one feature a sample (anova: one pair of features), so that the best units are known: the minimum is a
-sum of convex problems of one variable, solved to 40 digits. Weights, scales, offsets, losses, norms, kernels, penalties
-and balls, and storages are drawn over what floating point allows. Stacks are small ones of all kinds, and wide ones for
-the bounds on principal directions and from random starts. No tolerance is granted to gaps, as they include what
-rounding may do; values of stacks have that of their own evaluation.
+``gaps``, ``classes``, ``outputs``: networks near, and far from, the minimum of problems with one feature a sample,
+where that is known to 40 digits. Weights, scales, offsets, losses, norms, kernels, penalties, balls and storages are
+drawn over what floating point allows, with fewer samples than outputs too.
+``layers``: output layers from starts as far as 1e10, whose lower bounds are kept while the objective falls.
+``cancelling``: units that nearly cancel, and targets that are the rounded outputs.
+``losses``: losses of one's own that are right, or wrong beyond a threshold in the unit of the targets.
+``stacks``, ``clustered``, ``wide``: matrices that make bounds on the sphere hard; for l1/linf, all signed sums of them.
+``starts``: data whose best unit is orthogonal to the starts that a generator with a known seed would draw.
+
+No tolerance is granted to gaps, as they include what rounding may do; values of stacks have that of their own
+evaluation.
 """
 
 from __future__ import annotations
 
-import argparse
+import itertools
+import math
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from mpmath import mp, mpf
-from scipy import sparse
 
 import mopn
+from benchmarks.certificates.drawn_problems import (
+    LOSSES,
+    NORMS,
+    Draw,
+    draw,
+    draw_classes,
+    draw_outputs,
+    exact_objective,
+    minimise,
+)
+from benchmarks.certificates.drawn_stacks import draw_clustered_stack, draw_stack, draw_wide_stack
+from benchmarks.common.store import Store
+from benchmarks.common.study import fill, make_parser, out_folder, run
 from mopn.oracles import METHODS, basis_oracle
-from mopn.solvers import sphere
+from mopn.solvers import FISTA, InteriorPoint, sphere
 from mopn.solvers.interface import Effort
-from mopn.solvers.sphere.probable import Chance, probable_bound
+from mopn.solvers.sphere.bounds import eigen_error
+from mopn.solvers.sphere.branch_signs import NODE_WORK
+from mopn.solvers.sphere.probable import error_after, probable_bound, steps_for
 
-LOSSES = ("logistic", "smoothed-hinge", "squared-hinge", "squared", "binary-logistic", "binary-squared-hinge")
-NORMS = ("l1", "l1/l2", "l1/linf")
-STORAGES: dict[str, Callable[[np.ndarray], Any]] = {
-    "dense": np.asarray,
-    "float32": lambda X: X.astype(np.float32),
-    "csr": sparse.csr_array,
-    "csc": sparse.csc_array,
-}
 _DIGITS = 40
-_BISECTIONS = 140
 # Precision and work of proofs for wide stacks, and the probability with which random bounds may fail.
 _ROUGH, _WORK, _SURE = 0.05, 3e9, 1e-12
-# Wide stacks take most of the time: one of so many draws has one.
-_SELDOM = 4
-# Norms of (1/2, -1/2): what the difference of two classes' weights costs.
-_OF_DIFFERENCE = {"l1": mpf(1), "l1/l2": 1 / mp.sqrt(2), "l1/linf": mpf(1) / 2}
+# Random starts that are known: of generators with these seeds. The precision of the bounds that they are to spoil.
+_KNOWN_SEEDS, _LOOSE = ((0, 1), (0, 2), 0, 1), 0.02
+# Rounds that a row of the results covers.
+_A_ROW = 20
+
+Rng = np.random.Generator
 
 
-@dataclass(frozen=True)
-class Draw:
-    """A problem, its best network (k, d) and (k, m), and the minimum."""
-
-    problem: mopn.NetworkProblem
-    basis: np.ndarray
-    weights: np.ndarray
-    minimum: mpf
-    words: str
+# -- problems ----------------------------------------------------------------------------------------------------------
 
 
-def loss_and_slope(loss: str, y: float, o: mpf) -> tuple[mpf, mpf]:
-    """Return the loss and its derivative at o: an output, or for classes y = 1 and -1 the difference of two outputs."""
-    if loss == "squared":
-        return (o - y) ** 2 / 2, o - y
-    sign = mpf(1) if y > 0 else mpf(-1)
-    if "hinge" in loss and loss != "smoothed-hinge":
-        excess = max(1 - sign * o, mpf(0))
-        return excess**2, -2 * sign * excess
-    e = mp.exp((1 if loss == "smoothed-hinge" else 0) - sign * o)
-    return mp.log1p(e), -sign * e / (1 + e)
-
-
-def minimise(loss: str, rows: list[tuple[float, mpf, mpf, mpf]], cost: mpf) -> tuple[mpf, mpf]:
-    """Return the minimiser t and the minimum of sum w l(y, s t + o) + cost |t| over rows of (y, s, o, w)."""
-
-    def value(t: mpf) -> mpf:
-        return mp.fsum(w * loss_and_slope(loss, y, s * t + o)[0] for y, s, o, w in rows) + cost * abs(t)
-
-    def slope(t: mpf) -> mpf:
-        return mp.fsum(w * s * loss_and_slope(loss, y, s * t + o)[1] for y, s, o, w in rows)
-
-    at_zero = slope(mpf(0))
-    if abs(at_zero) <= cost:
-        return mpf(0), value(mpf(0))
-    sign = -mp.sign(at_zero)
-    low, high = mpf(0), mpf(1) / max(s for _, s, _, _ in rows)
-    while sign * slope(sign * high) + cost < 0:
-        low, high = high, 2 * high
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if sign * slope(sign * middle) + cost < 0 else (low, middle)
-    return sign * high, value(sign * high)
-
-
-def draw(rng: np.random.Generator) -> Draw:
-    """Draw a problem with a known minimum."""
-    loss, norm, kernel = rng.choice(LOSSES), rng.choice(NORMS), rng.choice(["homogeneous", "anova"])
-    storage, form = rng.choice(list(STORAGES)), rng.choice(["strength", "radius"])
-    classes = loss in LOSSES[:3]
-    m = 2 if classes else int(rng.integers(1, 3)) if norm == "l1" else 1
-    n, groups, width = 6, int(rng.integers(1, 4)), 1 if kernel == "homogeneous" else 2
-    unit = 2.0 ** rng.choice([rng.integers(-50, 51), 0, 0])
-    a = unit * rng.uniform(0.2, 2.0, n).astype(np.float32).astype(np.float64)
-    group = np.r_[np.arange(groups), rng.integers(groups, size=n - groups)]
-    X = np.repeat(a[:, None] * (group[:, None] == np.arange(groups)), width, axis=1)
-    weights = np.power(10.0, rng.uniform(-8, 16, n)) if rng.uniform() < 0.6 else rng.uniform(0.5, 2.0, n)
-    weights[rng.uniform(size=n) < 0.1] = 0.0
-    weights[:2] = np.maximum(weights[:2], 1.0)
-    offset = rng.choice([0.0, 1.0, 30.0]) * rng.standard_normal((n, m))
-    labels = np.r_[0, 1, rng.integers(2, size=n - 2)]
-    y: Any = (
-        labels if classes else rng.standard_normal((n, m)) if loss == "squared" else rng.choice([-1.0, 1.0], (n, m))
-    )
-    # The squared loss has no unit of its own: targets, offsets and strengths may have any.
-    of_targets = 2.0 ** rng.integers(-40, 41) if loss == "squared" else 1.0
-    y, offset = (y if classes else y * of_targets), offset * of_targets
-    scales = [mpf(x) ** 2 / width for x in a]
-    strength = float(of_targets * unit**2 * np.power(10.0, rng.uniform(-3, 1)))
-    cost = mpf(strength) * (_OF_DIFFERENCE[norm] if classes else 1)
-    minimum, T = mpf(0), np.zeros((groups, m))
-    total = mpf(0)
-    for j in range(groups):
-        for c in range(1 if classes else m):
-            rows = [
-                (
-                    (1.0 - 2.0 * labels[i]) if classes else float(y[i, c]),
-                    scales[i],
-                    mpf(offset[i, 0]) - mpf(offset[i, 1]) if classes else mpf(offset[i, c]),
-                    mpf(weights[i]),
-                )
-                for i in np.flatnonzero(group == j)
-            ]
-            t, least = minimise(loss, rows, cost)
-            minimum, total = minimum + least, total + abs(t) * cost / mpf(strength)
-            T[j] = (float(t) / 2, -float(t) / 2) if classes else T[j]
-            if not classes:
-                T[j, c] = float(t)
-    size = strength
-    if form == "radius":
-        # The penalty's minimum less strength * radius is the ball's, up to the square of the radius' rounding error.
-        size = float(total)
-        minimum -= mpf(strength) * mpf(size)
-    basis = np.repeat(np.eye(groups), width, axis=1) / np.sqrt(width)
-    problem = mopn.NetworkProblem(
-        STORAGES[storage](X),
-        y,
-        loss=loss,
-        kernel=kernel,
-        norm=norm,
-        sample_weight=weights,
-        offset=offset,
-        **{form: size},
-    )
-    words = f"{loss} {norm} {kernel} {storage} {form}={size:.3g} m={m} unit={unit:.1g} heaviest={weights.max():.1g}"
-    return Draw(problem, basis, T, minimum, words)
-
-
-def gap_violations(rng: np.random.Generator) -> Iterator[str]:
+def gap_violations(rng: Rng, make: Callable[[Rng], Draw]) -> Iterator[str]:
     """Yield what is false about the gaps of networks near, and far from, the minimum of a drawn problem."""
-    drawn = draw(rng)
-    for power in (-16, -12, -8, -4, 0):
-        # Towards zero, so that a ball is not left.
-        share = 1.0 - 10.0**power * rng.uniform(0.5, 1.0)
-        for method in ("auto", "power"):
-            measured = mopn.certify(drawn.problem, drawn.basis, share * drawn.weights, method)
-            distance = mpf(measured.fun) - drawn.minimum
-            # The minimum is attained by these very units, so the restricted gap, the smaller one, must hold as well.
-            if not distance <= measured.restricted_gap <= measured.gap:
-                yield (f"{drawn.words} share=1-1e{power} oracle={method}: {measured} distance={float(distance):.3g}")
+    with mp.workdps(_DIGITS):
+        drawn = make(rng)
+        for power in (-16, -12, -8, -4, 0):
+            # Towards zero, so that a ball is not left.
+            share = 1.0 - 10.0**power * rng.uniform(0.5, 1.0)
+            for method in ("auto", "power"):
+                measured = mopn.certify(drawn.problem, drawn.basis, share * drawn.weights, method)
+                distance = mpf(measured.fun) - drawn.minimum
+                # These very units attain the minimum, so the restricted gap, the smaller one, must hold as well.
+                bounded = measured.lower <= drawn.minimum and measured.restricted_lower <= drawn.minimum
+                if not (bounded and distance <= measured.restricted_gap <= measured.gap):
+                    yield f"{drawn.words} share=1-1e{power} oracle={method}: {measured} distance={float(distance):.3g}"
 
 
-def draw_stack(rng: np.random.Generator) -> tuple[np.ndarray, str]:
-    """Draw symmetric matrices (m, d, d): tied, of rank one, of very different sizes, opposite, in blocks."""
-    m, d = int(rng.integers(1, 7)), int(rng.integers(1, 13))
-    kind = rng.choice(["any", "tied", "rank one", "scaled", "opposite", "block", "sparse"])
-    A = rng.standard_normal((m, d, d))
-    if kind == "tied":
-        A = A[:1] + 1e-9 * A
-    elif kind == "rank one":
-        h = rng.standard_normal((m, d))
-        A = h[:, :, None] * h[:, None, :]
-    elif kind == "scaled":
-        A *= np.power(10.0, rng.uniform(-8, 8, m))[:, None, None]
-    elif kind == "opposite":
-        A = A[:1] * rng.choice([-1.0, 1.0], m)[:, None, None]
-    elif kind == "block":
-        A *= (np.arange(d)[:, None] < d // 2) == (np.arange(d) < d // 2)
-    elif kind == "sparse":
-        A *= rng.uniform(size=A.shape) < 0.2
-    return 0.5 * (A + A.transpose(0, 2, 1)) * 10.0 ** rng.integers(-100, 101), f"{kind} m={m} d={d}"
+def layer_violations(rng: Rng) -> Iterator[str]:
+    """Yield what is false about the bounds of output layers of one unit, from starts near and far."""
+    loss, n = str(rng.choice(LOSSES[3:])), int(rng.integers(1, 5))
+    features, unit = rng.uniform(0.2, 2.0, n), 10.0 ** rng.choice([rng.uniform(-15, 15), 0.0])
+    size = 10.0 ** rng.uniform(-15, 15) if loss == "squared" else 1.0
+    y = size * rng.uniform(0.5, 2.0, n) if loss == "squared" else rng.choice([-1.0, 1.0], n)
+    features, strength = unit * features, float(unit * size * 10.0 ** rng.uniform(-3, 1))
+    with mp.workdps(_DIGITS):
+        rows = [(float(t), mpf(s), mpf(0), mpf(1)) for t, s in zip(y, features, strict=True)]
+        _, minimum = minimise(loss, rows, mpf(strength))
+    problem = mopn.OutputLayerProblem(features[:, None], y[:, None], loss=loss, norm="l1", strength=strength)
+    start = size / unit * rng.choice([-1.0, 1.0]) * 10.0 ** rng.uniform(-3, 10)
+    for solver in (InteriorPoint(), FISTA()):
+        result = mopn.minimize(
+            problem, solver, start=np.array([[start]]), tol=10.0 ** rng.uniform(-14, -2), max_iter=60
+        )
+        distances = [mpf(float(fun)) - minimum for fun in (result.fun, *result.trace["fun"])]
+        gaps = [result.gap, *result.trace["gap"]]
+        if result.lower > minimum or any(d > gap for d, gap in zip(distances, gaps, strict=True)):
+            yield f"{loss} n={n} unit={unit:.1g} y={y} strength={strength} {solver} start={start}: {result}"
 
 
-def attained_values(A: np.ndarray, rng: np.random.Generator, starts: int) -> Iterator[tuple[str, float, float]]:
+def cancelling_violations(rng: Rng) -> Iterator[str]:
+    """Yield what is false about networks whose units nearly cancel, for targets that are their rounded outputs."""
+    n, d, k = int(rng.integers(1, 9)), int(rng.integers(1, 6)), int(rng.integers(1, 5))
+    loss, unit = str(rng.choice(LOSSES[3:])), 10.0 ** rng.choice([rng.uniform(-15, 15), 0.0])
+    X, H = unit * rng.standard_normal((n, d)), rng.standard_normal((k, d))
+    H = np.vstack([H, H + 10.0 ** rng.uniform(-16, -3) * rng.standard_normal((k, d))])
+    a = 10.0 ** rng.uniform(-3, 10) / unit**2 * rng.standard_normal((k, 1))
+    strength = float(10.0 ** rng.uniform(-30, 0) * unit**2)
+    options: dict[str, Any] = {"loss": loss, "norm": "l1", "strength": strength}
+    signs = rng.choice([-1.0, 1.0], (n, 1))
+    network = mopn.NetworkProblem(X, signs, **options).start((H, np.vstack([a, -a])))
+    basis, weights = network.basis, network.weights
+    y = np.array(network.outputs) if loss == "squared" else signs
+    try:
+        problem = mopn.NetworkProblem(X, y, **options)
+    except ValueError:
+        return  # The targets are too small, or too large.
+    measured = mopn.certify(problem, basis, weights)
+    with mp.workdps(_DIGITS + 20):
+        exact = exact_objective(loss, X, y[:, 0], basis, weights[:, 0], strength)
+        zero = exact_objective(loss, X, y[:, 0], basis[:0], weights[:0, 0], strength)
+        lower = mpf(measured.lower)
+        held = lower <= min(exact, zero) and exact <= mpf(measured.fun) + mpf(measured.rounding)
+        if not (held and exact - lower <= measured.gap):
+            words = f"{loss} n={n} d={d} k={k} unit={unit:.1g} strength={strength:.1g}"
+            yield f"cancelling {words}: {measured} exact={float(exact):.17g} zero={float(zero):.17g}"
+
+
+class OwnHuber(mopn.Loss):
+    """Huber's loss as one of one's own, with or without the end of its conjugate's domain."""
+
+    targets = "numbers"
+
+    def __init__(self, threshold: float, *, bounded: bool) -> None:
+        self.threshold, self.bounded = threshold, bounded
+
+    def smoothness(self, m: int) -> float:
+        """Return the Lipschitz constant of the gradient."""
+        return 1.0
+
+    def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
+        """Return values and gradients."""
+        R = O - y
+        G = np.clip(R, -self.threshold, self.threshold)
+        return np.sum(G * (R - 0.5 * G), axis=1), G
+
+    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """Return the conjugates of slopes up to the threshold."""
+        return np.sum(G * (0.5 * G + y), axis=1)
+
+    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
+        """Return the largest scale, or that of the squared loss."""
+        largest = float(np.abs(G).max())
+        return self.threshold / largest if self.bounded and largest > 0 else math.inf
+
+
+def loss_violations(rng: Rng) -> Iterator[str]:
+    """Yield right losses that are refused, and gaps with wrong ones that are not, by the objective of zero."""
+    size, bounded = 10.0 ** rng.uniform(-6, 10), bool(rng.uniform() < 0.3)
+    threshold = size * 10.0 ** rng.uniform(-3, 0)
+    X = rng.uniform(-1, 1, (40, 3))
+    y = size * (X[:, :1] * X[:, 1:2] + 3.0 * (rng.random((40, 1)) < 0.3))
+    options: dict[str, Any] = {"norm": "l1", "strength": float(size * 10.0 ** rng.uniform(-2, 2))}
+    words = f"own loss size={size:.3g} threshold={threshold:.3g} bounded={bounded} {options}"
+    try:
+        problem = mopn.NetworkProblem(X, y, loss=OwnHuber(threshold, bounded=bounded), **options)
+    except ValueError as error:
+        if bounded:
+            yield f"{words}: refused, {error}"
+        return
+    zero = mopn.certify(mopn.NetworkProblem(X, y, loss=mopn.Huber(threshold), **options), X[:0], y[:0])
+    for weight in size * np.power(10.0, rng.uniform(-2, 4, 3)):
+        measured = mopn.certify(problem, np.eye(3)[[0, 0]], [[weight], [-weight]])
+        if measured.lower > zero.fun + zero.rounding:
+            yield f"{words} weight={weight:.3g}: {measured}, zero has {zero.fun:.17g}"
+
+
+# -- stacks of matrices ------------------------------------------------------------------------------------------------
+
+
+def attained_values(A: np.ndarray, rng: Rng, starts: int) -> Iterator[tuple[str, float, float]]:
     """Yield norm, exponent, and a value that the stack attains, less what its own evaluation may err by."""
     stack, scale = sphere.DenseStack(A).scaled()
     m, d = stack.shape
@@ -198,81 +191,136 @@ def attained_values(A: np.ndarray, rng: np.random.Generator, starts: int) -> Ite
     error = (2 * d + m + 4) * np.finfo(float).eps * float(np.abs(stack.matrices).sum())
     for norm, p in zip(NORMS, (np.inf, 2.0, 1.0), strict=True):
         _, values = sphere.refine(stack, H, p, tol=1e-10, max_iter=200)
-        yield norm, p, (float(values.max()) - error) * scale
+        largest = float(values.max()) - error
+        yield norm, p, max(largest, largest_leaf(stack.matrices) if p == 1 else 0.0) * scale
 
 
-def bound_violations(rng: np.random.Generator) -> Iterator[str]:
-    """Yield the bounds of a drawn stack that an attained value exceeds by more than its evaluation may err."""
+def largest_leaf(A: np.ndarray) -> float:
+    """Return the largest eigenvalue of all signed sums of matrices (m, d, d), less what it may err by: all leaves."""
+    signs = np.array([(1.0, *s) for s in itertools.product((1.0, -1.0), repeat=len(A) - 1)])
+    sums = np.tensordot(signs, A, axes=1)
+    return float(np.abs(np.linalg.eigvalsh(sums)).max()) - max(map(eigen_error, sums)) * len(A)
+
+
+def bound_violations(rng: Rng) -> Iterator[str]:
+    """Yield the bounds of a drawn stack that an attained value, or a leaf, exceeds by more than that may err."""
     A, words = draw_stack(rng)
     for norm, _, attained in attained_values(A, rng, starts=20):
         for method in METHODS:
             if method == "enumerate" and norm != "l1/linf":
                 continue
-            bound = basis_oracle(norm, method=method, max_nodes=200)(A).bound
+            bound = basis_oracle(norm, method=method, max_work=200 * NODE_WORK)(A).bound
             if not attained <= bound:
                 yield f"stack {words} {norm} {method}: bound={bound:.17g} attained={attained:.17g}"
 
 
-def draw_wide_stack(rng: np.random.Generator) -> tuple[np.ndarray, str]:
-    """Draw matrices (m, d, d) of 27 to 60 features, bounded on some of their directions, that make this hard.
-
-    Slow decay of the spectrum, equal matrices, almost nothing beyond the first directions, and maxima that nearly tie.
-    """
-    m, d = int(rng.integers(1, 6)), int(rng.integers(27, 61))
-    kind = rng.choice(["slow decay", "equal", "tiny rest", "near ties", "any"])
-    Q = np.linalg.qr(rng.standard_normal((d, d)))[0]
-    A = rng.standard_normal((m, d, d))
-    A = A + A.transpose(0, 2, 1)
-    if kind == "slow decay":
-        values = rng.choice([-1.0, 1.0], (m, d)) / np.log(np.arange(2, d + 2))
-        A = np.einsum("ij,cj,kj->cik", Q, values, Q) + 0.01 * A
-    elif kind == "equal":
-        A = A[:1] * np.ones((m, 1, 1))
-    elif kind == "tiny rest":
-        r = int(rng.integers(1, 20))
-        A = Q[:, :r] @ A[:, :r, :r] @ Q[:, :r].T + 10.0 ** rng.integers(-16, -2) * A
-    elif kind == "near ties":
-        values = 1.0 - 10.0 ** rng.integers(-14, -1) * rng.uniform(size=(m, d))
-        A = np.einsum("ij,cj,kj->cik", Q, values * rng.choice([-1.0, 1.0], (m, d)), Q)
-    return 0.5 * (A + A.transpose(0, 2, 1)) * 10.0 ** rng.integers(-100, 101), f"{kind} m={m} d={d}"
+def clustered_violations(rng: Rng) -> Iterator[str]:
+    """Yield the bounds for l1/linf of a stack of nearly tied directions that are below one of its leaves."""
+    A, words = draw_clustered_stack(rng)
+    leaf = largest_leaf(A)
+    for nodes in (4, 1_000_000):
+        bound = basis_oracle("l1/linf", method="exact", max_work=nodes * NODE_WORK)(A).bound
+        if not leaf <= bound:
+            yield f"stack {words} nodes={nodes}: bound={bound:.17g} leaf={leaf:.17g}"
 
 
-def wide_violations(rng: np.random.Generator) -> Iterator[str]:
+def wide_violations(rng: Rng) -> Iterator[str]:
     """Yield the false bounds among those on principal directions and those from random starts."""
     A, words = draw_wide_stack(rng)
     stack, scale = sphere.DenseStack(A).scaled()
     for norm, p, attained in attained_values(A, rng, starts=10):
-        exact = basis_oracle(norm, method="exact", max_nodes=200)(A, Effort(_ROUGH, work=_WORK)).bound
-        random = probable_bound(stack, p, 0.2, Chance(_SURE, rng))[1] * scale
+        exact = basis_oracle(norm, method="exact", max_work=200 * NODE_WORK)(A, Effort(_ROUGH, work=_WORK)).bound
+        random = probable_bound(stack, p, 0.2, _SURE, rng)[1] * scale
         for method, bound in (("exact", exact), ("lanczos", random)):
             if not attained <= bound:
                 yield f"stack {words} {norm} {method}: bound={bound:.17g} attained={attained:.17g}"
 
 
-def violations(draws: int, seed: int) -> Iterator[str]:
-    """Yield the violations found in so many draws of problems and of stacks."""
-    for k in range(draws):
-        with mp.workdps(_DIGITS):
-            yield from (f"draw {k}: {found}" for found in gap_violations(np.random.default_rng((seed, k))))
-        yield from (f"draw {k}: {found}" for found in bound_violations(np.random.default_rng((seed, k, 1))))
-        if k % _SELDOM == 0:
-            yield from (f"draw {k}: {found}" for found in wide_violations(np.random.default_rng((seed, k, 2))))
+def start_violations(rng: Rng, seed: int | None = None) -> Iterator[str]:
+    """Yield the random bounds below the value of a unit that is orthogonal to starts whose seeds are known.
+
+    With a ``seed``, the user's promise that nobody who chose the data knows it, the search shows that it can find one.
+    """
+    d = int(rng.integers(200, 301))
+    known = np.array([np.random.default_rng(known).standard_normal(d) for known in _KNOWN_SEEDS])
+    Q = np.linalg.qr(known.T)[0]
+    h = rng.standard_normal(d)
+    for _ in range(3):
+        h -= Q @ (Q.T @ h)
+    X = np.linalg.qr(np.column_stack([h, rng.standard_normal((d, d - 1))]))[0].T
+    # Others are dense at both ends, so that they take all steps; what random bounds add is less than the excess.
+    error = error_after(steps_for(d, 0.5 * _LOOSE, 1e-9), d, 1e-9)
+    spectrum = np.append(
+        1.0 + rng.uniform(2.05, 2.3) * error / (1.0 - 2.0 * error), np.cos(np.pi * np.arange(d - 1) / d)
+    )
+    problem = mopn.NetworkProblem(X, -spectrum, loss="squared", norm="l1", strength=1.0)
+    oracle = basis_oracle("l1", "lanczos", seed=seed)
+    bound = problem.bound(problem.gradient_at_zero(), oracle, Effort(precision=_LOOSE))
+    attained = abs(float((X @ X[0]) ** 2 @ spectrum)) * (1.0 - 1e-12)
+    if not attained <= bound:
+        yield f"starts d={d} seed={seed}: bound={bound:.17g} attained={attained:.17g}"
+
+
+# -- the search --------------------------------------------------------------------------------------------------------
+
+
+class Kind(NamedTuple):
+    """A kind of draws, of which one in so many rounds has one: those that take long are seldom."""
+
+    violations: Callable[[Rng], Iterator[str]]
+    one_in: int = 1
+
+
+KINDS = {
+    "gaps": Kind(partial(gap_violations, make=draw)),
+    "stacks": Kind(bound_violations, 4),
+    "wide": Kind(wide_violations, 4),
+    "classes": Kind(partial(gap_violations, make=draw_classes), 2),
+    "outputs": Kind(partial(gap_violations, make=draw_outputs), 2),
+    "layers": Kind(layer_violations),
+    "cancelling": Kind(cancelling_violations),
+    "losses": Kind(loss_violations),
+    "clustered": Kind(clustered_violations, 2),
+    "starts": Kind(start_violations, 10),
+}
+
+
+def violations(rounds: range, seed: int) -> Iterator[str]:
+    """Yield the violations found in some rounds of draws."""
+    for k in rounds:
+        for number, (name, kind) in enumerate(KINDS.items()):
+            if k % kind.one_in == 0:
+                for found in kind.violations(np.random.default_rng((seed, k, number))):
+                    yield f"{name}, round {k}: {found}"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the violations; return 1 if there is one."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.certificates.search", description=__doc__.split("\n")[0]
-    )
-    parser.add_argument("--draws", type=int, default=1000, help="of problems, and of stacks (default 1000)")
+    parser = make_parser("certificates.search", (__doc__ or "").split("\n")[0], data=False, results="certificates")
+    parser.add_argument("--rounds", type=int, default=1000, help="of draws (default 1000)")
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args(arguments)
-    count = 0
-    for found in violations(options.draws, options.seed):
-        print(found, flush=True)
-        count += 1
-    print(f"{count} violations in {options.draws} draws")
-    return min(count, 1)
+
+    def search(options: Any) -> int:
+        store = Store(out_folder(options) / "search.csv", ["seed", "first", "violations"], ["seed", "first"])
+        firsts = range(0, options.rounds, _A_ROW)
+
+        def key(first: int) -> dict[str, int]:
+            return {"seed": options.seed, "first": first}
+
+        def row(first: int) -> dict[str, int]:
+            found = list(violations(range(first, first + _A_ROW), options.seed))
+            for words in found:
+                print(words, flush=True)
+            return key(first) | {"violations": len(found)}
+
+        failed = fill(store, firsts, key, row, "{violations} violations in the rounds from {first} on")
+        done = [row for row in store.rows() if row["seed"] == str(options.seed)]
+        found, rounds = sum(int(row["violations"]) for row in done), _A_ROW * len(done)
+        draws = {name: rounds // kind.one_in for name, kind in KINDS.items()}
+        print(f"{found} violations in {sum(draws.values())} draws: {', '.join(f'{n} {k}' for k, n in draws.items())}")
+        return failed + found
+
+    return run(parser, search, arguments)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,11 @@ class Source:
     files: Mapping[str, str]
     read: Callable[[Path], Any]
 
+    @property
+    def paths(self) -> Mapping[Path, str]:
+        """From the files' paths in the data folder to how a user gets them."""
+        return {Path(self.folder, file): how for file, how in self.files.items()}
+
 
 def check(
     sources: Mapping[str, Source], names: Iterable[str], folder: str | os.PathLike[str], option: str = "--sets"
@@ -50,13 +55,14 @@ def check(
         What leaves a set out.
     """
     # Two sets may share a file.
-    files = {Path(sources[name].folder, file): how for name in names for file, how in sources[name].files.items()}
+    files = {path: how for name in names for path, how in sources[name].paths.items()}
     absent = [f"  {path.as_posix()}: {how}" for path, how in files.items() if not (folder / path).is_file()]
     if absent:
         what = "the data folder {!r} lacks files" if os.path.isdir(folder) else "there is no data folder {!r}"
         raise MissingDataError(
-            f"{what.format(os.fspath(folder))}; name one with --data that holds these, or leave out with {option} what "
-            "needs them:\n" + "\n".join(absent)
+            f"{what.format(os.fspath(folder))}; name one with --data or the variable MOPN_DATA that holds these "
+            f"(`python -m benchmarks.data --fetch` gets them), or leave out with {option} what needs them:\n"
+            + "\n".join(absent)
         )
 
 

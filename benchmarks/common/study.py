@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 import traceback
@@ -55,7 +56,8 @@ def make_parser(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     if data:
-        parser.add_argument("--data", default="../shared/data", help="folder with the data (default %(default)s)")
+        named = os.environ.get("MOPN_DATA", "")
+        parser.add_argument("--data", default=named, help="folder with the data (default: the variable MOPN_DATA)")
     if sets:
         parser.add_argument("--sets", nargs="+", choices=list(sets), default=list(sets))
     if results:

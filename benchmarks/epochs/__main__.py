@@ -172,8 +172,8 @@ def predictions(folder: str) -> Iterator[str]:
         times.append(time.perf_counter() - began)
     rate = X.shape[0] / statistics.median(times) / 1e6
     yield f"predict, recsys x 10 ({X.shape[0]} rows), k = {len(P0)}: {rate:.1f} million rows a second, checks included"
-    from mopn.core.designs import make_design
     from mopn.core.factor_kernels import make_factor_kernel
+    from mopn.data.designs import make_design
 
     design, kernel, lams = make_design(X), make_factor_kernel("anova", 2), np.ones(len(P0))
     kernel.outputs(design, P0, lams)

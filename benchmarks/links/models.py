@@ -12,8 +12,8 @@ from scipy import sparse
 
 import mopn
 from benchmarks.links.data import Graph
-from mopn.core.designs import make_design
 from mopn.core.factor_kernels import make_factor_kernel
+from mopn.data.designs import make_design
 
 __all__ = ["BY_NAME", "MODELS", "PAPER_SETS", "SEVERAL", "Model", "make_problem", "pair_scores", "tables"]
 

@@ -177,7 +177,7 @@ def one_vs_rest(task: Task, data: Split) -> Fit:
 def projected_gradient(task: Task, data: Split) -> Fit:
     """FISTA on both layers from random units and zero weights (the paper's third block of Table 2)."""
     problem = _problem(task, data, data.y_train) if task.norm != "squared-l2" else _squared_l2_parts(task, data)
-    d, m = problem.design.shape[1], problem.fit.n_outputs
+    d, m = problem.design.shape[1], problem.losses.n_outputs
     units = np.random.default_rng([task.split, task.max_units]).standard_normal((task.max_units, d))
     units /= np.linalg.norm(units, axis=1, keepdims=True)
     regularizer = make_regularizer(task.norm, task.strength, None)

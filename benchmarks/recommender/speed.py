@@ -127,7 +127,7 @@ def proven(machine: OrdinalFMRegressor, X: Any, y: np.ndarray, oracle: str) -> t
     at = problem.output_gradient(network)
     atoms = problem.lmo(at, oracle)
     seconds = time.perf_counter() - began
-    gap, estimate = (problem.gap(network, at, bound) / at.value for bound in (atoms.bound, atoms.values[0]))
+    gap, estimate = (1.0 - problem.lower(at, bound) / at.value for bound in (atoms.bound, atoms.values[0]))
     return f"{gap:.2e}", f"{gap - estimate:.1e}", f"{seconds:.1f} s"
 
 

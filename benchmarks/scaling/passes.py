@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 import mopn
-from mopn.core.datafit import DataFit
-from mopn.core.designs import make_design
 from mopn.core.kernels import get_kernel
-from mopn.core.namespaces import crossed
-from mopn.core.rows import ArrayRows, Block
+from mopn.data.designs import make_design
+from mopn.data.losses_of_rows import Losses
+from mopn.data.rows import ArrayRows, Block
+from mopn.losses.namespaces import crossed
 from mopn.network.two_layers import two_layers
-from mopn.solvers.numerics.threads import limited_threads
+from mopn.solvers.tools.blas_threads import limited_threads
 
 __all__ = ["measure", "on_device", "on_workers"]
 
@@ -26,7 +26,7 @@ _REPEATS = 7
 def measure(n: int) -> dict[str, float]:
     """Return the least seconds of a pass, of its products and of reading the rows, called in turn."""
     X, y = _data(n)
-    rows = ArrayRows(make_design(X), DataFit("logistic", y, n))
+    rows = ArrayRows(make_design(X), Losses.of_data("logistic", y, n))
     H, V, _ = _layers()
     with limited_threads():
         return _least_seconds(
@@ -43,9 +43,9 @@ def on_workers(n: int, workers: int, blocks: int) -> dict[str, float]:
 
     X, y = _data(n)
     in_chunks = [da.from_array(array, chunks=(-(-n // blocks), *array.shape[1:])) for array in (X, y)]
-    with Client(n_workers=workers, threads_per_worker=1, dashboard_address=None) as client:
-        problem = mopn.dask.NetworkProblem(*in_chunks, classes=range(_M), client=client, strength=1.0)
-        here = ArrayRows(make_design(X), DataFit("logistic", y, n))
+    with Client(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as client:
+        problem = mopn.dask.DaskNetworkProblem(*in_chunks, classes=range(_M), client=client, strength=1.0)
+        here = ArrayRows(make_design(X), Losses.of_data("logistic", y, n))
         with limited_threads():
             return _least_seconds({"workers": _pass(problem.rows), "threads": _pass(here)})
 

@@ -53,7 +53,7 @@ def features(name: str, folder: str) -> tuple[np.ndarray, np.ndarray]:
     data = split(*load(name, folder), 0)
     problem = mopn.NetworkProblem(data.X_train, data.y_train, norm="l1/l2", strength=0.3, augment=True)
     solver = ConditionalGradient(max_units=_UNITS.get(name, _DEFAULT_UNITS), schedule="fill", oracle="refine")
-    return problem.features(mopn.minimize(problem, solver).basis), data.y_train
+    return problem.maps.features(mopn.minimize(problem, solver).basis), data.y_train
 
 
 def solved(problem: OutputLayerProblem, solver: Any, tol: float, cap: float) -> mopn.Result:

@@ -129,7 +129,7 @@ def compare(peer: Peer, Phi: np.ndarray, y: np.ndarray, strength: float, cap: fl
     def excess(V: np.ndarray) -> float:
         x = np.ascontiguousarray(V, dtype=float).ravel()
         fun = problem.smooth_value(problem.image(x)) + problem.regularizer_value(x)
-        return fun / (best.fun - best.gap) - 1.0
+        return fun / best.lower - 1.0
 
     search, found = _Search(lambda effort: peer.fit(Phi, y, strength, effort), excess, cap), []
     for target in TARGETS:

@@ -16,8 +16,8 @@ X, y = load_wine(return_X_y=True)
 solver = mopn.solvers.ConditionalGradient(refit="full")
 runs = {}
 for norm in ("l1", "l1/l2", "l1/linf"):
-    problem = mopn.NetworkProblem(X, y, norm=norm, strength=0.0, augment=True, center=True, scale="features")
-    problem = problem.with_strength(problem.strength_of_share(0.01))
+    strength = mopn.Ratio(0.01)
+    problem = mopn.NetworkProblem(X, y, norm=norm, strength=strength, augment=True, center=True, scale="features")
     result = runs[norm] = mopn.minimize(problem, solver, tol=1e-4)
     print(f"{norm:8} {len(result.basis):2d} units, objective {result.fun:.4f}, within {result.gap / result.fun:.1e}")
 

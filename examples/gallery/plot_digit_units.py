@@ -27,6 +27,6 @@ print(f"{len(classifier.basis_)} units, test accuracy {classifier.score(X_test, 
 # class, whether it appears as drawn or with its colours swapped.
 figure, axes = plt.subplots(3, 4, figsize=(9, 7), layout="constrained", width_ratios=(1.2, 1, 1.2, 1))
 for unit, pair in enumerate(axes.reshape(6, 2)):
-    plot_unit(classifier.model_, unit, shape=(8, 8), axes=pair)
+    plot_unit(classifier, unit, shape=(8, 8), axes=pair)
     pair[1].set_title("weights")
 plt.show()

@@ -10,17 +10,18 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_wine
 
 import mopn
-from mopn.estimators import MultiOutputFMClassifierCV
+from mopn.estimators import MultiOutputFMClassifier, PathCV
 from mopn.plotting import plot_interactions
 
-data = load_wine()
-classifier = MultiOutputFMClassifierCV(max_units=10).fit(data.data, data.target)
+data = load_wine(as_frame=True)
+search = PathCV(MultiOutputFMClassifier(), max_units=10).fit(data.data, data.target)
+classifier = search.best_estimator_
 print(f"strength {classifier.strength_:.2g}, {len(classifier.basis_)} units")
 
 # %%
 # Features have units of their own: proline goes up to 1700, hue to 1.7. With ``scale``, a weight is that of features
 # divided by their standard deviations.
-found = mopn.strongest_interactions(classifier.model_, 12, scale=data.data.std(axis=0), names=data.feature_names)
+found = mopn.strongest_interactions(classifier, 12, scale=data.data.std())
 for item in found[:3]:
     print(" x ".join(item.names), item.weight.round(3))
 

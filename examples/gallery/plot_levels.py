@@ -16,7 +16,7 @@ from mopn.estimators import OrdinalPNRegressor
 X, y = load_diabetes(return_X_y=True)
 levels = np.digitize(y, np.quantile(y, [0.25, 0.5, 0.75])) + 1.0
 X_train, X_test, y_train, y_test = train_test_split(20 * X, levels, random_state=0)
-machine = OrdinalPNRegressor(max_units=10, strength=10.0, augment=True).fit(X_train, y_train)
+machine = OrdinalPNRegressor(max_units=10, strength=10.0, fit_intercept=True).fit(X_train, y_train)
 probabilities = machine.predict_proba(X_test)
 error = np.mean(np.abs(machine.predict(X_test) - y_test))
 print(f"mean absolute error {error:.2f} levels; of the median level {np.mean(np.abs(y_test - 2.5)):.2f}")

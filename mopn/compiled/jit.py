@@ -6,18 +6,22 @@ function is compiled anew.
 
 numba also takes machine code for fresh as long as the file of the function itself is unchanged, whatever else it calls
 and whatever options it is compiled with. Here both are part of the key.
+
+Compiling takes seconds, so the first time in a process is told to the log.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from numba import njit
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, NullCache
 
 __all__ = ["jit"]
 
@@ -29,8 +33,10 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = njit(**options)(function)
-        with suppress(Exception):
+        try:
             dispatcher._cache = _Cache(function, options)
+        except Exception:
+            dispatcher._cache = _NoCache()
         return dispatcher
 
     return decorate
@@ -47,15 +53,32 @@ class _Cache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the machine code for a signature, or None."""
+        code = None
         try:
-            return super().load_overload((sig, self._variant), target_context)
+            code = super().load_overload((sig, self._variant), target_context)
         except Exception:
             # An index that cannot be read would not take new entries either.
             with suppress(Exception):
                 self.flush()
-            return None
+        if code is None:
+            _announce("once; later processes read the machine code from disk")
+        return code
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save the machine code for a signature if that is possible."""
         with suppress(Exception):
             super().save_overload((sig, self._variant), data)
+
+
+class _NoCache(NullCache):
+    """Stands where there is no folder for a cache."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> None:
+        """Find nothing."""
+        _announce("in every process, as numba finds no folder to keep the machine code in: set NUMBA_CACHE_DIR to one")
+
+
+@cache
+def _announce(when: str) -> None:
+    """Tell the user that the following seconds are those of the compiler."""
+    logging.getLogger("mopn").warning("mopn compiles its loops for this machine, which takes up to a minute, %s", when)

@@ -246,7 +246,7 @@ def anova_degrees(theta, lines, panels, c, out, begin, stop):  # type: ignore[no
 
 @jit(parallel=True)
 def parallel_anova_degrees(theta, lines, panels, c, out, threads):  # type: ignore[no-untyped-def]
-    """Set the same for all rows, with threads."""
+    """Set ``anova_degrees`` for all rows, in parallel."""
     # Parallel loops take arrays, not tuples of them.
     starts, indices, values, n, d = lines.starts, lines.indices, lines.values, lines.size, lines.length
     for thread in prange(threads):

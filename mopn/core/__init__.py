@@ -1,1 +1,1 @@
-"""The parts of all models: designs, losses, the gap, norms, regularisers, kernels, input validation."""
+"""What the models share beyond data and losses: norms, regularisers, barriers, the gap, kernels."""

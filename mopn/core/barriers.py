@@ -4,7 +4,8 @@ R(V) = strength * sum(t) with |v_rc| <= t_rc for l1, ||v_r||_2 <= t_r for l1/l2,
 sum(t) <= radius. With mu times the logarithmic barriers of the cones, minimised over the bounds t, R becomes a smooth
 convex function of V, which tends to R as mu tends to 0. Its second derivative depends on more than V: the multipliers z
 of the cones, with <s, z> = mu on the central path, are variables of their own. This allows mu to decrease fast:
-primal-dual methods for linear cones, and the method of Chan, Golub and Mulet (1999) for lengths.
+primal-dual methods for linear cones, and the method of Chan, Golub and Mulet (1999) for lengths. Solvers see the
+states as :class:`mopn.solvers.interface.Barrier`.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import numpy as np
 from scipy.optimize import brentq
 
 from mopn.core.norms import Norm
+from mopn.solvers.interface import Quadratic
 
-__all__ = ["BallBarrier", "Barrier", "PenaltyBarrier", "Quadratic", "QuadraticBarrier"]
+__all__ = ["BallBarrier", "PenaltyBarrier", "QuadraticBarrier"]
 
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 # A step takes multipliers at most this fraction of the way to the boundary of their cones.
@@ -32,23 +34,6 @@ _VANISHING = 1e-100
 _INACTIVE = 0.05
 # Largest number of Newton steps to the best bound of a row, and the relative accuracy of its slack.
 _ROOT_STEPS, _ROOT_TOL = 50, 1e-12
-
-
-class Quadratic(NamedTuple):
-    """The barrier's part of the Newton matrix over weights (k, m): diag(D) - sum_r e_r e_r' + z z'."""
-
-    diagonal: np.ndarray
-    rows: np.ndarray | None
-    common: np.ndarray | None
-
-    def product(self, D: np.ndarray) -> np.ndarray:
-        """Return the product with a direction D (k, m)."""
-        image = self.diagonal * D
-        if self.rows is not None:
-            image -= self.rows * np.sum(self.rows * D, axis=1, keepdims=True)
-        if self.common is not None:
-            image += self.common * float(np.vdot(self.common, D))
-        return image
 
 
 class Scaling(NamedTuple):
@@ -248,35 +233,7 @@ class SecondOrder(Cones):
         return self.multiplier * float((self.slack + deviation).sum())
 
 
-class Barrier(ABC):
-    """The interface of a regulariser for interior-point methods; the gap on the central path is ``degree`` times mu."""
-
-    degree: int
-    V: np.ndarray
-
-    @property
-    @abstractmethod
-    def complementarity(self) -> float:
-        """The present mean of the products <s, z>."""
-
-    @abstractmethod
-    def linearize(self, mu: float) -> tuple[Quadratic, np.ndarray]:
-        """Set the level mu; return the barrier's part of the Newton matrix, and its gradient (k, m) at V."""
-
-    @abstractmethod
-    def value(self, V: np.ndarray) -> float:
-        """Return the smoothed regulariser at the present level; inf outside of a ball."""
-
-    @abstractmethod
-    def advance(self, D: np.ndarray, step: float) -> float:
-        """Move V by a step along D, and the multipliers by their own; return the smaller of the two steps."""
-
-    @abstractmethod
-    def sparsified(self) -> np.ndarray:
-        """Return V with exact zeros for the weights whose bounds are not active."""
-
-
-class ConicBarrier(Barrier):
+class ConicBarrier(ABC):
     """A norm as a sum of bounds t; its multiplier is the strength or, in a ball, that of the constraint."""
 
     def __init__(self, cones: Cones, norm: Norm, mu: float) -> None:
@@ -284,7 +241,7 @@ class ConicBarrier(Barrier):
         self.degree = cones.degree
 
     @property
-    def V(self) -> np.ndarray:  # type: ignore[override]
+    def V(self) -> np.ndarray:
         return self.cones.V
 
     @property
@@ -391,7 +348,7 @@ class BallBarrier(ConicBarrier):
         return self.cones.value(V, slack, self.mu) - self.mu * float(np.log(self.mu / multiplier))
 
 
-class QuadraticBarrier(Barrier):
+class QuadraticBarrier:
     """``strength / 2 * ||V||^2``, which needs no barrier."""
 
     degree, complementarity = 0, 0.0

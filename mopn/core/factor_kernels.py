@@ -12,8 +12,8 @@ import numpy as np
 
 from mopn.compiled import kernels as compiled
 from mopn.compiled.vectorization import WIDTH
-from mopn.core.designs import Design
-from mopn.core.validation import check_factor_kernel
+from mopn.data.designs import Design
+from mopn.data.validation import check_factor_kernel
 
 __all__ = ["AllSubsetsFactors", "AnovaFactors", "FactorKernel", "HomogeneousFactors", "make_factor_kernel"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.magnitudes import check_input
-from mopn.core.validation import as_numbers
+from mopn.data.input_size import check_input
+from mopn.data.validation import as_numbers
 
 __all__ = ["check_start", "joined", "split"]
 

@@ -1,4 +1,4 @@
-"""The gap: a proven upper bound of an objective minus the minimum, by weak duality, rounding errors included.
+"""The gap: proven lower bounds of the minimum by weak duality, and the rounding errors of the objective.
 
 The problem is to minimise F(O) + R(V) + Q(W) over weights V and coefficients W, with outputs O = Phi V + X W', the
 losses F, a regulariser R and a ridge Q. For every dual point D (n, m), Fenchel's inequality for each of the three gives
@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.datafit import DataFit
 from mopn.core.regularizers import Regularizer
-from mopn.solvers.numerics.cached import cached_property
+from mopn.data.sum_of_losses import SumOfLosses
+from mopn.solvers.tools.cached import cached_property
 
-__all__ = ["DualPoint", "gap", "lower_bound"]
+__all__ = ["DualPoint", "dual_error", "lower_bound", "objective_rounding"]
 
 _EPS = float(np.finfo(float).eps)
 # Largest scale of the dual point that is tried.
@@ -35,6 +35,8 @@ _MAX_SCALE = 4.0
 # A scale at this relative distance that is better begins a search. Each of its passes over the rows evaluates so many
 # scales, which leaves a quarter of the interval: in the end a thousandth.
 _NEARBY, _SCALES_A_PASS, _PASSES = 1e-3, 9, 5
+# Roundings of an entry of s G, beyond those of a sum over the outputs; see ``dual_error``.
+_DUAL_ERROR = 8
 # Relative error of a term of the sums, in eps: up to 36.7 = -log(eps) for logarithms of rounded masses near 1.
 _TERM_ERROR = 64
 
@@ -42,45 +44,32 @@ _TERM_ERROR = 64
 class DualPoint:
     """A gradient G of the losses F, whose multiples are dual points; what no bound of a norm changes is kept."""
 
-    def __init__(self, fit: DataFit, G: Any) -> None:
-        self.fit, self.G = fit, G
+    def __init__(self, losses: SumOfLosses, G: Any) -> None:
+        self.losses, self.G = losses, G
 
     @cached_property
     def max_scale(self) -> float:
         """The largest s with F* finite at s G."""
-        return self.fit.max_scale(self.G)
+        return self.losses.max_scale(self.G)
 
     @cached_property
     def slope_size(self) -> float:
-        """What bounds the terms of F and F*; see ``DataFit.slope_size``."""
-        return self.fit.slope_size(self.G)
+        """What bounds the terms of F and F*; see ``SumOfLosses.slope_size``."""
+        return self.losses.slope_size(self.G)
 
 
-def gap(point: DualPoint, regularizer: Regularizer, fun: float, dual: float, ridge: float = 0.0) -> float:
-    """Return an upper bound of an objective minus the minimum; inf where there is no certificate.
+def dual_error(m: int) -> int:
+    """Return how far s G is from a point where F* is finite: so many units of rounding, relative to each entry.
 
-    Parameters
-    ----------
-    point : DualPoint
-        F, and its gradient G.
-    regularizer : Regularizer
-        R.
-    fun : float
-        The computed objective there.
-    dual : float
-        A proven upper bound of the dual norm of G pulled back to the weights.
-    ridge : float, default 0
-        Upper bound of the conjugate of the ridge at G.
-
-    Returns
-    -------
-    float
-        At least 0; it holds for ``fun``, and for the exact objective at the outputs at which F was evaluated.
+    Gradients of m classes add up to 0 up to rounding only, and at the largest scale masses may exceed 1 by it. F* is
+    evaluated at a point near s G, with the dual norm of which the proof goes on.
     """
-    lower = lower_bound(point, regularizer, dual, ridge)
-    return (
-        max(fun - lower, 0.0) + _rounding(point.fit, abs(fun), point.slope_size) if math.isfinite(lower) else math.inf
-    )
+    return m + _DUAL_ERROR
+
+
+def objective_rounding(point: DualPoint, fun: float) -> float:
+    """Bound the rounding error of a computed objective, given the loss gradient there; not that of the outputs."""
+    return _rounding(point.losses, abs(fun), point.slope_size)
 
 
 def lower_bound(
@@ -90,8 +79,14 @@ def lower_bound(
 
     Parameters
     ----------
-    point, regularizer, dual, ridge
-        As for :func:`gap`; G may be any point whose multiples up to 1 are in the domain of F*.
+    point : DualPoint
+        F, and its gradient G, or any point whose multiples up to 1 are in the domain of F*.
+    regularizer : Regularizer
+        R.
+    dual : float
+        A proven upper bound of the dual norm of G pulled back to the weights.
+    ridge : float, default 0
+        Upper bound of the conjugate of the ridge at G.
     search : bool, default True
         Search s in one dimension; without it s is 1, or the largest admissible scale below 1.
 
@@ -102,14 +97,14 @@ def lower_bound(
     """
     if not regularizer.active or not math.isfinite(dual):
         return -math.inf
-    fit, slopes = point.fit, point.slope_size
+    losses, slopes = point.losses, point.slope_size
     limit = min(point.max_scale, regularizer.max_scale(dual))
 
     def negative_duals(scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return minus the dual objective at several scales, and a bound of its rounding error, by one pass."""
-        of_fit, sizes = fit.conjugates_and_sizes(point.G, scales)
+        of_fit, sizes = losses.conjugates_and_sizes(point.G, scales)
         of_rest = np.array([regularizer.conjugate(s * dual) + s * s * ridge for s in scales])
-        errors = [_rounding(fit, size, s * slopes) for s, size in zip(scales, sizes + of_rest, strict=True)]
+        errors = [_rounding(losses, size, s * slopes) for s, size in zip(scales, sizes + of_rest, strict=True)]
         return of_fit + of_rest, np.array(errors)
 
     start, upper = min(1.0, limit), min(limit, _MAX_SCALE)
@@ -139,12 +134,12 @@ def _least(negative_duals: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
     return best
 
 
-def _rounding(fit: DataFit, values: float, slopes: float) -> float:
+def _rounding(losses: SumOfLosses, values: float, slopes: float) -> float:
     """Bound the rounding error of F or F*, given the sum of the moduli of its rows, and ``slope_size``.
 
     The terms of a row may be larger than its value, by at most 2 (u + |y| + |offset|) |g|, with the loss's own unit u.
     The conjugates are squares or negative entropies of g minus multiples of g by u or y, and F depends on differences
     of outputs and u or y. For the squared loss u = 0: both are quadratic in targets and outputs together.
     """
-    n, m = fit.n, fit.n_outputs
+    n, m = losses.n, losses.n_outputs
     return (n + _TERM_ERROR) * m * _EPS * (values + 2.0 * slopes)

@@ -12,9 +12,9 @@ from typing import Literal
 
 import numpy as np
 
-from mopn.core.designs import Design
-from mopn.core.namespaces import without_diagonal
-from mopn.core.validation import check_member
+from mopn.data.designs import Design
+from mopn.data.validation import check_member
+from mopn.losses.namespaces import without_diagonal
 
 __all__ = ["KERNELS", "Kernel", "KernelName", "get_kernel"]
 

@@ -12,24 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.core.regularizers import Regularizer
-from mopn.core.rows import Block, Rows
+from mopn.data.input_size import LARGEST, check_input
+from mopn.data.rows import Block, Rows
 
-__all__ = [
-    "Scales",
-    "check_input",
-    "check_products",
-    "check_regularizer",
-    "check_single",
-    "check_start_size",
-    "fits_single",
-    "is_start_size",
-    "scales_at_zero",
-]
+__all__ = ["Scales", "check_products", "check_regularizer", "check_single", "fits_single", "scales_at_zero"]
 
-# The largest modulus in an argument is zero, or between the reciprocal of this and this.
-_LARGEST_INPUT = 1e50
-# Losses, slopes and weights are: fourth powers of them are numbers.
-_LARGEST = 1e70
 # Data, outputs and slopes in single precision are, whose numbers end at 3e38: products of four of them are numbers.
 _LARGEST_SINGLE = 1e8
 
@@ -43,16 +30,6 @@ class Scales(NamedTuple):
     loss: float
     slope: float
     feature: float
-
-
-def check_input(values: float | np.ndarray, name: str, limit: float = _LARGEST_INPUT) -> None:
-    """Raise ``ValueError`` if the largest modulus in an argument makes products infinite, or 0 where it is not."""
-    largest = float(np.abs(values).max(initial=0.0))
-    if largest and not 1.0 / limit <= largest <= limit:
-        raise ValueError(
-            f"{name} is too {'large' if largest > 1 else 'small'} for floating point: its largest modulus is "
-            f"{largest:.3g}, and products with it would be infinite or 0; scale it, to 1 for example"
-        )
 
 
 def scales_at_zero(rows: Rows, name: str, features: Callable[..., Any], *arguments: Any) -> Scales:
@@ -80,30 +57,20 @@ def scales_at_zero(rows: Rows, name: str, features: Callable[..., Any], *argumen
 
 def _largest(block: Block) -> tuple[float, float, float]:
     """Return the largest moduli of numbers y, of the offset and of the weights, 0 for those that are not there."""
-    fit = block.fit
-    values = None if fit.loss.targets == "labels" else fit.y, fit.offset, fit.weights
+    losses = block.losses
+    values = None if losses.loss.targets == "labels" else losses.y, losses.offset, losses.weights
     y, offset, weights = (0.0 if value is None else float(np.abs(value).max(initial=0.0)) for value in values)
     return y, offset, weights
 
 
 def _at_zero(block: Block, features: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[float, float]:
     """Return the losses of outputs of zero, and a bound of the moduli of slopes times features."""
-    loss, G = block.fit.value_gradient(np.zeros((block.design.shape[0], block.fit.n_outputs)))
+    loss, G = block.losses.value_gradient(np.zeros((block.design.shape[0], block.losses.n_outputs)))
     return loss, float(features(block, *arguments) @ np.abs(G).sum(axis=1))
 
 
 def _largest_feature(block: Block, features: Callable[..., Any], arguments: tuple[Any, ...]) -> float:
     return float(features(block, *arguments).max())
-
-
-def check_start_size(start: np.ndarray, name: str) -> None:
-    """Raise ``ValueError`` if units or weights to start from are larger than any that a problem allows."""
-    check_input(float(np.abs(start).max(initial=1.0)), name, _LARGEST)
-
-
-def is_start_size(start: np.ndarray) -> bool:
-    """Return whether parameters are numbers, and no larger than any that a problem allows to start from."""
-    return bool(np.abs(start).max(initial=0.0) <= _LARGEST)
 
 
 def check_products(rows: Rows, factors: Sequence[float], **options: float) -> None:
@@ -112,7 +79,7 @@ def check_products(rows: Rows, factors: Sequence[float], **options: float) -> No
         check_input(option, name)
     features = 1.0
     for largest in factors:
-        check_input(largest, "X", _LARGEST ** (1.0 / len(factors)))
+        check_input(largest, "X", LARGEST ** (1.0 / len(factors)))
         features *= largest
     scales_at_zero(rows, "X", _equal_features, features)
 
@@ -126,7 +93,7 @@ def check_regularizer(regularizer: Regularizer, scales: Scales) -> None:
     if not (regularizer.active and scales.slope > 0):
         return
     norm = regularizer.largest_norm(scales.loss)
-    if not (norm <= _LARGEST and norm * scales.feature <= _LARGEST):
+    if not (norm <= LARGEST and norm * scales.feature <= LARGEST):
         raise ValueError(
             f"{regularizer.words} is too weak for floating point: it allows weights of norm {norm:.3g}, with outputs "
             f"up to {norm * scales.feature:.3g}; give a larger strength (0 for none) or a smaller radius"
@@ -150,5 +117,5 @@ def fits_single(largest: float, scales: Scales) -> bool:
     return all(_fits(size, _LARGEST_SINGLE) for size in (largest, scales.loss / slope, slope))
 
 
-def _fits(size: float, limit: float = _LARGEST) -> bool:
+def _fits(size: float, limit: float = LARGEST) -> bool:
     return 1.0 / limit <= size <= limit

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from mopn.core.validation import check_member
+from mopn.data.validation import check_member
 
 __all__ = ["NORMS", "Norm", "NormName", "get_norm"]
 

@@ -17,20 +17,23 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from mopn.core.barriers import BallBarrier, Barrier, PenaltyBarrier, QuadraticBarrier
+from mopn.core.barriers import BallBarrier, PenaltyBarrier, QuadraticBarrier
 from mopn.core.norms import Norm, get_norm
-from mopn.core.validation import check_nonnegative
-from mopn.solvers.checks import shown
+from mopn.data.validation import check_nonnegative
+from mopn.solvers.interface import Barrier
 from mopn.solvers.numerics.dot import dot
+from mopn.solvers.tools.checks import check_fraction, shown
 
 __all__ = [
     "SQUARED_L2",
     "Ball",
     "NormRegularizer",
     "Penalty",
+    "Ratio",
     "Regularizer",
     "SquaredL2",
     "make_norm_regularizer",
@@ -44,6 +47,39 @@ _TINY = float(np.finfo(float).tiny)
 _ON_THE_SPHERE = 1e-12
 # Norms may exceed the radius by this much, relative, in networks that users certify.
 _RADIUS_TOL = 1e-9
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A strength, relative to the smallest strength whose solution is zero (cf. ``eps`` of ``lasso_path``).
+
+    It need not change with the number of samples, with the number of outputs or with the units of X and y.
+
+    Parameters
+    ----------
+    value : float
+        In (0, 1).
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=mopn.Ratio(0.1))
+    >>> round(problem.strength / problem.strength_max(), 6)
+    0.1
+    """
+
+    value: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", check_fraction(self.value, "Ratio: value"))
+
+    def __call__(self, smallest: float) -> float:
+        """Return the strength, given the smallest one whose solution is zero."""
+        return self.value * smallest
+
+    def __repr__(self) -> str:
+        return f"Ratio({self.value})"
 
 
 class Regularizer(ABC):
@@ -209,7 +245,7 @@ class Penalty(NormRegularizer):
         return 0.0 if dual <= self.strength * (1 + 1e-15) else math.inf
 
     def max_scale(self, dual: float) -> float:
-        return self.strength / dual if dual > 0 else math.inf
+        return float(self.strength) / float(dual) if dual > 0 else math.inf
 
     def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
         return PenaltyBarrier(self.norm, self.strength, V, mu)
@@ -224,10 +260,7 @@ class Penalty(NormRegularizer):
         if value <= self.strength:
             return 0.0, self.strength
         if self.strength == 0:
-            raise ValueError(
-                "with strength=0 nothing bounds a step: give a radius or a positive strength, or use refit='output' or "
-                "refit=FullRefit(solver=FISTA())"
-            )
+            raise ValueError("with strength=0 nothing bounds a step: give a radius or a positive strength")
         return least / self.strength, self.strength
 
     def scaled_units(self, B: np.ndarray) -> np.ndarray:
@@ -364,7 +397,7 @@ def make_regularizer(norm: str | Norm, strength: float | None, radius: float | N
     return SquaredL2(amount)
 
 
-def make_norm_regularizer(norm: str | Norm, strength: float | None, radius: float | None) -> NormRegularizer:
+def make_norm_regularizer(norm: str | Norm, strength: Any, radius: Any) -> NormRegularizer:
     """Return the regulariser of a norm that makes units zero, with a strength or a radius."""
     amount = _check_amount(strength, radius)
     if _is_squared_l2(norm):
@@ -376,7 +409,7 @@ def _is_squared_l2(norm: str | Norm) -> bool:
     return isinstance(norm, str) and norm == SQUARED_L2
 
 
-def _check_amount(strength: float | None, radius: float | None) -> float:
+def _check_amount(strength: Any, radius: Any) -> float:
     """Return the strength or the radius, whichever is given."""
     if (strength is None) == (radius is None):
         remedy = "" if radius is None else "; set strength=None for a ball"

@@ -16,13 +16,13 @@ from mopn.dask.estimators import (
     DaskMultiOutputPNRegressor,
     DaskOrdinalFMRegressor,
 )
-from mopn.dask.problem import NetworkProblem
+from mopn.dask.problem import DaskNetworkProblem
 
 __all__ = [
     "DaskMultiOutputFMClassifier",
     "DaskMultiOutputFMRegressor",
     "DaskMultiOutputPNClassifier",
     "DaskMultiOutputPNRegressor",
+    "DaskNetworkProblem",
     "DaskOrdinalFMRegressor",
-    "NetworkProblem",
 ]

@@ -14,13 +14,13 @@ import distributed
 import numpy as np
 from dask.core import flatten
 
-from mopn.core.chunked_rows import Chunks
-from mopn.core.row_blocks import RawBlock
-from mopn.core.rows import Function, tree_sum
-from mopn.core.validation import distinct_labels
-from mopn.solvers.checks import check_seconds, shown
-from mopn.solvers.numerics.memory import keep_freed_memory
-from mopn.solvers.numerics.threads import limited_threads
+from mopn.data.chunked_rows import Chunks, Term
+from mopn.data.row_blocks import RawBlock, row_by_row
+from mopn.data.rows import Function, tree_sum
+from mopn.data.validation import distinct_labels
+from mopn.solvers.tools.allocator import keep_freed_memory
+from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.checks import check_seconds, shown
 
 __all__ = ["TIMEOUT", "DaskBlocks", "dask_array", "dask_blocks"]
 
@@ -28,6 +28,7 @@ __all__ = ["TIMEOUT", "DaskBlocks", "dask_array", "dask_blocks"]
 TIMEOUT = 3600.0
 # A wait is cut into parts of so many seconds; after each, the cluster is looked at. Its answers may take a few of them.
 _PART, _ANSWER = 2.0, 30.0
+_MEMORY = "workers exceeded their limit of memory; give them more, or use smaller chunks"
 # Terms that a task adds up: a power of two, for a branch of the tree.
 _BRANCH = 8
 # Bytes of a task from which workers get it from each other, once each, and not from the scheduler with every block.
@@ -52,24 +53,31 @@ class DaskBlocks(Chunks):
         self, client: distributed.Client, blocks: Sequence[Any], timeout: float, classes: np.ndarray | None = None
     ) -> None:
         self.client, self.blocks, self.timeout, self.classes = client, blocks, timeout, classes
+        # The error that ended a pass: no other pass waits for the same cluster again.
+        self._lost: OSError | None = None
 
-    def reduce(self, task: Callable[[RawBlock], Any], combine: Function) -> Any:
+    def _reduce(self, task: Callable[[RawBlock], Term], combine: Function) -> Term:
         """Return the combined terms: a task for every block, and one for every branch of the tree.
 
         Raises
         ------
         OSError
-            If a block cannot be computed, or the cluster does not answer in time.
+            If a block cannot be computed, or the cluster does not answer in time; from then on at once.
         """
-        self._check_connection()
-        graph, keys = self._tasks("mopn-term", task)
-        while len(keys) > 1:
-            name = f"mopn-sum-{uuid4().hex}"
-            branches = [keys[first : first + _BRANCH] for first in range(0, len(keys), _BRANCH)]
-            keys = [(name, number) for number in range(len(branches))]
-            graph |= {key: (_branch, combine, *terms) for key, terms in zip(keys, branches, strict=True)}
-        (total,) = self.client.get(graph, keys, sync=False)
-        return self._result(total)
+        if self._lost is not None:
+            raise self._lost
+        try:
+            self._check_connection()
+            graph, keys = self._tasks("mopn-term", task)
+            while len(keys) > 1:
+                name = f"mopn-sum-{uuid4().hex}"
+                branches = [keys[first : first + _BRANCH] for first in range(0, len(keys), _BRANCH)]
+                keys = [(name, number) for number in range(len(branches))]
+                graph |= {key: (_branch, combine, *terms) for key, terms in zip(keys, branches, strict=True)}
+            return self._result(graph, keys)
+        except OSError as error:
+            self._lost = error
+            raise
 
     def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None) -> DaskBlocks:
         """Return other blocks, which are computed from these once."""
@@ -89,54 +97,72 @@ class DaskBlocks(Chunks):
         tasks = {key: (_call, sent, key[1], block) for key, block in zip(keys, self.blocks, strict=True)}
         return graph | tasks, keys
 
-    def _result(self, future: Any) -> Any:  # noqa: RET503  (``_raise`` does not return)
-        """Wait for a result, and for no longer than the limits."""
-        end = time.monotonic() + self.timeout
-        try:
-            error = self._error(future, end)
-            if error is None:
-                return future.result(timeout=max(end - time.monotonic(), _ANSWER))
-        except distributed.TimeoutError as late:
-            # Before Python 3.11 Dask's is no OSError.
-            raise TimeoutError(f"waited for the Dask cluster in vain: {late}") from late
-        except (CancelledError, RuntimeError) as lost:
-            error = lost
-        self._raise(error)
-
-    def _error(self, future: Any, end: float) -> BaseException | None:
-        """Return the error of a task once it is over, or None."""
+    def _result(self, graph: dict[Any, Any], key: list[Any]) -> Any:  # noqa: RET503  (``_raise`` does not return)
+        """Compute and wait for a result, for no longer than the limits."""
+        began, future = time.monotonic(), None
         while True:
             try:
-                return future.exception(timeout=_PART)
+                if future is None:
+                    (future,) = self.client.get(graph, key, sync=False)
+                error = future.exception(timeout=_PART)
+                if error is None:
+                    # Longer each time, as a large one may take more than a part of the time to come here.
+                    return future.result(timeout=_PART + time.monotonic() - began)
+                break
             except distributed.TimeoutError:
-                self._check_cluster(end)
+                self._check_cluster(began + self.timeout)
+            except Exception as lost:
+                error = lost
+                break
+        self._raise(error)
 
     def _raise(self, error: BaseException) -> NoReturn:
         """Raise the error of a task; if that of a block is the cause, with its number."""
         self._check_connection()
-        if isinstance(error, CancelledError):
-            raise ConnectionError(f"the Dask cluster has dropped the data: {error}") from error
         for number, block in enumerate(self.blocks):
             if block.status == "error":
                 cause = block.exception(timeout=_ANSWER)
+                self._check_memory(cause)
                 raise OSError(f"block {number} cannot be computed: {cause!r}") from cause
-        if isinstance(error, distributed.scheduler.KilledWorker):
-            raise ConnectionError(f"workers die, perhaps for want of memory: {error}") from error
+        self._check_memory(error)
+        if isinstance(error, CancelledError):
+            raise ConnectionError(f"the Dask cluster no longer has the data: {error}") from error
         raise error
 
+    def _check_memory(self, error: BaseException) -> None:
+        """Raise an error if a task ended workers again and again."""
+        if isinstance(error, distributed.scheduler.KilledWorker):
+            why = _MEMORY if self._restarts_for_memory() else "their logs say why; often they lack memory"
+            raise ConnectionError(f"a task ended a Dask worker several times: {why}") from error
+
+    def _restarts_for_memory(self) -> bool:
+        """Whether workers were restarted as they exceeded their memory."""
+        return bool(self._asked("events", topic="worker-restart-memory"))
+
+    def _asked(self, what: str, **arguments: Any) -> Any:
+        """Return what the scheduler answers."""
+        try:
+            return self.client.sync(getattr(self.client.scheduler, what), **arguments, callback_timeout=_ANSWER)
+        except (OSError, distributed.TimeoutError) as error:
+            raise ConnectionError(f"the Dask scheduler does not answer: {error}") from error
+
     def _check_connection(self) -> None:
-        if self.client.status != "running":
-            raise ConnectionError(f"the Dask client is {self.client.status}; the data are on its cluster")
+        status = self.client.status
+        if status in ("closing", "closed"):
+            raise ConnectionError(f"the Dask client is {status}; keep it open until the fit is over")
+        if status != "running":
+            raise ConnectionError(f"the Dask scheduler does not answer: the client is {status}")
 
     def _check_cluster(self, end: float) -> None:
         """Raise an error at the end of the time, and if no worker is there or comes within a while."""
         self._check_connection()
-        scheduler: Any = self.client.scheduler
         until = min(end, time.monotonic() + _ANSWER)
-        while not self.client.sync(scheduler.ncores, workers=None, callback_timeout=_ANSWER):
+        while not self._asked("ncores", workers=None):
             if time.monotonic() > until:
-                raise TimeoutError(f"the Dask cluster has had no worker for {_ANSWER:.0f} seconds")
+                why = f": {_MEMORY}" if self._restarts_for_memory() else ""
+                raise TimeoutError(f"the Dask cluster has had no worker for {_ANSWER:.0f} seconds{why}")
             time.sleep(_PART)
+            self._check_connection()
         if time.monotonic() > end:
             raise TimeoutError(f"a pass over the data took more than {self.timeout:g} seconds; give a larger timeout")
 
@@ -161,7 +187,7 @@ def dask_blocks(X: Any, y: Any, sample_weight: Any, classes: Any, client: Any, t
     operands = [part for array in arrays for part in (array, None if array is None else "ijk"[: array.ndim])]
     # Lists of the one chunk of columns, as nothing is to be concatenated.
     options = {"concatenate": False, "align_arrays": False, "dtype": object, "meta": np.empty(0, dtype=object)}
-    held = client.persist(da.blockwise(_raw_block, "i", *operands, **options))
+    held = client.persist(da.blockwise(_raw_block, "i", *operands, token="mopn-rows", **options))
     futures = held.__dask_graph__()
     return DaskBlocks(client, [futures[key] for key in flatten(held.__dask_keys__())], timeout, classes)
 
@@ -211,7 +237,8 @@ def _client() -> distributed.Client:
 
 def _raw_block(*parts: Any) -> RawBlock:
     """Return a block that has no number yet, of X, y and weights or None."""
-    return RawBlock(-1, *(part[0] if isinstance(part, list) else part for part in parts))
+    X, y, weights = (part[0] if isinstance(part, list) else part for part in parts)
+    return RawBlock(-1, row_by_row(X), y, weights)
 
 
 def _call(task: bytes, number: int, block: RawBlock) -> Any:

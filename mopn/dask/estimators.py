@@ -10,18 +10,19 @@ from typing import Any, ClassVar
 
 import dask
 import numpy as np
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mopn.core.chunked_rows import named
-from mopn.core.row_blocks import RawBlock
-from mopn.core.validation import as_array, as_numbers, check_weights, distinct_labels, label_codes
 from mopn.dask.blocks import TIMEOUT, DaskBlocks, dask_array, dask_blocks
+from mopn.data.chunked_rows import named
+from mopn.data.row_blocks import RawBlock
+from mopn.data.validation import as_array, as_numbers, check_weights, distinct_labels, label_codes
+from mopn.estimators.availability import available_if
 from mopn.estimators.base import NetworkEstimator
-from mopn.estimators.classifiers import MultiOutputFMClassifier, MultiOutputPNClassifier, has_probabilities
+from mopn.estimators.classifiers import MultiOutputFMClassifier, MultiOutputPNClassifier, check_probabilities
 from mopn.estimators.ordinal import OrdinalFMRegressor
 from mopn.estimators.regressors import MultiOutputFMRegressor, MultiOutputPNRegressor
 from mopn.estimators.targets import Targets
+from mopn.solvers.tools.checks import shown
 
 __all__ = [
     "DaskMultiOutputFMClassifier",
@@ -75,8 +76,8 @@ class DaskEstimator(NetworkEstimator):
         TypeError, ValueError
             As the plain estimator; messages name the block and the row in it.
         OSError
-            If a block cannot be computed, or the cluster is lost, before there is a network. Later this ends the fit
-            with the best network so far.
+            If a block cannot be computed or has changed, or the cluster is lost, before the network has units. Later
+            this ends the fit with the best network so far.
 
         Warns
         -----
@@ -87,22 +88,11 @@ class DaskEstimator(NetworkEstimator):
             raise ValueError("classes are for labels and ordered levels; this y is numbers")
         y = dask_array(y, "y")
         blocks = dask_blocks(X, y, sample_weight, classes, client, timeout)
-        self.__dict__.pop("feature_names_in_", None)
-        if all(isinstance(name, str) for name in getattr(X, "columns", [None])):
-            self.feature_names_in_ = np.array(X.columns, dtype=object)
+        self._check_columns(X, reset=not (self.warm_start and hasattr(self, "model_")))
         return super().fit(blocks, y)
 
     def predict(self, X: Any) -> Any:
-        """Predict y; lazily, block by block, for a dask array or DataFrame.
-
-        Parameters
-        ----------
-        X : dask array or DataFrame, array-like or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        dask array or ndarray of shape (n,) or (n, m)
-        """
+        """Predict y, like that of ``fit``; lazily, block by block, for a dask array or DataFrame X (n, d)."""
         return self._on_blocks("predict", X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -123,16 +113,22 @@ class DaskEstimator(NetworkEstimator):
         if not dask.is_dask_collection(X):
             return getattr(self.to_local(), method)(X)
         check_is_fitted(self)
+        self._check_columns(X, reset=False)
         X = dask_array(X, "X")
-        if X.ndim != 2 or X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X must have shape (n, {self.n_features_in_}), as in training, got {X.shape}")
         # What predictions need, and nothing else, goes to the workers.
         plain = type(self.to_local())(loss=self.loss)
         fitted = ("model_", "n_features_in_", self._classes_name)
         vars(plain).update({name: value for name, value in vars(self).items() if name in fitted})
         row = getattr(plain, method)(np.zeros((1, X.shape[1])))
         shape = {"drop_axis": 1} if row.ndim == 1 else {"chunks": (X.chunks[0], row.shape[1:])}
-        return X.map_blocks(getattr(plain, method), dtype=row.dtype, meta=row[:0], **shape)
+        of_block = partial(_of_rows, getattr(plain, method), row[:0])
+        return X.map_blocks(of_block, dtype=row.dtype, meta=row[:0], **shape)
+
+    def _check_columns(self, X: Any, *, reset: bool) -> None:
+        """Check the number of columns, and their names and order where X is a DataFrame, as plain estimators do."""
+        # What a DataFrame has in place of a partition: all columns and no rows.
+        empty = X._meta if hasattr(X, "columns") else np.empty((0, *X.shape[1:]))
+        validate_data(self, empty, reset=reset, skip_check_array=True)
 
     def _samples(self, X: DaskBlocks, y: Any, sample_weight: Any, **_: Any) -> Any:
         """Return the blocks and, in place of all samples, a row for every label and its weight, or the numbers."""
@@ -154,7 +150,7 @@ class DaskEstimator(NetworkEstimator):
     def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
         if getattr(self, "class_weight", None) == "balanced" and sample_weight is not None and not sample_weight.all():
             raise ValueError(
-                f"class_weight='balanced' needs rows of each class, and {y[sample_weight == 0][0]!r} has none"
+                f"class_weight='balanced' needs rows of each class, and {shown(y[sample_weight == 0][0])} has none"
             )
         with warnings.catch_warnings():
             # Each label is there once, which scikit-learn takes for a sign of numbers.
@@ -173,30 +169,12 @@ class DaskClassifier(DaskEstimator):
     """What classifiers and ordinal regressors have besides."""
 
     def decision_function(self, X: Any) -> Any:
-        """Return the outputs; lazily, block by block, for a dask array or DataFrame.
-
-        Parameters
-        ----------
-        X : dask array or DataFrame, array-like or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        dask array or ndarray of shape (n,) or (n, m)
-        """
+        """Return the outputs (n,) or (n, m); lazily, block by block, for a dask array or DataFrame X (n, d)."""
         return self._on_blocks("decision_function", X)
 
-    @available_if(has_probabilities)
+    @available_if(check_probabilities)
     def predict_proba(self, X: Any) -> Any:
-        """Return probabilities; lazily, block by block, for a dask array or DataFrame.
-
-        Parameters
-        ----------
-        X : dask array or DataFrame, array-like or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        dask array or ndarray of shape (n, c) or (n, m)
-        """
+        """Return probabilities (n, c) or (n, m); lazily, block by block, for a dask array or DataFrame X (n, d)."""
         return self._on_blocks("predict_proba", X)
 
 
@@ -225,15 +203,11 @@ class DaskMultiOutputFMClassifier(DaskClassifier, MultiOutputFMClassifier):
 
     Examples
     --------
-    >>> import dask.array as da
-    >>> from dask.distributed import Client
+    It is used as in the example of :class:`DaskMultiOutputPNClassifier`.
+
     >>> from mopn.dask import DaskMultiOutputFMClassifier
-    >>> X = da.random.default_rng(0).uniform(-1, 1, (100, 3), chunks=(50, 3))
-    >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
-    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
-    ...     model = DaskMultiOutputFMClassifier(max_units=1, tol=0.1).fit(X, y)
-    >>> model.to_local().predict([[0.5, 0.5, 0.0], [0.5, -0.5, 0.0]]).shape
-    (2,)
+    >>> DaskMultiOutputFMClassifier(max_units=4).to_local()
+    MultiOutputFMClassifier(max_units=4)
     """
 
 
@@ -242,15 +216,11 @@ class DaskMultiOutputPNRegressor(DaskEstimator, MultiOutputPNRegressor):
 
     Examples
     --------
-    >>> import dask.array as da
-    >>> from dask.distributed import Client
+    It is used as in the example of :class:`DaskMultiOutputPNClassifier`.
+
     >>> from mopn.dask import DaskMultiOutputPNRegressor
-    >>> X = da.random.default_rng(0).uniform(-1, 1, (100, 3), chunks=(50, 3))
-    >>> y = X[:, 0] * X[:, 1]
-    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
-    ...     model = DaskMultiOutputPNRegressor(max_units=1, tol=0.1).fit(X, y)
-    >>> model.to_local().predict([[0.5, 0.5, 0.0]]).shape
-    (1,)
+    >>> DaskMultiOutputPNRegressor(max_units=4).to_local()
+    MultiOutputPNRegressor(max_units=4)
     """
 
     _by_label = False
@@ -261,15 +231,11 @@ class DaskMultiOutputFMRegressor(DaskEstimator, MultiOutputFMRegressor):
 
     Examples
     --------
-    >>> import dask.array as da
-    >>> from dask.distributed import Client
+    It is used as in the example of :class:`DaskMultiOutputPNClassifier`.
+
     >>> from mopn.dask import DaskMultiOutputFMRegressor
-    >>> X = da.random.default_rng(0).uniform(-1, 1, (100, 3), chunks=(50, 3))
-    >>> y = X[:, 0] * X[:, 1]
-    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
-    ...     model = DaskMultiOutputFMRegressor(max_units=1, tol=0.1).fit(X, y)
-    >>> model.to_local().predict([[0.5, 0.5, 0.0]]).shape
-    (1,)
+    >>> DaskMultiOutputFMRegressor(max_units=4).to_local()
+    MultiOutputFMRegressor(max_units=4)
     """
 
     _by_label = False
@@ -285,23 +251,14 @@ class DaskOrdinalFMRegressor(DaskEstimator, OrdinalFMRegressor):
     >>> from mopn.dask import DaskOrdinalFMRegressor
     >>> X = da.random.default_rng(0).uniform(-1, 1, (100, 3), chunks=(50, 3))
     >>> y = 1 + (X[:, 0] > 0) + (X[:, 1] > 0)
-    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
     ...     model = DaskOrdinalFMRegressor(max_units=1, tol=0.1).fit(X, y)
     >>> model.to_local().predict_proba([[0.5, 0.5, 0.0]]).shape
     (1, 3)
     """
 
     def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities of the levels; lazily, block by block, for a dask array or DataFrame.
-
-        Parameters
-        ----------
-        X : dask array or DataFrame, array-like or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        dask array or ndarray of shape (n, n_levels)
-        """
+        """Return the probabilities (n, n_levels); lazily, block by block, for a dask array or DataFrame X (n, d)."""
         return self._on_blocks("predict_proba", X)
 
 
@@ -335,6 +292,11 @@ def _encoded(chunk: RawBlock, labels: np.ndarray, values: np.ndarray, factors: n
     return RawBlock(
         chunk.number, chunk.X, values[codes] if codes.ndim == 1 else np.take_along_axis(values, codes, 0), weights
     )
+
+
+def _of_rows(predict: Any, empty: np.ndarray, X: Any) -> np.ndarray:
+    """Return the predictions for a block, which may have no rows."""
+    return predict(X) if X.shape[0] else empty
 
 
 def _numbers(chunk: RawBlock) -> tuple[np.ndarray, np.ndarray | None]:

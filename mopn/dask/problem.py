@@ -7,10 +7,10 @@ from typing import Any
 import mopn.network.problem
 from mopn.dask.blocks import TIMEOUT, dask_blocks
 
-__all__ = ["NetworkProblem"]
+__all__ = ["DaskNetworkProblem"]
 
 
-class NetworkProblem(mopn.network.problem.NetworkProblem):
+class DaskNetworkProblem(mopn.network.problem.NetworkProblem):
     """A :class:`mopn.NetworkProblem` on dask arrays: the workers compute the sums over their blocks of rows.
 
     The cluster computes the blocks at once and holds them. This process holds nothing of n rows: it runs
@@ -53,7 +53,7 @@ class NetworkProblem(mopn.network.problem.NetworkProblem):
     >>> y = np.sign(X[:, 0] * X[:, 1]).astype(int)
     >>> X, y = (dask.array.from_array(a, chunks=(50, *a.shape[1:])) for a in (X, y))
     >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
-    ...     problem = mopn.dask.NetworkProblem(X, y, norm="l1", strength=1.0)
+    ...     problem = mopn.dask.DaskNetworkProblem(X, y, norm="l1", strength=1.0)
     ...     mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-2).success
     True
     """

@@ -11,38 +11,22 @@ except ImportError as error:
     raise ImportError("mopn.estimators needs scikit-learn >= 1.6: pip install mopn[sklearn]") from error
 
 from mopn.estimators.classifiers import MultiOutputFMClassifier, MultiOutputPNClassifier
-from mopn.estimators.cross_validation import (
-    MultiOutputFMClassifierCV,
-    MultiOutputPNClassifierCV,
-    OrdinalFMRegressorCV,
-)
 from mopn.estimators.fm import FactorizationMachineClassifier, FactorizationMachineRegressor
 from mopn.estimators.ordinal import OrdinalFMRegressor, OrdinalPNRegressor
+from mopn.estimators.path_cv import PathCV
 from mopn.estimators.pn import PolynomialNetworkClassifier, PolynomialNetworkRegressor
 from mopn.estimators.regressors import MultiOutputFMRegressor, MultiOutputPNRegressor
-from mopn.estimators.single_output_cross_validation import (
-    FactorizationMachineClassifierCV,
-    FactorizationMachineRegressorCV,
-    PolynomialNetworkClassifierCV,
-    PolynomialNetworkRegressorCV,
-)
 
 __all__ = [
     "FactorizationMachineClassifier",
-    "FactorizationMachineClassifierCV",
     "FactorizationMachineRegressor",
-    "FactorizationMachineRegressorCV",
     "MultiOutputFMClassifier",
-    "MultiOutputFMClassifierCV",
     "MultiOutputFMRegressor",
     "MultiOutputPNClassifier",
-    "MultiOutputPNClassifierCV",
     "MultiOutputPNRegressor",
     "OrdinalFMRegressor",
-    "OrdinalFMRegressorCV",
     "OrdinalPNRegressor",
+    "PathCV",
     "PolynomialNetworkClassifier",
-    "PolynomialNetworkClassifierCV",
     "PolynomialNetworkRegressor",
-    "PolynomialNetworkRegressorCV",
 ]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -16,57 +16,72 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mopn.core.chunked_rows import Chunks
-from mopn.core.coordinates import ScaleName
 from mopn.core.kernels import KernelName
-from mopn.core.losses import Loss, LossName
-from mopn.core.magnitudes import check_input
-from mopn.core.namespaces import is_device_array, is_on_accelerator, to_host
 from mopn.core.norms import NormName
-from mopn.core.regularizers import Penalty
-from mopn.core.row_blocks import RowBlocks
-from mopn.core.sparse_structure import compressed
-from mopn.core.validation import as_array, as_numbers, check_flag, check_sample_weight, present_rows
+from mopn.core.regularizers import Ratio
+from mopn.data.chunked_rows import Chunks
+from mopn.data.feature_scaling import ScaleName
+from mopn.data.input_size import check_input
+from mopn.data.row_blocks import RowBlocks
+from mopn.data.sparse_structure import compressed
+from mopn.data.validation import as_array, as_numbers, check_flag, check_sample_weight, present_rows
 from mopn.estimators.callbacks import CallbackSupportMixin, begin_fit, samples_of, with_callbacks
-from mopn.estimators.parameters import COMMON, UNIT_INTERVAL, readable
+from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable
+from mopn.estimators.policy import FitPolicy
 from mopn.estimators.targets import Targets, merge_equal_samples
+from mopn.losses.losses import Loss, LossName
+from mopn.losses.namespaces import is_device_array, is_on_accelerator, to_host
 from mopn.models.base import Predictor
+from mopn.models.fitted import Fitted
 from mopn.models.multi_output import Model
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping
-from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
-from mopn.solvers.checks import Rule, check_callback, check_fraction, count
-from mopn.solvers.conditional_gradient import Precision, RefitName, make_correction
+from mopn.solvers import Result, Solver, Status, Trace, minimize
+from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.interface import Measure
 from mopn.solvers.progress import Verbose
-from mopn.solvers.result import gap_in_words, proof_in_words, relative
+from mopn.solvers.result import gap_in_words, relative
+from mopn.solvers.tools.checks import Rule, count
 
 if TYPE_CHECKING:
-    import onnx
     from typing_extensions import Self
 
-__all__ = ["Callback", "ModelEstimator", "NetworkEstimator", "network_model"]
+__all__ = ["ModelEstimator", "NetworkEstimator", "network_model"]
 
 Callback = Callable[..., Any]
+_Predictor = TypeVar("_Predictor", bound=Predictor)
 
 _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 # The other statuses are success, or limits that the user sets.
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.FAILED)
-# The tolerance of the last refit if tol is 0.
-_REFIT_TOL = 1e-3
-# Units added per round where validation chooses their number.
-_UNITS_PER_ROUND = 5
 
 
-class ModelEstimator(CallbackSupportMixin, ABC, BaseEstimator):
+class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     """Base of all estimators: validated samples, predictions by a model, and warnings at the end of a fit."""
 
     _numeric_y: ClassVar[bool]
     # What the parameters take.
     _rules: ClassVar[dict[str, Rule]] = COMMON
+
     model_: Predictor
+    """The model for predictions, which ``save`` writes."""
+    loss_: Loss
+    """The loss of the outputs, with its parameters."""
+    objective_: float
+    """The objective."""
+    status_: Status
+    """Why the solver stopped; ``status_.message`` is a sentence."""
+    n_iter_: int
+    """Number of iterations, at least 1; of networks, the rounds in which units entered."""
+    trace_: Trace
+    """A row per iteration: time, objective, gaps of networks."""
+    n_features_in_: int
+    """Number of features d."""
+    feature_names_in_: np.ndarray
+    """Names (d,) of the features, if all are strings."""
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict y.
@@ -83,48 +98,13 @@ class ModelEstimator(CallbackSupportMixin, ABC, BaseEstimator):
         X = self._checked(X)
         return self.model_.predict(X)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a plain ``.npz`` file for :func:`mopn.load`, which needs no scikit-learn.
-
-        Parameters
-        ----------
-        path : str or path
-            Name of the file, without any change; an existing file is overwritten.
-        """
+    def _fitted_model(self) -> Predictor:
         check_is_fitted(self)
-        self.model_.save(path)
+        return self.model_
 
-    def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write the model as JSON; see :meth:`mopn.Model.to_json`.
-
-        Parameters
-        ----------
-        path : str or path
-        """
-        check_is_fitted(self)
-        self.model_.to_json(path)
-
-    def to_onnx(self, *, dtype: str = "float32") -> onnx.ModelProto:
-        """Return the model as an ONNX graph; see :meth:`mopn.Model.to_onnx`.
-
-        Parameters
-        ----------
-        dtype : {"float32", "float64"}, default "float32"
-        """
-        check_is_fitted(self)
-        return self.model_.to_onnx(dtype=dtype)
-
-    def to_c(self, path: str | os.PathLike[str], *, name: str = "model", dtype: str = "float32") -> None:
-        """Write the model as a C99 header; see :meth:`mopn.Model.to_c`.
-
-        Parameters
-        ----------
-        path : str or path
-        name : str, default "model"
-        dtype : {"float32", "float64", "int16"}, default "float32"
-        """
-        check_is_fitted(self)
-        self.model_.to_c(path, name=name, dtype=dtype)
+    def _named(self, model: _Predictor) -> _Predictor:
+        """Return a model with the names of the features, if they have some."""
+        return replace(model, feature_names=getattr(self, "feature_names_in_", None))  # type: ignore[type-var]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -196,18 +176,40 @@ class ModelEstimator(CallbackSupportMixin, ABC, BaseEstimator):
 class NetworkEstimator(ModelEstimator):
     """Base of the convex estimators; subclasses encode y and define the kernel."""
 
+    basis_: np.ndarray
+    """Units H (k, dummies + d) for X as given, of length 1; the leading columns belong to the dummies."""
+    weights_: np.ndarray
+    """Output weights V (k, m); m is 1 for two classes with a loss per output, and the levels minus 1."""
+    linear_: np.ndarray | None
+    """Coefficients (m, 1 + d) of the linear term, constants first; None if ``alpha`` is None."""
+    strength_: float
+    """Strength of the penalty, for the centered and scaled X."""
+    gap_: float
+    """Upper bound of the objective minus its minimum over all networks of any size."""
+    relative_gap_: float
+    """The same relative to the objective: 0.01 is proven to be at most 1 % above the minimum."""
+    estimated_gap_: float
+    """Estimate of the gap, without a proof. Much smaller than ``gap_``: the bound is loose, try another ``oracle``."""
+    restricted_gap_: float
+    """Bound on the suboptimality of the weights for the current units.
+
+    Much smaller than ``gap_``: add units (raise ``max_units``), or the bound is loose. About equal: lower ``tol``.
+    """
+    proof_: str
+    """What the gaps rest on: "deterministic", "probability 1 - 1e-09" over random numbers, or "none"."""
+    n_refit_iter_: int
+    """Number of iterations of all refits, most of the work."""
+    validation_scores_: np.ndarray | None
+    """The score at every row of the trace, if samples were held out."""
+
     _kernel: ClassVar[KernelName]
     _rules = COMMON | {
+        "strength": STRENGTH,
         "max_units": count().or_none(),
-        "augment": check_flag,
-        "share": check_fraction,
+        "fit_intercept": check_flag,
         "validation_fraction": UNIT_INTERVAL,
-        "n_iter_no_change": count(),
     }
-    # The tolerance of the last refit of both layers, relative to tol: labels are as accurate long before the minimum.
-    _polish: ClassVar[float] = 5.0
-    # Whether refits of both layers are in single precision where that is faster: labels are as accurate, numbers not.
-    _single_precision: ClassVar[bool] = False
+    _policy: ClassVar[FitPolicy]
     # The fitted attribute of Model.classes.
     _classes_name: ClassVar[str] = "classes_"
 
@@ -216,49 +218,91 @@ class NetworkEstimator(ModelEstimator):
         *,
         loss: LossName | Loss = "squared",
         norm: NormName = "l1/l2",
-        strength: float | None = None,
-        radius: float | None = None,
-        share: float = 0.002,
+        strength: float | Ratio = Ratio(0.002),
         max_units: int | None = 50,
         refit: RefitName | Correction = "full",
         oracle: OracleName | BasisOracle = "auto",
-        augment: bool = True,
-        center: bool | None = None,
+        fit_intercept: bool = True,
         scale: ScaleName | None = "features",
         alpha: float | None = None,
-        tol: float = 1e-3,
-        max_iter: int | None = 1000,
+        tol: float = 5e-3,
         max_time: float | None = None,
-        n_threads: int | None = None,
         validation_fraction: float = 0.0,
-        n_iter_no_change: int = 10,
         warm_start: bool = False,
-        verbose: Verbose = 0,
-        callback: Callback | None = None,
         random_state: Any = None,
+        verbose: Verbose = 0,
     ) -> None:
+        """Set the parameters.
+
+        Parameters
+        ----------
+        loss : str or Loss, default "squared"
+            "squared"; "huber" (:class:`mopn.Huber`), for outliers; "quantile" (:class:`mopn.Quantile`), by default the
+            median; "poisson" (:class:`mopn.Poisson`), for counts; or a :class:`mopn.Loss`. Names take their parameters
+            in the unit of y.
+        norm : {"l1", "l1/l2", "l1/linf"}, default "l1/l2"
+            Norm of the output weights, which makes most units zero. With "l1" every output has its own units; with the
+            others the outputs share units. "l1" has the tightest certificates.
+        strength : float or Ratio, default Ratio(0.002)
+            Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
+            strength whose solution is zero; a number multiplies the norm, while the losses are added up over the
+            samples.
+        max_units : int or None, default 50
+            Largest number of units. A number asks for the best network of this size, None for a proof: units are added
+            until the gap is at most ``tol``.
+        refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
+            Correction after new units: refit units and output weights together (not convex, but smaller and better
+            networks sooner), refit the output weights (convex), or take a conditional gradient step. An object sets its
+            own tolerances.
+        oracle : str or oracle, default "auto"
+            How units are found and bounded: a method of :func:`mopn.oracles.basis_oracle`, or an oracle. ``"exact"``
+            proves more than ``"auto"``, and may take long with many features.
+        fit_intercept : bool, default True
+            Give the units a constant and linear terms, by dummy columns of ones in front of X: one for polynomial
+            networks, two for factorization machines. Polynomial networks are fitted to X minus its mean, so that the
+            penalty does not depend on the origin of the features. Sparse X stays sparse.
+        scale : {"features", "data"} or None, default "features"
+            Divide every feature by its deviation, or X by one number, so that the mean squared length of a sample is 4
+            and the penalty does not depend on the units of X. The fitted model is for X as given.
+        alpha : float or None, default None
+            Strength of the penalty ``alpha / 2 * (||W||^2 + ||b||^2 / 100)`` of a linear term W with constants b, which
+            shrinks every coefficient separately. None for no such term.
+        tol : float, default 0.005
+            Relative tolerance of the objective: a fit stops when it is proven to be within ``tol`` of the minimum, or,
+            with ``max_units``, when ten iterations of the last refit together decrease it by less. With 0 only the
+            limits stop a fit.
+        max_time : float or None, default None
+            Largest number of seconds for the solver.
+        validation_fraction : float, default 0.0
+            Fraction of the samples to hold out (stratified for labels). After every round ``score`` is evaluated on
+            them, and the best network is kept: this chooses the number of units.
+        warm_start : bool, default False
+            Start from the network of the previous fit.
+        random_state : int, RandomState or None, default None
+            Seed of the validation split.
+        verbose : int or "bar", default 0
+            Print every ``verbose``-th round as a row of a table; 0 prints nothing. ``"bar"`` shows a progress bar of
+            tqdm.
+        """
         self.loss = loss
         self.norm = norm
         self.strength = strength
-        self.radius = radius
-        self.share = share
         self.max_units = max_units
         self.refit = refit
         self.oracle = oracle
-        self.augment = augment
-        self.center = center
+        self.fit_intercept = fit_intercept
         self.scale = scale
         self.alpha = alpha
         self.tol = tol
-        self.max_iter = max_iter
         self.max_time = max_time
-        self.n_threads = n_threads
         self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
         self.random_state = random_state
+        self.verbose = verbose
+
+    def _set_parameters(self, arguments: dict[str, Any]) -> None:
+        """Set the parameters to the arguments of an ``__init__`` with other defaults, whose signature names them."""
+        self.__dict__.update((name, value) for name, value in arguments.items() if value is not self)
 
     def fit(
         self,
@@ -275,7 +319,7 @@ class NetworkEstimator(ModelEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d), or RowBlocks
-            Training data, in memory or (:class:`mopn.RowBlocks`) read in every pass; see ``center`` and ``scale``.
+            Training data, in memory or (:class:`mopn.RowBlocks`) read in every pass.
             float32 is kept; sparse formats other than CSR and CSC are converted. A dense array of PyTorch or CuPy on
             an accelerator stays there, and what reads it is computed there; other arrays of theirs are converted.
         y : array-like of shape (n,) or (n, m), optional
@@ -295,13 +339,27 @@ class NetworkEstimator(ModelEstimator):
         ------
         ValueError, TypeError
             If X, y, the weights or a parameter are invalid.
+        OSError
+            If blocks cannot be read or have changed, before the network has units. Later this ends the fit with the
+            best network so far.
         KeyboardInterrupt
-            After Ctrl-C. The estimator is then fitted to the best network so far; likewise if ``callback`` raises.
+            After Ctrl-C. The estimator is then fitted to the best network so far; likewise if a callback raises.
 
         Warns
         -----
         ConvergenceWarning
-            If ``max_iter`` rounds were not enough, or a number overflowed.
+            If a number overflowed, or the network was not found in a thousand rounds.
+
+        Notes
+        -----
+        Schedule, precision and patience are those of :mod:`mopn.estimators.policy`. Callbacks are scikit-learn's
+        (``set_callbacks``, since 1.9). :func:`mopn.minimize` has every option of a fit.
+
+        References
+        ----------
+        Blondel, Niculae, Otsuka and Ueda: Multi-output Polynomial Networks and Factorization Machines. NIPS 2017.
+        Algorithm 1 solves problem (2), here with a penalty in place of the constraint; ordinal regression is in section
+        6.5.
         """
         self._check_parameters()
         self._warn(self._fit(X, y, sample_weight, (X_val, y_val, sample_weight_val)))
@@ -327,46 +385,36 @@ class NetworkEstimator(ModelEstimator):
         if not _is_in_numpy(X):
             self.n_features_in_ = problem.rows.n_features
         validation = None if held_out is None else self._validation(problem, *held_out)
-        solver = ConditionalGradient(
-            refit=self._correction(problem),
+        solver = self._policy.solver(
+            problem,
+            refit=self.refit,
             max_units=self.max_units,
             oracle=self.oracle,
-            # With max_units the aim is the best model of that size, without it a proof.
-            schedule="grow" if self.max_units is None else "fill",
-            # Validation chooses the number of units between rounds.
-            atoms_per_round=_UNITS_PER_ROUND if validation is not None and self.refit == "full" else None,
+            tol=self.tol,
+            validates=validation is not None,
         )
 
         def reached(network: Result) -> dict[str, Any]:
             best = network if validation is None or validation.best is None else validation.best
             return self._attributes(problem, targets, best)
 
-        with task.iterations(reached, validation or self.callback) as callback:
+        with task.iterations(reached, validation) as callback:
             result = minimize(
                 problem,
                 solver,
                 start=self._previous(problem, targets) if continued else None,
                 tol=self.tol,
-                max_iter=self.max_iter,
+                max_iter=self._policy.max_rounds,
                 max_time=self.max_time,
-                n_threads=self.n_threads,
                 callback=callback,
                 verbose=self.verbose,
             )
+        if result.status == Status.FAILED and isinstance(result.error, OSError) and not len(result.basis):
+            raise result.error
         self._set_fitted(problem, solver, targets, result, validation)
         self._raise_interruption(result)
         task.end({})
         return result
-
-    def _correction(self, problem: NetworkProblem) -> Correction:
-        """Return the correction that ``refit`` stands for."""
-        tol = self.tol if self.tol > 0 else _REFIT_TOL
-        full = {"polish_tol": self._polish * tol, "precision": self._precision(problem)}
-        return make_correction(self.refit, full=full, tol=tol)
-
-    def _precision(self, problem: NetworkProblem) -> Precision:
-        """Return the precision of the features in refits of both layers."""
-        return "single" if self._single_precision and problem.gains_by_single else "double"
 
     # -- the meaning of y -------------------------------------------------------------------------------------------
 
@@ -420,7 +468,7 @@ class NetworkEstimator(ModelEstimator):
         if self.validation_fraction:
             raise ValueError("validation_fraction is for fits without X_val; set it to 0, or leave X_val out")
         if held_out[0] is None or held_out[1] is None or isinstance(held_out[0], RowBlocks):
-            raise ValueError("X_val and y_val go together, in memory; give both, or neither")
+            raise ValueError("X_val and y_val must be arrays or sparse matrices; give both, or neither")
         (X, y, weight), own = training, self._samples(*held_out, reset=False, least=1)
         if own[1].shape[1:] != y.shape[1:]:
             raise ValueError(f"y_val must be like y, of shape (n,) + {y.shape[1:]}, got {own[1].shape}")
@@ -431,7 +479,7 @@ class NetworkEstimator(ModelEstimator):
         parts = targets.rows(np.arange(len(y))), targets.rows(np.arange(len(y), len(targets.y)))
         unseen = np.setdiff1d(parts[1].y, parts[0].y) if targets.form in ("labels", "ordinal") else np.zeros(0)
         if len(unseen):
-            raise ValueError(f"y_val has labels that y has not: {unseen}; leave these samples out")
+            raise ValueError(f"y_val contains labels that are not in y: {unseen}; remove these samples")
         return (X, parts[0]), (own[0], parts[1])
 
     def _offset(self, targets: Targets) -> np.ndarray | None:
@@ -445,24 +493,21 @@ class NetworkEstimator(ModelEstimator):
         return X, targets.values, targets.weights
 
     def _problem(self, X: Any, targets: Targets) -> NetworkProblem:
-        by_share = self.strength is None and self.radius is None
         X, y, weights = self._data(X, targets)
-        problem = NetworkProblem(
+        return NetworkProblem(
             X,
             y,
             loss=targets.loss,
             kernel=self._kernel,
             norm=self.norm,
-            strength=0.0 if by_share else self.strength,
-            radius=self.radius,
+            strength=self.strength,
             sample_weight=weights,
             offset=self._offset(targets),
-            augment=self.augment,
+            augment=self.fit_intercept,
             alpha=self.alpha,
-            center=self._kernel == "homogeneous" and self.augment if self.center is None else self.center,
+            center=self.fit_intercept and self._kernel == "homogeneous",
             scale=self.scale,
         )
-        return problem.with_strength(problem.strength_of_share(self.share)) if by_share else problem
 
     def _previous(self, problem: NetworkProblem, targets: Targets) -> tuple[Any, ...]:
         """Return the network of the previous fit, if this one can start from it."""
@@ -477,7 +522,7 @@ class NetworkEstimator(ModelEstimator):
         if not (np.isfinite(basis).all() and np.isfinite(weights).all()):
             raise ValueError("warm_start=True: basis_ or weights_ contains NaN or infinity; set warm_start=False")
         old = basis.shape[1], weights.shape[1]
-        new = problem.rows.shape[1], problem.fit.n_outputs
+        new = problem.rows.shape[1], problem.losses.n_outputs
         if old != new:
             raise ValueError(
                 f"warm_start=True starts from a network of {old[0]} inputs (dummies included) and {old[1]} outputs, "
@@ -489,19 +534,19 @@ class NetworkEstimator(ModelEstimator):
                 f"warm_start=True starts from a network for the {name} {getattr(self, self._classes_name)}, but this "
                 f"fit has {targets.classes}; set warm_start=False"
             )
-        basis, linear = problem.of_original(basis, self.linear_ if self.alpha is not None else None)
+        linear = problem.linear_term.start(self.linear_ if self.alpha is not None else None, problem.losses.n_outputs)
+        basis, linear = problem.user_X.of_problem(basis, linear)
         return basis, weights, linear
 
     def _validation(self, problem: NetworkProblem, X: Any, targets: Targets) -> Validation:
         def score(result: Result) -> float:
             return self._score(targets, network_model(problem, targets, result).predict(X))
 
-        return Validation(score, self.n_iter_no_change, check_callback(self.callback, "callback"))
+        return Validation(score, self._policy.patience)
 
     def _attributes(self, problem: NetworkProblem, targets: Targets, network: Result) -> dict[str, Any]:
         """Return the fitted attributes that depend on the network alone, not on the run."""
-        model, penalty = network_model(problem, targets, network), problem.regularizer
-        strength = float(penalty.strength) if isinstance(penalty, Penalty) else None
+        model = self._named(network_model(problem, targets, network))
         classes = {} if targets.classes is None else {self._classes_name: targets.classes}
         return classes | {
             "loss_": targets.loss,
@@ -509,30 +554,32 @@ class NetworkEstimator(ModelEstimator):
             "basis_": model.basis,
             "weights_": model.weights,
             "linear_": model.linear,
-            "strength_": strength,
+            "strength_": problem.strength,
         }
 
     def _set_fitted(
         self,
         problem: NetworkProblem,
-        solver: Solver,
+        solver: Solver[Any],
         targets: Targets,
         result: Result,
         validation: Validation | None,
     ) -> None:
         """Set the fitted attributes."""
-        network, fun, gap, restricted_gap = result, result.fun, result.gap, result.restricted_gap
-        lower, estimated_gap, failure = fun - gap, result.estimated_gap, solver.failure(problem)
+        network = result
+        measure: Result | Measure = result
         if validation is not None and validation.best is not None:
             network = validation.best
-            fun, gap, restricted_gap, _ = solver.measure(problem, problem.start(network))
             # A lower bound of the minimum that was proven in any round is valid in all of them.
-            gap = min(gap, max(fun - lower, 0.0))
-            estimated_gap = network.estimated_gap
+            measure = solver.measure(problem, problem.start(network))._replace(lower=result.lower)
+        gap = float(measure.gap)
         self.__dict__.update(self._attributes(problem, targets, network))
-        self.objective_, self.gap_, self.certified_ = float(fun), float(gap), math.isfinite(gap)
-        self.relative_gap_, self.proof_ = float(relative(gap, fun)), proof_in_words(gap, failure)
-        self.restricted_gap_, self.estimated_gap_ = float(min(restricted_gap, gap)), float(min(estimated_gap, gap))
+        self.objective_, self.gap_ = float(measure.fun), gap
+        self.relative_gap_, self.proof_ = float(relative(gap, measure.fun)), result.proof
+        self.restricted_gap_, self.estimated_gap_ = (
+            float(measure.restricted_gap),
+            float(min(network.estimated_gap, gap)),
+        )
         self.status_, self.trace_ = result.status, result.trace
         self.n_iter_, self.n_refit_iter_ = max(int(result.nit), 1), int(result.refit_nit)
         self.validation_scores_ = None if validation is None else np.array(validation.scores)
@@ -550,14 +597,12 @@ class Validation(EarlyStopping):
     section 6.1 of the paper.
     """
 
-    def __init__(self, score: Callable[[Result], float], patience: int, callback: Callback | None) -> None:
+    def __init__(self, score: Callable[[Result], float], patience: int) -> None:
         super().__init__(patience)
-        self.score, self.callback = score, callback
+        self.score = score
 
     def __call__(self, intermediate_result: Result) -> None:
         self.add(intermediate_result, self.score(intermediate_result))
-        if self.callback is not None:
-            self.callback(intermediate_result=intermediate_result)
         if self.is_over:
             raise StopIteration
 

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from mopn.core.chunked_rows import Chunks
-from mopn.core.row_blocks import RowBlocks
+from mopn.data.chunked_rows import Chunks
+from mopn.data.row_blocks import RowBlocks
 from mopn.solvers import Result
-from mopn.solvers.checks import check_callback
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -56,13 +55,13 @@ def begin_fit(estimator: Any, data: dict[str, Any], n_subtasks: int | None) -> T
 
 
 class Task:
-    """A part of a fit, whose begin and end the callbacks of the estimator are told.
+    """A node of scikit-learn's tree of callbacks; it does nothing if the estimator has none.
 
     Parameters
     ----------
     estimator : estimator or None
     context : sklearn.callback.CallbackContext or None
-        Both are None if the estimator has no callbacks: nobody is told anything then.
+        Both are None if the estimator has no callbacks.
     data : dict
         Of ``samples_of``.
     """
@@ -97,7 +96,7 @@ class Task:
 
     @contextmanager
     def iterations(
-        self, fitted: Callable[[Result], dict[str, Any]], callback: Callable[..., Any] | None
+        self, fitted: Callable[[Result], dict[str, Any]], callback: Callable[..., Any] | None = None
     ) -> Iterator[Callable[..., Any] | None]:
         """Make every iteration of a run of ``minimize`` a subtask.
 
@@ -105,8 +104,8 @@ class Task:
         ----------
         fitted : callable
             Returns the attributes for the best point so far.
-        callback : callable or None
-            mopn's own, called at the end of every iteration first.
+        callback : callable, optional
+            The estimator's own, called at the end of every iteration first.
 
         Yields
         ------
@@ -116,7 +115,7 @@ class Task:
         if self.context is None:
             yield callback
             return
-        each = _Iterations(self, fitted, check_callback(callback, "callback"))
+        each = _Iterations(self, fitted, callback)
         yield each
         each.end()
 

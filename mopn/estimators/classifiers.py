@@ -9,30 +9,28 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from mopn.core.coordinates import ScaleName
-from mopn.core.losses import LOSSES, Loss, LossName, get_loss
 from mopn.core.norms import NormName
-from mopn.core.validation import distinct_labels
-from mopn.estimators.base import Callback, NetworkEstimator
-from mopn.estimators.docs import CLASSIFIER, NETWORK, VALIDATED, documented
+from mopn.core.regularizers import Ratio
+from mopn.data.feature_scaling import ScaleName
+from mopn.data.validation import distinct_labels
+from mopn.estimators.availability import available_if
+from mopn.estimators.base import NetworkEstimator
+from mopn.estimators.policy import CLASSIFIERS
 from mopn.estimators.targets import Targets
+from mopn.losses.losses import LOSSES, Loss, LossName, get_loss
 from mopn.network.oracles import BasisOracle, OracleName
-from mopn.solvers.checks import shown
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.progress import Verbose
+from mopn.solvers.tools.checks import shown
 
-__all__ = ["MultiOutputFMClassifier", "MultiOutputPNClassifier", "has_probabilities"]
+__all__ = ["MultiOutputFMClassifier", "MultiOutputPNClassifier", "check_probabilities"]
 
 # The binary forms of multi-class losses, for indicator matrices.
-_BINARY_FORMS = {
-    LOSSES["logistic"]: LOSSES["binary-logistic"],
-    LOSSES["squared-hinge"]: LOSSES["binary-squared-hinge"],
-}
+_BINARY_FORMS = {LOSSES["logistic"]: LOSSES["binary-logistic"], LOSSES["squared-hinge"]: LOSSES["binary-squared-hinge"]}
 # The links to probabilities.
 _OF_PROBABILITIES = ("softmax", "logistic")
 
@@ -46,8 +44,8 @@ def _known_loss(loss: Any) -> Loss | None:
     return LOSSES.get(loss) if isinstance(loss, str) else loss if isinstance(loss, Loss) else None
 
 
-def has_probabilities(classifier: Classifier) -> bool:
-    """Return whether a classifier has ``predict_proba``; else an error tells the remedy."""
+def check_probabilities(classifier: Classifier) -> None:
+    """Raise the ``AttributeError`` of a classifier that has no ``predict_proba``."""
     loss = _known_loss(classifier.loss)
     if loss is None or loss.link not in _OF_PROBABILITIES:
         models = " or ".join(repr(name) for name in LOSSES if LOSSES[name].link in _OF_PROBABILITIES)
@@ -55,67 +53,94 @@ def has_probabilities(classifier: Classifier) -> bool:
             f"loss={classifier.loss!r} is not a probability model; for predict_proba use loss={models}, or a Loss that "
             "declares a link"
         )
-    return True
 
 
 class Classifier(ClassifierMixin, NetworkEstimator):
     """Base of the classifiers."""
 
+    classes_: np.ndarray
+    """Sorted labels, or the numbers of the columns of an indicator matrix y."""
+
+    class_weight: Any
     _numeric_y = False
-    _single_precision = True
+    _policy = CLASSIFIERS
 
     def __init__(
         self,
         *,
         loss: LossName | Loss = "logistic",
         norm: NormName = "l1/l2",
-        strength: float | None = None,
-        radius: float | None = None,
-        share: float = 0.001,
+        strength: float | Ratio = Ratio(0.001),
         max_units: int | None = 50,
         refit: RefitName | Correction = "full",
         oracle: OracleName | BasisOracle = "auto",
-        augment: bool = True,
-        center: bool | None = None,
+        fit_intercept: bool = True,
         scale: ScaleName | None = "features",
         alpha: float | None = None,
-        tol: float = 1e-3,
-        max_iter: int | None = 1000,
+        tol: float = 5e-3,
         max_time: float | None = None,
-        n_threads: int | None = None,
         validation_fraction: float = 0.0,
-        n_iter_no_change: int = 10,
         class_weight: Any = None,
         warm_start: bool = False,
-        verbose: Verbose = 0,
-        callback: Callback | None = None,
         random_state: Any = None,
+        verbose: Verbose = 0,
     ) -> None:
-        super().__init__(
-            loss=loss,
-            norm=norm,
-            strength=strength,
-            radius=radius,
-            share=share,
-            max_units=max_units,
-            refit=refit,
-            oracle=oracle,
-            augment=augment,
-            center=center,
-            scale=scale,
-            alpha=alpha,
-            tol=tol,
-            max_iter=max_iter,
-            max_time=max_time,
-            n_threads=n_threads,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            warm_start=warm_start,
-            verbose=verbose,
-            callback=callback,
-            random_state=random_state,
-        )
-        self.class_weight = class_weight
+        """Set the parameters.
+
+        Parameters
+        ----------
+        loss : str or Loss, default "logistic"
+            Multi-class: "logistic", "smoothed-hinge", "squared-hinge". One against the rest: "binary-logistic",
+            "binary-squared-hinge", "squared". For an indicator matrix y, "logistic" and "squared-hinge" mean their
+            binary forms.
+        norm : {"l1", "l1/l2", "l1/linf"}, default "l1/l2"
+            Norm of the output weights, which makes most units zero. With "l1" every output has its own units; with the
+            others the outputs share units. "l1" has the tightest certificates.
+        strength : float or Ratio, default Ratio(0.001)
+            Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
+            strength whose solution is zero; a number multiplies the norm, while the losses are added up over the
+            samples.
+        max_units : int or None, default 50
+            Largest number of units. A number asks for the best network of this size, None for a proof: units are added
+            until the gap is at most ``tol``.
+        refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
+            Correction after new units: refit units and output weights together (not convex, but smaller and better
+            networks sooner), refit the output weights (convex), or take a conditional gradient step. An object sets its
+            own tolerances.
+        oracle : str or oracle, default "auto"
+            How units are found and bounded: a method of :func:`mopn.oracles.basis_oracle`, or an oracle. ``"exact"``
+            proves more than ``"auto"``, and may take long with many features.
+        fit_intercept : bool, default True
+            Give the units a constant and linear terms, by dummy columns of ones in front of X: one for polynomial
+            networks, two for factorization machines. Polynomial networks are fitted to X minus its mean, so that the
+            penalty does not depend on the origin of the features. Sparse X stays sparse.
+        scale : {"features", "data"} or None, default "features"
+            Divide every feature by its deviation, or X by one number, so that the mean squared length of a sample is 4
+            and the penalty does not depend on the units of X. The fitted model is for X as given.
+        alpha : float or None, default None
+            Strength of the penalty ``alpha / 2 * (||W||^2 + ||b||^2 / 100)`` of a linear term W with constants b, which
+            shrinks every coefficient separately. None for no such term.
+        tol : float, default 0.005
+            Relative tolerance of the objective: a fit stops when it is proven to be within ``tol`` of the minimum, or,
+            with ``max_units``, when ten iterations of the last refit together decrease it by less. With 0 only the
+            limits stop a fit.
+        max_time : float or None, default None
+            Largest number of seconds for the solver.
+        validation_fraction : float, default 0.0
+            Fraction of the samples to hold out (stratified for labels). After every round ``score`` is evaluated on
+            them, and the best network is kept: this chooses the number of units.
+        class_weight : dict, "balanced" or None, default None
+            Factors of the sample weights, by label; with "balanced" all classes have the same total weight. For labels
+            only.
+        warm_start : bool, default False
+            Start from the network of the previous fit.
+        random_state : int, RandomState or None, default None
+            Seed of the validation split.
+        verbose : int or "bar", default 0
+            Print every ``verbose``-th round as a row of a table; 0 prints nothing. ``"bar"`` shows a progress bar of
+            tqdm.
+        """
+        self._set_parameters(locals())
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the outputs; predictions are the class of the largest one, or follow from their signs.
@@ -136,7 +161,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
             return outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs[:, 0]
         return outputs
 
-    @available_if(has_probabilities)
+    @available_if(check_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return probabilities, for the losses "logistic" and "binary-logistic" and losses that declare a link.
 
@@ -171,7 +196,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         y = column_or_1d(y, warn=True)
         classes, codes = distinct_labels(y)
         if len(classes) < 2:
-            raise ValueError(f"y has one class only ({classes[0]!r}); classification needs at least 2 classes")
+            raise ValueError(f"y has one class only ({classes[0]}); classification needs at least 2 classes")
         values: np.ndarray
         if loss.targets == "labels":
             values = codes
@@ -216,7 +241,6 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         return accuracy_score(targets.y, prediction, sample_weight=targets.sample_weight)
 
 
-@documented(CLASSIFIER, NETWORK, VALIDATED)
 class MultiOutputPNClassifier(Classifier):
     """Multi-class and multi-label classifier: a polynomial network whose classes share their units.
 
@@ -238,14 +262,13 @@ class MultiOutputPNClassifier(Classifier):
     >>> classifier = MultiOutputPNClassifier(strength=0.1).fit(X, y)
     >>> classifier.predict([[0.5, 0.8], [-0.5, 0.8]])
     array(['same', 'different'], dtype='<U9')
-    >>> classifier.certified_, classifier.gap_ <= classifier.tol * classifier.objective_
-    (True, True)
+    >>> classifier.gap_ <= classifier.tol * classifier.objective_
+    True
     """
 
     _kernel = "homogeneous"
 
 
-@documented(CLASSIFIER, NETWORK, VALIDATED)
 class MultiOutputFMClassifier(Classifier):
     """Multi-class and multi-label classifier: a factorization machine whose classes share their units.
 

@@ -7,21 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
-from mopn.core.losses import Loss
-from mopn.core.magnitudes import is_start_size
-from mopn.core.row_blocks import RowBlocks
-from mopn.core.validation import distinct_labels
-from mopn.estimators.base import Callback
-from mopn.estimators.docs import (
-    BINARY_CLASSIFIER,
-    FACTORIZATION_MACHINE,
-    SINGLE_OUTPUT,
-    SINGLE_OUTPUT_REGRESSOR,
-    documented,
-)
+from mopn.data.input_size import is_start_size
+from mopn.data.row_blocks import RowBlocks
+from mopn.data.validation import distinct_labels
+from mopn.estimators.availability import available_if
 from mopn.estimators.single_output import (
     BinaryClassifier,
     SingleLossName,
@@ -29,10 +20,11 @@ from mopn.estimators.single_output import (
     SingleOutputRegressor,
     SolverName,
 )
+from mopn.losses.losses import Loss
 from mopn.solvers import SGD, Result, Solver
-from mopn.solvers.checks import check_flag, choice, count, shown
 from mopn.solvers.driver import check_oracles
 from mopn.solvers.progress import Verbose
+from mopn.solvers.tools.checks import check_flag, choice, count, shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -42,19 +34,26 @@ __all__ = ["FactorizationMachine", "FactorizationMachineClassifier", "Factorizat
 _LAMBDAS = {"ones": "ones", "random_signs": "signs", "fit": "fit"}
 
 
-def _is_stochastic(estimator: Any) -> bool:
+def _check_stochastic(estimator: Any) -> None:
     solver = estimator.solver
     if not (isinstance(solver, SGD) or (isinstance(solver, str) and solver in ("adagrad", "sgd"))):
         raise AttributeError(f"partial_fit needs solver='adagrad' or 'sgd', got {shown(solver)}")
-    return True
 
 
 class FactorizationMachine(SingleOutputEstimator):
     """Base of the factorization machines."""
 
+    P_: np.ndarray
+    """Units (n_orders, k, dummies + d); ``P_[0]`` are those of degree m, then m - 1, ... if "explicit"."""
+    lams_: np.ndarray
+    """The weights lambda (k,) of the units."""
+    w_: np.ndarray
+    """The linear term (d,), if it is fitted."""
+    theta_: np.ndarray
+    """Weights (m,) of the degrees, if "shared"."""
+
     _rules = SingleOutputEstimator._rules | {
-        "degree": count(),
-        "kernel": choice(["anova", "all-subsets", "homogeneous"]),
+        "degree": count().or_none(),
         "fit_lower": choice(["explicit", "augment", "shared"]).or_none(),
         "fit_linear": check_flag,
         "init_lambdas": choice(_LAMBDAS),
@@ -63,7 +62,7 @@ class FactorizationMachine(SingleOutputEstimator):
     def __init__(
         self,
         *,
-        degree: int = 2,
+        degree: int | None = 2,
         loss: SingleLossName | Loss | None = None,
         n_components: int = 10,
         alpha: float = 1.0,
@@ -72,17 +71,60 @@ class FactorizationMachine(SingleOutputEstimator):
         fit_lower: Literal["explicit", "augment", "shared"] | None = "explicit",
         fit_linear: bool = True,
         fit_intercept: bool = True,
-        kernel: Literal["anova", "all-subsets", "homogeneous"] = "anova",
         solver: SolverName | Solver = "cd",
         init_lambdas: Literal["ones", "random_signs", "fit"] = "ones",
         warm_start: bool = False,
         max_iter: int | None = 1000,
         max_time: float | None = None,
-        n_threads: int | None = None,
         verbose: Verbose = 0,
-        callback: Callback | None = None,
         random_state: Any = None,
     ) -> None:
+        """Set the parameters.
+
+        Parameters
+        ----------
+        degree : int or None, default 2
+            The largest number m of features in a product; None for products of any number of them (the all-subsets
+            kernel).
+        loss : str, Loss or None, default None
+            Regressors: "squared", half the squared error, by default; "huber" (:class:`mopn.Huber`), for outliers;
+            "quantile" (:class:`mopn.Quantile`), by default the median; "poisson" (:class:`mopn.Poisson`), for counts,
+            with another solver than "cd". Classifiers: "squared-hinge", by default, "logistic" or "squared", of labels
+            -1 and 1; the first two mean their binary forms, whose full names are taken, too, as are underscores for
+            hyphens. Or a :class:`mopn.Loss` per output. Names take their parameters in the unit of y.
+        n_components : int, default 10
+            Number k of units, for each degree if there are several.
+        alpha : float, default 1.0
+            Strength of ``alpha / 2 * ||w||^2``. The losses are added up over the samples, not averaged.
+        beta : float, default 1.0
+            Strength of ``beta * sum_s |lambda_s| ||p_s||^2``.
+        tol : float, default 0.001
+            Relative tolerance of the objective: a fit stops when ten iterations together decrease it by less. With 0
+            only the limits stop a fit.
+        fit_lower : {"explicit", "augment", "shared", None}, default "explicit"
+            Degrees 2 to m - 1: with their own units; by dummies, columns of ones in front of X; by the same units with
+            weights theta on the simplex; or not in the model.
+        fit_linear : bool, default True
+            Fit a linear term ``<w, x>``.
+        fit_intercept : bool, default True
+            Fit a constant, without a penalty.
+        solver : {"cd", "lbfgs", "adagrad", "sgd"} or Solver, default "cd"
+            Coordinate descent; L-BFGS; AdaGrad; stochastic gradient descent; or one of ``mopn.solvers`` with other
+            options, such as ``CoordinateDescent(n_threads=2)``.
+        init_lambdas : {"ones", "random_signs", "fit"}, default "ones"
+            lambda: fixed to 1, to random signs, or fitted.
+        warm_start : bool, default False
+            Start from the fitted attributes, of an earlier fit or set by the user; missing ones have the default start.
+        max_iter : int, default 1000
+            Largest number of iterations: epochs of "cd", "adagrad" and "sgd", steps of "lbfgs".
+        max_time : float or None, default None
+            Largest number of seconds for the solver.
+        verbose : int or "bar", default 0
+            Print every ``verbose``-th iteration as a row of a table; 0 prints nothing. ``"bar"`` shows a progress bar
+            of tqdm.
+        random_state : int, RandomState or None, default None
+            Seed of the random start (entries from N(0, 0.01)), of random signs and of the order of samples.
+        """
         self.degree = degree
         self.loss = loss
         self.n_components = n_components
@@ -92,15 +134,12 @@ class FactorizationMachine(SingleOutputEstimator):
         self.fit_lower = fit_lower
         self.fit_linear = fit_linear
         self.fit_intercept = fit_intercept
-        self.kernel = kernel
         self.solver = solver
         self.init_lambdas = init_lambdas
         self.warm_start = warm_start
         self.max_iter = max_iter
         self.max_time = max_time
-        self.n_threads = n_threads
         self.verbose = verbose
-        self.callback = callback
         self.random_state = random_state
 
     def _problem(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None, seed: int) -> Any:
@@ -112,7 +151,7 @@ class FactorizationMachine(SingleOutputEstimator):
             lams = self.lams_
         # For degree 2 the only lower degree is that of the linear term.
         lower = self.fit_lower
-        if self.kernel != "anova" or (self.degree == 2 and (lower == "explicit" or self.fit_linear)):
+        if self.degree is None or (self.degree == 2 and (lower == "explicit" or self.fit_linear)):
             lower = None
         if self.init_lambdas == "fit" and lower in ("explicit", "shared"):
             raise ValueError(
@@ -121,9 +160,9 @@ class FactorizationMachine(SingleOutputEstimator):
         return FactorizationProblem(
             X,
             y,
-            degree=self.degree,
+            degree=self.degree or 2,
             n_components=self.n_components,
-            kernel=self.kernel,
+            kernel="all-subsets" if self.degree is None else "anova",
             loss=self.loss_,
             alpha=self.alpha,
             beta=self.beta,
@@ -165,7 +204,6 @@ class FactorizationMachine(SingleOutputEstimator):
         return self
 
 
-@documented(SINGLE_OUTPUT_REGRESSOR, FACTORIZATION_MACHINE, SINGLE_OUTPUT)
 class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine):
     """Regressor: a factorization machine of any degree.
 
@@ -187,7 +225,7 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
     ((2, 10, 4), True)
     """
 
-    @available_if(_is_stochastic)
+    @available_if(_check_stochastic)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take one pass of AdaGrad or stochastic gradient descent over some samples, or one.
 
@@ -214,7 +252,6 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
         return self._partial_fit(X, y, sample_weight, first=not hasattr(self, "model_"))
 
 
-@documented(BINARY_CLASSIFIER, FACTORIZATION_MACHINE, SINGLE_OUTPUT)
 class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
     """Classifier of two classes: a factorization machine of any degree.
 
@@ -236,7 +273,7 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
     1.0
     """
 
-    @available_if(_is_stochastic)
+    @available_if(_check_stochastic)
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Take one pass of AdaGrad or stochastic gradient descent over some samples, or one.
 
@@ -276,7 +313,7 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
             return self._two_classes(distinct_labels(classes, "classes")[0], "classes")
         labels, _ = distinct_labels(y)
         if len(labels) == 1:
-            raise ValueError(f"y has one class only ({labels[0]!r}); give both as classes in the first call")
+            raise ValueError(f"y has one class only ({labels[0]}); give both as classes in the first call")
         return self._two_classes(labels)
 
     def _same_classes(self, classes: Any) -> np.ndarray:

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from mopn.core.designs import AugmentedDesign
 from mopn.core.kernels import get_kernel
-from mopn.core.losses import Loss
 from mopn.core.norms import get_norm
+from mopn.data.designs import AugmentedDesign
+from mopn.losses.losses import Loss
 from mopn.models.multi_output import Model
 
 __all__ = ["with_feature"]
 
 _TOL = 1e-8
+# The new feature's name, if features have names.
+_NAME = "new"
 
 
 def with_feature(
@@ -66,4 +68,6 @@ def with_feature(
 
     x = minimize(value_gradient, np.zeros(k + m), jac=True, method="L-BFGS-B", options={"gtol": _TOL}).x
     linear = None if model.linear is None else np.column_stack([model.linear, x[k:]])
-    return replace(model, basis=np.column_stack([model.basis, x[:k]]), linear=linear)
+    names = None if model.feature_names is None else np.append(model.feature_names, _NAME)
+    basis = np.column_stack([model.basis, x[:k]])
+    return replace(model, basis=basis, linear=linear, feature_names=names)

@@ -10,14 +10,15 @@ from sklearn.metrics import r2_score
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import column_or_1d
 
-from mopn.core.coordinates import ScaleName
-from mopn.core.losses import Loss, LossName, get_loss
 from mopn.core.norms import NormName
-from mopn.core.validation import distinct_labels
-from mopn.estimators.base import Callback, NetworkEstimator
-from mopn.estimators.docs import NETWORK, ORDINAL, VALIDATED, documented
+from mopn.core.regularizers import Ratio
+from mopn.data.feature_scaling import ScaleName
+from mopn.data.validation import distinct_labels
+from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.fold_in import with_feature
+from mopn.estimators.policy import ORDINAL
 from mopn.estimators.targets import Targets
+from mopn.losses.losses import Loss, LossName, get_loss
 from mopn.models.multi_output import Model
 from mopn.models.ordinal import cumulative_targets, log_odds
 from mopn.network.oracles import BasisOracle, OracleName
@@ -34,61 +35,82 @@ _MAX_LEVELS = 256
 class OrdinalRegressor(RegressorMixin, NetworkEstimator):
     """Base of the ordinal regressors: they fit around the frequencies of the levels."""
 
+    levels_: np.ndarray
+    """The sorted distinct values (m + 1,) of y."""
+
     _numeric_y = True
     _classes_name = "levels_"
-    # The expected level gains from the last refit to its end.
-    _polish = 1e-3
+    _policy = ORDINAL
 
     def __init__(
         self,
         *,
         loss: LossName | Loss = "binary-logistic",
         norm: NormName = "l1/l2",
-        strength: float | None = 3.5,
-        radius: float | None = None,
-        share: float = 0.002,
+        strength: float | Ratio = 3.5,
         max_units: int | None = 50,
         refit: RefitName | Correction = "full",
         oracle: OracleName | BasisOracle = "auto",
-        augment: bool = False,
-        center: bool | None = None,
+        fit_intercept: bool = False,
         scale: ScaleName | None = None,
         alpha: float | None = 0.7,
         tol: float = 5e-3,
-        max_iter: int | None = 1000,
         max_time: float | None = None,
-        n_threads: int | None = None,
         validation_fraction: float = 0.0,
-        n_iter_no_change: int = 10,
         warm_start: bool = False,
-        verbose: Verbose = 0,
-        callback: Callback | None = None,
         random_state: Any = None,
+        verbose: Verbose = 0,
     ) -> None:
-        super().__init__(
-            loss=loss,
-            norm=norm,
-            strength=strength,
-            radius=radius,
-            share=share,
-            max_units=max_units,
-            refit=refit,
-            oracle=oracle,
-            augment=augment,
-            center=center,
-            scale=scale,
-            alpha=alpha,
-            tol=tol,
-            max_iter=max_iter,
-            max_time=max_time,
-            n_threads=n_threads,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            warm_start=warm_start,
-            verbose=verbose,
-            callback=callback,
-            random_state=random_state,
-        )
+        """Set the parameters.
+
+        Parameters
+        ----------
+        loss : str or Loss, default "binary-logistic"
+            "binary-logistic", or a :class:`mopn.Loss` per output with the link "logistic".
+        norm : {"l1", "l1/l2", "l1/linf"}, default "l1/l2"
+            Norm of the output weights, which makes most units zero. With "l1" every output has its own units; with the
+            others the outputs share units. "l1" has the tightest certificates.
+        strength : float or Ratio, default 3.5
+            Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
+            strength whose solution is zero; a number multiplies the norm, while the losses are added up over the
+            samples.
+        max_units : int or None, default 50
+            Largest number of units. A number asks for the best network of this size, None for a proof: units are added
+            until the gap is at most ``tol``.
+        refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
+            Correction after new units: refit units and output weights together (not convex, but smaller and better
+            networks sooner), refit the output weights (convex), or take a conditional gradient step. An object sets its
+            own tolerances.
+        oracle : str or oracle, default "auto"
+            How units are found and bounded: a method of :func:`mopn.oracles.basis_oracle`, or an oracle. ``"exact"``
+            proves more than ``"auto"``, and may take long with many features.
+        fit_intercept : bool, default False
+            Give the units linear terms, by dummy columns of ones in front of X. The constants of ``alpha`` are there
+            anyway.
+        scale : {"features", "data"} or None, default None
+            Divide every feature by its deviation, or X by one number, so that the mean squared length of a sample is 4
+            and the penalty does not depend on the units of X. The fitted model is for X as given.
+        alpha : float or None, default 0.7
+            Strength of the penalty ``alpha / 2 * (||W||^2 + ||b||^2 / 100)`` of a linear term W with constants b, which
+            shrinks every coefficient separately. None for no such term.
+        tol : float, default 0.005
+            Relative tolerance of the objective: a fit stops when it is proven to be within ``tol`` of the minimum, or,
+            with ``max_units``, when ten iterations of the last refit together decrease it by less (and by less than
+            5e-6, as the expected level gains from that). With 0 only the limits stop a fit.
+        max_time : float or None, default None
+            Largest number of seconds for the solver.
+        validation_fraction : float, default 0.0
+            Fraction of the samples to hold out (stratified for labels). After every round ``score`` is evaluated on
+            them, and the best network is kept: this chooses the number of units.
+        warm_start : bool, default False
+            Start from the network of the previous fit.
+        random_state : int, RandomState or None, default None
+            Seed of the validation split.
+        verbose : int or "bar", default 0
+            Print every ``verbose``-th round as a row of a table; 0 prints nothing. ``"bar"`` shows a progress bar of
+            tqdm.
+        """
+        self._set_parameters(locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -134,7 +156,6 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         return r2_score(targets.y, prediction, sample_weight=targets.sample_weight)
 
 
-@documented(ORDINAL, NETWORK, VALIDATED)
 class OrdinalFMRegressor(OrdinalRegressor):
     """Regressor of ordered levels, such as ratings: a multi-output factorization machine by ordinal McRank.
 
@@ -165,7 +186,6 @@ class OrdinalFMRegressor(OrdinalRegressor):
 
     _kernel = "anova"
     model_: Model
-    strength_: float | None
 
     def fold_in(self, X: Any, y: Any) -> Model:
         """Return the model with one more feature, the last: a new user or item, from a few ratings.
@@ -189,8 +209,7 @@ class OrdinalFMRegressor(OrdinalRegressor):
         Raises
         ------
         ValueError
-            For levels that the fit did not have, or if the estimator has a ``radius`` or a ``scale``, with which new
-            coefficients have no penalty of their own.
+            For levels that the fit did not have, or if the estimator has a ``scale``, which a new feature has not.
 
         Examples
         --------
@@ -208,8 +227,8 @@ class OrdinalFMRegressor(OrdinalRegressor):
         """
         X = self._checked(X)
         y = column_or_1d(y, warn=True)
-        if self.strength_ is None or self.scale is not None:
-            raise ValueError("fold_in needs a fit with strength or share, and scale=None; fit such an estimator")
+        if self.scale is not None:
+            raise ValueError("fold_in needs a fit with scale=None; fit such an estimator")
         if len(y) != X.shape[0]:
             raise ValueError(f"y must have one level per row of X, {X.shape[0]}, got {len(y)}")
         unknown = np.setdiff1d(y, self.levels_)
@@ -219,7 +238,6 @@ class OrdinalFMRegressor(OrdinalRegressor):
         return with_feature(self.model_, X, Y, self.loss_, norm=self.norm, strength=self.strength_, alpha=self.alpha)
 
 
-@documented(ORDINAL, NETWORK, VALIDATED)
 class OrdinalPNRegressor(OrdinalRegressor):
     """Regressor of ordered levels: a multi-output polynomial network by ordinal McRank.
 

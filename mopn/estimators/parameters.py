@@ -8,27 +8,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from mopn.core.validation import as_array, as_numbers
-from mopn.solvers.checks import (
-    Rule,
-    check_callback,
-    check_flag,
-    check_nonnegative,
-    check_seconds,
-    check_verbose,
-    count,
-    number,
-)
-from mopn.solvers.numerics.threads import check_threads
+from mopn.core.regularizers import Ratio
+from mopn.data.validation import as_array, as_numbers
+from mopn.solvers.tools.checks import Rule, check_flag, check_nonnegative, check_seconds, check_verbose, count, number
 
-__all__ = ["COMMON", "N_JOBS", "UNIT_INTERVAL", "readable"]
-
-
-def _n_jobs(value: Any) -> int:
-    jobs = number().convert(value)
-    if jobs == 0 or jobs != int(jobs):
-        raise ValueError
-    return int(jobs)
+__all__ = ["COMMON", "STRENGTH", "UNIT_INTERVAL", "readable"]
 
 
 # The parameters that all estimators share. Parameters that have no rule are checked where they are used.
@@ -36,14 +20,15 @@ COMMON = {
     "tol": check_nonnegative,
     "max_iter": count(0).or_none(),
     "max_time": check_seconds.or_none(),
-    "n_threads": check_threads,
     "warm_start": check_flag,
     "verbose": check_verbose,
-    "callback": check_callback,
     "random_state": Rule("an integer from 0 to 2**32 - 1, a RandomState or None", check_random_state),
 }
+STRENGTH = Rule(
+    "a finite number >= 0 or a mopn.Ratio",
+    lambda value: value if isinstance(value, Ratio) else check_nonnegative.convert(value),
+)
 UNIT_INTERVAL = number("a number in [0, 1)", lambda x: 0.0 <= x < 1.0)
-N_JOBS = Rule("an integer other than 0", _n_jobs).or_none()
 
 
 def readable(values: Any, name: str, *, numeric: bool = True) -> Any:

@@ -6,15 +6,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mopn.core.losses import Loss
-from mopn.estimators.base import Callback
-from mopn.estimators.docs import (
-    BINARY_CLASSIFIER,
-    POLYNOMIAL_NETWORK,
-    SINGLE_OUTPUT,
-    SINGLE_OUTPUT_REGRESSOR,
-    documented,
-)
 from mopn.estimators.single_output import (
     BinaryClassifier,
     SingleLossName,
@@ -22,15 +13,19 @@ from mopn.estimators.single_output import (
     SingleOutputRegressor,
     SolverName,
 )
+from mopn.losses.losses import Loss
 from mopn.solvers import Solver
-from mopn.solvers.checks import choice
 from mopn.solvers.progress import Verbose
+from mopn.solvers.tools.checks import choice
 
 __all__ = ["PolynomialNetwork", "PolynomialNetworkClassifier", "PolynomialNetworkRegressor"]
 
 
 class PolynomialNetwork(SingleOutputEstimator):
     """Base of the polynomial networks."""
+
+    U_: np.ndarray
+    """Factors (m, r, d), or (m, r, 1 + d) with a dummy."""
 
     _rules = SingleOutputEstimator._rules | {"fit_lower": choice(["augment"]).or_none()}
 
@@ -48,11 +43,46 @@ class PolynomialNetwork(SingleOutputEstimator):
         warm_start: bool = False,
         max_iter: int | None = 1000,
         max_time: float | None = None,
-        n_threads: int | None = None,
         verbose: Verbose = 0,
-        callback: Callback | None = None,
         random_state: Any = None,
     ) -> None:
+        """Set the parameters.
+
+        Parameters
+        ----------
+        degree : int, default 2
+            The degree m of the polynomial.
+        loss : str, Loss or None, default None
+            Regressors: "squared", half the squared error, by default; "huber" (:class:`mopn.Huber`), for outliers;
+            "quantile" (:class:`mopn.Quantile`), by default the median; "poisson" (:class:`mopn.Poisson`), for counts,
+            with another solver than "cd". Classifiers: "squared-hinge", by default, "logistic" or "squared", of labels
+            -1 and 1; the first two mean their binary forms, whose full names are taken, too, as are underscores for
+            hyphens. Or a :class:`mopn.Loss` per output. Names take their parameters in the unit of y.
+        n_components : int, default 10
+            Number r of products.
+        beta : float, default 1.0
+            Strength of ``beta / 2 * sum_t ||U^t||^2``. The losses are added up over the samples, not averaged.
+        tol : float, default 0.001
+            Relative tolerance of the objective: a fit stops when ten iterations together decrease it by less. With 0
+            only the limits stop a fit.
+        fit_lower : {"augment", None}, default "augment"
+            Lower degrees by a dummy, a column of ones in front of X; or no lower degrees.
+        fit_intercept : bool, default True
+            Fit a constant, without a penalty.
+        solver : {"cd", "lbfgs"} or Solver, default "cd"
+            Coordinate descent; L-BFGS; or one of ``mopn.solvers`` with other options.
+        warm_start : bool, default False
+            Start from the fitted attributes, of an earlier fit or set by the user; missing ones have the default start.
+        max_iter : int, default 1000
+            Largest number of iterations: epochs of "cd", "adagrad" and "sgd", steps of "lbfgs".
+        max_time : float or None, default None
+            Largest number of seconds for the solver.
+        verbose : int or "bar", default 0
+            Print every ``verbose``-th iteration as a row of a table; 0 prints nothing. ``"bar"`` shows a progress bar
+            of tqdm.
+        random_state : int, RandomState or None, default None
+            Seed of the random start (entries from N(0, 0.01)), of random signs and of the order of samples.
+        """
         self.degree = degree
         self.loss = loss
         self.n_components = n_components
@@ -64,9 +94,7 @@ class PolynomialNetwork(SingleOutputEstimator):
         self.warm_start = warm_start
         self.max_iter = max_iter
         self.max_time = max_time
-        self.n_threads = n_threads
         self.verbose = verbose
-        self.callback = callback
         self.random_state = random_state
 
     def _problem(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None, seed: int) -> Any:
@@ -86,7 +114,6 @@ class PolynomialNetwork(SingleOutputEstimator):
         )
 
 
-@documented(SINGLE_OUTPUT_REGRESSOR, POLYNOMIAL_NETWORK, SINGLE_OUTPUT)
 class PolynomialNetworkRegressor(SingleOutputRegressor, PolynomialNetwork):
     """Regressor: a polynomial network of any degree, trained by the lifted approach.
 
@@ -108,7 +135,6 @@ class PolynomialNetworkRegressor(SingleOutputRegressor, PolynomialNetwork):
     """
 
 
-@documented(BINARY_CLASSIFIER, POLYNOMIAL_NETWORK, SINGLE_OUTPUT)
 class PolynomialNetworkClassifier(BinaryClassifier, PolynomialNetwork):
     """Classifier of two classes: a polynomial network of any degree, trained by the lifted approach.
 

@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from mopn.estimators.base import NetworkEstimator
-from mopn.estimators.docs import NETWORK, REGRESSOR, VALIDATED, documented
+from mopn.estimators.policy import REGRESSORS
 from mopn.estimators.targets import Targets, regression_loss
 
 __all__ = ["MultiOutputFMRegressor", "MultiOutputPNRegressor"]
@@ -19,6 +19,7 @@ class Regressor(RegressorMixin, NetworkEstimator):
     """Base of the regressors: they fit around the best constant, for the squared loss the weighted mean of y."""
 
     _numeric_y = True
+    _policy = REGRESSORS
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -34,7 +35,6 @@ class Regressor(RegressorMixin, NetworkEstimator):
         return r2_score(targets.y, prediction, sample_weight=targets.sample_weight)
 
 
-@documented(REGRESSOR, NETWORK, VALIDATED)
 class MultiOutputPNRegressor(Regressor):
     """Regressor of one or several targets: a polynomial network whose targets share their units.
 
@@ -59,7 +59,6 @@ class MultiOutputPNRegressor(Regressor):
     _kernel = "homogeneous"
 
 
-@documented(REGRESSOR, NETWORK, VALIDATED)
 class MultiOutputFMRegressor(Regressor):
     """Regressor of one or several targets: a factorization machine whose targets share their units.
 

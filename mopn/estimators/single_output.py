@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from mopn.core.losses import LOSSES, Loss
-from mopn.core.validation import check_flag, distinct_labels
-from mopn.estimators.base import Callback, ModelEstimator
+from mopn.data.validation import check_flag, distinct_labels
+from mopn.estimators.availability import available_if
+from mopn.estimators.base import ModelEstimator
 from mopn.estimators.callbacks import begin_fit, samples_of, with_callbacks
 from mopn.estimators.parameters import COMMON
 from mopn.estimators.targets import regression_loss
+from mopn.losses.losses import LOSSES, Loss
 from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Result, Solver, Status, minimize
-from mopn.solvers.checks import Rule, choice, count, shown
 from mopn.solvers.progress import Verbose
+from mopn.solvers.tools.checks import Rule, choice, count, shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -30,16 +30,21 @@ if TYPE_CHECKING:
 __all__ = ["BinaryClassifier", "SingleLossName", "SingleOutputEstimator", "SingleOutputRegressor", "SolverName"]
 
 SolverName = Literal["cd", "lbfgs", "adagrad", "sgd"]
-SingleLossName = Literal["squared", "huber", "quantile", "poisson", "squared_hinge", "logistic"]
+SingleLossName = Literal[
+    "squared", "huber", "quantile", "poisson",
+    "squared-hinge", "squared_hinge", "logistic", "binary-squared-hinge", "binary-logistic",
+]  # fmt: skip
 
 _SOLVERS: dict[str, type[Solver]] = {"cd": CoordinateDescent, "lbfgs": LBFGS, "adagrad": AdaGrad, "sgd": SGD}
-_NAMES = {"squared": "squared", "logistic": "binary-logistic", "squared_hinge": "binary-squared-hinge"}
 _SEEDS = 2**31 - 1
 _SOLVER = Rule(f"{choice(_SOLVERS).takes} or a Solver", choice(_SOLVERS).convert)
 
 
 class SingleOutputEstimator(ModelEstimator):
     """Base of the estimators of one output: the steps of ``fit``."""
+
+    intercept_: float
+    """The constant; 0 if there is none."""
 
     _rules = COMMON | {"n_components": count(), "fit_intercept": check_flag}
     loss: SingleLossName | Loss | None
@@ -51,10 +56,8 @@ class SingleOutputEstimator(ModelEstimator):
     tol: float
     max_iter: int | None
     max_time: float | None
-    n_threads: int | None
     warm_start: bool
     verbose: Verbose
-    callback: Callback | None
     random_state: Any
     # AdaGrad's sums of squared gradients, between passes over parts of the samples.
     _sums: np.ndarray | None = None
@@ -84,12 +87,17 @@ class SingleOutputEstimator(ModelEstimator):
         ValueError, TypeError
             If X, y, the weights or a parameter are invalid.
         KeyboardInterrupt
-            After Ctrl-C. The estimator is then fitted to the best parameters so far; likewise if ``callback`` raises.
+            After Ctrl-C. The estimator is then fitted to the best parameters so far; likewise if a callback raises.
 
         Warns
         -----
         ConvergenceWarning
             If ``max_iter`` iterations of "cd" or "lbfgs" were not enough, or a number overflowed.
+
+        References
+        ----------
+        Blondel, Fujino, Ueda and Ishihata: Higher-Order Factorization Machines. NIPS 2016.
+        Blondel, Ishihata, Fujino and Ueda: Polynomial Networks and Factorization Machines. ICML 2016.
         """
         self._check_parameters()
         solver = self._solver()
@@ -107,9 +115,10 @@ class SingleOutputEstimator(ModelEstimator):
         task = begin_fit(self, samples_of(X, y, sample_weight), self.max_iter)
         y = self._encode(column_or_1d(y, warn=True))
         self.loss_ = self._loss(y)
-        problem = self._problem(X, y, sample_weight, self._seed())
+        seed = self._seed()
+        problem = self._problem(X, y, sample_weight, seed)
         self.n_features_in_ = problem.rows.n_features
-        with task.iterations(partial(self._attributes, problem), self.callback) as callback:
+        with task.iterations(partial(self._attributes, problem)) as callback:
             result = minimize(
                 problem,
                 solver,
@@ -117,7 +126,7 @@ class SingleOutputEstimator(ModelEstimator):
                 tol=self.tol,
                 max_iter=self.max_iter,
                 max_time=self.max_time,
-                n_threads=self.n_threads,
+                rng=seed,
                 callback=callback,
                 verbose=self.verbose,
             )
@@ -140,7 +149,7 @@ class SingleOutputEstimator(ModelEstimator):
         if isinstance(self.solver, Solver):
             return self.solver
         kind = _SOLVERS[_SOLVER(self.solver, "solver")]
-        return kind(rng=self._seed()) if issubclass(kind, SGD) else kind()
+        return kind()
 
     def _seed(self) -> int:
         if self.random_state is None:
@@ -162,15 +171,19 @@ class SingleOutputEstimator(ModelEstimator):
         return start
 
     def _loss(self, y: np.ndarray) -> Loss:
-        """Return the loss for numbers y (n,)."""
-        return LOSSES[_NAMES[choice(self._losses).or_none()(self.loss, "loss") or self._losses[0]]]
+        """Return the loss for numbers y (n,); names may have underscores, as in polylearn, and lack "binary-"."""
+        if isinstance(self.loss, Loss):
+            return self.loss
+        given = self.loss.replace("_", "-") if isinstance(self.loss, str) else self.loss
+        name = choice(self._losses).or_none()(given, "loss") or self._losses[0]
+        return LOSSES[f"binary-{name}" if f"binary-{name}" in LOSSES else name]
 
     def _attributes(self, problem: Any, result: Result) -> dict[str, Any]:
         """Return the fitted parameters, and the model."""
         model = FactorizationModel.from_result(problem, result, classes=getattr(self, "classes_", None))
         arrays = {attribute: np.array(result[name]) for attribute, name in self._fitted.items() if name in result}
         intercept = float(result["intercept"][0]) if "intercept" in result else 0.0
-        return {"model_": model} | arrays | {"intercept_": intercept}
+        return {"model_": self._named(model)} | arrays | {"intercept_": intercept}
 
 
 class SingleOutputRegressor(RegressorMixin):
@@ -188,21 +201,28 @@ class SingleOutputRegressor(RegressorMixin):
         return regression_loss(loss or self._losses[0], y)
 
 
-def _is_logistic(classifier: Any) -> bool:
-    if not (isinstance(classifier.loss, str) and classifier.loss == "logistic"):
-        raise AttributeError(
-            f"loss={shown(classifier.loss)} is not a probability model; for predict_proba use 'logistic'"
-        )
-    return True
+def _check_logistic(classifier: Any) -> None:
+    loss = classifier.loss
+    if not (
+        loss.link == "logistic"
+        if isinstance(loss, Loss)
+        else str(loss).replace("_", "-") in ("logistic", "binary-logistic")
+    ):
+        raise AttributeError(f"loss={shown(loss)} is not a probability model; for predict_proba use 'logistic'")
 
 
 class BinaryClassifier(ClassifierMixin):
     """Base of the classifiers of one output, for two classes."""
 
-    _numeric_y = False
-    _losses: ClassVar[tuple[str, ...]] = ("squared_hinge", "logistic", "squared")
-    model_: Any
     classes_: np.ndarray
+    """Sorted labels (2,); positive outputs mean the second one."""
+
+    _numeric_y = False
+    _losses: ClassVar[tuple[str, ...]] = (
+        *("squared-hinge", "logistic", "squared"),
+        *("binary-squared-hinge", "binary-logistic"),
+    )
+    model_: Any
     # The classes given to partial_fit, as a part of the samples may not contain both.
     _classes: np.ndarray | None = None
 
@@ -216,7 +236,7 @@ class BinaryClassifier(ClassifierMixin):
         X = self._checked(X)
         return self.model_.outputs(X)[:, 0]
 
-    @available_if(_is_logistic)
+    @available_if(_check_logistic)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return probabilities (n, 2) of the classes, for the loss "logistic" only.
 
@@ -244,7 +264,7 @@ class BinaryClassifier(ClassifierMixin):
 
     def _two_classes(self, classes: np.ndarray, name: str = "y") -> np.ndarray:
         if len(classes) < 2:
-            raise ValueError(f"{name} has one class only ({', '.join(map(repr, classes))}); give 2 classes")
+            raise ValueError(f"{name} has one class only ({', '.join(map(str, classes))}); give 2 classes")
         if len(classes) > 2:
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is multiclass: {name} has "

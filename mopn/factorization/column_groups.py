@@ -13,7 +13,7 @@ import numpy as np
 
 from mopn.compiled.disjoint import disjoint_groups, owners
 from mopn.compiled.storage import Lines, constant, row_lines
-from mopn.core.designs import Design
+from mopn.data.designs import Design
 
 __all__ = ["arranged_lines", "arrangement", "column_parts"]
 

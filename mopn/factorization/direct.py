@@ -6,21 +6,21 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mopn.core.data import rows_of_data
 from mopn.core.factor_kernels import make_factor_kernel
-from mopn.core.losses import Loss, LossName
 from mopn.core.magnitudes import check_products
-from mopn.core.namespaces import to_host
-from mopn.core.row_blocks import RowBlocks
-from mopn.core.validation import as_numbers, check_count, check_flag, check_nonnegative, present_rows
+from mopn.data.row_blocks import RowBlocks
+from mopn.data.rows_of_data import rows_of_data
+from mopn.data.validation import as_numbers, check_count, check_flag, check_nonnegative, present_rows
 from mopn.factorization.conversions import direct_to_network
 from mopn.factorization.minibatch_state import StochasticPasses, without_absent_features
 from mopn.factorization.single_output import SingleOutputProblem, affine_terms, check_single_output_loss
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import KernelTerm
 from mopn.factorization.terms.factors import FittedKernelTerm, SharedKernelTerm
-from mopn.solvers.checks import choice, shown
-from mopn.solvers.numerics.generators import make_generator
+from mopn.losses.losses import Loss, LossName
+from mopn.losses.namespaces import to_host
+from mopn.solvers.tools.checks import choice, shown
+from mopn.solvers.tools.generators import make_generator
 
 __all__ = ["FactorizationProblem"]
 
@@ -211,7 +211,7 @@ class FactorizationProblem(SingleOutputProblem):
     def oracles(self) -> frozenset[str]:
         """Names of the oracles offered: ``passes`` too, if lambda and theta are fixed and the loss has ``code``."""
         fixed = not self.fitted_lams and self.fit_lower != "shared"
-        stochastic = fixed and self.rows.design is not None and self.fit.loss.code is not None
+        stochastic = fixed and self.rows.design is not None and self.losses.loss.code is not None
         return super().oracles | ({"passes"} if stochastic else frozenset())
 
     def passes(self, x: np.ndarray) -> StochasticPasses:
@@ -223,7 +223,7 @@ class FactorizationProblem(SingleOutputProblem):
 
     def passes_over_part(self, x: np.ndarray, sums: np.ndarray | None = None) -> StochasticPasses:
         """Return passes over a part of all samples, with the sums of squared gradients of earlier passes."""
-        return StochasticPasses(self.fit, self._layout, x, sums)
+        return StochasticPasses(self.losses.in_memory, self._layout, x, sums)
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of a point; see the class."""
@@ -237,7 +237,7 @@ class FactorizationProblem(SingleOutputProblem):
         if isinstance(term, FittedKernelTerm) and self._has_sweeps and self.rows.design is not None and not given:
             # Section 9.1 of the ICML paper: lambda is fitted before P, so its start does not matter. Units whose lambda
             # is 0 are rotated until it is not.
-            at, state = self.views(x)[-1], SweepState(self.fit, self.outputs(x))
+            at, state = self.views(x)[-1], SweepState(self.losses, self.outputs(x))
             for _ in range(_STARTING_ROUNDS):
                 term.fit_lams(at, state)
                 if np.all(at["lams_plus"] != at["lams_minus"]):

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.datafit import DataFit
-from mopn.core.designs import make_design
 from mopn.core.kernels import KernelName
-from mopn.core.losses import Loss, LossName
 from mopn.core.magnitudes import check_products
-from mopn.core.rows import ArrayRows
-from mopn.core.validation import check_count, check_flag, check_nonnegative, present_rows
+from mopn.data.designs import make_design
+from mopn.data.losses_of_rows import Losses
+from mopn.data.rows import ArrayRows
+from mopn.data.validation import check_count, check_flag, check_nonnegative, present_rows
 from mopn.factorization.conversions import direct_to_network, lifted_to_direct
 from mopn.factorization.single_output import SingleOutputProblem, affine_terms, check_single_output_loss
 from mopn.factorization.terms import ProductTerm
-from mopn.solvers.checks import choice
+from mopn.losses.losses import Loss, LossName
+from mopn.solvers.tools.checks import choice
 
 __all__ = ["LiftedProblem"]
 
@@ -111,7 +111,7 @@ class LiftedProblem(SingleOutputProblem):
         if len({design.shape[0] for design in designs}) > 1:
             raise ValueError(f"all parts of X must have the same number of rows, got {[z.shape for z in designs]}")
         self.design = designs[0]
-        rows = ArrayRows(self.design, DataFit(loss, y, self.design.shape[0], sample_weight, offset))
+        rows = ArrayRows(self.design, Losses.of_data(loss, y, self.design.shape[0], sample_weight, offset))
         terms = affine_terms(self.design, self.alpha, linear=fit_linear, intercept=fit_intercept)
         factors = designs if self.several else designs * self.degree
         scale = check_nonnegative(init_scale, "init_scale")

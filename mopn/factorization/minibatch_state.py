@@ -8,7 +8,7 @@ from mopn.compiled.kernels import pack, unpack
 from mopn.compiled.stochastic import count_entries, stochastic_pass
 from mopn.compiled.storage import constant
 from mopn.compiled.vectorization import WIDTH
-from mopn.core.datafit import DataFit
+from mopn.data.losses_of_rows import Losses
 from mopn.factorization.layout import Layout
 from mopn.factorization.terms import KernelTerm, Linear
 
@@ -20,7 +20,7 @@ class StochasticPasses:
 
     Parameters
     ----------
-    fit : DataFit
+    losses : Losses
     layout : Layout
         Terms of the same design: kernels of fixed lambda and theta, and perhaps an intercept and a linear term.
     x : ndarray
@@ -29,17 +29,17 @@ class StochasticPasses:
         Sums of squared gradients of earlier passes, flat like the point.
     """
 
-    def __init__(self, fit: DataFit, layout: Layout, x: np.ndarray, sums: np.ndarray | None = None) -> None:
-        self._fit, self._layout = fit, layout
+    def __init__(self, losses: Losses, layout: Layout, x: np.ndarray, sums: np.ndarray | None = None) -> None:
+        self._losses, self._layout = losses, layout
         self._kernels = [term for term in layout.terms if isinstance(term, KernelTerm)]
         self._linear = next((term for term in layout.terms if isinstance(term, Linear)), None)
         self._fit_intercept = any("intercept" in term.shapes for term in layout.terms)
         self._rows = self._kernels[0].design.row_lines
         self._dummies = 0 if self._linear is None else self._rows.length - self._linear.design.shape[1]
-        self.n = len(fit.y)
-        self._y = constant(fit.y[:, 0])
-        self._offset = constant(np.zeros(self.n) if fit.offset is None else fit.offset[:, 0])
-        self._weights = constant(fit.sample_weights)
+        self.n = len(losses.y)
+        self._y = constant(losses.y[:, 0])
+        self._offset = constant(np.zeros(self.n) if losses.offset is None else losses.offset[:, 0])
+        self._weights = constant(losses.sample_weights)
         self._counts = count_entries(self._rows)
         self._panels, self._w, self._intercept = self._packed(x)
         self._sums = self._packed(np.zeros_like(x) if sums is None else sums)
@@ -60,7 +60,7 @@ class StochasticPasses:
             self._kernels[0].kernel.kind,
             self._thetas,
             self._rows,
-            self._fit.loss.compiled,
+            self._losses.loss.compiled,
             self._y,
             self._offset,
             self._weights,

@@ -10,37 +10,32 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.datafit import DataFit
-from mopn.core.designs import Design
 from mopn.core.flat import check_start
-from mopn.core.losses import Loss, get_loss
-from mopn.core.magnitudes import check_start_size
-from mopn.core.rows import Block, Rows
-from mopn.core.validation import as_numbers
-from mopn.core.whole_fit import WholeFit
+from mopn.data.designs import Design
+from mopn.data.input_size import check_start_size
+from mopn.data.rows import Block, Rows
+from mopn.data.sum_of_losses import SumOfLosses
+from mopn.data.validation import as_numbers
 from mopn.factorization.layout import Layout
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import Intercept, Linear, Term
 from mopn.factorization.terms.base import Parameters
-from mopn.solvers.display import Displayed
-from mopn.solvers.interface import Evaluation, Measure, Problem
-from mopn.solvers.numerics.cached import cached_property
-from mopn.solvers.numerics.generators import make_generator
+from mopn.losses.losses import Loss, get_loss
+from mopn.solvers import LBFGS, CoordinateDescent
+from mopn.solvers.interface import Evaluation, Measure, Smooth
 from mopn.solvers.result import Result
+from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.display import Displayed
+from mopn.solvers.tools.generators import make_generator
 
-__all__ = [
-    "CoordinateBlocks",
-    "SingleOutputProblem",
-    "affine_terms",
-    "check_single_output_loss",
-]
+__all__ = ["CoordinateBlocks", "SingleOutputProblem", "affine_terms", "check_single_output_loss"]
 
 
-class SingleOutputProblem(Displayed, Problem):
+class SingleOutputProblem(Displayed, Smooth):
     """Minimise sum_i w_i l(y_i, o_i + offset_i) + penalties, where the outputs o are a sum of terms.
 
-    The point is the terms' parameters one after the other, flat. Oracles: ``gradient`` and ``batch_gradient`` unless a
-    term has parameters on a simplex; ``blocks`` (coordinate descent) if the objective is convex along each coordinate
+    The point is the terms' parameters one after the other, flat. Oracles: ``gradient`` unless a term has
+    parameters on a simplex; ``blocks`` (coordinate descent) if the objective is convex along each coordinate
     and the loss has compiled ``code``. The objective is not convex, so there is no certificate.
 
     Parameters
@@ -53,24 +48,25 @@ class SingleOutputProblem(Displayed, Problem):
         The name of the units in results, and the names of their parts in the terms.
     """
 
+    starts_at_random = True
     # Whether every factor has its own X.
     several = False
 
     def __init__(self, rows: Rows, terms: Sequence[Term], rng: Any, units: tuple[str, Sequence[str]]) -> None:
-        fit = WholeFit(rows)
-        if fit.n_outputs != 1:
+        losses = SumOfLosses(rows)
+        if losses.n_outputs != 1:
             raise ValueError(
-                f"y has {fit.n_outputs} outputs, but this problem has a single one; mopn.NetworkProblem takes several"
+                f"y has {losses.n_outputs} outputs, but this problem has one; mopn.NetworkProblem takes several"
             )
         make_generator(rng)
-        self.rows, self.fit, self.rng, self._layout = rows, fit, rng, Layout(terms)
+        self.rows, self.losses, self.rng, self._layout = rows, losses, rng, Layout(terms)
         self.terms, self.size = self._layout.terms, self._layout.size
         # The name of the units in results, and the names of their parts in the terms.
         self._units, self._parts = units
 
     def _entries(self) -> dict[str, str]:
         return {
-            "n": str(self.rows.shape[0]), "loss": repr(self.fit.loss.name), "terms": str(len(self.terms)),
+            "n": str(self.rows.shape[0]), "loss": repr(self.losses.loss.name), "terms": str(len(self.terms)),
             "parameters": str(self.size),
         }  # fmt: skip
 
@@ -79,7 +75,7 @@ class SingleOutputProblem(Displayed, Problem):
         """Names of the oracles offered."""
         names = set()
         if all(term.smooth for term in self.terms):
-            names |= {"gradient"} if self.rows.design is None else {"gradient", "batch_gradient"}
+            names.add("gradient")
         if self.rows.design is not None and self._has_sweeps and all(term.multiconvex for term in self.terms):
             names.add("blocks")
         return frozenset(names)
@@ -87,19 +83,23 @@ class SingleOutputProblem(Displayed, Problem):
     @property
     def _has_sweeps(self) -> bool:
         """Whether there are compiled sweeps for the loss, whose steps rest on a bound of its curvature."""
-        return self.fit.loss.code is not None and math.isfinite(self.fit.loss.smoothness(1))
+        return self.losses.loss.code is not None and math.isfinite(self.losses.loss.smoothness(1))
+
+    def default_solver(self) -> CoordinateDescent | LBFGS:
+        """Return the solver that :func:`mopn.minimize` takes by default: L-BFGS where there are no compiled sweeps."""
+        return CoordinateDescent() if "blocks" in self.oracles else LBFGS()
 
     @property
     def reasons(self) -> dict[str, str]:
         """Why oracles are not offered, where the loss or the form of the data is the reason."""
         if self.rows.design is None:
             reason = "for data in blocks there is LBFGS(), and partial_fit of the estimators for stochastic passes"
-            return dict.fromkeys(("blocks", "passes", "batch_gradient"), reason)
+            return dict.fromkeys(("blocks", "passes"), reason)
         if self._has_sweeps:
             return {}
-        if self.fit.loss.code is not None:
-            return {"blocks": f"the curvature of the loss {self.fit.loss.name!r} has no bound"}
-        return dict.fromkeys(("blocks", "passes"), f"the loss {self.fit.loss.name!r} declares no code")
+        if self.losses.loss.code is not None:
+            return {"blocks": f"the curvature of the loss {self.losses.loss.name!r} has no bound"}
+        return dict.fromkeys(("blocks", "passes"), f"the loss {self.losses.loss.name!r} declares no code")
 
     @cached_property
     def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -205,7 +205,9 @@ class SingleOutputProblem(Displayed, Problem):
 
     def outputs(self, x: np.ndarray) -> np.ndarray:
         """Return the outputs (n,), without the offset."""
-        return sum((t.outputs(at) for t, at in zip(self.terms, self.views(x), strict=True)), np.zeros(len(self.fit.y)))
+        return sum(
+            (t.outputs(at) for t, at in zip(self.terms, self.views(x), strict=True)), np.zeros(self.rows.shape[0])
+        )
 
     def penalty(self, x: np.ndarray) -> float:
         """Return the sum of the penalties."""
@@ -221,33 +223,11 @@ class SingleOutputProblem(Displayed, Problem):
         """The terms on the rows of every block."""
         return self.rows.keep(partial(_on_block, terms=self.terms))
 
-    def batch_gradient(self, x: np.ndarray, rows: Any) -> np.ndarray:
-        """Return the gradient of the losses of some samples and of their share of the penalties.
-
-        The share is uniform, ``len(rows) / n`` of all penalties. So the gradients of the parts of a partition of the
-        samples add up to that of the objective, and ``n / len(rows)`` times the gradient of random rows is an unbiased
-        estimate of it. The cost is proportional to the number of entries of the rows plus ``size``.
-
-        Parameters
-        ----------
-        x : ndarray of shape (size,)
-        rows : array-like of ints, shape (b,), b >= 1
-            Indices of samples among those of positive weight; a repeated index counts repeatedly.
-
-        Returns
-        -------
-        ndarray of shape (size,)
-        """
-        rows = np.asarray(rows)
-        share = len(rows) / self.rows.shape[0]
-        terms = [term.on_rows(rows) for term in self.terms]
-        return _part_value_gradient(terms, self.fit.rows(rows), x, self._layout, share)[1]
-
     def measure(self, x: np.ndarray) -> Measure:
         """Objective of the parameters that results have; no gap is known."""
         x = self._as_presented(x)
         value = self.rows.sum(_value, self.views(x), along=(self._by_block,))
-        return Measure(value + self.penalty(x), math.inf)
+        return Measure(value + self.penalty(x))
 
     def blocks(self, x: np.ndarray, n_threads: int = 1) -> CoordinateBlocks:
         """Return coordinate descent from a point, which is not changed."""
@@ -263,21 +243,15 @@ def _outputs(terms: Sequence[Term], views: Sequence[Parameters], n: int) -> np.n
 
 
 def _value(block: Block, terms: Sequence[Term], views: Sequence[Parameters]) -> float:
-    return block.fit.value(_outputs(terms, views, block.fit.n))
+    return block.losses.value(_outputs(terms, views, block.losses.n))
 
 
 def _value_gradient(
     block: Block, terms: Sequence[Term], x: np.ndarray, layout: Layout, n: int
 ) -> tuple[float, np.ndarray]:
-    return _part_value_gradient(terms, block.fit, x, layout, block.fit.n / n)
-
-
-def _part_value_gradient(
-    terms: Sequence[Term], fit: DataFit, x: np.ndarray, layout: Layout, share: float
-) -> tuple[float, np.ndarray]:
-    """Return the losses of some samples, and the gradient of these and of a share of the penalties."""
-    views = layout.views(x)
-    value, G = fit.value_gradient(_outputs(terms, views, fit.n))
+    """Return the losses of a block, and the gradient of these and of its share of the penalties."""
+    views, share = layout.views(x), block.losses.n / n
+    value, G = block.losses.value_gradient(_outputs(terms, views, block.losses.n))
     # The terms' gradients are affine in the slopes, so this multiplies the gradient of the penalties by the share.
     slopes, gradient = np.ascontiguousarray(G[:, 0]) / share, np.empty(layout.size)
     for term, at, parts in zip(terms, views, layout.views(gradient), strict=True):
@@ -300,7 +274,7 @@ class CoordinateBlocks:
     def __init__(self, problem: SingleOutputProblem, x: np.ndarray, n_threads: int) -> None:
         self._problem, self._x = problem, x
         designs = {id(design): design for term in problem.terms for design in term.designs}
-        self._state = SweepState(problem.fit, problem.outputs(x), designs.values(), n_threads)
+        self._state = SweepState(problem.losses, problem.outputs(x), designs.values(), n_threads)
         self.updates: list[Callable[[], float]] = []
         for term, at in zip(problem.terms, problem.views(x), strict=True):
             self.updates.extend(term.updates(at, self._state))

@@ -11,8 +11,8 @@ from mopn.compiled.kernels import anova_degrees, anova_degrees_of_columns, pack,
 from mopn.compiled.parallel import in_turn, threads_usable
 from mopn.compiled.storage import Lines, constant
 from mopn.compiled.sweeps import parallel_sweep_units, sweep_units
-from mopn.core.datafit import DataFit
-from mopn.core.designs import Design
+from mopn.data.designs import Design
+from mopn.data.sum_of_losses import SumOfLosses
 from mopn.factorization.column_groups import arranged_lines, arrangement, column_parts
 from mopn.solvers.numerics.dot import dot
 
@@ -27,8 +27,8 @@ class SweepState:
 
     Parameters
     ----------
-    fit : DataFit
-        The losses; weights must be positive.
+    losses : SumOfLosses
+        Of data in memory; weights must be positive.
     outputs : ndarray of shape (n,)
         Without the offset.
     designs : iterable of Design
@@ -36,13 +36,17 @@ class SweepState:
     n_threads : int
     """
 
-    def __init__(self, fit: DataFit, outputs: np.ndarray, designs: Iterable[Design] = (), n_threads: int = 1) -> None:
-        self.fit, self.n_threads = fit, n_threads
+    def __init__(
+        self, losses: SumOfLosses, outputs: np.ndarray, designs: Iterable[Design] = (), n_threads: int = 1
+    ) -> None:
+        self.losses, self.n_threads = losses, n_threads
         self.order = arrangement([design.column_lines for design in designs], n_threads)
-        self.loss, self.smoothness = fit.loss.compiled, fit.loss.smoothness(1)
-        self._offset = 0.0 if fit.offset is None else fit.offset[:, 0]
-        self._arranged_y = constant(self._arrange(fit.y[:, 0]))
-        self._arranged_weights = None if fit.weights is None else constant(self._arrange(fit.weights))
+        self.loss, self.smoothness = losses.loss.compiled, losses.loss.smoothness(1)
+        targets = losses.in_memory
+        self._offset = 0.0 if targets.offset is None else targets.offset[:, 0]
+        self._weights = targets.weights
+        self._arranged_y = constant(self._arrange(targets.y[:, 0]))
+        self._arranged_weights = None if self._weights is None else constant(self._arrange(self._weights))
         self._arranged_outputs = self._arrange(outputs + self._offset)
         self._arranged_slopes = self._arrange(self._slopes_at(outputs)).copy()
         self._lines: dict[int, tuple[Lines, Lines]] = {}
@@ -51,7 +55,7 @@ class SweepState:
     @property
     def total_weight(self) -> float:
         """Sum of the sample weights."""
-        return float(len(self.fit.y) if self.fit.weights is None else self.fit.weights.sum())
+        return self.losses.in_memory.total_weight
 
     @property
     def slopes(self) -> np.ndarray:
@@ -60,22 +64,22 @@ class SweepState:
 
     def value(self) -> float:
         """Return the sum of the losses."""
-        if self.fit.loss.code == SQUARED:
+        if self.losses.loss.code == SQUARED:
             slopes = self.slopes
-            return 0.5 * dot(slopes, slopes if self.fit.weights is None else slopes / self.fit.weights)
-        return self.fit.value(self._outputs()[:, None])
+            return 0.5 * dot(slopes, slopes if self._weights is None else slopes / self._weights)
+        return self.losses.value(self._outputs()[:, None])
 
     def shift_outputs(self, change: np.ndarray) -> None:
         """Add a change (n,) to the outputs."""
-        if self.fit.loss.code == SQUARED:
-            self._arranged_slopes += self._arrange(change if self.fit.weights is None else self.fit.weights * change)
+        if self.losses.loss.code == SQUARED:
+            self._arranged_slopes += self._arrange(change if self._weights is None else self._weights * change)
         else:
             self._arranged_outputs += self._arrange(change)
             self._arranged_slopes[:] = self._arrange(self._slopes_at(self._outputs()))
 
     def weighted(self, features: np.ndarray) -> np.ndarray:
         """Return the rows times the square roots of the sample weights."""
-        return features if self.fit.weights is None else features * np.sqrt(self.fit.weights)[:, None]
+        return features if self._weights is None else features * np.sqrt(self._weights)[:, None]
 
     def lines(self, design: Design) -> tuple[Lines, Lines]:
         """Return the columns and the rows of a design, in the order of the sweeps."""
@@ -97,7 +101,7 @@ class SweepState:
         return self._original_order(self._arranged_outputs) - self._offset
 
     def _slopes_at(self, outputs: np.ndarray) -> np.ndarray:
-        return self.fit.value_gradient(outputs[:, None])[1][:, 0]
+        return self.losses.value_gradient(outputs[:, None])[1][:, 0]
 
     def _arrange(self, values: np.ndarray) -> np.ndarray:
         return values if self.order is None else values[self.order]

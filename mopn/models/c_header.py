@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mopn.core.designs import make_design
+from mopn.data.designs import make_design
 from mopn.models.files import plain_labels
-from mopn.models.formula import Anova, Formula, Products, Subsets, Term, as_real
+from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term, as_real
 from mopn.models.replacement import replacement
-from mopn.solvers.checks import choice
+from mopn.solvers.tools.checks import choice
 
 __all__ = ["write_c"]
 
@@ -56,6 +57,9 @@ class _Header:
         scales = _feature_scales(formula) if self.dtype == "int16" else None
         if scales is not None:
             formula = _rounded(formula, scales)
+        if model.feature_names is not None:
+            self.parts.append("/* The names of x[0], x[1], ... */")
+            self._strings("features", model.feature_names.tolist())
         self._outputs(formula, scales)
         if model.has_probabilities:
             self._probabilities(model, m)
@@ -150,7 +154,7 @@ class _Header:
         """Return the pointers to the parameters of units, and the lines that compute ``feature`` of one of them."""
         if isinstance(term, Products):
             return self._product(term, number, d)
-        assert isinstance(term, (Anova, Subsets))
+        assert isinstance(term, (AnovaTerm, Subsets))
         pointers, scale = self._stream(f"p{number}", term.factors)
         each = f"        for (int j = 0; j < {d}; j++) "
         unit = f"        const {self.real} scale = 1{scale};\n"
@@ -283,8 +287,11 @@ class _Header:
             return self._array(kind, "classes", [str(int(label)) for label in labels])
         if labels.dtype.kind == "f":
             return self._array("double", "classes", [repr(float(label)) for label in labels])
-        strings = labels.tolist() if labels.dtype.kind == "S" else [str(label).encode() for label in labels]
-        return self._array("char *const", "classes", [_literal(string) for string in strings])
+        return self._strings("classes", labels.tolist() if labels.dtype.kind == "S" else list(map(str, labels)))
+
+    def _strings(self, label: str, strings: Sequence[str | bytes]) -> str:
+        encoded = (string if isinstance(string, bytes) else string.encode() for string in strings)
+        return self._array("char *const", label, [_literal(string) for string in encoded])
 
     def _self_test(self, formula: Formula, scales: np.ndarray | None) -> None:
         m, d = formula.linear.shape

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mopn.models.games import Quadratic, dense_rows
-from mopn.models.multi_output import Model
-from mopn.models.single_output import FactorizationModel
+from mopn.models.fitted import Fitted, fitted_model
+from mopn.models.games import QuadraticGame, dense_rows
 
 __all__ = ["Contribution", "Contributions", "contributions"]
 
@@ -35,9 +34,7 @@ class Contributions(list[Contribution]):
         self.base = base
 
 
-def contributions(
-    model: Model | FactorizationModel, x: Any, background: Any, fields: Mapping[str, Any]
-) -> Contributions:
+def contributions(model: Fitted, x: Any, background: Any, fields: Mapping[str, Any]) -> Contributions:
     """Return what each field, and each pair of fields, adds to the outputs of one row.
 
     A field is a set of features that are switched together, such as the one-hot columns of all users. These are SHAP
@@ -46,7 +43,7 @@ def contributions(
 
     Parameters
     ----------
-    model : Model or FactorizationModel
+    model : Model, FactorizationModel or fitted estimator
         Of degree 2 at most.
     x : array-like or sparse matrix of shape (1, d)
         The row.
@@ -63,7 +60,7 @@ def contributions(
     Raises
     ------
     TypeError
-        If it is not a model.
+        If it is neither a model nor an estimator.
     ValueError
         For degrees above 2, several rows, or fields that overlap or leave features out.
 
@@ -77,23 +74,22 @@ def contributions(
     >>> [(item.fields, item.value) for item in mopn.contributions(model, X[:1], X, {"user": [0, 1], "item": [2, 3]})]
     [(('user', 'item'), 2.0), (('user',), 0.0), (('item',), 0.0)]
     """
-    if not isinstance(model, (Model, FactorizationModel)):
-        raise TypeError(f"model must be a Model or a FactorizationModel, got {type(model).__name__}")
-    design = model._design(x, "x")
+    machine: Any = fitted_model(model)
+    design = machine._design(x, "x")
     if design.shape[0] != 1:
-        raise ValueError(f"x must be a single row, of shape (1, {model.n_features}), got {design.shape[0]} rows")
-    names, indices = _checked_fields(fields, model.n_features)
-    game = model._game(model._background(background, design))
-    if not isinstance(game, Quadratic):
+        raise ValueError(f"x must be a single row, of shape (1, {machine.n_features}), got {design.shape[0]} rows")
+    names, indices = _checked_fields(fields, machine.n_features)
+    game = machine._game(machine._background(background, design))
+    if not isinstance(game, QuadraticGame):
         raise ValueError(
-            f"fields are switched together in models of degree 2; this one has the kernel {model.kernel!r} and degree "
-            f"{getattr(model, 'degree', 2)}: use shap_values, whose players are features"
+            f"fields are switched together in models of degree 2; this one has the kernel {machine.kernel!r} and "
+            f"degree {getattr(machine, 'degree', 2)}: use shap_values, whose players are features"
         )
     Phi = game.between(dense_rows(design)[0], indices)
     items = [Contribution((name,), _value(Phi[:, g, g])) for g, name in enumerate(names)]
     for g, h in zip(*np.triu_indices(len(names), 1), strict=True):
         items.append(Contribution((names[g], names[h]), _value(2.0 * Phi[:, g, h])))
-    return Contributions(items, _value(np.atleast_1d(model.base_values(background))))
+    return Contributions(items, _value(np.atleast_1d(machine.base_values(background))))
 
 
 def _value(values: np.ndarray) -> float | np.ndarray:

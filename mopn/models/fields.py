@@ -2,66 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-__all__ = ["check_choice", "check_flag", "check_labels", "check_number", "check_numbers", "check_scale"]
+from mopn.data.validation import finite_numbers
 
-
-def check_numbers(value: Any, name: str) -> np.ndarray:
-    """Return finite real numbers as an array of float64, which is not copied if it is one already.
-
-    Raises
-    ------
-    TypeError
-        For anything but real numbers.
-    ValueError
-        For NaN and infinity.
-    """
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise TypeError(f"{name} must hold real numbers, got rows of different lengths") from None
-    if array.dtype.kind not in "iuf":
-        got = f"dtype {array.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
-        raise TypeError(f"{name} must hold real numbers, got {got}")
-    with np.errstate(over="ignore"):
-        array = array.astype(np.float64, copy=False)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} contains NaN or infinity")
-    return array
+__all__ = ["check_feature_names", "check_labels", "check_number", "check_scale"]
 
 
 def check_number(value: Any, name: str) -> float:
     """Return a finite real number as a float."""
-    number = check_numbers(value, name)
+    number = finite_numbers(value, name)
     if number.ndim:
         raise ValueError(f"{name} must be a number, got shape {number.shape}")
     return float(number)
 
 
-def check_scale(value: Any, d: int) -> np.ndarray:
+def check_scale(value: Any, d: int, name: str = "scale") -> np.ndarray:
     """Return the sizes (d,) of the features."""
-    scale = check_numbers(value, "scale")
+    scale = finite_numbers(value, name)
     if scale.shape != (d,):
-        raise ValueError(f"scale must hold one number per feature, {d} in all, got shape {scale.shape}")
+        raise ValueError(f"{name} must hold one number per feature, {d} in all, got shape {scale.shape}")
     return scale
 
 
-def check_flag(value: Any, name: str) -> bool:
-    """Return True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
-    return bool(value)
-
-
-def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
-    """Return one of several names."""
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
-    return value
+def check_feature_names(names: Any, d: int, name: str = "feature_names") -> np.ndarray | None:
+    """Return the names (d,) of the features, or None."""
+    if names is None:
+        return None
+    labels = list(names) if np.iterable(names) and not isinstance(names, str) else []
+    if len(labels) != d:
+        got = f"{len(labels)} names" if labels else repr(names)
+        raise ValueError(f"{name} must be a sequence with one name per feature, {d} in all, got {got}")
+    if not all(isinstance(label, str) for label in labels):
+        raise TypeError(f"{name} must be strings, got {next(x for x in labels if not isinstance(x, str))!r}")
+    return np.array(labels, dtype=np.str_)
 
 
 def check_labels(classes: Any) -> np.ndarray | None:

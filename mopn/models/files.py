@@ -76,7 +76,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
             # beginning.
             if isinstance(error, OSError) and error.errno != errno.EINVAL:
                 raise
-            raise ValueError(f"{name!r} is not a mopn model, or it is damaged: {error}") from error
+            why = "it is too short" if isinstance(error, OSError) else error
+            raise ValueError(f"{name!r} is not a mopn model, or it is damaged: {why}") from error
     number = values.pop("format", None)
     if type(number) is not int or number < 1:
         raise ValueError(f"{name!r} is not a mopn model: its format is {number!r}")

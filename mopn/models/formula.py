@@ -16,10 +16,21 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from mopn.core.blocks import rows_at_once
-from mopn.core.designs import Design
+from mopn.data.cache import rows_at_once
+from mopn.data.designs import Design
 
-__all__ = ["Anova", "Formula", "Products", "Subsets", "Term", "as_real", "kernel_formula", "pairs", "products"]
+__all__ = [
+    "AnovaTerm",
+    "Formula",
+    "Products",
+    "Subsets",
+    "Term",
+    "as_real",
+    "blocks",
+    "kernel_formula",
+    "pairs",
+    "products",
+]
 
 _Record = TypeVar("_Record", "Term", "Formula")
 Map = Callable[[np.ndarray], np.ndarray]
@@ -51,7 +62,7 @@ class Products(Term):
 
 
 @dataclass(frozen=True)
-class Anova(Term):
+class AnovaTerm(Term):
     """sum_t theta_t A^t(p_s, x), with ``factors`` P (k, d) and ``theta`` (degree + 1,).
 
     ``start`` (degree + 1, k) are A^0 to A^degree of the dummies alone.
@@ -143,6 +154,11 @@ class Formula:
         return replace(_mapped(self, function), terms=tuple(_mapped(term, function) for term in self.terms))
 
 
+def blocks(design: Design, entries: int) -> Iterator[tuple[slice, Design]]:
+    """Cut a design into blocks of rows that stay in the cache, for a number of entries per row."""
+    return design.blocks(rows_at_once(entries))
+
+
 def products(factors: np.ndarray, dummies: int, weights: np.ndarray, power: int = 1) -> Formula:
     """Return sum_s v_s prod_t <u_ts, [1, x]>^power for ``factors`` (t, k, dummies + d) and ``weights`` (k, m)."""
     return _of_units(_products(factors, dummies, weights, power))
@@ -174,7 +190,7 @@ def kernel_formula(kernel: str, theta: np.ndarray, P: np.ndarray, dummies: int, 
         start[0] = 1.0
         for column in gamma.T:
             start[1:] += start[:-1] * column
-        return _of_units(Anova(weights, rest, start, np.append(0.0, theta[:degree])))
+        return _of_units(AnovaTerm(weights, rest, start, np.append(0.0, theta[:degree])))
     first = products(P[None], dummies, theta[0] * weights)
     if degree == 1:
         return first

@@ -4,7 +4,7 @@ The game of a row x and an output f is v(T) = E f(x_T, b_{-T}): the features in 
 background row b, averaged over the rows of a background (the "interventional" value function of Lundberg and Lee, NIPS
 2017, which takes the background's features apart as they are, without a model of how they depend on each other).
 
-Degree 2 has a closed form, in which the background enters by its mean and covariance alone (:class:`Quadratic`).
+Degree 2 has a closed form, in which the background enters by its mean and covariance alone (:class:`QuadraticGame`).
 Higher degrees: :mod:`mopn.models.higher_games`.
 """
 
@@ -15,13 +15,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mopn.core.blocks import rows_at_once
-from mopn.core.centered import CenteredDesign
-from mopn.core.designs import DenseDesign, Design, SparseDesign
-from mopn.solvers.numerics.cached import cached_property
-from mopn.solvers.numerics.memory import keep_freed_memory
+from mopn.data.cache import rows_at_once
+from mopn.data.centered import CenteredDesign
+from mopn.data.designs import DenseDesign, Design, SparseDesign
+from mopn.solvers.tools.cached import cached_property
 
-__all__ = ["Background", "Game", "Quadratic", "dense_rows", "with_totals"]
+__all__ = ["Background", "Game", "QuadraticGame", "dense_rows", "with_totals"]
 
 
 class Background:
@@ -65,7 +64,7 @@ class Game(ABC):
         """Return the SHAP interaction values (m, n, d, d): symmetric, with rows that add up to the Shapley values."""
 
 
-class Quadratic(Game):
+class QuadraticGame(Game):
     """Outputs <w_c, x> + x' A_c x with A_c = sum_r v_rc h_r h_r', without its diagonal if features are ``distinct``.
 
     With the mean mu and the covariance S of the background,
@@ -88,7 +87,6 @@ class Quadratic(Game):
     def values(self, design: Design) -> np.ndarray:
         n, d = design.shape
         phi, mean = np.empty((self.V.shape[1], n, d)), self.background.mean
-        keep_freed_memory()
         for rows, block in design.blocks(rows_at_once(4 * (d + len(self.H)))):
             X = dense_rows(block)
             sums, differences = X + mean, X - mean

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mopn.core.blocks import rows_at_once
-from mopn.core.designs import Design
+from mopn.data.cache import rows_at_once
+from mopn.data.designs import Design
 from mopn.models.games import Background, Game, dense_rows, with_totals
 
 __all__ = ["Multilinear", "Powers", "PowersOfForms"]

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.compiled.kernels import theta_of_dummies
-from mopn.core.validation import check_count
-from mopn.models.fields import check_scale
+from mopn.data.validation import check_count
+from mopn.models.base import Predictor
+from mopn.models.fields import check_feature_names, check_scale
+from mopn.models.fitted import Fitted, fitted_model
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 
@@ -56,11 +58,7 @@ class Interactions(list[Interaction]):
 
 
 def interaction_weights(
-    model: FactorizationModel | Model,
-    features: Any,
-    names: Sequence[str] | None = None,
-    *,
-    output: int | None = None,
+    model: Fitted, features: Any, names: Sequence[str] | None = None, *, output: int | None = None
 ) -> np.ndarray:
     """Return the weights in the outputs of products of distinct features.
 
@@ -71,10 +69,11 @@ def interaction_weights(
 
     Parameters
     ----------
-    model : FactorizationModel or Model
+    model : Model, FactorizationModel or fitted estimator
     features : sequence of tuples
         Tuples of indices, or of names if ``names`` are given; all of one length, the degree.
     names : sequence of d strings, optional
+        Names of the features; default those of the model.
     output : int, optional
         The number of an output; default all.
 
@@ -85,7 +84,7 @@ def interaction_weights(
     Raises
     ------
     TypeError
-        If it is not a model.
+        If it is neither a model nor an estimator.
     ValueError
         For a degree of which the model has no interactions, for unknown or repeated features in a tuple, or for an
         output that there is not.
@@ -97,9 +96,10 @@ def interaction_weights(
     >>> mopn.interaction_weights(model, [("a", "b"), ("b", "c")], names=["a", "b", "c"])
     array([1., 0.])
     """
-    units, V = units_and_weights(model, output)
-    d = model.n_features
-    labels = [] if names is None else _labels(names, d)
+    machine: Any = fitted_model(model)
+    units, V = units_and_weights(machine, output)
+    d = machine.n_features
+    labels = _labels(machine, names)
     numbers = {name: j for j, name in enumerate(labels)}
     if len(numbers) < len(labels):
         raise ValueError("names must be distinct, so that features can be found by them")
@@ -116,7 +116,7 @@ def interaction_weights(
 
 
 def strongest_interactions(
-    model: FactorizationModel | Model,
+    model: Fitted,
     k: int = 10,
     degree: int = 2,
     *,
@@ -136,7 +136,7 @@ def strongest_interactions(
 
     Parameters
     ----------
-    model : FactorizationModel or Model
+    model : Model, FactorizationModel or fitted estimator
     k : int, default 10
     degree : int, default 2
         The number t of features in a product, at least 2.
@@ -147,7 +147,7 @@ def strongest_interactions(
         Typical sizes of the features, such as ``X.std(axis=0)``: the weights are those of X / scale, and so comparable
         where features have several units. Default 1.
     names : sequence of d strings, optional
-        Names of the features, for the result.
+        Names of the features, for the result; default those of the model, or else their numbers.
     max_nodes : int, default 200000
         Largest number of incomplete products that are visited, for degrees above 2.
 
@@ -160,7 +160,7 @@ def strongest_interactions(
     Raises
     ------
     TypeError
-        If it is not a model.
+        If it is neither a model nor an estimator.
     ValueError
         For a degree of which models of this form have no interactions, whatever their numbers are, or for an output
         that there is not.
@@ -174,13 +174,14 @@ def strongest_interactions(
     >>> mopn.strongest_interactions(model, output=1)
     [Interaction(features=(1, 2), weight=1.0, names=('1', '2'))]
     """
-    units, V = units_and_weights(model, output)
+    machine: Any = fitted_model(model)
+    units, V = units_and_weights(machine, output)
     k, degree = check_count(k, "k"), check_count(degree, "degree", least=2)
     max_nodes = check_count(max_nodes, "max_nodes", least=0)
-    labels = _labels(map(str, range(model.n_features)) if names is None else names, model.n_features)
+    labels = _labels(machine, names) or list(map(str, range(machine.n_features)))
     weights, factors = products(units, V, degree)
     if scale is not None:
-        factors = [F * check_scale(scale, model.n_features) for F in factors]
+        factors = [F * check_scale(scale, machine.n_features) for F in factors]
     search = _Search(weights, factors, k, max_nodes if degree > 2 else None)
     search.extend((), np.ones(len(weights)), 1.0)
     found = sorted(search.best, key=lambda item: (-item[0], item[1]))
@@ -192,20 +193,16 @@ def strongest_interactions(
     return Interactions(items, search.missed())
 
 
-def units_and_weights(model: Any, output: int | None) -> tuple[FactorizationModel, np.ndarray]:
+def units_and_weights(model: Predictor, output: int | None) -> tuple[FactorizationModel, np.ndarray]:
     """Return a model of one output and the weights V (k, m) of its units in the outputs."""
     if isinstance(model, Model):
         V, dummies = model.weights, model.basis.shape[1] - model.n_features
         units = FactorizationModel(
             factors=model.basis[None], degree=2, kernel=model.kernel, lams=np.ones(len(V)), dummies=dummies
         )
-    elif isinstance(model, FactorizationModel):
-        V, units = np.ones((1, 1)), model
     else:
-        raise TypeError(
-            "model must be a Model or a FactorizationModel, such as the attribute model_ of a fitted estimator; got "
-            f"{type(model).__name__}"
-        )
+        assert isinstance(model, FactorizationModel)
+        V, units = np.ones((1, 1)), model
     if output is None:
         return units, V
     if isinstance(output, bool) or not isinstance(output, (int, np.integer)) or not 0 <= output < V.shape[1]:
@@ -218,13 +215,10 @@ def _length(weight: Any) -> float:
     return float(np.linalg.norm(weight))
 
 
-def _labels(names: Any, d: int) -> list[str]:
-    """Return the names of the features."""
-    labels = list(names) if np.iterable(names) else []
-    if len(labels) != d:
-        got = f"{len(labels)} names" if labels else repr(names)
-        raise ValueError(f"names must be a sequence with one name per feature, {d} in all, got {got}")
-    return labels
+def _labels(model: Predictor, names: Any) -> list[str]:
+    """Return the names of the features, given or those of the model; [] if there are none."""
+    labels = model.feature_names if names is None else check_feature_names(names, model.n_features, "names")
+    return [] if labels is None else labels.tolist()
 
 
 def _indices(group: Any, numbers: Mapping[Any, int], d: int) -> tuple[int, ...]:

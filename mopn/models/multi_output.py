@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.designs import AugmentedDesign, Design, linear_design
 from mopn.core.kernels import get_kernel
-from mopn.models.base import Predictor, blocks, common_offset
-from mopn.models.fields import check_flag, check_numbers
-from mopn.models.formula import Formula, kernel_formula
-from mopn.models.games import Background, Quadratic
+from mopn.data.designs import AugmentedDesign, Design, linear_design
+from mopn.data.validation import check_flag, finite_numbers
+from mopn.models.base import Predictor, common_offset
+from mopn.models.fields import check_scale
+from mopn.models.formula import Formula, blocks, kernel_formula
+from mopn.models.games import Background, QuadraticGame
 
 __all__ = ["Model"]
 
@@ -45,6 +46,11 @@ class Model(Predictor):
         default ``"labels"`` if there are classes, else ``"outputs"``.
     linear : ndarray of shape (m, 1 + d), optional
         Coefficients W of a linear term, constants first.
+    feature_names : ndarray of shape (d,), optional
+        Names of the features, which explanations, files and exports have then; those of the columns of a DataFrame that
+        an estimator was fitted to. Give others by ``dataclasses.replace(model, feature_names=names)``.
+    feature_scales : ndarray of shape (d,), optional
+        What the fit divided the features by, 0 for those that were constant; plots of units use it.
 
     Raises
     ------
@@ -68,13 +74,15 @@ class Model(Predictor):
     classes: np.ndarray | None = None
     target: str | None = None
     linear: np.ndarray | None = None
+    feature_names: np.ndarray | None = None
+    feature_scales: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        basis, weights = check_numbers(self.basis, "basis"), check_numbers(self.weights, "weights")
+        basis, weights = finite_numbers(self.basis, "basis"), finite_numbers(self.weights, "weights")
         if basis.ndim != 2 or weights.ndim != 2 or len(basis) != len(weights):
             raise ValueError(f"basis must be (k, d) and weights (k, m), got shapes {basis.shape} and {weights.shape}")
-        offset = check_numbers(self.offset, "offset")
-        linear = None if self.linear is None else check_numbers(self.linear, "linear")
+        offset = finite_numbers(self.offset, "offset")
+        linear = None if self.linear is None else finite_numbers(self.linear, "linear")
         kernel = get_kernel(self.kernel).name
         augment = check_flag(self.augment, "augment")
         self._set(basis=basis, weights=weights, linear=linear, kernel=kernel, augment=augment)
@@ -88,6 +96,8 @@ class Model(Predictor):
         self._set(offset=offset if offset.ndim else float(offset))
         if linear is not None and linear.shape != (m, 1 + self.n_features):
             raise ValueError(f"linear must have shape {(m, 1 + self.n_features)}, got {linear.shape}")
+        if self.feature_scales is not None:
+            self._set(feature_scales=check_scale(self.feature_scales, self.n_features, "feature_scales"))
         self._check_target(m)
 
     @classmethod
@@ -115,18 +125,19 @@ class Model(Predictor):
         ValueError
             If the problem's offset differs between samples.
         """
-        offset = common_offset(problem.fit.offset)
-        basis, weights, linear = problem.original(result.basis, result.weights, getattr(result, "linear", None))
+        offset = common_offset(problem.losses.offset)
+        basis, weights, linear = problem.user_X.network(result.basis, result.weights, getattr(result, "linear", None))
         return cls(
             basis=basis,
             weights=weights,
             linear=linear,
             kernel=problem.kernel.name,
-            link=problem.fit.loss.link,
+            link=problem.losses.loss.link,
             augment=problem.augment,
             offset=0.0 if offset is None else offset,
             classes=problem.classes if classes is None else np.asarray(classes),
             target=target,
+            feature_scales=problem.user_X.feature_scales,
         )
 
     @property
@@ -157,7 +168,7 @@ class Model(Predictor):
         out += self.offset
         return out
 
-    def _game(self, background: Background) -> Quadratic:
+    def _game(self, background: Background) -> QuadraticGame:
         kernel = get_kernel(self.kernel)
         dummies = self.basis.shape[1] - self.n_features
         ones, H = self.basis[:, :dummies].sum(axis=1), self.basis[:, dummies:]
@@ -166,4 +177,4 @@ class Model(Predictor):
         W = (2.0 * ones[:, None] * V).T @ H
         if self.linear is not None:
             W += self.linear[:, 1:]
-        return Quadratic(H, V, W, kernel.distinct, background)
+        return QuadraticGame(H, V, W, kernel.distinct, background)

@@ -2,18 +2,19 @@
 
 The outputs of a graph are what the methods of the model return: ``prediction``, ``probabilities`` if the model has
 them, and ``outputs`` if they are not the prediction. Labels are gathered from a constant, so that strings need no
-operator of their own, and nothing is a list of dictionaries.
+operator of their own, and nothing is a list of dictionaries. The names of the features are in the metadata.
 """
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mopn.models.files import plain_labels
-from mopn.models.formula import Anova, Formula, Products, Subsets, Term, as_real
-from mopn.solvers.checks import choice
+from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term, as_real
+from mopn.solvers.tools.checks import choice
 
 if TYPE_CHECKING:
     import onnx
@@ -50,6 +51,8 @@ def make_onnx(model: Any, dtype: str) -> onnx.ModelProto:
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=_FORMAT,
     )
+    if model.feature_names is not None:
+        onnx.helper.set_model_props(made, {"feature_names": json.dumps(model.feature_names.tolist())})
     return onnx.shape_inference.infer_shapes(made, check_type=True, strict_mode=True)
 
 
@@ -117,7 +120,7 @@ def _features(graph: _Graph, term: Term) -> str:
         return _product(graph, term)
     if isinstance(term, Subsets):
         return graph("ReduceProd", graph("Add", _entries(graph, term.factors), np.ones(1)), _ONE, keepdims=0)
-    assert isinstance(term, Anova)
+    assert isinstance(term, AnovaTerm)
     return _anova(graph, term)
 
 
@@ -131,7 +134,7 @@ def _product(graph: _Graph, term: Products) -> str:
     return product if term.power == 1 else graph("Pow", product, np.array(term.power, dtype=np.int64))
 
 
-def _anova(graph: _Graph, term: Anova) -> str:
+def _anova(graph: _Graph, term: AnovaTerm) -> str:
     """Algorithm 1 by degrees: A^t of the entries before j is a cumulative sum of z_j A^{t-1} of those before j."""
     z = before = _entries(graph, term.factors)
     parts = []

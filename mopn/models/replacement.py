@@ -30,7 +30,9 @@ def replacement(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with open(target, "wb") as file:
             yield file
         return
-    temporary = os.path.join(os.path.dirname(target), f".{secrets.token_hex(8)}.tmp")
+    # A process that is killed leaves it behind: its name says whose it is. Names of files may have 255 bytes.
+    folder, file_name = os.path.split(target)
+    temporary = os.path.join(folder, f".{file_name[:40]}-{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:
             if os.path.exists(target):

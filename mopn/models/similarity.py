@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mopn.core.validation import check_count
+from mopn.data.validation import check_count
+from mopn.models.fitted import Fitted, fitted_model
 from mopn.models.interactions import products, units_and_weights
-from mopn.models.multi_output import Model
-from mopn.models.single_output import FactorizationModel
 
 __all__ = ["Similar", "similar_features"]
 
@@ -28,9 +27,7 @@ class Similar(NamedTuple):
     cosine: float
 
 
-def similar_features(
-    model: Model | FactorizationModel, feature: int, among: Any, k: int = 10, partners: Any = None
-) -> list[Similar]:
+def similar_features(model: Fitted, feature: int, among: Any, k: int = 10, partners: Any = None) -> list[Similar]:
     """Return the k features whose interactions are most like those of a feature.
 
     Two items are similar if the model gives the same users the same taste for both: the interactions of feature j are
@@ -40,8 +37,7 @@ def similar_features(
 
     Parameters
     ----------
-    model : Model or FactorizationModel
-        Such as ``regressor.model_``.
+    model : Model, FactorizationModel or fitted estimator
     feature : int
         Index of a feature, such as the one-hot column of an item.
     among : sequence of int
@@ -59,7 +55,7 @@ def similar_features(
     Raises
     ------
     TypeError
-        If it is not a model.
+        If it is neither a model nor an estimator.
     ValueError
         For indices that are no features, for a degree without pairs, or if there are no partners.
 
@@ -73,8 +69,9 @@ def similar_features(
     >>> [(item.feature, round(item.cosine, 3)) for item in similar_features(model, 2, among=[2, 3, 4])]
     [(3, 1.0), (4, -1.0)]
     """
-    units, V = units_and_weights(model, None)
-    d, k = model.n_features, check_count(k, "k")
+    machine: Any = fitted_model(model)
+    units, V = units_and_weights(machine, None)
+    d, k = machine.n_features, check_count(k, "k")
     (feature,) = _indices([feature], "feature", d)
     among = _indices(among, "among", d)
     if partners is None:

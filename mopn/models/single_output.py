@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.designs import DenseDesign, Design
-from mopn.core.validation import check_count, check_factor_kernel
-from mopn.models.base import Predictor, blocks, common_offset
-from mopn.models.fields import check_choice, check_number, check_numbers
-from mopn.models.formula import Formula, kernel_formula, pairs, products
-from mopn.models.games import Background, Game, Quadratic
+from mopn.data.designs import DenseDesign, Design
+from mopn.data.validation import check_count, check_factor_kernel, finite_numbers
+from mopn.models.base import Predictor, common_offset
+from mopn.models.fields import check_number
+from mopn.models.formula import Formula, blocks, kernel_formula, pairs, products
+from mopn.models.games import Background, Game, QuadraticGame
 from mopn.models.higher_games import Multilinear, Powers, PowersOfForms
 from mopn.models.multi_output import Model
+from mopn.solvers.tools.checks import choice
 
 __all__ = ["FactorizationModel"]
 
@@ -56,6 +57,8 @@ class FactorizationModel(Predictor):
         Labels, if the model predicts labels: the second one for positive outputs.
     target : {"vector", "labels", "outputs"}
         What ``predict`` returns: by default labels if there are classes, else numbers (n,).
+    feature_names : ndarray of shape (d,), optional
+        Names of the features; see :class:`mopn.Model`.
 
     Raises
     ------
@@ -82,18 +85,19 @@ class FactorizationModel(Predictor):
     link: str | None = None
     classes: np.ndarray | None = None
     target: str | None = None
+    feature_names: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        check_choice(self.form, "form", _FORMS)
+        choice(_FORMS)(self.form, "form")
         degree, dummies = check_count(self.degree, "degree"), check_count(self.dummies, "dummies", least=0)
         if degree > _MAX_DEGREE:
             raise ValueError(f"degree must be at most {_MAX_DEGREE}, got {degree}")
-        factors, intercept = check_numbers(self.factors, "factors"), check_number(self.intercept, "intercept")
+        factors, intercept = finite_numbers(self.factors, "factors"), check_number(self.intercept, "intercept")
         self._set(degree=degree, dummies=dummies, factors=factors, intercept=intercept)
         for name in ("lams", "theta", "w"):
             value = getattr(self, name)
             if value is not None:
-                self._set(**{name: check_numbers(value, name)})
+                self._set(**{name: finite_numbers(value, name)})
         check_factor_kernel(self.kernel, degree, self.theta)
         self._check_form()
         if self.n_features < 1:
@@ -142,7 +146,7 @@ class FactorizationModel(Predictor):
         ValueError
             If the problem's offset differs between samples, or each factor has its own X.
         """
-        offset = common_offset(problem.fit.offset)
+        offset = common_offset(problem.losses.offset)
         lifted = "U" in result
         if lifted and not isinstance(result["U"], np.ndarray):
             raise ValueError("each factor of this problem has its own X; a model has a single X")
@@ -158,7 +162,7 @@ class FactorizationModel(Predictor):
             w=np.array(result["w"]) if "w" in result else None,
             intercept=float(result["intercept"][0]) + shift if "intercept" in result else shift,
             dummies=problem.dummies,
-            link=problem.fit.loss.link,
+            link=problem.losses.loss.link,
             classes=None if classes is None else np.asarray(classes),
         )
 
@@ -183,7 +187,7 @@ class FactorizationModel(Predictor):
             If the combination does not hold one finite number per output.
         """
         m = model.weights.shape[1]
-        combination = check_numbers(combination, "combination")
+        combination = finite_numbers(combination, "combination")
         if combination.shape != (m,):
             raise ValueError(f"combination must hold {m} finite numbers, one per output, got {combination!r}")
         linear = None if model.linear is None else combination @ model.linear
@@ -196,6 +200,7 @@ class FactorizationModel(Predictor):
             w=None if linear is None else linear[1:],
             intercept=float(np.broadcast_to(model.offset, (m,)) @ combination) + constant,
             dummies=model.basis.shape[1] - model.n_features,
+            feature_names=model.feature_names,
         )
 
     @property
@@ -249,7 +254,7 @@ class FactorizationModel(Predictor):
             units = self.factors[0][:, self.dummies :]
             V = squares[:, None] if self.degree == 2 else np.zeros((len(squares), 1))
             slopes = self._gradient(np.zeros((1, self.n_features)))
-            return Quadratic(units, V, slopes, self.kernel == "anova", background)
+            return QuadraticGame(units, V, slopes, self.kernel == "anova", background)
         if self.kernel == "homogeneous":
             w = np.zeros(self.n_features) if self.w is None else self.w
             parts = [

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from mopn.network.oracles import BasisOracle, OracleName
+from mopn.network.point import unit_length
 from mopn.network.problem import NetworkProblem
-from mopn.solvers.checks import shown
 from mopn.solvers.interface import Measure
-from mopn.solvers.numerics.threads import limited_threads
+from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.checks import shown
 
 __all__ = ["certify"]
 
@@ -32,11 +33,12 @@ def certify(
     weights : array-like of shape (k, m)
     oracle : str or oracle, default "auto"
         The method that bounds the dual norm; ``"exact"`` gives the tightest bound, at the highest cost. Beyond 3,000
-        features ``"lanczos"`` gives one that holds with a probability of at least 1 - 1e-9 (``proof`` says so).
+        features ``"lanczos"`` gives one that holds with a probability of at least 1 - 1e-9 over new random starts
+        (``proof`` says so), whatever was proven before.
     linear : array-like of shape (m, 1 + d), optional
         Coefficients of the linear term, constants first, if the problem has one; default zero.
     n_threads : int, optional
-        Number of threads of linear algebra during the call, as in :func:`mopn.minimize`.
+        Number of threads that compute blocks of rows, as in :func:`mopn.minimize`.
 
     Returns
     -------
@@ -66,6 +68,6 @@ def certify(
     if not problem.regularized:
         raise ValueError("with strength=0 no certificate exists; give a positive strength or a radius")
     with limited_threads(n_threads):
-        basis, weights = problem.unit_length(basis, weights)
+        basis, weights = unit_length(basis, weights, problem.rows.shape[1], problem.losses.n_outputs)
         problem.regularizer.check_feasible(weights)
         return problem.measure(problem.start((basis, weights, linear)), oracle)

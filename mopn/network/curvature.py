@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mopn.core.datafit import DataFit
 from mopn.core.flat import joined, split
-from mopn.core.hessians import Diagonal, Hessian
 from mopn.core.kernels import Kernel
-from mopn.core.rows import Block, Rows
+from mopn.data.losses_of_rows import Losses
+from mopn.data.rows import Block, Rows
+from mopn.losses.hessians import Diagonal, Hessian
 from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
 
@@ -44,16 +44,18 @@ class Curvature:
     ----------
     rows, kernel, linear_term
         Those of the refit.
+    seed : int, default 0
+        Of the sample.
     """
 
-    def __init__(self, rows: Rows, kernel: Kernel, linear_term: LinearTerm) -> None:
+    def __init__(self, rows: Rows, kernel: Kernel, linear_term: LinearTerm, seed: int = 0) -> None:
         n, d = rows.shape
-        wanted = max(_ROWS, _ROWS_PER_COLUMN * max(d, rows.fit.n_outputs))
+        wanted = max(_ROWS, _ROWS_PER_COLUMN * max(d, rows.losses.n_outputs))
         if wanted < n:
-            rows = rows.part(wanted / n)
+            rows = rows.sample(wanted / n, seed)
             linear_term = linear_term.on(rows)
         self.rows, self.kernel = rows, kernel
-        self.inverse_linear = linear_term.scales(rows.fit.smoothness) ** 2
+        self.inverse_linear = linear_term.scales(rows.losses.smoothness) ** 2
 
     @staticmethod
     def pays(shape: tuple[int, int], n_units: int, n_outputs: int) -> bool:
@@ -73,8 +75,8 @@ def _blocks(
     features = kernel.features_of(block.design, A, P * P)
     of_units = layer_outputs(features, E)
     outputs = of_units + block.linear.project(W) if W.size else of_units
-    earned = -float(np.vdot(block.fit.value_gradient(outputs)[1], of_units))
-    hessian = _hessian(block.fit, outputs)
+    earned = -float(np.vdot(block.losses.value_gradient(outputs)[1], of_units))
+    hessian = _hessian(block.losses, outputs)
     # The slope of the kernel along x, as if it had squares of single features.
     slopes = (2.0 * kernel.of_square * P) ** 2 * hessian.along(E)
     units = np.stack([block.design.gram(slope) for slope in np.ascontiguousarray(slopes.T)])
@@ -82,10 +84,10 @@ def _blocks(
     return units, directions, earned
 
 
-def _hessian(fit: DataFit, outputs: np.ndarray) -> Hessian:
-    if fit.loss.has_hessian:
-        return fit.hessian(outputs)
-    return Diagonal(np.outer(fit.sample_weights, np.full(outputs.shape[1], fit.smoothness)))
+def _hessian(losses: Losses, outputs: np.ndarray) -> Hessian:
+    if losses.loss.has_hessian:
+        return losses.hessian(outputs)
+    return Diagonal(np.outer(losses.sample_weights, np.full(outputs.shape[1], losses.smoothness)))
 
 
 class BlockMetric:

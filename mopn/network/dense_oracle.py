@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from mopn.network.search import Found, Limits, Proof, Search, distinct
+from mopn.network.plan import Plan, Proof
+from mopn.network.search import Limits, Proven, Search, SearchResult, distinct
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere import DenseStack, enumerate_signs, refine
 from mopn.solvers.sphere.bounds import upper_bound
 from mopn.solvers.sphere.branch_regions import split_and_bound
 from mopn.solvers.sphere.branch_signs import branch_and_bound
-from mopn.solvers.sphere.nested import Cost, nest_and_bound
+from mopn.solvers.sphere.nested import LEAST_STEPS, nest_and_bound
 from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
+from mopn.solvers.sphere.sum_of_squares import step_work
 
 __all__ = ["DenseSearch"]
 
-# Sums of squares work on matrices of order d (d + 1) / 2; beyond these features, on some principal directions first.
-_ALL_DIRECTIONS = 26
-# Each of their steps decomposes one such matrix, at this cost. The operations of a call are limited, so that results do
-# not depend on the speed of the machine. Fewer steps than the least prove nothing.
-_COST, _WORK, _NESTED_WORK = Cost(overhead=1e7, least=10), 4e11, 2e12
+# The operations of a call's proof are limited, so that results do not depend on the speed of the machine.
+_SIGNS_WORK, _WORK, _NESTED_WORK = 6.6e9, 4e11, 2e12
 # Many starts lead to the same few maxima: all are refined to the rough tolerance, and then so many distinct ones to the
 # tolerance of the oracle.
 _ROUGH, _REFINED = 1e-3, 8
@@ -30,33 +28,30 @@ _STEPS = 100
 
 
 class DenseSearch(Search):
-    """The search on a :class:`DenseStack`; ``memory`` keeps the sum-of-squares proof from call to call."""
+    """The search on a :class:`DenseStack`; ``memory`` keeps the multipliers of sum-of-squares proofs for the next ones.
+
+    Its keys are whether the clock alone limits a proof: such proofs must not change the answers of others.
+    """
 
     def __init__(
-        self,
-        stack: DenseStack,
-        p: float,
-        method: str,
-        limits: Limits,
-        effort: Effort,
-        memory: dict[str, np.ndarray],
+        self, stack: DenseStack, p: float, plan: Plan, limits: Limits, effort: Effort, memory: dict[bool, np.ndarray]
     ) -> None:
-        super().__init__(stack, p, method, limits, effort)
+        super().__init__(stack, p, plan, limits, effort)
         self.rounding = stack.rounding(p)
         self.memory = memory
 
-    def maximise(self) -> Found:
+    def maximise(self) -> SearchResult:
         """Return unit vectors, their values and a proven bound."""
-        if self.method != "enumerate":
+        if self.plan.proof is not Proof.ALL_SIGNS:
             return super().maximise()
         h, bound = enumerate_signs(self.stack, self.left)
         if math.isinf(bound):
             bound = self.cheap_bound()
-        return Found(h[None], self.values(h[None]), bound)
+        return SearchResult(h[None], self.values(h[None]), bound)
 
     def bound(self) -> float:
         """Return only the bound of ``maximise``."""
-        return self.maximise().bound if self.method in ("enumerate", "exact") and self.left > 0 else self.cheap_bound()
+        return self.cheap_bound() if self.plan.is_cheap or self.left <= 0 else self.maximise().bound
 
     def cheap_bound(self) -> float:
         """Return the least of the bounds that take milliseconds."""
@@ -64,7 +59,7 @@ class DenseSearch(Search):
 
     def starts(self) -> np.ndarray:
         """Return start vectors (k, d)."""
-        if self.single or self.method in ("power", "eigh"):
+        if not self.plan.refines:
             return dominant_starts(self.stack)
         starts = [extreme_starts(self.stack), gram_starts(self.stack, self.p)]
         # They nearly always suffice for p = 2. For p = 1 there are many sharp maxima, so random starts are added.
@@ -80,35 +75,30 @@ class DenseSearch(Search):
         best, best_values = refine(self.stack, rough[:_REFINED], self.p, tol, _STEPS, self.left)
         return np.vstack([best, rough[_REFINED:], H]), np.concatenate([best_values, rough_values[_REFINED:], values])
 
-    def prove(self, H: np.ndarray, values: np.ndarray) -> Proof:
-        """Prove by branch and bound on signs for p = 1, and by sums of squares on parts of the sphere for p = 2."""
-        if self.p == 1:
+    def prove(self, H: np.ndarray, values: np.ndarray) -> Proven:
+        """Tighten the bound as planned."""
+        if self.plan.proof is Proof.SIGNS:
             return self._prove_by_signs(H[[np.argmax(values)]])
-        return self._prove_by_squares(H)
+        return self._prove_by_squares(H) if self.plan.proof is Proof.SQUARES else self._prove_by_nested_squares(H)
 
-    def _prove_by_signs(self, best: np.ndarray) -> Proof:
-        nodes = int(min(self.limits.max_nodes, self.effort.nodes))
-        h, bound, nodes = branch_and_bound(self.stack, best, self.precision, max_nodes=nodes, max_time=self.seconds)
-        return Proof(h[None], bound, nodes)
+    def _prove_by_signs(self, best: np.ndarray) -> Proven:
+        allowance = self.allowance(_SIGNS_WORK)
+        h, bound = branch_and_bound(self.stack, best, self.precision, allowance)
+        return Proven(h[None], bound, allowance.spent)
 
-    def _prove_by_squares(self, H: np.ndarray) -> Proof:
-        d = self.stack.shape[1]
-        if self.p == math.inf:
-            return Proof(H[:0], math.inf)
-        if d > _ALL_DIRECTIONS:
-            work = min(_NESTED_WORK, self.effort.work)
-            nested = nest_and_bound(self.stack, H, self.precision, _COST, work, self.seconds)
-            return Proof(nested.H, nested.bound, nested.n_eigh, nested.parts)
-        max_eigh = _COST.steps(d, min(_WORK, self.effort.work))
-        if not max_eigh:
-            return Proof(H[:0], math.inf)
-        # A proof that only the clock limits must not change the answers of others: it has a memory of its own. One
-        # whose work is limited too ends at the same place in every run, unless the run is out of time.
+    def _prove_by_squares(self, H: np.ndarray) -> Proven:
+        allowance = self.allowance(_WORK)
+        if not allowance.affords(LEAST_STEPS * step_work(self.stack.shape[1])):
+            return Proven(H[:0], math.inf)
+        # A proof whose work is limited ends at the same place in every run, unless the run is out of time.
         clocked = math.isfinite(self.effort.seconds) and math.isinf(self.effort.work)
-        start: Any = self.memory.get("clocked N" if clocked else "N", self.memory.get("N"))
-        split = split_and_bound(self.stack, H, self.precision, start, max_eigh=max_eigh, max_time=self.seconds)
-        if clocked:
-            self.memory["clocked N"] = split.N
-        elif not split.out_of_time:
-            self.memory["N"] = split.N
-        return Proof(split.H, split.bound, split.n_eigh)
+        start = self.memory.get(clocked, self.memory.get(False))
+        split = split_and_bound(self.stack, H, self.precision, start, allowance)
+        if clocked or not allowance.out_of_time:
+            self.memory[clocked] = split.N
+        return Proven(split.H, split.bound, allowance.spent)
+
+    def _prove_by_nested_squares(self, H: np.ndarray) -> Proven:
+        allowance = self.allowance(_NESTED_WORK)
+        nested = nest_and_bound(self.stack, H, self.precision, allowance)
+        return Proven(nested.H, nested.bound, allowance.spent, nested.parts)

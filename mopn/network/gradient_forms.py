@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.designs import Design
+from mopn.core.gap import dual_error
 from mopn.core.kernels import KERNELS, Kernel
-from mopn.core.namespaces import any_namespace, as_double, namespace
-from mopn.core.rows import Block, Rows
+from mopn.data.designs import Design
+from mopn.data.rows import Block, Rows
+from mopn.losses.namespaces import any_namespace, as_double, namespace
 from mopn.network.two_layers import two_layers
 from mopn.solvers.sphere import DenseStack, power_of_two
 from mopn.solvers.sphere.bounds import eigen_error
@@ -31,11 +32,12 @@ _GRAM_PROBES = 4
 class GradientForms:
     """The stack Gamma of a loss gradient G (n, m), matrix-free, for oracles on data where d x d is too large.
 
-    Implements the ``Stack`` protocol of ``mopn.solvers.sphere``; ``dense`` forms the matrices.
+    Implements the ``Stack`` protocol of ``mopn.solvers.sphere``; ``dense`` forms the matrices. ``seed`` is that of the
+    random vectors that searches start from, and of the estimate of the Gram matrix.
     """
 
-    def __init__(self, kernel: Kernel, rows: Rows, G: Any) -> None:
-        self.kernel, self.rows, self.G = kernel, rows, G
+    def __init__(self, kernel: Kernel, rows: Rows, G: Any, seed: int = 0) -> None:
+        self.kernel, self.rows, self.G, self.seed = kernel, rows, G, seed
         self.shape = G.shape[1], rows.shape[1]
         self._sums = two_layers(rows, kernel)
 
@@ -50,12 +52,12 @@ class GradientForms:
     def scaled(self) -> tuple[GradientForms, float]:
         """Return the forms with G divided exactly by a power of two, and that power."""
         scale = power_of_two(self.rows.reduce(_largest, along=(self.G,), combine=max))
-        return GradientForms(self.kernel, self.rows, self.G / scale), scale
+        return GradientForms(self.kernel, self.rows, self.G / scale, self.seed), scale
 
     def dense(self) -> DenseStack:
         """Form the matrices, with a bound of the rounding errors made in doing so."""
         matrices, moduli, counts = self.rows.sum(_gammas_and_moduli, self.kernel, along=(self.G,))
-        return DenseStack(matrices, self._forming_error(moduli, counts))
+        return DenseStack(matrices, self._forming_error(moduli, counts), self.seed)
 
     def rounding(self, p: float) -> float:
         """Bound the change in max ||q(h)||_p over unit h by the rounding errors of the matrices."""
@@ -79,7 +81,9 @@ class GradientForms:
         # A sum of n products of three factors, or of two with the root of the third each, with the three sums that take
         # away a center, errs by (n + 8) eps times the sum of moduli, whose spectral norm is at most its trace
         # sum_i |G_ic| ||x_i||^2 (a sum of positive semidefinite matrices in |x_i|).
-        return (self.rows.shape[0] + 8) * _EPS * moduli + self._underflow(counts)
+        # The proof is for a point near G whose entries differ by ``dual_error`` units of rounding.
+        n, m = self.rows.shape[0], self.G.shape[1]
+        return (n + 8 + dual_error(m)) * _EPS * moduli + self._underflow(counts)
 
     def _underflow(self, counts: np.ndarray) -> np.ndarray:
         """Bound the underflow (k,) in sums of products of two features and a slope, from what ``_moduli`` counts."""
@@ -90,7 +94,7 @@ class GradientForms:
         if self._few is not None:
             return self._scaled_gram(self._few) * self._few.unit**4
         m, d = self.shape
-        Z = np.random.default_rng(0).standard_normal((_GRAM_PROBES, d))
+        Z = np.random.default_rng(self.seed).standard_normal((_GRAM_PROBES, d))
         images = self.products(np.tile(np.eye(m), (_GRAM_PROBES, 1)), np.repeat(Z, m, axis=0))
         images = images.reshape(_GRAM_PROBES, m, d)
         return np.einsum("pcd,ped->ce", images, images) / _GRAM_PROBES
@@ -121,7 +125,7 @@ class GradientForms:
         (n, m), d, square = self.G.shape, self.shape[1], design.unit**2
         M = self._scaled_gram(design)
         sizes = design.squared_sizes / square @ np.abs(self.G)
-        error = (2 * n + 2 * d + 6) * _EPS * float(sizes @ sizes) + eigen_error(M)
+        error = (2 * n + 2 * d + 6 + 2 * dual_error(m)) * _EPS * float(sizes @ sizes) + eigen_error(M)
         # n^2 products of sums of d, each of which may underflow.
         error += 4.0 * n * n * (d + 2) * _SMALLEST * (1.0 + float(np.sum(self.G**2)))
         largest = float(np.diag(M).max() if p == math.inf else np.linalg.eigvalsh(M)[-1])
@@ -148,7 +152,8 @@ class GradientForms:
         whole, counts = self.rows.sum(_whole_and_counts, p, best, along=(self.G,))
         lost = float(self._underflow(counts)[0] / best.min())
         n, d = self.rows.shape
-        return max(bound, 0.0) + 4 * (n + d + 10) * _EPS * float(np.max(whole / best)) + lost
+        units = 4 * (n + d + 10) + dual_error(self.shape[0])
+        return max(bound, 0.0) + units * _EPS * float(np.max(whole / best)) + lost
 
 
 @any_namespace

@@ -22,15 +22,16 @@ from mopn.core.flat import check_start, joined, split
 from mopn.core.kernels import Kernel
 from mopn.core.norms import Norm
 from mopn.core.regularizers import NormRegularizer
-from mopn.core.rows import Rows
 from mopn.core.spectral import eigen_units
-from mopn.core.whole_fit import WholeFit
+from mopn.data.rows import Rows
+from mopn.data.sum_of_losses import SumOfLosses
 from mopn.network.curvature import BlockMetric, Curvature, regular
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.network.two_layers import two_layers
-from mopn.solvers.display import Displayed
+from mopn.solvers import LBFGS
 from mopn.solvers.interface import Evaluation, Measure, Problem
+from mopn.solvers.tools.display import Displayed
 
 __all__ = ["JointProblem", "RestProblem"]
 
@@ -70,12 +71,13 @@ class JointProblem(Displayed, Problem):
         network: Network,
         *,
         single: bool = False,
+        seed: int = 0,
     ) -> None:
         self.regularizer, self.linear_term = regularizer, linear_term
         self.directions = _make_directions(regularizer.norm, network.weights)
         self.layers = two_layers(rows, kernel, single=single)
-        pays = regularizer.active and Curvature.pays(rows.shape, self.directions.n_units, rows.fit.n_outputs)
-        self.curvature = Curvature(rows, kernel, linear_term) if pays else None
+        pays = regularizer.active and Curvature.pays(rows.shape, self.directions.n_units, rows.losses.n_outputs)
+        self.curvature = Curvature(rows, kernel, linear_term, seed) if pays else None
         parts = self._lengths(network), self.directions.start.ravel(), network.linear
         self._shapes = tuple(part.shape for part in parts)
         self.scales = joined(*map(np.broadcast_to, _scales(rows, linear_term), self._shapes))
@@ -130,6 +132,10 @@ class JointProblem(Displayed, Problem):
         """Return views B, Z and W of a flat point."""
         return split(x, self._shapes)
 
+    def default_solver(self) -> LBFGS:
+        """Return the solver that :func:`mopn.minimize` takes by default."""
+        return LBFGS()
+
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of the point: unit vectors ``basis``, ``weights`` and ``linear``."""
         A, E, W = self.split(x)
@@ -167,7 +173,7 @@ class JointProblem(Displayed, Problem):
 
     def measure(self, x: np.ndarray) -> Measure:
         """Objective; no gap is known."""
-        return Measure(self.value_gradient(x).value, float("inf"))
+        return Measure(self.value_gradient(x).value)
 
 
 class RestProblem(JointProblem):
@@ -191,10 +197,10 @@ def _scales(rows: Rows, linear_term: LinearTerm) -> tuple[np.ndarray, np.ndarray
     So a refit does not depend on the units of X and y: outputs are K(a, x) e, of degree two in a and X. Steps in W are
     those of the curvature that a step in B has for a feature that occurs as often as the mean one.
     """
-    fit = WholeFit(rows)
-    unit = fit.output_unit
-    curvature = unit**2 * fit.smoothness * (float(rows.occurrences.mean()) or fit.total_weight)
-    return np.sqrt(unit) * rows.scales, np.ones(1), np.sqrt(curvature) * linear_term.scales(fit.smoothness)
+    losses = SumOfLosses(rows)
+    unit = losses.output_unit
+    curvature = unit**2 * losses.smoothness * (float(rows.occurrences.mean()) or losses.total_weight)
+    return np.sqrt(unit) * rows.scales, np.ones(1), np.sqrt(curvature) * linear_term.scales(losses.smoothness)
 
 
 class _Directions(ABC):

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.magnitudes import check_input
-from mopn.core.namespaces import any_namespace, namespace
-from mopn.core.rows import Block, Rows
-from mopn.core.validation import as_numbers, check_nonnegative
-from mopn.solvers.numerics.cached import cached_property
+from mopn.core.gap import dual_error
+from mopn.data.input_size import check_input
+from mopn.data.rows import Block, Rows
+from mopn.data.validation import as_numbers, check_nonnegative
+from mopn.losses.namespaces import any_namespace, namespace
 from mopn.solvers.numerics.dot import dot
+from mopn.solvers.tools.cached import cached_property
 
 __all__ = ["LinearTerm"]
 
@@ -57,7 +58,7 @@ class LinearTerm:
             self.alphas[0] *= _OF_CONSTANTS
 
     def on(self, rows: Rows) -> LinearTerm:
-        """Return the same term on other data: on a share of the rows, for instance."""
+        """Return the same term on other data: on a sample of the rows, for instance."""
         return LinearTerm(rows, self.alpha)
 
     # -- coefficients ----------------------------------------------------------------------------------------------
@@ -79,7 +80,7 @@ class LinearTerm:
         if W.shape[1:] == (0,):
             return np.zeros(shape)
         if W.shape != shape:
-            raise ValueError(f"start must have linear of shape {shape}, got {W.shape}; alpha makes a linear term")
+            raise ValueError(f"start.linear must have shape {shape}, got {W.shape}; pass alpha= for a linear term")
         if not np.isfinite(W).all():
             raise ValueError("start contains NaN or infinity")
         return W
@@ -123,9 +124,10 @@ class LinearTerm:
         if not self.active:
             return 0.0
         adjoint = self.adjoint(G)
-        # Each entry is a sum of n products; the sum of their moduli is at most the product of two lengths.
+        # Each entry is a sum of n products, for a dual point near G; the sum of their moduli is at most the product of
+        # two lengths.
         lengths = np.sqrt(self.rows.sum(_squared_columns, along=(G,)))[:, None]
-        error = (self.rows.shape[0] + 4) * _EPS * lengths * self._lengths
+        error = (self.rows.shape[0] + 4 + dual_error(G.shape[1])) * _EPS * lengths * self._lengths
         total = float(np.sum((np.abs(adjoint) + error) ** 2 / self.alphas))
         return 0.5 * total * (1.0 + (adjoint.size + 4) * _EPS)
 
@@ -134,11 +136,13 @@ class LinearTerm:
         """Lengths of the columns of [1, X] (1 + d,), rounded up."""
         return np.sqrt(self.rows.sum(_squared_column_sizes)) * (1.0 + self.rows.shape[0] * _EPS)
 
+    def output_errors(self, W: np.ndarray) -> np.ndarray:
+        """Bound the rounding errors of [1, X] W' for each output (m,), relative to the length of a row of [1, X]."""
+        return (W.shape[1] + 4) * _EPS * np.linalg.norm(W, axis=1)
+
     def rounding_error(self, W: np.ndarray, G: Any) -> float:
-        """Bound the effect on the losses of rounding [1, X] W', for loss gradients G (n, m)."""
-        if not self.active:
-            return 0.0
-        return (W.shape[1] + 4) * _EPS * self.rows.sum(_sizes, np.linalg.norm(W, axis=1), along=(G,))
+        """Bound their effect on the losses to first order, for loss gradients G (n, m)."""
+        return self.rows.sum(_sizes, self.output_errors(W), along=(G,)) if self.active else 0.0
 
     # -- scaling ---------------------------------------------------------------------------------------------------
 
@@ -187,12 +191,12 @@ def _sizes(block: Block, G: Any, lengths: Any) -> Any:
 
 @any_namespace
 def _weighted_squares(block: Block) -> np.ndarray:
-    return block.linear.adjoint_squares(block.fit.sample_weights[:, None])[0, :]
+    return block.linear.adjoint_squares(block.losses.sample_weights[:, None])[0, :]
 
 
 def _weighted_sums(block: Block) -> tuple[float, np.ndarray]:
     """Return the trace of [1, X]' diag(w) [1, X], and the sums of the columns of w |[1, X]|."""
-    weights, absolute = block.fit.sample_weights, block.linear.absolute
+    weights, absolute = block.losses.sample_weights, block.linear.absolute
     return float(weights @ block.linear.squared_norms), absolute.adjoint(weights[:, None])[0]
 
 

@@ -6,11 +6,13 @@ import math
 
 import numpy as np
 
-from mopn.network.search import PROVING, Limits, Proof, Search, distinct
+from mopn.network.plan import Plan, Proof
+from mopn.network.search import Limits, Proven, Search, distinct
+from mopn.solvers.chance import Chance
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere import refine
 from mopn.solvers.sphere.cholesky import OPERATIONS_A_SECOND, expected_work, proven_bound
-from mopn.solvers.sphere.probable import Chance, expected_products, probable_bound
+from mopn.solvers.sphere.probable import expected_products, probable_bound
 from mopn.solvers.sphere.stack import MatrixFreeStack
 from mopn.solvers.sphere.starts import ritz_starts
 
@@ -26,21 +28,28 @@ _PROBABLE, _PROBABLE_FOR_TWO, _FINEST = 1e-2, 5e-2, 1e-4
 
 
 class MatrixFreeSearch(Search):
-    """The search on a :class:`MatrixFreeStack`."""
+    """The search on a :class:`MatrixFreeStack`; a random proof spends of the chance, from starts of the seed."""
 
     def __init__(
-        self, stack: MatrixFreeStack, p: float, method: str, limits: Limits, effort: Effort, chance: Chance
+        self,
+        stack: MatrixFreeStack,
+        p: float,
+        plan: Plan,
+        limits: Limits,
+        effort: Effort,
+        chance: Chance,
+        seed: int | None,
     ) -> None:
-        super().__init__(stack, p, method, limits, effort)
-        self.chance = chance
+        super().__init__(stack, p, plan, limits, effort)
+        self.chance, self.seed = chance, seed
         # Without a proof the bound is loose in any case, so the values may have the largest tolerance.
-        exact = method == "exact" or math.isinf(effort.work)
+        exact = plan.proof is Proof.CHOLESKY or math.isinf(effort.work)
         self.tol = max(limits.tol, min(_ROUGH, _FINER * (self.precision if exact else 1.0)))
 
     def bound(self) -> float:
         """Return the bound of ``maximise`` or a smaller one: the proof needs no vectors to start from."""
         cheap = self.cheap_bound()
-        return min(cheap, self._proof().bound) if self.method in PROVING else cheap
+        return cheap if self.plan.is_cheap else min(cheap, self._proof().bound)
 
     def cheap_bound(self) -> float:
         """Return the bound of the stack, by products with the data."""
@@ -48,7 +57,7 @@ class MatrixFreeSearch(Search):
 
     def starts(self) -> np.ndarray:
         """Return start vectors (k, d)."""
-        return ritz_starts(self.stack, self.p, self.tol, combined=not (self.single or self.method in ("power", "eigh")))
+        return ritz_starts(self.stack, self.p, self.tol, combined=self.plan.refines)
 
     def refine(self, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Refine the best distinct starts; keep the starts."""
@@ -57,21 +66,23 @@ class MatrixFreeSearch(Search):
         best, best_values = refine(self.stack, rough[:_REFINED], self.p, self.tol, steps, self.left)
         return np.vstack([best, H]), np.concatenate([best_values, values])
 
-    def prove(self, H: np.ndarray, values: np.ndarray) -> Proof:
+    def prove(self, H: np.ndarray, values: np.ndarray) -> Proven:
         """Prove by Cholesky factors, or with a probability."""
         return self._proof()
 
-    def _proof(self) -> Proof:
+    def _proof(self) -> Proven:
         """Return the proof, or none if it is expected to exceed the work or the time allowed."""
-        work = expected_work(self.stack, self.p) if self.method == "exact" else self._expected_work()
-        if work > self.effort.work or work / OPERATIONS_A_SECOND > self.seconds:
-            return Proof(np.zeros((0, self.stack.shape[1])), math.inf)
-        if self.method == "exact":
-            return Proof(*proven_bound(self.stack, self.p, self.precision, self.seconds))
-        return Proof(*probable_bound(self.stack, self.p, self._probable, self.chance, self.seconds))
+        work = expected_work(self.stack, self.p) if self.plan.proof is Proof.CHOLESKY else self._expected_work()
+        allowance = self.allowance()
+        if not allowance.affords(work) or work / OPERATIONS_A_SECOND > allowance.seconds:
+            return Proven(np.zeros((0, self.stack.shape[1])), math.inf)
+        if self.plan.proof is Proof.CHOLESKY:
+            return Proven(*proven_bound(self.stack, self.p, self.precision, allowance))
+        failure, rng = self.chance.next, self.chance.draw(self.seed)
+        return Proven(*probable_bound(self.stack, self.p, self._probable, failure, rng, allowance))
 
     def _expected_work(self) -> float:
-        return self.stack.work[0] * expected_products(self.stack, self.p, self._probable, self.chance.failure)
+        return self.stack.work[0] * expected_products(self.stack, self.p, self._probable, self.chance.next)
 
     @property
     def _probable(self) -> float:

@@ -3,48 +3,37 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from mopn.core.norms import Norm, NormName, get_norm
-from mopn.core.validation import as_numbers
+from mopn.data.validation import as_numbers
 from mopn.network.dense_oracle import DenseSearch
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.matrix_free_oracle import MatrixFreeSearch
-from mopn.network.search import PROVING, Limits, Search, distinct
-from mopn.solvers.checks import check_fraction, choice, count, number
+from mopn.network.plan import most_features, plan, proofs_in_words
+from mopn.network.search import Limits, Search, distinct
+from mopn.solvers.chance import Chance
 from mopn.solvers.interface import UNLIMITED, Effort
-from mopn.solvers.numerics.threads import limited_threads
 from mopn.solvers.sphere import DenseStack
-from mopn.solvers.sphere.cholesky import MAX_SIGNED
-from mopn.solvers.sphere.nested import Parts
-from mopn.solvers.sphere.probable import Chance
+from mopn.solvers.sphere.nested import BoundParts
+from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.checks import check_fraction, choice, count, number
 
-__all__ = ["METHODS", "Atoms", "BasisOracle", "OracleName", "basis_oracle"]
+__all__ = ["METHODS", "BasisAtoms", "BasisOracle", "OracleName", "OracleRun", "basis_oracle"]
 
 OracleName = Literal["auto", "power", "eigh", "refine", "enumerate", "exact", "lanczos"]
 METHODS = get_args(OracleName)
 
-# The largest probability that any bound of one random oracle is false, over all of its calls.
-FAILURE = 1e-9
-
-# Stacks of d x d matrices are formed up to this d. For larger d, and for method "power", oracles are matrix-free.
-DENSE_LIMIT = 500
-# ... and up to this d, and these entries, for proofs on principal directions, where Cholesky factors prove little.
-COMPRESSED_LIMIT, _LARGEST_STACK = 1000, 1 << 26
-# Single d x d matrices are formed, and factorised for a proof, up to this d.
-CHOLESKY_LIMIT = 3000
-# method "auto" is "exact" up to this d, and for l1/linf if all sign vectors together take no more work than this.
-_AUTO_EXACT, _AUTO_WORK = 26, 1e8
 # Value and bound agree to this, relative, when a unit is certified; it leaves room for rounding errors in the bound.
 _CERTIFIED_TOL = 1e-6
-_SECONDS = number("a number of seconds > 0", lambda x: x > 0.0, finite=False)
+_WORK, _SECONDS = (number(f"a number{of} > 0", lambda x: x > 0.0, finite=False) for of in ("", " of seconds"))
 
 
 @dataclass(frozen=True)
-class Atoms:
+class BasisAtoms:
     """What an oracle returns.
 
     Attributes
@@ -57,11 +46,11 @@ class Atoms:
         Proven upper bound of the dual norm max_h ``||q(h)||_p``, rounding errors included; possibly loose.
     certified : bool
         Whether the best value and the bound agree (to 1e-6, relative): the unit is proven optimal.
-    work : int
-        Work of the proof: nodes of branch and bound, or decompositions of the sums of squares; 0 for other bounds.
+    work : float
+        Operations of branch and bound or sums of squares; 0 for other bounds.
     bound_is_best : bool
         Whether the method has no tighter bound, whatever the effort.
-    parts : Parts or None
+    parts : BoundParts or None
         For l1/l2 beyond 26 features, what the bound exceeds the best value by: the relaxation on so many principal
         directions, and what the others may add, in the unit of ``bound``. The larger one is what limits the proof.
 
@@ -77,17 +66,16 @@ class Atoms:
     values: np.ndarray
     bound: float
     certified: bool
-    work: int = 0
+    work: float = 0.0
     bound_is_best: bool = False
-    parts: Parts | None = None
+    parts: BoundParts | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BasisOracle:
-    """Oracle made by :func:`basis_oracle`; call it on a stack Gamma (m, d, d).
+    """Options of an oracle, made by :func:`basis_oracle`; call it on a stack Gamma (m, d, d).
 
-    It keeps the multiplier of its last sum-of-squares proof as the start of the next one, since gradients change little
-    from round to round.
+    It remembers nothing, so that runs may share it. ``begin`` returns the :class:`OracleRun` of one run.
 
     Examples
     --------
@@ -95,21 +83,78 @@ class BasisOracle:
     >>> oracle = mopn.oracles.basis_oracle("l1/l2", "exact")
     >>> oracle(np.array([np.diag([1.0, 3.0]), np.diag([0.0, 4.0])])).values.round(6)[0]
     np.float64(5.0)
+
+    The proofs that it tries:
+
+    >>> mopn.oracles.basis_oracle("l1", "exact")
+    BasisOracle('l1', 'exact'), which proves by
+        any outputs: eigenvalues (d <= 500), Cholesky factors (d <= 3000)
     """
 
     norm: Norm
     method: str
     limits: Limits
-    seed: int = 0
-    _memory: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    seed: int | None = None
+
+    def begin(self, chance: Chance | None = None, seed: int = 0) -> OracleRun:
+        """Return the oracle of one run, whose random proofs spend of the chance (default: of a new one).
+
+        ``seed`` is that of the run: of all that is random but the starts of proofs.
+        """
+        return OracleRun(self, chance or Chance(), seed)
+
+    def __call__(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> BasisAtoms:
+        """Select units as the only call of a run: see :meth:`OracleRun.__call__`."""
+        return self.begin()(gammas, effort)
+
+    def bound(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> float:
+        """Return the bound as the only call of a run: see :meth:`OracleRun.bound`."""
+        return self.begin().bound(gammas, effort)
+
+    def prepare(self, gammas: Any) -> DenseStack | GradientForms:
+        """Return the stack in the form that the method needs, dense or matrix-free."""
+        if isinstance(gammas, DenseStack):
+            return gammas
+        if not isinstance(gammas, GradientForms):
+            return DenseStack(check_stack(gammas))
+        d, limit = gammas.shape[1], most_features(self.method)
+        if d > limit:
+            raise ValueError(
+                f"the oracle {self.method!r} forms d x d matrices and is meant for d <= {limit}, got d = {d}; use "
+                "'power' (l1) or 'refine'"
+            )
+        return gammas.dense() if plan(self.norm, *gammas.shape, self.method).formed else gammas
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.norm.name!r}, {self.method!r}), which proves by\n{self.proofs}"
 
     @property
-    def failure(self) -> float:
-        """The largest probability that any of its bounds is false; 0 for the methods whose bounds are proven."""
-        return FAILURE if self.method == "lanczos" else 0.0
+    def proofs(self) -> str:
+        """The proofs that it tries by the numbers of outputs and features, in words."""
+        return proofs_in_words(self.norm, self.method)
+
+
+class OracleRun:
+    """An oracle in one run, and what it remembers from call to call.
+
+    That is the multiplier of its last sum-of-squares proof, as the start of the next one: gradients change little from
+    round to round.
+
+    Parameters
+    ----------
+    oracle : BasisOracle
+    chance : Chance
+        What random proofs spend of.
+    seed : int
+        Of the random vectors that searches for units start from.
+    """
+
+    def __init__(self, oracle: BasisOracle, chance: Chance, seed: int) -> None:
+        self.oracle, self.chance, self.seed = oracle, chance, seed
+        self._multipliers: dict[bool, np.ndarray] = {}
 
     @limited_threads()
-    def __call__(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> Atoms:
+    def __call__(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> BasisAtoms:
         """Select units for symmetric matrices Gamma (m, d, d), or for the forms of a gradient.
 
         Parameters
@@ -121,79 +166,40 @@ class BasisOracle:
 
         Returns
         -------
-        Atoms
+        BasisAtoms
         """
-        stack, scale = self._prepare(gammas).scaled()
+        stack, scale = self.oracle.prepare(gammas).scaled()
         search = self._search(stack, effort)
         found = search.maximise()
         H, values = distinct(found.H, found.values)
         certified = bool(found.bound <= values[0] * (1.0 + _CERTIFIED_TOL))
-        best = search.method not in PROVING
-        return Atoms(H, values * scale, found.bound * scale, certified, found.work, best, _scaled(found.parts, scale))
+        best = search.plan.is_cheap
+        return BasisAtoms(
+            H, values * scale, found.bound * scale, certified, found.work, best, _scaled(found.parts, scale)
+        )
 
     @limited_threads()
     def bound(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> float:
         """Return only the bound of a call; units are selected only if the proof starts from them."""
-        stack, scale = self._prepare(gammas).scaled()
+        stack, scale = self.oracle.prepare(gammas).scaled()
         return self._search(stack, effort).bound() * scale
 
     def _search(self, stack: DenseStack | GradientForms, effort: Effort) -> Search:
-        p, method = self.norm.exponent, self._resolve(stack)
+        oracle, p = self.oracle, self.oracle.norm.exponent
+        m, d = stack.shape
+        way = plan(oracle.norm, m, d, oracle.method, formed=isinstance(stack, DenseStack))
         if isinstance(stack, DenseStack):
-            return DenseSearch(stack, p, method, self.limits, effort, self._memory)
-        return MatrixFreeSearch(stack, p, method, self.limits, effort, self._chance())
-
-    def _chance(self) -> Chance:
-        """Return the share of the probability of failure for the next call, whose sum over all calls is FAILURE."""
-        call = self._memory["calls"] = self._memory.get("calls", 0) + 1
-        return Chance(FAILURE * 6.0 / (math.pi * call) ** 2, np.random.default_rng((self.seed, call)))
-
-    def _prepare(self, gammas: Any) -> DenseStack | GradientForms:
-        """Return the stack in the form that the method needs, dense or matrix-free."""
-        if isinstance(gammas, DenseStack):
-            return gammas
-        if not isinstance(gammas, GradientForms):
-            return DenseStack(check_stack(gammas))
-        d = gammas.shape[1]
-        limit = CHOLESKY_LIMIT if self.method == "exact" else DENSE_LIMIT
-        if self.method in ("eigh", "enumerate", "exact") and d > limit:
-            raise ValueError(
-                f"the oracle {self.method!r} forms d x d matrices and is meant for d <= {limit}, got d = {d}; use "
-                "'power' (l1) or 'refine'"
-            )
-        return gammas.dense() if self._is_dense(*gammas.shape) else gammas
-
-    def _is_dense(self, m: int, d: int) -> bool:
-        """Whether the search is on d x d matrices."""
-        if self.method in ("power", "lanczos") or d > COMPRESSED_LIMIT:
-            return False
-        # For so few outputs Cholesky factors are tight.
-        few = MAX_SIGNED if self.norm.exponent == 1 else 2 if self.norm.exponent == 2 else m
-        compressed = self.method == "exact" and m > few and m * d * d <= _LARGEST_STACK
-        return compressed or d <= DENSE_LIMIT
-
-    def _resolve(self, stack: DenseStack | GradientForms) -> str:
-        """Turn "auto" into the method for this stack; matrices that are there need no random bounds."""
-        if self.method == "lanczos" and isinstance(stack, DenseStack):
-            return "exact"
-        if self.method != "auto":
-            return self.method
-        (m, d), single = stack.shape, self.norm.exponent == math.inf or stack.shape[0] == 1
-        if not isinstance(stack, DenseStack):
-            return "exact" if d <= CHOLESKY_LIMIT and (single or m == 2) else "power" if single else "refine"
-        if single:
-            return "eigh"
-        few_signs = self.norm.exponent == 1 and 2.0 ** min(m, 64) * d**3 <= _AUTO_WORK
-        return "exact" if d <= _AUTO_EXACT or few_signs else "refine"
+            return DenseSearch(stack, p, way, oracle.limits, effort, self._multipliers)
+        return MatrixFreeSearch(stack, p, way, oracle.limits, effort, self.chance, oracle.seed)
 
 
 def basis_oracle(
     norm: NormName | Norm,
     method: OracleName = "auto",
     tol: float = 1e-6,
-    max_nodes: int = 1_500_000,
+    max_work: float = math.inf,
     max_time: float = math.inf,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> BasisOracle:
     """Return an oracle for max over unit h of ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p``.
 
@@ -205,31 +211,30 @@ def basis_oracle(
         ``"power"`` and ``"eigh"`` return the dominant eigenvector of every Gamma_c, optimal for l1: by Lanczos
         (matrix-free; values are lower bounds; some further eigenvectors too) or by a dense eigen-solver. ``"refine"``
         improves many starts by block ascent; its bound may be loose. ``"enumerate"`` is exact for l1/linf, in 2^(m-1)
-        eigenvalue problems, up to m = 20. ``"exact"`` refines and then tightens the bound: by branch and bound for
-        l1/linf, and by sums of squares for l1/l2: on parts of the sphere or, beyond d = 26, on more and more of the
-        principal directions of the matrices, to a per cent or so, up to d = 1000.
-        For d from 501 to 3000, matrix-free, it is by Cholesky factors for l1, for l1/linf with at most 6 outputs, and
-        for l1/l2 with two outputs; and beyond d = 1000 for l1/l2 with more, where it is rarely tight.
+        eigenvalue problems, up to m = 20. ``"exact"`` refines and then tightens the bound, up to d = 3000.
         ``"lanczos"`` bounds matrices of any order by Lanczos from random starts, by products with the data alone: for
-        l1, for l1/linf with at most 6 outputs, and for l1/l2 with at most 8. All of its bounds together hold with a
-        probability of at least 1 - 1e-9, over its random starts.
-        ``"auto"`` is ``"exact"`` up to d = 26, for l1 and for two outputs up to d = 3000, and for l1/linf with few
-        outputs; else ``"refine"``.
+        l1, for l1/linf with at most 6 outputs, and for l1/l2 with at most 8. All bounds of a run, and of those that it
+        continues, together hold with a probability of at least 1 - 1e-9, over these starts.
+        ``"auto"`` is ``"exact"`` where that is cheap; else ``"refine"``. Printing an oracle shows which proof it tries
+        for which numbers of outputs m and features d.
     tol : float, default 1e-6
         The tolerance epsilon of power and refinement iterations, relative.
-    max_nodes : int, default 1_500_000
-        Largest number of nodes of branch and bound in one call; at the limit the best bound so far is returned.
+    max_work : float, default no limit
+        Largest number of floating-point operations of a proof, roughly, within limits of its own that take minutes; at
+        the limit the best bound so far is returned. A node of branch and bound counts 4,400.
     max_time : float, default no limit
         Largest number of seconds of branch and bound and of sums of squares in one call; Cholesky factors are computed
         only if they are expected to take less. Sums of squares are also limited by a fixed amount of work, so that
         results repeat.
-    seed : int, default 0
-        Of the random starts of ``"lanczos"``.
+    seed : int, optional
+        Of the random starts of ``"lanczos"``, for runs that repeat to the last bit. You then promise that nobody who
+        chose the data, or saw a proof with this seed, made use of it; results say so in ``proof``. Default: starts from
+        the entropy of the operating system, new ones for every proof, so that neither bounds nor runs repeat exactly.
 
     Returns
     -------
     BasisOracle
-        Callable on Gamma (m, d, d); it returns :class:`Atoms`.
+        Callable on Gamma (m, d, d); it returns :class:`BasisAtoms`.
 
     Raises
     ------
@@ -249,12 +254,12 @@ def basis_oracle(
     method = choice(METHODS)(method, "method")
     if method == "enumerate" and norm.exponent != 1:
         raise ValueError(f"the oracle 'enumerate' is for the norm 'l1/linf' only, got norm={norm.name!r}")
-    limits = Limits(check_fraction(tol, "tol"), count()(max_nodes, "max_nodes"), _SECONDS(max_time, "max_time"))
-    return BasisOracle(norm, method, limits, count(least=0)(seed, "seed"))
+    limits = Limits(check_fraction(tol, "tol"), _WORK(max_work, "max_work"), _SECONDS(max_time, "max_time"))
+    return BasisOracle(norm, method, limits, count(least=0).or_none()(seed, "seed"))
 
 
-def _scaled(parts: Parts | None, scale: float) -> Parts | None:
-    return None if parts is None else Parts(parts.directions, parts.relaxation * scale, parts.compression * scale)
+def _scaled(parts: BoundParts | None, scale: float) -> BoundParts | None:
+    return None if parts is None else BoundParts(parts.directions, parts.relaxation * scale, parts.compression * scale)
 
 
 def check_stack(gammas: Any) -> np.ndarray:

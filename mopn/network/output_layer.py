@@ -7,32 +7,33 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mopn.core.barriers import Barrier
-from mopn.core.datafit import DataFit
-from mopn.core.designs import DenseDesign
 from mopn.core.flat import joined, split
-from mopn.core.gap import DualPoint, lower_bound
-from mopn.core.hessians import Hessian
-from mopn.core.losses import Loss, LossName
-from mopn.core.magnitudes import check_input, check_regularizer, check_start_size, scales_at_zero
-from mopn.core.namespaces import any_namespace, crossed, namespace
+from mopn.core.gap import DualPoint, dual_error, lower_bound, objective_rounding
+from mopn.core.magnitudes import check_regularizer, scales_at_zero
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Regularizer, make_regularizer
-from mopn.core.rows import ArrayRows, Block, Rows
-from mopn.core.validation import as_numbers
-from mopn.core.whole_fit import WholeFit
+from mopn.data.designs import DenseDesign
+from mopn.data.input_size import check_input, check_start_size
+from mopn.data.losses_of_rows import Losses
+from mopn.data.rows import ArrayRows, Block, Rows
+from mopn.data.sum_of_losses import SumOfLosses
+from mopn.data.validation import finite_numbers
+from mopn.losses.hessians import Hessian
+from mopn.losses.losses import Loss, LossName
+from mopn.losses.namespaces import any_namespace, crossed, namespace
 from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
-from mopn.solvers.display import Displayed
-from mopn.solvers.interface import Evaluation, Measure, Problem
-from mopn.solvers.numerics.cached import cached_property
+from mopn.solvers import FISTA, LBFGS, InteriorPoint, Solver
+from mopn.solvers.interface import Barrier, Evaluation, Measure, Smooth
+from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.display import Displayed
 
 __all__ = ["OutputLayerProblem"]
 
 _EPS = float(np.finfo(float).eps)
 
 
-class OutputLayerProblem(Displayed, Problem):
+class OutputLayerProblem(Displayed, Smooth):
     """Minimise sum_i w_i l(y_i, (Phi V)_i + offset_i) + R(V) over V (k, m).
 
     Parameters
@@ -63,9 +64,11 @@ class OutputLayerProblem(Displayed, Problem):
     >>> features = np.random.default_rng(0).uniform(0, 1, (60, 4))
     >>> problem = mopn.OutputLayerProblem(features, features[:, 0] > 0.5, norm="l1", strength=0.1)
     >>> result = mopn.minimize(problem, mopn.solvers.InteriorPoint(), tol=1e-6)
-    >>> result.certified, result.weights.shape
+    >>> result.gap_is_proven, result.weights.shape
     (True, (4, 2))
     """
+
+    bounds = scales = None
 
     def __init__(
         self,
@@ -78,14 +81,12 @@ class OutputLayerProblem(Displayed, Problem):
         sample_weight: Any = None,
         offset: Any = None,
     ) -> None:
-        features = as_numbers(features, "features").astype(np.float64, copy=False)
+        features = finite_numbers(features, "features")
         if features.ndim != 2:
             raise ValueError(f"features must have shape (n, k), got {features.shape}")
-        if not np.isfinite(features).all():
-            raise ValueError("features contains NaN or infinity")
-        fit = DataFit(loss, y, len(features), sample_weight, offset)
+        losses = Losses.of_data(loss, y, len(features), sample_weight, offset)
         regularizer = make_regularizer(norm, strength, radius)
-        rows = ArrayRows(DenseDesign(features), fit)
+        rows = ArrayRows(DenseDesign(features), losses)
         self._assemble(features, features.shape[1], rows, regularizer, LinearTerm())
         check_input(self._row_maxima, "features")
         check_regularizer(regularizer, scales_at_zero(rows, "features", _largest_feature))
@@ -105,27 +106,31 @@ class OutputLayerProblem(Displayed, Problem):
 
     def _assemble(self, features: Any, k: int, rows: Rows, regularizer: Regularizer, linear_term: LinearTerm) -> None:
         self.features, self.rows, self.regularizer, self.linear_term = features, rows, regularizer, linear_term
-        self.fit = WholeFit(rows)
-        self.shape = k, self.fit.n_outputs
-        self._shapes = self.shape, linear_term.shape(self.fit.n_outputs)
-        self.bounds = self.scales = None
+        self.losses = SumOfLosses(rows)
+        self.shape = k, self.losses.n_outputs
+        self._shapes = self.shape, linear_term.shape(self.losses.n_outputs)
 
     def _entries(self) -> dict[str, str]:
-        entries = {"weights": str(self.shape), "loss": repr(self.fit.loss.name)}
+        entries = {"weights": str(self.shape), "loss": repr(self.losses.loss.name)}
         return entries | dict([self.regularizer.words.split("=")])
 
     @property
     def oracles(self) -> frozenset[str]:
         """Names of the oracles offered."""
         regularizer = self.regularizer
-        barrier = regularizer.has_barrier and self.fit.loss.has_hessian and not self.linear_term.active
+        barrier = regularizer.has_barrier and self.losses.loss.has_hessian and not self.linear_term.active
         offered = {"composite": True, "gradient": regularizer.smooth, "barrier": barrier}
         return frozenset(name for name, there in offered.items() if there)
+
+    def default_solver(self) -> Solver[Any]:
+        """Return the solver that :func:`mopn.minimize` takes by default: the fastest that there is an oracle for."""
+        solvers: dict[str, Solver[Any]] = {"barrier": InteriorPoint(), "gradient": LBFGS(), "composite": FISTA()}
+        return next(solver for oracle, solver in solvers.items() if oracle in self.oracles)
 
     @property
     def reasons(self) -> dict[str, str]:
         """Why oracles are not offered, where the loss is the reason."""
-        loss = self.fit.loss
+        loss = self.losses.loss
         missing = " and no ".join(loss.lacks_for_newton)
         return {"barrier": f"the loss {loss.name!r} has no {missing}"} if missing else {}
 
@@ -140,7 +145,7 @@ class OutputLayerProblem(Displayed, Problem):
         """Lipschitz constant of the smooth part's gradient."""
         gram = self.rows.sum(_weighted_gram, along=(self.features,))
         largest = np.linalg.eigvalsh(gram)[-1] if len(gram) else 0.0
-        curvature = self.fit.smoothness * float(largest) + self.linear_term.curvature(self.fit.smoothness)
+        curvature = self.losses.smoothness * float(largest) + self.linear_term.curvature(self.losses.smoothness)
         return max(curvature, float(np.finfo(float).tiny))
 
     @cached_property
@@ -158,13 +163,13 @@ class OutputLayerProblem(Displayed, Problem):
 
         An active linear term starts from the attribute ``linear`` of the given object, or from zero.
         """
-        V = np.zeros(self.shape) if start is None else as_numbers(getattr(start, "weights", start), "start")
+        V = np.zeros(self.shape) if start is None else finite_numbers(getattr(start, "weights", start), "start")
         if V.shape not in (self.shape, (self.shape[0] * self.shape[1],)):
             raise ValueError(f"start must have shape {self.shape}, got {V.shape}")
         if not np.isfinite(V).all():
             raise ValueError("start contains NaN or infinity")
         check_start_size(V, "start")
-        W = self.linear_term.start(getattr(start, "linear", None), self.fit.n_outputs)
+        W = self.linear_term.start(getattr(start, "linear", None), self.losses.n_outputs)
         # A prox with step 0 moves nothing under a penalty and projects onto a ball.
         return joined(self.regularizer.prox(V.reshape(self.shape), 0.0), W)
 
@@ -187,11 +192,11 @@ class OutputLayerProblem(Displayed, Problem):
 
     def smooth_value(self, image: np.ndarray) -> float:
         """F at the outputs."""
-        return self.fit.value(image)
+        return self.losses.value(image)
 
     def smooth(self, image: np.ndarray) -> Evaluation:
         """F at the outputs, and its gradient with respect to the point."""
-        value, G = self.fit.value_gradient(image)
+        value, G = self.losses.value_gradient(image)
         return Evaluation(value, joined(self.rows.crossed(self.features, G), self.linear_term.adjoint(G)), G)
 
     def regularizer_value(self, x: np.ndarray) -> float:
@@ -204,9 +209,9 @@ class OutputLayerProblem(Displayed, Problem):
         V, W = self.split(x)
         return joined(self.regularizer.prox(V, step), self.linear_term.prox(W, step))
 
-    def hessian(self, image: np.ndarray) -> LayerHessian:
+    def hessian(self, image: np.ndarray) -> OutputLayerHessian:
         """Second derivative of F with respect to V, at outputs."""
-        return LayerHessian(self.rows, self.features, image, shift_invariant=self._shift_invariant)
+        return OutputLayerHessian(self.rows, self.features, image, shift_invariant=self._shift_invariant)
 
     def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
         """Return an interior-point state of R near V whose gap is about ``mu``; ``gradient`` is that of F at V."""
@@ -229,27 +234,30 @@ class OutputLayerProblem(Displayed, Problem):
             raise ValueError("the evaluation carries no loss gradient")
         return self._dual_bound(at.G, search=False)
 
-    def predicted_bound(self, at: Evaluation, hessian: LayerHessian, step: np.ndarray) -> float:
+    def predicted_bound(self, at: Evaluation, hessian: OutputLayerHessian, step: np.ndarray) -> float:
         """Proven lower bound of the minimum from the loss gradient predicted for a step of the image."""
         assert at.G is not None
         return self._dual_bound(hessian.dual_point(at.G, step), search=False)
 
     def measure(self, x: np.ndarray) -> Measure:
-        """Objective and proven gap at V, from scratch."""
+        """Objective at V, and a proven lower bound, from scratch."""
         at = self.smooth(self.image(x))
         fun = at.value + self.regularizer_value(x)
         assert at.G is not None
-        return Measure(fun, fun - self._dual_bound(at.G, search=True))
+        rounding = objective_rounding(DualPoint(self.losses, at.G), fun)
+        return Measure(fun, self._dual_bound(at.G, search=True), rounding)
 
     def _dual_bound(self, G: np.ndarray, *, search: bool) -> float:
         adjoint, sizes = self.rows.sum(_adjoint_and_sizes, along=(self.features, self._row_maxima, G))
-        # Each entry of Phi' G is a sum of n products.
-        row_error = (self.fit.n + 3) * _EPS * sizes
+        # Each entry of Phi' D is a sum of n products, for a dual point D near G.
+        row_error = (self.losses.n + 3 + dual_error(self.losses.n_outputs)) * _EPS * sizes
         dual = self.regularizer.dual(adjoint) + self.regularizer.dual_of_rows(row_error, self.shape[0])
-        return lower_bound(DualPoint(self.fit, G), self.regularizer, dual, self.linear_term.conjugate(G), search=search)
+        return lower_bound(
+            DualPoint(self.losses, G), self.regularizer, dual, self.linear_term.conjugate(G), search=search
+        )
 
 
-class LayerHessian:
+class OutputLayerHessian:
     """Phi' H Phi for the Hessian H of the losses at fixed outputs."""
 
     def __init__(self, rows: Rows, features: Any, image: Any, *, shift_invariant: bool) -> None:
@@ -279,11 +287,11 @@ def _largest_entries(block: Block, features: np.ndarray) -> np.ndarray:
 
 
 def _is_shift_invariant(block: Block, image: np.ndarray) -> bool:
-    return block.fit.hessian(image).shift_invariant
+    return block.losses.hessian(image).shift_invariant
 
 
 def _weighted_gram(block: Block, features: np.ndarray) -> np.ndarray:
-    w = block.fit.weights
+    w = block.losses.weights
     return crossed(features, features if w is None else features * w[:, None])
 
 
@@ -298,7 +306,7 @@ def _adjoint_and_sizes(block: Block, features: Any, maxima: Any, G: Any) -> tupl
 
 
 def _hessian(block: Block, image: np.ndarray) -> Hessian:
-    return block.fit.hessian(image)
+    return block.losses.hessian(image)
 
 
 def _product(block: Block, hessian: Hessian, features: np.ndarray, D: np.ndarray) -> np.ndarray:
@@ -311,4 +319,4 @@ def _diagonal_blocks(block: Block, hessian: Hessian, features: np.ndarray) -> np
 
 
 def _predicted(block: Block, hessian: Hessian, G: np.ndarray, step: np.ndarray) -> np.ndarray:
-    return block.fit.dual_point(hessian.product(step) + G)
+    return block.losses.dual_point(hessian.product(step) + G)

@@ -1,4 +1,4 @@
-"""A linear minimisation oracle of one's own: any function that selects units, with mopn's bound on all units."""
+"""A linear minimisation oracle that a user writes: any function that selects units, with mopn's bound on all."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 
 from mopn.core.norms import Norm
-from mopn.core.validation import as_numbers
-from mopn.network.oracles import DENSE_LIMIT, Atoms, BasisOracle, basis_oracle
+from mopn.data.validation import as_numbers
+from mopn.network.oracles import BasisAtoms, BasisOracle, OracleRun, basis_oracle
+from mopn.network.plan import DENSE_LIMIT
 from mopn.network.search import distinct
+from mopn.solvers.chance import Chance
 from mopn.solvers.interface import UNLIMITED, Effort
-from mopn.solvers.numerics.threads import limited_threads
 from mopn.solvers.sphere import DenseStack
+from mopn.solvers.tools.blas_threads import limited_threads
 
 __all__ = ["OwnOracle", "own_oracle"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OwnOracle(BasisOracle):
     """An oracle whose units come from a function, and whose bound is that of the method "auto".
 
@@ -30,16 +32,24 @@ class OwnOracle(BasisOracle):
 
     function: Callable[[np.ndarray], Any] = np.asarray
 
+    def begin(self, chance: Chance | None = None, seed: int = 0) -> OracleRun:
+        """Return the oracle of one run."""
+        return _OwnRun(self, chance or Chance(), seed)
+
+
+class _OwnRun(OracleRun):
+    """The units of a function, and the bounds of a run."""
+
+    oracle: OwnOracle
+
     @limited_threads()
-    def __call__(self, gammas: Any, effort: Effort = UNLIMITED) -> Atoms:
+    def __call__(self, gammas: Any, effort: Effort = UNLIMITED) -> BasisAtoms:
         """Return the function's units, best first, and the bound."""
         bound = self.bound(gammas, effort)
-        stack = self._prepare(gammas)
+        stack = self.oracle.prepare(gammas)
         if not isinstance(stack, DenseStack):
-            raise ValueError(
-                f"an oracle of one's own is for d <= {DENSE_LIMIT}, got d = {stack.shape[1]}; use 'refine'"
-            )
-        H = as_numbers(self.function(stack.matrices.copy()), "the units of the oracle").astype(np.float64)
+            raise ValueError(f"an oracle of your own is for d <= {DENSE_LIMIT}, got d = {stack.shape[1]}; use 'refine'")
+        H = as_numbers(self.oracle.function(stack.matrices.copy()), "the units of the oracle").astype(np.float64)
         H = H[None] if H.ndim == 1 else H
         if H.ndim != 2 or H.shape[1] != stack.shape[1] or not len(H) or not np.isfinite(H).all() or not H.any(1).all():
             raise ValueError(
@@ -47,8 +57,8 @@ class OwnOracle(BasisOracle):
                 f"zero, got shape {H.shape}"
             )
         H /= np.linalg.norm(H, axis=1, keepdims=True)
-        H, values = distinct(H, np.linalg.norm(stack.forms(H), self.norm.exponent, axis=1))
-        return Atoms(H, values, max(bound, float(values[0])), certified=False, bound_is_best=True)
+        H, values = distinct(H, np.linalg.norm(stack.forms(H), self.oracle.norm.exponent, axis=1))
+        return BasisAtoms(H, values, max(bound, float(values[0])), certified=False, bound_is_best=True)
 
 
 def own_oracle(norm: Norm, function: Callable[[np.ndarray], Any]) -> OwnOracle:

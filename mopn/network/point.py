@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from mopn.data.input_size import check_start_size
+from mopn.data.validation import as_numbers
+from mopn.network.maps import Maps
 from mopn.solvers.sphere.directions import group_leaders
 
-__all__ = ["Network"]
-
-
-class Maps(Protocol):
-    """The maps of the training data that a network needs of its problem."""
-
-    def features(self, H: np.ndarray) -> np.ndarray:
-        """Return K(X, H) (n, k), column-major."""
-        ...
-
-    def unit_outputs(self, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return their product (n, m), column-major."""
-        ...
-
-    def linear_outputs(self, W: np.ndarray) -> np.ndarray:
-        """Return [1, X] W' (n, m)."""
-        ...
+__all__ = ["Network", "unit_length"]
 
 
 class Network:
-    """The point of a ``NetworkProblem``; immutable.
+    """The point of a ``NetworkProblem``: never changed, apart from what it computes on first use.
 
     Attributes
     ----------
@@ -122,18 +109,23 @@ class Network:
         """Return the linear term alone."""
         return Network(self._maps, self.basis[:0], self.weights[:0], self.linear)
 
-    def drop_zero_units(self, share: float = 0.0) -> Network:
+    def drop_zero_units(self, fraction: float = 0.0) -> Network:
         """Return the network without the units whose weights are all zero.
 
-        With a ``share``, also without the smallest units whose weights together are at most that share of the sum of
-        all, in l2 norm.
+        With a ``fraction``, also without the smallest units whose weights together are at most that fraction of the sum
+        of all, in l2 norm.
         """
         sizes = np.linalg.norm(self.weights, axis=1)
         alive = sizes > 0
-        if share > 0 and alive.any():
+        if fraction > 0 and alive.any():
             order = np.argsort(sizes)
-            alive[order[np.cumsum(sizes[order]) <= share * sizes.sum()]] = False
+            alive[order[np.cumsum(sizes[order]) <= fraction * sizes.sum()]] = False
         return self if alive.all() else self._changed(self.basis[alive], self.weights[alive], self._columns(alive))
+
+    def without_smallest_unit(self) -> Network:
+        """Return the network without the unit of the smallest weights, in l2 norm."""
+        kept = np.arange(self.n_units) != np.argmin(np.linalg.norm(self.weights, axis=1))
+        return self._changed(self.basis[kept], self.weights[kept], self._columns(kept))
 
     def merge_parallel_units(self, cosine: float = 0.999) -> Network:
         """Return the network with units that are nearly parallel merged into the one of largest weights.
@@ -157,6 +149,24 @@ class Network:
     def _columns(self, kept: np.ndarray) -> np.ndarray | None:
         """Return the features of some units, or None if none are cached."""
         return self._features.T[kept].T if isinstance(self._features, np.ndarray) else None
+
+
+def unit_length(basis: Any, weights: Any, d: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Check units of any length and their weights; return units of length 1 and weights of the same outputs."""
+    basis, weights = (
+        as_numbers(part, f"start: {name}").astype(np.float64) for part, name in ((basis, "basis"), (weights, "weights"))
+    )
+    if basis.ndim != 2 or basis.shape[1] != d or weights.shape != (len(basis), m):
+        raise ValueError(
+            f"start must have basis (k, {d}) and weights (k, {m}), got shapes {basis.shape} and {weights.shape}"
+        )
+    if not (np.isfinite(basis).all() and np.isfinite(weights).all()):
+        raise ValueError("start contains NaN or infinity")
+    check_start_size(basis, "start: basis")
+    check_start_size(weights, "start: weights")
+    lengths = np.linalg.norm(basis, axis=1, keepdims=True)
+    alive = lengths[:, 0] > 0
+    return basis[alive] / lengths[alive], weights[alive] * lengths[alive] ** 2
 
 
 def _beside(features: Any, others: Any) -> Any:

@@ -12,42 +12,38 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from mopn.core.coordinates import SCALES, ScaleName, make_coordinates
-from mopn.core.data import rows_of_data
-from mopn.core.designs import Design
 from mopn.core.flat import joined
-from mopn.core.gap import DualPoint, gap
-from mopn.core.kernels import Kernel, KernelName, get_kernel
-from mopn.core.losses import Loss, LossName
-from mopn.core.magnitudes import (
-    check_regularizer,
-    check_single,
-    check_start_size,
-    fits_single,
-    scales_at_zero,
-)
-from mopn.core.namespaces import any_namespace
+from mopn.core.gap import DualPoint, lower_bound, objective_rounding
+from mopn.core.kernels import KernelName, get_kernel
+from mopn.core.magnitudes import check_regularizer, check_single, fits_single, scales_at_zero
 from mopn.core.norms import Norm, NormName
-from mopn.core.regularizers import make_norm_regularizer
-from mopn.core.rows import Block
-from mopn.core.validation import as_numbers, check_flag
-from mopn.core.whole_fit import WholeFit
+from mopn.core.regularizers import Penalty, Ratio, Regularizer, make_norm_regularizer
+from mopn.data.designs import Design
+from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
+from mopn.data.rows import Block
+from mopn.data.rows_of_data import rows_of_data
+from mopn.data.sum_of_losses import SumOfLosses
+from mopn.data.validation import check_flag
+from mopn.losses.losses import Loss, LossName
+from mopn.losses.namespaces import any_namespace
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
-from mopn.network.oracles import METHODS, Atoms, BasisOracle, OracleName, basis_oracle
+from mopn.network.maps import Maps, UserX
+from mopn.network.oracles import METHODS, BasisAtoms, BasisOracle, OracleName, OracleRun, basis_oracle
 from mopn.network.output_layer import OutputLayerProblem
+from mopn.network.output_rounding import OutputRounding
 from mopn.network.own_oracle import own_oracle
-from mopn.network.point import Network
-from mopn.network.segment import Segment, active_units, active_vertex, best_vertex
-from mopn.network.two_layers import layer_outputs
+from mopn.network.point import Network, unit_length
+from mopn.network.segment import NetworkSegment, active_units, active_vertex, best_vertex
 from mopn.network.unit_ball import UnitBallProblem
-from mopn.solvers import LBFGS, Status, minimize
-from mopn.solvers.checks import choice, shown
-from mopn.solvers.display import Displayed
-from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Effort, Form, Measure, Problem, Smooth
-from mopn.solvers.numerics.cached import cached_property
-from mopn.solvers.numerics.threads import limited_threads
+from mopn.solvers import LBFGS, ConditionalGradient, Status, minimize
+from mopn.solvers.chance import Chance
+from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Corrective, Effort, Form, Measure, Smooth
+from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.checks import choice, shown
+from mopn.solvers.tools.display import Displayed
 
 __all__ = ["NetworkProblem"]
 
@@ -57,10 +53,10 @@ _LEAST_FILL, _LARGEST_FILL = 50, 200
 # Lengths of random units, relative to those whose outputs are of the size of the targets.
 _SMALL = 0.1
 _SCALE = choice(SCALES).or_none()
-# Joint refits start on these shares of the samples, each with as many rows for every parameter.
-_SHARES, _ROWS_PER_PARAMETER = (1 / 16, 1 / 4), 10
-# The largest number of entries of a share of data in blocks.
-_SHARE_ENTRIES = 1 << 25
+# Joint refits start on these fractions of the samples, each with as many rows for every parameter.
+_SAMPLE_FRACTIONS, _ROWS_PER_PARAMETER = (1 / 16, 1 / 4), 10
+# The largest number of entries of a sample of data in blocks.
+_SAMPLE_ENTRIES = 1 << 25
 # Iterations of the fit of the linear term, for the largest strength.
 _LINEAR_ITER = 1000
 
@@ -71,22 +67,34 @@ class OutputGradient:
     What gaps need of G and of the data alone is computed once.
     """
 
-    def __init__(self, value: float, G: Any, fit: WholeFit, linear_term: LinearTerm) -> None:
-        self.value, self.G, self.dual, self._rows = value, G, DualPoint(fit, G), fit.of_rows
-        self._linear_term = linear_term
+    def __init__(self, value: float, G: Any, losses: SumOfLosses, network: Network, outputs: OutputRounding) -> None:
+        self.value, self.G, self.dual = value, G, DualPoint(losses, G)
+        self._network, self._outputs = network, outputs
+        self._lower: dict[Any, float] = {}
 
     @cached_property
     def sizes(self) -> np.ndarray:
         """The sums (m,) of |G_ic| times the squared length of the row, to which rounding errors are relative."""
-        return self._rows.sum(_sizes, along=(self.G,))
+        return self._outputs.rows.sum(_sizes, along=(self.G,))
 
     @cached_property
     def ridge(self) -> float:
         """The conjugate of the penalty of the linear term."""
-        return self._linear_term.conjugate(self.G)
+        return self._outputs.linear_term.conjugate(self.G)
+
+    def lower(self, regularizer: Regularizer, bound: float) -> float:
+        """Lower bound of the minimum, given a bound of the dual norm. It takes as long as several passes."""
+        if (regularizer, bound) not in self._lower:
+            self._lower[regularizer, bound] = lower_bound(self.dual, regularizer, bound, self.ridge)
+        return self._lower[regularizer, bound]
+
+    @cached_property
+    def rounding(self) -> float:
+        """Upper bound of the exact objective minus ``value``: errors of the sums, and of the outputs."""
+        return objective_rounding(self.dual, self.value) + self._outputs(self._network, self.G, self.sizes)
 
 
-class NetworkProblem(Displayed, Problem):
+class NetworkProblem(Displayed, Corrective):
     """Minimise F(U) + strength * Omega(U), or F(U) s.t. Omega(U) <= radius, over all units of the unit sphere.
 
     F(U) = sum_i w_i l(y_i, o_i + offset_i) with outputs o_i = sum_r K(h_r, x_i) v_r, and a linear term
@@ -108,8 +116,9 @@ class NetworkProblem(Displayed, Problem):
         K(h, x) = <h, x>^2 (polynomial networks), or sum_{i<j} h_i x_i h_j x_j (factorization machines).
     norm : {"l1", "l1/l2", "l1/linf"}, default "l1/l2"
         Omega. l1 gives every output its own units; the others share units between outputs.
-    strength : float, optional
-        Strength of the penalty; give this or ``radius``. See ``strength_max``.
+    strength : float or Ratio, optional
+        Strength of the penalty, or a :class:`mopn.Ratio` to the smallest one whose solution is zero. Give this or
+        ``radius``.
     radius : float, optional
         Radius of the ball.
     sample_weight : array-like of shape (n,), optional
@@ -149,16 +158,17 @@ class NetworkProblem(Displayed, Problem):
     >>> y = np.sign(X[:, 0] * X[:, 1]).astype(int)
     >>> problem = mopn.NetworkProblem(X, y, norm="l1", strength=1.0)
     >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(), tol=1e-2)
-    >>> result.success, result.certified, result.basis.shape[1], result.weights.shape[1]
+    >>> result.success, result.gap_is_proven, result.basis.shape[1], result.weights.shape[1]
     (True, True, 5, 2)
     """
 
-    oracles = frozenset({"atomic", "corrective"})
     # What serves solvers for other oracles.
     reasons: ClassVar[dict[str, str]] = {
+        "atomic": "with strength=0 nothing bounds a step: give a radius or a positive strength, or use refit='output'",
         "composite": "FISTA serves problem.output_layer(problem.start(result)), the weights of a network alone",
         "barrier": "InteriorPoint serves problem.output_layer(problem.start(result)), the weights of a network alone",
         "gradient": "LBFGS serves problem.joint(problem.start(result)), units and weights of a network",
+        "unregularized": "GECO minimises the losses alone: give strength=0",
     }
 
     def __init__(
@@ -168,7 +178,7 @@ class NetworkProblem(Displayed, Problem):
         loss: LossName | Loss = "logistic",
         kernel: KernelName = "homogeneous",
         norm: NormName = "l1/l2",
-        strength: float | None = None,
+        strength: float | Ratio | None = None,
         radius: float | None = None,
         sample_weight: Any = None,
         offset: Any = None,
@@ -178,19 +188,29 @@ class NetworkProblem(Displayed, Problem):
         scale: ScaleName | None = None,
     ) -> None:
         self.kernel = get_kernel(kernel)
-        self.regularizer = make_norm_regularizer(norm, strength, radius)
+        ratio = strength if isinstance(strength, Ratio) and radius is None else None
+        self.regularizer = make_norm_regularizer(norm, strength if ratio is None else 0.0, radius)
         self.augment = check_flag(augment, "augment")
         base = rows_of_data(X, y, loss, sample_weight, offset)
         centered, scaled = self._check_coordinates(center, scale)
-        self.coordinates = make_coordinates(base, center=centered, scale=scaled)
-        self.rows = base.in_coordinates(self.coordinates, self._n_dummies)
-        self.fit = WholeFit(self.rows)
+        dummies = self.kernel.dummies if self.augment else 0
+        self.user_X = UserX(make_coordinates(base, center=centered, scale=scaled), dummies)
+        self.rows = base.in_coordinates(self.user_X.coordinates, dummies)
+        self.losses = SumOfLosses(self.rows)
         self.linear_term = LinearTerm(self.rows, alpha)
+        self.maps = Maps(self.rows, self.kernel, self.linear_term)
+        self._output_rounding = OutputRounding(self.rows, self.linear_term)
         self._scales = scales_at_zero(self.rows, "X", _largest_features)
+        if ratio is not None:
+            self.regularizer = self.regularizer.with_strength(self._strength(ratio))
         check_regularizer(self.regularizer, self._scales)
 
     def _entries(self) -> dict[str, str]:
-        entries = {"X": str(self.rows.shape), "outputs": str(self.fit.n_outputs), "loss": repr(self.fit.loss.name)}
+        entries = {
+            "X": str(self.rows.shape),
+            "outputs": str(self.losses.n_outputs),
+            "loss": repr(self.losses.loss.name),
+        }
         entries |= {"kernel": repr(self.kernel.name), "norm": repr(self.norm.name)}
         return entries | dict([self.regularizer.words.split("=")])
 
@@ -198,7 +218,7 @@ class NetworkProblem(Displayed, Problem):
         center, scale = check_flag(center, "center"), _SCALE(scale, "scale")
         if center and (self.kernel.distinct or not self.augment):
             raise ValueError(
-                "center=True is for kernel='homogeneous' with augment=True, whose 1-feature takes up the center; got "
+                "center=True needs kernel='homogeneous' and augment=True, as the dummy takes up the shift; got "
                 f"kernel={self.kernel.name!r} and augment={self.augment}"
             )
         return center, scale
@@ -231,14 +251,14 @@ class NetworkProblem(Displayed, Problem):
 
         With two classes the rows of a loss gradient are multiples of (1, -1), so only the signs can change.
         """
-        return self.norm.exponent != math.inf and self.fit.n_outputs > 2
+        return self.norm.exponent != math.inf and self.losses.n_outputs > 2
 
     @property
-    def units_must_split(self) -> bool:
-        """Whether a joint refit ends at saddles that only new units lead away from: under l1/linf.
+    def joint_refits_get_stuck(self) -> bool:
+        """Whether joint refits end at saddle points that only new units lead away from: under l1/linf.
 
-        Where one of the q_c(h) of a unit is 0, the dual norm sum_c |q_c(h)| grows on both sides: a unit with a weight
-        inside the box has to become two, on either side.
+        Where ``q_c(h) = 0`` for a unit, the dual norm ``sum_c |q_c(h)|`` grows on both sides of it: one unit has to
+        become two there.
         """
         return self.norm.exponent == 1
 
@@ -250,31 +270,34 @@ class NetworkProblem(Displayed, Problem):
     @property
     def classes(self) -> np.ndarray | None:
         """Sorted distinct labels, for the multi-class losses."""
-        return self.fit.classes
+        return self.losses.classes
 
-    def with_strength(self, strength: float) -> NetworkProblem:
+    @property
+    def strength(self) -> float | None:
+        """The strength of the penalty, as a number; None in a ball."""
+        return self.regularizer.strength if isinstance(self.regularizer, Penalty) else None
+
+    @property
+    def oracles(self) -> frozenset[str]:
+        """Names of the oracles offered."""
+        return frozenset({"corrective", "atomic" if self.regularized else "unregularized"})
+
+    def default_solver(self) -> ConditionalGradient:
+        """Return the solver that :func:`mopn.minimize` takes by default."""
+        return ConditionalGradient()
+
+    def with_strength(self, strength: float | Ratio) -> NetworkProblem:
         """Return the same problem with another strength, which also replaces a radius; the data are shared."""
+        number = self._strength(strength) if isinstance(strength, Ratio) else strength
         other = copy(self)
-        other.regularizer = self.regularizer.with_strength(strength)
+        other.regularizer = self.regularizer.with_strength(number)
         check_regularizer(other.regularizer, self._scales)
         return other
 
-    def features(self, H: np.ndarray) -> np.ndarray:
-        """K(X, H), shape (n, k), column-major."""
-        return self.rows.map(_features, self.kernel, H)
-
-    def unit_outputs(self, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the product (n, m) of features and weights, column-major."""
-        return self.rows.map(_unit_outputs, weights, along=(features,))
-
-    def linear_outputs(self, W: np.ndarray) -> np.ndarray:
-        """[1, X] W', shape (n, m)."""
-        return self.linear_term.outputs(W)
-
     def network(self, basis: np.ndarray, weights: np.ndarray, linear: np.ndarray | None = None) -> Network:
         """Return a point: unit vectors (k, d), weights (k, m) and the coefficients W of the linear term, if any."""
-        linear = self.linear_term.start(None, self.fit.n_outputs) if linear is None else linear
-        return Network(self, basis, weights, linear)
+        linear = self.linear_term.start(None, self.losses.n_outputs) if linear is None else linear
+        return Network(self.maps, basis, weights, linear)
 
     def start(self, start: Any = None) -> Network:
         """Return the empty network, or that of an earlier result, or of (basis, weights) or (basis, weights, linear).
@@ -282,7 +305,7 @@ class NetworkProblem(Displayed, Problem):
         Units are scaled to length 1, with the same outputs, and weights are moved into the ball where there is one.
         """
         if start is None:
-            return self.network(np.zeros((0, self.rows.shape[1])), np.zeros((0, self.fit.n_outputs)))
+            return self.network(np.zeros((0, self.rows.shape[1])), np.zeros((0, self.losses.n_outputs)))
         if hasattr(start, "basis"):
             start = start.basis, start.weights, getattr(start, "linear", None)
         if not (isinstance(start, tuple | list) and 2 <= len(start) <= 3):
@@ -290,52 +313,10 @@ class NetworkProblem(Displayed, Problem):
                 "start must be an earlier Result of a network problem, (basis, weights) or (basis, weights, linear), "
                 f"got {shown(start)}"
             )
-        basis, weights = self.unit_length(*start[:2])
-        linear = self.linear_term.start(start[2] if len(start) == 3 else None, self.fit.n_outputs)
+        basis, weights, linear = (*start, None)[:3]
+        basis, weights = unit_length(basis, weights, self.rows.shape[1], self.losses.n_outputs)
+        linear = self.linear_term.start(linear, self.losses.n_outputs)
         return self.network(basis, self.regularizer.prox(weights, 0.0), linear)
-
-    def unit_length(self, basis: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Check units of any length and their weights; return units of length 1 and weights of the same outputs."""
-        d, m = self.rows.shape[1], self.fit.n_outputs
-        basis, weights = (
-            as_numbers(part, f"start: {name}").astype(np.float64)
-            for part, name in ((basis, "basis"), (weights, "weights"))
-        )
-        if basis.ndim != 2 or basis.shape[1] != d or weights.shape != (len(basis), m):
-            raise ValueError(
-                f"start must have basis (k, {d}) and weights (k, {m}), got shapes {basis.shape} and {weights.shape}"
-            )
-        if not (np.isfinite(basis).all() and np.isfinite(weights).all()):
-            raise ValueError("start contains NaN or infinity")
-        check_start_size(basis, "start: basis")
-        check_start_size(weights, "start: weights")
-        lengths = np.linalg.norm(basis, axis=1, keepdims=True)
-        alive = lengths[:, 0] > 0
-        return basis[alive] / lengths[alive], weights[alive] * lengths[alive] ** 2
-
-    def original(
-        self, basis: np.ndarray, weights: np.ndarray, linear: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Return copies of unit vectors, weights and linear term (None without one) for the user's X."""
-        linear = None if linear is None or not linear.size else np.array(linear)
-        if self.coordinates is None:
-            return np.array(basis), np.array(weights), linear
-        basis = self.coordinates.original(basis, self._n_dummies)
-        lengths = np.linalg.norm(basis, axis=1, keepdims=True)
-        linear = None if linear is None else self.coordinates.original(linear, 1)
-        return basis / lengths, weights * lengths**2, linear
-
-    def of_original(self, basis: np.ndarray, linear: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return units of any length and the linear term for this problem from those for the user's X."""
-        linear = self.linear_term.start(linear, self.fit.n_outputs)
-        if self.coordinates is None:
-            return basis, linear
-        linear = self.coordinates.of_original(linear, 1) if linear.size else linear
-        return self.coordinates.of_original(basis, self._n_dummies), linear
-
-    @property
-    def _n_dummies(self) -> int:
-        return self.kernel.dummies if self.augment else 0
 
     def unpack(self, network: Network) -> dict[str, Any]:
         """Named views of the point."""
@@ -346,12 +327,24 @@ class NetworkProblem(Displayed, Problem):
 
     def output_gradient(self, network: Network) -> OutputGradient:
         """Objective of a network, and G = dF/dO (n, m)."""
-        loss, G = self.fit.value_gradient(network.outputs)
+        loss, G = self.losses.value_gradient(network.outputs)
         value = loss + self.regularizer.value(network.weights) + self.linear_term.value(network.linear)
-        return OutputGradient(value, G, self.fit, self.linear_term)
+        return OutputGradient(value, G, self.losses, network, self._output_rounding)
 
-    def oracle(self, oracle: OracleName | BasisOracle | Callable[[np.ndarray], Any]) -> BasisOracle:
-        """Return the oracle of a method's name or of a function, for this problem's norm; an oracle as it is."""
+    def oracle(
+        self,
+        oracle: OracleName | BasisOracle | Callable[[np.ndarray], Any],
+        chance: Chance | None = None,
+        seed: int = 0,
+    ) -> OracleRun:
+        """Return the oracle of one run for this problem's norm: of a method's name, of an oracle or of a function.
+
+        Its random proofs spend of the chance: of ``monitor.chance`` in a solver. Default: of a new one. Its searches
+        start from the random numbers of the seed.
+        """
+        return self._basis_oracle(oracle).begin(chance, seed)
+
+    def _basis_oracle(self, oracle: Any) -> BasisOracle:
         if isinstance(oracle, str):
             return basis_oracle(self.norm, method=choice(METHODS)(oracle, "oracle"))
         if callable(oracle) and not isinstance(oracle, (BasisOracle, type)):
@@ -361,43 +354,49 @@ class NetworkProblem(Displayed, Problem):
                 "oracle must be a method's name, a function of Gamma (m, d, d), or come from basis_oracle, got "
                 f"{shown(oracle)}"
             )
-        if oracle.norm.exponent != self.norm.exponent and self.fit.n_outputs > 1:
+        if oracle.norm.exponent != self.norm.exponent and self.losses.n_outputs > 1:
             raise ValueError(
                 f"the oracle is for the norm {oracle.norm.name!r}, whose bound proves nothing for this problem's "
                 f"{self.norm.name!r}; make one by basis_oracle({self.norm.name!r})"
             )
         return oracle
 
-    def lmo(self, at: OutputGradient, oracle: OracleName | BasisOracle = "auto", effort: Effort = UNLIMITED) -> Atoms:
+    def lmo(
+        self, at: OutputGradient, oracle: OracleName | BasisOracle | OracleRun = "auto", effort: Effort = UNLIMITED
+    ) -> BasisAtoms:
         """Select units for a gradient, with a proven bound on every unit, as tight as the effort allows."""
-        return self.oracle(oracle)(self._forms(at), effort)
+        run = self._run_of(oracle)
+        return run(self._forms(at, run.seed), effort)
 
-    def bound(self, at: OutputGradient, oracle: OracleName | BasisOracle = "auto", effort: Effort = UNLIMITED) -> float:
+    def bound(
+        self, at: OutputGradient, oracle: OracleName | BasisOracle | OracleRun = "auto", effort: Effort = UNLIMITED
+    ) -> float:
         """Return only the proven bound on every unit of ``lmo``."""
-        return self.oracle(oracle).bound(self._forms(at), effort)
+        run = self._run_of(oracle)
+        return run.bound(self._forms(at, run.seed), effort)
+
+    def _run_of(self, oracle: OracleName | BasisOracle | OracleRun) -> OracleRun:
+        return oracle if isinstance(oracle, OracleRun) else self.oracle(oracle)
 
     def dual_rounding(self, at: OutputGradient) -> float:
         """Bound the effect of rounding on the dual norm of a gradient: a smaller norm may well be 0."""
         return self._forms(at).rounding(self.norm.exponent)
 
-    def _forms(self, at: OutputGradient) -> GradientForms:
-        return GradientForms(self.kernel, self.rows, at.G)
+    def _forms(self, at: OutputGradient, seed: int = 0) -> GradientForms:
+        return GradientForms(self.kernel, self.rows, at.G, seed)
 
-    def gap(self, network: Network, at: OutputGradient, bound: float) -> float:
-        """Upper bound of ``at.value`` minus the minimum, given a bound of the dual norm; proven if the bound is.
+    def lower(self, at: OutputGradient, bound: float) -> float:
+        """Lower bound of the minimum, given a bound of the dual norm; proven if that is. See :mod:`mopn.core.gap`."""
+        return at.lower(self.regularizer, bound)
 
-        See :mod:`mopn.core.gap`. Rounding errors in the outputs at which the objective was evaluated are added.
-        """
-        k, d = network.basis.shape
-        sizes = at.sizes @ np.abs(network.weights).sum(axis=0)
-        outputs = (k + 2 * d + 4) * _EPS * float(sizes)
-        outputs += self.linear_term.rounding_error(network.linear, at.G)
-        return gap(at.dual, self.regularizer, at.value, bound, at.ridge) + outputs
+    def rounding(self, network: Network, at: OutputGradient) -> float:
+        """Upper bound of the exact objective of a network minus ``at.value``."""
+        return at.rounding
 
-    def restricted_gap(self, network: Network, at: OutputGradient) -> float:
-        """Proven upper bound of ``at.value`` minus the minimum over weights and linear term, the units fixed.
+    def restricted_lower(self, network: Network, at: OutputGradient) -> float:
+        """Proven lower bound of the minimum over weights and linear term, the units fixed.
 
-        It is :meth:`gap` with the maximum over the network's own units as the dual norm.
+        It is :meth:`lower` with the maximum over the network's own units as the dual norm.
         """
         # Each feature errs by 2 d eps ||x||^2, and the sums over the samples as those in the dual norm of all units.
         errors = 2 * network.basis.shape[1] * _EPS * at.sizes
@@ -406,17 +405,18 @@ class NetworkProblem(Displayed, Problem):
             + self.norm.dual(errors[None])
             + self.dual_rounding(at)
         )
-        return self.gap(network, at, bound)
+        return self.lower(at, bound)
 
     def measure(
         self, network: Network, oracle: OracleName | BasisOracle = "auto", effort: Effort = UNLIMITED
     ) -> Measure:
-        """Objective and proven gaps, from scratch."""
+        """Objective and proven bounds, from scratch."""
         network = network.compact()
         at = self.output_gradient(network)
-        oracle = self.oracle(oracle)
-        gap = self.gap(network, at, self.bound(at, oracle, effort))
-        return Measure(at.value, gap, min(self.restricted_gap(network, at), gap), oracle.failure)
+        chance = Chance()
+        lower = self.lower(at, self.bound(at, self.oracle(oracle, chance), effort))
+        bounds = lower, self.rounding(network, at), self.restricted_lower(network, at)
+        return Measure(at.value, *bounds, chance.failure, chance.seed)
 
     def segment(
         self,
@@ -427,7 +427,7 @@ class NetworkProblem(Displayed, Problem):
         least: float = math.inf,
         whole: bool = True,
         away: int | None = None,
-    ) -> Segment:
+    ) -> NetworkSegment:
         """Return the segment towards the vertex of units (q, d), or away from an active one, or both.
 
         ``away`` is the number of a unit of the network; the number of its units stands for the vertex 0. Under a
@@ -435,16 +435,16 @@ class NetworkProblem(Displayed, Problem):
         minimiser has a larger one: the smaller of ``least`` and ``at.value``, so by default that of the network. The
         linear term moves only towards units, if the point moves as a ``whole``.
         """
-        parts = network, at.G, self.fit, self.regularizer, self.linear_term
+        parts = network, at.G, self.losses, self.regularizer, self.linear_term
         least = min(least, at.value)
         towards = left = None
         if units is not None:
-            features = self.features(units)
+            features = self.maps.features(units)
             q = self.rows.crossed(features, at.G)
             towards = best_vertex(units, features, q, self.regularizer, least)
         if away is not None:
-            left = active_vertex(network, self.features, self.regularizer, away, least)
-        return Segment(*parts, towards=towards, away=left, linear_moves=whole and units is not None)
+            left = active_vertex(network, self.maps.features, self.regularizer, away, least)
+        return NetworkSegment(*parts, towards=towards, away=left, linear_moves=whole and units is not None)
 
     def active_units(self, network: Network, at: OutputGradient, *, least: float = math.inf) -> ActiveUnits:
         """Return the network as a combination of vertices, and their slopes, for away steps.
@@ -458,7 +458,7 @@ class NetworkProblem(Displayed, Problem):
     # -- the oracle "corrective" ------------------------------------------------------------------------------------
 
     def select_units(
-        self, network: Network, at: OutputGradient, atoms: Atoms, most: int, *, fill: bool = False
+        self, network: Network, at: OutputGradient, atoms: BasisAtoms, most: int, *, fill: bool = False, seed: int = 0
     ) -> np.ndarray:
         """Return the best atoms whose dual value exceeds the cost of weight: at least one, and at most ``most``.
 
@@ -472,7 +472,7 @@ class NetworkProblem(Displayed, Problem):
         units = atoms.basis[: max(1, min(most, int(np.sum(atoms.values > cost))))]
         if not fill or len(units) >= most:
             return units
-        H = np.random.default_rng(0).standard_normal((most - len(units), units.shape[1]))
+        H = np.random.default_rng(seed).standard_normal((most - len(units), units.shape[1]))
         H /= np.linalg.norm(H, axis=1, keepdims=True)
         values = np.linalg.norm(self._forms(at).forms(H), self.norm.exponent, axis=1)
         return np.vstack([units, H[values > cost]])
@@ -482,20 +482,20 @@ class NetworkProblem(Displayed, Problem):
 
         Under l1 each unit serves one output, in turn. In a ball ``joint`` scales all weights into it.
         """
-        d, m = self.rows.shape[1], self.fit.n_outputs
-        length = _SMALL * math.sqrt(self.fit.output_unit / d)
+        d, m = self.rows.shape[1], self.losses.n_outputs
+        length = _SMALL * math.sqrt(self.losses.output_unit / d)
         H = length * self.rows.scales * rng.standard_normal((n_units, d))
         V = rng.standard_normal((n_units, m))
         if self.norm.exponent == math.inf:
             V *= np.eye(m)[np.arange(n_units) % m]
-        basis, weights = self.unit_length(H, V / np.linalg.norm(V, axis=1, keepdims=True))
+        basis, weights = unit_length(H, V / np.linalg.norm(V, axis=1, keepdims=True), d, m)
         linear = network.linear
         return self.network(np.vstack([network.basis, basis]), np.vstack([network.weights, weights]), linear)
 
     @property
     def _useful_units(self) -> int:
         """How many units a network is filled up to at once: one for every eigenvector of the m matrices Gamma_c."""
-        rank = self.fit.n_outputs * min(self.rows.shape)
+        rank = self.losses.n_outputs * min(self.rows.shape)
         return min(max(rank, _LEAST_FILL), _LARGEST_FILL)
 
     def output_layer(self, network: Network) -> OutputLayerProblem:
@@ -503,35 +503,36 @@ class NetworkProblem(Displayed, Problem):
         parts = self.rows, self.regularizer, self.linear_term
         return OutputLayerProblem.from_parts(network.features, network.n_units, *parts)
 
-    def sample_shares(self, network: Network) -> list[float]:
-        """Return the shares of the samples on which to refit both layers before all: those with rows for every unit.
+    def sample_fractions(self, network: Network) -> list[float]:
+        """Return the fractions of the samples on which to refit both layers before all: those with rows for every unit.
 
         With few rows for every parameter the refit ends near a worse local minimum of the whole problem.
         """
-        n, parameters = self.rows.shape[0], network.n_units * (self.rows.shape[1] + self.fit.n_outputs)
-        shares = [share for share in _SHARES if share * n >= _ROWS_PER_PARAMETER * parameters]
+        n, parameters = self.rows.shape[0], network.n_units * (self.rows.shape[1] + self.losses.n_outputs)
+        fractions = [fraction for fraction in _SAMPLE_FRACTIONS if fraction * n >= _ROWS_PER_PARAMETER * parameters]
         if self.rows.design is None:
-            # A share of data in blocks is held in memory.
-            shares = [share for share in shares if share * n * self.rows.shape[1] <= _SHARE_ENTRIES]
-        return shares
+            # A sample of data in blocks is held in memory.
+            fractions = [fraction for fraction in fractions if fraction * n * self.rows.shape[1] <= _SAMPLE_ENTRIES]
+        return fractions
 
     def joint(self, network: Network, form: Form = SMOOTH) -> JointProblem | UnitBallProblem:
         """Return the non-convex refit of units and weights, in the form that offers an oracle.
 
         "gradient": the smooth form, for L-BFGS, optionally with features in single precision. "composite": the form
-        of the paper, for FISTA. Either on all samples or on a share of them. With ``rest`` only the linear term moves.
+        of the paper, for FISTA. Either on all samples or on a fraction of them. With ``rest`` only the linear term
+        moves.
         """
         if form.single:
             check_single(self.rows.largest, self._scales)
         rows, linear_term = self.rows, self.linear_term
-        if form.share < 1.0:
-            rows = rows.part(form.share)
+        if form.sample_fraction < 1.0:
+            rows = rows.sample(form.sample_fraction, form.seed)
             linear_term = linear_term.on(rows)
         parts = rows, self.kernel, self.regularizer, linear_term, network
         if form.rest:
             return RestProblem(*parts)
         if form.oracle == "gradient":
-            return JointProblem(*parts, single=form.single)
+            return JointProblem(*parts, single=form.single, seed=form.seed)
         return UnitBallProblem(*parts)
 
     # -- strengths --------------------------------------------------------------------------------------------------
@@ -546,16 +547,17 @@ class NetworkProblem(Displayed, Problem):
         """
         return self.bound(self.gradient_at_zero(), oracle)
 
-    @limited_threads()
-    def strength_of_share(self, share: float) -> float:
-        """Return the strength that is a share of the largest one whose solution is not zero, as far as it was found.
+    def _strength(self, ratio: Ratio) -> float:
+        """Return the strength of a ratio; at least one that is no rounding, and 1 if the gradient at zero vanishes."""
+        smallest, rounding = self._smallest_of_zero
+        return max(ratio(smallest), rounding) or 1.0
 
-        Where even that is no more than rounding, every strength returned has the solution zero.
-        """
+    @cached_property
+    @limited_threads()
+    def _smallest_of_zero(self) -> tuple[float, float]:
+        """The smallest strength whose solution is zero, as found without a proof, and what rounding may make of it."""
         at = self.gradient_at_zero()
-        largest = float(self.lmo(at, "refine").values[0])
-        rounding = 2.0 * self.dual_rounding(at)
-        return max(share * largest, rounding) or 1.0
+        return float(self.lmo(at, "refine").values[0]), 2.0 * self.dual_rounding(at)
 
     def gradient_at_zero(self) -> OutputGradient:
         """Objective and loss gradient of the network without units, at its best linear term if it has one."""
@@ -573,16 +575,6 @@ class NetworkProblem(Displayed, Problem):
 def _largest_features(block: Block) -> np.ndarray:
     """Return a bound of the features: |K(h, x)| <= ||x||^2."""
     return block.design.squared_norms
-
-
-@any_namespace
-def _features(block: Block, kernel: Kernel, H: np.ndarray) -> np.ndarray:
-    return kernel.features(block.design, H)
-
-
-@any_namespace
-def _unit_outputs(block: Block, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    return layer_outputs(features, weights)
 
 
 @any_namespace

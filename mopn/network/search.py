@@ -9,45 +9,45 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mopn.network.plan import Plan
 from mopn.solvers.interface import Effort
+from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.directions import group_leaders
-from mopn.solvers.sphere.nested import Parts
+from mopn.solvers.sphere.nested import BoundParts
 
-__all__ = ["PROVING", "Found", "Limits", "Proof", "Search", "distinct"]
+__all__ = ["Limits", "Proven", "Search", "SearchResult", "distinct"]
 
 # Sums of squares converge slowly near their limit; calls without a precision ask for no more than this.
 _DEFAULT_FOR_TWO = 1e-4
-# The methods that spend an effort on the bound; the others have cheap ones.
-PROVING = ("exact", "lanczos")
 # Unit vectors whose |cosine| is at least this count as one.
 _SAME_DIRECTION = 0.98
 
 
 class Limits(NamedTuple):
-    """The limits of an oracle: relative tolerance of iterations, nodes of branch and bound, seconds of a proof."""
+    """The limits of an oracle: relative tolerance of iterations, and operations and seconds of a proof."""
 
     tol: float
-    max_nodes: int
+    max_work: float
     max_time: float
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """Unit vectors (k, d), their values ``||q(h_r)||_p`` (k,), a proven bound, the work of its proof, and its parts."""
 
     H: np.ndarray
     values: np.ndarray
     bound: float
-    work: int = 0
-    parts: Parts | None = None
+    work: float = 0.0
+    parts: BoundParts | None = None
 
 
-class Proof(NamedTuple):
+class Proven(NamedTuple):
     """Unit vectors (k, d) found during the proof, the bound, the work, and the parts of the bound."""
 
     H: np.ndarray
     bound: float
-    work: int = 0
-    parts: Parts | None = None
+    work: float = 0.0
+    parts: BoundParts | None = None
 
 
 class Search(ABC):
@@ -58,46 +58,43 @@ class Search(ABC):
     stack : DenseStack or MatrixFreeStack
         Scaled to about 1.
     p : {1, 2, inf}
-    method : str
-        One of ``METHODS`` except "auto".
+    plan : Plan
     limits : Limits
     effort : Effort
     """
 
-    def __init__(self, stack: Any, p: float, method: str, limits: Limits, effort: Effort) -> None:
-        self.stack, self.p, self.method, self.limits, self.effort = stack, p, method, limits, effort
+    def __init__(self, stack: Any, p: float, plan: Plan, limits: Limits, effort: Effort) -> None:
+        self.stack, self.p, self.plan, self.limits, self.effort = stack, p, plan, limits, effort
         default = _DEFAULT_FOR_TWO if p == 2 else 0.0
         self.precision = max(limits.tol, default if effort.precision is None else min(effort.precision, 1.0))
         self._began = time.perf_counter()
         # Bound of the error in ``||q(h)||_p`` that was made in forming the stack; no proof gets below it.
         self.rounding = 0.0
-        # Whether the maximum is that of a single output, hence an eigenvector of one Gamma_c.
-        self.single = p == math.inf or stack.shape[0] == 1
 
     @property
     def left(self) -> float:
         """Seconds that are left to the call."""
         return self.effort.seconds - (time.perf_counter() - self._began)
 
-    @property
-    def seconds(self) -> float:
-        """Seconds that a proof may take from now on."""
-        return min(self.limits.max_time, self.left)
+    def allowance(self, most: float = math.inf) -> Allowance:
+        """Return what a proof may cost from now on, at most so many operations."""
+        work = min(self.limits.max_work, self.effort.work, most)
+        return Allowance(work, min(self.limits.max_time, self.left))
 
-    def maximise(self) -> Found:
+    def maximise(self) -> SearchResult:
         """Return unit vectors, their values and a proven bound; out of time, those of the starts."""
         bound = self.cheap_bound()
         H = self.starts()
         values = self.values(H)
-        if self.method in ("refine", *PROVING) and not self.single and self.left > 0:
+        if self.plan.refines and self.left > 0:
             H, values = self.refine(H, values)
         best = float(values.max())
         tight = bound <= max(best * (1.0 + self.precision), best + 2.0 * self.rounding)
-        if self.method not in PROVING or self.left <= 0 or tight:
-            return Found(H, values, bound)
+        if self.plan.is_cheap or self.left <= 0 or tight:
+            return SearchResult(H, values, bound)
         proof = self.prove(H, values)
         H = np.vstack([H, proof.H])
-        return Found(
+        return SearchResult(
             H, self.values(H), min(bound, proof.bound), proof.work, proof.parts if proof.bound <= bound else None
         )
 
@@ -122,7 +119,7 @@ class Search(ABC):
         """Improve the best distinct starts; return the vectors to keep, with their values."""
 
     @abstractmethod
-    def prove(self, H: np.ndarray, values: np.ndarray) -> Proof:
+    def prove(self, H: np.ndarray, values: np.ndarray) -> Proven:
         """Tighten the bound towards the best value, within the limits and the effort."""
 
 

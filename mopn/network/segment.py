@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.core.regularizers import NormRegularizer
-from mopn.core.whole_fit import WholeFit
+from mopn.data.sum_of_losses import SumOfLosses
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.solvers.interface import ActiveUnits
 from mopn.solvers.sphere.refinement import dual_vectors
 
-__all__ = ["Left", "Segment", "Vertex", "active_units", "active_vertex", "best_vertex"]
+__all__ = ["ActiveVertex", "NetworkSegment", "Vertex", "active_units", "active_vertex", "best_vertex"]
 
 # A coefficient this near 1 means that the point is the vertex, up to rounding errors; one this near 0, of the vertex 0,
 # that the point has no share of it.
@@ -41,7 +41,7 @@ class Vertex(NamedTuple):
         return self.features @ self.weights
 
 
-class Left(NamedTuple):
+class ActiveVertex(NamedTuple):
     """The vertex that a segment leaves, the row of its unit in the network (none for 0), and its coefficient."""
 
     rows: list[int]
@@ -73,14 +73,16 @@ def active_units(network: Network, crossed: np.ndarray, regularizer: NormRegular
 
 def active_vertex(
     network: Network, features: Callable[[np.ndarray], Any], regularizer: NormRegularizer, r: int, least: float
-) -> Left:
+) -> ActiveVertex:
     """Return the extreme point in the direction of a unit's weights, which is 0 if these are zero; 0 if r is k."""
     rows = [r] if r < network.n_units else []
     units, weights = network.basis[rows], network.weights[rows]
     shares = regularizer.shares(network.weights, least)
     coefficient = float(shares[r]) if rows else _share_of_zero(shares)
     size = max(coefficient, math.ulp(0.0))
-    return Left(rows, Vertex(units, features(units), weights / size, regularizer.value(weights) / size), coefficient)
+    return ActiveVertex(
+        rows, Vertex(units, features(units), weights / size, regularizer.value(weights) / size), coefficient
+    )
 
 
 def _share_of_zero(coefficients: np.ndarray) -> float:
@@ -89,7 +91,7 @@ def _share_of_zero(coefficients: np.ndarray) -> float:
     return rest if rest > _WHOLE else 0.0
 
 
-class Segment:
+class NetworkSegment:
     """U(gamma) = U + gamma D, 0 <= gamma <= limit: D is Delta - U, U - Delta_r (away) or Delta - Delta_r (pairwise).
 
     With ``linear_moves`` the linear term moves towards the minimiser -G' [1, X] / alpha of its linearised objective, as
@@ -101,15 +103,21 @@ class Segment:
         self,
         network: Network,
         G: Any,
-        fit: WholeFit,
+        losses: SumOfLosses,
         regularizer: NormRegularizer,
         linear_term: LinearTerm,
         *,
         towards: Vertex | None = None,
-        away: Left | None = None,
+        away: ActiveVertex | None = None,
         linear_moves: bool = False,
     ) -> None:
-        self.network, self.fit, self.linear_term, self.towards, self.away = network, fit, linear_term, towards, away
+        self.network, self.losses, self.linear_term, self.towards, self.away = (
+            network,
+            losses,
+            linear_term,
+            towards,
+            away,
+        )
         # The coefficient of U in D.
         self.own = -1.0 if away is None else 1.0 if towards is None else 0.0
         self.limit = 1.0 if away is None else _limit(away.coefficient, pairwise=towards is not None)
@@ -129,15 +137,15 @@ class Segment:
         if away is not None:
             self.vertex_penalty -= away.vertex.penalty
         fall = linear_term.value(self.linear) - linear_term.value(self.linear + self.linear_step)
-        self.gap = -self.own * self.penalty - self.vertex_penalty + fall - fit.of_rows.inner(G, self.step)
-        self.curvature = fit.smoothness
-        self.squared_length = fit.squared_length(self.step)
+        self.gap = -self.own * self.penalty - self.vertex_penalty + fall - losses.rows.inner(G, self.step)
+        self.curvature = losses.smoothness
+        self.squared_length = losses.squared_length(self.step)
 
     def value(self, gamma: float) -> float:
         """Objective at U(gamma), with the penalty's upper bound (1 - gamma) Omega(U) + gamma Omega(Delta)."""
         penalty = (1.0 + self.own * gamma) * self.penalty + gamma * self.vertex_penalty
         penalty += self.linear_term.value(self.linear + gamma * self.linear_step)
-        return self.fit.value(self.outputs + gamma * self.step) + penalty
+        return self.losses.value(self.outputs + gamma * self.step) + penalty
 
     def point(self, gamma: float) -> Network:
         """Return the network U(gamma)."""

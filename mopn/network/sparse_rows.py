@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mopn.core.centered import uncentered
-from mopn.core.designs import Entries
+from mopn.data.centered import uncentered
+from mopn.data.designs import Entries
 
 __all__ = ["SparseLayout", "Units", "padded"]
 

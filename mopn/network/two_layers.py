@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.core.kernels import Kernel
-from mopn.core.namespaces import any_namespace, as_double, as_type, crossed
-from mopn.core.rows import Block, Rows
+from mopn.data.rows import Block, Rows
+from mopn.losses.namespaces import any_namespace, as_double, as_type, crossed
 from mopn.network.sparse_rows import SparseLayout, Units, padded
 
 __all__ = ["DenseLayers", "SparseLayers", "TwoLayers", "layer_outputs", "two_layers"]
@@ -74,7 +74,7 @@ class DenseLayers(TwoLayers):
 
 @any_namespace
 def _value(block: Block, kernel: Kernel, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> float:
-    return block.fit.value(_outputs(block, kernel.features(block.design, H), V, W))
+    return block.losses.value(_outputs(block, kernel.features(block.design, H), V, W))
 
 
 @any_namespace
@@ -83,7 +83,7 @@ def _value_gradient(
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
     P = block.design.project(H)
     features = kernel.features_of(block.design, H, P * P)
-    value, G = block.fit.value_gradient(_outputs(block, features, V, W))
+    value, G = block.losses.value_gradient(_outputs(block, features, V, W))
     G = as_type(G, H.dtype)
     of_weights = crossed(features, G)
     of_linear = block.linear.adjoint(G) if W.shape[1] else W
@@ -152,7 +152,7 @@ class _Layers(NamedTuple):
 
 
 def _sparse_value(block: Block, layers: _Layers) -> float:
-    return block.fit.value(_sparse_outputs(block, layers))
+    return block.losses.value(_sparse_outputs(block, layers))
 
 
 def _sparse_value_gradient(block: Block, layers: _Layers) -> tuple[float, Any, Any, Any, Any]:
@@ -160,7 +160,7 @@ def _sparse_value_gradient(block: Block, layers: _Layers) -> tuple[float, Any, A
     from mopn.compiled.degree_two import add_gradients
 
     distinct, at, constants, weights, linear = layers
-    value, G = block.fit.value_gradient(_sparse_outputs(block, layers))
+    value, G = block.losses.value_gradient(_sparse_outputs(block, layers))
     slopes = np.ascontiguousarray(G.T, dtype=at.units.dtype)
     # Sums to which every row contributes are in float64.
     sums = np.zeros(constants.shape), np.zeros_like(at.units), np.zeros(weights.shape), np.zeros(linear.shape)

@@ -9,12 +9,13 @@ import numpy as np
 from mopn.core.flat import check_start, joined, split
 from mopn.core.kernels import Kernel
 from mopn.core.regularizers import Regularizer
-from mopn.core.rows import Block, Rows
+from mopn.data.rows import Block, Rows
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.network.two_layers import two_layers
-from mopn.solvers.display import Displayed
+from mopn.solvers import FISTA
 from mopn.solvers.interface import Evaluation, Measure, Problem
+from mopn.solvers.tools.display import Displayed
 
 __all__ = ["UnitBallProblem"]
 
@@ -42,12 +43,7 @@ class UnitBallProblem(Displayed, Problem):
     oracles = frozenset({"composite"})
 
     def __init__(
-        self,
-        rows: Rows,
-        kernel: Kernel,
-        regularizer: Regularizer,
-        linear_term: LinearTerm,
-        network: Network,
+        self, rows: Rows, kernel: Kernel, regularizer: Regularizer, linear_term: LinearTerm, network: Network
     ) -> None:
         self.regularizer, self.linear_term = regularizer, linear_term
         self.shapes = network.basis.shape, network.weights.shape, network.linear.shape
@@ -56,7 +52,7 @@ class UnitBallProblem(Displayed, Problem):
         self._unit = squares / max(entries, 1.0) or 1.0
         self._start = joined(network.basis, self._unit * network.weights, network.linear)
         # A first guess for FISTA, which corrects it by backtracking; any does for features that are all zero.
-        self.curvature = rows.fit.smoothness * rows.sum(_squared_features, self._unit) or 1.0
+        self.curvature = rows.losses.smoothness * rows.sum(_squared_features, self._unit) or 1.0
 
     def _entries(self) -> dict[str, str]:
         basis, weights, _ = self.shapes
@@ -70,6 +66,10 @@ class UnitBallProblem(Displayed, Problem):
     def start(self, start: Any = None) -> np.ndarray:
         """Return the point of the network given to the constructor, or a flat point or a result's, made feasible."""
         return self.prox(self._start if start is None else check_start(start, self._start.size), 0.0)
+
+    def default_solver(self) -> FISTA:
+        """Return the solver that :func:`mopn.minimize` takes by default."""
+        return FISTA()
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of the point, with unit vectors in ``basis``; the outputs are the same, R is not larger.
@@ -110,7 +110,7 @@ class UnitBallProblem(Displayed, Problem):
 
     def measure(self, x: np.ndarray) -> Measure:
         """Objective; no gap is known."""
-        return Measure(self.smooth_value(x) + self.regularizer_value(x), float("inf"))
+        return Measure(self.smooth_value(x) + self.regularizer_value(x))
 
 
 def _squares_and_entries(block: Block) -> tuple[float, float]:
@@ -120,4 +120,4 @@ def _squares_and_entries(block: Block) -> tuple[float, float]:
 
 
 def _squared_features(block: Block, unit: float) -> float:
-    return block.fit.squared_length(block.design.squared_norms[:, None] / unit)
+    return block.losses.squared_length(block.design.squared_norms[:, None] / unit)

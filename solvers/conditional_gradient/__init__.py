@@ -1,11 +1,13 @@
-"""Conditional gradient over infinitely many units: Algorithm 1 of Blondel et al. (NIPS 2017), and GECO.
+"""Conditional gradient over infinitely many units: Algorithm 1 of Blondel et al. (NIPS 2017); two baselines.
 
 ``algorithm`` is the loop. ``proofs`` sets the budget of the bound on all units in each round, ``schedule`` decides how
-many units enter and when the model is full, and ``steps`` and ``refits`` are the corrections of the weights.
+many units enter and when the model is full, ``steps`` and ``refits`` are the corrections of the weights, and
+``exchange`` replaces units of a full model.
 """
 
 from mopn.solvers.conditional_gradient.algorithm import ConditionalGradient, RefitName, make_correction
 from mopn.solvers.conditional_gradient.geco import GECO
+from mopn.solvers.conditional_gradient.random_units import RandomUnits
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit, Precision
 from mopn.solvers.conditional_gradient.steps import PlainStep, line_search
 
@@ -16,6 +18,7 @@ __all__ = [
     "OutputRefit",
     "PlainStep",
     "Precision",
+    "RandomUnits",
     "RefitName",
     "line_search",
     "make_correction",

@@ -7,23 +7,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from mopn.solvers.checks import Rule, check_flag, check_options, choice, count
 from mopn.solvers.conditional_gradient.correction import Correction
-from mopn.solvers.conditional_gradient.proofs import ProofBudget, Selection, measure, restricted_gap
+from mopn.solvers.conditional_gradient.proofs import ProofBudget, Selection, measure, measured
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit
 from mopn.solvers.conditional_gradient.schedule import SCHEDULES, ScheduleName
 from mopn.solvers.conditional_gradient.steps import PlainStep
 from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Measure, Monitor, Solver
 from mopn.solvers.result import Status
+from mopn.solvers.tools.checks import Rule, check_flag, check_options, choice, count
 
 __all__ = ["ConditionalGradient", "RefitName", "make_correction", "record"]
 
 RefitName = Literal["none", "output", "full"]
 _NAMES = choice(get_args(RefitName))
 # A run without a limit of units ends when so many rounds in a row have changed the objective by rounding errors alone,
-# and lowered the estimated gap by less than this share, unless the proven gap is larger than this multiple of it: that
-# may fall with time.
-_ROUNDS_WITHOUT_PROGRESS, _SHARE, _TIGHT = 3, 1e-3, 2.0
+# and lowered the estimated gap by less than this fraction, unless the proven gap is larger than this multiple of it:
+# that may fall with time.
+_ROUNDS_WITHOUT_PROGRESS, _LEAST_PROGRESS, _TIGHT = 3, 1e-3, 2.0
 _REFIT = Rule(f"{_NAMES.takes}, or a correction such as FullRefit()", _NAMES.convert)
 
 
@@ -43,8 +43,8 @@ class ConditionalGradient(Solver[Atomic]):
         tried. Default no limit.
     schedule : {"grow", "fill"}, default "grow"
         ``"grow"``: for a small proven gap; a few units enter in every round. ``"fill"``: for the best model with
-        ``max_units`` units; they enter as early as possible, and one long refit follows. See
-        :mod:`mopn.solvers.conditional_gradient.schedule`.
+        ``max_units`` units; they enter as early as possible, one long refit follows, and few units are exchanged
+        while that pays. See :mod:`mopn.solvers.conditional_gradient.schedule`.
     oracle : str or oracle, default "auto"
         The oracle that selects units: a method of ``mopn.oracles.basis_oracle``, an oracle that it returned, or a
         function of your own, from the matrices Gamma (m, d, d) of the gradient to a unit (d,) or several (q, d). Bounds
@@ -69,7 +69,7 @@ class ConditionalGradient(Solver[Atomic]):
     >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
     >>> solver = mopn.solvers.ConditionalGradient(refit="full", max_units=5, schedule="fill")
     >>> result = mopn.minimize(problem, solver)
-    >>> len(result.basis) <= 5, result.certified
+    >>> len(result.basis) <= 5, result.gap_is_proven
     (True, True)
     """
 
@@ -108,7 +108,8 @@ class ConditionalGradient(Solver[Atomic]):
         per_round = correction.units_per_round or self.atoms_per_round
         schedule = SCHEDULES[self.schedule](self.max_units, per_round, correction.can_move_units)
         correct = correction.begin(problem, monitor, schedule)
-        select = ProofBudget(problem, problem.oracle(self.oracle), monitor, schedule, prove=self.prove)
+        oracle = problem.oracle(self.oracle, monitor.chance, monitor.seed)
+        select = ProofBudget(problem, oracle, monitor, schedule, prove=self.prove)
         progress = _Progress(monitor)
         point, polished, refit_time = correct.start(start), False, 0.0
         while True:
@@ -121,23 +122,19 @@ class ConditionalGradient(Solver[Atomic]):
                 progress.check(at.value, gap, selection.estimate * abs(at.value))
             began = monitor.elapsed
             full = schedule.is_full(point.n_units, polished=polished)
-            if full and polished:
-                monitor.stop(Status.MAX_UNITS)
+            if full and polished:  # the worst unit leaves, or the run ends
+                (point, at), full = correct.exchange(point, at, selection), False
             correct.set_target(selection)
             if not full:
-                point = correct.insert(point, at, schedule.choose(problem, point, at, selection.atoms))
+                point = correct.insert(point, at, schedule.choose(problem, point, at, selection.atoms, monitor.seed))
                 full = correct.inserts_by_line_search and schedule.is_full(point.n_units, polished=False)
             del at  # the correction needs the memory
             point, polished = correct.polish(point) if full else correct.improve(point), full
             refit_time += monitor.elapsed - began
 
-    def failure(self, problem: Atomic) -> float:
-        """Return that of the oracle; those of one's own are taken at their word."""
-        return getattr(problem.oracle(self.oracle), "failure", 0.0)
-
-    def measure(self, problem: Atomic, point: Any, seconds: float = math.inf) -> Measure:
-        """Objective and proven gaps, by the solver's oracle; the driver keeps tighter bounds of the run."""
-        return measure(problem, point, problem.oracle(self.oracle), seconds if self.prove else 0.0)
+    def measure(self, problem: Atomic, point: Any) -> Measure:
+        """Objective and what is proven without an oracle; the driver has the bounds of the run."""
+        return measure(problem, point)
 
 
 def make_correction(
@@ -159,16 +156,28 @@ def record(
     problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor, times: dict[str, float]
 ) -> float:
     """Report the round and return its gap; stop if the estimated one is small enough but the oracle cannot prove it."""
-    gaps = {"gap": problem.gap(point, at, selection.bound), "restricted_gap": restricted_gap(problem, point, at)}
-    # What the gap is beyond this one is the looseness of the bound.
-    gaps["estimated_gap"] = selection.estimate * abs(at.value)
-    values = {"n_units": point.n_units, "value": selection.atoms.values[0], "bound": selection.bound}
-    if hasattr(problem, "passes"):
+    proven = measured(problem, point, at, selection.bound)
+    # What the gap is beyond the estimated one is the looseness of the bound.
+    values = {
+        "estimated_gap": selection.estimate * abs(at.value),
+        "n_units": point.n_units,
+        "value": selection.atoms.values[0],
+        "bound": selection.bound,
+    }
+    if problem.passes is not None:
         values["passes"] = problem.passes
-    monitor(point.compact(), fun=at.value, **gaps, **values, **times)
+    monitor(
+        point.compact(),
+        proven.fun,
+        proven.lower,
+        rounding=proven.rounding,
+        restricted_lower=proven.restricted_lower,
+        **values,
+        **times,
+    )
     if selection.exhausted:
         monitor.stop(Status.ESTIMATED)
-    return gaps["gap"]
+    return proven.gap
 
 
 class _Progress:
@@ -180,7 +189,7 @@ class _Progress:
 
     def check(self, fun: float, gap: float, estimate: float) -> None:
         """Stop if neither the objective nor its estimated gap changed in several rounds, and the bound is tight."""
-        same = abs(fun - self.fun) <= 4.0 * math.ulp(fun) and estimate >= (1.0 - _SHARE) * self.estimate
+        same = abs(fun - self.fun) <= 4.0 * math.ulp(fun) and estimate >= (1.0 - _LEAST_PROGRESS) * self.estimate
         same = same and gap <= _TIGHT * estimate
         self.rounds = self.rounds + 1 if same else 0
         self.fun, self.estimate = fun, min(estimate, self.estimate)

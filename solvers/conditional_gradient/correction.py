@@ -9,6 +9,7 @@ from mopn.solvers.conditional_gradient.proofs import Selection
 from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.interface import SMOOTH, Monitor
 from mopn.solvers.lbfgs import LBFGS
+from mopn.solvers.result import Status
 
 __all__ = ["Correction", "Corrector"]
 
@@ -62,6 +63,10 @@ class Corrector(ABC):
     @abstractmethod
     def insert(self, point: Any, at: Any, units: Any) -> Any:
         """Return the point with new units, chosen for the gradient ``at``."""
+
+    def exchange(self, point: Any, at: Any, selection: Selection) -> tuple[Any, Any]:
+        """Return a polished point without a unit, in whose place others enter, and its gradient; or end the run."""
+        self.monitor.stop(Status.MAX_UNITS)
 
     @abstractmethod
     def improve(self, point: Any) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
-from mopn.solvers.checks import check_options, check_positive, count
 from mopn.solvers.interface import Corrective, Effort, Measure, Monitor, Solver
 from mopn.solvers.lbfgs import LBFGS
 from mopn.solvers.result import Status
+from mopn.solvers.tools.checks import check_options, check_positive, count
 
 __all__ = ["GECO"]
 
@@ -38,7 +37,7 @@ class GECO(Solver[Corrective]):
     >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
     >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.0)
     >>> result = mopn.minimize(problem, mopn.solvers.GECO(max_units=3), tol=0)
-    >>> len(result.basis), result.certified
+    >>> len(result.basis), result.gap_is_proven
     (3, False)
     """
 
@@ -52,13 +51,15 @@ class GECO(Solver[Corrective]):
 
     @property
     def needs(self) -> frozenset[str]:
-        """Problems whose weights can be refitted."""
-        return frozenset({"corrective"})
+        """Problems of the losses alone whose weights can be refitted."""
+        return frozenset({"corrective", "unregularized"})
 
     def run(self, problem: Corrective, start: Any, monitor: Monitor) -> None:
         """Select a unit, then refit all weights without a regulariser, until the monitor ends the run."""
-        _check(problem, monitor.tol)
-        point, oracle, refit = start, problem.oracle(self.oracle), LBFGS(gtol=self.refit_tol)
+        if monitor.tol > 0:
+            raise ValueError(f"GECO has no certificate, so tol={monitor.tol} is never reached; give tol=0 and limits")
+        point, refit = start, LBFGS(gtol=self.refit_tol)
+        oracle = problem.oracle(self.oracle, monitor.chance, monitor.seed)
         while True:
             at = problem.output_gradient(point)
             atoms = problem.lmo(at, oracle, Effort(seconds=monitor.left))
@@ -69,13 +70,6 @@ class GECO(Solver[Corrective]):
             layer = monitor.solve(problem.output_layer(point), refit, start=point, tol=0.0, max_iter=self.refit_iter)
             point = point.with_layer(layer).drop_zero_units()
 
-    def measure(self, problem: Corrective, point: Any, seconds: float = math.inf) -> Measure:
+    def measure(self, problem: Corrective, point: Any) -> Measure:
         """Objective from scratch; no gap is known."""
-        return Measure(problem.output_gradient(point.compact()).value, math.inf)
-
-
-def _check(problem: Corrective, tol: float) -> None:
-    if problem.regularized:
-        raise ValueError("GECO minimises the loss alone: give strength=0, or use ConditionalGradient")
-    if tol > 0:
-        raise ValueError(f"GECO has no certificate, so tol={tol} can never be reached; give tol=0 and limits")
+        return Measure(problem.output_gradient(point.compact()).value)

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Corrective, Effort, Measure, Monitor
 
-__all__ = ["ProofBudget", "Selection", "check_certificate", "measure", "restricted_gap"]
+__all__ = ["ProofBudget", "Selection", "check_certificate", "measure", "measured"]
 
 # Budget of the bound in a round. Without a limit of time it does not depend on the clock, so that runs repeat.
-_ROUND_WORK, _ROUND_NODES = 2e8, 45_000
+_ROUND_WORK = 2e8
 # The final proof is tried when the estimated gap is at most this fraction of the tolerance, or when it is below the
 # tolerance and more than this fraction of that of the round before; in a run for a model, when it is below the
 # tolerance.
@@ -81,8 +81,9 @@ class ProofBudget:
         tol, before = self.monitor.tol, self.estimate
         gap = partial(_relative_gap, self.problem, point, at)
         effort = _round_effort(max(before, tol), self.monitor.left)
-        atoms = self.problem.lmo(at, self.oracle, effort if self.prove else replace(effort, work=0.0, nodes=0.0))
-        self.estimate = gap(atoms.values[0])
+        atoms = self.problem.lmo(at, self.oracle, effort if self.prove else replace(effort, work=0.0))
+        # A gap takes as long as many products. Once the time is over, the proven one serves, which is due anyway.
+        self.estimate = gap(atoms.values[0] if self.monitor.left > 0.0 else atoms.bound)
         selection = Selection(atoms, atoms.bound, self.estimate)
         if gap(atoms.bound) <= tol:
             return selection
@@ -140,15 +141,16 @@ class ProofBudget:
         return selection._replace(bound=min(bound, selection.bound))
 
 
-def measure(problem: Atomic, point: AtomicPoint, oracle: Any, seconds: float = math.inf) -> Measure:
-    """Return objective and gaps from scratch: with a bound of a round's effort on all units, if any time is left."""
+def measure(problem: Atomic, point: AtomicPoint) -> Measure:
+    """Return objective and what is proven without an oracle, from scratch."""
     point = point.compact()
-    at = problem.output_gradient(point)
-    restricted = restricted_gap(problem, point, at)
-    if seconds <= 0:
-        return Measure(at.value, math.inf, restricted)
-    bound = problem.bound(at, oracle, _round_effort(None, seconds))
-    return Measure(at.value, problem.gap(point, at, bound), restricted)
+    return measured(problem, point, problem.output_gradient(point), math.inf)
+
+
+def measured(problem: Atomic, point: AtomicPoint, at: AtOutputs, bound: float) -> Measure:
+    """Return objective and proven bounds, given a bound on all units; inf if none is known."""
+    lower, restricted = problem.lower(at, bound), problem.restricted_lower(point, at)
+    return Measure(at.value, lower, problem.rounding(point, at), restricted)
 
 
 def check_certificate(problem: Corrective, tol: float) -> None:
@@ -160,14 +162,8 @@ def check_certificate(problem: Corrective, tol: float) -> None:
         )
 
 
-def restricted_gap(problem: Atomic, point: AtomicPoint, at: AtOutputs) -> float:
-    """Return the gap with the units of the point as they are; inf if the problem does not bound it."""
-    bound: Callable[..., float] | None = getattr(problem, "restricted_gap", None)
-    return math.inf if bound is None else bound(point, at)
-
-
 def _round_effort(precision: float | None, seconds: float) -> Effort:
-    return Effort(precision, work=_ROUND_WORK, nodes=_ROUND_NODES, seconds=seconds)
+    return Effort(precision, work=_ROUND_WORK, seconds=seconds)
 
 
 def _deciding_precision(gap: Callable[[float], float], value: float, tol: float) -> float:
@@ -180,4 +176,5 @@ def _deciding_precision(gap: Callable[[float], float], value: float, tol: float)
 
 def _relative_gap(problem: Atomic, point: AtomicPoint, at: AtOutputs, bound: float) -> float:
     """Return the gap relative to the objective, for a bound on all units, or for a value in its place."""
-    return problem.gap(point, at, bound) / max(abs(at.value), math.ulp(0.0))
+    gap = Measure(at.value, problem.lower(at, bound), problem.rounding(point, at)).gap
+    return gap / max(abs(at.value), math.ulp(0.0))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from mopn.solvers.checks import check_nonnegative, check_options, check_positive, choice, count
 from mopn.solvers.conditional_gradient.correction import Correction, Corrector
+from mopn.solvers.conditional_gradient.exchange import Exchange
 from mopn.solvers.conditional_gradient.proofs import Selection, check_certificate
 from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.conditional_gradient.steps import line_search
@@ -29,6 +28,7 @@ from mopn.solvers.interface import (
 )
 from mopn.solvers.interior_point import InteriorPoint
 from mopn.solvers.lbfgs import LBFGS
+from mopn.solvers.tools.checks import check_nonnegative, check_options, check_positive, choice, count
 
 __all__ = ["FullRefit", "OutputRefit", "fit_rest", "joint_tol"]
 
@@ -54,7 +54,7 @@ _START_TOL = 1e-3
 # Between rounds, units whose weights are together less than this times the target gap, relative, are dropped: refits
 # shrink superfluous units for ever.
 _NEGLIGIBLE = 1e-4
-# Refits on a share of the samples stop at this decrease over ten iterations, relative: they are a start.
+# Refits on a fraction of the samples stop at this decrease over ten iterations, relative: they are a start.
 _SAMPLE_TOL = 5e-3
 # The fit of what is beside the units ends when ten iterations decrease the objective by less than this, relative.
 _REST_TOL = 1e-13
@@ -136,8 +136,8 @@ class FullRefit(_Refit):
         iterations decrease the objective by less than ``0.003 min(gap, 1)**2``, relative, with the relative gap
         estimated from the oracle's best value.
     max_iter : int, default 100
-        Largest number of iterations of a refit between rounds, or after units were merged; for L-BFGS with
-        ``schedule="grow"`` it is ``polish_iter``, but under l1/linf.
+        Largest number of iterations of a refit between rounds, or after units were merged. With L-BFGS and
+        ``schedule="grow"`` it is ``polish_iter`` instead, except under l1/linf.
     polish_iter : int, default 500
         Largest number of iterations of the polish. The last units enter in the polish if it is by L-BFGS.
     solver : Solver, default LBFGS()
@@ -256,7 +256,9 @@ class _OutputRefits(Corrector):
     def _output_layer(self, point: CorrectivePoint, tol: float, max_iter: int, *, prove: bool) -> CorrectivePoint:
         layer_problem = self.problem.output_layer(point)
         solver = self.layer_solver or _default_layer_solver(layer_problem, prove=prove)
-        layer = self.monitor.solve(layer_problem, solver, start=point, tol=tol, max_iter=max_iter)
+        layer = self.monitor.solve(
+            layer_problem, solver, start=point, tol=tol, max_iter=max_iter, as_point=point.with_layer
+        )
         return point.with_layer(layer).drop_zero_units()
 
 
@@ -268,7 +270,9 @@ class _FullRefits(_OutputRefits):
         self.full, self.schedule = options, schedule
         # Without a regulariser no line search can give new units a weight; the refit of the output layer does so.
         self.inserts_by_line_search = options.is_smooth and problem.regularized
-        if getattr(problem, "units_must_split", False):
+        exchanges = self.inserts_by_line_search and schedule.fits_a_model
+        self._exchange = Exchange(problem, monitor) if exchanges else super().exchange
+        if problem.joint_refits_get_stuck:
             # Rounds are what is needed, and many short refits soon leave the saddles that a long one would approach.
             self.max_iter, self.fall = options.max_iter, 1.0
 
@@ -290,6 +294,10 @@ class _FullRefits(_OutputRefits):
         # Compact, as the joint refit does not use the stored features, and needs their memory.
         return segment.point(line_search(segment, _STEP_TOL)).compact()
 
+    def exchange(self, point: CorrectivePoint, at: AtOutputs, selection: Selection) -> tuple[Any, Any]:
+        """Take a unit out of a full model, where the schedule is for one and units can enter with weight."""
+        return self._exchange(point, at, selection)
+
     def improve(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers to a tolerance for the target gap; near the end the output layer first."""
         tol = max(joint_tol(self._finite_target()), self.full.least_tol)
@@ -299,24 +307,20 @@ class _FullRefits(_OutputRefits):
         return point.drop_zero_units(_NEGLIGIBLE * min(self._finite_target(), 1.0))
 
     def polish(self, point: CorrectivePoint) -> CorrectivePoint:
-        """Refit both layers of the full model to ``polish_tol``, on shares of the samples first if there are very many.
+        """Refit both layers of the full model to ``polish_tol``, first on fractions of the samples if there are many.
 
         L-BFGS starts at random nearby. The refits so far have left the model close to stationary, and symmetries of
         data and units, which refits keep, make some stationary points saddles: from there it would not move.
         """
         tol, max_iter = self.full.polish_tol, self.options.polish_iter
-        start = np.random.default_rng(0) if self.full.is_smooth else None
+        start = np.random.default_rng(self.monitor.seed) if self.full.is_smooth else None
         if self.inserts_by_line_search:
             point = point.compact()
-            for share in self._shares(point):
-                point, _ = self._joint(point.drop_zero_units(), max(tol, _SAMPLE_TOL), max_iter, start, share)
+            for fraction in self.problem.sample_fractions(point):
+                point, _ = self._joint(point.drop_zero_units(), max(tol, _SAMPLE_TOL), max_iter, start, fraction)
                 start = None
             return self._with_rest(self._both_layers(point, tol, max_iter, start))
         return self._both_layers(super().polish(point), self._joint_tol_after_layer(tol), max_iter, start)
-
-    def _shares(self, point: CorrectivePoint) -> Sequence[float]:
-        shares: Callable[[CorrectivePoint], Sequence[float]] | None = getattr(self.problem, "sample_shares", None)
-        return () if shares is None else shares(point)
 
     def _joint_tol_after_layer(self, tol: float) -> float:
         """Return the tolerance of a joint refit after one of the output layer; FISTA: as in the paper's appendix D."""
@@ -347,14 +351,16 @@ class _FullRefits(_OutputRefits):
         tol: float,
         max_iter: int,
         start: np.random.Generator | None = None,
-        share: float = 1.0,
+        sample_fraction: float = 1.0,
     ) -> tuple[CorrectivePoint, float]:
         if not (point.n_units or point.extra_size):
             return point, math.inf
         single = self.full.precision == "single" and tol >= _SINGLE_TOL
-        form = Form("gradient" if self.full.is_smooth else "composite", single, share)
+        form = Form("gradient" if self.full.is_smooth else "composite", single, sample_fraction, seed=self.monitor.seed)
         problem, solver = self.problem.joint(point, form), self.full.solver
-        joint = self.monitor.solve(problem, solver, start=start, tol=tol, max_iter=max_iter)
+        # The objective on a fraction of the samples is another one.
+        as_point = point.with_layers if sample_fraction == 1.0 else None
+        joint = self.monitor.solve(problem, solver, start=start, tol=tol, max_iter=max_iter, as_point=as_point)
         return point.with_layers(joint), joint.fun
 
 

@@ -38,7 +38,7 @@ class Schedule(ABC):
         self.max_units, self.atoms_per_round, self.can_move_units = max_units, atoms_per_round, can_move_units
         self.tried = 0
 
-    def choose(self, problem: Any, point: Any, at: Any, atoms: Any) -> Any:
+    def choose(self, problem: Any, point: Any, at: Any, atoms: Any, seed: int = 0) -> Any:
         """Return the new units of a round."""
         if self.atoms_per_round == 1:
             self.tried += 1
@@ -47,7 +47,7 @@ class Schedule(ABC):
         count, fill = self._wanted(point.n_units, room, problem.can_rotate_units)
         if self.atoms_per_round is not None:
             count, fill = self.atoms_per_round, False
-        units = problem.select_units(point, at, atoms, int(min(count, room)), fill=fill)
+        units = problem.select_units(point, at, atoms, int(min(count, room)), fill=fill, seed=seed)
         self.tried += len(units)
         return units
 
@@ -93,7 +93,8 @@ class Fill(Schedule):
     with random ones if there are too few atoms, and one long refit follows; of a generous ``max_units``, as many as the
     problem says that a refit can use. If the weights cannot rotate (one output for each unit, or two outputs in all), a
     fraction of the units enters in each round, selected by the new gradient. If refits do not move the units, each unit
-    must be a good choice, so few enter in a round.
+    must be a good choice, so few enter in a round. Few units that refits can move are then exchanged; see
+    :mod:`mopn.solvers.conditional_gradient.exchange`.
     """
 
     fits_a_model = True

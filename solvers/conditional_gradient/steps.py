@@ -10,11 +10,11 @@ from typing import Any, Literal, NoReturn, get_args
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from mopn.solvers.checks import check_options, choice
 from mopn.solvers.conditional_gradient.correction import Correction, Corrector
 from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Monitor, Segment
 from mopn.solvers.result import Status
+from mopn.solvers.tools.checks import check_options, choice
 
 __all__ = ["PlainStep", "line_search"]
 
@@ -58,7 +58,7 @@ class PlainStep(Correction):
     >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
     >>> step = mopn.solvers.PlainStep("open-loop")
     >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(step), tol=0, max_iter=20)
-    >>> result.nit, result.certified
+    >>> result.nit, result.gap_is_proven
     (20, True)
 
     Away steps drop units that others have replaced:

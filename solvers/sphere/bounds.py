@@ -53,10 +53,16 @@ def combination_error(stack: DenseStack) -> float:
 
 
 def moduli_error(stack: DenseStack) -> float:
-    """Bound of the error of h' (sum_c |Gamma_c|) h: decompositions, and products with sum |lambda| terms."""
+    """Bound of sum_c (|h' Gamma_c h| - h' |Gamma_c| h) for the computed matrix absolute values V |Lambda| V'.
+
+    V (|Lambda| +- Lambda) V' is positive semidefinite whatever V is, so what lacks is V Lambda V' - Gamma, which is
+    computed; each of the two products and their sums err by d + m + 2 units of rounding of sum |lambda|.
+    """
     m, d = stack.shape
-    values, _ = stack.eigen
-    return sum(eigen_error(matrix) for matrix in stack.matrices) + 2.0 * (d + m) * _EPS * float(np.abs(values).sum())
+    values, vectors = stack.eigen
+    rest = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1) - stack.matrices
+    sizes = float((np.abs(values) * np.sum(vectors * vectors, axis=1)).sum())
+    return float(np.linalg.norm(rest, axis=(1, 2)).sum()) + 2.0 * (d + m + 2) * _EPS * sizes
 
 
 def _largest_eigenvalue(stack: DenseStack) -> float:

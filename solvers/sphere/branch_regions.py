@@ -15,14 +15,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
-from mopn.solvers.sphere.sum_of_squares import Budget, Quartic, Region, relax
+from mopn.solvers.sphere.sum_of_squares import Quartic, Region, relax
 
-__all__ = ["Split", "split_and_bound"]
+__all__ = ["RegionBound", "split_and_bound"]
 
 
-class Split(NamedTuple):
+class RegionBound(NamedTuple):
     """Unit vectors (k, d) found, a proven bound, the root's multiplier N (D, D), and the number of decompositions.
 
     ``out_of_time`` says whether the limit of time may have ended it.
@@ -31,18 +32,11 @@ class Split(NamedTuple):
     H: np.ndarray
     bound: float
     N: np.ndarray
-    n_eigh: int
-    out_of_time: bool
 
 
 def split_and_bound(
-    stack: DenseStack,
-    H: np.ndarray,
-    tol: float = 1e-4,
-    N: np.ndarray | None = None,
-    max_eigh: int = 10_000,
-    max_time: float = math.inf,
-) -> Split:
+    stack: DenseStack, H: np.ndarray, tol: float = 1e-4, N: np.ndarray | None = None, allowance: Allowance | None = None
+) -> RegionBound:
     """Maximise sqrt(sum_c (h' Gamma_c h)^2) over unit h.
 
     Parameters
@@ -55,20 +49,20 @@ def split_and_bound(
         Largest relative difference between the bound and the best value.
     N : ndarray of shape (D, D), optional
         The multiplier of a similar stack, to start from.
-    max_eigh, max_time : float
-        Largest number of decompositions, and of seconds.
+    allowance : Allowance, optional
+        Default: no limits.
 
     Returns
     -------
-    Split
+    RegionBound
     """
-    quartic, budget = Quartic(stack), Budget(max_eigh, max_time)
+    quartic, allowance = Quartic(stack), allowance or Allowance()
     H, values = refine(stack, H, 2)
     best = float(values.max())
 
     def solve(region: Region) -> Region:
         nonlocal H, best
-        region = relax(quartic, region, _target(best, tol, quartic), budget)
+        region = relax(quartic, region, _target(best, tol, quartic), allowance)
         new, values = refine(stack, region.starts(quartic.lift), 2)
         H, best = np.vstack([H, new]), max(best, float(values.max()))
         return region
@@ -76,7 +70,7 @@ def split_and_bound(
     root = solve(quartic.whole(N))
     order = itertools.count()
     heap: list[tuple[float, int, Region]] = [(-root.bound, next(order), root)]
-    while -heap[0][0] > _target(best, tol, quartic) and not budget.exhausted:
+    while -heap[0][0] > _target(best, tol, quartic) and allowance.affords(quartic.step_work):
         region = heap[0][2]
         cut = _best_cut(quartic, region)
         if cut is None:
@@ -86,7 +80,7 @@ def split_and_bound(
             part = solve(region.cut(sign * cut, quartic, root.bound))
             heapq.heappush(heap, (-part.bound, next(order), part))
     bound = math.sqrt(-heap[0][0]) + quartic.forming_error
-    return Split(H, bound, root.N, budget.n_eigh, budget.out_of_time)
+    return RegionBound(H, bound, root.N)
 
 
 def _target(best: float, tol: float, quartic: Quartic) -> float:

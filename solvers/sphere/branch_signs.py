@@ -12,26 +12,26 @@ leaves that they do not close are bounded by whole matrices.
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
-import time
 from typing import NamedTuple
 
 import numpy as np
 
+from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.majorants import STEPS, majorants
 from mopn.solvers.sphere.node_matrices import Reduced, Whole, reduced, whole
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["branch_and_bound"]
+__all__ = ["NODE_WORK", "branch_and_bound"]
 
-_BATCH = 32
-
-
+# Operations that a node counts, whatever the order of its matrices, and how many are opened at a time.
+NODE_WORK, _BATCH = 4.4e3, 32
 # From this number of features on, nodes are bounded on principal directions.
 _MANY = 40
 # With so few outputs, all nodes on some directions cost less than good majorants, so matrix absolute values will do. A
-# tolerance of this share of that wanted then costs little more than the preparations.
+# tolerance of this fraction of that wanted then costs little more than the preparations.
 _FEW_OUTPUTS, _CLOSER = 12, 0.1
 
 
@@ -41,14 +41,14 @@ class _Children(NamedTuple):
     signs: np.ndarray
     bounds: np.ndarray
 
+    def leaves(self, level: float) -> np.ndarray:
+        """Return which (q,) are leaves whose bounds are above a level."""
+        return (self.signs[:, -1] != 0) & (self.bounds > level)
+
 
 def branch_and_bound(
-    stack: DenseStack,
-    H: np.ndarray,
-    tol: float = 1e-9,
-    max_nodes: int = 100_000,
-    max_time: float = math.inf,
-) -> tuple[np.ndarray, float, int]:
+    stack: DenseStack, H: np.ndarray, tol: float = 1e-9, allowance: Allowance | None = None
+) -> tuple[np.ndarray, float]:
     """Maximise sum_c |h' Gamma_c h| over unit h.
 
     Parameters
@@ -60,8 +60,9 @@ def branch_and_bound(
     tol : float
         Nodes whose bound exceeds the best value by less than this, relative, are not opened; the returned bound
         covers them.
-    max_nodes, max_time : float
-        Largest number of nodes, and of seconds. At a limit the largest bound of the open nodes is returned, a proof.
+    allowance : Allowance, optional
+        Every node spends ``NODE_WORK``. At a limit the largest bound of the open nodes is returned, a proof. Default:
+        no limits.
 
     Returns
     -------
@@ -69,50 +70,58 @@ def branch_and_bound(
         The best unit vector found.
     bound : float
         Proven upper bound of the maximum, rounding errors included.
-    nodes : int
-        Nodes whose bound was computed.
     """
-    began = time.perf_counter()
-    h, best = _best_of(stack, *refine(stack, H, 1))
-    relaxed, exact = _relaxations(stack, h, tol, max_time)
+    allowance = allowance or Allowance()
+    h, best = _best_of(stack, H, H[0], 0.0)
+    relaxed, exact = _relaxations(stack, h, tol, allowance)
     if relaxed is not exact and stack.shape[0] <= _FEW_OUTPUTS:
         tol *= _CLOSER
+
+    def level(best: float) -> float:
+        """Return the bound from which on a node is opened; none is below the rounding of whole matrices."""
+        return best * (1.0 + tol) + exact.slack
+
     root = np.zeros(stack.shape[0], dtype=np.int8)
     heap: list[tuple[float, int, bytes]] = [(-math.inf, 0, root.tobytes())]
     closed = 0.0  # the largest bound among nodes that were pruned and among leaves
-    nodes = 0
-    while heap and -heap[0][0] > best * (1.0 + tol):
-        if nodes >= max_nodes or time.perf_counter() - began >= max_time:
+    nodes = itertools.count()
+    while heap and -heap[0][0] > level(best):
+        if not allowance.affords(NODE_WORK):
             break
         batch = [heapq.heappop(heap) for _ in range(min(_BATCH, len(heap)))]
         signs = _branch(np.array([np.frombuffer(signs, np.int8) for _, _, signs in batch]))
         children = _Children(signs, relaxed.bounds(signs))
-        nodes += len(signs)
-        h, best = _improve(stack, relaxed, children, h, best, tol)
-        nodes += _close_leaves(exact, children, best * (1.0 + tol)) if exact is not relaxed else 0
+        allowance.spend(NODE_WORK * len(signs))
+        tried = children.leaves(level(best))
+        tried[np.argmax(children.bounds)] = True
+        h, best = _best_of(stack, relaxed.vectors(signs[tried]), h, best)
+        if exact is not relaxed:
+            allowance.spend(NODE_WORK * _close_leaves(exact, children, level(best)))
+            # The vectors of a reduced matrix need not lead to the leaf's own.
+            missed = children.leaves(level(best))
+            h, best = _best_of(stack, exact.vectors(signs[missed]), h, best)
         for signs, bound in zip(children.signs, children.bounds, strict=True):
-            if bound <= best * (1.0 + tol) or signs[-1] != 0:
+            if bound <= level(best) or signs[-1] != 0:
                 closed = max(closed, bound)
             else:
-                heapq.heappush(heap, (-float(bound), nodes, signs.tobytes()))
+                heapq.heappush(heap, (-float(bound), next(nodes), signs.tobytes()))
     opened = -heap[0][0] if heap else 0.0
-    return h, max(opened, min(closed, best * (1.0 + tol)), best) + max(relaxed.slack, exact.slack), nodes
+    return h, max(opened, closed, best)
 
 
-def _relaxations(stack: DenseStack, h: np.ndarray, tol: float, max_time: float) -> tuple[Whole | Reduced, Whole]:
+def _relaxations(stack: DenseStack, h: np.ndarray, tol: float, allowance: Allowance) -> tuple[Whole | Reduced, Whole]:
     """Return the matrices of the nodes, and whole ones, of the outputs by decreasing size."""
-    began = time.perf_counter()
     m, d = stack.shape
     order = np.argsort(-np.abs(stack.eigen[0]).sum(axis=1), kind="stable")
     ordered = DenseStack(stack.matrices[order], stack.error[order])
     plain = d >= _MANY and m <= _FEW_OUTPUTS
-    M, violation = majorants(stack, max_time, 0 if plain else STEPS)
+    M, violation = majorants(stack, allowance.seconds, 0 if plain else STEPS)
     if d >= _MANY:
         small = reduced(ordered, M[order], violation, h, tol)
         if small is not None:
             return small, whole(ordered, M[order], violation)
     if plain:
-        M, violation = majorants(stack, max_time - (time.perf_counter() - began))
+        M, violation = majorants(stack, allowance.seconds)
     nodes = whole(ordered, M[order], violation)
     return nodes, nodes
 
@@ -126,24 +135,18 @@ def _branch(signs: np.ndarray) -> np.ndarray:
     return signs
 
 
-def _improve(
-    stack: DenseStack, relaxed: Whole | Reduced, children: _Children, h: np.ndarray, best: float, tol: float
-) -> tuple[np.ndarray, float]:
-    """Refine top eigenvectors, of the largest bound and of every leaf, whose bound is attained; keep the best."""
-    tried = (children.signs[:, -1] != 0) & (children.bounds > best * (1.0 + tol))
-    tried[np.argmax(children.bounds)] = True
-    refined, value = _best_of(stack, *refine(stack, relaxed.vectors(children.signs[tried]), 1))
-    return (refined, value) if value > best else (h, best)
-
-
 def _close_leaves(exact: Whole, children: _Children, level: float) -> int:
     """Bound the leaves above a level by whole matrices; return their number."""
-    rows = np.flatnonzero((children.signs[:, -1] != 0) & (children.bounds > level))
-    if len(rows):
+    rows = children.leaves(level)
+    if rows.any():
         children.bounds[rows] = np.minimum(children.bounds[rows], exact.bounds(children.signs[rows]))
-    return len(rows)
+    return int(rows.sum())
 
 
-def _best_of(stack: DenseStack, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, float]:
+def _best_of(stack: DenseStack, H: np.ndarray, h: np.ndarray, best: float) -> tuple[np.ndarray, float]:
+    """Refine the rows of H (k, d), if there are any; return the best of them and h, and its value."""
+    if not len(H):
+        return h, best
+    H, values = refine(stack, H, 1)
     top = int(np.argmax(values))
-    return H[top], float(values[top])
+    return (H[top], float(values[top])) if values[top] > best else (h, best)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from functools import partial
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
-from mopn.solvers.numerics.threads import threads_for
+from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.eigenvectors import lanczos, lanczos_start
 from mopn.solvers.sphere.stack import MatrixFreeStack
 
@@ -41,7 +40,9 @@ def expected_work(stack: MatrixFreeStack, p: float) -> float:
     return combinations * (_LANCZOS_STEPS * product + forming + 2.0 * d**3 / 3.0)
 
 
-def proven_bound(stack: MatrixFreeStack, p: float, tol: float, max_time: float = math.inf) -> tuple[np.ndarray, float]:
+def proven_bound(
+    stack: MatrixFreeStack, p: float, tol: float, allowance: Allowance | None = None
+) -> tuple[np.ndarray, float]:
     """Find and bound max ||q(h)||_p over unit h: to about ``tol`` for p = inf, and for p = 1 with few outputs.
 
     For p = inf every Gamma_c is bounded, for p = 1 every signed sum of them. For p = 2 the outputs are rotated to the
@@ -54,8 +55,8 @@ def proven_bound(stack: MatrixFreeStack, p: float, tol: float, max_time: float =
     p : {1, 2, inf}
     tol : float
         Relative tolerance of the spectral norms; the target is half of it, to leave room for rounding.
-    max_time : float
-        No further combination is bounded after so many seconds, and the bound is inf.
+    allowance : Allowance, optional
+        Out of time, no further combination is bounded, and the bound is inf. Default: no limits.
 
     Returns
     -------
@@ -64,16 +65,17 @@ def proven_bound(stack: MatrixFreeStack, p: float, tol: float, max_time: float =
     bound : float
         ``inf`` for p = 1 with more than ``MAX_SIGNED`` outputs.
     """
-    began = time.perf_counter()
+    allowance = allowance or Allowance()
     m, d = stack.shape
     if p == 1 and m > MAX_SIGNED:
         return np.zeros((0, d)), math.inf
     W, tol = _combinations(stack, p), 0.5 * tol
-    H = lanczos(partial(stack.products, W), lanczos_start(len(W), d), tol=0.2 * tol, max_steps=_LANCZOS_STEPS)
+    start = lanczos_start(len(W), d, stack.seed)
+    H = lanczos(partial(stack.products, W), start, tol=0.2 * tol, max_steps=_LANCZOS_STEPS)
     values = np.abs(np.einsum("kd,kd->k", stack.products(W, H), H))
     targets = values if p == 2 else np.full(len(W), values.max())
     bounds = [
-        _combination_bound(stack, w, float(value), tol) if time.perf_counter() - began < max_time else math.inf
+        math.inf if allowance.out_of_time else _combination_bound(stack, w, float(value), tol)
         for w, value in zip(W, targets, strict=True)
     ]
     if p == 2:
@@ -118,5 +120,4 @@ def _is_positive(theta: float, matrix: np.ndarray, sign: float) -> bool:
     """Whether the Cholesky factorisation of theta I + sign A succeeds."""
     shifted = np.array(matrix if sign > 0 else -matrix, order="F")
     shifted[np.diag_indices(len(matrix))] += theta
-    with threads_for(len(matrix) ** 3 / 3.0):
-        return bool(dpotrf(shifted, lower=1, overwrite_a=1, clean=0)[1] == 0)
+    return bool(dpotrf(shifted, lower=1, overwrite_a=1, clean=0)[1] == 0)

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mopn.solvers.numerics.threads import EIGH, threads_for
 from mopn.solvers.sphere.bounds import eigen_error, upper_bound
 from mopn.solvers.sphere.stack import DenseStack
 
@@ -63,8 +62,7 @@ def principal_basis(stack: DenseStack) -> np.ndarray:
     """Return the eigenvectors (d, d) of sum_c Gamma_c^2 in columns, the largest first."""
     m, d = stack.shape
     flat = stack.matrices.transpose(1, 0, 2).reshape(d, m * d)
-    with threads_for(EIGH * d**3):
-        return np.linalg.eigh(flat @ flat.T)[1][:, ::-1]
+    return np.linalg.eigh(flat @ flat.T)[1][:, ::-1]
 
 
 def in_basis(stack: DenseStack, basis: np.ndarray) -> DenseStack:

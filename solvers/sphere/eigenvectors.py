@@ -10,7 +10,6 @@ from functools import partial
 
 import numpy as np
 
-from mopn.solvers.numerics.threads import EIGH, threads_for
 from mopn.solvers.sphere.stack import DenseStack, Stack
 
 __all__ = ["dominant_eigenvectors", "krylov", "lanczos", "lanczos_start"]
@@ -20,6 +19,9 @@ _CHECK_EVERY = 5
 _LEAST_LANCZOS = 24
 # Largest number of entries of all Krylov bases together.
 _MEMORY = 1 << 25
+# The length below which a vector is mostly rounding errors, relative to the matrix, and the least one to divide by.
+_ROUNDED = 1e-8
+_SMALLEST = float(np.finfo(float).tiny / np.finfo(float).eps)
 
 
 def dominant_eigenvectors(
@@ -35,15 +37,14 @@ def dominant_eigenvectors(
     A = stack.combine(W)
     if stack.shape[1] >= _LEAST_LANCZOS:
         return lanczos(lambda H: (A @ H[:, :, None])[:, :, 0], start, tol=tol, max_steps=max_steps)
-    with threads_for(EIGH * stack.shape[1] ** 3):
-        values, vectors = np.linalg.eigh(A)
+    values, vectors = np.linalg.eigh(A)
     last = np.abs(values[:, -1]) >= np.abs(values[:, 0])
     return np.where(last[:, None], vectors[:, :, -1], vectors[:, :, 0])
 
 
-def lanczos_start(m: int, d: int) -> np.ndarray:
-    """Return m fixed pseudo-random start vectors: the same in every run, and independent of the data's row order."""
-    return np.random.default_rng(0).standard_normal((m, d))
+def lanczos_start(m: int, d: int, seed: int = 0) -> np.ndarray:
+    """Return m random start vectors (m, d), the same at every call with a seed."""
+    return np.random.default_rng(seed).standard_normal((m, d))
 
 
 def lanczos(
@@ -111,10 +112,15 @@ def krylov(
         yield known, T[:, : j + 1, : j + 1], beta
         if j + 1 == steps:
             return
-        # An exhausted Krylov space (beta = 0 up to rounding) is padded with zero vectors.
-        alive = beta > 1e-14 * np.abs(T[:, : j + 1, : j + 1]).max(axis=(1, 2))
-        T[:, j, j + 1] = T[:, j + 1, j] = np.where(alive, beta, 0.0)
-        Q[:, j + 1] = w * np.where(alive, 1.0 / np.where(alive, beta, 1.0), 0.0)[:, None]
+        # A Krylov space that is exhausted up to rounding goes on along the rounding errors, which are not orthogonal to
+        # it yet: nothing is known of what it lacks. One that is exhausted is padded with zero vectors.
+        w /= np.where(beta > _SMALLEST, beta, 1.0)[:, None]
+        rest = beta <= _ROUNDED * np.abs(T[:, : j + 1, : j + 1]).max(axis=(1, 2))
+        w[rest] -= ((known[rest] @ w[rest, :, None]).transpose(0, 2, 1) @ known[rest])[:, 0]
+        lengths = np.linalg.norm(w[rest], axis=1)
+        w[rest] *= np.where(lengths > 0.1, 1.0 / np.maximum(lengths, 0.1), 0.0)[:, None]
+        T[:, j, j + 1] = T[:, j + 1, j] = np.where(w.any(axis=1), beta, 0.0)
+        Q[:, j + 1] = w
 
 
 def _dominant_ritz(T: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

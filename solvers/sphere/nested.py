@@ -8,44 +8,31 @@ loss gradients have few large principal directions. The multipliers of r directi
 from __future__ import annotations
 
 import math
-import time
 from typing import NamedTuple
 
 import numpy as np
 
+from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.branch_regions import split_and_bound
 from mopn.solvers.sphere.compression import rotated
 from mopn.solvers.sphere.lifting import lifting
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
+from mopn.solvers.sphere.sum_of_squares import step_work
 
-__all__ = ["Cost", "Nested", "Parts", "nest_and_bound"]
+__all__ = ["LEAST_STEPS", "BoundParts", "NestedBound", "nest_and_bound"]
 
+# Fewer steps of a sum of squares prove nothing.
+LEAST_STEPS = 10
 # Numbers of directions: a sum of squares starts well from the multipliers of slightly fewer.
 _RANKS = (8, 12, 16, 20, 24, 30, 36, 44, 54, 65)
 # Fewer directions are passed over unless they promise to bring the bound so much nearer to the best value.
 _WORTH = 0.7
-# A sum of squares ends when it adds less than this share of what the other directions add.
-_SHARE = 0.1
+# A sum of squares ends when it adds less than this fraction of what the other directions add.
+_RELAXATION = 0.1
 
 
-class Cost(NamedTuple):
-    """The operations of a step with matrices of order D, D^3 and an overhead, and the least number of steps."""
-
-    overhead: float
-    least: int
-
-    def steps(self, r: int, work: float) -> int:
-        """Return how many steps on r directions some work allows, 0 for fewer than the least."""
-        steps = int(work / self.of(r))
-        return steps if steps >= self.least else 0
-
-    def of(self, r: int) -> float:
-        """Return the operations of a step on r directions."""
-        return float((r * (r + 1) // 2) ** 3) + self.overhead
-
-
-class Parts(NamedTuple):
+class BoundParts(NamedTuple):
     """What a bound exceeds the best value by: on its principal directions, and for what the others can add.
 
     Attributes
@@ -63,18 +50,15 @@ class Parts(NamedTuple):
     compression: float
 
 
-class Nested(NamedTuple):
-    """Unit vectors (k, d) found, a proven bound, the number of decompositions, and the parts of the bound, if any."""
+class NestedBound(NamedTuple):
+    """Unit vectors (k, d) found, a proven bound, and the parts of the bound, if any."""
 
     H: np.ndarray
     bound: float
-    n_eigh: int
-    parts: Parts | None
+    parts: BoundParts | None
 
 
-def nest_and_bound(
-    stack: DenseStack, H: np.ndarray, tol: float, cost: Cost, max_work: float, max_time: float = math.inf
-) -> Nested:
+def nest_and_bound(stack: DenseStack, H: np.ndarray, tol: float, allowance: Allowance) -> NestedBound:
     """Bound sqrt(sum_c (h' Gamma_c h)^2) over unit h.
 
     Parameters
@@ -85,39 +69,35 @@ def nest_and_bound(
         Unit vectors to start from.
     tol : float
         Largest relative difference between the bound and the best value.
-    cost : Cost
-        Of the steps of sums of squares.
-    max_work, max_time : float
-        Largest number of operations, and of seconds; at any limit the best bound so far is a proof.
+    allowance : Allowance
+        At any limit the best bound so far is a proof.
 
     Returns
     -------
-    Nested
+    NestedBound
         The bound is infinite if the work is not enough for the fewest directions.
     """
-    end = time.perf_counter() + max_time
     whole, d = rotated(stack), stack.shape[1]
     best = float(refine(stack, H, 2)[1].max())
-    found, bound, n_eigh, N, last, parts = [H], math.inf, 0, np.zeros((0, 0)), 0, None
+    found, bound, N, last, parts = [H], math.inf, np.zeros((0, 0)), 0, None
     for r in (*(rank for rank in _RANKS if rank < d), *((d,) if d <= _RANKS[-1] else ())):
-        steps, left = cost.steps(r, max_work), end - time.perf_counter()
-        if not steps or left <= 0:
+        if not allowance.affords(LEAST_STEPS * step_work(r)):
             break
         part, starts = whole.compressed(r), _restricted(H, whole.basis[:, :r])
         reach = part.bound(float(refine(part.leading, starts, 2)[1].max()))
         if reach - best > _WORTH * (bound - best):
             continue
-        slack = max(tol, _SHARE * (reach / best - 1.0)) if best > 0 else tol
+        slack = max(tol, _RELAXATION * (reach / best - 1.0)) if best > 0 else tol
         N, last = _padded(N, last, r), r
-        split = split_and_bound(part.leading, starts, slack, N, max_eigh=steps, max_time=left)
-        N, n_eigh, max_work = split.N, n_eigh + split.n_eigh, max_work - split.n_eigh * cost.of(r)
+        split = split_and_bound(part.leading, starts, slack, N, allowance)
+        N = split.N
         if part.bound(split.bound) < bound:
             bound = part.bound(split.bound)
-            parts = Parts(r, split.bound - best, bound - split.bound)
+            parts = BoundParts(r, split.bound - best, bound - split.bound)
         found.append(refine(stack, split.H @ whole.basis[:, :r].T, 2)[0])
         if bound <= best * (1.0 + tol):
             break
-    return Nested(np.vstack(found), bound, n_eigh, parts)
+    return NestedBound(np.vstack(found), bound, parts)
 
 
 def _restricted(H: np.ndarray, P: np.ndarray) -> np.ndarray:

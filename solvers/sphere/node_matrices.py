@@ -25,11 +25,11 @@ from mopn.solvers.sphere.stack import DenseStack
 __all__ = ["Reduced", "Whole", "reduced", "whole"]
 
 _EPS = float(np.finfo(float).eps)
-# Numbers of directions to try, at most this share of all; with more, a node costs little less than a whole one.
+# Numbers of directions to try, at most this fraction of all; with more, a node costs little less than a whole one.
 _RANKS, _MOST = (16, 24, 36, 54, 80, 120), 0.5
-# So many directions suffice if, at the signs of the best vector, they give away this share of the tolerance, or this
+# So many directions suffice if, at the signs of the best vector, they give away this fraction of the tolerance, or this
 # much relative to the value, as leaves above the tolerance are bounded by whole matrices.
-_SHARE, _LEAST = 0.3, 1e-3
+_GIVEN_AWAY, _LEAST = 0.3, 1e-3
 
 
 class _Sums(NamedTuple):
@@ -65,8 +65,8 @@ class Whole(NamedTuple):
     slack: float
 
     def bounds(self, signs: np.ndarray) -> np.ndarray:
-        """Return the bounds (q,) of nodes with signs (q, m), 0 where free."""
-        return np.linalg.eigvalsh(self.sums(signs))[:, -1]
+        """Return the proven bounds (q,) of nodes with signs (q, m), 0 where free."""
+        return np.linalg.eigvalsh(self.sums(signs))[:, -1] + self.slack
 
     def vectors(self, signs: np.ndarray) -> np.ndarray:
         """Return the unit vectors (q, d) at which the bounds are attained."""
@@ -84,8 +84,8 @@ class Reduced(NamedTuple):
     slack: float
 
     def bounds(self, signs: np.ndarray) -> np.ndarray:
-        """Return the bounds (q,) of nodes with signs (q, m), 0 where free."""
-        return np.maximum(np.linalg.eigvalsh(self._matrices(signs)[0])[:, -1], self.t)
+        """Return the proven bounds (q,) of nodes with signs (q, m), 0 where free."""
+        return np.maximum(np.linalg.eigvalsh(self._matrices(signs)[0])[:, -1], self.t) + self.slack
 
     def vectors(self, signs: np.ndarray) -> np.ndarray:
         """Return unit vectors (q, d) at which the bounds are nearly attained."""
@@ -128,7 +128,7 @@ def reduced(stack: DenseStack, M: np.ndarray, violation: float, h: np.ndarray, t
     sums = _Sums.of(gammas.matrices, majorants.matrices)
     for r in (rank for rank in _RANKS if rank <= _MOST * len(basis)):
         nodes = _on(r, sums, basis, t, slack)
-        if nodes and nodes.bounds(signs)[0] + nodes.slack <= t * (1.0 + max(_SHARE * tol, _LEAST)):
+        if nodes and nodes.bounds(signs)[0] <= t * (1.0 + max(_GIVEN_AWAY * tol, _LEAST)):
             return nodes
     return None
 

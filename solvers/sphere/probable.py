@@ -6,7 +6,7 @@ lambda_max by more than eps (lambda_max - lambda_min) with a probability of at m
     1.648 sqrt(d) exp(-sqrt(eps) (2k - 1)),
 
 whatever the spectrum (Kuczynski and Wozniakowski, SIAM J. Matrix Anal. Appl., 1992, theorem 4.2). The probability is
-over the start alone, which must not be known to whoever chose A.
+over the start alone, which must not be known to whoever chose A: see :mod:`mopn.solvers.chance`.
 
 For p = inf the matrices are the Gamma_c, for p = 1 all signed sums. For p = 2, with g(w) = max_h |sum_c w_c q_c(h)|,
 
@@ -21,19 +21,18 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-import time
 from collections.abc import Iterable
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import lsq_linear
 
+from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.cholesky import MAX_SIGNED
 from mopn.solvers.sphere.eigenvectors import krylov
 from mopn.solvers.sphere.stack import MatrixFreeStack, Stack
 
-__all__ = ["Chance", "error_after", "expected_products", "probable_bound", "steps_for"]
+__all__ = ["error_after", "expected_products", "probable_bound", "steps_for"]
 
 _EPS = float(np.finfo(float).eps)
 # A matrix of order d may take so many numbers for the bases of its Krylov spaces; fewer steps leave a larger error.
@@ -42,18 +41,13 @@ _MEMORY = 1 << 27
 _MAX_SPLIT = 8
 # The largest number of matrices that are bounded for p = 2, and how many at a time.
 _MOST_RUNS, _AT_A_TIME = 512, 8
-# The share of the tolerance that the errors of runs may take where cones are split.
-_SHARE_OF_RUNS = 0.25
+# The fraction of the tolerance that the errors of runs may take where cones are split.
+_TOL_OF_RUNS = 0.25
 # The relative error of one cone's bound, solved from vectors that are far from parallel, for each unit of their
 # condition; and the condition from which on nothing is solved.
 _SOLVE, _SINGULAR = 1e-12, 1e8
-
-
-class Chance(NamedTuple):
-    """The largest probability that the bounds of one call are false, and the source of the starts."""
-
-    failure: float
-    rng: np.random.Generator
+# Corners that agree to so many digits are one.
+_DIGITS = 12
 
 
 def steps_for(d: int, eps: float, failure: float) -> int:
@@ -74,7 +68,12 @@ def expected_products(stack: Stack, p: float, tol: float, failure: float) -> flo
 
 
 def probable_bound(
-    stack: MatrixFreeStack, p: float, tol: float, chance: Chance, max_time: float = math.inf
+    stack: MatrixFreeStack,
+    p: float,
+    tol: float,
+    failure: float,
+    rng: np.random.Generator,
+    allowance: Allowance | None = None,
 ) -> tuple[np.ndarray, float]:
     """Bound max ||q(h)||_p over unit h, to about ``tol`` for p = inf and with few outputs, with a probability.
 
@@ -84,10 +83,12 @@ def probable_bound(
     p : {1, 2, inf}
     tol : float
         Relative precision.
-    chance : Chance
-        The probability that the bound is too small is at most ``chance.failure``.
-    max_time : float
-        No further matrix is bounded after so many seconds.
+    failure : float
+        The largest probability that the bound is too small.
+    rng : Generator
+        The source of the starts.
+    allowance : Allowance, optional
+        Out of time, no further matrix is bounded. Default: no limits.
 
     Returns
     -------
@@ -98,17 +99,17 @@ def probable_bound(
         backward error is documented. With more than 6 outputs (p = 1) or 8 (p = 2) it is only the norm of those of
         single forms.
     """
-    end = time.perf_counter() + max_time
+    allowance = allowance or Allowance()
     m, _ = stack.shape
     # Most of the tolerance is for the cones, where it is expensive.
-    share = _SHARE_OF_RUNS if p == 2 and 1 < m <= _MAX_SPLIT else 1.0
-    norm = _Norm(stack, share * tol, chance.failure / (2 * _runs(m, p)), chance.rng, end)
+    fraction = _TOL_OF_RUNS if p == 2 and 1 < m <= _MAX_SPLIT else 1.0
+    norm = _Norm(stack, fraction * tol, failure / (2 * _runs(m, p)), rng, allowance)
     if p == math.inf:
         bound = float(norm(np.eye(m)).max())
     elif p == 1 and m <= MAX_SIGNED:
         bound = float(norm(np.array([(1.0, *s) for s in itertools.product((1.0, -1.0), repeat=m - 1)])).max())
     else:
-        bound = _bound_by_cones(norm, np.linalg.eigh(stack.gram())[1].T, tol, end)
+        bound = _bound_by_cones(norm, np.linalg.eigh(stack.gram())[1].T, tol)
         bound *= math.sqrt(m) if p == 1 else 1.0
     return np.vstack(norm.found), bound + norm.steps * stack.rounding(p)
 
@@ -126,8 +127,10 @@ def _steps(d: int, tol: float, failure: float) -> int:
 class _Norm:
     """g(w) = max over unit h of |h' (sum_c w_c Gamma_c) h|, from above, for several w at a time."""
 
-    def __init__(self, stack: Stack, tol: float, failure: float, rng: np.random.Generator, end: float) -> None:
-        self.stack, self.rng, self.end = stack, rng, end
+    def __init__(
+        self, stack: Stack, tol: float, failure: float, rng: np.random.Generator, allowance: Allowance
+    ) -> None:
+        self.stack, self.rng, self.allowance = stack, rng, allowance
         d = stack.shape[1]
         self.steps = _steps(d, tol, failure)
         # All of the space leaves no error.
@@ -140,7 +143,7 @@ class _Norm:
         """Return the bounds (k,) for the rows of W (k, m); infinite for those that the time does not suffice for."""
         bounds = np.full(len(W), math.inf)
         for first in range(0, len(W), self.at_a_time):
-            if time.perf_counter() >= self.end:
+            if self.allowance.out_of_time:
                 break
             rows = slice(first, first + self.at_a_time)
             bounds[rows] = self._bounds(W[rows])
@@ -169,7 +172,7 @@ class _Norm:
             self.best = max(self.best, float(np.linalg.norm(self.stack.forms(H), axis=1).max()))
 
 
-def _bound_by_cones(norm: _Norm, axes: np.ndarray, tol: float, end: float) -> float:
+def _bound_by_cones(norm: _Norm, axes: np.ndarray, tol: float) -> float:
     """Bound max g(w) over unit w from the axes (m, m), orthonormal, and from directions between them."""
     m, values = len(axes), norm(axes)
     if m == 1 or m > _MAX_SPLIT or not np.isfinite(values).all():
@@ -177,11 +180,13 @@ def _bound_by_cones(norm: _Norm, axes: np.ndarray, tol: float, end: float) -> fl
     signs = itertools.product((1.0, -1.0), repeat=m - 1)
     cones = _Cones((np.array([1.0, *s])[:, None] * axes, values) for s in signs)
     corners: dict[bytes, tuple[np.ndarray, float]] = {}
+    splits = 0
     # Corners are shared, so that cones may be split for nothing; the number of splits is limited, too.
-    for _ in range(_MOST_RUNS):
-        over = time.perf_counter() >= end or len(corners) >= _MOST_RUNS
+    while splits < _MOST_RUNS:
+        over = norm.allowance.out_of_time or len(corners) >= _MOST_RUNS
         if over or cones.bound <= norm.best * (1.0 + tol):
             break
+        splits += 1
         widest = cones.pop(_AT_A_TIME)
         middles = [_middle(cone) for cone, _ in widest]
         new = np.array([w for w in {_key(w): w for w in middles}.values() if _key(w) not in corners])
@@ -196,7 +201,10 @@ def _bound_by_cones(norm: _Norm, axes: np.ndarray, tol: float, end: float) -> fl
                 part, of_part = cone.copy(), of_cone.copy()
                 part[corner], of_part[corner] = math.copysign(1.0, float(w @ middle)) * w, value
                 cones.push(part, of_part)
-    return cones.bound
+    # The corner w of the parts of a cone differs from its middle by at most sqrt(m) 10^-digits. A unit vector of the
+    # cone is at most sqrt(m) times as much from one of the parts, and g of the difference is at most that times its
+    # maximum.
+    return cones.bound * (1.0 + 2.0 * m * 10.0**-_DIGITS * splits)
 
 
 class _Cones:
@@ -258,5 +266,5 @@ def _middle(cone: np.ndarray) -> np.ndarray:
 
 def _key(w: np.ndarray) -> bytes:
     """Return what neighbouring cones, and the opposite ones, call their common corner."""
-    w = np.round(w, 9) + 0.0
+    w = np.round(w, _DIGITS) + 0.0
     return (w if w[np.flatnonzero(w)[0]] > 0 else 0.0 - w).tobytes()

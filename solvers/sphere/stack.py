@@ -7,8 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mopn.solvers.numerics.cached import cached_property
-from mopn.solvers.numerics.threads import EIGH, threads_for
+from mopn.solvers.tools.cached import cached_property
 
 __all__ = ["DenseStack", "MatrixFreeStack", "Stack", "power_of_two"]
 
@@ -17,22 +16,20 @@ class Stack(Protocol):
     """The methods of a stack of symmetric matrices Gamma (m, d, d) that the maximisers use."""
 
     shape: tuple[int, int]
+    # Of the random vectors that searches start from.
+    seed: int
 
     def forms(self, H: np.ndarray) -> np.ndarray:
         """Return q (k, m), the values h_r' Gamma_c h_r for the rows of H (k, d)."""
-        ...
 
     def products(self, W: np.ndarray, H: np.ndarray) -> np.ndarray:
         """Return (k, d), whose row r is (sum_c W_rc Gamma_c) h_r."""
-        ...
 
     def gram(self) -> np.ndarray:
         """Return M (m, m), M_ce = <Gamma_c, Gamma_e>; an estimate if the stack is matrix-free."""
-        ...
 
     def scaled(self) -> tuple[Stack, float]:
         """Return the stack divided by a power of two, exactly, and that power; squares neither under- nor overflow."""
-        ...
 
 
 class MatrixFreeStack(Stack, Protocol):
@@ -40,20 +37,16 @@ class MatrixFreeStack(Stack, Protocol):
 
     def bound(self, p: float) -> float:
         """Proven upper bound of max ||q(h)||_p over unit vectors h, rounding errors included."""
-        ...
 
     def rounding(self, p: float) -> float:
         """Bound the change in max ||q(h)||_p over unit h by rounding errors in products."""
-        ...
 
     @property
     def work(self) -> tuple[float, float]:
         """Approximate operations of the product with one vector, and of forming one combination."""
-        ...
 
     def combination(self, w: np.ndarray) -> tuple[np.ndarray, float]:
         """Return sum_c w_c Gamma_c (d, d), and a bound of the spectral norm of the error made in forming it."""
-        ...
 
 
 class DenseStack:
@@ -65,18 +58,19 @@ class DenseStack:
         Symmetric; only their symmetric part counts.
     error : ndarray of shape (m,), optional
         Bounds of the spectral norm of the errors made in forming the matrices; default 0.
+    seed : int, default 0
+        Of the random vectors that searches start from.
     """
 
-    def __init__(self, matrices: np.ndarray, error: np.ndarray | None = None) -> None:
+    def __init__(self, matrices: np.ndarray, error: np.ndarray | None = None, seed: int = 0) -> None:
         self.matrices = 0.5 * matrices + 0.5 * matrices.transpose(0, 2, 1)
         self.error = np.zeros(len(matrices)) if error is None else error
-        self.shape = matrices.shape[0], matrices.shape[2]
+        self.shape, self.seed = (matrices.shape[0], matrices.shape[2]), seed
 
     @cached_property
     def eigen(self) -> tuple[np.ndarray, np.ndarray]:
         """Eigenvalues (m, d), ascending, and eigenvectors (m, d, d), in columns, of every matrix."""
-        with threads_for(EIGH * self.shape[1] ** 3):
-            values, vectors = np.linalg.eigh(self.matrices)
+        values, vectors = np.linalg.eigh(self.matrices)
         return values, vectors
 
     @cached_property
@@ -113,7 +107,7 @@ class DenseStack:
         The division is exact unless the errors exceed the matrices by far, and then rounds what is nothing beside them.
         """
         scale = power_of_two(max(float(np.abs(self.matrices).max()), float(self.error.max(initial=0.0))))
-        return DenseStack(self.matrices / scale, self.error / scale), scale
+        return DenseStack(self.matrices / scale, self.error / scale, self.seed), scale
 
 
 def power_of_two(size: float) -> float:

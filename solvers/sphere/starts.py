@@ -45,13 +45,13 @@ def ritz_starts(stack: Stack, p: float, tol: float, *, combined: bool) -> np.nda
     """Return eigenvectors (k, d) of every Gamma_c and, if ``combined``, of the Gram combinations, by Lanczos."""
     m, d = stack.shape
     W = np.vstack([np.eye(m), _gram_weights(stack, p)]) if combined else np.eye(m)
-    return lanczos(partial(stack.products, W), lanczos_start(len(W), d), tol=tol, count=_RITZ_STARTS)
+    return lanczos(partial(stack.products, W), lanczos_start(len(W), d, stack.seed), tol=tol, count=_RITZ_STARTS)
 
 
 def gram_starts(stack: DenseStack, p: float) -> np.ndarray:
     """Return dominant eigenvectors (k, d) of combinations sum_c w_c Gamma_c of large Frobenius norm w'Mw."""
     W = _gram_weights(stack, p)
-    return dominant_eigenvectors(stack, W, lanczos_start(len(W), stack.shape[1]))
+    return dominant_eigenvectors(stack, W, lanczos_start(len(W), stack.shape[1], stack.seed))
 
 
 def _gram_weights(stack: Stack, p: float) -> np.ndarray:
@@ -75,14 +75,14 @@ def _significant_eigenvectors(M: np.ndarray) -> np.ndarray:
 
 
 def random_starts(stack: DenseStack, precision: float = 1.0) -> np.ndarray:
-    """Return fixed pseudo-random unit vectors (k, d), the same in every run: the fewer, the larger d.
+    """Return random unit vectors (k, d), the same for every stack of a seed: the fewer, the larger d.
 
     Where a fit is near its end, many sharp maxima exceed the others by little: the more starts, the finer ``precision``
     (relative to the values).
     """
     _, d = stack.shape
     rough = min(int(_RANDOM_WORK / d**3), _RANDOM_STARTS)
-    H = lanczos_start(int(rough * min(1.0 / math.sqrt(precision), _FINEST)), d)
+    H = lanczos_start(int(rough * min(1.0 / math.sqrt(precision), _FINEST)), d, stack.seed)
     return H / np.linalg.norm(H, axis=1, keepdims=True)
 
 

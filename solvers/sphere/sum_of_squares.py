@@ -11,20 +11,18 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from mopn.solvers.interface import Evaluation
 from mopn.solvers.numerics.quasi_newton import quasi_newton
-from mopn.solvers.numerics.threads import EIGH, threads_for
+from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.lifting import Lifting, lifting
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["Budget", "Quartic", "Region", "relax"]
+__all__ = ["Quartic", "Region", "relax", "step_work"]
 
 _EPS = float(np.finfo(float).eps)
 # (temperature relative to the bound, iterations of L-BFGS). If the relaxation is not tight, temperatures below
@@ -38,6 +36,8 @@ _FLAT, _LEVEL = 1e-5, 1e-9
 # The multiplier LL' of a new cut starts at this times the identity, relative to the quartic's size: L = 0 would be
 # stationary.
 _FIRST_MULTIPLIER = 3e-3
+# Operations of a step beside the decomposition.
+_OVERHEAD = 1e7
 
 
 class Quartic:
@@ -46,6 +46,7 @@ class Quartic:
     def __init__(self, stack: DenseStack) -> None:
         m, d = stack.shape
         self.lift: Lifting = lifting(d)
+        self.step_work = step_work(d)
         self.vectors = self.lift.vectors(stack.matrices)
         self.T = self.vectors.T @ self.vectors
         # Rounding error of T; and the error of the matrices, in the root of the quartic.
@@ -110,31 +111,16 @@ class Region(NamedTuple):
         return vectors[np.arange(len(values)), :, np.abs(values).argmax(axis=1)]
 
 
-@dataclass
-class Budget:
-    """Limits on the number of decompositions of D x D matrices, ``n_eigh`` so far, and on the seconds."""
-
-    max_eigh: int
-    max_time: float = math.inf
-    n_eigh: int = field(default=0, init=False)
-    began: float = field(default_factory=time.perf_counter, init=False)
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether a limit is reached."""
-        return self.n_eigh >= self.max_eigh or self.out_of_time
-
-    @property
-    def out_of_time(self) -> bool:
-        """Whether the limit of time is reached."""
-        return time.perf_counter() - self.began >= self.max_time
+def step_work(d: int) -> float:
+    """Return the operations of a step on d directions: a decomposition of order d (d + 1) / 2, and an overhead."""
+    return float((d * (d + 1) // 2) ** 3) + _OVERHEAD
 
 
 class _Finished(Exception):
-    """The bound is at most the target, or the budget is exhausted."""
+    """The bound is at most the target, or the allowance is spent."""
 
 
-def relax(quartic: Quartic, region: Region, target: float, budget: Budget) -> Region:
+def relax(quartic: Quartic, region: Region, target: float, allowance: Allowance) -> Region:
     """Tighten the bound of a region until it is at most ``target`` or no longer decreases.
 
     Parameters
@@ -144,17 +130,17 @@ def relax(quartic: Quartic, region: Region, target: float, budget: Budget) -> Re
         Where to start.
     target : float
         A bound of the quartic that is tight enough.
-    budget : Budget
-        Decompositions are counted in it; when it is exhausted, the best proof so far is returned.
+    allowance : Allowance
+        Decompositions spend from it; when they have, the best proof so far is returned.
 
     Returns
     -------
     Region
         The same region, with a bound no larger than before.
     """
-    if budget.exhausted and len(region.values):
+    if len(region.values) and not allowance.affords(quartic.step_work):
         return region
-    search = _Search(quartic, region, target, budget)
+    search = _Search(quartic, region, target, allowance)
     cooling = _COOLING_OF_PARTS if len(region.cuts) else _COOLING
     try:
         search.evaluate(region.N, region.L)
@@ -172,8 +158,8 @@ def relax(quartic: Quartic, region: Region, target: float, budget: Budget) -> Re
 class _Search:
     """The best multipliers so far, and the smoothed problem around them."""
 
-    def __init__(self, quartic: Quartic, region: Region, target: float, budget: Budget) -> None:
-        self.quartic, self.target, self.budget = quartic, target, budget
+    def __init__(self, quartic: Quartic, region: Region, target: float, allowance: Allowance) -> None:
+        self.quartic, self.target, self.allowance = quartic, target, allowance
         self.best = region._replace(bound=math.inf)
 
     def evaluate(self, N: np.ndarray, L: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -181,13 +167,13 @@ class _Search:
         # eigh reads one triangle only; the error below must be that of the same matrix.
         N = 0.5 * (N + N.T)
         form, error = self._form(N, L)
-        with threads_for(EIGH * len(form) ** 3):
-            values, vectors = np.linalg.eigh(form)
+        values, vectors = np.linalg.eigh(form)
         bound = max(float(values[-1]), 0.0) * (1 + 8 * _EPS) + error
         if bound < self.best.bound:
             self.best = self.best._replace(N=N, L=L.copy(), bound=bound, values=values, vectors=vectors)
-        self.budget.n_eigh += 1
-        if self.budget.exhausted or self.best.bound <= self.target:
+        work = self.quartic.step_work
+        self.allowance.spend(work)
+        if not self.allowance.affords(work) or self.best.bound <= self.target:
             raise _Finished
         return values, vectors
 

@@ -50,6 +50,15 @@ def test_machine_code_is_read_in_the_next_process(load):
         assert from_cache(module.double) == hit
 
 
+def test_compiling_is_told_and_reading_is_not(load, caplog):
+    for messages in (1, 0):
+        jitted._announce.cache_clear()
+        caplog.clear()
+        load().double(3)
+        load().double(3)
+        assert ["once; later" in record.getMessage() for record in caplog.records] == [True] * messages
+
+
 class Gone:
     """Cannot be unpickled, like a class whose module has moved."""
 
@@ -114,6 +123,7 @@ def test_options_and_sources_are_part_of_the_key(load, monkeypatch):
     assert not from_cache(module.fast)
 
 
+@pytest.mark.slow
 def test_fits_need_no_folder_for_a_cache(tmp_path):
     """No user may write where there is a file: neither beside the sources, nor in the home folder."""
     package = tmp_path / "mopn"
@@ -128,7 +138,7 @@ def test_fits_need_no_folder_for_a_cache(tmp_path):
     code = """
 import numpy as np, mopn
 from mopn.compiled.stochastic import count_entries
-from mopn.core.designs import make_design
+from mopn.data.designs import make_design
 
 assert mopn.__file__.startswith({folder!r})
 mopn.FactorizationProblem
@@ -136,4 +146,6 @@ assert count_entries.stats.cache_path is None
 assert count_entries(make_design(np.eye(3)).row_lines).tolist() == [1, 1, 1]
 """
     code = code.format(folder=str(tmp_path))
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment, cwd=tmp_path)
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(command, check=True, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert "set NUMBA_CACHE_DIR" in run.stderr

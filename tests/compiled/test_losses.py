@@ -5,7 +5,7 @@ import pytest
 
 import mopn
 from mopn.compiled.losses import derivative
-from mopn.core.losses import LOSSES
+from mopn.losses.losses import LOSSES
 
 CODED = [loss for loss in LOSSES.values() if loss.code is not None]
 

@@ -57,6 +57,7 @@ def run(code, **environment):
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
 
 
+@pytest.mark.slow
 @needs_fork
 def test_a_process_forked_after_a_fit_with_threads_uses_one():
     run(FORK)
@@ -67,6 +68,7 @@ def test_a_process_forked_before_has_threads():
     run(FORK_BEFORE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["workqueue", "default"])
 def test_fits_in_several_threads_of_a_process(layer):
     run(THREADS, NUMBA_THREADING_LAYER=layer)

@@ -1,11 +1,13 @@
 """Interior-point states against numerical minimisation over the bounds, finite differences and convex duality."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
+from properties import generators, tried
+from reference import derivatives
 from scipy.optimize import minimize
 
 from mopn.core.norms import NORMS
@@ -18,11 +20,15 @@ SHAPES = [(1, 1), (4, 1), (1, 3), (3, 2)]
 every_norm = pytest.mark.parametrize("name", NAMES)
 every_form = pytest.mark.parametrize("form", FORMS)
 every_shape = pytest.mark.parametrize("shape", SHAPES)
-varied = settings(max_examples=6, deadline=None, derandomize=True)
-seeds = st.integers(0, 2**32 - 1)
+varied = partial(tried, 6, rng=generators)
 levels = st.sampled_from([1e-3, 0.1, 3.0])
 
 SIZE = 2.0
+
+
+def every_case(**drawn):
+    """All norms, forms and shapes, tried on random numbers and on what else is drawn."""
+    return lambda test: every_norm(every_form(every_shape(varied(**drawn)(test))))
 
 
 def draw(name, form, rng, shape):
@@ -93,16 +99,6 @@ def reference_value(name, form, V, mu):
     return mu * minimize(objective, np.zeros(len(low)), method="BFGS", options={"gtol": 1e-6}).fun
 
 
-def by_differences(function, V, h):
-    """Derivatives (k, m, ...) by the entries of V: order 4, central."""
-    slopes = []
-    for e in np.eye(V.size).reshape(-1, *V.shape):
-        first = function(V + h * e) - function(V - h * e)
-        second = function(V + 2 * h * e) - function(V - 2 * h * e)
-        slopes.append((8 * first - second) / (12 * h))
-    return np.array(slopes)
-
-
 def dense(quadratic, shape):
     """Entry by entry, from the definition."""
     diagonal = np.broadcast_to(quadratic.diagonal, shape)
@@ -117,13 +113,10 @@ def dense(quadratic, shape):
 # Values
 
 
-@every_norm
-@every_form
-@every_shape
-@varied
-@given(seed=seeds, mu=levels)
-def test_value_equals_the_minimum_over_the_bounds(name, form, shape, seed, mu):
-    V = draw(name, form, np.random.default_rng(seed), shape)
+@pytest.mark.covering(1)
+@every_case(mu=levels)
+def test_value_equals_the_minimum_over_the_bounds(name, form, shape, rng, mu):
+    V = draw(name, form, rng, shape)
     barrier, *_ = state(name, form, V, mu)
     expected = reference_value(name, form, V, mu)
     scale = abs(expected) + mu * barrier.degree
@@ -132,10 +125,9 @@ def test_value_equals_the_minimum_over_the_bounds(name, form, shape, seed, mu):
 
 @every_norm
 @every_form
-@varied
-@given(seed=seeds)
-def test_value_tends_to_the_regulariser(name, form, seed):
-    V = draw(name, form, np.random.default_rng(seed), (3, 2))
+@varied()
+def test_value_tends_to_the_regulariser(name, form, rng):
+    V = draw(name, form, rng, (3, 2))
     expected = SIZE * NORMS[name].value(V) if form == "strength" else 0.0
     for mu in (1e-6, 1e-10):
         barrier, *_ = state(name, form, V, mu)
@@ -156,10 +148,8 @@ def test_value_is_infinite_outside_of_a_ball(name, outside):
 
 @every_norm
 @every_form
-@varied
-@given(seed=seeds, mu=levels)
-def test_value_is_convex_and_even(name, form, seed, mu):
-    rng = np.random.default_rng(seed)
+@varied(mu=levels)
+def test_value_is_convex_and_even(name, form, rng, mu):
     U, V = draw(name, form, rng, (3, 2)), draw(name, form, rng, (3, 2))
     barrier, *_ = state(name, form, V, mu)
     middle = 0.5 * (barrier.value(U) + barrier.value(V))
@@ -171,29 +161,21 @@ def test_value_is_convex_and_even(name, form, seed, mu):
 # First derivatives
 
 
-@every_norm
-@every_form
-@every_shape
-@varied
-@given(seed=seeds, mu=levels)
-def test_gradient_equals_finite_differences_of_the_value(name, form, shape, seed, mu):
-    V = draw(name, form, np.random.default_rng(seed), shape)
+@every_case(mu=levels)
+def test_gradient_equals_finite_differences_of_the_value(name, form, shape, rng, mu):
+    V = draw(name, form, rng, shape)
     barrier, _, gradient = state(name, form, V, mu)
     # Distances from the boundary are at least mu / multiplier; in a ball, 0.4 SIZE or more is left for the slacks.
     h = 5e-3 * mu / (SIZE + barrier.degree * mu)
-    numeric = by_differences(barrier.value, V, h).reshape(shape)
+    numeric = derivatives(barrier.value, V, h)
     # In a ball the value finds the multiplier to 1e-10, relative: 1e-10 mu of noise a bound, over h.
     np.testing.assert_allclose(gradient, numeric, rtol=0, atol=1e-6 * (SIZE + barrier.degree * mu))
 
 
-@every_norm
-@every_form
-@every_shape
-@varied
-@given(seed=seeds, mu=st.sampled_from([1e-8, 1e-3, 3.0]))
-def test_degree_times_mu_bounds_the_gap_where_the_gradient_is_a_losss(name, form, shape, seed, mu):
+@every_case(mu=st.sampled_from([1e-8, 1e-3, 3.0]))
+def test_degree_times_mu_bounds_the_gap_where_the_gradient_is_a_losss(name, form, shape, rng, mu):
     """At a minimum the loss gradient is -g: the gap is R(V) + R*(g) - <g, V>, with g as dual point."""
-    V = draw(name, form, np.random.default_rng(seed), shape)
+    V = draw(name, form, rng, shape)
     barrier, _, g = state(name, form, V, mu)
     dual = np.linalg.norm(g, {"l1": np.inf, "l1/l2": 2, "l1/linf": 1}[name], axis=1).max()
     if form == "strength":
@@ -207,13 +189,8 @@ def test_degree_times_mu_bounds_the_gap_where_the_gradient_is_a_losss(name, form
 # Second derivatives
 
 
-@every_norm
-@every_form
-@every_shape
-@varied
-@given(seed=seeds, mu=levels)
-def test_product_equals_the_dense_matrix(name, form, shape, seed, mu):
-    rng = np.random.default_rng(seed)
+@every_case(mu=levels)
+def test_product_equals_the_dense_matrix(name, form, shape, rng, mu):
     V = draw(name, form, rng, shape)
     _, quadratic, _ = state(name, form, V, mu)
     D = rng.standard_normal(shape)
@@ -232,7 +209,7 @@ def curvatures(name, form, V, mu, quadratic):
 
     # Distances from the boundary are about mu / multiplier.
     h = 1e-3 * mu / (SIZE + make_regularizer(name, **sizes(form)).barrier(V, mu, 0 * V).degree * mu)
-    exact = by_differences(gradient, V, h)
+    exact = derivatives(gradient, V, h).reshape(V.size, V.size)
     np.testing.assert_allclose(exact, exact.T, rtol=0, atol=1e-7 * np.abs(exact).max())
     A = dense(quadratic, V.shape)
     values, vectors = np.linalg.eigh(0.5 * (exact + exact.T))
@@ -242,13 +219,13 @@ def curvatures(name, form, V, mu, quadratic):
     return np.linalg.eigvalsh(root.T @ A @ root), 1e-8 * values.max() / values.min()
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("name", ["l1", "l1/linf"])
 @every_form
 @every_shape
-@varied
-@given(seed=seeds, mu=st.sampled_from([0.03, 0.3, 3.0]))
-def test_boxes_on_the_central_path_have_the_exact_second_derivative(name, form, shape, seed, mu):
-    V = draw(name, form, np.random.default_rng(seed), shape)
+@varied(mu=st.sampled_from([0.03, 0.3, 3.0]))
+def test_boxes_on_the_central_path_have_the_exact_second_derivative(name, form, shape, rng, mu):
+    V = draw(name, form, rng, shape)
     _, quadratic, _ = centred(name, form, V, mu)
     ratios, error = curvatures(name, form, V, mu, quadratic)
     assert error < 1e-2
@@ -257,11 +234,10 @@ def test_boxes_on_the_central_path_have_the_exact_second_derivative(name, form, 
 
 @every_form
 @every_shape
-@varied
-@given(seed=seeds, mu=st.sampled_from([0.03, 0.3, 3.0]))
-def test_lengths_on_the_central_path_have_at_most_twice_the_exact_second_derivative(form, shape, seed, mu):
+@varied(mu=st.sampled_from([0.03, 0.3, 3.0]))
+def test_lengths_on_the_central_path_have_at_most_twice_the_exact_second_derivative(form, shape, rng, mu):
     """Exact across v; along it p p' is v v' / t^2, where v v' / (t (t - mu / (2 multiplier))) would be exact."""
-    V = draw("l1/l2", form, np.random.default_rng(seed), shape)
+    V = draw("l1/l2", form, rng, shape)
     _, quadratic, _ = centred("l1/l2", form, V, mu)
     ratios, error = curvatures("l1/l2", form, V, mu, quadratic)
     assert error < 1e-2
@@ -271,10 +247,9 @@ def test_lengths_on_the_central_path_have_at_most_twice_the_exact_second_derivat
 
 @every_norm
 @every_shape
-@varied
-@given(seed=seeds, mu=st.sampled_from([0.03, 0.3, 3.0]))
-def test_a_fresh_penalty_is_on_the_central_path(name, shape, seed, mu):
-    V = draw(name, "strength", np.random.default_rng(seed), shape)
+@varied(mu=st.sampled_from([0.03, 0.3, 3.0]))
+def test_a_fresh_penalty_is_on_the_central_path(name, shape, rng, mu):
+    V = draw(name, "strength", rng, shape)
     fresh, quadratic, _ = state(name, "strength", V, mu)
     np.testing.assert_allclose(fresh.complementarity, mu, rtol=1e-9)
     _, again, _ = centred(name, "strength", V, mu)
@@ -282,13 +257,9 @@ def test_a_fresh_penalty_is_on_the_central_path(name, shape, seed, mu):
     np.testing.assert_allclose(A, B, rtol=0, atol=1e-9 * np.abs(B).max())
 
 
-@every_norm
-@every_form
-@every_shape
-@varied
-@given(seed=seeds, mu=levels)
-def test_steps_of_no_length_centre_the_multipliers(name, form, shape, seed, mu):
-    V = draw(name, form, np.random.default_rng(seed), shape)
+@every_case(mu=levels)
+def test_steps_of_no_length_centre_the_multipliers(name, form, shape, rng, mu):
+    V = draw(name, form, rng, shape)
     barrier, *_ = centred(name, form, V, mu)
     np.testing.assert_allclose(barrier.complementarity, mu, rtol=1e-8)
 
@@ -296,9 +267,8 @@ def test_steps_of_no_length_centre_the_multipliers(name, form, shape, seed, mu):
 # Steps
 
 
-def walk(name, form, seed, mu, steps=8):
+def walk(name, form, rng, mu, steps=8):
     """Random steps, halved until they are feasible as the solver's are, while the level falls; yields each state."""
-    rng = np.random.default_rng(seed)
     V = draw(name, form, rng, (4, 3))
     barrier, quadratic, _ = state(name, form, V, mu)
     for _ in range(steps):
@@ -315,10 +285,9 @@ def walk(name, form, seed, mu, steps=8):
 
 @every_norm
 @every_form
-@varied
-@given(seed=seeds, mu=levels)
-def test_steps_stay_strictly_inside(name, form, seed, mu):
-    for barrier, _, both, step in walk(name, form, seed, mu):
+@varied(mu=levels)
+def test_steps_stay_strictly_inside(name, form, rng, mu):
+    for barrier, _, both, step in walk(name, form, rng, mu):
         assert 0 < both <= step
         assert barrier.complementarity > 0
         assert math.isfinite(barrier.value(barrier.V))
@@ -328,28 +297,26 @@ def test_steps_stay_strictly_inside(name, form, seed, mu):
 
 @every_norm
 @every_form
-@varied
-@given(seed=seeds, mu=levels)
-def test_quadratic_is_positive_definite_with_any_multipliers(name, form, seed, mu):
+@varied(mu=levels)
+def test_quadratic_is_positive_definite_with_any_multipliers(name, form, rng, mu):
     """Up to the rounding errors of diag(D) - sum e_r e_r', which are relative to D: scaled by it."""
-    for barrier, quadratic, _, _ in walk(name, form, seed, mu):
+    for barrier, quadratic, _, _ in walk(name, form, rng, mu):
         A = dense(quadratic, barrier.V.shape)
         assert (quadratic.diagonal > 0).all()
         scales = 1 / np.sqrt(quadratic.diagonal.ravel())
         assert np.linalg.eigvalsh(scales[:, None] * A * scales).min() >= -1e-15 * A.shape[0]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("shape", [(1, 1), (3, 2)])
 @every_norm
 @every_form
-@varied
-@given(seed=seeds)
-def test_multipliers_follow_the_newton_step(name, form, shape, seed):
+@varied()
+def test_multipliers_follow_the_newton_step(name, form, shape, rng):
     """Along D their part of the gradient changes as the quadratic says: a small step with full multipliers is exact.
 
     A second state, centred at the new weights, must have nearly the same quadratic: they differ to second order.
     """
-    rng = np.random.default_rng(seed)
     V, mu = draw(name, form, rng, shape) + 0.05, 0.3
     V = V if form == "strength" else V * min(1.0, 0.6 * SIZE / NORMS[name].value(V))
     D = rng.standard_normal(shape)
@@ -394,11 +361,9 @@ def test_sparsified_of_zero_weights_is_zero(name, form):
 
 
 @every_norm
-@varied
-@given(seed=seeds, mu=st.sampled_from([1e-9, 1e-3, 10.0]), share=st.sampled_from([0.0, 0.5, 1.0]))
-def test_a_start_in_the_ball_is_moved_strictly_inside(name, seed, mu, share):
+@varied(mu=st.sampled_from([1e-9, 1e-3, 10.0]), share=st.sampled_from([0.0, 0.5, 1.0]))
+def test_a_start_in_the_ball_is_moved_strictly_inside(name, rng, mu, share):
     """Also one on its boundary; along its own ray."""
-    rng = np.random.default_rng(seed)
     V, gradient = rng.standard_normal((4, 3)), rng.standard_normal((4, 3))
     V *= share * SIZE / NORMS[name].value(V)
     barrier = make_regularizer(name, **sizes("radius")).barrier(V, mu, gradient)
@@ -421,10 +386,8 @@ def test_the_start_is_not_overwritten(name, form):
 # The squared norm
 
 
-@varied
-@given(seed=seeds)
-def test_the_squared_norm_is_its_own_barrier(seed):
-    rng = np.random.default_rng(seed)
+@varied()
+def test_the_squared_norm_is_its_own_barrier(rng):
     V, D = rng.standard_normal((3, 2)), rng.standard_normal((3, 2))
     barrier = make_regularizer("squared-l2", SIZE, None).barrier(V, 0.1, np.zeros((3, 2)))
     quadratic, gradient = barrier.linearize(0.1)

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
+from mopn import Ratio
 from mopn.estimators import (
     MultiOutputFMClassifier,
     MultiOutputFMRegressor,
@@ -53,6 +54,7 @@ def same(cls, ours, theirs, X, Z):
     assert np.isclose(theirs.objective_, ours.objective_, rtol=1e-3)
 
 
+@pytest.mark.covering(1)
 @every_estimator
 @pytest.mark.parametrize("factor", [2.0**-20, 2.0**20])
 def test_the_unit_of_the_features_does_not_matter(cls, factor):
@@ -67,6 +69,7 @@ def test_units_and_origins_of_single_features_do_not_matter(cls):
     same(cls, fitted(cls), few(cls).fit(Z, y), X, Z)
 
 
+@pytest.mark.covering(1)
 @every_estimator
 def test_repeated_samples_change_nothing(cls):
     X, y = data(cls)
@@ -75,22 +78,23 @@ def test_repeated_samples_change_nothing(cls):
     assert np.isclose(thrice.strength_, 3 * once.strength_, rtol=1e-6)
 
 
+@pytest.mark.covering(1)
 @every_estimator
 @pytest.mark.parametrize("storage", [sparse.csr_array, sparse.csc_array])
+@pytest.mark.slow
 def test_sparse_data_is_as_good_as_dense(cls, storage):
     X, y = data(cls)
     same(cls, fitted(cls), few(cls).fit(storage(X), y), X, storage(X))
 
 
 @every_estimator
-def test_the_strength_is_a_share_of_the_largest(cls):
+def test_a_ratio_is_to_the_smallest_strength_whose_solution_is_zero(cls):
     X, y = data(cls)
-    assert len(cls(share=0.7, max_units=6).fit(X, y).basis_) > 0
-    assert len(cls(strength=1.02 * cls(share=0.7).fit(X, y).strength_ / 0.7).fit(X, y).basis_) == 0
-    half, tenth = (cls(share=share, max_units=2).fit(X, y).strength_ for share in (0.5, 0.1))
+    assert len(cls(strength=Ratio(0.7), max_units=6).fit(X, y).basis_) > 0
+    assert len(cls(strength=1.02 * cls(strength=Ratio(0.7)).fit(X, y).strength_ / 0.7).fit(X, y).basis_) == 0
+    half, tenth = (cls(strength=Ratio(value), max_units=2).fit(X, y).strength_ for value in (0.5, 0.1))
     assert np.isclose(half, 5 * tenth)
     assert cls(strength=0.3, max_units=2).fit(X, y).strength_ == 0.3
-    assert cls(radius=0.3, max_units=2).fit(X, y).strength_ is None
 
 
 @every_estimator
@@ -102,6 +106,7 @@ def test_a_warm_start_goes_on_in_the_coordinates_of_the_new_data(cls):
     assert np.isclose(estimator.objective_, first, rtol=1e-9)
 
 
+@pytest.mark.covering(1)
 @every_estimator
 @pytest.mark.parametrize("odd", [np.full, lambda n, value: value + 1e-15 * np.random.default_rng(0).random(n)])
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e-30, 1e30])
@@ -136,6 +141,7 @@ def test_a_target_without_a_signal_leaves_the_network_empty(cls):
     assert len(cls().fit(X, np.full(len(X), 3.0)).basis_) == 0
 
 
+@pytest.mark.covering(1)
 @every_estimator
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_plain_arrays_are_checked_like_others(cls, bad):

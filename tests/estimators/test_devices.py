@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 from devices import LIBRARIES, on_device
 
-from mopn.core import device_rows
-from mopn.core.namespaces import is_on_accelerator
+from mopn.data import device_rows
 from mopn.estimators import (
     FactorizationMachineRegressor,
     MultiOutputFMClassifier,
     MultiOutputFMRegressor,
     MultiOutputPNClassifier,
-    MultiOutputPNClassifierCV,
     MultiOutputPNRegressor,
     OrdinalFMRegressor,
+    PathCV,
 )
+from mopn.losses.namespaces import is_on_accelerator
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (120, 4))
@@ -28,7 +28,7 @@ NETWORKS = [
     (OrdinalFMRegressor(**FEW), LEVELS),
 ]
 IN_NUMPY = [
-    (MultiOutputPNClassifierCV(max_units=(2,), cv=2, shares=[0.1, 0.02]), LEVELS),
+    (PathCV(MultiOutputPNClassifier(), max_units=2, cv=2, strengths=[3.0, 0.5]), LEVELS),
     (FactorizationMachineRegressor(random_state=0), X[:, 0]),
 ]
 
@@ -90,7 +90,7 @@ def test_arrays_of_the_host_are_no_accelerator():
     ids=["NaN", "one axis", "rows"],
 )
 def test_messages(rows, y, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         MultiOutputPNClassifier(**FEW).fit(on_device("array_api_strict")(rows), y)
 
 

@@ -1,17 +1,17 @@
-"""The scikit-learn estimators: scikit-learn's own checks, and what those do not cover."""
+"""The scikit-learn estimators: what scikit-learn's own checks do not cover."""
 
-import doctest
-import pickle
 import re
 import signal
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from reference import loss_of_sample, norm_of_rows
 from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.base import clone
@@ -20,22 +20,21 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mopn
-from mopn.core.hessians import Diagonal
-from mopn.core.losses import Squared
 from mopn.estimators import (
+    FactorizationMachineClassifier,
     MultiOutputFMClassifier,
     MultiOutputFMRegressor,
     MultiOutputPNClassifier,
-    MultiOutputPNClassifierCV,
     MultiOutputPNRegressor,
+    PolynomialNetworkClassifier,
     base,
-    classifiers,
-    regressors,
+    policy,
     targets,
 )
+from mopn.losses.hessians import Diagonal
+from mopn.losses.losses import Squared
 from mopn.solvers import FullRefit, Status
 
 CLASSIFIERS = [MultiOutputPNClassifier, MultiOutputFMClassifier]
@@ -52,6 +51,8 @@ Y_TWO = np.where(X[:, 0] * X[:, 1] + 0.3 * RNG.standard_normal(60) > 0, "yes", "
 Y_INDICATOR = np.column_stack([X[:, 0] * X[:, 1] > 0, X[:, 2] > 0.2, X[:, 3] ** 2 > 0.3]).astype(int)
 Y_NUMBERS = np.column_stack([X[:, 0] * X[:, 1], X[:, 2] ** 2 - 2.0, X @ [1.0, 2.0, 0.0, -1.0]])
 Y_NUMBERS += 0.1 * RNG.standard_normal(Y_NUMBERS.shape)
+# Centered, as the problem for X minus its mean is then that for X.
+X -= X.mean(axis=0)
 
 
 def default_y(cls):
@@ -70,22 +71,7 @@ def few(cls, **options):
 
 def as_given(cls, **options):
     """Return an estimator of few units whose objective is that of the model for X as it is."""
-    return few(cls, center=False, scale=None, **options)
-
-
-# -- scikit-learn's checks --------------------------------------------------------------------------------------------
-
-CHECKED = [
-    *(cls(max_units=5, tol=0.1) for cls in ESTIMATORS),
-    few(MultiOutputFMClassifier, strength=None, radius=10.0, norm="l1", loss="squared-hinge", max_units=3, tol=0.1),
-    few(MultiOutputPNRegressor, refit="none", strength=None, radius=20.0, norm="l1/linf", max_units=4),
-    few(MultiOutputPNClassifierCV, max_units=(2, 3), shares=(0.01, 0.1), cv=2, tol=0.1, refit="output"),
-]
-
-
-@parametrize_with_checks(CHECKED)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
+    return few(cls, scale=None, **options)
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
@@ -115,36 +101,20 @@ def test_parameters_are_keywords_and_are_stored_untouched(cls):
 # -- what is fitted ---------------------------------------------------------------------------------------------------
 
 
-def naive_loss(name, y, outputs):
-    """Return a loss of one sample by its definition: y is a class's number, or a target for each output."""
-    if name in ("logistic", "smoothed-hinge"):
-        cost = {"logistic": 0.0, "smoothed-hinge": 1.0}[name]
-        return np.log(1 + sum(np.exp(cost + outputs[c] - outputs[y]) for c in range(len(outputs)) if c != y))
-    if name == "squared-hinge":
-        return sum(max(1 + outputs[c] - outputs[y], 0) ** 2 for c in range(len(outputs)) if c != y)
-    if name == "squared":
-        return sum((outputs - y) ** 2) / 2
-    if name == "binary-logistic":
-        return sum(np.log(1 + np.exp(-y * outputs)))
-    return sum(np.maximum(1 - y * outputs, 0) ** 2)
-
-
-def naive_norm(name, V):
-    if name == "l1":
-        return np.abs(V).sum()
-    return sum(np.sqrt((v**2).sum()) if name == "l1/l2" else np.abs(v).max() for v in V)
-
-
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_objective_of_a_classifier_is_that_of_its_labels(loss, norm):
     weights = np.random.default_rng(1).integers(1, 4, 60)
-    model = as_given(MultiOutputPNClassifier, loss=loss, norm=norm, strength=0.7).fit(X, Y_LABELS, weights)
+    rows = X - np.average(X, axis=0, weights=weights)
+    model = as_given(MultiOutputPNClassifier, loss=loss, norm=norm, strength=0.7).fit(rows, Y_LABELS, weights)
     assert_array_equal(model.classes_, ["a", "b", "c"])
     codes = np.searchsorted(model.classes_, Y_LABELS)
     y = codes if loss in LOSSES[:3] else 2.0 * np.eye(3)[codes] - 1.0
-    total = sum(w * naive_loss(loss, *pair) for w, pair in zip(weights, zip(y, raw(model), strict=True), strict=True))
-    assert model.objective_ == pytest.approx(total + 0.7 * naive_norm(norm, model.weights_), rel=1e-10)
+    total = sum(
+        w * loss_of_sample(loss, *pair) for w, pair in zip(weights, zip(y, raw(model, rows), strict=True), strict=True)
+    )
+    assert model.objective_ == pytest.approx(total + 0.7 * norm_of_rows(model.weights_, norm), rel=1e-10)
     assert model.basis_.shape == (len(model.weights_), 5)
     assert_allclose(np.linalg.norm(model.basis_, axis=1), 1.0)
 
@@ -154,8 +124,8 @@ def test_the_objective_for_two_classes_with_a_loss_per_output_has_a_single_outpu
     model = as_given(MultiOutputFMClassifier, loss=loss, strength=0.7).fit(X, Y_TWO)
     assert model.weights_.shape[1] == 1
     y = np.where(Y_TWO == "yes", 1.0, -1.0)[:, None]
-    total = sum(naive_loss(loss, *pair) for pair in zip(y, raw(model)[:, None], strict=True))
-    assert model.objective_ == pytest.approx(total + 0.7 * naive_norm("l1/l2", model.weights_), rel=1e-10)
+    total = sum(loss_of_sample(loss, *pair) for pair in zip(y, raw(model)[:, None], strict=True))
+    assert model.objective_ == pytest.approx(total + 0.7 * norm_of_rows(model.weights_, "l1/l2"), rel=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -168,29 +138,23 @@ def test_the_objective_for_two_classes_with_a_loss_per_output_has_a_single_outpu
 )
 def test_the_objective_for_an_indicator_matrix_adds_up_over_its_columns(loss, meaning):
     model = as_given(MultiOutputPNClassifier, loss=loss, strength=0.7).fit(X, Y_INDICATOR)
-    total = sum(naive_loss(meaning, *pair) for pair in zip(2.0 * Y_INDICATOR - 1.0, raw(model), strict=True))
-    assert model.objective_ == pytest.approx(total + 0.7 * naive_norm("l1/l2", model.weights_), rel=1e-10)
+    total = sum(loss_of_sample(meaning, *pair) for pair in zip(2.0 * Y_INDICATOR - 1.0, raw(model), strict=True))
+    assert model.objective_ == pytest.approx(total + 0.7 * norm_of_rows(model.weights_, "l1/l2"), rel=1e-10)
 
 
 @pytest.mark.parametrize("cls", REGRESSORS)
 def test_the_objective_of_a_regressor_is_that_of_its_predictions(cls):
     weights = np.random.default_rng(1).integers(1, 4, 60)
-    model = as_given(cls, strength=0.1).fit(X, Y_NUMBERS, weights)
-    total = sum(w * sum((a - b) ** 2) / 2 for w, a, b in zip(weights, model.predict(X), Y_NUMBERS, strict=True))
-    assert model.objective_ == pytest.approx(total + 0.1 * naive_norm("l1/l2", model.weights_), rel=1e-10)
-
-
-@pytest.mark.parametrize("cls", ESTIMATORS)
-def test_a_ball_holds_the_weights(cls):
-    model = as_given(cls, strength=None, radius=0.5, norm="l1/linf").fit(X, default_y(cls))
-    assert naive_norm("l1/linf", model.weights_) <= 0.5 * (1 + 1e-12)
-    assert len(model.weights_) > 0
+    rows = X - np.average(X, axis=0, weights=weights)
+    model = as_given(cls, strength=0.1).fit(rows, Y_NUMBERS, weights)
+    total = sum(w * sum((a - b) ** 2) / 2 for w, a, b in zip(weights, model.predict(rows), Y_NUMBERS, strict=True))
+    assert model.objective_ == pytest.approx(total + 0.1 * norm_of_rows(model.weights_, "l1/l2"), rel=1e-10)
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_gap_and_trace_agree(cls):
     model = cls(norm="l1", strength=2.0, tol=1e-2).fit(X, default_y(cls))
-    assert model.certified_
+    assert model.proof_ == "deterministic"
     assert model.status_ == Status.CONVERGED
     assert model.gap_ <= 1e-2 * model.objective_
     assert model.n_iter_ == len(model.trace_) - 1 >= 1
@@ -224,7 +188,7 @@ def test_a_strength_that_no_unit_is_worth_leaves_the_network_empty(cls):
 
 def test_without_regularisation_there_is_no_certificate():
     model = few(MultiOutputPNRegressor, strength=0.0, tol=0.0).fit(X, Y_NUMBERS)
-    assert not model.certified_
+    assert model.proof_ == "none"
     assert model.gap_ == np.inf
 
 
@@ -316,15 +280,6 @@ def test_the_callers_arrays_and_random_state_are_left_alone(cls):
     assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
-def test_names_of_features_are_kept_and_checked():
-    table = pd.DataFrame(X, columns=["a", "b", "c", "d"])
-    model = few(MultiOutputPNClassifier).fit(table, pd.Series(Y_LABELS))
-    assert_array_equal(model.feature_names_in_, ["a", "b", "c", "d"])
-    assert_array_equal(model.predict(table), few(MultiOutputPNClassifier).fit(X, Y_LABELS).predict(X))
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(table.rename(columns={"a": "z"}))
-
-
 # -- kinds of y -------------------------------------------------------------------------------------------------------
 
 
@@ -355,7 +310,12 @@ def test_two_classes(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_two_classes_in_the_other_order_turn_the_sign(loss):
     """At the minimum: random starts of refits are others for columns in another order."""
-    options = {"loss": loss, "max_units": 3, "share": 0.02, "refit": FullRefit(polish_tol=1e-13, polish_iter=5000)}
+    options = {
+        "loss": loss,
+        "max_units": 3,
+        "strength": mopn.Ratio(0.02),
+        "refit": FullRefit(polish_tol=1e-13, polish_iter=5000),
+    }
     model = few(MultiOutputPNClassifier, **options).fit(X, Y_TWO)
     swapped = few(MultiOutputPNClassifier, **options).fit(X, np.where(Y_TWO == "yes", 0, 1))
     assert swapped.objective_ == pytest.approx(model.objective_, rel=1e-6)
@@ -404,7 +364,7 @@ def test_l1_makes_the_outputs_independent_problems(pn, kind):
     Y = {"indicator": Y_INDICATOR, "one against the rest": labels, "targets": Y_NUMBERS}[kind]
     joint = cls(**options).fit(X, Y_LABELS if kind == "one against the rest" else Y)
     single = [cls(**options).fit(X, column) for column in Y.T]
-    assert joint.certified_
+    assert joint.proof_ == "deterministic"
     # Both are within their proven gaps of the same minimum.
     total = sum(model.objective_ for model in single)
     assert total - sum(model.gap_ for model in single) <= joint.objective_
@@ -451,6 +411,7 @@ CONFIGURATIONS = [
 ]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array, sparse.csc_array])
 @pytest.mark.parametrize(("cls", "options"), CONFIGURATIONS)
 def test_a_weighted_fit_is_to_the_last_bit_that_of_repeated_samples_in_any_order(cls, options, form):
@@ -476,13 +437,15 @@ def test_gaps_are_told_in_words_and_relative(cls, validation_fraction):
 
 def test_the_oracle_of_an_estimator_is_that_of_its_solver():
     y = default_y(MultiOutputPNClassifier)
-    probable = few(MultiOutputPNClassifier, norm="l1/linf", oracle="lanczos").fit(X, y)
+    # Without a limit of units the aim is a proof, and the last one is random.
+    probable = few(MultiOutputPNClassifier, norm="l1/linf", oracle="lanczos", max_units=None).fit(X, y)
     assert probable.proof_.startswith("probability")
     with pytest.raises(ValueError, match="oracle must be one of"):
         MultiOutputPNClassifier(oracle="best").fit(X, y)
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.slow
 def test_large_data_are_not_merged_but_the_objective_is_the_same(monkeypatch, cls):
     y = default_y(cls)
     twice = np.tile(np.arange(60), 2)
@@ -514,6 +477,29 @@ def test_a_sparse_matrix_stored_in_parts_is_merged_as_its_sum():
     assert_array_equal(merged.weights, [2.0, 2.0])
     assert sorted(map(tuple, merged_X.toarray())) == [(1.0, 1.0), (2.0, 0.0)]
     assert both.nnz == 7
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array])
+def test_the_order_of_samples_is_not_that_of_their_last_digits(form):
+    rows = np.random.default_rng(0).integers(1, 9, (40, 6)) / 10.0
+    y = np.arange(40.0)
+    noise = 1.0 + 1e-13 * np.random.default_rng(1).standard_normal(rows.shape)
+    orders = [
+        targets.merge_equal_samples(form(X), targets.Targets(y, y, Squared(), "vector"))[1].y
+        for X in (rows, rows * noise)
+    ]
+    assert_array_equal(*orders)
+
+
+def test_rounding_errors_do_not_choose_the_minimum_of_few_units():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (3000, 8))
+    y = np.argmax(np.stack([X[:, 0] * X[:, 1], X[:, 2] * X[:, 3], X[:, 4]], axis=1), axis=1)
+    found = [
+        MultiOutputPNClassifier(max_units=6).fit(X * (1.0 + 1e-13 * rng.standard_normal(X.shape)), y).objective_
+        for _ in range(4)
+    ]
+    assert max(found) <= 1.01 * min(found)
 
 
 def test_a_class_whose_samples_weigh_nothing_does_not_exist():
@@ -560,16 +546,13 @@ def test_balanced_classes_weigh_the_same():
         (MultiOutputPNRegressor, Y_NUMBERS[:, 0]),
     ],
 )
-def test_validation_keeps_the_network_that_is_best_on_the_held_out_part(cls, y):
+def test_validation_keeps_the_network_that_is_best_on_the_held_out_part(cls, y, monkeypatch):
     seen = []
-    options = {"strength": 0.01, "center": False, "scale": None, "max_units": 25, "n_iter_no_change": 4}
+    watch(monkeypatch, lambda intermediate_result: seen.append(intermediate_result))
+    monkeypatch.setattr(cls, "_policy", replace(cls._policy, patience=4))
+    options = {"strength": 0.01, "fit_intercept": False, "scale": None, "max_units": 25}
     weights = np.random.default_rng(1).integers(1, 3, 60)
-    model = cls(
-        **options,
-        validation_fraction=0.3,
-        random_state=3,
-        callback=lambda intermediate_result: seen.append(intermediate_result),
-    ).fit(X, y, weights)
+    model = cls(**options, validation_fraction=0.3, random_state=3).fit(X, y, weights)
     scores = model.validation_scores_
     assert len(scores) == len(seen) == len(model.trace_)
     best = 1 + np.argmax(scores[1:])
@@ -634,13 +617,6 @@ def test_a_warm_start_follows_a_path_of_strengths():
         assert model.objective_ - model.gap_ <= cold.objective_ <= model.objective_ + cold.gap_
 
 
-def test_without_warm_start_a_second_fit_is_the_first():
-    model = few(MultiOutputPNClassifier).fit(X, Y_LABELS)
-    assert_array_equal(raw(model), raw(clone(model).fit(X, Y_LABELS)))
-    before = raw(model)
-    assert_array_equal(before, raw(model.fit(X, Y_LABELS)))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -650,19 +626,33 @@ def test_without_warm_start_a_second_fit_is_the_first():
             "5 inputs .* and 3 outputs, but this fit has 5 and 2; set warm_start=False",
         ),
         (lambda model: model.fit(X, np.char.upper(Y_LABELS)), "for the classes .*'a'.* but this fit has .*'A'"),
-        (lambda model: model.set_params(augment=False).fit(X, Y_LABELS), "5 inputs .* but this fit has 4 and 3"),
+        (lambda model: model.set_params(fit_intercept=False).fit(X, Y_LABELS), "5 inputs .* but this fit has 4 and 3"),
     ],
 )
 def test_a_warm_start_from_another_shape_is_refused_and_the_model_is_kept(change, message):
     model = few(MultiOutputPNClassifier, warm_start=True).fit(X, Y_LABELS)
     before = raw(model)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         change(model)
     assert_array_equal(raw(model), before)
     assert model.n_features_in_ == 4
 
 
 # -- the end of a fit -------------------------------------------------------------------------------------------------
+
+
+def watch(monkeypatch, own):
+    """Let the fits of networks call a function of one's own after every round."""
+
+    def minimize(*problem, callback, **options):
+        def both(intermediate_result):
+            own(intermediate_result)
+            if callback is not None:
+                callback(intermediate_result)
+
+        return mopn.minimize(*problem, callback=both, **options)
+
+    monkeypatch.setattr(base, "minimize", minimize)
 
 
 def after(rounds, act):
@@ -681,11 +671,12 @@ def fail(error):
 
 @pytest.mark.parametrize("validation_fraction", [0.0, 0.3])
 @pytest.mark.parametrize("cls", ESTIMATORS)
-def test_the_best_network_is_kept_when_a_callback_fails(cls, validation_fraction):
+def test_the_best_network_is_kept_when_a_callback_fails(cls, validation_fraction, monkeypatch):
     y = default_y(cls)
     problem = RuntimeError("the plot window is gone")
     options = {"validation_fraction": validation_fraction, "random_state": 0, "refit": "output"}
-    model = cls(callback=after(3, lambda: fail(problem)), **options)
+    watch(monkeypatch, after(3, lambda: fail(problem)))
+    model = cls(**options)
     with pytest.raises(RuntimeError, match="the plot window is gone") as raised:
         model.fit(X, y)
     assert raised.value is problem
@@ -704,21 +695,16 @@ def sigint():
 
 
 @pytest.mark.parametrize("act", [lambda: signal.raise_signal(signal.SIGINT), lambda: fail(KeyboardInterrupt())])
-def test_the_best_network_is_kept_on_ctrl_c(act, sigint):
-    model = MultiOutputPNClassifier(callback=after(3, act), refit="output")
+def test_the_best_network_is_kept_on_ctrl_c(act, sigint, monkeypatch):
+    watch(monkeypatch, after(3, act))
+    model = MultiOutputPNClassifier(refit="output")
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y_LABELS)
     assert model.status_ == Status.INTERRUPTED
-    reference = MultiOutputPNClassifier(callback=after(3, lambda: fail(StopIteration())), refit="output").fit(
-        X, Y_LABELS
-    )
+    watch(monkeypatch, after(3, lambda: fail(StopIteration())))
+    reference = MultiOutputPNClassifier(refit="output").fit(X, Y_LABELS)
+    assert reference.status_ == Status.STOPPED
     assert_array_equal(raw(model), raw(reference))
-
-
-def test_a_callback_may_stop_the_fit():
-    model = MultiOutputPNClassifier(max_units=None, callback=after(2, lambda: fail(StopIteration()))).fit(X, Y_LABELS)
-    assert model.status_ == Status.STOPPED
-    assert model.n_iter_ == 2
 
 
 def test_time_is_limited():
@@ -727,13 +713,15 @@ def test_time_is_limited():
     assert model.n_iter_ == 1
 
 
-def test_too_few_rounds_are_worth_a_warning():
+def test_too_few_rounds_are_worth_a_warning(monkeypatch):
+    monkeypatch.setattr(MultiOutputPNClassifier, "_policy", replace(policy.CLASSIFIERS, max_rounds=2))
     with pytest.warns(ConvergenceWarning, match=r"done; raise max_iter.* the gap .* \(with these units"):
-        model = MultiOutputPNClassifier(max_iter=2, refit="output").fit(X, Y_LABELS)
+        model = MultiOutputPNClassifier(refit="output").fit(X, Y_LABELS)
     assert model.status_ == Status.MAX_ITER
     assert model.n_iter_ == 2
 
 
+@pytest.mark.slow
 def test_other_ends_are_not():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -814,7 +802,7 @@ def test_errors_of_x(cls, bad, error, message):
     ("cls", "y", "message"),
     [
         (MultiOutputPNClassifier, None, "requires y to be passed"),
-        (MultiOutputPNClassifier, np.ones(60), r"y has one class only \(.*1.0.*\); classification needs at least 2"),
+        (MultiOutputPNClassifier, np.ones(60), r"y has one class only \(1.0\); classification needs at least 2"),
         (MultiOutputPNClassifier, Y_LABELS[:-1], "inconsistent numbers of samples"),
         (MultiOutputPNClassifier, Y_NUMBERS[:, 0], "Unknown label type: continuous"),
         (MultiOutputPNClassifier, np.tile([0.0, np.nan], 30), "contains NaN"),
@@ -830,7 +818,7 @@ def test_errors_of_x(cls, bad, error, message):
     ],
 )
 def test_errors_of_y(cls, y, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         few(cls).fit(X, y)
 
 
@@ -853,7 +841,7 @@ def test_one_sample_is_too_few(cls):
 )
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_errors_of_weights(cls, weights, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         few(cls).fit(X, default_y(cls), weights)
 
 
@@ -867,35 +855,30 @@ def test_errors_of_weights(cls, weights, message):
             {"refit": "all"},
             "refit must be one of 'none', 'output', 'full', or a correction such as FullRefit\\(\\), got 'all'",
         ),
-        ({"strength": -1.0}, "strength must be a finite number >= 0, got -1.0"),
+        ({"strength": -1.0}, "strength must be a finite number >= 0 or a mopn.Ratio, got -1.0"),
         ({"strength": np.nan}, "strength must be a finite number >= 0"),
-        ({"strength": None, "radius": -1.0}, "radius must be a finite number >= 0, got -1.0"),
-        ({"strength": 1.0, "radius": 1.0}, "only one of them; got strength=1.0 and radius=1.0"),
-        ({"share": 0.0}, r"share must be a number in \(0, 1\), got 0.0"),
-        ({"share": None}, r"share must be a number in \(0, 1\), got None"),
+        ({"strength": None}, "strength must be a finite number >= 0 or a mopn.Ratio, got None"),
         ({"scale": "all"}, "scale must be one of 'features', 'data' or None, got 'all'"),
-        ({"center": 1}, "center must be True or False, got 1"),
+        ({"fit_intercept": 1}, "fit_intercept must be True or False, got 1"),
         ({"strength": 0.0}, "a strength of 0.*no certificate exists"),
         ({"max_units": 0}, "max_units must be an integer >= 1"),
         ({"tol": -1.0}, "tol must be a finite number >= 0"),
-        ({"max_iter": 1.5}, "max_iter must be an integer >= 0"),
         ({"max_time": -1.0}, "max_time must be a number of seconds >= 0"),
         ({"validation_fraction": 1.0}, r"validation_fraction must be a number in \[0, 1\), got 1.0"),
         ({"validation_fraction": -0.1}, "validation_fraction must be"),
         ({"validation_fraction": 0.01}, "59 to train on and 1 to validate on; each part needs at least 2"),
-        ({"n_iter_no_change": 0}, "n_iter_no_change must be an integer >= 1, got 0"),
-        ({"n_iter_no_change": 2.5}, "n_iter_no_change must be an integer >= 1, got 2.5"),
     ],
 )
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_errors_of_parameters(cls, options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         few(cls, **options).fit(X, default_y(cls))
 
 
 @pytest.mark.parametrize("loss", ["logistic", "smoothed-hinge", "squared-hinge", "binary-logistic"])
 def test_a_regressor_refuses_losses_of_labels(loss):
-    with pytest.raises(ValueError, match=f"loss='{loss}' is for classifiers; a regressor takes 'squared'"):
+    message = f"loss='{loss}' is for classifiers; a regressor takes 'squared', 'huber', 'quantile' or 'poisson'"
+    with pytest.raises(ValueError, match=message):
         few(MultiOutputPNRegressor, loss=loss).fit(X, Y_NUMBERS)
 
 
@@ -914,7 +897,7 @@ def test_a_loss_that_cannot_take_an_indicator_matrix():
     ],
 )
 def test_errors_of_class_weights(class_weight, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         few(MultiOutputPNClassifier, class_weight=class_weight).fit(X, Y_LABELS)
 
 
@@ -969,11 +952,10 @@ def test_methods_check_x(method):
 def test_probabilities_exist_for_probability_models_only(loss):
     model = few(MultiOutputPNClassifier, loss=loss).fit(X, Y_LABELS)
     assert not hasattr(model, "predict_proba")
-    with pytest.raises(AttributeError) as raised:
+    with pytest.raises(
+        AttributeError, match=f"loss='{loss}' is not a probability model; .* loss='logistic' or 'binary-logistic'"
+    ):
         _ = model.predict_proba
-    message = f"{raised.value} {raised.value.__cause__}"
-    assert f"loss='{loss}' is not a probability model" in message
-    assert "use loss='logistic' or 'binary-logistic'" in message
 
 
 # -- together with others ---------------------------------------------------------------------------------------------
@@ -986,15 +968,6 @@ def test_a_grid_search_over_a_pipeline():
     assert search.best_params_ == {"multioutputpnclassifier__strength": 4.0}
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
-def test_estimators_can_be_pickled(cls):
-    model = few(cls, validation_fraction=0.3, random_state=0).fit(X, default_y(cls))
-    copy = pickle.loads(pickle.dumps(model))
-    assert_array_equal(raw(copy), raw(model))
-    assert copy.status_ == model.status_
-    assert_array_equal(copy.trace_["fun"], model.trace_["fun"])
-
-
 SAVED = {
     "labels": (MultiOutputPNClassifier(max_units=6), Y_LABELS),
     "labels of type object": (MultiOutputPNClassifier(max_units=6), Y_LABELS.astype(object)),
@@ -1004,6 +977,8 @@ SAVED = {
     "indicator": (MultiOutputFMClassifier(max_units=6), Y_INDICATOR),
     "numbers": (MultiOutputFMRegressor(max_units=6), Y_NUMBERS),
     "a number": (MultiOutputPNRegressor(max_units=6), Y_NUMBERS[:, 0]),
+    "direct": (FactorizationMachineClassifier(random_state=0), Y_TWO),
+    "lifted": (PolynomialNetworkClassifier(random_state=0), Y_TWO),
 }
 
 
@@ -1037,30 +1012,22 @@ print(len(expected))
     assert int(done.stdout) == len(expected) > len(SAVED)
 
 
-@pytest.mark.parametrize("module", [classifiers, regressors])
-def test_examples(module):
-    tried = doctest.testmod(module)
-    assert tried.failed == 0
-    assert tried.attempted > 0
-
-
 @pytest.mark.parametrize("cls", ESTIMATORS)
-def test_the_documentation_covers_every_parameter_and_attribute(cls):
+def test_the_documentation_covers_every_attribute(cls):
     model = few(cls, validation_fraction=0.3, random_state=0).fit(pd.DataFrame(X, columns=list("abcd")), default_y(cls))
     attributes = [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]
-    for name in [*cls().get_params(), *attributes]:
-        assert f"\n{name} : " in cls.__doc__ or f"{name} : float" in cls.__doc__ or f"{name}, " in cls.__doc__, name
-    for name, default in cls().get_params().items():
-        written = f'default "{default}"' if isinstance(default, str) else f"default {default}"
-        line = re.search(rf"^{name} : .*$", cls.__doc__, re.MULTILINE)[0]
-        assert line.endswith(f", {written}") or (default is None and line.endswith(", optional"))
+    for name in attributes:
+        declared = any(name in vars(kind).get("__annotations__", ()) for kind in cls.__mro__)
+        assert declared or re.search(rf"^ *(\w+, )*{name}(, \w+)* : ", cls.__doc__, re.MULTILINE), name
 
 
 # -- fits that once failed --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("max_units", [4, 15, 50])
 @pytest.mark.parametrize("rare", [0.05, 0.15])
+@pytest.mark.slow
 def test_a_rare_class_is_found(rare, max_units):
     """With one sign a unit the first ones all point to the frequent class; the others must still have room."""
     data = np.random.default_rng(0).uniform(-1, 1, (400, 6))
@@ -1072,19 +1039,6 @@ def test_a_rare_class_is_found(rare, max_units):
     )
     assert full.score(data, y) > 0.99
     assert full.objective_ <= 1.01 * output.objective_
-
-
-@pytest.mark.parametrize("radius", [1.0, 1e3, 1e9])
-def test_a_ball_that_restrains_nothing_does_no_harm(radius):
-    signal = X[:, 0] * X[:, 1] + X[:, 2] ** 2
-    full, output = (
-        MultiOutputPNRegressor(strength=None, radius=radius, max_units=8, refit=refit, center=False, scale=None).fit(
-            X, signal
-        )
-        for refit in ("full", "output")
-    )
-    assert full.objective_ <= output.objective_ * (1 + 1e-3)
-    assert naive_norm("l1/l2", full.weights_) <= radius * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("strength", [1e-6, 1e-12])

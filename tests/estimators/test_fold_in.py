@@ -23,15 +23,16 @@ def objective(regressor, model, X, y):
     Y = cumulative_targets(np.searchsorted(regressor.levels_, y), len(regressor.levels_))
     parts = {"norm": regressor.norm, "strength": regressor.strength_, "alpha": regressor.alpha}
     problem = mopn.NetworkProblem(
-        X, Y, "binary-logistic", "anova", offset=model.offset, augment=regressor.augment, **parts
+        X, Y, "binary-logistic", "anova", offset=model.offset, augment=regressor.fit_intercept, **parts
     )
     lengths = np.linalg.norm(model.basis, axis=1)
     units = model.basis / lengths[:, None], model.weights * lengths[:, None] ** 2
     return problem.output_gradient(problem.start((*units, model.linear))).value
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
-@pytest.mark.parametrize("options", [{}, {"alpha": None}, {"augment": True}])
+@pytest.mark.parametrize("options", [{}, {"alpha": None}, {"fit_intercept": True}])
 def test_the_new_coefficients_minimise_the_objective_of_the_training(norm, options):
     X, y = ratings()
     regressor = OrdinalFMRegressor(norm=norm, strength=0.5, max_units=4, **options).fit(X, y)

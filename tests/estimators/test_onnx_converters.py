@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import is_classifier
 from sklearn.ensemble import VotingRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -25,22 +26,16 @@ INDICATOR = np.column_stack([PRODUCT > 0, X[:, 2] > 0]).astype(int)
 TOLERANCES = {np.float32: 1e-3, np.float64: 1e-6}
 CASES = {
     "FactorizationMachineClassifier": {"y": TWO},
-    "FactorizationMachineClassifierCV": {"y": TWO, "n_components": 2, "strengths": [1.0]},
     "FactorizationMachineRegressor": {"y": PRODUCT, "degree": 3},
-    "FactorizationMachineRegressorCV": {"y": PRODUCT, "n_components": 2, "strengths": [0.1]},
     "MultiOutputFMClassifier": {"y": INDICATOR, "loss": "binary-logistic"},
-    "MultiOutputFMClassifierCV": {"y": CLASSES, "max_units": 2, "shares": [0.01]},
     "MultiOutputFMRegressor": {"y": np.column_stack([PRODUCT, X[:, 2]])},
     "MultiOutputPNClassifier": {"y": CLASSES},
-    "MultiOutputPNClassifierCV": {"y": CLASSES, "max_units": 2, "shares": [0.01]},
     "MultiOutputPNRegressor": {"y": PRODUCT},
     "OrdinalFMRegressor": {"y": LEVELS},
-    "OrdinalFMRegressorCV": {"y": LEVELS, "max_units": 2, "strengths": [0.1]},
     "OrdinalPNRegressor": {"y": LEVELS},
+    "PathCV": {"y": CLASSES, "estimator": estimators.MultiOutputPNClassifier(), "max_units": 2, "strengths": [1.0]},
     "PolynomialNetworkClassifier": {"y": PRODUCT > 0, "loss": "logistic"},
-    "PolynomialNetworkClassifierCV": {"y": TWO, "n_components": 2, "strengths": [1.0], "loss": "logistic"},
     "PolynomialNetworkRegressor": {"y": PRODUCT},
-    "PolynomialNetworkRegressorCV": {"y": PRODUCT, "n_components": 2, "strengths": [0.1]},
 }
 
 
@@ -63,10 +58,12 @@ def fitted(name):
     return make_pipeline(StandardScaler(), getattr(estimators, name)(**options)).fit(X, y)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("kind", TOLERANCES)
 @pytest.mark.parametrize("name", estimators.__all__)
 def test_a_pipeline_is_one_graph(name, kind):
-    pipeline, tolerance, classifies = fitted(name), TOLERANCES[kind], "Classifier" in name
+    pipeline, tolerance = fitted(name), TOLERANCES[kind]
+    classifies = is_classifier(pipeline)
     found = converted(pipeline, kind, options={"zipmap": False} if classifies else None)
     first, expected = next(iter(found)), pipeline.predict(X)
     if classifies:

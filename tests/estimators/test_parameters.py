@@ -1,36 +1,36 @@
 """The parameters of all estimators: what is no value of a parameter is refused by an error that names it."""
 
-from __future__ import annotations
-
 import inspect
+import re
 
 import numpy as np
 import pytest
 from odd_values import ODD, failures
 
 import mopn.estimators
-from mopn.solvers.numerics.threads import most_threads
 
 X = np.random.default_rng(0).uniform(-1, 1, (24, 3))
 LABELS = (X[:, 0] * X[:, 1] > 0).astype(int)
-FAST = {"max_iter": 1, "max_units": 2, "n_components": 2, "shares": (0.1, 0.01), "cv": 2}
-# What is callable but no callback, and what starts other processes.
-LEFT_OUT = {"callback": ("a class",), "n_jobs": ("-1",)}
+FAST = {"max_iter": 1, "max_units": 2, "n_components": 2, "strengths": (1.0, 0.1), "cv": 2}
 
 # The two kernels share every line but that of the kernel.
 TRIED = [name for name in mopn.estimators.__all__ if not name.startswith(("MultiOutputFM", "OrdinalPN"))]
 
 
-def parameters_of(name):
-    return getattr(mopn.estimators, name)().get_params(deep=False)
+def made(kind, **options):
+    """An estimator; a search has one of networks."""
+    return (
+        kind(mopn.estimators.MultiOutputPNClassifier(), **options)
+        if kind is mopn.estimators.PathCV
+        else kind(**options)
+    )
 
 
-# What a cross-validated estimator shares with the plain one it hands on.
 PARAMETERS = [
-    (getattr(mopn.estimators, name), parameter)
-    for name in TRIED
-    for parameter in parameters_of(name)
-    if not (name.endswith("CV") and parameter in parameters_of(name.removesuffix("CV")))
+    (kind, parameter)
+    for kind in (getattr(mopn.estimators, name) for name in TRIED)
+    for parameter in made(kind).get_params(deep=False)
+    if parameter not in ("estimator", "n_jobs", "scoring")  # which joblib and scikit-learn check
 ]
 
 
@@ -38,23 +38,37 @@ def attempt(kind, parameter, value):
     """Fit an estimator with a value of a parameter to a few samples."""
     names = inspect.signature(kind).parameters
     options = {name: fast for name, fast in FAST.items() if name in names} | {parameter: value}
-    if parameter in ("validation_fraction", "n_iter_no_change", "random_state") and "validation_fraction" in names:
+    if parameter in ("validation_fraction", "random_state") and "validation_fraction" in names:
         options = {"validation_fraction": 0.5} | options
-    if parameter == "radius":
-        options["strength"] = None
-    kind(**options).fit(X, LABELS)
+    made(kind, **options).fit(X, LABELS)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(("kind", "parameter"), PARAMETERS, ids=lambda part: getattr(part, "__name__", part))
 def test_odd_parameters_fit_or_are_refused_by_name(kind, parameter):
-    values = {label: value for label, value in ODD.items() if label not in LEFT_OUT.get(parameter, ())}
-    assert not failures(parameter, values, lambda value: attempt(kind, parameter, value))
+    assert not failures(parameter, ODD, lambda value: attempt(kind, parameter, value))
 
 
-@pytest.mark.parametrize("name", [name for name in mopn.estimators.__all__ if not name.endswith("CV")])
-def test_the_number_of_threads_reaches_the_fit(name):
-    seen = []
-    estimator = getattr(mopn.estimators, name)(n_threads=3, tol=10.0, callback=lambda **_: seen.append(most_threads()))
-    estimator.fit(X, LABELS)
-    assert set(seen) == {3}
+@pytest.mark.parametrize("name", mopn.estimators.__all__)
+def test_parameters_are_few_and_documented_where_editors_read_them(name):
+    """In the source of the class or of the ``__init__`` that it shares: nothing is put together when it is imported."""
+    kind = getattr(mopn.estimators, name)
+    parameters = inspect.signature(kind).parameters
+    assert len(parameters) <= 16
+    own = vars(next(base for base in kind.__mro__ if "__init__" in vars(base)))["__init__"].__doc__ or kind.__doc__
+    text = re.split(r"^ *(?:Attributes|See Also)\n", inspect.cleandoc(own), flags=re.MULTILINE)[0]
+    found = re.findall(r"^(\w+) : (.*)$", text, flags=re.MULTILINE)
+    assert [entry for entry, _ in found] == list(parameters)
+    for (entry, words), parameter in zip(found, parameters.values(), strict=True):
+        assert parameter.default is parameter.empty or shown_default(parameter.default) in words, entry
+
+
+def shown_default(value):
+    return (
+        "default ("
+        if isinstance(value, tuple)
+        else f'default "{value}"'
+        if isinstance(value, str)
+        else f"default {value}"
+    )

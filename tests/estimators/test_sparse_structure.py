@@ -7,15 +7,15 @@ from scipy import sparse
 from mopn.estimators import (
     FactorizationMachineRegressor,
     MultiOutputPNClassifier,
-    MultiOutputPNClassifierCV,
     OrdinalPNRegressor,
+    PathCV,
 )
 
 X = sparse.random_array((40, 4), density=0.5, format="csr", random_state=np.random.default_rng(0))
 LABELS = np.arange(40) % 3
 ESTIMATORS = [
     (MultiOutputPNClassifier(max_units=1), LABELS),
-    (MultiOutputPNClassifierCV(max_units=1, shares=(0.1, 0.01), cv=2), LABELS),
+    (PathCV(MultiOutputPNClassifier(), max_units=1, strengths=(1.0, 0.1), cv=2), LABELS),
     (OrdinalPNRegressor(max_units=1), LABELS),
     (FactorizationMachineRegressor(max_iter=1), LABELS),
 ]

@@ -15,9 +15,9 @@ category from it, and the category draws an interface, valid arguments, and what
     What can be odd about an argument: its shape, type, storage or values.
 ``relations.py``, ``scales.py``, ``warm_starts.py``
     Calls that must agree: the same call again, other storage, other order of samples, other units of measurement.
-    ``objective.py`` has the objectives once more, by other formulas.
-``files.py``, ``interrupts.py``, ``processes.py``
-    Damaged model files and failing saves; Ctrl-C and limits; threads, forks and joblib's processes.
+    ``objective.py`` has the objectives once more, by other formulas, with the losses of ``tests/reference.py``.
+``interrupts.py``
+    Ctrl-C and limits; calls at once.
 ``outcomes.py``
     What became of a call; the kinds are listed there. ``checks.py`` has what must be true of every call that returns.
 ``worker.py``, ``pool.py``, ``report.py``

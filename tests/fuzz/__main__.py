@@ -1,7 +1,5 @@
 """The command line of a campaign; see :mod:`tests.fuzz`."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import itertools
@@ -13,8 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import tests.fuzz
-
-__all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,7 +1,5 @@
 """The categories of a campaign, and the call of a number."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -11,17 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tests.fuzz.changes import CHANGES, changed, two_changes
-from tests.fuzz.files import damaged_file, failing_save, odd_path
-from tests.fuzz.interactions import all_interactions
-from tests.fuzz.interrupts import interrupted, limited
+from tests.fuzz.interrupts import interrupted, limited, threaded
 from tests.fuzz.outcomes import Record
-from tests.fuzz.processes import forked, in_processes, threaded
 from tests.fuzz.relations import RELATIONS, relation
 from tests.fuzz.scales import scaled
 from tests.fuzz.trial import Trial
 from tests.fuzz.warm_starts import warm_started
-
-__all__ = ["CATEGORIES", "category_of", "drawn", "numbers"]
 
 
 class Category(NamedTuple):
@@ -31,18 +24,18 @@ class Category(NamedTuple):
     ----------
     draw : callable
         Returns a call.
-    share : float
-        Of all calls, relative to the other categories.
+    weight : float
+        How many of all calls, relative to the other categories.
     where : str
         Where the calls belong; see :class:`tests.fuzz.trial.Trial`.
     """
 
     draw: Callable[[np.random.Generator], Trial]
-    share: float
+    weight: float
     where: str = "anywhere"
 
 
-_SHARES_OF_CHANGES = {
+_WEIGHTS_OF_CHANGES = {
     "X shape": 3, "X dtype": 5, "X storage": 4, "X sparse": 5, "X malformed": 3, "X values": 8, "X at prediction": 5,
     "X at prediction, malformed": 2, "y": 12, "weights": 6, "options": 14, "solver options": 5, "run options": 3,
     "callback": 3, "start": 4,
@@ -51,7 +44,7 @@ CATEGORIES: dict[str, Category] = {
     **{
         name: Category(
             partial(changed, categories=(name,)),
-            _SHARES_OF_CHANGES[name],
+            _WEIGHTS_OF_CHANGES[name],
             "fork" if "malformed" in name else "anywhere",
         )
         for name in CHANGES
@@ -59,24 +52,18 @@ CATEGORIES: dict[str, Category] = {
     "two changes": Category(two_changes, 6),
     **{f"relation: {name}": Category(partial(relation, name=name), 0.8) for name in RELATIONS},
     "scale": Category(scaled, 4),
-    "interactions": Category(all_interactions, 1),
-    "files": Category(damaged_file, 8),
-    "names of files": Category(odd_path, 0.5),
-    "a full disk": Category(failing_save, 0.5, "fork"),
     "warm starts": Category(warm_started, 2),
     "limits": Category(limited, 2),
     "Ctrl-C": Category(interrupted, 2, "worker"),
     "threads": Category(threaded, 0.5, "worker"),
-    "forks": Category(forked, 0.5, "worker"),
-    "processes": Category(in_processes, 0.02, "worker"),
 }
 _NAMES = list(CATEGORIES)
-_SHARES = np.array([category.share for category in CATEGORIES.values()])
+_WEIGHTS = np.array([category.weight for category in CATEGORIES.values()])
 
 
 def _generator(seed: int, number: int) -> tuple[np.random.Generator, str]:
     rng = np.random.default_rng((seed, number))
-    return rng, _NAMES[int(rng.choice(len(_NAMES), p=_SHARES / _SHARES.sum()))]
+    return rng, _NAMES[int(rng.choice(len(_NAMES), p=_WEIGHTS / _WEIGHTS.sum()))]
 
 
 def category_of(seed: int, number: int) -> str:

@@ -1,7 +1,5 @@
 """Calls with something odd about an argument: one category for each kind of argument and of oddity."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -12,10 +10,9 @@ from tests.fuzz.checks import check_found, fingerprint, require, surroundings
 from tests.fuzz.functions import functions
 from tests.fuzz.inputs.arrays import ARRAYS
 from tests.fuzz.inputs.callbacks import odd_callback
-from tests.fuzz.inputs.dense import DTYPES, STORAGE
+from tests.fuzz.inputs.dense import DTYPES, SHAPES, STORAGE
 from tests.fuzz.inputs.options import odd_option
 from tests.fuzz.inputs.refused import REFUSED
-from tests.fuzz.inputs.shapes import SHAPES
 from tests.fuzz.inputs.sparse_forms import FORMS, MALFORMED, SPARSE_TYPES
 from tests.fuzz.inputs.starts import odd_start
 from tests.fuzz.inputs.targets import TARGETS
@@ -23,8 +20,6 @@ from tests.fuzz.inputs.values import VALUES
 from tests.fuzz.inputs.weights import odd_weights
 from tests.fuzz.interfaces import Arguments, Interface, estimators, solves
 from tests.fuzz.trial import Trial, pick
-
-__all__ = ["CHANGES", "changed", "interfaces", "trial_of", "two_changes"]
 
 Generator = np.random.Generator
 Place = tuple[str, str]

@@ -1,7 +1,5 @@
 """What must be true of every call that returns, and fingerprints of what the caller owns."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
@@ -12,8 +10,6 @@ import numpy as np
 from scipy import sparse
 
 from tests.fuzz.trial import NotFiniteError, WrongError
-
-__all__ = ["Found", "check_found", "fingerprint", "require", "surroundings"]
 
 
 @dataclass(frozen=True)

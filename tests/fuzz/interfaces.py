@@ -1,7 +1,5 @@
 """The table of interfaces, from the public names: how to draw valid arguments, and how to make the call."""
 
-from __future__ import annotations
-
 import inspect
 from abc import ABC, abstractmethod
 from functools import cache
@@ -19,8 +17,6 @@ from mopn.solvers.interface import Form, Problem
 from tests.fuzz.checks import Found
 from tests.fuzz.samples import draw_options, draw_targets, draw_weights, draw_X, targets_of
 from tests.fuzz.trial import WrongError
-
-__all__ = ["Arguments", "Fit", "Interface", "Joint", "Maker", "PartialFit", "Solve", "estimators", "solves"]
 
 # The steps of a call, such as "init" and "fit", with the arguments of each.
 Arguments = dict[str, dict[str, Any]]
@@ -144,12 +140,28 @@ class PartialFit(Fit):
         return estimator.partial_fit(**arguments["fit"]).partial_fit(**arguments["fit"])
 
 
+class Search(Fit):
+    """Choose the strength of an estimator of networks by cross-validation, and predict."""
+
+    targets = "labels"
+
+    def __init__(self) -> None:
+        super().__init__(mopn.estimators.PathCV)
+        self.single = Fit(mopn.estimators.MultiOutputPNClassifier)
+
+    def draw(self, rng: np.random.Generator) -> Arguments:
+        arguments = self.single.draw(rng)
+        arguments["init"].pop("radius", None)
+        options = draw_options(rng, self.cls, ("estimator",))
+        return {**arguments, "init": {"estimator": self.single.cls(**arguments["init"]), **options}}
+
+
 @cache
 def estimators() -> list[Fit]:
     """All estimators, and those that learn part by part."""
-    classes = [getattr(mopn.estimators, name) for name in mopn.estimators.__all__]
+    classes = [getattr(mopn.estimators, name) for name in mopn.estimators.__all__ if name != "PathCV"]
     learners = [cls for cls in classes if hasattr(cls, "partial_fit")]
-    return [Fit(cls) for cls in classes] + [PartialFit(cls) for cls in learners]
+    return [*map(Fit, classes), Search(), *map(PartialFit, learners)]
 
 
 # -- problems and solvers ----------------------------------------------------------------------------------------------
@@ -250,7 +262,7 @@ class Solve(Interface):
 
     def run(self, arguments: Arguments) -> Found:
         problem, solver = self.maker.make(arguments), self.make_solver(arguments["solver"])
-        result = mopn.minimize(problem, solver, **arguments["minimize"])
+        result = mopn.minimize(problem, **({"solver": solver} | arguments["minimize"]))
         if isinstance(result.error, WrongError):
             # From a callback that checks.
             raise result.error

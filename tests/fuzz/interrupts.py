@@ -1,6 +1,4 @@
-"""Ctrl-C at a random time, and limits that are over at once."""
-
-from __future__ import annotations
+"""Ctrl-C at a random time, limits that are over at once, and calls in threads."""
 
 import contextlib
 import math
@@ -11,12 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from mopn.solvers import Status
-from tests.fuzz.checks import check_found, require
-from tests.fuzz.interfaces import Fit, Interface, estimators, solves
+from tests.fuzz.checks import Found, check_found, require
+from tests.fuzz.interfaces import Fit, Interface, PartialFit, estimators, solves
 from tests.fuzz.relations import draw_pair, same_bits
 from tests.fuzz.trial import Trial, pick
-
-__all__ = ["interrupted", "limited"]
 
 Generator = np.random.Generator
 
@@ -59,7 +55,7 @@ def interrupted(rng: Generator) -> Trial:
 
 def _interrupted_fit(interface: Fit, arguments: dict, seconds: float) -> None:
     estimator = interface.cls(**arguments["init"])
-    learn = "fit" if type(interface) is Fit else "partial_fit"
+    learn = "partial_fit" if isinstance(interface, PartialFit) else "fit"
     with contextlib.suppress(KeyboardInterrupt), _ctrl_c_after(seconds):
         getattr(estimator, learn)(**arguments["fit"])
     if hasattr(estimator, "model_"):
@@ -96,3 +92,40 @@ def limited(rng: Generator) -> Trial:
         require(status != Status.RUNNING, "the run has ended, but its status is RUNNING")
 
     return Trial(interface.name, str(limits), run, interface.names, interface.refusals)
+
+
+# Seconds until a thread counts as hanging.
+_PATIENCE = 15.0
+
+
+def threaded(rng: Generator) -> Trial:
+    """Return a call in two threads at once."""
+    interface = pick(rng, [*estimators(), *solves()])
+    arguments = draw_pair(rng, interface)
+    for at in arguments.values():
+        if "n_threads" in at:
+            at["n_threads"] = int(rng.integers(1, 4))
+
+    def run() -> None:
+        first = interface.run(arguments)
+        found: list[Found] = []
+        errors: list[BaseException] = []
+
+        def call() -> None:
+            try:
+                found.append(interface.run(arguments))
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=call, daemon=True) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(_PATIENCE)
+        require(not any(thread.is_alive() for thread in threads), "a thread hangs")
+        if errors:
+            raise errors[0]
+        for other in found:
+            same_bits(first, other, "in a thread")
+
+    return Trial(interface.name, "threads", run, interface.names, interface.refusals)

@@ -1,7 +1,5 @@
 """Objectives of results by other formulas: products of features one by one, losses from their definitions."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any
@@ -10,8 +8,7 @@ import numpy as np
 
 import mopn
 from tests.fuzz.inputs.dense import dense
-
-__all__ = ["objective"]
+from tests.reference import loss_of_sample, norm_of_rows
 
 
 def objective(problem: type, given: dict[str, Any], result: Any) -> float:
@@ -19,7 +16,7 @@ def objective(problem: type, given: dict[str, Any], result: Any) -> float:
     outputs, penalty = _PARTS[problem](given, result)
     y, offset = given["y"], given.get("offset")
     loss = given.get("loss", "logistic")
-    if loss in _OF_LABELS:
+    if loss in ("logistic", "smoothed-hinge", "squared-hinge"):
         y = np.unique(y[_present(given)], return_inverse=True)[1]
     else:
         y = y[_present(given)].reshape(len(outputs), -1)
@@ -28,7 +25,7 @@ def objective(problem: type, given: dict[str, Any], result: Any) -> float:
         single = offset.shape == (len(given["y"]),) and outputs.shape[1] == 1
         outputs = outputs + (offset[_present(given), None] if single else offset)
     weights = np.ones(len(outputs)) if given["sample_weight"] is None else given["sample_weight"][_present(given)]
-    values = [_LOSSES[loss](label, row) for label, row in zip(y, outputs, strict=True)]
+    values = [loss_of_sample(loss, label, row) for label, row in zip(y, outputs, strict=True)]
     return math.fsum(weights * values) + penalty
 
 
@@ -37,38 +34,6 @@ def _present(given: dict[str, Any]) -> np.ndarray:
     weights = given["sample_weight"]
     return np.arange(len(given["y"])) if weights is None else np.flatnonzero(weights)
 
-
-# -- losses of a sample ------------------------------------------------------------------------------------------------
-
-
-def _margins(y: int, o: np.ndarray) -> np.ndarray:
-    return np.delete(o - o[y], y)
-
-
-def _log_sum(z: np.ndarray) -> float:
-    """log(1 + sum exp(z))."""
-    return float(np.logaddexp.reduce(np.append(z, 0.0)))
-
-
-def _clipped(r: float, width: float, slope: float) -> float:
-    """slope abs(r), within ``width * slope`` of 0 a parabola that touches it."""
-    return r * r / (2.0 * width) if abs(r) <= width * slope else slope * abs(r) - width * slope * slope / 2.0
-
-
-_OF_LABELS = ("logistic", "smoothed-hinge", "squared-hinge")
-_LOSSES = {
-    "logistic": lambda y, o: _log_sum(_margins(y, o)),
-    "smoothed-hinge": lambda y, o: _log_sum(1.0 + _margins(y, o)),
-    "squared-hinge": lambda y, o: float(np.sum(np.maximum(1.0 + _margins(y, o), 0.0) ** 2)),
-    "squared": lambda y, o: 0.5 * float(np.sum((o - y) ** 2)),
-    "huber": lambda y, o: sum(_clipped(r, 1.0, 1.0) for r in o - y),
-    "quantile": lambda y, o: sum(_clipped(r, 0.1, 0.5) for r in o - y),
-    "poisson": lambda y, o: math.fsum(
-        math.exp(a) - b - b * (a - math.log(b or 1.0)) for a, b in zip(o, y, strict=True)
-    ),
-    "binary-logistic": lambda y, o: float(np.sum(np.logaddexp(0.0, -y * o))),
-    "binary-squared-hinge": lambda y, o: float(np.sum(np.maximum(1.0 - y * o, 0.0) ** 2)),
-}
 
 # -- outputs and penalties ---------------------------------------------------------------------------------------------
 
@@ -103,11 +68,6 @@ def _treated(given: dict[str, Any]) -> np.ndarray:
     return X
 
 
-def _norm(V: np.ndarray, name: str) -> float:
-    sizes = {"l1": np.abs(V), "l1/l2": np.linalg.norm(V, axis=1), "l1/linf": np.abs(V).max(axis=1, initial=0.0)}
-    return 0.5 * float(np.sum(V * V)) if name == "squared-l2" else float(sizes[name].sum())
-
-
 def _network(given: dict[str, Any], result: Any) -> tuple[np.ndarray, float]:
     X, H, V = _treated(given), result.basis, result.weights
     anova = given.get("kernel") == "anova"
@@ -123,7 +83,7 @@ def _network(given: dict[str, Any], result: Any) -> tuple[np.ndarray, float]:
 
 
 def _penalty(given: dict[str, Any], V: np.ndarray) -> float:
-    return 0.0 if given.get("strength") is None else given["strength"] * _norm(V, given.get("norm", "l1/l2"))
+    return 0.0 if given.get("strength") is None else given["strength"] * norm_of_rows(V, given.get("norm", "l1/l2"))
 
 
 def _output_layer(given: dict[str, Any], result: Any) -> tuple[np.ndarray, float]:

@@ -20,8 +20,6 @@ ok
     The call returned, and all that must be true is.
 """
 
-from __future__ import annotations
-
 import linecache
 import re
 import traceback
@@ -38,8 +36,6 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 import mopn
 from tests.fuzz.inputs import callbacks
 from tests.fuzz.trial import NotFiniteError, Trial, WrongError
-
-__all__ = ["FAULTS", "KINDS", "HangError", "Outcome", "Record", "observe"]
 
 KINDS = ("crash", "hang", "wrong", "nonfinite", "unclear", "numpy_warning", "other_warning", "clear", "ok")
 FAULTS = KINDS[:6]

@@ -1,7 +1,5 @@
 """Worker processes for the calls of a campaign; one that crashes or hangs is replaced."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import multiprocessing
@@ -15,8 +13,6 @@ from typing import Any
 from tests.fuzz.campaign import drawn
 from tests.fuzz.outcomes import Record
 from tests.fuzz.worker import COMPILING, Draw, serve
-
-__all__ = ["run_all"]
 
 
 def run_all(

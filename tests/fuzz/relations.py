@@ -1,7 +1,5 @@
 """Calls that must agree with each other."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import tempfile
@@ -22,8 +20,6 @@ from tests.fuzz.inputs.sparse_forms import FORMS
 from tests.fuzz.interfaces import Arguments, Fit, Interface, Joint, PartialFit, Solve, estimators, solves
 from tests.fuzz.objective import objective
 from tests.fuzz.trial import Trial, pick
-
-__all__ = ["RELATIONS", "certificates_agree", "draw_pair", "is_convex", "relation", "same_bits", "same_objective"]
 
 Generator = np.random.Generator
 # Checks an interface with valid arguments.

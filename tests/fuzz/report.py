@@ -1,13 +1,9 @@
 """The tables of a campaign."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tests.fuzz.outcomes import KINDS, Record
-
-__all__ = ["report"]
 
 _SLOWEST = 10
 

@@ -1,7 +1,5 @@
 """Valid samples and valid options: what a call has before something odd is put into it."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re
@@ -11,11 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mopn.core.losses import LOSSES, get_loss
+from mopn.losses.losses import LOSSES, get_loss
 from mopn.solvers import FullRefit, OutputRefit, PlainStep
 from tests.fuzz.trial import pick
-
-__all__ = ["draw_X", "draw_options", "draw_targets", "draw_weights", "targets_of"]
 
 Generator = np.random.Generator
 
@@ -80,7 +76,6 @@ _SHORT: dict[str, Callable[[Generator], Any]] = {
     "n_components": lambda rng: int(rng.integers(1, 4)),
     "n_units": lambda rng: int(rng.integers(1, 4)),
     "rank": lambda rng: int(rng.integers(1, 4)),
-    "shares": lambda rng: 10.0 ** rng.uniform(-3, -1, 2),
     "strengths": lambda rng: 10.0 ** rng.uniform(-2, 1, 2),
     "cv": lambda rng: 2,
     "random_state": lambda rng: int(rng.integers(100)),
@@ -105,7 +100,7 @@ _OTHERS: dict[str, Callable[[Generator], Any]] = {
     "atoms_per_round": lambda rng: int(rng.integers(1, 4)),
 }
 # How often an option that has a default is set to another value.
-_SHARE = 0.3
+_SET_OPTIONS = 0.3
 
 
 def draw_options(rng: Generator, function: Any, given: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -119,7 +114,7 @@ def draw_options(rng: Generator, function: Any, given: tuple[str, ...] = ()) -> 
             options[name] = _SHORT[name](rng)
         elif name == "loss":
             options[name] = pick(rng, documented.get(name) or [parameter.default])
-        elif rng.uniform() < _SHARE:
+        elif rng.uniform() < _SET_OPTIONS:
             if name in _OTHERS:
                 options[name] = _OTHERS[name](rng)
             elif name in documented:

@@ -1,7 +1,5 @@
 """Other units of X, y and weights: the same problem, or a clear refusal."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -12,8 +10,6 @@ from tests.fuzz.inputs.dense import dense
 from tests.fuzz.interfaces import Arguments, Solve, solves
 from tests.fuzz.relations import certificates_agree, draw_pair, is_convex, same_objective
 from tests.fuzz.trial import Trial, pick
-
-__all__ = ["scaled"]
 
 Generator = np.random.Generator
 # Within these powers of two, 1e-6 to 1e6, two runs must agree; beyond, only their certificates must.

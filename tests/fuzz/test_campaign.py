@@ -36,11 +36,13 @@ def is_harmless(number):
     return CATEGORIES[category_of(SEED, number)].where == "anywhere"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_calls_in_this_process(chunk, capfd):
     fail_for_faults(here(number) for number in range(chunk * CALLS, (chunk + 1) * CALLS) if is_harmless(number))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS_IN_WORKERS))
 def test_calls_in_a_worker(chunk):
     others = (number for number in itertools.count() if not is_harmless(number))

@@ -100,6 +100,7 @@ def draw(seed, number):
     )
 
 
+@pytest.mark.slow
 def test_workers_survive_what_they_find():
     records = sorted(run_all(0, iter(range(2 * len(ENDS))), jobs=2, draw=draw, limit=1))
     assert [record.number for record in records] == list(range(2 * len(ENDS)))

@@ -1,14 +1,10 @@
 """What a campaign runs: a call of an interface, with what a clear refusal of it may be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-
-__all__ = ["NotFiniteError", "Trial", "WrongError", "pick"]
 
 Item = TypeVar("Item")
 

@@ -1,7 +1,5 @@
 """Fits that start from an earlier one, whose attributes or data are odd."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -11,8 +9,6 @@ from tests.fuzz.inputs.arrays import ARRAYS
 from tests.fuzz.inputs.dense import dense
 from tests.fuzz.interfaces import Fit, estimators
 from tests.fuzz.trial import Trial, pick
-
-__all__ = ["warm_started"]
 
 Generator = np.random.Generator
 

@@ -1,22 +1,21 @@
-"""The worker process: it makes calls of a campaign, within limits of time and memory."""
-
-from __future__ import annotations
+"""The worker process: it makes calls of a campaign, within limits of time and memory, and some of them in forks."""
 
 import contextlib
 import os
+import pickle
 import signal
+import threading
 import time
+import traceback
+import warnings
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
 from numba.core import event
 
-from tests.fuzz.forks import ForkError, in_fork
 from tests.fuzz.outcomes import HangError, Outcome, Record, observe
 from tests.fuzz.trial import Trial
-
-__all__ = ["COMPILING", "Draw", "serve"]
 
 # Returns a call of a campaign from its seed and its number.
 Draw = Callable[[int, int], tuple[Record, Trial]]
@@ -102,3 +101,49 @@ class _Server(event.Listener):
 
 def _over(number: int, frame: Any) -> NoReturn:
     raise HangError("the limit of time is over")
+
+
+class ForkError(RuntimeError):
+    """A fork died or had to be ended."""
+
+
+def in_fork(function: Callable[[], Any], seconds: float) -> Any:
+    """Return what a function returns in a fork of this process, which is ended after some seconds.
+
+    Raises
+    ------
+    ForkError
+        If the fork dies, hangs, or the function raises an exception.
+    """
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        # Python 3.12 warns if this process has threads.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        _answer(writer, function)
+    os.close(writer)
+    killer = threading.Timer(seconds, os.kill, (child, signal.SIGKILL))
+    killer.start()
+    with os.fdopen(reader, "rb") as file:
+        answer = file.read()
+    _, status = os.waitpid(child, 0)
+    hangs = not killer.is_alive()
+    killer.cancel()
+    if not answer:
+        raise ForkError("hang" if hangs else f"exit code {os.waitstatus_to_exitcode(status)}")
+    value, error = pickle.loads(answer)
+    if error:
+        raise ForkError(error)
+    return value
+
+
+def _answer(writer: int, function: Callable[[], Any]) -> NoReturn:
+    """Write what a function returns, and end this process without any clean-up."""
+    try:
+        answer = function(), ""
+    except BaseException:
+        answer = None, traceback.format_exc()
+    with os.fdopen(writer, "wb") as file:
+        pickle.dump(answer, file)
+    os._exit(0)

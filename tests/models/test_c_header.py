@@ -89,6 +89,7 @@ def call(function, x, shape, dtype):
     return out
 
 
+@pytest.mark.covering(1)
 @every_kind
 def test_functions_return_what_the_methods_return(library, kind):
     functions, dtype = library

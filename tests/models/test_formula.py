@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import mopn
-from mopn.core import blocks
-from mopn.core.designs import make_design
+from mopn.data import cache
+from mopn.data.designs import make_design
 
 X = np.random.default_rng(0).uniform(-1, 1, (23, 4)) * (np.random.default_rng(1).uniform(size=(23, 4)) < 0.7)
 STORAGES = {"dense": np.array, "csr": sparse.csr_array, "csc": sparse.csc_array, "float32": np.float32}
@@ -66,7 +66,7 @@ def outputs_by_definition(model, x):
 @every_model
 def test_outputs_are_those_of_the_definition(model, storage, small, monkeypatch):
     if small:
-        monkeypatch.setattr(blocks, "CACHE_ENTRIES", 40)
+        monkeypatch.setattr(cache, "CACHE_ENTRIES", 40)
     rows = X[:, : model.n_features].astype(np.float32).astype(float)
     expected = [outputs_by_definition(model, x) for x in rows]
     assert_allclose(model.outputs(storage(rows)), expected, rtol=1e-11, atol=1e-11)

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 import mopn
 from mopn.models.ordinal import cumulative_targets, expected_level, level_probabilities, log_odds
@@ -20,7 +21,7 @@ def test_log_odds_count_weights_as_repetitions():
     assert np.isfinite(log_odds(np.ones((5, 2)))).all()
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@examples(50)
 @given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 8))
 def test_probabilities_that_cross_are_put_in_order(seed, m, n):
     rng = np.random.default_rng(seed)

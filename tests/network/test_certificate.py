@@ -2,13 +2,17 @@
 
 import numpy as np
 import pytest
+from mpmath import mp, mpf
 from networks import every_form, every_norm, problem_of, wide_problem
 from reference import matrix_optimum
 
 import mopn
+import mopn.network.problem
+from mopn.core.gap import lower_bound
 from mopn.solvers import ConditionalGradient, Status
 
 
+@pytest.mark.covering(1)
 @every_form
 @every_norm
 @pytest.mark.parametrize("loss", ["logistic"])
@@ -17,7 +21,7 @@ def test_fits_are_proven_optimal(norm, form, loss):
     solver = ConditionalGradient(refit="full", oracle="exact", atoms_per_round=3)
     result = mopn.minimize(problem, solver, tol=1e-4, max_iter=60)
     assert result.success, result
-    assert result.certified
+    assert result.gap_is_proven
     # A run that goes on with another refit and another oracle finds nothing below what is proven.
     other = mopn.minimize(problem, ConditionalGradient(oracle="refine"), tol=1e-6, max_iter=10, start=result)
     assert other.fun <= result.fun * (1 + 1e-14)
@@ -30,7 +34,7 @@ def test_wide_fits_are_proven(norm, form):
     problem = wide_problem(norm, m=2, **{form: 0.2})
     result = mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-4, max_iter=60)
     assert result.success, result
-    assert result.certified
+    assert result.gap_is_proven
 
 
 def test_what_is_not_proven_is_called_estimated():
@@ -47,7 +51,7 @@ def test_proven_fit_is_the_independent_optimum(norm):
     X = rng.uniform(-1, 1, (30, 3))
     y = np.arange(30) % 3
     problem = mopn.NetworkProblem(X, y, norm=norm, strength=1.0)
-    optimum = matrix_optimum(problem.fit, X, norm, 1.0)
+    optimum = matrix_optimum(problem.losses, X, norm, 1.0)
     result = mopn.minimize(problem, ConditionalGradient(refit="full", oracle="exact"), tol=1e-6, max_iter=100)
     assert result.success
     assert result.fun == pytest.approx(optimum, rel=1e-6)
@@ -80,6 +84,7 @@ def test_the_allowance_for_rounding_has_no_unit_of_its_own_for_the_squared_loss(
     assert gaps[1] == gaps[0]
 
 
+@pytest.mark.covering(1)
 @every_norm
 @every_form
 def test_certify_any_model(norm, form):
@@ -103,3 +108,45 @@ def test_certify_refuses_what_it_cannot_certify():
         mopn.certify(problem_of("l1", "strength", value=0.0), np.ones((1, 5)), np.ones((1, 3)))
     with pytest.raises(ValueError, match="basis \\(k, 5\\)"):
         mopn.certify(ball, np.ones((1, 4)), np.ones((1, 3)))
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+@pytest.mark.parametrize(("size", "offset", "alpha"), [(1e6, 0.0, None), (1.0, 9.0, None), (1.0, 0.0, 1e-20)])
+def test_rounded_outputs_count_where_the_gradient_at_them_is_zero(loss, size, offset, alpha):
+    """Targets are those that the rounded outputs fit best: the exact objective is of second order in their errors."""
+    rng = np.random.default_rng(0)
+    X, H = rng.standard_normal((12, 3)), rng.standard_normal((4, 3))
+    basis = np.vstack([H, H + 1e-7 * rng.standard_normal(H.shape)])
+    basis /= np.linalg.norm(basis, axis=1, keepdims=True)
+    weights = np.vstack([np.full((4, 1), size), np.full((4, 1), -size)])
+    linear = None if alpha is None else rng.standard_normal((1, 4))
+    options = {"loss": loss, "norm": "l1", "strength": 1e-30, "alpha": alpha, "offset": np.full((12, 1), offset)}
+    outputs = mopn.NetworkProblem(X, np.ones(12), **options).start((basis, weights, linear)).outputs + offset
+    y = outputs if loss == "squared" else np.exp(outputs)
+    measured = mopn.certify(mopn.NetworkProblem(X, y, **options), basis, weights, linear=linear)
+    with mp.workdps(60):
+        X, H, V = (mp.matrix(array.tolist()) for array in (X, basis, weights))
+        exact = mpf(1e-30) * mp.fsum(mp.fabs(v) * mp.fsum(h * h for h in H[r, :]) for r, v in enumerate(V))
+        if linear is not None:
+            exact += mp.fsum(mpf(alpha) * (1 if j else mpf(0.01)) * mpf(w) ** 2 / 2 for j, w in enumerate(linear[0]))
+        O = X * H.T  # noqa: E741
+        O = O.apply(lambda o: o * o) * V  # noqa: E741
+        for i in range(12):
+            o, target = O[i] + mpf(offset), mpf(float(y[i, 0]))
+            if linear is not None:
+                o += mpf(linear[0, 0]) + mp.fdot(X[i, :], map(mpf, linear[0, 1:]))
+            exact += (o - target) ** 2 / 2 if loss == "squared" else mp.exp(o) - target * (1 + o - mp.log(target))
+        assert exact <= mpf(measured.fun) + mpf(measured.rounding)
+        assert measured.restricted_gap >= measured.rounding
+
+
+def test_a_lower_bound_is_computed_once_for_each_bound_and_regularizer(monkeypatch):
+    problem = mopn.NetworkProblem(np.eye(4), np.arange(4) % 2, strength=0.01)
+    at, computed = problem.output_gradient(problem.start()), []
+    monkeypatch.setattr(mopn.network.problem, "lower_bound", lambda *a: computed.append(a) or lower_bound(*a))
+    stronger = problem.with_strength(0.1)
+    found = [of.lower(at, bound) for of in (problem, stronger) for bound in (1.0, 2.0, 1.0)]
+    assert len(computed) == 4
+    assert found == [
+        lower_bound(at.dual, of.regularizer, b, at.ridge) for of in (problem, stronger) for b in (1.0, 2.0, 1.0)
+    ]

@@ -5,14 +5,24 @@ import pytest
 from mpmath import mp, mpf
 
 import mopn
-from benchmarks.certificates.search import LOSSES, draw, loss_and_slope, minimise, violations
-from mopn.core.datafit import DataFit
+from benchmarks.certificates.drawn_problems import LOSSES, draw, loss_and_slope, minimise
+from benchmarks.certificates.search import KINDS, start_violations
+from mopn.data.losses_of_rows import Losses
 
 EPS = np.finfo(float).eps
 
 
-def test_no_draw_has_a_false_certificate():
-    assert list(violations(20, seed=0)) == []
+@pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_draw_has_a_false_certificate(kind, rounds):
+    """A slice of the search; of kinds that take long, fewer draws."""
+    found, one_in = KINDS[kind]
+    for k in range(-(-rounds // one_in)):
+        assert list(found(np.random.default_rng((rounds, k)))) == []
+
+
+def test_the_search_finds_starts_that_are_known():
+    assert any(list(start_violations(np.random.default_rng((1, k)), seed=0)) for k in range(3))
 
 
 @pytest.mark.parametrize("weight", [1e8, 1e12, 1e16])
@@ -40,7 +50,7 @@ def test_conjugates_err_by_no_more_than_is_granted(loss):
     labels = np.arange(n) % 2
     y = labels if m == 2 else rng.choice([-1.0, 1.0], (n, 1))
     weights = np.power(10.0, rng.uniform(-8, 16, n))
-    fit = DataFit(loss, y, n, weights)
+    fit = Losses.of_data(loss, y, n, weights)
     G = fit.value_gradient(rng.choice([1.0, 30.0], (n, 1)) * rng.standard_normal((n, m)))[1]
     for scale in (0.3, 0.99, min(fit.max_scale(G), 1.7)):
         D = scale * G
@@ -79,7 +89,7 @@ def test_gaps_are_not_loose():
     for k in range(40):
         with mp.workdps(40):
             drawn = draw(np.random.default_rng((0, k)))
-        if drawn.problem.fit.weights.max() <= 2.0 and drawn.minimum > 0:
+        if drawn.problem.losses.in_memory.weights.max() <= 2.0 and drawn.minimum > 0:
             measured = mopn.certify(drawn.problem, drawn.basis, (1.0 - EPS) * drawn.weights)
             found.append(measured.gap / measured.fun)
     assert len(found) > 5

@@ -29,7 +29,7 @@ def test_blocks_are_those_of_gauss_and_newton(loss, kernel):
     curvature = Curvature(problem.rows, problem.kernel, problem.linear_term)
     units, directions, earned = curvature(A, E, network.linear)
     assert earned == pytest.approx(-np.vdot(problem.output_gradient(network).G, network.outputs), rel=1e-12)
-    hessian = problem.fit.hessian(network.outputs)
+    hessian = problem.losses.in_memory.hessian(network.outputs)
     n, m = network.outputs.shape
     matrices = np.stack([hessian.product(np.tile(e, (n, 1))) for e in np.eye(m)], axis=2)
     slopes, features = outputs_slopes(problem, A), network.features
@@ -89,6 +89,7 @@ def test_no_curvature_at_all_is_no_error(form):
     assert 0 < metric.solve(g, np.zeros(0, int)) @ g < math.inf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
 def test_fewer_iterations_for_the_same_objective(norm):
     """On correlated features of noisy classes, half of what is left after as many iterations without it, at most."""

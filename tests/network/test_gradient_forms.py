@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from networks import (
     DATA,
@@ -16,11 +16,12 @@ from networks import (
     rows_of,
     wide_problem,
 )
+from properties import examples, seeds
 from scipy import sparse
-from stacks import best_of_many, every_p, good_vectors, norms, seeds, slow_maximum, spectral, varied
+from stacks import best_of_many, every_p, good_vectors, norms, slow_maximum, spectral, varied
 
-from mopn.core.designs import make_design
 from mopn.core.kernels import KERNELS
+from mopn.data.designs import make_design
 from mopn.network.gradient_forms import GradientForms
 from mopn.solvers.sphere import enumerate_signs, lanczos, refine
 from mopn.solvers.sphere.bounds import upper_bound
@@ -29,10 +30,11 @@ from mopn.solvers.sphere.eigenvectors import lanczos_start
 every_data = pytest.mark.parametrize("data", DATA)
 
 
+@pytest.mark.covering(1)
 @every_kernel
 @every_data
 @every_p
-@settings(max_examples=12, deadline=None, derandomize=True)
+@examples(12)
 @given(
     seed=seeds,
     sparsely=st.booleans(),
@@ -51,10 +53,10 @@ def test_no_attained_value_exceeds_the_bounds_of_forms(kernel, data, p, seed, sp
         assert largest <= enumerate_signs(dense)[1]
 
 
+@pytest.mark.covering(1)
 @every_kernel
 @every_data
-@varied
-@given(seed=seeds, sparsely=st.booleans())
+@varied(sparsely=st.booleans())
 def test_matrix_free_bound_exceeds_the_dense_exact_optimum(kernel, data, seed, sparsely):
     forms, _, _ = draw_forms(kernel, data, seed, sparsely=sparsely)
     stack = forms.dense().matrices

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from networks import data, every_form, every_kernel, every_norm, problem_of, random_network
+from reference import derivatives
 from scipy import sparse
 
 import mopn
@@ -20,10 +21,8 @@ def test_smooth_joint_gradient(norm, form, kernel):
     problem = problem_of(norm, form, kernel=kernel, n=20)
     joint = problem.joint(random_network(problem))
     x = joint.start() * np.random.default_rng(2).uniform(0.8, 1.2, joint.start().size)
-    gradient = joint.value_gradient(x).gradient
-    for j, e in enumerate(np.eye(len(x))):
-        difference = (joint.value_gradient(x + 1e-6 * e).value - joint.value_gradient(x - 1e-6 * e).value) / 2e-6
-        assert gradient[j] == pytest.approx(difference, rel=1e-5, abs=1e-6)
+    numeric = derivatives(lambda x: joint.value_gradient(x).value, x, h=1e-6)
+    assert joint.value_gradient(x).gradient == pytest.approx(numeric, rel=1e-5, abs=1e-6)
 
 
 @every_form
@@ -87,11 +86,7 @@ def test_gradient_of_the_smooth_part(norm, kernel):
         Form("composite"),
     )
     x = 0.3 * rng.standard_normal(3 * (problem.design.shape[1] + 3))
-    gradient = joint.smooth(x).gradient
-    step = 1e-6
-    for j, e in enumerate(np.eye(len(x))):
-        numeric = (joint.smooth_value(x + step * e) - joint.smooth_value(x - step * e)) / (2 * step)
-        assert gradient[j] == pytest.approx(numeric, rel=1e-6, abs=1e-7)
+    assert joint.smooth(x).gradient == pytest.approx(derivatives(joint.smooth_value, x), rel=1e-6, abs=1e-7)
 
 
 POWERS_OF_TWO = tuple(2.0**k for k in (-20, 1, 20))
@@ -107,6 +102,7 @@ def in_other_units(units, norm, form, kernel):
         yield mopn.NetworkProblem(c * X, y, kernel=kernel, norm=norm, **value)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("options", [{"max_units": 4}, {"max_units": 4, "schedule": "fill"}], ids=["grow", "fill"])
 @every_form
 @every_norm
@@ -122,8 +118,10 @@ def test_a_refit_of_both_layers_does_not_depend_on_the_unit_of_the_data(norm, fo
         assert run.gap == pytest.approx(first.gap, abs=1e-3 * first.fun)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1", "l1/l2"])
 @every_form
+@pytest.mark.slow
 def test_nor_does_one_in_the_form_of_the_paper(norm, form):
     solver = ConditionalGradient(refit=FullRefit(solver=FISTA()), max_units=4, schedule="fill")
     problems = in_other_units(POWERS_OF_TWO + DECADES, norm, form, "homogeneous")
@@ -131,6 +129,7 @@ def test_nor_does_one_in_the_form_of_the_paper(norm, form):
     assert [run.fun for run in runs] == pytest.approx([runs[0].fun] * len(runs), rel=1e-4)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("alpha", [None, 1.0])
 @every_form
 @every_norm
@@ -177,19 +176,19 @@ def test_steps_in_units_and_linear_term_match_on_one_hot_rows(d):
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("share", [0.25, 0.99])
-def test_a_refit_on_a_share_is_one_on_fewer_samples_of_larger_weight(storage, share):
+@pytest.mark.parametrize("fraction", [0.25, 0.99])
+def test_a_refit_on_a_sample_is_one_on_fewer_samples_of_larger_weight(storage, fraction):
     X, y = data("logistic", n=40)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 40)
     weights[:4] = 0.0
     options = {"strength": 1.0, "augment": True, "alpha": 1.0}
     problem = mopn.NetworkProblem(storage(X), y, sample_weight=weights, **options)
-    rows, fit = problem.fit.sample(share)
-    assert len(rows) == math.ceil(36 * share)
+    rows, fit = problem.losses.in_memory.sample(fraction, 0)
+    assert len(rows) == math.ceil(36 * fraction)
     assert not np.isin(rows, range(4)).any()
     assert np.sum(fit.weights) == pytest.approx(np.sum(weights))
     np.testing.assert_allclose(fit.weights / weights[rows], fit.weights[0] / weights[rows[0]])
-    joint = problem.joint(random_network(problem), Form(share=share))
+    joint = problem.joint(random_network(problem), Form(sample_fraction=fraction))
     other = np.zeros(40)
     other[rows] = fit.weights
     expected = mopn.NetworkProblem(X, y, sample_weight=other, **options).joint(random_network(problem))
@@ -201,8 +200,8 @@ def test_a_refit_on_a_share_is_one_on_fewer_samples_of_larger_weight(storage, sh
 
 def test_a_smaller_sample_is_part_of_a_larger_one():
     X, y = data("logistic", n=200)
-    fit = mopn.NetworkProblem(X, y, strength=1.0).fit
-    small, large = (set(fit.sample(share)[0].tolist()) for share in (0.1, 0.3))
+    fit = mopn.NetworkProblem(X, y, strength=1.0).losses.in_memory
+    small, large = (set(fit.sample(fraction, 0)[0].tolist()) for fraction in (0.1, 0.3))
     assert len(small) == 20 < len(large) == 60
     assert small < large
 
@@ -211,9 +210,9 @@ def test_samples_are_taken_where_they_have_many_rows_for_every_parameter():
     """Ten at least."""
     X, y = data("logistic", n=400)
     problem = mopn.NetworkProblem(X, y, strength=1.0)
-    parameters = X.shape[1] + problem.fit.n_outputs
+    parameters = X.shape[1] + problem.losses.n_outputs
     found = {
-        k: problem.sample_shares(problem.start((np.ones((k, X.shape[1])), np.ones((k, 3))))) for k in (1, 2, 8, 30)
+        k: problem.sample_fractions(problem.start((np.ones((k, X.shape[1])), np.ones((k, 3))))) for k in (1, 2, 8, 30)
     }
     assert found == {k: [s for s in (1 / 16, 1 / 4) if s * 400 >= 10 * k * parameters] for k in found}
     assert found[1] == [1 / 4]
@@ -226,10 +225,12 @@ def test_a_fit_of_many_samples_starts_on_some_and_is_as_good():
     y = (X[:, 0] * X[:, 1] + X[:, 2] ** 2 + 0.3 * rng.standard_normal(20_000) > 0.3).astype(int)
     problem = mopn.NetworkProblem(X, y, strength=20.0, augment=True)
     whole = mopn.NetworkProblem(X, y, strength=20.0, augment=True)
-    whole.sample_shares = lambda network: []
+    whole.sample_fractions = lambda network: []
     solver = ConditionalGradient(refit=FullRefit(polish_tol=5e-3), max_units=2, schedule="fill")
-    shares = []
-    problem.joint = lambda network, form: shares.append(form.share) or type(problem).joint(problem, network, form)
+    fractions = []
+    problem.joint = lambda network, form: (
+        fractions.append(form.sample_fraction) or type(problem).joint(problem, network, form)
+    )
     sampled, direct = mopn.minimize(problem, solver, tol=1e-3), mopn.minimize(whole, solver, tol=1e-3)
-    assert {1 / 16, 1 / 4, 1.0} <= set(shares)
+    assert {1 / 16, 1 / 4, 1.0} <= set(fractions)
     assert sampled.fun <= direct.fun * (1 + 5e-3)

@@ -130,6 +130,7 @@ UNEQUAL = {
 }
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("case", UNEQUAL)
 @every_norm

@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from networks import (
     DATA,
@@ -18,6 +17,7 @@ from networks import (
     rows_of,
     wide_problem,
 )
+from properties import seeds, tried
 from stacks import (
     attained,
     best_of_many,
@@ -27,17 +27,16 @@ from stacks import (
     every_kind,
     gaussian,
     good_vectors,
-    seeds,
     shapes,
     slow_maximum,
     spectral,
 )
 
 import mopn
-from mopn.core.designs import make_design
 from mopn.core.kernels import KERNELS
 from mopn.core.norms import NORMS, get_norm
-from mopn.network import dense_oracle, oracles
+from mopn.data.designs import make_design
+from mopn.network import dense_oracle, plan
 from mopn.network.gradient_forms import GradientForms
 from mopn.oracles import METHODS, basis_oracle
 from mopn.solvers import Effort
@@ -65,10 +64,10 @@ def check_answer(answer, reference):
     assert answer.certified == (answer.bound <= values[0] * (1 + 1e-6))
 
 
+@pytest.mark.covering(1)
 @every_choice
 @every_kind
-@settings(max_examples=4, deadline=None, derandomize=True)
-@given(seed=seeds, shape=shapes)
+@tried(4, seed=seeds, shape=shapes)
 def test_answers_of_the_oracle(norm, method, kind, seed, shape):
     rng, stack = draw(kind, seed, shape)
     p = NORMS[norm].exponent
@@ -94,8 +93,7 @@ def test_answers_of_the_oracle(norm, method, kind, seed, shape):
 
 @pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
 @every_kind
-@settings(max_examples=6, deadline=None, derandomize=True)
-@given(seed=seeds, shape=shapes)
+@tried(6, seed=seeds, shape=shapes)
 def test_refined_values_are_never_below_their_starts(norm, kind, seed, shape):
     _, stack = draw(kind, seed, shape)
     starts, refined = (basis_oracle(norm, method)(stack).values[0] for method in ("eigh", "refine"))
@@ -121,23 +119,23 @@ def test_refined_values_reach_a_plain_ascent_from_every_output(norm, kind):
     assert max(ahead) > 1.01 or p == 2
 
 
+@pytest.mark.covering(1)
 @every_choice
 @every_kernel
 @pytest.mark.parametrize("dense_limit", [0, 500])
-@settings(max_examples=2, deadline=None, derandomize=True)
-@given(seed=seeds, data=st.sampled_from(sorted(DATA)), sparsely=st.booleans())
+@tried(2, seed=seeds, data=st.sampled_from(sorted(DATA)), sparsely=st.booleans())
 def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed, data, sparsely):
     """Above the limit everything is matrix-free; what needs matrices says so."""
     forms, X, G = draw_forms(kernel, data, seed, n=12, d=5, sparsely=sparsely)
     p, oracle = NORMS[norm].exponent, basis_oracle(norm, method)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(oracles, "DENSE_LIMIT", dense_limit)
-        patch.setattr(oracles, "COMPRESSED_LIMIT", dense_limit)
+        patch.setattr(plan, "DENSE_LIMIT", dense_limit)
+        patch.setattr(plan, "COMPRESSED_LIMIT", dense_limit)
         # Of what cancels nothing can be proven: that is found with a twentieth of the work as well.
         patch.setattr(dense_oracle, "_WORK", dense_oracle._WORK / 20)
         too_large = dense_limit == 0 and (method in ("eigh", "enumerate") or (method == "exact" and seed % 2 == 1))
         if too_large:
-            patch.setattr(oracles, "CHOLESKY_LIMIT", 4)
+            patch.setattr(plan, "CHOLESKY_LIMIT", 4)
             with pytest.raises(
                 ValueError, match=rf"the oracle '{method}' forms d x d matrices .* got d = 5; use 'power'"
             ):
@@ -146,9 +144,9 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
         if dense_limit == 0 or method == "power":
             patch.delattr(GradientForms, "dense")
         answer = oracle(forms)
-        bound = basis_oracle(norm, method).bound(forms, Effort(work=2e8))
+        bound = basis_oracle(norm, method, seed=0).bound(forms, Effort(work=2e8))
         # Where a cheap bound is as tight as asked for, a call with units does without the proof.
-        assert bound <= basis_oracle(norm, method)(forms, Effort(work=2e8)).bound
+        assert bound <= basis_oracle(norm, method, seed=0)(forms, Effort(work=2e8)).bound
     check_answer(answer, lambda H: attained_by_forms(kernel, X, G, H, p))
     size = 1e-14 * len(X) * np.sum(np.abs(G)) * np.sum(X**2)
     assert bound >= answer.values.max() - size
@@ -165,7 +163,7 @@ def test_the_oracle_is_deterministic_and_leaves_its_input_and_the_global_state_a
     forms, _, _ = draw_forms("anova", "dense", 0)
     state = np.random.get_state()[1].copy()  # noqa: NPY002
     for given_stack in (stack, forms):
-        first, second = (basis_oracle(norm, method)(given_stack) for _ in range(2))
+        first, second = (basis_oracle(norm, method, seed=0)(given_stack) for _ in range(2))
         np.testing.assert_array_equal(first.basis, second.basis)
         np.testing.assert_array_equal(first.values, second.values)
         assert first.bound == second.bound
@@ -177,7 +175,7 @@ def test_the_order_of_the_samples_does_not_matter(norm, method):
     forms, X, G = draw_forms("homogeneous", "dense", 0, n=30)
     order = np.random.default_rng(1).permutation(30)
     other = GradientForms(forms.kernel, rows_of(make_design(X[order])), G[order])
-    first, second = (basis_oracle(norm, method)(each) for each in (forms, other))
+    first, second = (basis_oracle(norm, method, seed=0)(each) for each in (forms, other))
     if method == "lanczos":
         # Long runs of Lanczos amplify rounding in whatever has converged.
         np.testing.assert_allclose(first.values[0], second.values[0], rtol=1e-3)
@@ -280,7 +278,7 @@ def test_wide_stacks_are_proven_on_their_principal_directions(norm, m):
 @every_norm
 def test_a_proof_by_cholesky_waits_for_its_time(norm, monkeypatch):
     """What it is expected to take must fit into what is left; whatever the effort, the bound holds."""
-    monkeypatch.setattr(oracles, "COMPRESSED_LIMIT", 500)
+    monkeypatch.setattr(plan, "COMPRESSED_LIMIT", 500)
     problem, oracle = wide_problem(norm, 4), basis_oracle(norm, method="exact")
     forms = forms_of(problem, random_network(problem))
     seconds = expected_work(forms, oracle.norm.exponent) / OPERATIONS_A_SECOND
@@ -296,9 +294,9 @@ def test_a_proof_by_cholesky_waits_for_its_time(norm, monkeypatch):
 def test_out_of_time_an_oracle_has_a_unit_and_a_bound(norm, method):
     """The starts, and the cheapest bound: whatever is left out, the bound is one of the maximum."""
     gammas = gaussian(np.random.default_rng(0), 5, 6)
-    hasty, patient = (basis_oracle(norm, method)(gammas, Effort(seconds=s)) for s in (0.0, math.inf))
+    hasty, patient = (basis_oracle(norm, method, seed=0)(gammas, Effort(seconds=s)) for s in (0.0, math.inf))
     assert 0 < hasty.values[0] <= patient.bound
-    bound = basis_oracle(norm, method).bound(gammas, Effort(seconds=0.0))
+    bound = basis_oracle(norm, method, seed=0).bound(gammas, Effort(seconds=0.0))
     assert patient.values[0] <= min(hasty.bound, bound) * (1 + 1e-12)
 
 
@@ -320,8 +318,8 @@ def test_an_oracle_looks_at_the_clock_between_decompositions(norm, method, secon
 def test_many_outputs_are_no_sign_vectors_to_prove(monkeypatch):
     """2^(m - 1) of them would overflow."""
     stack = np.ones((1030, 30, 30))
-    assert basis_oracle("l1/linf")._resolve(DenseStack(stack)) == "refine"
-    monkeypatch.setattr(oracles, "COMPRESSED_LIMIT", 4)
+    assert plan.plan(NORMS["l1/linf"], *DenseStack(stack).shape).proof is plan.Proof.CHEAP
+    monkeypatch.setattr(plan, "COMPRESSED_LIMIT", 4)
     problem = wide_problem("l1/linf", 1030, n=1040, d=6)
     forms = forms_of(problem, problem.start())
     assert basis_oracle("l1/linf", method="exact").bound(forms, Effort(0.5)) == forms.bound(1)
@@ -408,4 +406,4 @@ def test_what_rounding_leaves_open_is_not_proven_at_length(column, kernel):
     at = problem.gradient_at_zero()
     atoms = problem.lmo(at)
     assert atoms.bound <= atoms.values[0] + 3.0 * problem.dual_rounding(at)
-    assert atoms.work <= 1
+    assert atoms.work <= 1e8

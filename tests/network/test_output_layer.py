@@ -1,12 +1,15 @@
 """The output layer: gaps recomputed from the definition, solvers that agree, and a solution in closed form."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from networks import LOSSES, data, every_form, every_norm
+from reference import conjugate
 
 import mopn
 from mopn.core.norms import NORMS
-from mopn.solvers import FISTA, LBFGS
+from mopn.solvers import FISTA, LBFGS, InteriorPoint
 
 
 @every_form
@@ -18,16 +21,16 @@ def test_output_layer_gap_by_fista(loss, norm, form):
     problem = mopn.OutputLayerProblem(X**2, y, loss=loss, norm=norm, **{form: 1.0})
     result = mopn.minimize(problem, FISTA(), tol=1e-7, max_iter=5000)
     assert result.success
-    assert result.certified
-    fit = problem.fit
+    assert result.gap_is_proven
+    fit = problem.losses
     value, G = fit.value_gradient(X**2 @ result.weights)
     pulled = (X**2).T @ G
     dual = np.linalg.norm(pulled, NORMS[norm].exponent, axis=1).max()
     if form == "strength":
         s = min(1.0, 1.0 / dual)
-        gap = value + problem.regularizer.value(result.weights) + fit.conjugate(s * G)
+        gap = value + problem.regularizer.value(result.weights) + conjugate(fit, s * G)
     else:
-        gap = value + fit.conjugate(G) + dual
+        gap = value + conjugate(fit, G) + dual
     assert -1e-9 * abs(value) <= gap <= 1e-4 * result.fun
     assert result.gap <= 1e-7 * result.fun
 
@@ -50,3 +53,16 @@ def test_squared_loss_ridge_in_closed_form():
     result = mopn.minimize(problem, LBFGS(gtol=1e-12), tol=1e-12)
     exact = np.linalg.solve(X.T @ X + 0.5 * np.eye(X.shape[1]), X.T @ y)
     assert result.weights == pytest.approx(exact, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("solver", [InteriorPoint(), FISTA()], ids=repr)
+@pytest.mark.parametrize(("y", "strength", "start"), [(1.5, 0.5, -1.1e8), (1.25, 0.75, -1.1e8), (1.25, 0.75, -3e7)])
+def test_bounds_from_far_starts_are_kept_as_they_were_proven(y, strength, start, solver):
+    """For one sample x = 1 the minimum is strength y - strength^2 / 2; at a far start fun - gap is rounded by more."""
+    problem = mopn.OutputLayerProblem(np.ones((1, 1)), [[y]], loss="squared", norm="l1", strength=strength)
+    result = mopn.minimize(problem, solver, start=np.array([[start]]), tol=1e-3)
+    weight, lam = Fraction(float(result.weights[0, 0])), Fraction(strength)
+    minimum = lam * Fraction(y) - lam**2 / 2
+    exact = (weight - Fraction(y)) ** 2 / 2 + lam * abs(weight)
+    assert Fraction(result.lower) <= minimum
+    assert Fraction(result.gap) >= max(exact, Fraction(result.fun)) - minimum

@@ -3,31 +3,22 @@
 import numpy as np
 import pytest
 from gaps import check_gaps
-from own_losses import OWN_LOSSES, Huber, HuberWithHessian, LogCosh, SoftLabels, Sparsemax
+from own_losses import OWN_LOSSES, REGRESSION_LOSSES, Huber, HuberWithHessian, LogCosh, SoftLabels, Sparsemax, data
 
 import mopn
-from mopn.core.losses import LOSSES, BinarySquaredHinge, Logistic, Squared, get_loss
+from mopn.losses.losses import LOSSES, BinarySquaredHinge, Logistic, Squared, get_loss
 from mopn.solvers import FISTA, LBFGS, SGD, ConditionalGradient, CoordinateDescent, InteriorPoint
 
 every_own = pytest.mark.parametrize("loss", OWN_LOSSES, ids=lambda loss: loss.name)
 
 
-def data(loss, n=24, d=2, seed=0):
-    """Samples with outliers, or labels of three classes."""
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-1, 1, (n, d))
-    if loss.targets == "labels":
-        return X, np.digitize(X[:, 0] * X[:, 1], [-0.1, 0.1])
-    y = 3 * X[:, 0] * X[:, 1] + 0.1 * rng.standard_normal(n)
-    y[::4] += 10 * rng.standard_normal(len(y[::4]))
-    return X, (np.clip(y, 0, 1) if isinstance(loss, SoftLabels) else y)
-
-
 # Gaps
 
 
-@every_own
+@pytest.mark.covering(1)
+@pytest.mark.parametrize("loss", [*OWN_LOSSES, *REGRESSION_LOSSES], ids=repr)
 @pytest.mark.parametrize("form", ["strength", "radius"])
+@pytest.mark.slow
 def test_no_gap_is_below_the_true_distance(loss, form):
     X, y = data(loss)
     problem = mopn.NetworkProblem(X, y, loss=loss, norm="l1", **{form: 0.5 if form == "strength" else 2.0})
@@ -193,21 +184,6 @@ def test_a_declared_link_gives_probabilities(tmp_path):
     model.save(tmp_path / "model.npz")
     P = mopn.load(tmp_path / "model.npz").predict_proba(X)
     np.testing.assert_allclose(P, 1 / (1 + np.exp(-model.outputs(X))), rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("loss", "link"),
-    [("logistic", "softmax"), ("binary-logistic", "logistic"), ("smoothed-hinge", None), ("huber", None)],
-)
-def test_files_of_format_1_are_read(loss, link, tmp_path):
-    path = tmp_path / "old.npz"
-    with open(path, "wb") as file:
-        np.savez(file, format=1, basis=np.eye(2), weights=np.ones((2, 1)), kernel="anova", loss=loss, augment=False)
-    model = mopn.load(path)
-    assert (model.link, model.kernel) == (link, "anova")
-    model.save(path)
-    assert int(np.load(path)["format"]) == 3
-    assert mopn.load(path).link == link
 
 
 def test_classifiers_take_losses_of_ones_own():

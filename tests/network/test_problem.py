@@ -1,11 +1,9 @@
 """The convex problem and its solvers: gaps against optima found independently, and equalities that must hold."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from networks import LOSSES, data, problem_of
-from reference import matrix_optimum
+from reference import loss_of_sample, matrix_optimum, norm_of_rows
 from scipy import sparse
 
 import mopn
@@ -27,15 +25,16 @@ def penalty_of(problem, result):
     return problem.norm.value(result.weights)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_l1_gap_brackets_independent_nuclear_norm_optimum(loss, kernel):
     X, y = data(loss)
     problem = mopn.NetworkProblem(X, y, loss=loss, kernel=kernel, norm="l1", strength=1.0)
-    optimum = matrix_optimum(problem.fit, X, "l1", 1.0, kernel)
+    optimum = matrix_optimum(problem.losses, X, "l1", 1.0, kernel)
     result = solve(problem, tol=1e-6, refit="full")
     assert result.success
-    assert result.certified
+    assert result.gap_is_proven
     assert result.fun - result.gap <= optimum * (1 + 1e-9)
     assert result.fun >= optimum * (1 - 1e-9)
     assert result.fun - optimum <= 2e-6 * optimum
@@ -45,12 +44,13 @@ def test_l1_gap_brackets_independent_nuclear_norm_optimum(loss, kernel):
 def test_linf_optimum_by_enumeration_is_the_independent_one(loss):
     X, y = data(loss, n=30, d=3)
     problem = mopn.NetworkProblem(X, y, loss=loss, norm="l1/linf", strength=2.0)
-    optimum = matrix_optimum(problem.fit, X, "l1/linf", 2.0)
+    optimum = matrix_optimum(problem.losses, X, "l1/linf", 2.0)
     result = solve(problem, tol=1e-6, oracle="enumerate", refit="full", max_iter=1000)
     assert result.fun - result.gap <= optimum * (1 + 1e-9)
     assert abs(result.fun - optimum) <= 2e-6 * optimum
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("form", ["strength", "radius"])
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("loss", LOSSES)
@@ -61,11 +61,11 @@ def test_gap_is_valid_at_any_network(loss, norm, form):
     best = solve(problem, tol=1e-4, refit="full", max_iter=30).fun
     rng = np.random.default_rng(1)
     for scale in (0.0, 0.01, 0.1, 1.0, 10.0):
-        start = rng.standard_normal((6, X.shape[1])), scale * rng.standard_normal((6, problem.fit.n_outputs))
+        start = rng.standard_normal((6, X.shape[1])), scale * rng.standard_normal((6, problem.losses.n_outputs))
         network = problem.start(start)
         for oracle in ("auto", "power", "refine"):
-            fun, gap, *_ = problem.measure(network, oracle)
-            assert fun - gap <= best
+            fun, lower, *_ = problem.measure(network, oracle)
+            assert lower <= best
             assert fun >= best or np.isclose(fun, best, rtol=1e-3)
 
 
@@ -75,14 +75,8 @@ def test_objective_is_what_it_says(norm):
     problem = mopn.NetworkProblem(X, y, norm=norm, strength=0.7)
     result = solve(problem, tol=1e-2)
     outputs = (X @ result.basis.T) ** 2 @ result.weights
-    shifted = outputs - outputs[np.arange(len(y)), y][:, None]
-    loss = np.log(np.exp(shifted).sum(axis=1)).sum()
-    value = {
-        "l1": np.abs(result.weights).sum(),
-        "l1/l2": np.sqrt((result.weights**2).sum(axis=1)).sum(),
-        "l1/linf": np.abs(result.weights).max(axis=1).sum(),
-    }[norm]
-    assert result.fun == pytest.approx(loss + 0.7 * value, rel=1e-12)
+    loss = sum(loss_of_sample("logistic", *pair) for pair in zip(y, outputs, strict=True))
+    assert result.fun == pytest.approx(loss + 0.7 * norm_of_rows(result.weights, norm), rel=1e-12)
     assert np.linalg.norm(result.basis, axis=1) == pytest.approx(1.0, rel=1e-12)
     assert result.weights.any(axis=1).all()
 
@@ -100,6 +94,7 @@ def test_ball_and_penalty_agree(norm):
     assert second.fun + radius == pytest.approx(first.fun, rel=2e-4)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("step", ["open-loop", "line-search", "short"])
 @pytest.mark.parametrize("loss", ["logistic", "squared", "squared-hinge"])
 def test_theorem_1_along_plain_steps(loss, step):
@@ -109,7 +104,7 @@ def test_theorem_1_along_plain_steps(loss, step):
     problem = mopn.NetworkProblem(X, y, loss=loss, norm="l1", radius=radius)
     lower = solve(problem, tol=1e-6, refit="full")
     # beta, the smoothness of F with respect to the norm, is at most that of the loss times the longest feature.
-    beta = problem.fit.smoothness * np.sum(np.sum(X**2, axis=1) ** 2)
+    beta = problem.losses.smoothness * np.sum(np.sum(X**2, axis=1) ** 2)
     trace = mopn.minimize(
         problem, ConditionalGradient(refit=PlainStep(step), oracle="eigh"), tol=1e-9, max_iter=80
     ).trace
@@ -121,8 +116,10 @@ def test_theorem_1_along_plain_steps(loss, step):
         assert np.all(np.diff(trace["fun"]) <= 1e-12 * trace["fun"][0])
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("step", ["open-loop", "line-search", "short"])
 @pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.slow
 def test_plain_steps_under_a_penalty(norm, step):
     X, y = data("logistic")
     problem = mopn.NetworkProblem(X, y, norm=norm, strength=1.0)
@@ -132,7 +129,7 @@ def test_plain_steps_under_a_penalty(norm, step):
     # Theorem 1 in the epigraph, whose radius is the loss at zero over the strength; beta as above.
     trace = plain.trace
     radius = trace["fun"][0] / 1.0
-    beta = problem.fit.smoothness * np.sum(np.sum(X**2, axis=1) ** 2)
+    beta = problem.losses.smoothness * np.sum(np.sum(X**2, axis=1) ** 2)
     if norm == "l1":
         t = np.arange(1, len(trace))
         assert np.all(trace["fun"][1:] - reference.fun <= 8 * radius**2 * beta / (t + 2))
@@ -157,6 +154,7 @@ def test_refits_are_monotone_and_full_is_never_worse(norm, form):
     assert np.linalg.norm(joint.basis, axis=1) == pytest.approx(1.0, rel=1e-12)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_strength_max(norm, loss):
@@ -165,8 +163,11 @@ def test_strength_max(norm, loss):
     limit = mopn.NetworkProblem(X, y, loss=loss, norm=norm, strength=1.0).strength_max()
     zero = solve(mopn.NetworkProblem(X, y, loss=loss, norm=norm, strength=limit), tol=1e-9)
     assert len(zero.basis) == 0
-    assert zero.certified
+    assert zero.gap_is_proven
     assert zero.gap <= 1e-9 * zero.fun
+    ratio = mopn.NetworkProblem(X, y, loss=loss, norm=norm, strength=mopn.Ratio(0.25))
+    assert ratio.strength == pytest.approx(0.25 * limit, rel=1e-3)
+    assert ratio.with_strength(mopn.Ratio(0.75)).strength == pytest.approx(3 * ratio.strength)
     if norm != "l1/l2":
         below = solve(mopn.NetworkProblem(X, y, loss=loss, norm=norm, strength=0.999 * limit), tol=1e-9)
         assert len(below.basis) >= 1
@@ -184,6 +185,7 @@ def test_storage_does_not_matter(norm):
     assert found == pytest.approx([found[0]] * len(found), rel=1e-5)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_weight_is_a_repetition(norm, loss):
@@ -193,27 +195,23 @@ def test_a_weight_is_a_repetition(norm, loss):
     weighted = mopn.NetworkProblem(X, y, loss=loss, norm=norm, strength=1.0, sample_weight=counts)
     repeated = mopn.NetworkProblem(np.repeat(X, counts, 0), np.repeat(y, counts, 0), loss=loss, norm=norm, strength=1.0)
     rng = np.random.default_rng(4)
-    m = weighted.fit.n_outputs
-    assert m == repeated.fit.n_outputs
+    m = weighted.losses.n_outputs
+    assert m == repeated.losses.n_outputs
     start = rng.standard_normal((3, X.shape[1])), rng.standard_normal((3, m))
     for oracle in ("auto", "refine"):
         a, b = (p.measure(p.start(start), oracle) for p in (weighted, repeated))
         assert a.fun == pytest.approx(b.fun, rel=1e-12)
         assert a.gap == pytest.approx(b.gap, rel=1e-8)
-    a, b = (solve(each, tol=5e-3, refit="full") for each in (weighted, repeated))
-    # Both minima lie within both gaps.
-    assert abs(a.fun - b.fun) <= max(a.gap, b.gap)
-    assert max(a.gap, b.gap) <= 5e-3 * a.fun
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_offset_shifts_the_outputs(loss):
     """A constant offset equals a constant feature with fixed weights, in the objective and in the gap's validity."""
     X, y = data(loss)
-    m = mopn.NetworkProblem(X, y, loss=loss, strength=1.0).fit.n_outputs
+    m = mopn.NetworkProblem(X, y, loss=loss, strength=1.0).losses.n_outputs
     offset = np.linspace(-1, 1, m)
     problem = mopn.NetworkProblem(X, y, loss=loss, norm="l1", strength=1.0, offset=offset)
-    optimum = matrix_optimum(problem.fit, X, "l1", 1.0)
+    optimum = matrix_optimum(problem.losses, X, "l1", 1.0)
     result = solve(problem, tol=1e-6, refit="full")
     assert result.fun == pytest.approx(optimum, rel=3e-6)
     assert result.fun - result.gap <= optimum * (1 + 1e-9)
@@ -315,7 +313,7 @@ def test_geco_decreases_the_loss_and_beats_regularised_fits():
     assert greedy.status == Status.MAX_UNITS
     assert np.all(np.diff(greedy.trace["fun"]) < 0)
     assert greedy.gap == np.inf
-    assert not greedy.certified
+    assert not greedy.gap_is_proven
     bounded = mopn.minimize(
         mopn.NetworkProblem(X, y, loss="squared", radius=1.0), ConditionalGradient(max_units=6), tol=1e-9
     )
@@ -341,7 +339,7 @@ def test_no_certificate_at_strength_zero(solver):
 
 def test_geco_refuses_a_regulariser():
     X, y = data("logistic")
-    with pytest.raises(ValueError, match="give strength=0"):
+    with pytest.raises(TypeError, match="give strength=0"):
         mopn.minimize(mopn.NetworkProblem(X, y, strength=1.0), GECO(), tol=0)
 
 
@@ -356,6 +354,7 @@ def test_an_oracle_of_another_norm_is_refused(norm):
         mopn.minimize(problem, ConditionalGradient(oracle=3))
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("step", ["short", "line-search", "open-loop"])
 @pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
 def test_plain_steps_stay_in_the_ball(norm, step):
@@ -387,7 +386,7 @@ def test_proofs_survive_large_offsets(size):
     network = problem.start((np.eye(3), 0.1 * np.ones((3, 2))))
     at = problem.output_gradient(network)
     atoms = problem.lmo(at, "eigh")
-    claimed = at.value - problem.gap(network, at, atoms.bound)
+    claimed = problem.lower(at, atoms.bound)
 
     def exact(value):
         return Fraction(float(value))
@@ -395,7 +394,7 @@ def test_proofs_survive_large_offsets(size):
     def dual(s):
         """-F*(s G) - radius * s * value, from floats taken as exact; its maximum over s is a true lower bound."""
         total = Fraction(0)
-        for g, t, o in zip(at.G.ravel(), problem.fit.y.ravel(), offset.ravel(), strict=True):
+        for g, t, o in zip(at.G.ravel(), problem.losses.in_memory.y.ravel(), offset.ravel(), strict=True):
             sg = s * exact(g)
             total += sg * sg / 2 + sg * exact(t) - sg * exact(o)
         return -total - s * exact(atoms.values[0])
@@ -439,7 +438,7 @@ def test_bad_arguments(arguments, message):
         (np.full((4, 2), np.inf), [0, 1, 0, 1], ValueError, "X contains NaN or infinity"),
         (np.ones(4), [0, 1, 0, 1], ValueError, "X must be two-dimensional"),
         (np.ones((4, 0)), [0, 1, 0, 1], ValueError, "X has 0 features"),
-        (np.ones((0, 2)), [], ValueError, "X has 0 samples"),
+        (np.ones((0, 2)), [], ValueError, "X is empty"),
         (np.ones((1, 2)), [0], ValueError, "y has one class only"),
         (np.ones((4, 2)), [0, 1, 0], ValueError, "y must have one row per sample"),
         (np.ones((4, 2)), [1, 1, 1, 1], ValueError, "y has one class only"),

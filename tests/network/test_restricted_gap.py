@@ -1,7 +1,5 @@
 """The gap with the units as they are, against minima over their weights that another solver finds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from networks import data, every_form, every_kernel, every_norm, random_network

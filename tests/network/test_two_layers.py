@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from reference import derivatives
 from scipy import sparse
 
 import mopn
-from mopn.core.datafit import DataFit
-from mopn.core.designs import make_design
 from mopn.core.kernels import KERNELS
-from mopn.core.rows import ArrayRows
+from mopn.data.designs import make_design
+from mopn.data.losses_of_rows import Losses
+from mopn.data.rows import ArrayRows
 from mopn.network.two_layers import two_layers
 from mopn.solvers import ConditionalGradient, FullRefit
 
@@ -27,7 +28,7 @@ W = LINEAR["linear"]
 
 
 def layers(kernel, storage=np.array, single=False, size=None):
-    fit, design = DataFit("logistic", LABELS, N, WEIGHTS, OFFSET), make_design(storage(X))
+    fit, design = Losses.of_data("logistic", LABELS, N, WEIGHTS, OFFSET), make_design(storage(X))
     return two_layers(ArrayRows(design, fit, size), KERNELS[kernel], single=single)
 
 
@@ -42,16 +43,6 @@ def value(kernel, H, V, W):
     return float(WEIGHTS @ np.log(exponentials.sum(axis=1)))
 
 
-def differences(function, A):
-    """Central differences of a function of an array."""
-    gradient, step = np.zeros_like(A), 1e-6
-    for index in np.ndindex(A.shape):
-        shift = np.zeros_like(A)
-        shift[index] = step
-        gradient[index] = (function(A + shift) - function(A - shift)) / (2 * step)
-    return gradient
-
-
 @pytest.mark.parametrize("W", LINEAR.values(), ids=LINEAR)
 @pytest.mark.parametrize("storage", [np.array, sparse.csr_array, sparse.csc_array])
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
@@ -64,7 +55,7 @@ def test_value_and_gradients(rows, kernel, storage, W):
     assert found == pytest.approx(value(kernel, *point), rel=1e-12)
     assert both.value(*point) == pytest.approx(found, rel=1e-13)
     for place, gradient in enumerate(gradients):
-        moved = differences(lambda A, place=place: value(kernel, *point[:place], A, *point[place + 1 :]), point[place])
+        moved = derivatives(lambda A, place=place: value(kernel, *point[:place], A, *point[place + 1 :]), point[place])
         np.testing.assert_allclose(gradient, moved, rtol=1e-5, atol=1e-6)
 
 
@@ -76,7 +67,7 @@ def test_without_units_there_is_the_linear_term(kernel, storage):
     assert gradient_H.shape == (0, D)
     assert gradient_V.shape == (0, M)
     np.testing.assert_allclose(
-        gradient_W, differences(lambda A: value(kernel, H[:0], V[:0], A), W), rtol=1e-5, atol=1e-6
+        gradient_W, derivatives(lambda A: value(kernel, H[:0], V[:0], A), W), rtol=1e-5, atol=1e-6
     )
 
 
@@ -90,7 +81,7 @@ def test_sparse_and_dense_rows(kernel, dummies, binary):
     A = np.sign(np.abs(A)) if binary else A
     A[3], A[:, 2] = 0.0, 0.0
     H = rng.standard_normal((K, dummies + D))
-    fit = DataFit("logistic", LABELS, N, WEIGHTS, OFFSET)
+    fit = Losses.of_data("logistic", LABELS, N, WEIGHTS, OFFSET)
     sides = []
     for storage in (np.array, sparse.csr_array):
         design = make_design(storage(A), dummies)

@@ -1,7 +1,5 @@
 """The options of all solvers: what is no value of an option is refused by an error that names it."""
 
-from __future__ import annotations
-
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 
@@ -12,10 +10,19 @@ from odd_values import ODD, failures
 
 import mopn
 from mopn.solvers import ConditionalGradient, FullRefit, OutputRefit, PlainStep
-from mopn.solvers.checks import check_count, check_fraction, check_nonnegative, choice, shown
+from mopn.solvers.tools.checks import (
+    check_callback,
+    check_count,
+    check_flag,
+    check_fraction,
+    check_nonnegative,
+    check_verbose,
+    choice,
+    shown,
+)
 
 EXPORTED = [getattr(mopn.solvers, name) for name in mopn.solvers.__all__]
-RUNS = {type(solver): (make, solver) for make, solver in SOLVERS.values()}
+RUNS = {type(solver): (make, solver) for make, solver in [*SOLVERS.values(), (network, mopn.solvers.RandomUnits(5))]}
 CORRECTIONS = {
     kind: (network, lambda kind=kind, **options: ConditionalGradient(kind(**options)))
     for kind in (PlainStep, OutputRefit, FullRefit)
@@ -63,6 +70,20 @@ def test_what_options_take():
     assert shown(10**5000) == "an object of type int"
 
 
+@pytest.mark.parametrize("augment", [2, "yes", None])
+def test_values_of_another_type_are_errors_of_type_everywhere(augment):
+    """Whoever asks, for whatever kind of option."""
+    for rule in (check_count, check_nonnegative, choice(["a"]), check_flag, check_callback, check_verbose):
+        with pytest.raises(TypeError, match=r"^x must be "):
+            rule([0.5], "x")
+    for make in (
+        lambda: mopn.Model(np.eye(3), np.eye(3), augment=augment),
+        lambda: mopn.NetworkProblem(np.eye(3), [0, 1, 1], strength=1.0, augment=augment),
+    ):
+        with pytest.raises(TypeError, match=f"^augment must be True or False, got {augment!r}$"):
+            make()
+
+
 class NeedsNoSet(mopn.solvers.LBFGS):
     """A solver that names its oracles as one would at first."""
 
@@ -84,7 +105,7 @@ def test_a_solver_names_its_oracles_in_a_set(solver):
         FullRefit(solver=solver)
 
 
-@pytest.mark.parametrize("solver", [None, "fista", mopn.solvers.FISTA, FullRefit()])
+@pytest.mark.parametrize("solver", [5, "fista", mopn.solvers.FISTA, FullRefit()])
 def test_what_is_no_solver_is_refused(solver):
     with pytest.raises(TypeError, match="solver must be a Solver"):
         mopn.minimize(layer(), solver)

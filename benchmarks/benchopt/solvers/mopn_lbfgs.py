@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import numpy as np
 from benchmark_utils import follow
 from benchopt import BaseSolver
 from benchopt.stopping_criterion import SufficientProgressCriterion
@@ -20,9 +21,11 @@ class Solver(BaseSolver):
 
     def set_objective(self, X, y, norm, strength):
         """Make the problem, and draw the start."""
-        self.problem = mopn.NetworkProblem(X, y, norm=norm, strength=strength)
-        self.solver = mopn.solvers.RandomUnits(self.n_units, rng=self.get_seed())
-        self.result = self.problem.start()
+        problem = mopn.NetworkProblem(X, y, norm=norm, strength=strength)
+        self.result = problem.start()
+        rng = np.random.default_rng(self.get_seed())
+        self.problem = problem.joint(problem.with_random_units(self.result, self.n_units, rng))
+        self.solver = mopn.solvers.LBFGS()
 
     def warm_up(self):
         """Load all code."""

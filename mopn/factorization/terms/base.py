@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.designs import Design
-from mopn.core.rows import Block, Rows
+from mopn.data.designs import Design
+from mopn.data.rows import Block, Rows
 from mopn.factorization.sweep_state import SweepState
 
 __all__ = ["Parameters", "Term", "Update"]
@@ -42,11 +42,7 @@ class Term(ABC):
     multiconvex = True
     designs: tuple[Design, ...]
 
-    def __init__(
-        self,
-        shapes: dict[str, tuple[int, ...]],
-        designs: Sequence[Design] = (),
-    ) -> None:
+    def __init__(self, shapes: dict[str, tuple[int, ...]], designs: Sequence[Design] = ()) -> None:
         self.shapes, self.designs, self.lower = shapes, tuple(designs), {}
 
     @abstractmethod
@@ -72,10 +68,6 @@ class Term(ABC):
     @abstractmethod
     def on(self, block: Block) -> Term:
         """Return the term on the rows of a block."""
-
-    @abstractmethod
-    def on_rows(self, rows: np.ndarray) -> Term:
-        """Return the term on some of the samples; its penalty is the same."""
 
     @abstractmethod
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:

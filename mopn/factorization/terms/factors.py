@@ -12,10 +12,10 @@ import numpy as np
 from mopn.compiled.lasso import minimize_l1
 from mopn.compiled.losses import SQUARED
 from mopn.compiled.vectorization import WIDTH
-from mopn.core.designs import Design
 from mopn.core.factor_kernels import AnovaFactors, FactorKernel
-from mopn.core.rows import Block, Rows
-from mopn.core.validation import as_numbers
+from mopn.data.designs import Design
+from mopn.data.rows import Block, Rows
+from mopn.data.validation import as_numbers
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update
 
@@ -73,14 +73,8 @@ class KernelTerm(Term):
         return {self.name: rows.scales}
 
     def on(self, block: Block) -> KernelTerm:
-        return self._on(block.design)
-
-    def on_rows(self, rows: np.ndarray) -> KernelTerm:
-        return self._on(self.design.rows(rows))
-
-    def _on(self, design: Design) -> KernelTerm:
         term = copy(self)
-        term.design, term.designs = design, (design.without_dummies,)
+        term.design, term.designs = block.design, (block.design.without_dummies,)
         return term
 
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
@@ -147,7 +141,7 @@ class FittedKernelTerm(KernelTerm):
         K = state.smoothness * (weighted.T @ weighted)
         slopes = features.T @ state.slopes
         largest = _largest_decrease(_violations(slopes, lams, thresholds), np.diagonal(K))
-        for _ in range(1 if state.fit.loss.code == SQUARED else _INNER_ROUNDS):
+        for _ in range(1 if state.losses.loss.code == SQUARED else _INNER_ROUNDS):
             old = lams.copy()
             minimize_l1(K, slopes, thresholds, lams, _INNER_ROUNDS, _INNER_TOL)
             state.shift_outputs(features @ (lams - old))

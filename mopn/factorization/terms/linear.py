@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mopn.core.designs import Design, feature_scales
-from mopn.core.rows import Block, Rows
+from mopn.data.designs import Design, feature_scales
+from mopn.data.rows import Block, Rows
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update
 from mopn.solvers.numerics.dot import dot
@@ -36,9 +36,6 @@ class Intercept(Term):
 
     def on(self, block: Block) -> Intercept:
         return Intercept(block.design.shape[0])
-
-    def on_rows(self, rows: np.ndarray) -> Intercept:
-        return Intercept(len(rows))
 
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
         def update() -> float:
@@ -77,9 +74,6 @@ class Linear(Term):
     def on(self, block: Block) -> Linear:
         return Linear(block.design, self.alpha)
 
-    def on_rows(self, rows: np.ndarray) -> Linear:
-        return Linear(self.design.rows(rows), self.alpha)
-
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
         sweep = state.sweeper(self.design)
         nothing, scale, ridge = np.empty((1, 0, self.design.shape[0])), np.ones(1), np.array([self.alpha])
@@ -91,4 +85,4 @@ def _largest(block: Block) -> float:
 
 
 def _occurrences(block: Block) -> np.ndarray:
-    return block.design.without_dummies.occurrences(block.fit.sample_weights)
+    return block.design.without_dummies.occurrences(block.losses.sample_weights)

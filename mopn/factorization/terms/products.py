@@ -9,8 +9,9 @@ from functools import partial
 import numpy as np
 
 from mopn.compiled.vectorization import WIDTH
-from mopn.core.designs import Design
-from mopn.core.rows import Block, Rows
+from mopn.data.designs import Design
+from mopn.data.rows import Block, Rows
+from mopn.data.sum_of_losses import SumOfLosses
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update
 
@@ -70,7 +71,7 @@ class ProductTerm(Term):
     def scales(self, rows: Rows) -> Parameters:
         if not self._several:
             return dict.fromkeys(self.names, rows.scales)
-        weights = rows.fit.sample_weights
+        weights = SumOfLosses(rows).in_memory.sample_weights
         return {name: design.scales(weights) for name, design in zip(self.names, self.designs, strict=True)}
 
     @property
@@ -79,15 +80,10 @@ class ProductTerm(Term):
         return any(design is not self.designs[0] for design in self.designs)
 
     def on(self, block: Block) -> ProductTerm:
-        if self._several:
-            return self.on_rows(block.rows)
         term = copy(self)
-        term.designs = (block.design,) * len(self.designs)
-        return term
-
-    def on_rows(self, rows: np.ndarray | slice) -> ProductTerm:
-        term = copy(self)
-        term.designs = tuple(design.rows(rows) for design in self.designs)
+        # Factors that share X are on that of the block, which may have been read from a file.
+        own = self._several
+        term.designs = tuple(design.rows(block.rows) if own else block.design for design in self.designs)
         return term
 
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:

@@ -7,24 +7,40 @@ import pytest
 pytest.importorskip("sklearn")
 pytest.importorskip("joblib")
 
-from benchmarks.ablation.constants import CONSTANTS, changed
+from benchmarks.ablation.constants import CONSTANTS, EXEMPT, ROOMS, changed, found, numbers_of
 from benchmarks.ablation.fits import COLUMNS, KEY, Fit, make_row, wanted
 from benchmarks.ablation.report import table
 
 
-@pytest.mark.parametrize("constant", CONSTANTS, ids=lambda constant: constant.key)
-@pytest.mark.parametrize("kind", ["off", "doubled"])
-def test_a_constant_changes_for_a_block_alone(constant, kind):
-    module = importlib.import_module(constant.module)
-    before, expected = getattr(module, constant.name), constant.value(kind)
-    with changed(constant, kind):
-        assert getattr(module, constant.name) == expected != before
-    assert getattr(module, constant.name) == before
+def test_a_constant_changes_for_a_block_alone():
+    for constant in (*CONSTANTS, *found()):
+        for kind in constant.variants:
+            module = importlib.import_module(constant.module)
+            before, expected = getattr(module, constant.name), constant.value(kind)
+            with changed(constant, kind):
+                assert getattr(module, constant.name) == expected != before
+            assert getattr(module, constant.name) == before
+
+
+def test_a_constant_changes_where_it_is_imported():
+    from mopn.solvers.sphere import branch_signs, majorants
+
+    (steps,) = (constant for constant in found() if constant.key == "majorants.STEPS")
+    before = majorants.STEPS
+    with changed(steps, "doubled"):
+        assert branch_signs.STEPS == majorants.STEPS == 2 * before
+
+
+def test_what_has_no_row_exists():
+    """A constant that is gone, or has another name, leaves the list, too."""
+    keys = {f"{module.rsplit('.', 1)[1]}.{name.lstrip('_')}" for room in ROOMS for module, name in numbers_of(room)}
+    assert {constant.key for constant in CONSTANTS}.union(*EXEMPT.values()) <= keys
 
 
 def test_all_variants_of_all_fits_are_wanted():
     fits = wanted(["digits"], "nowhere")
-    assert len(set(fits)) == len(fits) == (2 * len(CONSTANTS) + 1) * sum(fit.constant == "none" for fit in fits)
+    variants = 2 * len(CONSTANTS) + 2 * len(found()) + 1
+    assert len(set(fits)) == len(fits) == variants * sum(fit.constant == "none" for fit in fits)
 
 
 def test_rows_and_their_table():

@@ -19,7 +19,7 @@ SMALL = Cell("logistic", 40, 2, 2, "mopn", 0.1, 30.0, 16.0)
 @pytest.mark.parametrize(("loss", "m", "name"), LOSSES)
 def test_planted_problems_have_as_many_outputs(loss, m, name):
     made = planted(loss, 60, 3, m, 0.1)
-    assert made.loss == made.problem.fit.loss.name == name
+    assert made.loss == made.problem.losses.loss.name == name
     assert made.rows.shape == (60, 4)
     assert made.targets.shape == (60, m)
     assert 0 < made.problem.regularizer.strength < made.problem.strength_max("exact")

@@ -37,6 +37,7 @@ def test_diabetes_has_the_papers_size_in_both_scalings():
     np.testing.assert_allclose([*X.mean(axis=0), y.mean()], 0.0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_enough_units_reach_the_proven_minimum_and_four_do_not():
     few, enough = (fitted.run(fitted.Task("standardised", "homogeneous", "fit", k, 0), "") for k in (4, 20))
     least, lower, units = fitted.proven_minimum("standardised", "homogeneous")
@@ -179,6 +180,7 @@ def small(monkeypatch):
     monkeypatch.setattr(budget, "tasks", lambda quick: [budget.Task("abalone", *pair, 0, 0, 5) for pair in methods])
 
 
+@pytest.mark.slow
 def test_a_restart_does_only_what_is_missing(small, folder, tmp_path, monkeypatch, capsys):
     out = tmp_path / "out"
     arguments = ["--data", str(folder), "--out", str(out)]

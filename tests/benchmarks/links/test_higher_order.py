@@ -31,6 +31,7 @@ def test_all_solvers_start_together_and_go_down(tmp_path, write_movielens):
         assert np.all(np.diff(higher_order._numbers(run["times"])) > 0)
 
 
+@pytest.mark.slow
 def test_the_study_of_solvers_goes_on_and_draws(tmp_path, capsys, monkeypatch, write_movielens):
     write_movielens(tmp_path / "data")
     monkeypatch.setattr(higher_order, "EPOCH_DEGREES", (2, 3))

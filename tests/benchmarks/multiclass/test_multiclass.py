@@ -147,6 +147,7 @@ def test_tables_name_every_cell_of_the_paper():
 _SMALL = ["--sets", "vowel", "--quick", "--splits", "2", "--max-units", "6", "--norms", "l1/l2"]
 
 
+@pytest.mark.slow
 def test_program_fits_resumes_and_reports(folder, tmp_path, capsys):
     out = tmp_path / "out"
     arguments = ["--data", str(folder), "--out", str(out), *_SMALL]

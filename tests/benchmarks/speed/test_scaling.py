@@ -8,6 +8,7 @@ import pytest
 from benchmarks.speed import scaling
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
 def test_scaling_is_measured_in_processes_and_plotted(tmp_path, capsys):
     scaling.main(["--quick", "--out", str(tmp_path)])

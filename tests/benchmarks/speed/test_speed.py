@@ -11,6 +11,7 @@ from benchmarks.speed.__main__ import main
 from benchmarks.speed.ratios import Ratio, median
 
 
+@pytest.mark.slow
 def test_ratios_are_printed_beside_gaps_and_accuracies(folder, capsys, monkeypatch):
     monkeypatch.setattr(layers, "STRENGTHS", (10.0,))
     monkeypatch.setattr(peers, "PEERS", (*peers.PEERS[:1], replace(peers.PEERS[1], module="no_such_module")))

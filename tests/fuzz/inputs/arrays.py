@@ -1,13 +1,9 @@
 """Arrays of other shapes, types and values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
-__all__ = ["ARRAYS"]
 
 ARRAYS: dict[str, Callable[[np.ndarray], Any]] = {
     "NaN": lambda a: np.full(a.shape, np.nan),

@@ -1,7 +1,5 @@
 """Callbacks that raise, stop, write, have another signature, or are none."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +8,6 @@ import numpy as np
 
 from tests.fuzz.checks import require
 from tests.fuzz.trial import pick
-
-__all__ = ["eraser", "odd_callback", "raised", "writer"]
 
 
 def raised(error: BaseException) -> bool:

@@ -1,6 +1,4 @@
-"""Dense X of other types and in other storage."""
-
-from __future__ import annotations
+"""Dense X of other shapes and types, and in other storage."""
 
 import decimal
 import fractions
@@ -12,14 +10,31 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-__all__ = ["DTYPES", "STORAGE", "dense"]
-
 Change = Callable[[np.random.Generator, Any], Any]
 
 
 def dense(X: Any) -> np.ndarray:
     """Return X as an array."""
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
+SHAPES: dict[str, Change] = {
+    "a column": lambda rng, X: dense(X)[:, 0],
+    "a row": lambda rng, X: dense(X)[0],
+    "a number": lambda rng, X: 1.5,
+    "three axes": lambda rng, X: dense(X)[:, :, None],
+    "no rows": lambda rng, X: X[:0],
+    "no columns": lambda rng, X: X[:, :0],
+    "no rows or columns": lambda rng, X: np.zeros((0, 0)),
+    "one row": lambda rng, X: X[:1],
+    "two rows": lambda rng, X: X[:2],
+    "one column": lambda rng, X: X[:, :1],
+    "two columns": lambda rng, X: X[:, :2],
+    "fewer rows": lambda rng, X: X[:-1],
+    "more rows": lambda rng, X: np.vstack([dense(X), dense(X)[:1]]),
+    "more columns": lambda rng, X: np.hstack([dense(X)] * 8),
+    "transposed": lambda rng, X: X.T,
+}
 
 
 class _Duck:
@@ -85,6 +100,9 @@ STORAGE: dict[str, Change] = {
 }
 
 
+_NAMES = "f2", "f4", "f8", "i1", "i2", "i8", "u1", "u8", "?", "c8", "c16", "M8[s]", "m8[s]", "S8", "U8", ">i4"
+
+
 def _set(X: np.ndarray, dtype: Any, value: Any) -> np.ndarray:
     X = X.astype(dtype)
     X[0, 0] = value
@@ -96,27 +114,7 @@ def _of(kind: type) -> Change:
 
 
 DTYPES: dict[str, Change] = {
-    **{
-        f"dtype {name}": lambda rng, X, name=name: np.round(3 * dense(X)).astype(name)
-        for name in (
-            "f2",
-            "f4",
-            "f8",
-            "i1",
-            "i2",
-            "i8",
-            "u1",
-            "u8",
-            "?",
-            "c8",
-            "c16",
-            "M8[s]",
-            "m8[s]",
-            "S8",
-            "U8",
-            ">i4",
-        )
-    },
+    **{f"dtype {name}": lambda rng, X, name=name: np.round(3 * dense(X)).astype(name) for name in _NAMES},
     "digits": lambda rng, X: dense(X).astype(str),
     "words": lambda rng, X: np.full(X.shape, "word"),
     "an object among numbers": lambda rng, X: _set(dense(X), object, object()),

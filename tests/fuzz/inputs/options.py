@@ -1,7 +1,5 @@
 """Options: of other types, out of range, and at the ends of their ranges."""
 
-from __future__ import annotations
-
 import decimal
 import fractions
 import math
@@ -10,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.trial import pick
-
-__all__ = ["odd_option"]
 
 # Of no use for any option.
 _OBJECTS: tuple[Any, ...] = (

@@ -1,9 +1,5 @@
 """What has no meaning, by category, and so must not be taken without a word."""
 
-from __future__ import annotations
-
-__all__ = ["REFUSED"]
-
 _NO_SHAPE = {"a column", "a row", "a number", "three axes", "transposed"}
 _NO_NUMBERS = {
     "dtype c8", "dtype c16", "dtype M8[s]", "dtype m8[s]", "complex numbers of real value", "NaT", "words", "masked",

@@ -1,7 +1,5 @@
 """Sparse X: other formats, storage that is not canonical, and indices that are wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +8,6 @@ from scipy import sparse
 
 from tests.fuzz.inputs.dense import dense
 from tests.fuzz.trial import pick
-
-__all__ = ["FORMS", "MALFORMED", "SPARSE_TYPES"]
 
 Change = Callable[[np.random.Generator, Any], Any]
 

@@ -1,7 +1,5 @@
 """Starts: points, results and parameters that do or do not fit the problem."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -9,8 +7,6 @@ import numpy as np
 
 from tests.fuzz.inputs.arrays import ARRAYS
 from tests.fuzz.trial import pick
-
-__all__ = ["odd_start"]
 
 
 def odd_start(rng: np.random.Generator, found: Any) -> tuple[str, Any]:

@@ -1,15 +1,11 @@
 """Labels and targets of all kinds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
-
-__all__ = ["TARGETS"]
 
 
 def _put(y: Any, value: Any, dtype: Any = object) -> np.ndarray:

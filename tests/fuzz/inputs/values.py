@@ -1,15 +1,11 @@
 """Numbers that are hard to compute with."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tests.fuzz.inputs.dense import dense
-
-__all__ = ["VALUES"]
 
 
 def _with(value: float) -> Callable[[np.random.Generator, Any], np.ndarray]:

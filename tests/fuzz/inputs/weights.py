@@ -1,14 +1,10 @@
 """Weights of samples, and other vectors of numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
-
-__all__ = ["odd_weights"]
 
 
 def _ones(rng: np.random.Generator, n: int) -> np.ndarray:

@@ -1,7 +1,5 @@
 """The loop of conditional gradient, on a problem of known minimum that is no model of mopn's."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -9,6 +7,7 @@ import numpy as np
 import pytest
 from fakes import FakeMonitor, LowRankProblem, LowRankSteps, Noted, low_rank
 
+import mopn
 from mopn.solvers import (
     FISTA,
     ConditionalGradient,
@@ -47,7 +46,7 @@ def test_the_known_minimum_is_found_and_proven(name, oracle, seed):
     result = minimize(problem, ConditionalGradient(refit, oracle=oracle), tol=tol)
     assert result.status == Status.CONVERGED
     assert result.success
-    assert result.certified
+    assert result.gap_is_proven
     check_trace(result, minimum)
     assert result.fun - minimum <= result.gap <= tol * result.fun
 
@@ -115,7 +114,7 @@ def test_a_run_goes_on_from_its_result(name):
 
 @every_correction
 def test_zero_is_recognised(name):
-    """Beyond the largest strength of use: the first bound proves that no unit is worth its weight."""
+    """Beyond the smallest strength whose solution is zero: the first bound proves that no unit is worth its weight."""
     problem, _ = low_rank()
     strong = LowRankProblem(problem.M, problem.B, 1.001 * float(np.linalg.norm(problem.M * problem.B, 2)))
     result = minimize(strong, ConditionalGradient(CORRECTIONS[name][0], oracle="exact"), tol=1e-9)
@@ -181,11 +180,12 @@ class Spy(Correction):
 
     def begin(self, problem, monitor, schedule):
         self.schedule = schedule
-        return SpyRun(self, problem.calls if isinstance(problem, Noted) else self.calls)
+        return SpyRun(self, problem, monitor, problem.calls if isinstance(problem, Noted) else self.calls)
 
 
 class SpyRun(Corrector):
-    def __init__(self, spy, calls):
+    def __init__(self, spy, problem, monitor, calls):
+        super().__init__(problem, monitor)
         self.inserts_by_line_search, self.calls, self.inserted = spy.weighs, calls, []
         spy.run = self
 
@@ -215,8 +215,9 @@ def calls_of(spy, max_iter=1000, **options):
     solver = ConditionalGradient(spy, oracle="loose", **options)
     with pytest.raises(StopIteration):
         solver.run(problem, problem.start(), monitor)
-    # The gap is asked for as often as the bound's price is weighed.
-    calls = [name for name in problem.calls[1:] if name not in ("gap", "bound")]
+    # Bounds are asked for as often as their price is weighed.
+    bounds = ("lower", "rounding", "restricted_lower", "bound")
+    calls = [name for name in problem.calls[1:] if name not in bounds]
     return calls, monitor
 
 
@@ -242,6 +243,20 @@ def test_where_units_enter_with_weight_the_polish_follows_at_once():
     select = ["output_gradient", "lmo"]
     assert calls == ["oracle", "start", *select, "set_target", "select_units", "insert", "polish", *select]
     assert monitor.status == Status.MAX_UNITS
+
+
+@pytest.mark.parametrize("seed", [2, 4])
+def test_units_of_a_full_model_are_exchanged_while_that_pays(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (200, 6))
+    y = np.argmax(np.stack([X[:, 0] * X[:, 1], X[:, 2] * X[:, 3], X[:, 5]], axis=1), axis=1)
+    problem = mopn.NetworkProblem(X, y, strength=0.5, augment=True)
+    solver = ConditionalGradient(refit="full", max_units=4, schedule="fill")
+    result, first = mopn.minimize(problem, solver), mopn.minimize(problem, solver, max_iter=1)
+    assert result.status == Status.MAX_UNITS
+    assert len(result.basis) == 4
+    assert result.fun < 0.92 * first.fun
+    assert result.fun == pytest.approx(min(result.trace["fun"]), rel=1e-12)
 
 
 @pytest.mark.parametrize(("kept", "inserted"), [(0, [3, 3]), (1, [3, 2, 2]), (2, [3])])
@@ -280,7 +295,7 @@ def test_units_a_round_are_the_corrections_or_the_users(own, users, expected):
 
 def test_a_round_is_recorded_with_its_value_and_bound():
     problem, monitor = low_rank()[0], FakeMonitor(tol=0.0, max_iter=0)
-    problem.restricted_gap = lambda point, at: 0.25
+    problem.restricted_lower, problem.rounding = lambda point, at: 0.25, lambda point, at: 0.125
     with pytest.raises(StopIteration):
         ConditionalGradient(Spy(), oracle="loose").run(problem, problem.start(), monitor)
     point = problem.start()
@@ -289,9 +304,10 @@ def test_a_round_is_recorded_with_its_value_and_bound():
     assert monitor.rows == [
         {
             "fun": at.value,
-            "gap": problem.gap(point, at, bound),
-            "restricted_gap": 0.25,
-            "estimated_gap": pytest.approx(problem.gap(point, at, np.linalg.norm(at.G, 2)), rel=1e-12),
+            "lower": problem.lower(at, bound),
+            "rounding": 0.125,
+            "restricted_lower": 0.25,
+            "estimated_gap": pytest.approx(at.value - problem.lower(at, np.linalg.norm(at.G, 2)) + 0.125, rel=1e-12),
             "n_units": 0,
             "value": pytest.approx(np.linalg.norm(at.G, 2), rel=1e-12),
             "bound": bound,
@@ -324,5 +340,5 @@ def test_nothing_is_computed_from_an_objective_that_is_not_finite():
     ],
 )
 def test_options_are_refused_when_they_are_given(options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         ConditionalGradient(**options)

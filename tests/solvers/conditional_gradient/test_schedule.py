@@ -1,7 +1,5 @@
 """The schedules, which count units and know no problem but one that has as many as they ask for."""
 
-from __future__ import annotations
-
 import itertools
 from types import SimpleNamespace
 
@@ -18,7 +16,7 @@ class Plenty:
     def __init__(self, can_rotate_units=True, offered=UNITS):
         self.can_rotate_units, self.offered, self.filled = can_rotate_units, offered, []
 
-    def select_units(self, point, at, atoms, most, *, fill=False):
+    def select_units(self, point, at, atoms, most, *, fill=False, seed=0):
         assert isinstance(most, int)
         self.filled.append(fill)
         return atoms.basis[: most if fill else max(1, min(most, self.offered))]

@@ -1,14 +1,13 @@
 """Plain steps: on segments of one variable, whose best step a fine grid knows; and on a problem of known minimum."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from fakes import FakeMonitor, LowRankSteps, low_rank
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from mopn.solvers import ConditionalGradient, PlainStep, Status, minimize
 from mopn.solvers.conditional_gradient.schedule import Grow
@@ -73,7 +72,7 @@ def best_on_a_grid(line):
 def test_line_search_finds_the_best_step(limit, scale):
     """With long slopes the best step is 1e-6 of the way."""
 
-    @settings(max_examples=5, derandomize=True, deadline=None)
+    @examples(5)
     @given(lines(limit, scale))
     def check(line):
         gamma = line_search(line)
@@ -146,7 +145,7 @@ def test_open_loop():
 
 
 @every_limit
-@settings(max_examples=5, derandomize=True, deadline=None)
+@examples(5)
 @given(data=st.data())
 def test_short_steps_decrease_by_what_their_model_promises(limit, data):
     line = data.draw(lines(limit))

@@ -1,14 +1,15 @@
 """Conjugate gradients and their preconditioner against dense linear algebra."""
 
+from functools import partial
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
+from properties import seeds, tried
 
 from mopn.solvers.numerics.conjugate_gradients import BlockPreconditioner, conjugate_gradient
 
-varied = settings(max_examples=25, deadline=None, derandomize=True)
-seeds = st.integers(0, 2**32 - 1)
+varied = partial(tried, 25, seed=seeds)
 sizes = st.integers(1, 12)
 
 
@@ -30,8 +31,7 @@ def solve(A, b, inverse, tol=1e-10, max_iter=10_000):
     return conjugate_gradient(lambda x: A @ x, b, lambda r: inverse * r, tol, max_iter)
 
 
-@varied
-@given(seed=seeds, n=sizes)
+@varied(n=sizes)
 def test_solution_equals_the_dense_one(seed, n):
     A, b, inverse = scaled_system(seed, n)
     x, _ = solve(A, b, inverse, tol=1e-12)
@@ -41,8 +41,7 @@ def test_solution_equals_the_dense_one(seed, n):
     assert np.linalg.norm(size * (x - exact)) <= 1e-7 * np.linalg.norm(size * exact)
 
 
-@varied
-@given(seed=seeds, n=sizes, tol=st.sampled_from([0.5, 0.02, 1e-6]))
+@varied(n=sizes, tol=st.sampled_from([0.5, 0.02, 1e-6]))
 def test_the_run_ends_when_the_residual_is_small_and_not_before(seed, n, tol):
     A, b, inverse = scaled_system(seed, n)
 
@@ -58,8 +57,7 @@ def test_the_run_ends_when_the_residual_is_small_and_not_before(seed, n, tol):
     assert share(before) > tol * (1 - 1e-6)
 
 
-@varied
-@given(seed=seeds, n=st.integers(2, 12))
+@varied(n=st.integers(2, 12))
 def test_every_iterate_is_a_descent_direction(seed, n):
     """b'x > 0, and x'Ax/2 - b'x falls from one iterate to the next."""
     A, b, inverse = scaled_system(seed, n)
@@ -72,8 +70,7 @@ def test_every_iterate_is_a_descent_direction(seed, n):
     assert values[1] < 0
 
 
-@varied
-@given(seed=seeds, n=sizes)
+@varied(n=sizes)
 def test_the_scale_of_the_unknowns_does_not_matter(seed, n):
     """Powers of two round nothing: the same iterations, to the last bit."""
     rng = np.random.default_rng(seed)
@@ -169,8 +166,7 @@ def dense(blocks, diagonal, rows, common):
 @pytest.mark.parametrize("with_common", [False, True])
 @pytest.mark.parametrize("with_rows", [False, True])
 @pytest.mark.parametrize(("k", "m", "rank"), [(1, 1, 1), (5, 1, 5), (1, 4, 1), (6, 3, 6), (6, 3, 2)])
-@settings(max_examples=10, deadline=None, derandomize=True)
-@given(seed=seeds, size=st.sampled_from([1e-2, 1.0, 1e3]))
+@tried(10, seed=seeds, size=st.sampled_from([1e-2, 1.0, 1e3]))
 def test_preconditioner_inverts_its_matrix(k, m, rank, with_rows, with_common, seed, size):
     blocks, diagonal, rows, common = pieces(np.random.default_rng(seed), k, m, rank, size)
     rows, common = rows if with_rows else None, common if with_common else None

@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
+from properties import seeds, tried
 from scipy.optimize import lsq_linear
 
 from mopn.solvers import LBFGS
@@ -35,8 +35,7 @@ def run(function, x, memory=10, bounds=None, steps=500):
     return list(itertools.islice(quasi_newton(function, x, memory, bounds), steps))
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 10**6), memory=st.integers(1, 20), condition=st.sampled_from([1.0, 1e2, 1e4]))
+@tried(25, seed=seeds, memory=st.integers(1, 20), condition=st.sampled_from([1.0, 1e2, 1e4]))
 def test_least_squares_within_bounds(seed, memory, condition):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((8, 6)) * np.geomspace(1.0, np.sqrt(condition), 6)

@@ -5,8 +5,9 @@ import pytest
 from stacks import STACKS, best_of_many, draw_small
 
 from mopn.solvers.sphere import DenseStack
+from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.branch_regions import split_and_bound
-from mopn.solvers.sphere.sum_of_squares import Budget, Quartic, relax
+from mopn.solvers.sphere.sum_of_squares import Quartic, relax, step_work
 
 
 def choi_lam_stack():
@@ -28,32 +29,36 @@ def choi_lam_stack():
     return A
 
 
+@pytest.mark.slow
 def test_splitting_proves_what_one_relaxation_cannot():
     A, optimum = choi_lam_stack(), np.sqrt(2.0)
     h, quartic = np.full(4, 0.5), Quartic(DenseStack(A))
     assert np.linalg.norm(np.einsum("i,cij,j->c", h, A, h)) == pytest.approx(optimum, rel=1e-12)
-    assert np.sqrt(relax(quartic, quartic.whole(), 0.0, Budget(20_000)).bound) >= optimum * (1 + 1e-3)
-    split = split_and_bound(DenseStack(A), np.eye(4), tol=1e-5, max_eigh=100_000)
+    assert np.sqrt(relax(quartic, quartic.whole(), 0.0, Allowance(20_000 * step_work(4))).bound) >= optimum * (1 + 1e-3)
+    split = split_and_bound(DenseStack(A), np.eye(4), tol=1e-5, allowance=Allowance(100_000 * step_work(4)))
     assert optimum <= split.bound <= optimum * (1 + 1.01e-5)
 
 
-@pytest.mark.parametrize("max_eigh", [1, 10, 100, 1000])
-def test_splitting_is_a_proof_at_any_limit(max_eigh):
+@pytest.mark.parametrize("steps", [1, 10, 100, 1000])
+def test_splitting_is_a_proof_at_any_limit(steps):
     rng = np.random.default_rng(14)
     for kind in STACKS:
         stack, _ = DenseStack(draw_small(kind, rng)).scaled()
         start = np.eye(stack.shape[1])
-        split = split_and_bound(stack, start, tol=1e-6, max_eigh=max_eigh)
+        allowance = Allowance(steps * step_work(len(start)))
+        split = split_and_bound(stack, start, tol=1e-6, allowance=allowance)
         assert split.bound >= best_of_many(stack.matrices, 2, rng)
-        assert split.n_eigh <= max_eigh
-    assert split_and_bound(stack, start, tol=1e-6, max_time=1e-9).bound >= best_of_many(stack.matrices, 2, rng)
+        assert allowance.spent <= allowance.work
+    at_once = split_and_bound(stack, start, tol=1e-6, allowance=Allowance(seconds=1e-9))
+    assert at_once.bound >= best_of_many(stack.matrices, 2, rng)
 
 
 def test_splitting_starts_from_the_last_proof():
     A = draw_small("gaussian", np.random.default_rng(15))
     stack, _ = DenseStack(A).scaled()
     start = np.eye(stack.shape[1])
-    cold = split_and_bound(stack, start, tol=1e-4)
-    warm = split_and_bound(stack, start, tol=1e-4, N=cold.N)
-    assert warm.n_eigh < 0.5 * cold.n_eigh
+    first, second = Allowance(), Allowance()
+    cold = split_and_bound(stack, start, tol=1e-4, allowance=first)
+    warm = split_and_bound(stack, start, tol=1e-4, N=cold.N, allowance=second)
+    assert second.spent < 0.5 * first.spent
     assert warm.bound == pytest.approx(cold.bound, rel=2e-4)

@@ -8,7 +8,7 @@ from networks import draw_forms
 from stacks import STACKS, draw, every_kind, spectral, symmetric
 
 from mopn.solvers.sphere import DenseStack, dominant_eigenvectors, lanczos
-from mopn.solvers.sphere.eigenvectors import lanczos_start
+from mopn.solvers.sphere.eigenvectors import krylov, lanczos_start
 
 
 def low_rank(rng, m, d):
@@ -75,3 +75,12 @@ def test_lanczos_stops_at_a_small_residual(tol):
 def test_no_combination_has_no_dominant_eigenvector(d):
     stack = DenseStack(np.zeros((3, d, d)))
     assert dominant_eigenvectors(stack, np.zeros((0, 3)), np.zeros((0, d))).shape == (0, d)
+
+
+def test_a_space_that_rounding_exhausts_goes_on():
+    """The start has next to nothing of the largest eigenvector, and is otherwise a sum of two others."""
+    values = np.repeat([3.0, 1.0, -1.0], [1, 20, 20])
+    start = np.where(values > 2.0, 1e-15, np.random.default_rng(0).standard_normal(41))[None]
+    *_, (Q, T, _) = krylov(lambda H: H * values, start, 12)
+    assert np.linalg.eigvalsh(T[0])[-1] == pytest.approx(3.0, rel=1e-9)
+    np.testing.assert_allclose(Q[0] @ Q[0].T, np.eye(12), atol=1e-12)

@@ -2,17 +2,16 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
-from stacks import attained, draw, every_kind, good_vectors, seeds, shapes, slow_maximum, spectral, unit_vectors, varied
+from properties import seeds, tried
+from stacks import attained, draw, every_kind, good_vectors, shapes, slow_maximum, spectral, unit_vectors, varied
 
 from mopn.solvers.sphere import MAX_ENUMERATED, DenseStack, enumerate_signs, enumeration, refine
 
 
 @every_kind
 @pytest.mark.parametrize("chunk", [1, 3, 512])
-@settings(max_examples=8, deadline=None, derandomize=True)
-@given(seed=seeds, shape=shapes)
+@tried(8, seed=seeds, shape=shapes)
 def test_enumeration_equals_a_slow_loop(kind, chunk, seed, shape):
     _, stack = draw(kind, seed, shape)
     with pytest.MonkeyPatch.context() as patch:
@@ -24,17 +23,17 @@ def test_enumeration_equals_a_slow_loop(kind, chunk, seed, shape):
 
 
 @every_kind
-@varied
-@given(seed=seeds, shape=shapes)
+@varied(shape=shapes)
 def test_no_attained_value_exceeds_the_enumerated_bound(kind, seed, shape):
     rng, stack = draw(kind, seed, shape)
     h, bound = enumerate_signs(DenseStack(stack))
     assert attained(stack, np.vstack([h[None], good_vectors(rng, stack, 1)]), 1).max() <= bound
 
 
-@settings(max_examples=10, deadline=None, derandomize=True)
-@given(seed=seeds, shape=st.sampled_from([(2, 3), (4, 3), (6, 2)]), kind=st.sampled_from(["gaussian", "sum to zero"]))
-def test_enumeration_equals_refinement_from_many_random_starts(seed, shape, kind):
+@tried(
+    10, seed=seeds, shape=st.sampled_from([(2, 3), (4, 3), (6, 2)]), kind=st.sampled_from(["gaussian", "sum to zero"])
+)
+def test_enumeration_equals_refinement_from_many_random_starts(kind, seed, shape):
     rng, stack = draw(kind, seed, shape)
     starts = unit_vectors(rng, 300, shape[1])
     H, values = refine(DenseStack(stack), starts, 1, tol=1e-14)

@@ -7,8 +7,8 @@ import pytest
 from stacks import gaussian
 
 from mopn.solvers.sphere import DenseStack, refine
+from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.probable import (
-    Chance,
     _bound_on_cone,
     error_after,
     expected_products,
@@ -20,7 +20,8 @@ SURE = 1e-9
 
 
 def chance(seed=0, failure=SURE):
-    return Chance(failure, np.random.default_rng(seed))
+    """The last arguments of ``probable_bound``: the probability of failure, and the source of the starts."""
+    return failure, np.random.default_rng(seed)
 
 
 def skewed(rng, m, d):
@@ -63,7 +64,7 @@ KINDS = {
 def test_the_bound_is_above_and_near_the_maximum(kind, m, p):
     rng = np.random.default_rng(m)
     stack = DenseStack(KINDS[kind](rng, m, 60))
-    H, bound = probable_bound(stack, p, 0.1, chance())
+    H, bound = probable_bound(stack, p, 0.1, *chance())
     starts = rng.standard_normal((200, 60))
     _, values = refine(stack, starts / np.linalg.norm(starts, axis=1, keepdims=True), p)
     found = np.linalg.norm(stack.forms(H), p, axis=1).max(initial=0.0)
@@ -77,7 +78,7 @@ def test_the_bound_is_above_and_near_the_maximum(kind, m, p):
 def test_with_many_outputs_the_bound_is_loose_and_valid(p):
     rng = np.random.default_rng(0)
     stack = DenseStack(gaussian(rng, 12, 30))
-    H, bound = probable_bound(stack, p, 0.1, chance())
+    H, bound = probable_bound(stack, p, 0.1, *chance())
     values = refine(stack, H, p)[1]
     assert values.max() <= bound <= 12 * values.max()
 
@@ -88,7 +89,7 @@ def test_rows_of_several_signs_are_all_tried_for_p_1():
     A = gaussian(rng, 5, 40)
     signs = np.array(np.meshgrid(*[[1.0, -1.0]] * 5)).reshape(5, -1).T
     exact = max(np.linalg.eigvalsh(np.einsum("c,cij->ij", s, A))[-1] for s in signs)
-    _, bound = probable_bound(DenseStack(A), 1.0, 0.01, chance())
+    _, bound = probable_bound(DenseStack(A), 1.0, 0.01, *chance())
     assert exact <= bound <= 1.011 * exact
 
 
@@ -114,7 +115,7 @@ def test_bounds_are_false_as_seldom_as_stated_and_not_never(d, failure, tol):
     rest = (1.0 - gap) * 0.5 * (1.0 + np.cos(np.pi * np.arange(d - 1) / (d - 2)))
     stack = DenseStack(np.diag(np.r_[1.0, rest])[None])
     draws = 400
-    false = sum(probable_bound(stack, math.inf, tol, chance(seed, failure))[1] < 1.0 for seed in range(draws))
+    false = sum(probable_bound(stack, math.inf, tol, *chance(seed, failure))[1] < 1.0 for seed in range(draws))
     # Half of the probability is for the other end of the spectrum, which is no concern here.
     stated = failure / 2
     assert 0 < false / draws <= stated + 3.0 * math.sqrt(stated / draws)
@@ -146,12 +147,12 @@ def test_corners_that_nearly_coincide_bound_their_cone(width):
 def test_the_time_limit_leaves_no_false_bound():
     stack = DenseStack(gaussian(np.random.default_rng(0), 4, 30))
     for p in (1.0, 2.0, math.inf):
-        assert probable_bound(stack, p, 0.1, chance(), max_time=0.0)[1] == math.inf
+        assert probable_bound(stack, p, 0.1, *chance(), allowance=Allowance(seconds=0.0))[1] == math.inf
 
 
 def test_the_whole_space_leaves_no_error():
     A = gaussian(np.random.default_rng(0), 1, 12)
-    _, bound = probable_bound(DenseStack(A), math.inf, 1e-3, chance())
+    _, bound = probable_bound(DenseStack(A), math.inf, 1e-3, *chance())
     assert bound == pytest.approx(np.abs(np.linalg.eigvalsh(A)).max(), rel=1e-9)
 
 

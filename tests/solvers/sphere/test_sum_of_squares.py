@@ -5,13 +5,14 @@ import pytest
 from stacks import best_of_many, draw_small, every_kind, gaussian, unit_vectors
 
 from mopn.solvers.sphere import DenseStack
-from mopn.solvers.sphere.sum_of_squares import Budget, Quartic, relax
+from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.sphere.sum_of_squares import Quartic, relax, step_work
 
 
-def relaxed(A, max_eigh=5000):
+def relaxed(A, steps=5000):
     """The bound of sums of squares on the whole sphere, and what proves it."""
     quartic = Quartic(DenseStack(A))
-    return relax(quartic, quartic.whole(), 0.0, Budget(max_eigh))
+    return relax(quartic, quartic.whole(), 0.0, Allowance(steps * step_work(A.shape[1])))
 
 
 @every_kind
@@ -50,9 +51,9 @@ def test_sum_of_squares_on_part_of_the_sphere():
     for _ in range(10):
         A, (B,) = gaussian(rng, 3, 3), gaussian(rng, 1, 3)
         quartic = Quartic(DenseStack(A))
-        whole = relax(quartic, quartic.whole(), 0.0, Budget(3000))
+        whole = relax(quartic, quartic.whole(), 0.0, Allowance(3000 * quartic.step_work))
         part = whole.cut(quartic.lift.vectors(B[None])[0], quartic, whole.bound)
-        part = relax(quartic, part, 0.0, Budget(3000))
+        part = relax(quartic, part, 0.0, Allowance(3000 * quartic.step_work))
         H = unit_vectors(rng, 20_000, 3)
         inside = np.einsum("ki,ij,kj->k", H, B, H) >= 0
         values = (np.einsum("ki,cij,kj->kc", H, A, H) ** 2).sum(axis=1)

@@ -1,0 +1,85 @@
+"""Stacks of symmetric matrices (m, d, d) that make proofs hard, for the search for false certificates."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["draw_clustered_stack", "draw_stack", "draw_wide_stack"]
+
+
+def draw_stack(rng: np.random.Generator) -> tuple[np.ndarray, str]:
+    """Draw symmetric matrices (m, d, d): tied, of rank one, of very different sizes, opposite, in blocks."""
+    m, d = int(rng.integers(1, 7)), int(rng.integers(1, 13))
+    kind = rng.choice(["any", "tied", "rank one", "scaled", "opposite", "block", "sparse"])
+    A = rng.standard_normal((m, d, d))
+    if kind == "tied":
+        A = A[:1] + 1e-9 * A
+    elif kind == "rank one":
+        h = rng.standard_normal((m, d))
+        A = h[:, :, None] * h[:, None, :]
+    elif kind == "scaled":
+        A *= np.power(10.0, rng.uniform(-8, 8, m))[:, None, None]
+    elif kind == "opposite":
+        A = A[:1] * rng.choice([-1.0, 1.0], m)[:, None, None]
+    elif kind == "block":
+        A *= (np.arange(d)[:, None] < d // 2) == (np.arange(d) < d // 2)
+    elif kind == "sparse":
+        A *= rng.uniform(size=A.shape) < 0.2
+    return 0.5 * (A + A.transpose(0, 2, 1)) * 10.0 ** rng.integers(-100, 101), f"{kind} m={m} d={d}"
+
+
+def draw_wide_stack(rng: np.random.Generator) -> tuple[np.ndarray, str]:
+    """Draw matrices (m, d, d) of 27 to 60 features, bounded on some of their directions, that make this hard.
+
+    Slow decay of the spectrum, equal matrices, almost nothing beyond the first directions, and maxima that nearly tie.
+    """
+    m, d = int(rng.integers(1, 6)), int(rng.integers(27, 61))
+    kind = rng.choice(["slow decay", "equal", "tiny rest", "near ties", "any"])
+    Q = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    A = rng.standard_normal((m, d, d))
+    A = A + A.transpose(0, 2, 1)
+    if kind == "slow decay":
+        values = rng.choice([-1.0, 1.0], (m, d)) / np.log(np.arange(2, d + 2))
+        A = np.einsum("ij,cj,kj->cik", Q, values, Q) + 0.01 * A
+    elif kind == "equal":
+        A = A[:1] * np.ones((m, 1, 1))
+    elif kind == "tiny rest":
+        r = int(rng.integers(1, 20))
+        A = Q[:, :r] @ A[:, :r, :r] @ Q[:, :r].T + 10.0 ** rng.integers(-16, -2) * A
+    elif kind == "near ties":
+        values = 1.0 - 10.0 ** rng.integers(-14, -1) * rng.uniform(size=(m, d))
+        A = np.einsum("ij,cj,kj->cik", Q, values * rng.choice([-1.0, 1.0], (m, d)), Q)
+    return 0.5 * (A + A.transpose(0, 2, 1)) * 10.0 ** rng.integers(-100, 101), f"{kind} m={m} d={d}"
+
+
+def draw_clustered_stack(rng: np.random.Generator) -> tuple[np.ndarray, str]:
+    """Draw two matrices of 60 to 200 features whose leading directions nearly tie.
+
+    Each direction but the best is coupled to one outside of the principal directions. A matrix on these ranks it first,
+    so that the leaf's eigenvector is not found from there: the bound of signs must be that of the whole matrix.
+    """
+    k, d = int(rng.choice([14, 22, 34])), int(rng.choice([60, 80, 100, 200]))
+    k = min(k, d // 4)
+    delta, share, decoy = 10.0 ** rng.uniform(-6, -4), rng.uniform(0.3, 2.0), rng.uniform(0.02, 0.1)
+    leading = np.ones(k)
+    leading[1:] -= delta * rng.uniform(0.9, 1.1, k - 1)
+    tied, others, between = np.arange(1, k), np.arange(d - k + 1, d), np.arange(k + 2, d - k + 1)
+    A = np.zeros((2, d, d))
+    A[:, np.arange(k), np.arange(k)] = leading / 2
+    # -0.9 in the sum, which is that of the best signs; 0.9 in that of the majorants.
+    A[0, others, others], A[1, others, others] = -0.3, -0.6
+    # The sum of the squares does not couple a direction and its partner.
+    coupling = np.sqrt(share * delta)
+    A[0, tied, others], A[1, tied, others] = coupling / 3, 2 * coupling / 3
+    # Starts prefer opposite signs, and cheap bounds are loose.
+    noise = 1e-3 * rng.standard_normal((k, k))
+    A[0, :k, :k] += noise
+    A[1, :k, :k] -= noise
+    A[0, between, between] = 4 * decoy * rng.choice([-1, 1], len(between)) * rng.uniform(0.9, 1, len(between))
+    A[1, between, between] = -A[0, between, between]
+    A[0, [k, k + 1], [k, k + 1]] += 0.6, -0.6
+    A[1, k, k + 1] += 0.6
+    Q = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    A = np.triu(A) + np.triu(A, 1).transpose(0, 2, 1)
+    A = Q @ A @ Q.T
+    return 0.5 * (A + A.transpose(0, 2, 1)), f"clustered k={k} d={d} delta={delta:.1e}"

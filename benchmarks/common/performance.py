@@ -1,0 +1,64 @@
+"""Performance profiles (Dolan and Moré, 2002): how often a solver is how many times slower than the fastest one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["plot_profile", "profile_ratios"]
+
+
+def profile_ratios(times: Any) -> np.ndarray:
+    """Return times over that of the fastest solver on each problem: what performance profiles count.
+
+    Parameters
+    ----------
+    times : array-like of shape (problems, solvers)
+        Seconds until a problem was solved, inf if it was not.
+
+    Returns
+    -------
+    ndarray of shape (problems, solvers)
+        At least 1; inf where a problem was not solved.
+
+    Examples
+    --------
+    >>> profile_ratios([[1.0, 2.0], [np.inf, 3.0], [np.inf, np.inf]])
+    array([[ 1.,  2.],
+           [inf,  1.],
+           [inf, inf]])
+    """
+    times = np.asarray(times, dtype=float)
+    fastest = times.min(axis=1, keepdims=True, initial=np.inf)
+    return np.where(np.isfinite(times), times / np.where(np.isfinite(fastest), fastest, 1.0), np.inf)
+
+
+def plot_profile(times: Mapping[str, Sequence[float]], ax: Any, **style: Any) -> None:
+    """Plot performance profiles: the fraction of problems that a solver ends within a factor of the fastest's time.
+
+    Times are relative to the fastest of *these* solvers, so leaving one out may change all other curves (Gould and
+    Scott, 2016).
+
+    Parameters
+    ----------
+    times : mapping of label to sequence of seconds
+        Of each solver on the same problems in the same order, such as the times to a proven gap; inf where it was not
+        reached. Problems that no solver ends count against all.
+    ax : matplotlib Axes
+        Where to draw.
+    **style
+        Options of the lines, such as ``linewidth=2``.
+    """
+    of_fastest = profile_ratios(np.column_stack(list(times.values())))
+    problems = len(of_fastest)
+    right = 1.3 * max(10.0, of_fastest[np.isfinite(of_fastest)].max(initial=1.0))
+    for label, column in zip(times, of_fastest.T, strict=True):
+        factors = np.sort(column[np.isfinite(column)])
+        fractions = np.arange(1, len(factors) + 1) / problems
+        ends = fractions[-1] if len(fractions) else 0.0
+        ax.step(np.r_[1.0, factors, right], np.r_[0.0, fractions, ends], where="post", label=label, **style)
+    ax.set_xscale("log")
+    ax.set(xlim=(1.0, right), ylim=(0.0, 1.02), ylabel=f"fraction of {problems} problems")
+    ax.set_xlabel("time over that of the fastest solver on a problem")

@@ -1,0 +1,505 @@
+"""Designs: the data X (n, d) behind one interface, whatever its storage (dense, CSR, CSC) and augmentation.
+
+A design offers the products that kernels need, with X and with its elementwise square, and hides the storage format.
+Augmentation puts dummies in front of X: columns of ones, which are never stored. ``make_design`` validates and wraps
+the user's data.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from mopn.data.cache import rows_at_once
+from mopn.data.sparse_structure import compressed
+from mopn.data.validation import as_numbers
+from mopn.losses.namespaces import crossed
+from mopn.solvers.sphere import power_of_two
+from mopn.solvers.tools.blas_threads import threads_for
+from mopn.solvers.tools.cached import cached_property
+
+if TYPE_CHECKING:
+    from mopn.compiled.storage import Lines
+
+__all__ = [
+    "AugmentedDesign",
+    "DenseDesign",
+    "Design",
+    "Entries",
+    "SparseDesign",
+    "check_finite",
+    "check_shape",
+    "feature_scales",
+    "linear_design",
+    "make_design",
+    "stored_design",
+]
+
+
+class Entries(NamedTuple):
+    """What is beside stored entries: a number of dummies in front of them, and a center (d,) to subtract, if any."""
+
+    dummies: int = 0
+    center: np.ndarray | None = None
+
+
+class Design(ABC):
+    """Data of ``shape`` (n, d), read-only."""
+
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def project(self, H: np.ndarray) -> np.ndarray:
+        """Return X H' (n, k) for H (k, d)."""
+
+    @abstractmethod
+    def project_squares(self, H: np.ndarray) -> np.ndarray:
+        """Return (X * X) H' (n, k)."""
+
+    @abstractmethod
+    def adjoint(self, R: np.ndarray) -> np.ndarray:
+        """Return R' X (k, d) for R (n, k)."""
+
+    @abstractmethod
+    def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
+        """Return R' (X * X) (k, d)."""
+
+    @abstractmethod
+    def gram(self, g: np.ndarray) -> np.ndarray:
+        """Return X' diag(g) X (d, d) for g (n,)."""
+
+    def grams(self, G: np.ndarray) -> np.ndarray:
+        """Return X' diag(g) X for every column of G (n, m), shape (m, d, d)."""
+        return np.stack([self.gram(g) for g in np.ascontiguousarray(G.T)])
+
+    @abstractmethod
+    def occurrences(self, weights: np.ndarray) -> np.ndarray:
+        """Return the total weight (d,), for each feature, of the rows in which it is not zero."""
+
+    @abstractmethod
+    def inner_products(self, power: int, unit: float) -> np.ndarray:
+        """Return <x_i, x_j> (n, n), of the rows of X / unit for power 1, of its squares for 2."""
+
+    def scales(self, weights: np.ndarray) -> np.ndarray:
+        """Return ``feature_scales`` of rows with weights."""
+        return feature_scales(self.occurrences(weights), self.largest)
+
+    @property
+    @abstractmethod
+    def largest(self) -> float:
+        """The largest modulus of an entry."""
+
+    @property
+    @abstractmethod
+    def absolute(self) -> Design:
+        """The design of the absolute values, or of bounds of them."""
+
+    @abstractmethod
+    def rows(self, rows: slice | np.ndarray) -> Design:
+        """Return the design of some rows; a slice of rows is not copied."""
+
+    @abstractmethod
+    def matrix(self) -> Any:
+        """Return X (n, d) itself, dense or sparse, dummies included; it must not be written to."""
+
+    @abstractmethod
+    def single(self) -> Design:
+        """Return the design in float32, whose products with float32 arrays are computed in float32."""
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Design]]:
+        """Cut the design into blocks of ``size`` rows."""
+        n = self.shape[0]
+        for first in range(0, n, size):
+            rows = slice(first, min(first + size, n))
+            yield rows, self if size >= n else self.rows(rows)
+
+    @cached_property
+    def unit(self) -> float:
+        """A power of two near the largest length of a row: products of X / unit neither under- nor overflow."""
+        return power_of_two(math.sqrt(float(self.squared_norms.max())))
+
+    @cached_property
+    def row_products(self) -> np.ndarray:
+        """<x_i, x_j> / unit^2 (n, n), cached: for few samples only."""
+        return self.inner_products(1, self.unit)
+
+    @cached_property
+    def squared_row_products(self) -> np.ndarray:
+        """<x_i * x_i, x_j * x_j> / unit^4 (n, n), cached: for few samples only."""
+        return self.inner_products(2, self.unit)
+
+    @cached_property
+    def row_lines(self) -> Lines:
+        """The rows for compiled functions, in float64, cached."""
+        from mopn.compiled.storage import row_lines
+
+        return row_lines(self.matrix())
+
+    @property
+    def without_dummies(self) -> Design:
+        """The design without its leading dummies."""
+        return self
+
+    @property
+    def entries(self) -> Entries | None:
+        """What is beside stored entries; None for dense data."""
+        return None
+
+    @property
+    def stored_lines(self) -> Lines:
+        """The rows of stored entries for compiled functions."""
+        return self.row_lines
+
+    @cached_property
+    def column_lines(self) -> Lines:
+        """The columns for compiled functions, in float64, cached."""
+        from mopn.compiled.storage import column_lines
+
+        return column_lines(self.matrix())
+
+    @cached_property
+    def squared_norms(self) -> np.ndarray:
+        """Squared lengths of the rows (n,)."""
+        return self.project_squares(np.ones((1, self.shape[1])))[:, 0]
+
+    @property
+    def squared_sizes(self) -> np.ndarray:
+        """Squared lengths (n,) of the rows of the numbers that products add up, to which rounding errors are relative.
+
+        They are the lengths of the rows themselves unless terms of the entries are added up one by one.
+        """
+        return self.squared_norms
+
+    @property
+    def squared_column_sizes(self) -> np.ndarray:
+        """The same of the columns (d,)."""
+        return self.adjoint_squares(np.ones((self.shape[0], 1)))[0]
+
+
+class DenseDesign(Design):
+    """Row-major dense data. Products are computed in ``dtype``, into which float32 data is converted block by block."""
+
+    def __init__(self, X: np.ndarray, dtype: type = np.float64) -> None:
+        self.X, self.dtype = X, dtype
+        self.shape = X.shape
+
+    def _blocks(self, *, temporary: bool = False) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield blocks of rows in the dtype of products; all rows at once if no ``temporary`` copy is made of them."""
+        n, d = self.shape
+        step = n if self.X.dtype == self.dtype and not temporary else rows_at_once(d)
+        for first in range(0, n, step):
+            rows = slice(first, min(first + step, n))
+            yield rows, self._block(rows)
+
+    def _block(self, rows: slice) -> np.ndarray:
+        """Return some rows in the dtype of products."""
+        return self.X[rows].astype(self.dtype, copy=False)
+
+    def project(self, H: np.ndarray) -> np.ndarray:
+        with self._threads(len(H)):
+            return _stacked([X @ H.T for _, X in self._blocks()])
+
+    def project_squares(self, H: np.ndarray) -> np.ndarray:
+        with self._threads(len(H)):
+            return _stacked([(X * X) @ H.T for _, X in self._blocks(temporary=True)])
+
+    def adjoint(self, R: np.ndarray) -> np.ndarray:
+        with self._threads(R.shape[1]):
+            return _summed(crossed(R[rows], X) for rows, X in self._blocks())
+
+    def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
+        with self._threads(R.shape[1]):
+            return _summed(crossed(R[rows], X * X) for rows, X in self._blocks(temporary=True))
+
+    def gram(self, g: np.ndarray) -> np.ndarray:
+        with self._threads(self.shape[1]):
+            return _summed(_weighted_gram(X, g[rows]) for rows, X in self._blocks(temporary=True))
+
+    def _threads(self, columns: int) -> AbstractContextManager[None]:
+        """Return the threads for a product with a matrix of so many columns."""
+        return threads_for(2.0 * self.X.size * columns)
+
+    def occurrences(self, weights: np.ndarray) -> np.ndarray:
+        return _summed(weights[rows] @ (X != 0) for rows, X in self._blocks(temporary=True))
+
+    def inner_products(self, power: int, unit: float) -> np.ndarray:
+        powers = (self.X.astype(np.float64) / unit) ** power
+        return powers @ powers.T
+
+    @cached_property
+    def largest(self) -> float:
+        return float(max(self.X.max(), -self.X.min()))
+
+    @cached_property
+    def absolute(self) -> DenseDesign:
+        return DenseDesign(np.abs(self.X))
+
+    def matrix(self) -> np.ndarray:
+        return self.X
+
+    def rows(self, rows: slice | np.ndarray) -> DenseDesign:
+        return DenseDesign(self.X[rows], self.dtype)
+
+    def single(self) -> DenseDesign:
+        return DenseDesign(self.X.astype(np.float32, copy=False), np.float32)
+
+
+class SparseDesign(Design):
+    """CSR or CSC data without duplicate entries; only stored entries are read."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        self.shape = X.shape
+
+    @property
+    def stored_columns(self) -> np.ndarray:
+        """The column of every stored entry."""
+        if self.X.format == "csr":
+            return self.X.indices
+        return np.repeat(np.arange(self.shape[1]), np.diff(self.X.indptr))
+
+    @cached_property
+    def _squares(self) -> Any:
+        # In float64: rounded squares would not cancel in the anova kernel. The index arrays are shared, not copied.
+        data = self.X.data.astype(np.float64, copy=False)
+        return type(self.X)((data * data, self.X.indices, self.X.indptr), shape=self.X.shape)
+
+    def project(self, H: np.ndarray) -> np.ndarray:
+        return self.X @ np.ascontiguousarray(H.T)
+
+    def project_squares(self, H: np.ndarray) -> np.ndarray:
+        return self._squares @ np.ascontiguousarray(H.T)
+
+    def adjoint(self, R: np.ndarray) -> np.ndarray:
+        return (self.X.T @ R).T
+
+    def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
+        return (self._squares.T @ R).T
+
+    def gram(self, g: np.ndarray) -> np.ndarray:
+        return (self.X.T @ (sparse.diags_array(g) @ self.X)).toarray()
+
+    def occurrences(self, weights: np.ndarray) -> np.ndarray:
+        occurs = type(self.X)(((self.X.data != 0).astype(float), self.X.indices, self.X.indptr), shape=self.shape)
+        return occurs.T @ weights
+
+    def inner_products(self, power: int, unit: float) -> np.ndarray:
+        powers = (self.X.astype(np.float64) / unit).power(power)
+        return (powers @ powers.T).toarray()
+
+    @cached_property
+    def largest(self) -> float:
+        return float(np.abs(self.X.data).max(initial=0.0))
+
+    @cached_property
+    def absolute(self) -> SparseDesign:
+        return SparseDesign(abs(self.X))
+
+    def matrix(self) -> Any:
+        return self.X
+
+    @cached_property
+    def _by_rows(self) -> Any:
+        return self.X.tocsr()
+
+    @property
+    def entries(self) -> Entries:
+        return Entries()
+
+    def rows(self, rows: slice | np.ndarray) -> SparseDesign:
+        X = self._by_rows
+        if not isinstance(rows, slice):
+            return SparseDesign(X[rows])
+        # Slices of the arrays are views.
+        first, stop, _ = rows.indices(self.shape[0])
+        starts = X.indptr[first : stop + 1]
+        entries = slice(starts[0], starts[-1])
+        parts = X.data[entries], X.indices[entries], starts - starts[0]
+        return SparseDesign(type(X)(parts, shape=(stop - first, self.shape[1])))
+
+    def single(self) -> SparseDesign:
+        return SparseDesign(self.X.astype(np.float32, copy=False))
+
+
+class AugmentedDesign(Design):
+    """[1, ..., 1, X] with ``dummies`` leading columns of ones."""
+
+    def __init__(self, base: Design, dummies: int) -> None:
+        self.base, self.dummies = base, dummies
+        self.shape = base.shape[0], base.shape[1] + dummies
+
+    def project(self, H: np.ndarray) -> np.ndarray:
+        return self.base.project(H[:, self.dummies :]) + H[:, : self.dummies].sum(axis=1)
+
+    def project_squares(self, H: np.ndarray) -> np.ndarray:
+        return self.base.project_squares(H[:, self.dummies :]) + H[:, : self.dummies].sum(axis=1)
+
+    def adjoint(self, R: np.ndarray) -> np.ndarray:
+        return np.hstack([np.repeat(R.sum(axis=0)[:, None], self.dummies, axis=1), self.base.adjoint(R)])
+
+    def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
+        return np.hstack([np.repeat(R.sum(axis=0)[:, None], self.dummies, axis=1), self.base.adjoint_squares(R)])
+
+    def gram(self, g: np.ndarray) -> np.ndarray:
+        q = self.dummies
+        matrix = np.empty((self.shape[1], self.shape[1]))
+        matrix[:q, :q] = g.sum()
+        matrix[:q, q:] = self.base.adjoint(g[:, None])
+        matrix[q:, :q] = matrix[:q, q:].T
+        matrix[q:, q:] = self.base.gram(g)
+        return matrix
+
+    def occurrences(self, weights: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.full(self.dummies, weights.sum()), self.base.occurrences(weights)])
+
+    def inner_products(self, power: int, unit: float) -> np.ndarray:
+        return self.base.inner_products(power, unit) + self.dummies / unit ** (2 * power)
+
+    @property
+    def largest(self) -> float:
+        return max(1.0, self.base.largest) if self.dummies else self.base.largest
+
+    @cached_property
+    def absolute(self) -> AugmentedDesign:
+        return AugmentedDesign(self.base.absolute, self.dummies)
+
+    def matrix(self) -> Any:
+        ones, X = np.ones((self.shape[0], self.dummies)), self.base.matrix()
+        return sparse.hstack([ones, X], format="csr") if sparse.issparse(X) else np.hstack([ones, X])
+
+    @property
+    def without_dummies(self) -> Design:
+        return self.base.without_dummies
+
+    @property
+    def squared_sizes(self) -> np.ndarray:
+        return self.base.squared_sizes + self.dummies
+
+    @property
+    def squared_column_sizes(self) -> np.ndarray:
+        return np.concatenate([np.full(self.dummies, float(self.shape[0])), self.base.squared_column_sizes])
+
+    @property
+    def entries(self) -> Entries | None:
+        entries = self.base.entries
+        return None if entries is None else entries._replace(dummies=entries.dummies + self.dummies)
+
+    @property
+    def stored_lines(self) -> Lines:
+        return self.base.stored_lines
+
+    def rows(self, rows: slice | np.ndarray) -> AugmentedDesign:
+        return AugmentedDesign(self.base.rows(rows), self.dummies)
+
+    def single(self) -> AugmentedDesign:
+        return AugmentedDesign(self.base.single(), self.dummies)
+
+
+def feature_scales(counts: np.ndarray, largest: float) -> np.ndarray:
+    """Return (d,), for coefficients of features that occur so often: steps in them that matter equally.
+
+    The curvature in the coefficients of a feature grows with the number of samples that have the feature. Popular items
+    occur in a thousand times as many samples as others, and on one-hot rows L-BFGS takes several times as many
+    iterations without these scales. They are in the unit of the coefficients, that of 1 / X for the ``largest`` entry
+    of X, so that a fit does not depend on it. All are 1 if every sample has every feature, in [-1, 1].
+    """
+    tiny = float(np.finfo(float).tiny)
+    unit = max(largest, tiny) if largest else 1.0
+    return np.sqrt(2.0 / (1.0 + counts / max(counts.mean(), tiny))) / unit
+
+
+def linear_design(design: Design) -> Design:
+    """Return the design [1, X] of linear terms, whatever dummies the units have."""
+    return AugmentedDesign(design.without_dummies, 1)
+
+
+def make_design(X: Any, dummies: int = 0) -> Design:
+    """Validate X, wrap it, and put dummies in front of it.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+        Finite numbers. Dense float64 and float32, CSR and CSC are used without a copy; everything else is converted to
+        float64 or CSR. CSR and CSC with unsorted or repeated indices are copied and brought into canonical format.
+    dummies : int, default 0
+        Number of leading columns of ones.
+
+    Raises
+    ------
+    TypeError
+        If X is not numeric.
+    ValueError
+        If X is not two-dimensional, is empty, or holds NaN or infinity; or if it is sparse and its arrays do not fit
+        its shape.
+    """
+    design = stored_design(X)
+    return AugmentedDesign(design, dummies) if dummies else design
+
+
+def stored_design(X: Any) -> DenseDesign | SparseDesign:
+    """Validate and wrap X as :func:`make_design` does, without dummies."""
+    if sparse.issparse(X):
+        check_shape(X.shape)
+        X = compressed(X)
+        if X.dtype not in (np.float32, np.float64):
+            X = X.astype(_float_type(X.dtype))
+        if not X.has_canonical_format:
+            # The parts of a repeated entry cannot be squared one by one. This also sorts the indices.
+            X = X.copy()
+            X.sum_duplicates()
+        check_finite(np.isfinite(X.data).all())
+        return SparseDesign(X)
+    X = as_numbers(X, "X")
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    check_shape(X.shape)
+    check_finite(np.isfinite(X).all())
+    return DenseDesign(X)
+
+
+def _float_type(dtype: np.dtype) -> type:
+    if dtype.kind not in "fiub":
+        raise TypeError(f"X must hold real numbers, got dtype {dtype}")
+    return np.float64
+
+
+def check_shape(shape: tuple[int, ...]) -> None:
+    """Raise ``ValueError`` if X is not two-dimensional, or is empty."""
+    if len(shape) != 2:
+        raise ValueError(f"X must be two-dimensional (n, d), got shape {shape}; reshape a single feature to (n, 1)")
+    if shape[0] < 1:
+        raise ValueError(f"X is empty: it has shape {shape}")
+    if shape[1] < 1:
+        raise ValueError(f"X has 0 features (shape {shape}); give at least 1 column")
+
+
+def check_finite(finite: Any) -> None:
+    """Raise ``ValueError`` if not all entries of X are finite."""
+    if not finite:
+        raise ValueError("X contains NaN or infinity; impute or drop those entries first")
+
+
+def _stacked(blocks: list[np.ndarray]) -> np.ndarray:
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def _weighted_gram(X: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Return X' diag(g) X, of positive and of other weights apart: Y' Y takes half of the operations of X' Y."""
+    Y, positive = X * np.sqrt(np.abs(g))[:, None], g > 0.0
+    if positive.all() or not positive.any():
+        return crossed(Y, Y) if positive.any() else -crossed(Y, Y)
+    above, below = Y[positive], Y[~positive]
+    return crossed(above, above) - crossed(below, below)
+
+
+def _summed(terms: Iterator[np.ndarray]) -> np.ndarray:
+    total = next(terms)
+    for term in terms:
+        total = total + term
+    return total

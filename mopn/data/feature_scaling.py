@@ -1,0 +1,127 @@
+"""Coordinates in which a problem is solved: (x - c) / s, feature by feature, for the user's x.
+
+With dummies, the networks on [1, x] and on [1, (x - c) / s] are the same functions; only the penalty differs, and in
+the latter it depends neither on the origin of the features nor on their units. Means and deviations are those of the
+weighted samples, so a weight of 2 equals a repeated sample.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from mopn.data.centered import CenteredDesign, uncentered
+from mopn.data.designs import DenseDesign, Design, SparseDesign
+from mopn.data.mapped import MappedDesign
+from mopn.data.rows import Block, Rows
+
+__all__ = ["SCALES", "Coordinates", "ScaleName", "make_coordinates"]
+
+ScaleName = Literal["features", "data"]
+SCALES = get_args(ScaleName)
+# The mean squared length of a scaled sample.
+_SQUARED_LENGTH = 4.0
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """The map from a user's features x to (x - center) / scale.
+
+    Attributes
+    ----------
+    center : ndarray of shape (d,) or None
+        None for zero.
+    scale : ndarray of shape (d,)
+        Positive; infinite for constant features, which are 0 in these coordinates whatever their value.
+    """
+
+    center: np.ndarray | None
+    scale: np.ndarray
+
+    @property
+    def finite_scale(self) -> np.ndarray:
+        """The scale (d,), with 0 for constant features."""
+        return np.where(np.isfinite(self.scale), self.scale, 0.0)
+
+    def design(self, base: DenseDesign | SparseDesign) -> Design:
+        """Return the data in these coordinates; sparse data stays sparse, and single precision is mapped when read."""
+        design = self.view(base)
+        return design.stored() if isinstance(design, MappedDesign) and base.X.dtype == np.float64 else design
+
+    def view(self, base: DenseDesign | SparseDesign) -> Design:
+        """Return the data in these coordinates, without a copy of dense data."""
+        if isinstance(base, DenseDesign):
+            return MappedDesign(base.X, 0.0 if self.center is None else self.center, self.scale)
+        X = base.X
+        scaled = SparseDesign(type(X)((X.data / self.scale[base.stored_columns], X.indices, X.indptr), shape=X.shape))
+        return scaled if self.center is None else CenteredDesign(scaled, self.center / self.scale)
+
+    def original(self, H: np.ndarray, dummies: int) -> np.ndarray:
+        """Return units (k, q + d) of the user's data, after q dummies, from units in these coordinates.
+
+        Projections are the same: the first dummy takes up the center.
+        """
+        return uncentered(np.hstack([H[:, :dummies], H[:, dummies:] / self.scale]), self.center, dummies)
+
+    def of_original(self, H: np.ndarray, dummies: int) -> np.ndarray:
+        """Return units in these coordinates from units of the user's data, the inverse of ``original``."""
+        H = np.hstack([H[:, :dummies], H[:, dummies:] * self.finite_scale])
+        if self.center is not None:
+            H[:, 0] += H[:, dummies:] @ (self.center / self.scale)
+        return H
+
+
+def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordinates | None:
+    """Return the coordinates of some data, or None for the user's own.
+
+    Parameters
+    ----------
+    rows : Rows
+        Dense or sparse, without dummies; their sample weights count.
+    center : bool
+        Whether to subtract the mean.
+    scale : {"features", "data"} or None
+        Divide every feature by a number of its own, or all features by the same one, so that the mean squared length of
+        a sample is 4. The first makes all features vary equally: they have equal deviations, or without ``center``
+        equal mean squares.
+    """
+    if not center and scale is None:
+        return None
+    total, sums, about_zero = rows.sum(_moments)
+    about_zero = about_zero / total
+    if center:
+        mean = sums / total
+        about_mean = rows.sum(_squares_about, mean) / total
+        squares = np.where(about_mean > _rounding(rows) ** 2 * about_zero, about_mean, 0.0)
+    else:
+        mean, squares = None, about_zero
+    if scale is None:
+        sizes = np.ones(len(squares))
+    elif scale == "data":
+        sizes = np.full(len(squares), math.sqrt(squares.sum() / _SQUARED_LENGTH))
+    else:
+        sizes = np.sqrt(squares * np.count_nonzero(squares) / _SQUARED_LENGTH)
+    return Coordinates(mean, np.where(squares > 0, sizes, np.inf))
+
+
+def _moments(block: Block) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return the sums of the weights, and of the features and of their squares with weights."""
+    weights = block.losses.sample_weights[:, None]
+    return block.losses.total_weight, block.design.adjoint(weights)[0], block.design.adjoint_squares(weights)[0]
+
+
+def _squares_about(block: Block, mean: np.ndarray) -> np.ndarray:
+    assert isinstance(block.design, DenseDesign | SparseDesign)
+    design = Coordinates(mean, np.ones(len(mean))).view(block.design)
+    return design.adjoint_squares(block.losses.sample_weights[:, None])[0]
+
+
+def _rounding(rows: Rows) -> float:
+    """Return the deviation of a constant feature by rounding, relative to the feature, with room to spare.
+
+    In sparse data, deviations are differences of sums of squares.
+    """
+    return 1e-12 if rows.entries is None else 1e-6

@@ -1,0 +1,272 @@
+"""Data that need not fit into memory: a sequence of blocks of rows, read one after the other in every pass."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from mopn.data.validation import as_array, as_numbers
+from mopn.solvers.tools.checks import count, shown
+
+__all__ = ["RawBlock", "RowBlocks", "row_by_row"]
+
+_SIZE = 65_536
+_READS = ".npy (dense), .npz (of scipy.sparse.save_npz) and .parquet"
+
+
+class RawBlock(NamedTuple):
+    """A block as it was read: X (n_b, d), the targets and the weights, or None."""
+
+    number: int
+    X: Any
+    y: Any
+    sample_weight: Any
+
+
+class RowBlocks:
+    """Training data as blocks of rows, at most two of which are in memory at a time.
+
+    Pass it as X to :class:`mopn.NetworkProblem` or to ``fit`` of an estimator of networks. Every pass over the data
+    reads the blocks in their order, each while the one before it is computed with. Results depend on the blocks up to
+    rounding, and not on threads.
+
+    Parameters
+    ----------
+    X : array, path or sequence
+        A dense array or ``numpy.memmap`` (n, d), or the path of a ``.npy`` file with one, is cut into blocks of
+        ``size`` rows. A sequence has an entry for each block: an array or a sparse matrix, a file's path (``.npy``,
+        ``.npz`` as SciPy saves CSR matrices, ``.parquet`` with pyarrow), or a callable without arguments that returns
+        X, or a tuple (X, y) or (X, y, sample_weight), and always the same. Named columns, of Parquet files and
+        DataFrames, are put into the order of the first block that has names.
+    y : array-like of shape (n,) or (n, m), optional
+        The targets of all rows, which stay in memory; or None if the callables return them.
+    sample_weight : array-like of shape (n,), optional
+        The weights of all rows, likewise.
+    size : int, default 65536
+        Rows of the blocks into which a single array is cut.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> rng = np.random.default_rng(0)
+    >>> parts = [rng.uniform(-1, 1, (100, 4)) for _ in range(3)]
+    >>> y = np.concatenate([np.sign(X[:, 0] * X[:, 1]) for X in parts])
+    >>> problem = mopn.NetworkProblem(mopn.RowBlocks(parts, y), loss="logistic", strength=1.0)
+    >>> mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-2).success
+    True
+    """
+
+    def __init__(self, X: Any, y: Any = None, sample_weight: Any = None, *, size: int = _SIZE) -> None:
+        size = count()(size, "size")
+        if isinstance(X, str | os.PathLike):
+            X = _npy(Path(X), size)
+        elif isinstance(X, np.ndarray):
+            if X.ndim != 2:
+                raise ValueError(f"X must be two-dimensional (n, d), got shape {X.shape}")
+            if not len(X):
+                raise ValueError(f"X is empty: shape {X.shape}")
+            X = [X[first : first + size] for first in range(0, len(X), size)]
+        elif not isinstance(X, Sequence) or not len(X):
+            raise TypeError(
+                "X must be an array, the path of a .npy file, or a sequence of blocks that is not empty, as each is "
+                f"read many times, got {shown(X)}; in place of a generator give a list of functions, such as "
+                "[lambda name=name: load(name) for name in names]"
+            )
+        self.blocks: list[Any] = [_checked(block, number) for number, block in enumerate(X)]
+        # Whether targets and weights that blocks bring are left aside, as those of all rows are given.
+        self.only_X = False
+        # The names of the columns, once a block that has names is read.
+        self._columns: list[Any] | None = None
+        # The number of all rows, once all blocks were read.
+        self._n_rows: int | None = None
+        self.y = None if y is None else as_array(y, "y")
+        self.sample_weight = None if sample_weight is None else as_numbers(sample_weight, "sample_weight")
+
+    def with_targets(self, y: Any, sample_weight: Any) -> RowBlocks:
+        """Return the same blocks with targets and weights of all rows, where they are given."""
+        if y is None and sample_weight is None:
+            return self
+        for name, new, old in (("y", y, self.y), ("sample_weight", sample_weight, self.sample_weight)):
+            if new is not None and old is not None:
+                raise ValueError(f"{name} was given with the blocks already; give it once")
+        y, sample_weight = self.y if y is None else y, self.sample_weight if sample_weight is None else sample_weight
+        both = RowBlocks(self.blocks, y, sample_weight)
+        both.only_X = self.only_X
+        return both
+
+    def with_targets_in_memory(self) -> tuple[RowBlocks, np.ndarray, np.ndarray | None]:
+        """Return blocks of X alone, and the targets and weights of all rows."""
+        y, weights = self.y, self.sample_weight
+        if y is None:
+            blocks = [block._replace(X=None) for block in self if np.shape(block.X)[0]]
+            missing = [block.number for block in blocks if block.y is None]
+            if missing:
+                raise ValueError(f"block {missing[0]}: there is no y: give it for all blocks, or with every block")
+            y = np.concatenate([as_array(block.y, "y") for block in blocks] or [np.empty(0)])
+            if weights is None and all(block.sample_weight is not None for block in blocks):
+                weights = np.concatenate([as_numbers(block.sample_weight, "sample_weight") for block in blocks])
+        if not len(y):
+            raise ValueError("X is empty: its blocks have no rows")
+        alone = RowBlocks(self.blocks)
+        alone.only_X = True
+        return alone, y, weights
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def read(self, number: int) -> RawBlock:
+        """Return X of a block, and the targets and weights that it brings itself.
+
+        Raises
+        ------
+        OSError
+            If it cannot be read; the message names the block.
+        """
+        block = self.blocks[number]
+        try:
+            found = _read(block)
+        except (FileNotFoundError, PermissionError, ImportError, MemoryError) as error:
+            raise type(error)(f"block {number} cannot be read: {error}") from error
+        except Exception as error:
+            raise OSError(f"block {number} cannot be read: {error!r}") from error
+        parts = found if isinstance(found, tuple) else (found,)
+        if not 1 <= len(parts) <= 3:
+            raise ValueError(f"block {number} must be X, (X, y) or (X, y, sample_weight), got {len(parts)} parts")
+        X = self._by_name(parts[0], f"block {number}" + (f" ({block.name})" if isinstance(block, Path) else ""))
+        return RawBlock(number, row_by_row(X), *((None, None) if self.only_X else (*parts[1:], None, None)[:2]))
+
+    def _by_name(self, X: Any, where: str) -> Any:
+        """Return X with its columns in the order of the first block that has names."""
+        if not hasattr(X, "columns"):
+            return X
+        found, expected = list(X.columns), self._columns or list(X.columns)
+        self._columns = expected
+        if set(found) != set(expected) or len(found) != len(expected):
+            lacking, other = (sorted(set(a) - set(b), key=str) for a, b in ((expected, found), (found, expected)))
+            raise ValueError(
+                f"{where} has other columns than the blocks before: it lacks {shown(lacking)} and has {shown(other)}"
+            )
+        X = X.values if isinstance(X, _Table) else X
+        return X if found == expected else np.asarray(X)[:, [found.index(name) for name in expected]]
+
+    def __iter__(self) -> Iterator[RawBlock]:
+        """Yield the blocks in their order; a thread reads the next one meanwhile."""
+        first = 0
+        with ThreadPoolExecutor(1, thread_name_prefix="mopn-read") as reader:
+            following = reader.submit(self.read, 0)
+            for number in range(len(self)):
+                block = following.result()
+                if number + 1 < len(self):
+                    following = reader.submit(self.read, number + 1)
+                rows = slice(first, first + np.shape(block.X)[0])
+                first = rows.stop
+                yield self._with_targets(block, rows)
+        if self._n_rows not in (None, first):
+            raise OSError(
+                f"the blocks have {first} rows now, and had {self._n_rows} when they were read first; a block must be "
+                "the same whenever it is read"
+            )
+        self._n_rows = first
+        for name, values in (("y", self.y), ("sample_weight", self.sample_weight)):
+            if values is not None and len(values) != first:
+                raise ValueError(
+                    f"{name} must have one row per sample: the blocks have {first} rows, {name} has {len(values)}"
+                )
+
+    def _with_targets(self, block: RawBlock, rows: slice) -> RawBlock:
+        """Return a block with its targets and weights."""
+        for name, own, given in (("y", block.y, self.y), ("sample_weight", block.sample_weight, self.sample_weight)):
+            if own is not None and given is not None:
+                raise ValueError(
+                    f"block {block.number} returned {name}, but {name} was also passed to RowBlocks; give it once"
+                )
+        y = block.y if self.y is None else self.y[rows]
+        weights = block.sample_weight if self.sample_weight is None else self.sample_weight[rows]
+        return RawBlock(block.number, block.X, y, weights)
+
+
+def row_by_row(X: Any) -> Any:
+    """Return X in C order, in which a block has the same last bits whatever it came from; sparse X as it is."""
+    return X if sparse.issparse(X) else np.ascontiguousarray(X)
+
+
+def _checked(block: Any, number: int) -> Any:
+    if isinstance(block, str | os.PathLike):
+        path = Path(block)
+        if path.suffix not in (".npy", ".npz", ".parquet"):
+            raise ValueError(f"block {number} is the file {path.name!r}; {_READS} files can be read")
+        return path
+    if callable(block) or sparse.issparse(block) or isinstance(block, np.ndarray):
+        return block
+    raise TypeError(f"block {number} must be an array, a sparse matrix, a path or a callable, got {shown(block)}")
+
+
+def _read(block: Any) -> Any:
+    """Return what a block holds, in memory."""
+    if isinstance(block, Path):
+        return _READERS[block.suffix](block)
+    if callable(block):
+        return block()
+    # Rows of a file that is mapped into memory are read here, ahead of their use.
+    return np.array(block) if isinstance(block, np.memmap) else block
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Named columns, as one array."""
+
+    columns: list[str]
+    values: np.ndarray
+
+
+def _parquet(path: Path) -> _Table:
+    try:
+        from pyarrow import parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    except ImportError:
+        raise ImportError("Parquet files need pyarrow; install it by pip install pyarrow") from None
+    table = parquet.read_table(path)
+    columns = [as_numbers(table[name].to_numpy(), f"column {name!r}") for name in table.column_names]
+    return _Table(table.column_names, np.column_stack(columns))
+
+
+_READERS: dict[str, Callable[[Path], Any]] = {".npy": np.load, ".npz": sparse.load_npz, ".parquet": _parquet}
+
+
+def _npy(path: Path, size: int) -> list[_Slice]:
+    """Return readers of blocks of rows of a dense array in a file, which do not map the whole of it into memory."""
+    if path.suffix != ".npy":
+        raise ValueError(f"X is the path {path.name!r}; a single file must be .npy. Give several files as a list")
+    with path.open("rb") as file:
+        version = np.lib.format.read_magic(file)
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, in_columns, dtype = read_header(file)
+        offset = file.tell()
+    if len(shape) != 2 or dtype.hasobject or (in_columns and shape[1] > 1):
+        raise ValueError(f"{path.name} must hold a two-dimensional array of numbers, row by row (C order); got {shape}")
+    n, d = shape
+    return [_Slice(path, dtype, offset, first, min(size, n - first), d) for first in range(0, n, size)]
+
+
+class _Slice(NamedTuple):
+    """Rows of an array in a ``.npy`` file; calling it reads them."""
+
+    path: Path
+    dtype: np.dtype
+    offset: int
+    first: int
+    rows: int
+    columns: int
+
+    def __call__(self) -> np.ndarray:
+        start = self.offset + self.first * self.columns * self.dtype.itemsize
+        X = np.fromfile(self.path, self.dtype, self.rows * self.columns, offset=start)
+        if X.size != self.rows * self.columns:
+            raise OSError(f"{self.path.name} ends before row {self.first + self.rows}")
+        return X.reshape(self.rows, self.columns)

@@ -1,0 +1,366 @@
+"""The one primitive that reads data: sums over blocks of rows, and arrays with a row for every sample.
+
+Objectives, gradients, the matrices Gamma and their products, Hessian products and dual values are sums over rows. They
+all go through ``Rows.sum``: a function is called for every block, and its terms are added up in a tree that the numbers
+of the blocks alone determine, in float64. So the result is the same to the last bit, whoever computes the terms and in
+whatever order.
+"""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from mopn.data.cache import rows_at_once
+from mopn.data.designs import AugmentedDesign, Design, Entries, feature_scales, linear_design
+from mopn.data.losses_of_rows import Losses, OutputLoss
+from mopn.data.row_arrays import rows_of
+from mopn.data.thread_pool import in_threads, n_workers
+from mopn.losses.array_functions import inner
+from mopn.losses.namespaces import any_namespace, crossed, namespace
+from mopn.solvers.tools.blas_threads import limited_threads, single_threaded
+from mopn.solvers.tools.cached import cached_property
+
+if TYPE_CHECKING:
+    from mopn.compiled.storage import Lines
+
+__all__ = [
+    "TYPICAL_COLUMNS",
+    "ArrayRows",
+    "Block",
+    "PassCounter",
+    "Rows",
+    "block_size",
+    "combined",
+    "cut",
+    "tree_of_blocks",
+    "tree_sum",
+]
+
+_Term = TypeVar("_Term")
+Function = Callable[..., Any]
+
+# Units of a network, as far as the size of blocks goes: larger blocks leave the cache, and in smaller ones threads wait
+# for the interpreter between two operations of NumPy.
+TYPICAL_COLUMNS = 16
+# Rows per feature of a block, at least: sums of shape (k, d) are small in comparison.
+_ROWS_PER_FEATURE = 4
+# Branches of the tree of blocks for each thread: more even out that some take longer.
+_BRANCHES_A_THREAD = 4
+# Rows of a block of sparse data, at least, and the number of these blocks, at most: their sums are (d, k).
+_SPARSE_ROWS, _SPARSE_BLOCKS = 8192, 8
+
+
+class Block:
+    """Some rows of the data.
+
+    Attributes
+    ----------
+    design : Design
+        X of these rows.
+    losses : Losses
+    rows : slice
+        Which rows of all they are.
+    """
+
+    def __init__(self, design: Design, losses: Losses, rows: slice) -> None:
+        self.design, self.losses, self.rows = design, losses, rows
+        # The rows of arrays that are computed anew in every pass.
+        self.computed: dict[int, Any] = {}
+
+    @cached_property
+    def linear(self) -> Design:
+        """[1, X], the design of a linear term."""
+        return linear_design(self.design)
+
+    @property
+    def lines(self) -> Lines:
+        """The stored entries of sparse data, for compiled functions."""
+        return self.design.stored_lines
+
+
+class PassCounter:
+    """The number of passes over the rows, which all views of them share."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+class KeptBlocks(dict[int, Any]):
+    """Objects by the first rows of their blocks; a slice of rows has the object of its block."""
+
+    def __getitem__(self, rows: int | slice) -> Any:
+        return super().__getitem__(rows.start if isinstance(rows, slice) else rows)
+
+
+class Rows(ABC):
+    """The data of a problem, X (n, d) and the losses of its samples, as blocks of rows.
+
+    A function of blocks is called as ``function(block, *along, *arguments)``: ``along`` are arrays of n rows, of which
+    it gets those of the block, and ``arguments`` are the same for all blocks.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        n and d, dummies included.
+    n_features : int
+        d without the dummies.
+    entries : Entries or None
+        What is beside the stored entries of sparse data; None for dense data.
+    losses : OutputLoss
+        What the losses of all rows have in common; in memory these losses, ``Losses``.
+    design : Design or None
+        X in memory.
+    template : Design
+        X in memory, or else a row of zeros with the same features.
+    """
+
+    shape: tuple[int, int]
+    n_features: int
+    entries: Entries | None
+    losses: OutputLoss
+    design: Design | None = None
+    template: Design
+
+    @abstractmethod
+    def reduce(
+        self, function: Function, *arguments: Any, along: Sequence[Any] = (), combine: Function = operator.add
+    ) -> Any:
+        """Combine the terms of all blocks, numbers, arrays or tuples of them, in a fixed tree."""
+
+    @property
+    @abstractmethod
+    def passes(self) -> int:
+        """How often the rows were read, all of them, since the problem was made."""
+
+    def sum(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> Any:
+        """Return the sum of the terms of all blocks."""
+        return self.reduce(function, *arguments, along=along)
+
+    def inner(self, A: Any, B: Any) -> float:
+        """Return <A, B> of two arrays of n rows."""
+        return self.sum(_inner, along=(A, B))
+
+    def crossed(self, A: Any, B: Any) -> np.ndarray:
+        """Return A' B of two arrays of n rows."""
+        return self.sum(_crossed, along=(A, B))
+
+    @abstractmethod
+    def map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> Any:
+        """Return the array of n rows, with contiguous columns, of which a function returns those of a block."""
+
+    @abstractmethod
+    def keep(self, function: Function, along: Sequence[Any] = ()) -> Any:
+        """Return what a function returns for each block, an object of any kind, to pass along."""
+
+    @abstractmethod
+    def sum_and_map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> tuple[Any, Any]:
+        """Return the summed terms and the stacked rows of a function that returns (term, rows) for a block."""
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest modulus of an entry of X."""
+        return self.reduce(_largest, combine=max)
+
+    @cached_property
+    def largest_square(self) -> float:
+        """The largest squared length of a row."""
+        return self.reduce(_largest_square, combine=max)
+
+    @cached_property
+    def occurrences(self) -> np.ndarray:
+        """The weight (d,) of the samples that have each feature."""
+        return self.sum(_occurrences)
+
+    @cached_property
+    def scales(self) -> np.ndarray:
+        """Steps (d,) in coefficients of the features that matter equally."""
+        return feature_scales(self.occurrences, self.largest)
+
+    @cached_property
+    def target_sums(self) -> tuple[float, float]:
+        """The sum of the squares of targets that are numbers, weighted, and the sum of the weights."""
+        return self.sum(_target_sums)
+
+    @abstractmethod
+    def in_coordinates(self, coordinates: Any, dummies: int) -> Rows:
+        """Return the rows in the ``Coordinates`` of a problem, or None for the user's own, after its dummies."""
+
+    @abstractmethod
+    def beside(self, outputs: Any) -> Rows:
+        """Return the same rows with fixed outputs (n, m), which are added to those of the model."""
+
+    @abstractmethod
+    def single(self) -> Rows:
+        """Return the data in float32, whose products with float32 arrays are computed in float32."""
+
+    @abstractmethod
+    def sample(self, fraction: float, seed: int) -> Rows:
+        """Return a random sample of the rows, with weights that estimate the losses of all."""
+
+
+class ArrayRows(Rows):
+    """Rows of arrays in memory. Threads compute the terms of the blocks, as many as the call was given."""
+
+    def __init__(
+        self, design: Design, losses: Losses, size: int | None = None, passes: PassCounter | None = None
+    ) -> None:
+        self.design: Design = design
+        self.template = design
+        self._passes = passes or PassCounter()
+        self.losses: Losses = losses
+        self.shape, self.n_features = design.shape, design.without_dummies.shape[1]
+        self.entries = design.entries
+        self.blocks = cut(design, losses, size or block_size(design, losses.n_outputs))
+
+    def reduce(
+        self, function: Function, *arguments: Any, along: Sequence[Any] = (), combine: Function = operator.add
+    ) -> Any:
+        self._passes.count += 1
+        return tree_of_blocks(_bound(function, arguments, along), self.blocks, combine)
+
+    def map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> np.ndarray:
+        return self._joined(self._listed(function, arguments, along))
+
+    def keep(self, function: Function, along: Sequence[Any] = ()) -> KeptBlocks:
+        starts = (block.rows.start for block in self.blocks)
+        return KeptBlocks(zip(starts, self._listed(function, (), along), strict=True))
+
+    def sum_and_map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> tuple[Any, np.ndarray]:
+        terms, parts = zip(*self._listed(function, arguments, along), strict=True)
+        return tree_sum(terms), self._joined(parts)
+
+    def in_coordinates(self, coordinates: Any, dummies: int) -> ArrayRows:
+        design = self.design if coordinates is None else coordinates.design(self.design)
+        return ArrayRows(AugmentedDesign(design, dummies) if dummies else design, self.losses, passes=self._passes)
+
+    def single(self) -> ArrayRows:
+        return self._on(self.design.single(), self.losses)
+
+    def sample(self, fraction: float, seed: int) -> ArrayRows:
+        rows, losses = self.losses.sample(fraction, seed)
+        return ArrayRows(self.design.rows(rows), losses, passes=self._passes)
+
+    @property
+    def passes(self) -> int:
+        return self._passes.count
+
+    def beside(self, outputs: np.ndarray) -> ArrayRows:
+        return self._on(self.design, self.losses.beside(outputs))
+
+    def _on(self, design: Design, losses: Losses) -> ArrayRows:
+        """Return other data in the same blocks."""
+        first = self.blocks[0].rows
+        return ArrayRows(design, losses, first.stop - first.start, self._passes)
+
+    def _listed(self, function: Function, arguments: tuple[Any, ...], along: Sequence[Any]) -> list[Any]:
+        """Return what a function returns for each block."""
+        term = _bound(function, arguments, along)
+        return self.reduce(lambda block: [term(block)])
+
+    def _joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        if len(self.blocks) == 1:
+            (part,) = parts
+            return np.asfortranarray(part)
+        array = np.empty(0)
+        for block, part in zip(self.blocks, parts, strict=True):
+            if block.rows.start == 0:
+                array = np.empty((*part.shape[1:], self.shape[0]), part.dtype).T
+            array[block.rows] = part
+        return array
+
+
+def block_size(design: Design, n_outputs: int) -> int:
+    """Return the number of rows of a block, the same for networks of any number of units."""
+    n, d = design.shape
+    if design.entries is not None:
+        return max(_SPARSE_ROWS, _ROWS_PER_FEATURE * d, -(-n // _SPARSE_BLOCKS))
+    return max(rows_at_once(d + n_outputs + TYPICAL_COLUMNS), _ROWS_PER_FEATURE * d)
+
+
+def tree_sum(terms: Iterable[Any], combine: Function = operator.add) -> Any:
+    """Add up terms in a binary tree by their numbers; few of them are kept at a time.
+
+    Tuples are added entry by entry. Neighbours of equal size are added, as in a binary counter, and what is left of
+    them from the right.
+    """
+    partial: list[tuple[int, Any]] = []
+    for term in terms:
+        size = 1
+        while partial and partial[-1][0] == size:
+            left = partial.pop()[1]
+            term, size = combined(left, term, combine), 2 * size
+        partial.append((size, term))
+    total = partial.pop()[1]
+    while partial:
+        total = combined(partial.pop()[1], total, combine)
+    return total
+
+
+@any_namespace
+def _inner(block: Block, A: Any, B: Any) -> float:
+    return inner(A, B)
+
+
+@any_namespace
+def _crossed(block: Block, A: Any, B: Any) -> Any:
+    return crossed(A, B)
+
+
+@any_namespace
+def _largest(block: Block) -> float:
+    return block.design.largest
+
+
+@any_namespace
+def _largest_square(block: Block) -> float:
+    norms = block.design.squared_norms
+    return float(namespace(norms).max(norms))
+
+
+@any_namespace
+def _occurrences(block: Block) -> np.ndarray:
+    return block.design.occurrences(block.losses.sample_weights)
+
+
+def _target_sums(block: Block) -> tuple[float, float]:
+    losses = block.losses
+    if losses.loss.targets != "numbers":
+        return 0.0, losses.total_weight
+    return losses.squared_length(losses.y if losses.offset is None else losses.y - losses.offset), losses.total_weight
+
+
+def combined(a: Any, b: Any, combine: Function) -> Any:
+    """Return two terms as one; tuples are combined entry by entry."""
+    return tuple(map(combine, a, b)) if isinstance(a, tuple) else combine(a, b)
+
+
+def tree_of_blocks(term: Callable[[Block], Any], blocks: Sequence[Block], combine: Function) -> Any:
+    """Return the ``tree_sum`` of the terms of blocks, of which threads compute whole branches."""
+    if len(blocks) == 1:
+        with limited_threads():
+            return term(blocks[0])
+    # A branch of the tree has a power of two of blocks. Few branches keep threads from waiting for the interpreter.
+    size = 1
+    while 2 * size * _BRANCHES_A_THREAD * n_workers() <= len(blocks):
+        size *= 2
+    branches = [blocks[first : first + size] for first in range(0, len(blocks), size)]
+    with limited_threads(), single_threaded():
+        return tree_sum(in_threads(lambda branch: tree_sum(map(term, branch), combine), branches), combine)
+
+
+def _bound(function: Function, arguments: tuple[Any, ...], along: Sequence[Any]) -> Callable[[Block], Any]:
+    """Return the function of a block alone."""
+    return lambda block: function(block, *(rows_of(array, block) for array in along), *arguments)
+
+
+def cut(design: Design, losses: Losses, size: int) -> list[Block]:
+    """Return the blocks of ``size`` rows of a design and its losses."""
+    n = design.shape[0]
+    if size >= n:
+        return [Block(design, losses, slice(0, n))]
+    return [Block(block, losses.rows(rows), rows) for rows, block in design.blocks(size)]

@@ -1,0 +1,45 @@
+"""The rows of the data that a user gives: arrays in memory, or blocks that are read in every pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mopn.data.chunked_rows import Chunks, LocalChunks, chunked_rows
+from mopn.data.designs import stored_design
+from mopn.data.device_rows import device_rows
+from mopn.data.input_size import check_input
+from mopn.data.losses_of_rows import Losses
+from mopn.data.row_blocks import RowBlocks
+from mopn.data.rows import ArrayRows, Rows
+from mopn.losses.losses import Loss
+from mopn.losses.namespaces import is_device_array
+
+__all__ = ["rows_of_data"]
+
+
+def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: Any) -> Rows:
+    """Validate the data of a problem, and return their rows.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d), array on a device, RowBlocks or Chunks
+    y, sample_weight : array-like
+        None if the blocks bring them.
+    loss : str or Loss
+    offset : array-like of shape (n, m) or (m,), optional
+        For data in blocks it must be the same for all rows.
+    """
+    if isinstance(X, Chunks):
+        return chunked_rows(X, loss, offset)
+    if isinstance(X, RowBlocks):
+        return chunked_rows(LocalChunks(X.with_targets(y, sample_weight)), loss, offset)
+    if y is None:
+        raise TypeError("y is missing; only blocks of rows (mopn.RowBlocks) can bring their targets")
+    if is_device_array(X):
+        return device_rows(X, y, loss, sample_weight, offset)
+    design = stored_design(X)
+    check_input(design.largest, "X")
+    losses = Losses.of_data(loss, y, design.shape[0], sample_weight, offset)
+    if losses.weights is not None:
+        check_input(losses.weights, "sample_weight")
+    return ArrayRows(design, losses)

@@ -1,0 +1,114 @@
+"""F(O) over all rows of some data, and its conjugate, by sums over blocks of the rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mopn.data.losses_of_rows import Losses
+from mopn.data.rows import Block, Rows
+from mopn.losses.namespaces import any_namespace
+
+__all__ = ["SumOfLosses"]
+
+
+class SumOfLosses:
+    """The sum of the losses of all rows, as a function of outputs O: an array of n rows and m columns.
+
+    Parameters
+    ----------
+    rows : Rows
+
+    Attributes
+    ----------
+    loss, n_outputs, classes, offset, smoothness
+        Those of the ``OutputLoss`` of the rows.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        of = rows.losses
+        self.loss, self.n_outputs, self.classes, self.offset = of.loss, of.n_outputs, of.classes, of.offset
+        self.smoothness = of.smoothness
+
+    @property
+    def in_memory(self) -> Losses:
+        """The losses of all rows, with targets, weights and offset; ``TypeError`` for data in blocks."""
+        if not isinstance(self.rows.losses, Losses):
+            raise TypeError("data in blocks is not held in memory; sums over its rows read it")
+        return self.rows.losses
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return self.rows.shape[0]
+
+    @property
+    def total_weight(self) -> float:
+        """The sum of the weights."""
+        return self.rows.target_sums[1]
+
+    @property
+    def output_unit(self) -> float:
+        """The size of outputs: the loss's own unit or, if larger, the root mean square of targets that are numbers."""
+        if self.loss.targets != "numbers":
+            return self.loss.own_unit or 1.0
+        squares, weight = self.rows.target_sums
+        size = math.sqrt(squares / (weight * self.n_outputs))
+        return max(size, self.loss.own_unit) or 1.0
+
+    def value(self, O: Any) -> float:  # noqa: E741
+        """F(O)."""
+        return self.rows.sum(_value, along=(O,))
+
+    def value_gradient(self, O: Any) -> tuple[float, Any]:  # noqa: E741
+        """F(O) and G = dF/dO (n, m)."""
+        return self.rows.sum_and_map(_value_gradient, along=(O,))
+
+    def conjugates_and_sizes(self, G: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """F*(s * G) for several scales s, up to rounding in its domain, and the sums of the moduli of its rows."""
+        return self.rows.sum(_conjugates_and_sizes, scales, along=(G,))
+
+    def max_scale(self, G: Any) -> float:
+        """Return the largest s with F* finite at s * G, for a gradient G (n, m)."""
+        return self.rows.reduce(_max_scale, along=(G,), combine=min)
+
+    def slope_size(self, G: Any) -> float:
+        """Return what bounds the terms of F and F*; see :meth:`mopn.data.losses_of_rows.Losses.slope_size`."""
+        return self.rows.sum(_slope_size, along=(G,))
+
+    def squared_length(self, D: Any) -> float:
+        """Return sum_i w_i ||d_i||^2 for a direction D (n, k) of outputs."""
+        return self.rows.sum(_squared_length, along=(D,))
+
+
+@any_namespace
+def _value(block: Block, O: Any) -> Any:  # noqa: E741
+    return block.losses.value(O)
+
+
+@any_namespace
+def _value_gradient(block: Block, O: Any) -> tuple[Any, Any]:  # noqa: E741
+    return block.losses.value_gradient(O)
+
+
+@any_namespace
+def _conjugates_and_sizes(block: Block, G: Any, scales: Any) -> tuple[Any, Any]:
+    return block.losses.conjugates_and_sizes(G, scales)
+
+
+@any_namespace
+def _max_scale(block: Block, G: Any) -> float:
+    return block.losses.max_scale(G)
+
+
+@any_namespace
+def _slope_size(block: Block, G: Any) -> Any:
+    return block.losses.slope_size(G)
+
+
+@any_namespace
+def _squared_length(block: Block, D: Any) -> Any:
+    return block.losses.squared_length(D)

@@ -1,0 +1,240 @@
+"""Input validation. Every message names the argument, the fault and a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from mopn.data.sparse_structure import compressed
+from mopn.losses.losses import Loss
+from mopn.solvers.tools.checks import check_count, check_flag, check_nonnegative, choice, shown
+
+__all__ = [
+    "as_array",
+    "as_numbers",
+    "check_block_targets",
+    "check_count",
+    "check_factor_kernel",
+    "check_flag",
+    "check_member",
+    "check_nonnegative",
+    "check_offset",
+    "check_sample_weight",
+    "check_targets",
+    "check_weights",
+    "distinct_labels",
+    "finite_numbers",
+    "label_codes",
+    "present_rows",
+]
+
+Member = TypeVar("Member")
+
+_FACTOR_KERNELS = ("anova", "all-subsets", "homogeneous")
+
+
+def check_targets(y: Any, n: int, loss: Loss) -> tuple[np.ndarray, int, np.ndarray | None]:
+    """Return the targets in the form of the loss, the number of outputs, and the classes (or None)."""
+    y = as_array(y, "y")
+    if y.ndim == 0 or len(y) != n:
+        raise ValueError(f"y must have one row per sample: X has {n} rows, y has shape {y.shape}")
+    if loss.targets == "labels":
+        return _labels(y, loss)
+    return _per_output(y, loss)
+
+
+def _labels(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, int, np.ndarray]:
+    if y.ndim != 1:
+        raise ValueError(
+            f"loss={loss.name!r} is multi-class and takes labels of shape (n,), got y of shape {y.shape}; "
+            "for several targets per sample use a loss per output, such as 'squared' or 'binary-logistic'"
+        )
+    classes, codes = distinct_labels(y)
+    if len(classes) < 2:
+        raise ValueError(f"y has one class only ({classes[0]}); classification needs at least 2")
+    return codes, len(classes), classes
+
+
+def check_block_targets(y: Any, loss: Loss, classes: np.ndarray | None, m: int) -> np.ndarray:
+    """Return the targets of some samples in the form of the loss, given the classes or the number of outputs."""
+    y = as_array(y, "y")
+    if classes is None:
+        Y, found, _ = _per_output(y, loss)
+        if found != m:
+            raise ValueError(f"y has {found} outputs, and {m} in the first block")
+        return Y
+    return label_codes(y, classes)
+
+
+def label_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the index of each entry's label among sorted classes."""
+    codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    if not np.array_equal(classes[codes], y):
+        unknown = y[classes[codes] != y][0]
+        raise ValueError(f"y has the label {shown(unknown)}, which is not among the classes {classes}")
+    return codes
+
+
+def distinct_labels(y: Any, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted distinct labels, and the index of each entry's label; missing labels are refused."""
+    y = as_array(y, name)
+    if y.dtype.kind in "fcmM" and not np.isfinite(y).all():
+        raise ValueError(f"{name} contains NaN or infinity; each label must be known")
+    try:
+        labels, codes = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(
+            f"{name} holds labels that cannot be sorted ({error}); give labels of a single type, none of them missing"
+        ) from None
+    if y.dtype.kind == "O" and any(label is None or label != label for label in labels):
+        raise ValueError(f"{name} has missing labels; drop these samples")
+    return labels, codes.reshape(y.shape)
+
+
+def _per_output(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, int, None]:
+    if y.ndim > 2 or 0 in y.shape:
+        raise ValueError(f"y must have shape (n,) or (n, m) with m >= 1, got {y.shape}")
+    try:
+        Y = finite_numbers(y, "y").reshape(len(y), -1).copy()
+    except TypeError as error:
+        raise TypeError(f"loss={loss.name!r} takes numeric targets, and loss='logistic' labels: {error}") from None
+    if loss.targets == "signs" and not np.isin(Y, (-1.0, 1.0)).all():
+        raise ValueError(f"loss={loss.name!r} takes targets -1 and +1 only; convert 0 and 1 by 2 * y - 1")
+    if loss.targets == "counts" and (Y < 0).any():
+        raise ValueError(f"loss={loss.name!r} takes counts, numbers that are at least 0; y has {Y.min():.6g}")
+    return Y, Y.shape[1], None
+
+
+def check_sample_weight(weights: Any, n: int) -> np.ndarray | None:
+    """Return the weights as floats, not all of them zero, or None if none were given."""
+    weights = check_weights(weights, n)
+    if weights is not None and not weights.any():
+        raise ValueError("sample_weight is zero for all samples; at least one must be positive")
+    return weights
+
+
+def check_weights(weights: Any, n: int) -> np.ndarray | None:
+    """Return the weights as floats, or None if none were given."""
+    if weights is None:
+        return None
+    weights = as_numbers(weights, "sample_weight").astype(np.float64, copy=False)
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), one weight per sample, got {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError("sample_weight must be finite and >= 0")
+    return weights
+
+
+def check_offset(offset: Any, n: int, m: int) -> np.ndarray | None:
+    """Return the offset broadcast to (n, m), or None if none was given."""
+    if offset is None:
+        return None
+    offset = finite_numbers(offset, "offset")
+    if offset.shape == (n,) and m == 1:
+        offset = offset[:, None]
+    if offset.shape not in ((n, m), (m,), (1, m)):
+        raise ValueError(f"offset must have shape ({n}, {m}) or ({m},), got {offset.shape}")
+    return np.broadcast_to(offset, (n, m))
+
+
+def as_array(values: Any, name: str) -> np.ndarray:
+    """Return values as an array; masked entries, sparse matrices and rows of several lengths are refused."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries, whose values are unknown; impute or drop them first")
+    if sparse.issparse(values):
+        raise TypeError(f"{name} must be dense, got a sparse matrix; convert it by {name}.toarray()")
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be an array: {error}") from None
+
+
+def as_numbers(values: Any, name: str) -> np.ndarray:
+    """Return values as an array of bool, integers or floats; what is read from objects and strings is float64.
+
+    Complex numbers, dates and differences of dates are refused, as all of them convert to floats without an error.
+    """
+    if values is None:
+        raise TypeError(f"{name} must be an array of numbers, got None")
+    values = as_array(values, name)
+    if values.dtype.kind in "fiub":
+        return values
+    lossy = _lossy_dtypes(values)
+    if lossy:
+        raise TypeError(f"{name} must hold real numbers, got dtype {', '.join(lossy)}")
+    try:
+        return values.astype(object).astype(np.float64)  # messages show strings of Python, not np.str_
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(
+            f"{name} must be numeric, got dtype {values.dtype}: {error}; encode strings and categories as numbers first"
+        ) from None
+
+
+def finite_numbers(values: Any, name: str) -> np.ndarray:
+    """Return finite real numbers as an array of float64, which is not copied if it is one already."""
+    with np.errstate(over="ignore"):
+        values = as_numbers(values, name).astype(np.float64, copy=False)
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} contains NaN or infinity")
+    return values
+
+
+def _lossy_dtypes(values: np.ndarray) -> list[str]:
+    """Return the dtypes, of an array or of NumPy's scalars among its objects, of which floats keep a part only."""
+    scalars = (value.dtype for value in values.flat if isinstance(value, np.generic))
+    dtypes = set(scalars) if values.dtype.kind == "O" else {values.dtype}
+    return sorted(str(dtype) for dtype in dtypes if dtype.kind in "cmMV")
+
+
+def check_member(value: Any, argument: str, kind: type, members: Mapping[str, Member], reason: str) -> Member:
+    """Return the member of a closed set that was named, or the member itself; objects of the kind are refused."""
+    for member in members.values():
+        if value is member:
+            return member
+    names = choice(members)
+    if isinstance(value, kind):
+        raise TypeError(f"{argument} must be {names.takes}, by name: {reason}; got the object {value!r}")
+    return members[names(value, argument)]
+
+
+def check_factor_kernel(kernel: Any, degree: Any, theta: Any = None) -> tuple[str, int, np.ndarray | None]:
+    """Return the name of a kernel of any degree, the degree, and the coefficients of the degrees up to it, if any.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, a degree below 1, or coefficients that do not fit.
+    """
+    kernel = choice(_FACTOR_KERNELS)(kernel, "kernel")
+    degree = check_count(degree, "degree")
+    if theta is None:
+        return kernel, degree, None
+    if kernel != "anova":
+        raise ValueError(f"theta weighs the degrees of the kernel 'anova'; kernel={kernel!r} has none")
+    theta = finite_numbers(theta, "theta")
+    if theta.shape != (degree,):
+        raise ValueError(f"theta must hold {degree} numbers, one per degree, got shape {theta.shape}")
+    return kernel, degree, theta
+
+
+def present_rows(parts: Sequence[Any], y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
+    """Return the samples of positive weight: the parts of X, y, the weights and the offset.
+
+    Where the number of samples is not the same in all of them, they are returned as they are.
+    """
+    y = as_array(y, "y")
+    n = len(y) if y.ndim else 0
+    if sample_weight is None or as_array(sample_weight, "sample_weight").shape != (n,):
+        return parts, y, sample_weight, offset
+    sample_weight = check_sample_weight(sample_weight, n)
+    parts = [part if sparse.issparse(part) else as_array(part, "X") for part in parts]
+    if np.all(sample_weight) or any(part.shape[:1] != (n,) for part in parts):
+        return parts, y, sample_weight, offset
+    rows = np.flatnonzero(sample_weight)
+    parts = [compressed(part).tocsr()[rows] if sparse.issparse(part) else part[rows] for part in parts]
+    offset = None if offset is None else as_array(offset, "offset")
+    offset = offset[rows] if offset is not None and offset.shape[:1] == (n,) else offset
+    return parts, y[rows], sample_weight[rows], offset

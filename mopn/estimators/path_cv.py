@@ -1,0 +1,352 @@
+"""The choice of strength and number of units by cross-validation, for every estimator of networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import KFold, check_cv
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
+
+from mopn.core.regularizers import Ratio
+from mopn.data.row_blocks import RowBlocks
+from mopn.data.validation import as_array
+from mopn.estimators.availability import available_if
+from mopn.estimators.base import NetworkEstimator
+from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, with_callbacks
+from mopn.estimators.folds import Fold
+from mopn.estimators.targets import merge_equal_samples
+from mopn.models.fitted import Fitted
+from mopn.models.multi_output import Model
+from mopn.regularization_path import check_strengths
+from mopn.solvers.tools.checks import Rule, count, shown
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["PathCV"]
+
+
+def _sizes(values: Any) -> list[int]:
+    distinct = {count().convert(value) for value in (values if np.iterable(values) else [values])}
+    if not distinct:
+        raise ValueError
+    return sorted(distinct, reverse=True)
+
+
+_SIZES = Rule("an integer >= 1 or several", _sizes)
+_FOLDS = Rule("an integer >= 2, a splitter, folds of indices or None", count(2).or_none().convert)
+
+
+def _best_has(name: str) -> Callable[[PathCV], Any]:
+    """Return the check whether the estimator has a method; its own error says why not."""
+    return lambda search: getattr(getattr(search, "best_estimator_", search.estimator), name)
+
+
+class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
+    """Choose the strength and the number of units of a network by cross-validation.
+
+    Every fold follows one path of short, warm-started refits from the largest strength down. The networks of the best
+    strength are cut down to fewer units and refitted, number by number. A network of the best strength and of the
+    smallest size whose mean score is within one standard error of the best one is fitted to all samples.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any estimator of :mod:`mopn.estimators` but those of one output, for which there is ``GridSearchCV``.
+    strengths : array-like of shape (q,), default (Ratio(0.03), Ratio(0.006), Ratio(0.0015), Ratio(0.0003))
+        Strengths to choose from: numbers, or :class:`mopn.Ratio` to the smallest one whose solution is zero. They are
+        for all samples: as the losses are added up over the samples, each is multiplied by a fold's part of their
+        weight.
+    max_units : int or sequence of int, default (50, 20)
+        Largest numbers of units to choose from. Strengths are scored with the largest of them.
+    cv : int, splitter or iterable, default 3
+        Folds, as for ``sklearn.model_selection.cross_val_score``; a number of folds is stratified for labels, and
+        shuffled for numbers and ordered levels. A pair of index arrays, ``[(train, test)]``, is an evaluation set.
+    scoring : str, callable or None, default None
+        The score of scikit-learn, the larger the better, such as "roc_auc_ovr". None for ``estimator.score``.
+    n_jobs : int or None, default None
+        Number of folds in parallel, each in its own process (joblib).
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The estimator, fitted to all samples with ``best_params_``.
+    best_params_ : dict
+        The chosen ``strength``, a number for all samples, and ``max_units``.
+    best_score_ : float
+        Their mean score over the folds, weighted by the held-out samples of every fold.
+    best_index_ : int
+        Their row of ``cv_results_``.
+    cv_results_ : dict of ndarray
+        A row for every strength with the largest ``max_units``, descending, then one for every smaller number of units
+        with the best strength: "params", "param_strength", "param_max_units", "mean_test_score", "std_test_score",
+        "rank_test_score" and "split0_test_score", "split1_test_score", ....
+    scorer_ : callable
+        The scorer.
+    n_splits_ : int
+        The number of folds.
+
+    See Also
+    --------
+    mopn.path : A single path of strengths.
+
+    Notes
+    -----
+    Weights of samples and of classes count in the scores, too. Predictions, explanations, exports, ``classes_`` and
+    ``model_`` are those of ``best_estimator_``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mopn.estimators import MultiOutputPNClassifier, PathCV
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 3))
+    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> search = PathCV(MultiOutputPNClassifier(), max_units=(5, 2)).fit(X, y)
+    >>> search.best_params_["max_units"], search.cv_results_["mean_test_score"].shape, search.score(X, y) > 0.9
+    (2, (5,), True)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        strengths: Any = (Ratio(0.03), Ratio(0.006), Ratio(0.0015), Ratio(0.0003)),
+        max_units: Any = (50, 20),
+        cv: Any = 3,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.strengths = strengths
+        self.max_units = max_units
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Score all strengths and sizes on every fold, and fit the best ones to all samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Training data, in memory.
+        y : array-like of shape (n,) or (n, m)
+            As for the estimator.
+        sample_weight : array-like of shape (n,), optional
+            A weight of 2 equals a repeated sample within its fold.
+        **params
+            What the splitter ``cv`` takes, such as ``groups``.
+
+        Returns
+        -------
+        self
+            The fitted search.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X, y, the weights or a parameter are invalid, or if a class is missing in the training part of a fold.
+        """
+        sizes = _SIZES(self.max_units, "max_units")
+        if not isinstance(self.estimator, NetworkEstimator):
+            raise TypeError(
+                "estimator must be a multi-output or ordinal estimator of mopn.estimators, got "
+                f"{shown(self.estimator)}; for others there is sklearn.model_selection.GridSearchCV, and within a "
+                "pipeline PathCV is the last step"
+            )
+        if isinstance(X, RowBlocks):
+            raise TypeError("folds are drawn at random, which needs X in memory; give an array or a sparse matrix")
+        single = clone(self.estimator).set_params(max_units=sizes[0])
+        single._check_parameters()
+        self.scorer_ = check_scoring(single, self.scoring)
+        given = X, y, sample_weight
+        X, y, sample_weight, present = single._samples(*given)
+        vars(single).pop("feature_names_in_", None)  # scikit-learn has checked the names
+        targets = single._encode(y, sample_weight)
+        strengths = check_strengths(single._problem(*merge_equal_samples(X, targets)), self._strengths())
+        parts = list(self._splitter(y, present).split(X, y, **process_routing(self, "fit", **params).splitter.split))
+        if not parts:
+            raise ValueError("cv has no folds; give at least one pair of training and test samples")
+        folds = [Fold.of(single, self.scorer_, X, targets, *part) for part in parts]
+        self.n_splits_ = len(folds)
+        # A path and smaller sizes for each fold, and the last fit.
+        task = begin_fit(self, samples_of(X, y, sample_weight), 2 * len(folds) + 1)
+        self._search(folds, strengths, sizes, Parallel(n_jobs=self.n_jobs), task)
+        best = clone(self.estimator).set_params(**self.best_params_)
+        refit = task.subtask("refit")
+        with refit.handed_on(best):
+            refit.begin()
+            best.fit(*given)
+        self.best_estimator_ = best
+        refit.end({})
+        task.end({})
+        return self
+
+    def _strengths(self) -> Any:
+        if not np.iterable(self.strengths) or isinstance(self.strengths, str):
+            raise ValueError(f"strengths must be numbers > 0 or ratios, several of them, got {shown(self.strengths)}")
+        return self.strengths
+
+    def _splitter(self, y: np.ndarray, present: np.ndarray) -> Any:
+        """Return the splitter of the samples present; numbers of folds are stratified for labels, else shuffled."""
+        if isinstance(self.cv, str | bytes) or not (hasattr(self.cv, "split") or np.iterable(self.cv)):
+            n_folds = check_cv(_FOLDS(self.cv, "cv")).n_splits
+            if is_classifier(self.estimator):
+                return check_cv(n_folds, y, classifier=True)
+            return KFold(n_folds, shuffle=True, random_state=0)
+        return self.cv if hasattr(self.cv, "split") else check_cv([_among(fold, present) for fold in self.cv])
+
+    def _search(
+        self, folds: Sequence[Fold], strengths: np.ndarray, sizes: list[int], parallel: Parallel, task: Task
+    ) -> None:
+        """Set the table of scores, and the best parameters."""
+        # Other processes get copies of the tasks, so these are all there before the first one starts.
+        tasks = [task.subtask("fold", len(strengths), fold.samples) for fold in folds]
+        paths = parallel(delayed(fold.path)(strengths, part) for fold, part in zip(folds, tasks, strict=True))
+        weights = np.array([fold.held_out[1].total_weight for fold in folds])
+        scores = np.array([scores for scores, _ in paths])
+        best = int(np.argmax(np.average(scores, axis=0, weights=weights)))
+
+        tasks = [task.subtask("sizes", 0, fold.samples) for fold in folds]
+        pruned = np.array(
+            parallel(
+                delayed(fold.prune)(fits[best], strengths[best], sizes, part)
+                for fold, (_, fits), part in zip(folds, paths, tasks, strict=True)
+            )
+        )
+        smallest = _smallest(pruned, weights)
+        rows = [{"strength": float(strength), "max_units": sizes[0]} for strength in strengths]
+        rows += [{"strength": float(strengths[best]), "max_units": size} for size in sizes[1:]]
+        self.cv_results_ = _table(rows, np.hstack([scores, pruned[:, 1:]]), weights)
+        self.best_index_ = best if smallest == 0 else len(strengths) + smallest - 1
+        self.best_params_ = rows[self.best_index_]
+        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+
+    # -- the estimator that was found -------------------------------------------------------------------------------
+
+    @available_if(_best_has("predict"))
+    def predict(self, X: Any) -> Any:
+        """Predict y by the best estimator.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    @available_if(_best_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the best estimator.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(X)
+
+    @available_if(_best_has("decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """Return the outputs of the best estimator.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.decision_function(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the score of the best estimator, by ``scoring``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,) or (n, m)
+        sample_weight : array-like of shape (n,), optional
+        """
+        check_is_fitted(self)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(self.scorer_(self.best_estimator_, X, y, **weights))
+
+    def _fitted_model(self) -> Model:
+        check_is_fitted(self)
+        return self.best_estimator_.model_
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Labels of the best estimator, if it is a classifier."""
+        return self.best_estimator_.classes_
+
+    @property
+    def model_(self) -> Model:
+        """The model of the best estimator."""
+        return self.best_estimator_.model_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return self.best_estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the features, if all are strings."""
+        return self.best_estimator_.feature_names_in_
+
+    def __sklearn_tags__(self) -> Any:
+        return get_tags(self.estimator)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return who gets what is passed to ``fit``: the weights stay here, and the rest goes to the splitter.
+
+        Returns
+        -------
+        MetadataRouter
+            Of scikit-learn.
+        """
+        to_split = MethodMapping().add(caller="fit", callee="split")
+        return MetadataRouter(owner=self).add_self_request(self).add(splitter=self.cv, method_mapping=to_split)
+
+
+def _among(fold: Any, present: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Turn a fold that is given as indices of samples, or as flags, into indices of those present."""
+    parts = [as_array(part, "cv") for part in fold] if np.iterable(fold) else []
+    if len(parts) != 2 or any(part.ndim != 1 or part.dtype.kind not in "iub" for part in parts):
+        raise ValueError(f"cv must hold pairs of indices, of training and of test samples, got {shown(fold)}")
+    indices = [np.flatnonzero(part) if part.dtype == bool else part for part in parts]
+    return tuple(np.searchsorted(present, part[np.isin(part, present)]) for part in indices)
+
+
+def _moments(scores: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and deviations over the folds, each with the weight of its held-out samples."""
+    mean = np.average(scores, axis=0, weights=weights)
+    with np.errstate(invalid="ignore"):  # of strengths that a callback left out
+        return mean, np.sqrt(np.average((scores - mean) ** 2, axis=0, weights=weights))
+
+
+def _smallest(scores: np.ndarray, weights: np.ndarray) -> int:
+    """Return the index of the smallest size whose mean is within one standard error of the best."""
+    mean, deviation = _moments(scores, weights)
+    best = np.argmax(mean)
+    return int(np.flatnonzero(mean >= mean[best] - deviation[best] / math.sqrt(max(len(scores) - 1, 1)))[-1])
+
+
+def _table(rows: list[dict[str, Any]], scores: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
+    """Return ``cv_results_``."""
+    mean, deviation = _moments(scores, weights)
+    columns = {f"param_{name}": np.array([row[name] for row in rows]) for name in rows[0]}
+    splits = {f"split{fold}_test_score": part for fold, part in enumerate(scores)}
+    ranks = rankdata(-mean, method="min").astype(np.int32)
+    moments = {"mean_test_score": mean, "std_test_score": deviation, "rank_test_score": ranks}
+    return columns | {"params": rows} | splits | moments

@@ -1,0 +1,102 @@
+"""What the estimators of networks decide for their users: one policy per family, by which every fit is made.
+
+Users who want to decide themselves give ``refit`` an object of :mod:`mopn.solvers`, which sets its own tolerances and
+precision, or call :func:`mopn.minimize`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from mopn.network.oracles import BasisOracle, OracleName
+from mopn.network.problem import NetworkProblem
+from mopn.regularization_path import path_solver
+from mopn.solvers import ConditionalGradient
+from mopn.solvers.conditional_gradient import Precision, RefitName, make_correction
+from mopn.solvers.conditional_gradient.correction import Correction
+
+__all__ = ["CLASSIFIERS", "ORDINAL", "REGRESSORS", "FitPolicy"]
+
+
+@dataclass(frozen=True)
+class FitPolicy:
+    """The choices of a fit that are no parameters of an estimator.
+
+    The schedule follows from ``max_units``: with a number the aim is the best model of this size
+    (``schedule="fill"``), with None it is a proof (``schedule="grow"``).
+
+    Attributes
+    ----------
+    polish_tol : float, default inf
+        The last refit of both layers ends at this tolerance if ``tol`` is larger.
+    layer_tol : float, default 1e-3
+        Refits of the output layer alone, which are convex and cheap, end at this relative gap if ``tol`` is larger.
+    single_precision : bool, default False
+        Whether refits of both layers are in single precision where that is faster: labels are as accurate, numbers are
+        not.
+    few_units : int, default 10
+        Refits of at most so many units are in double precision: their local minima are far apart, and rounding errors
+        of single precision choose one.
+    tol_at_zero : float, default 5e-3
+        The tolerance of the last refit if ``tol`` is 0, where only limits stop a fit.
+    max_rounds : int, default 1000
+        Largest number of rounds. They mostly end by the gap or the number of units, long before.
+    patience : int, default 10
+        With validation: stop after this number of rounds without a better score.
+    validated_units : int, default 5
+        Units added per round where validation chooses their number between rounds, and refits move units.
+    path_iter : int, default 15
+        Iterations of a refit on the paths of :class:`PathCV`, which starts at the network of the strength or of the
+        size before.
+    """
+
+    polish_tol: float = math.inf
+    layer_tol: float = 1e-3
+    single_precision: bool = False
+    few_units: int = 10
+    tol_at_zero: float = 5e-3
+    max_rounds: int = 1000
+    patience: int = 10
+    validated_units: int = 5
+    path_iter: int = 15
+
+    def solver(
+        self,
+        problem: NetworkProblem,
+        *,
+        refit: RefitName | Correction,
+        max_units: int | None,
+        oracle: OracleName | BasisOracle,
+        tol: float,
+        validates: bool,
+    ) -> ConditionalGradient:
+        """Return the solver of a fit with these parameters of an estimator."""
+        tol = tol or self.tol_at_zero
+        full = {"polish_tol": min(tol, self.polish_tol), "precision": self._precision(problem, max_units)}
+        correction = make_correction(refit, full=full, tol=min(tol, self.layer_tol))
+        return ConditionalGradient(
+            refit=correction,
+            max_units=max_units,
+            oracle=oracle,
+            schedule="grow" if max_units is None else "fill",
+            atoms_per_round=self.validated_units if validates and correction.can_move_units else None,
+        )
+
+    def path_solver(
+        self, problem: NetworkProblem, n_strengths: int, *, refit: RefitName | Correction, max_units: int
+    ) -> ConditionalGradient:
+        """Return the solver of the paths of :class:`PathCV`."""
+        solver = path_solver(n_strengths, max_units, refit, self.path_iter, self._precision(problem, max_units))
+        # All units enter at once if refits move them: the number of units is not to grow along the path.
+        return replace(solver, atoms_per_round=None) if solver.correction.can_move_units else solver
+
+    def _precision(self, problem: NetworkProblem, max_units: int | None) -> Precision:
+        many = max_units is None or max_units > self.few_units
+        return "single" if many and self.single_precision and problem.gains_by_single else "double"
+
+
+CLASSIFIERS = FitPolicy(single_precision=True)
+REGRESSORS = FitPolicy()
+# The expected level gains from the last refit to its end.
+ORDINAL = FitPolicy(polish_tol=5e-6)

@@ -1,0 +1,1 @@
+"""A loss, once: value, gradient, conjugate, domain, link and Hessian."""

@@ -1,0 +1,114 @@
+"""Functions of arrays of any namespace: what not all of these have, or NumPy has in a form that is faster.
+
+Losses are computed thousands of times, on few rows too, where each call of a function of NumPy counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from mopn.losses.namespaces import namespace
+
+__all__ = [
+    "at",
+    "at_least",
+    "at_most",
+    "exp_in_place",
+    "inner",
+    "largest",
+    "own_entries",
+    "put",
+    "row_maxima",
+    "row_sums",
+    "rowwise_inner",
+    "total",
+    "xlog1py",
+    "xlogy",
+]
+
+
+def total(A: Any) -> Any:
+    """Return the sum of all entries: a float, or on a device an array without axes."""
+    return float(A.sum()) if isinstance(A, np.ndarray) else namespace(A).sum(A)
+
+
+def inner(A: Any, B: Any) -> Any:
+    """Return <A, B>: a float, or on a device an array without axes."""
+    return float(np.vdot(A, B)) if isinstance(A, np.ndarray) else namespace(A).sum(A * B)
+
+
+def rowwise_inner(A: Any, B: Any) -> Any:
+    """Return <a_i, b_i> of the rows of two arrays, (n,)."""
+    return np.einsum("ic,ic->i", A, B) if isinstance(A, np.ndarray) else namespace(A).sum(A * B, axis=1)
+
+
+def row_sums(A: Any) -> Any:
+    """Return the sums (n,) of the rows."""
+    return A.sum(axis=1) if isinstance(A, np.ndarray) else namespace(A).sum(A, axis=1)
+
+
+def row_maxima(A: Any) -> Any:
+    """Return the largest entries (n,) of the rows."""
+    return A.max(axis=1) if isinstance(A, np.ndarray) else namespace(A).max(A, axis=1)
+
+
+def largest(A: Any) -> float:
+    """Return the largest entry."""
+    return float(A.max() if isinstance(A, np.ndarray) else namespace(A).max(A))
+
+
+def at_least(A: Any, bound: float) -> Any:
+    """Return max(A, bound)."""
+    return np.maximum(A, bound) if isinstance(A, np.ndarray) else namespace(A).clip(A, min=bound)
+
+
+def at_most(A: Any, bound: float) -> Any:
+    """Return min(A, bound)."""
+    return np.minimum(A, bound) if isinstance(A, np.ndarray) else namespace(A).clip(A, max=bound)
+
+
+def own_entries(O: Any, y: Any) -> Any:  # noqa: E741
+    """Return where arrays like O (n, m) have the entries of the labels y (n,): an index, or elsewhere a mask."""
+    if isinstance(O, np.ndarray):
+        return np.arange(len(y)), y
+    return y[:, None] == namespace(O).arange(O.shape[1], dtype=y.dtype, device=y.device)[None, :]
+
+
+def at(own: Any, A: Any) -> Any:
+    """Return the entries a_iy (n,) of A (n, m)."""
+    if isinstance(A, np.ndarray):
+        return A[own]
+    xp = namespace(A)
+    return xp.sum(xp.where(own, A, 0.0), axis=1)
+
+
+def put(own: Any, A: Any, values: Any) -> Any:
+    """Return A (n, m) with a number, or numbers (n,), as the entries a_iy; arrays of NumPy are changed."""
+    if isinstance(A, np.ndarray):
+        A[own] = values
+        return A
+    return namespace(A).where(own, values if isinstance(values, float) else values[:, None], A)
+
+
+def exp_in_place(A: Any) -> Any:
+    """Return exp(A), in the memory of arrays of NumPy."""
+    return np.exp(A, out=A) if isinstance(A, np.ndarray) else namespace(A).exp(A)
+
+
+def xlogy(A: Any, B: Any) -> Any:
+    """Return a log b, 0 where a is 0."""
+    if isinstance(A, np.ndarray):
+        return special.xlogy(A, B)
+    xp = namespace(A)
+    return A * xp.log(xp.where(A == 0.0, 1.0, B))
+
+
+def xlog1py(A: Any, B: Any) -> Any:
+    """Return a log(1 + b), 0 where a is 0."""
+    if isinstance(A, np.ndarray):
+        return special.xlog1py(A, B)
+    xp = namespace(A)
+    return A * xp.log1p(xp.where(A == 0.0, 0.0, B))

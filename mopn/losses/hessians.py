@@ -1,0 +1,130 @@
+"""Second derivatives of losses with respect to the outputs (n, m): products with directions, and diagonals.
+
+The (m, m) matrices of the samples are never formed; three kinds cover all losses of :mod:`mopn.losses.losses`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+__all__ = ["Diagonal", "Hessian", "Margins", "Softmax", "Weighted"]
+
+
+class Hessian(ABC):
+    """A positive semidefinite second derivative at fixed outputs.
+
+    ``shift_invariant`` says that the loss is constant when all outputs of a sample shift by the same amount.
+    """
+
+    diagonal: np.ndarray
+    shift_invariant: bool = False
+
+    @abstractmethod
+    def product(self, Z: np.ndarray) -> np.ndarray:
+        """Return the product with a direction Z (n, m) of the outputs."""
+
+    def along(self, E: np.ndarray) -> np.ndarray:
+        """Return e_r' H_i e_r, shape (n, k), for the rows of E (k, m)."""
+        ones = np.ones((len(self.diagonal), 1))
+        return np.stack([np.einsum("ic,c->i", self.product(ones * e), e) for e in E], axis=1)
+
+    def total(self, weights: np.ndarray) -> np.ndarray:
+        """Return sum_i w_i H_i, shape (m, m), for weights (n,)."""
+        columns = np.eye(self.diagonal.shape[1])
+        return np.stack([weights @ self.product(np.ones((len(weights), 1)) * e) for e in columns], axis=1)
+
+
+class Diagonal(Hessian):
+    """diag(h_i) for h (n, m): losses that add up over the outputs."""
+
+    def __init__(self, h: np.ndarray) -> None:
+        self.diagonal = h
+
+    def product(self, Z: np.ndarray) -> np.ndarray:
+        return self.diagonal * Z
+
+    def along(self, E: np.ndarray) -> np.ndarray:
+        return self.diagonal @ (E * E).T
+
+    def total(self, weights: np.ndarray) -> np.ndarray:
+        return np.diag(weights @ self.diagonal)
+
+
+class Softmax(Hessian):
+    """diag(p_i) - p_i p_i' for probabilities P (n, m)."""
+
+    shift_invariant = True
+
+    def __init__(self, P: np.ndarray) -> None:
+        self.P = P
+
+    @property
+    def diagonal(self) -> np.ndarray:  # type: ignore[override]
+        return self.P * (1.0 - self.P)
+
+    def product(self, Z: np.ndarray) -> np.ndarray:
+        W = Z - np.einsum("ic,ic->i", self.P, Z)[:, None]
+        W *= self.P
+        return W
+
+    def along(self, E: np.ndarray) -> np.ndarray:
+        return self.P @ (E * E).T - (self.P @ E.T) ** 2
+
+    def total(self, weights: np.ndarray) -> np.ndarray:
+        weighted = weights[:, None] * self.P
+        return np.diag(weighted.sum(axis=0)) - weighted.T @ self.P
+
+
+class Margins(Hessian):
+    """sum_c h_ic (z_ic - z_iy)^2 / 2 for H (n, m) with h_iy = 0: losses that add up over the margins o_c - o_y."""
+
+    shift_invariant = True
+
+    def __init__(self, H: np.ndarray, y: np.ndarray) -> None:
+        self.H, self.rows, self.y = H, np.arange(len(y)), y
+
+    @property
+    def diagonal(self) -> np.ndarray:  # type: ignore[override]
+        diagonal = self.H.copy(order="K")
+        diagonal[self.rows, self.y] = self.H.sum(axis=1)
+        return diagonal
+
+    def product(self, Z: np.ndarray) -> np.ndarray:
+        W = Z - Z[self.rows, self.y][:, None]
+        W *= self.H
+        W[self.rows, self.y] = -W.sum(axis=1)
+        return W
+
+    def along(self, E: np.ndarray) -> np.ndarray:
+        own = E[:, self.y].T
+        return self.H @ (E * E).T - 2.0 * (self.H @ E.T) * own + self.H.sum(axis=1)[:, None] * own**2
+
+    def total(self, weights: np.ndarray) -> np.ndarray:
+        weighted = weights[:, None] * self.H
+        crossed = np.zeros((weighted.shape[1],) * 2)
+        np.add.at(crossed, self.y, weighted)
+        return np.diag(weighted.sum(axis=0) + crossed.sum(axis=1)) - crossed - crossed.T
+
+
+class Weighted(Hessian):
+    """A Hessian whose samples have weights (n,)."""
+
+    def __init__(self, hessian: Hessian, weights: np.ndarray) -> None:
+        self.hessian, self.weights, self.shift_invariant = hessian, weights[:, None], hessian.shift_invariant
+
+    @property
+    def diagonal(self) -> np.ndarray:  # type: ignore[override]
+        return self.weights * self.hessian.diagonal
+
+    def product(self, Z: np.ndarray) -> np.ndarray:
+        W = self.hessian.product(Z)
+        W *= self.weights
+        return W
+
+    def along(self, E: np.ndarray) -> np.ndarray:
+        return self.weights * self.hessian.along(E)
+
+    def total(self, weights: np.ndarray) -> np.ndarray:
+        return self.hessian.total(self.weights[:, 0] * weights)

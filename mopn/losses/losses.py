@@ -1,0 +1,483 @@
+"""The losses l(y, o) of outputs o (n, m): value, gradient, smoothness constant and conjugate, one value a row.
+
+Multi-class losses (Table 3 of Blondel et al., NIPS 2017) take integer labels y (n,) in 0..m-1 and have gradients
+whose rows sum to zero. Losses per output take targets Y (n, m) and add up over the outputs. Each is convex, smooth
+and at least 0. The conjugate l*(y, g) = sup_o <g, o> - l(y, o) is infinite outside its domain; ``max_scale`` is the
+largest factor that keeps a gradient inside it. Arrays are of any namespace, but for Hessians, which are of NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
+
+from mopn.compiled import codes
+from mopn.losses.array_functions import (
+    at,
+    at_least,
+    at_most,
+    exp_in_place,
+    largest,
+    own_entries,
+    put,
+    row_maxima,
+    row_sums,
+    rowwise_inner,
+    xlog1py,
+    xlogy,
+)
+from mopn.losses.hessians import Diagonal, Margins, Softmax
+from mopn.losses.links import LINKS
+from mopn.losses.loss import Loss
+from mopn.losses.namespaces import namespace
+from mopn.solvers.tools.checks import Rule, choice, number
+
+__all__ = ["LOSSES", "Clipped", "Huber", "Loss", "LossName", "Poisson", "Quantile", "get_loss"]
+
+LossName = Literal[
+    "logistic", "smoothed-hinge", "squared-hinge", "binary-logistic", "binary-squared-hinge",
+    "squared", "huber", "quantile", "poisson",
+]  # fmt: skip
+_TARGETS = ("labels", "numbers", "signs", "counts")
+# Relative differences of means below which expm1 and log1p keep digits.
+_NEAR = 0.5
+_POSITIVE = number("a finite number > 0", lambda x: x > 0)
+_LEVEL = number("a number between 0 and 1, both excluded", lambda x: 0 < x < 1)
+
+
+class Logistic(Loss):
+    """Multi-class logistic: log(1 + sum_{c != y} exp(o_c - o_y))."""
+
+    name, targets = "logistic", "labels"
+    for_any_namespace = True
+    link: str | None = "softmax"
+    # Added to o_c for c != y, as if it were an output: 0 here, 1 for the smoothed hinge.
+    cost = 0.0
+
+    def smoothness(self, m: int) -> float:
+        return 0.5
+
+    def value(self, y: Any, O: Any) -> Any:  # noqa: E741
+        _, _, excess, top = self._exponentials(O, own_entries(O, y))
+        return top + namespace(O).log1p(excess)
+
+    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+        own = own_entries(O, y)
+        P, others, excess, top = self._exponentials(O, own)
+        P *= (1.0 / (1.0 + excess))[:, None]
+        return top + namespace(O).log1p(excess), put(own, P, -others / (1.0 + excess))
+
+    def hessian(self, y: np.ndarray, O: np.ndarray) -> Softmax:  # noqa: E741
+        own = own_entries(O, y)
+        P, _, excess, top = self._exponentials(O, own)
+        P = put(own, P, np.exp(-top))
+        P /= (1.0 + excess)[:, None]
+        return Softmax(P)
+
+    def _exponentials(self, O: Any, own: Any) -> tuple[Any, Any, Any, Any]:  # noqa: E741
+        """Return E = exp(z - max z) of the margins z_c = cost + o_c - o_y, with 0 in place of that of z_y = 0.
+
+        Also their sum, the sum of all exponentials minus 1, and max z >= 0. Where y has the largest margin, E holds the
+        small terms alone, which keeps the digits of small losses.
+        """
+        E = O - at(own, O)[:, None]
+        if self.cost:
+            E += self.cost
+            E = put(own, E, 0.0)
+        top = row_maxima(E)
+        E -= top[:, None]
+        E = put(own, exp_in_place(E), 0.0)
+        others = row_sums(E)
+        return E, others, others + namespace(O).expm1(-top), top
+
+    def conjugate(self, y: Any, G: Any) -> Any:
+        # The mass of the other classes is their sum: 1 + g_y would lose small masses of rows of heavy weight.
+        Q = put(own_entries(G, y), at_least(G, 0.0), 0.0)
+        others = at_most(row_sums(Q), 1.0)
+        return row_sums(xlogy(Q, Q)) + xlog1py(1.0 - others, -others) - self.cost * others
+
+    def max_scale(self, y: Any, G: Any) -> float:
+        return _reciprocal(-at(own_entries(G, y), G))
+
+    def dual_point(self, y: Any, G: Any) -> Any:
+        own = own_entries(G, y)
+        Q = put(own, at_least(G, 0.0), 0.0)
+        # The other probabilities add up to 1 at most.
+        others = row_sums(Q)
+        Q /= at_least(others, 1.0)[:, None]
+        return put(own, Q, -at_most(others, 1.0))
+
+
+class SmoothedHinge(Logistic):
+    """Smoothed multi-class hinge: log(1 + sum_{c != y} exp(1 + o_c - o_y)); a cost-shifted logistic loss.
+
+    Softmax of the outputs is not its probability model, as the shift depends on y.
+    """
+
+    name, link, cost = "smoothed-hinge", None, 1.0
+    for_any_namespace = True
+
+
+class SquaredHinge(Loss):
+    """Multi-class squared hinge: sum_{c != y} max(1 + o_c - o_y, 0)^2."""
+
+    name, targets = "squared-hinge", "labels"
+    for_any_namespace = True
+
+    def smoothness(self, m: int) -> float:
+        return 2.0 * m
+
+    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+        own = own_entries(O, y)
+        Z = self._hinges(O, own)
+        value = rowwise_inner(Z, Z)
+        Z *= 2.0
+        return value, put(own, Z, -row_sums(Z))
+
+    def hessian(self, y: np.ndarray, O: np.ndarray) -> Margins:  # noqa: E741
+        return Margins(np.where(self._hinges(O, own_entries(O, y)) > 0.0, 2.0, 0.0), y)
+
+    def _hinges(self, O: Any, own: Any) -> Any:  # noqa: E741
+        """Return max(1 + o_c - o_y, 0), and 0 for c = y."""
+        return put(own, at_least(1.0 + (O - at(own, O)[:, None]), 0.0), 0.0)
+
+    def conjugate(self, y: Any, G: Any) -> Any:
+        terms = G * (0.25 * G - 1.0)
+        return row_sums(terms) - at(own_entries(G, y), terms)
+
+    def max_scale(self, y: Any, G: Any) -> float:
+        return math.inf
+
+    def dual_point(self, y: Any, G: Any) -> Any:
+        own = own_entries(G, y)
+        Q = put(own, at_least(G, 0.0), 0.0)
+        return put(own, Q, -row_sums(Q))
+
+
+class Squared(Loss):
+    """Squared loss per output: (o - y)^2 / 2."""
+
+    name, targets, code = "squared", "numbers", codes.SQUARED
+    for_any_namespace = True
+    own_unit = 0.0
+
+    def smoothness(self, m: int) -> float:
+        return 1.0
+
+    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+        R = O - y
+        return 0.5 * rowwise_inner(R, R), R
+
+    def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
+        return Diagonal(np.ones_like(O))
+
+    def conjugate(self, y: Any, G: Any) -> Any:
+        return row_sums(G * (0.5 * G + y))
+
+    def max_scale(self, y: Any, G: Any) -> float:
+        return math.inf
+
+    def dual_point(self, y: Any, G: Any) -> Any:
+        return G
+
+
+class BinaryLogistic(Loss):
+    """Binary logistic loss per output: log(1 + exp(-y o)), y in {-1, 1}."""
+
+    name, targets, link, code = "binary-logistic", "signs", "logistic", codes.LOGISTIC
+    for_any_namespace = True
+
+    def smoothness(self, m: int) -> float:
+        return 0.25
+
+    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+        xp, margins = namespace(O), y * O
+        # log(1 + exp(-z)) = max(-z, 0) + log(1 + e) with e = exp(-|z|), which the gradient takes too.
+        e = xp.exp(-abs(margins))
+        values = xp.log1p(e) - at_most(margins, 0.0)
+        G = xp.where(margins > 0.0, e, 1.0)
+        e += 1.0
+        G /= e
+        G *= -y
+        return row_sums(values), G
+
+    def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
+        return Diagonal(expit(O) * expit(-O))
+
+    def conjugate(self, y: Any, G: Any) -> Any:
+        xp = namespace(G)
+        a = xp.clip(-y * G, 0.0, 1.0)
+        return row_sums(xlogy(a, a) + xlog1py(1.0 - a, -a))
+
+    def max_scale(self, y: Any, G: Any) -> float:
+        return _reciprocal(abs(G))
+
+    def dual_point(self, y: Any, G: Any) -> Any:
+        return -y * namespace(G).clip(-y * G, 0.0, 1.0)
+
+
+class BinarySquaredHinge(Loss):
+    """Binary squared hinge per output: max(1 - y o, 0)^2, y in {-1, 1}."""
+
+    name, targets, code = "binary-squared-hinge", "signs", codes.SQUARED_HINGE
+    for_any_namespace = True
+
+    def smoothness(self, m: int) -> float:
+        return 2.0
+
+    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+        Z = at_least(1.0 - y * O, 0.0)
+        return rowwise_inner(Z, Z), -2.0 * y * Z
+
+    def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
+        return Diagonal(np.where(y * O < 1.0, 2.0, 0.0))
+
+    def conjugate(self, y: Any, G: Any) -> Any:
+        a = -y * G
+        return row_sums(a * (0.25 * a - 1.0))
+
+    def max_scale(self, y: Any, G: Any) -> float:
+        return math.inf
+
+    def dual_point(self, y: Any, G: Any) -> Any:
+        return -y * at_least(-y * G, 0.0)
+
+
+class Clipped(Loss):
+    """Squared loss per output whose slope is clipped: g = (o - y) / width, but at least ``low`` and at most ``high``.
+
+    It is the supremum of g (o - y) - width g^2 / 2 over these slopes.
+    """
+
+    name, targets, code = "clipped", "numbers", codes.CLIPPED
+    for_any_namespace = True
+
+    def __init__(self, width: float, low: float, high: float) -> None:
+        self._width, self._low, self._high = width, low, high
+
+    @property
+    def code_parameters(self) -> tuple[float, float, float]:  # type: ignore[override]
+        return self._width, self._low, self._high
+
+    @property
+    def own_unit(self) -> float:  # type: ignore[override]
+        """The residual from which on the loss is linear."""
+        return self._width * max(-self._low, self._high)
+
+    def smoothness(self, m: int) -> float:
+        return 1.0 / self._width
+
+    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+        xp, R = namespace(O), O - y
+        G = xp.clip(R / self._width, self._low, self._high)
+        return row_sums(G * (R - 0.5 * self._width * G)), G
+
+    def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
+        slopes = (O - y) / self._width
+        return Diagonal(np.where((slopes > self._low) & (slopes < self._high), 1.0 / self._width, 0.0))
+
+    def conjugate(self, y: Any, G: Any) -> Any:
+        return row_sums(G * (0.5 * self._width * G + y))
+
+    def max_scale(self, y: Any, G: Any) -> float:
+        return min(_reciprocal(G / self._high), _reciprocal(G / self._low))
+
+    def dual_point(self, y: Any, G: Any) -> Any:
+        return namespace(G).clip(G, self._low, self._high)
+
+    def constant(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        weights = np.ones(len(y)) if weights is None else weights
+        return np.array([self._constant(targets, weights) for targets in y.T])
+
+    def _constant(self, targets: np.ndarray, weights: np.ndarray) -> float:
+        def slope(o: float) -> float:
+            return float(weights @ np.clip((o - targets) / self._width, self._low, self._high))
+
+        low, high = float(targets.min()), float(targets.max())
+        return float(brentq(slope, low, high)) if slope(low) < 0.0 < slope(high) else low
+
+
+class Huber(Clipped):
+    """Huber loss per output: r^2 / 2 of residuals r = o - y up to delta, delta abs(r) - delta^2 / 2 of larger ones.
+
+    Outliers have slopes of at most delta, so single ones do not decide the fit.
+
+    Parameters
+    ----------
+    delta : float, default 1.0
+        The threshold, in the unit of y. Regressors that are given the name ``"huber"`` take 1.35 robust standard
+        deviations of y (its interquartile range / 1.349), as 1.35 keeps 95 % of the efficiency for normal errors.
+
+    Raises
+    ------
+    ValueError
+        If delta is not positive and finite.
+
+    Notes
+    -----
+    Huber: Robust estimation of a location parameter (Annals of Mathematical Statistics, 1964).
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> mopn.Huber(delta=2.0).value(np.zeros((2, 1)), np.array([[1.0], [10.0]]))
+    array([ 0.5, 18. ])
+    """
+
+    name, code = "huber", codes.CLIPPED
+    for_any_namespace = True
+
+    def __init__(self, delta: float = 1.0) -> None:
+        self.delta = _POSITIVE(delta, "delta")
+        super().__init__(1.0, -self.delta, self.delta)
+
+    def scaled(self, size: float) -> Huber:
+        return Huber(1.35 * self.delta * size)
+
+
+class Quantile(Clipped):
+    """Smoothed pinball loss per output: outputs estimate a quantile of y, given x.
+
+    Residuals r = o - y cost (1 - level) r above y and -level r below it, but within ``width`` times these slopes of y
+    it is r^2 / (2 width): the Moreau envelope of the pinball loss, which is at most width / 2 times the square of the
+    larger slope below it.
+
+    Parameters
+    ----------
+    level : float, default 0.5
+        The fraction of targets that lie below the outputs, between 0 and 1.
+    width : float, default 0.1
+        The smoothing, in the unit of y: smaller is closer to the quantile and takes longer. Regressors that are given
+        the name ``"quantile"`` take 0.1 robust standard deviations of y.
+
+    Raises
+    ------
+    ValueError
+        If the level is not strictly between 0 and 1, or the width not positive and finite.
+
+    Notes
+    -----
+    Koenker and Bassett: Regression quantiles (Econometrica, 1978).
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> mopn.Quantile(0.9, width=0.01).value(np.zeros((2, 1)), np.array([[1.0], [-1.0]])).round(2)
+    array([0.1, 0.9])
+    """
+
+    name, code = "quantile", codes.CLIPPED
+    for_any_namespace = True
+
+    def __init__(self, level: float = 0.5, width: float = 0.1) -> None:
+        self.level = _LEVEL(level, "level")
+        self.width = _POSITIVE(width, "width")
+        super().__init__(self.width, -self.level, 1.0 - self.level)
+
+    def scaled(self, size: float) -> Quantile:
+        return Quantile(self.level, self.width * size)
+
+
+class Poisson(Loss):
+    """Half the Poisson deviance per output: exp(o) - y o, plus a constant that makes its minimum over o zero.
+
+    Outputs are logarithms of means, and models predict the means. The curvature exp(o) has no bound, so there is no
+    coordinate descent; line searches and the gaps need none. Beyond o = 300 the exponential is continued by its
+    tangent, so that no trial step overflows.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> mopn.Poisson().value(np.array([[2.0]]), np.log([[2.0]]))
+    array([0.])
+    """
+
+    name, targets, link, code = "poisson", "counts", "log", codes.POISSON
+    for_any_namespace = True
+
+    def smoothness(self, m: int) -> float:
+        return math.inf
+
+    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+        xp, means = namespace(O), self._means(O)
+        d = O - _logarithms(y)
+        # exp(o) - y - y d; where the mean is near y the first two cancel.
+        near = (abs(d) < _NEAR) & (y > 0)
+        relative = xp.expm1(xp.where(near, d, 0.0))
+        values = xp.where(near, y * at_least(relative - d, 0.0), means - y * (1.0 + d))
+        values += means * at_least(O - codes.LARGEST_EXPONENT, 0.0)
+        return row_sums(values), xp.where(near, y * relative, means - y)
+
+    def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
+        return Diagonal(self._means(O))
+
+    def conjugate(self, y: Any, G: Any) -> Any:
+        # t log t - t - (y log y - y) with the mean t = y + g; where that is near y, as t log(t / y) + g (log y - 1).
+        xp, logarithms = namespace(G), _logarithms(y)
+        t, near = at_least(G + y, 0.0), abs(G) < _NEAR * y
+        r = xp.where(near, G, 0.0) / xp.where(near, y, 1.0)
+        relative = xp.where(near, t * xp.log1p(r), xlogy(t, t) - t * logarithms)
+        return row_sums(relative + G * (logarithms - 1.0))
+
+    def max_scale(self, y: Any, G: Any) -> float:
+        xp = namespace(G)
+        return _reciprocal(xp.where(y > 0, -G, 0.0) / xp.where(y > 0, y, 1.0))
+
+    def dual_point(self, y: Any, G: Any) -> Any:
+        return namespace(G).maximum(G, -y)
+
+    def constant(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        total = float(len(y)) if weights is None else float(weights.sum())
+        # Targets that are all zero have half a count.
+        return np.log(np.maximum(np.average(y, axis=0, weights=weights), 0.5 / total))
+
+    @staticmethod
+    def _means(O: Any) -> Any:  # noqa: E741
+        xp = namespace(O)
+        return xp.exp(at_most(O, codes.LARGEST_EXPONENT))
+
+
+def _logarithms(y: Any) -> Any:
+    """Return log y, and 0 where y is 0."""
+    xp = namespace(y)
+    return xp.log(xp.where(y > 0, y, 1.0))
+
+
+def _reciprocal(a: Any) -> float:
+    top = largest(a)
+    return 1.0 / top if top > 0 else math.inf
+
+
+LOSSES: dict[str, Loss] = {
+    loss.name: loss
+    for loss in (
+        *(Logistic(), SmoothedHinge(), SquaredHinge(), BinaryLogistic(), BinarySquaredHinge()),
+        *(Squared(), Huber(), Quantile(), Poisson()),
+    )
+}
+
+
+def get_loss(loss: str | Loss) -> Loss:
+    """Return the loss of a name; a loss object is returned as it is, if its declarations are valid."""
+    if isinstance(loss, Loss):
+        _check_declarations(loss)
+        return loss
+    names = choice(LOSSES)
+    return LOSSES[Rule(f"{names.takes} or a Loss", names.convert)(loss, "loss")]
+
+
+def _check_declarations(loss: Loss) -> None:
+    targets, known = getattr(loss, "targets", None), codes.KNOWN
+    if targets not in _TARGETS:
+        raise TypeError(
+            f"the loss {loss.name!r} must declare targets, one of {', '.join(map(repr, _TARGETS))}, got {targets!r}"
+        )
+    if loss.link is not None and loss.link not in LINKS:
+        names = ", ".join(map(repr, LINKS))
+        raise TypeError(f"the link of the loss {loss.name!r} must be one of {names} or None, got {loss.link!r}")
+    if loss.code is not None and loss.code not in known:
+        raise TypeError(f"the code of the loss {loss.name!r} must be one of {known} or None, got {loss.code!r}")

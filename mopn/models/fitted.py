@@ -1,0 +1,316 @@
+"""What fitted models and fitted estimators both answer: explanations, files, exports."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mopn.data.designs import Design
+from mopn.losses.namespaces import to_host
+from mopn.models.files import write
+from mopn.models.formula import blocks
+from mopn.models.games import Game, dense_rows
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["Fitted", "fitted_model"]
+
+
+class Fitted(ABC):
+    """A fitted model, or an estimator that has one: explanations, files, exports."""
+
+    @abstractmethod
+    def _fitted_model(self) -> Any:
+        """Return the model."""
+
+    def _explained(self, X: Any, background: Any) -> tuple[Design, Game]:
+        """Return the rows and the games of the outputs, in which they are compared with a background."""
+        model = self._fitted_model()
+        design = model._design(to_host(X))
+        return design, model._game(model._background(to_host(background), design))
+
+    def shap_values(self, X: Any, background: Any = None) -> np.ndarray:
+        """Return the exact SHAP values of the outputs: what each feature of a row adds to the output.
+
+        They are Shapley values of the game in which features that are out of the coalition take the values of a
+        background row, averaged over the background ("interventional"); those of a row add up to its output minus
+        :meth:`base_values`. Nothing is sampled. Degree 2 needs the mean and the covariance of the background alone, and
+        the values of an output take about two products with the units. Degrees above 2 take a sum over the
+        background's rows: give a few.
+
+        The outputs are those of :meth:`mopn.Model.outputs`, before any link: log-odds, not probabilities.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        background : array-like or sparse matrix of shape (N, d), optional
+            What the rows are compared with, such as the training data; default X itself. A row of zeros explains
+            one-hot data by the categories that are present.
+
+        Returns
+        -------
+        ndarray of shape (n, d, m), or (n, d) of a single output
+
+        Raises
+        ------
+        ValueError
+            If the number of columns is not that of the training data, or a single row would be compared with itself.
+
+        See Also
+        --------
+        mopn.contributions : One row by fields, such as user, item and user x item.
+
+        Notes
+        -----
+        For f(x) = c + <w, x> + x'Ax and a background of mean mu and covariance S,
+        phi = (x - mu) * (w + A (x + mu)) - diag(A S). The game: Lundberg and Lee (NIPS 2017). Higher degrees: Owen's
+        diagonal formula (Management Science, 1972). docs/mathematics.md derives both.
+
+        Examples
+        --------
+        >>> import numpy as np, mopn
+        >>> model = mopn.Model(np.array([[1.0, 1.0]]), np.array([[0.5]]), kernel="homogeneous", target="vector")
+        >>> model.shap_values([[1.0, 2.0]], background=[[0.0, 0.0]])  # (x_1 + x_2)^2 / 2
+        array([[1.5, 3. ]])
+        """
+        design, game = self._explained(X, background)
+        return _outputs_last(game.values(design))
+
+    def shap_interaction_values(self, X: Any, background: Any = None) -> np.ndarray:
+        """Return the exact SHAP interaction values of the outputs.
+
+        Entry (i, j) is half of what the features i and j add together, beyond what each adds alone; (i, i) is what
+        remains of feature i. Rows add up to the SHAP values. Degrees above 2 take 2 d times the work of those.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            A few rows: the result is large.
+        background : array-like or sparse matrix of shape (N, d), optional
+            As for :meth:`shap_values`.
+
+        Returns
+        -------
+        ndarray of shape (n, d, d, m), or (n, d, d) of a single output
+
+        Raises
+        ------
+        ValueError
+            As :meth:`shap_values`.
+
+        Notes
+        -----
+        Degree 2: Phi_ij = A_ij ((x_i - mu_i) (x_j - mu_j) + S_ij) for i != j, in the terms of :meth:`shap_values`. The
+        definition: Lundberg et al. (Nature Machine Intelligence, 2020).
+
+        Examples
+        --------
+        >>> import numpy as np, mopn
+        >>> model = mopn.Model(np.array([[1.0, 1.0]]), np.array([[0.5]]), kernel="homogeneous", target="vector")
+        >>> model.shap_interaction_values([[1.0, 2.0]], background=[[0.0, 0.0]])
+        array([[[0.5, 1. ],
+                [1. , 2. ]]])
+        """
+        design, game = self._explained(X, background)
+        return _outputs_last(game.interactions(design))
+
+    def base_values(self, background: Any) -> np.ndarray:
+        """Return the mean outputs of a background, to which SHAP values are added: shape (m,), or () of one output.
+
+        Parameters
+        ----------
+        background : array-like or sparse matrix of shape (N, d)
+        """
+        means = self._fitted_model().outputs(to_host(background)).mean(axis=0)
+        return means if len(means) > 1 else means[0]
+
+    def feature_importances(self, X: Any, background: Any = None) -> np.ndarray:
+        """Return the mean absolute SHAP value of every feature, over the rows of X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        background : array-like or sparse matrix of shape (N, d), optional
+            As for :meth:`shap_values`.
+
+        Returns
+        -------
+        ndarray of shape (d, m), or (d,) of a single output
+
+        Raises
+        ------
+        ValueError
+            As :meth:`shap_values`.
+        """
+        design, game = self._explained(X, background)
+        total = sum(np.abs(game.values(block)).sum(axis=1) for _, block in blocks(design, design.shape[1]))
+        return _outputs_last(total / design.shape[0])
+
+    def to_shap(self, X: Any, background: Any = None, *, names: Any = None) -> Any:
+        """Return the SHAP values as a ``shap.Explanation``, for the plots of the package shap.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        background : array-like or sparse matrix of shape (N, d), optional
+            As for :meth:`shap_values`.
+        names : sequence of d strings, optional
+            Names of the features; default those of the training data, or the columns of X if it is a DataFrame.
+
+        Returns
+        -------
+        shap.Explanation
+            With values (n, d, m), or (n, d) of a single output, base values, data and names.
+
+        Raises
+        ------
+        ImportError
+            If shap is missing.
+        ValueError
+            As :meth:`shap_values`.
+        """
+        try:
+            from shap import Explanation
+        except ImportError:
+            raise ImportError("explanations as objects of shap need it: pip install 'mopn[shap]'") from None
+        model = self._fitted_model()
+        values = self.shap_values(X, background)
+        base = self.base_values(X if background is None else background)
+        labelled = model.classes is not None and len(model.classes) == np.size(base)
+        if names is None:
+            names = getattr(X, "columns", None) if model.feature_names is None else model.feature_names
+        return Explanation(
+            values,
+            base_values=np.broadcast_to(base, (len(values), *np.shape(base))),
+            data=dense_rows(model._design(to_host(X))),
+            feature_names=None if names is None else list(map(str, names)),
+            output_names=list(map(str, model.classes)) if labelled else None,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a plain ``.npz`` file, which :func:`mopn.load` reads without pickle.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file, without any change. A file that is there is replaced in a single step, when the new one
+            is complete: if writing fails or is interrupted, it stays as it was.
+
+        Raises
+        ------
+        OSError
+            If no file can be written in this folder.
+        TypeError
+            If the classes are not strings, numbers or dates, all of one type, or would not come back equal.
+        """
+        write(path, self._fitted_model()._fields())
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as JSON, which :func:`mopn.load` reads too, and programs in other languages.
+
+        It holds what :meth:`save` writes, each number with as many digits as bring it back bit for bit. Arrays are
+        objects with their ``dtype``, ``shape`` and ``data``, the entries by rows.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file; see :meth:`save`.
+
+        Raises
+        ------
+        OSError
+            If no file can be written in this folder.
+        TypeError
+            If the classes cannot be saved; see :meth:`save`.
+        """
+        write(path, self._fitted_model()._fields(), as_json=True)
+
+    def to_onnx(self, *, dtype: str = "float32") -> onnx.ModelProto:
+        """Return the model as an ONNX graph of plain operators, for onnxruntime and other engines.
+
+        Parameters
+        ----------
+        dtype : {"float32", "float64"}, default "float32"
+            The type of the input ``X`` (n, d), of the arithmetic and of the outputs.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Of operator set 18. Its outputs: ``prediction``, what :meth:`predict` returns; ``probabilities``, what
+            ``predict_proba`` returns, if the model has probabilities; ``outputs``, what :meth:`mopn.Model.outputs`
+            returns, if that is not the prediction. If the features have names, the metadata hold them in the order of
+            the columns of X, as ``feature_names``, a JSON list. Store the graph by ``onnx.save(graph, path)``.
+
+        Raises
+        ------
+        ImportError
+            If the package onnx is not installed.
+        TypeError
+            For labels that ONNX has no type for, such as dates.
+        ValueError
+            For another dtype, or numbers beyond it.
+
+        Notes
+        -----
+        X is dense. A graph does not check its input: NaN, infinity and overflow give NaN, not an error. The ANOVA
+        kernel of degree 3 and above and the all-subsets kernel form an array (n, d, k).
+        """
+        from mopn.models.onnx_graph import make_onnx
+
+        return make_onnx(self._fitted_model(), dtype)
+
+    def to_c(self, path: str | os.PathLike[str], *, name: str = "model", dtype: str = "float32") -> None:
+        """Write the model as a C99 header, which needs no memory but the stack and no library but ``math.h``.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file; an existing file is replaced.
+        name : str, default "model"
+            The prefix of all names in the header.
+        dtype : {"float32", "float64", "int16"}, default "float32"
+            The type of the parameters. The features, the arithmetic and the outputs are ``double`` for "float64" and
+            ``float`` for the others.
+
+        Raises
+        ------
+        OSError
+            If no file can be written in this folder.
+        ValueError
+            For a name that C does not take, another dtype, or numbers beyond it.
+
+        Notes
+        -----
+        The functions: ``model_outputs(x, out)``, ``model_probabilities(x, p)`` if the model has them,
+        ``model_predict`` unless the outputs are the prediction, and ``model_self_test()``, which returns 0 if the
+        outputs of a row in the header are what they were here. Labels are an index in ``model_classes``. Arrays are as
+        long as the comments say, and x holds all features, zeros too, in the order of their names in
+        ``model_features``, if they have names. Nothing is checked: NaN gives NaN.
+        """
+        from mopn.models.c_header import write_c
+
+        write_c(self._fitted_model(), path, name, dtype)
+
+
+def fitted_model(value: Any) -> Any:
+    """Return the model that a function is given, or that of a fitted estimator.
+
+    Raises
+    ------
+    TypeError
+        If it is neither.
+    """
+    if not isinstance(value, Fitted):
+        raise TypeError(
+            f"model must be a Model, a FactorizationModel or a fitted estimator, got {type(value).__name__}"
+        )
+    return value._fitted_model()
+
+
+def _outputs_last(values: np.ndarray) -> np.ndarray:
+    """Return values (m, ...) with the outputs as the last axis, or without it if there is one output."""
+    return np.moveaxis(values, 0, -1) if len(values) > 1 else values[0]

@@ -1,0 +1,87 @@
+"""What networks compute of the training data, and networks for the user's X."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mopn.core.kernels import Kernel
+from mopn.data.feature_scaling import Coordinates
+from mopn.data.rows import Block, Rows
+from mopn.losses.namespaces import any_namespace
+from mopn.network.linear_term import LinearTerm
+from mopn.network.two_layers import layer_outputs
+
+__all__ = ["Maps", "UserX"]
+
+
+@dataclass(frozen=True)
+class Maps:
+    """The maps of the training data that a network needs."""
+
+    rows: Rows
+    kernel: Kernel
+    linear_term: LinearTerm
+
+    def features(self, H: np.ndarray) -> np.ndarray:
+        """Return K(X, H) (n, k), column-major."""
+        return self.rows.map(_features, self.kernel, H)
+
+    def unit_outputs(self, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return their product (n, m), column-major."""
+        return self.rows.map(_unit_outputs, weights, along=(features,))
+
+    def linear_outputs(self, W: np.ndarray) -> np.ndarray:
+        """Return [1, X] W' (n, m)."""
+        return self.linear_term.outputs(W)
+
+
+@dataclass(frozen=True)
+class UserX:
+    """The user's X, before it is centered and scaled, and the networks for it: the same functions.
+
+    Attributes
+    ----------
+    coordinates : Coordinates or None
+        Those of the problem; None for those of the user's X.
+    dummies : int
+        Number of dummies of a unit.
+    """
+
+    coordinates: Coordinates | None
+    dummies: int
+
+    @property
+    def feature_scales(self) -> np.ndarray | None:
+        """What the features are divided by (d,), 0 for those that are constant; None for ones."""
+        return None if self.coordinates is None else self.coordinates.finite_scale
+
+    def network(
+        self, basis: np.ndarray, weights: np.ndarray, linear: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Return copies of unit vectors, weights and linear term (None without one) for the user's X."""
+        linear = None if linear is None or not linear.size else np.array(linear)
+        if self.coordinates is None:
+            return np.array(basis), np.array(weights), linear
+        basis = self.coordinates.original(basis, self.dummies)
+        lengths = np.linalg.norm(basis, axis=1, keepdims=True)
+        linear = None if linear is None else self.coordinates.original(linear, 1)
+        return basis / lengths, weights * lengths**2, linear
+
+    def of_problem(self, basis: np.ndarray, linear: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return units of any length and the linear term for the problem from those for the user's X."""
+        if self.coordinates is None:
+            return basis, linear
+        linear = self.coordinates.of_original(linear, 1) if linear.size else linear
+        return self.coordinates.of_original(basis, self.dummies), linear
+
+
+@any_namespace
+def _features(block: Block, kernel: Kernel, H: np.ndarray) -> np.ndarray:
+    return kernel.features(block.design, H)
+
+
+@any_namespace
+def _unit_outputs(block: Block, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return layer_outputs(features, weights)

@@ -1,0 +1,124 @@
+"""Which matrices an oracle forms, how it searches for units, and which proof it tries: one table for all methods."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from functools import cache
+from itertools import groupby
+from typing import NamedTuple
+
+from mopn.core.norms import Norm
+from mopn.solvers.sphere.cholesky import MAX_SIGNED
+
+__all__ = ["DENSE_LIMIT", "Plan", "Proof", "most_features", "plan", "proofs_in_words"]
+
+# Stacks of d x d matrices are formed up to this d. For larger d, and for method "power", oracles are matrix-free.
+DENSE_LIMIT = 500
+# ... and up to this d, and these entries, for proofs on principal directions, where Cholesky factors prove little.
+COMPRESSED_LIMIT, _LARGEST_STACK = 1000, 1 << 26
+# Single d x d matrices are formed, and factorised for a proof, up to this d.
+CHOLESKY_LIMIT = 3000
+# Sums of squares work on matrices of order d (d + 1) / 2; beyond these features, on some principal directions first.
+_ALL_DIRECTIONS = 26
+# Method "auto" proves up to this d, and for l1/linf if all sign vectors together take no more work than this.
+_AUTO_EXACT, _AUTO_WORK = 26, 1e8
+# From so many outputs on, plans do not depend on their number.
+_MANY = 13
+
+
+class Proof(Enum):
+    """What the bound rests on."""
+
+    CHEAP = "cheap bounds"
+    EIGENVALUES = "eigenvalues"
+    ALL_SIGNS = "eigenvalues of all signed sums"
+    SIGNS = "branch and bound on signs"
+    SQUARES = "sums of squares"
+    NESTED_SQUARES = "sums of squares on principal directions"
+    CHOLESKY = "Cholesky factors"
+    RANDOM = "Lanczos from random starts"
+
+
+def most_features(method: str) -> float:
+    """Return the largest d that a method takes, as it forms matrices."""
+    return {"eigh": DENSE_LIMIT, "enumerate": DENSE_LIMIT, "exact": CHOLESKY_LIMIT}.get(method, math.inf)
+
+
+class Plan(NamedTuple):
+    """What an oracle does: whether it forms matrices, whether it refines many starts, and what it proves by."""
+
+    formed: bool
+    refines: bool
+    proof: Proof
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether the bound takes milliseconds, so that no effort makes it tighter."""
+        return self.proof in (Proof.CHEAP, Proof.EIGENVALUES)
+
+
+def plan(norm: Norm, m: int, d: int, method: str = "auto", *, formed: bool | None = None) -> Plan:
+    """Return the plan of a method for m matrices of order d.
+
+    Parameters
+    ----------
+    norm : Norm
+    m, d : int
+    method : str
+        One of ``METHODS``.
+    formed : bool, optional
+        Whether the matrices are there; default: whether it pays to form them.
+    """
+    p = norm.exponent
+    # The maximum is that of a single output, hence an eigenvector of one matrix.
+    single = p == math.inf or m == 1
+    if formed is None:
+        # For so few outputs Cholesky factors are tight.
+        few = MAX_SIGNED if p == 1 else 2 if p == 2 else m
+        compressed = method == "exact" and m > few and m * d * d <= _LARGEST_STACK
+        formed = method not in ("power", "lanczos") and d <= COMPRESSED_LIMIT and (d <= DENSE_LIMIT or compressed)
+    if method == "auto":
+        few_signs = p == 1 and 2.0 ** min(m, 64) * d**3 <= _AUTO_WORK
+        formed_and_cheap = formed and (single or d <= _AUTO_EXACT or few_signs)
+        factorised = not formed and d <= CHOLESKY_LIMIT and (single or m == 2)
+        method = "exact" if formed_and_cheap or factorised else "power" if single else "refine"
+    refines = method in ("refine", "exact", "lanczos") and not single
+    if method == "lanczos" and not formed:
+        return Plan(formed, refines, Proof.RANDOM)
+    if method == "enumerate":
+        return Plan(formed, refines, Proof.ALL_SIGNS)
+    if formed and single:
+        return Plan(formed, refines, Proof.EIGENVALUES)
+    if method in ("power", "eigh", "refine"):
+        return Plan(formed, refines, Proof.CHEAP)
+    if not formed:
+        return Plan(formed, refines, Proof.CHOLESKY if p != 1 or m <= MAX_SIGNED else Proof.CHEAP)
+    if p == 1:
+        return Plan(formed, refines, Proof.SIGNS)
+    return Plan(formed, refines, Proof.SQUARES if d <= _ALL_DIRECTIONS else Proof.NESTED_SQUARES)
+
+
+@cache
+def proofs_in_words(norm: Norm, method: str) -> str:
+    """Return the proofs that are tried, a line for each number of outputs."""
+    rows: dict[str, list[int]] = {}
+    for m in range(1, _MANY + 1):
+        rows.setdefault(_by_features(norm, m, method), []).append(m)
+    return "\n".join(f"    {_outputs(ms)}: {words}" for words, ms in rows.items())
+
+
+def _by_features(norm: Norm, m: int, method: str) -> str:
+    """Return the proofs for m outputs by ascending numbers of features d."""
+    beyond, words = CHOLESKY_LIMIT + 1, []
+    sizes = range(1, int(min(most_features(method), beyond)) + 1)
+    for proof, run in groupby(sizes, lambda d: plan(norm, m, d, method).proof):
+        *_, largest = run
+        words.append(f"{proof.value}" + (f" (d <= {largest})" if largest < beyond else ""))
+    return ", ".join(words)
+
+
+def _outputs(ms: list[int]) -> str:
+    if ms[-1] == _MANY:
+        return "any outputs" if ms[0] == 1 else f"{ms[0]} or more outputs"
+    return f"{ms[0]} output" + "s" * (ms[0] > 1) if len(ms) == 1 else f"{ms[0]} to {ms[-1]} outputs"

@@ -1,0 +1,54 @@
+"""The probability with which random proofs may fail: one budget for a run and those that it continues."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["FAILURE", "Chance"]
+
+# The largest probability that any proof from random starts is false, all those of a chain of runs together.
+FAILURE = 1e-9
+
+
+class Chance:
+    """The budget of failure of a run, which every random proof spends from.
+
+    Proof n may fail with a probability of FAILURE / (n (n + 1)); these add up to less than FAILURE, however many there
+    are. The probabilities are over the starts of the proofs, which whoever chose the data, or saw the proofs before,
+    must not know. So they come from the entropy of the operating system, unless the user gives a seed.
+
+    Parameters
+    ----------
+    spent : float, default 0
+        What the runs that this one continues have spent: ``failure`` of their last result.
+
+    Attributes
+    ----------
+    proofs : int
+        Number of random proofs of the run and of those that it continues.
+    used : bool
+        Whether the run itself has random proofs.
+    seed : int or None
+        The seed of their starts that the user gave.
+    """
+
+    seed: int | None
+
+    def __init__(self, spent: float = 0.0) -> None:
+        self.proofs = round(spent / (FAILURE - spent))
+        self.used, self.seed = False, None
+
+    @property
+    def failure(self) -> float:
+        """The largest probability that any proof so far is false, in this run or before it; 0 without random ones."""
+        return FAILURE * self.proofs / (self.proofs + 1)
+
+    @property
+    def next(self) -> float:
+        """The probability with which the next proof may fail."""
+        return FAILURE / ((self.proofs + 1) * (self.proofs + 2))
+
+    def draw(self, seed: int | None) -> np.random.Generator:
+        """Spend ``next``; return a generator for the starts, new ones for every proof of the chain."""
+        self.proofs, self.used, self.seed = self.proofs + 1, True, seed
+        return np.random.default_rng(None if seed is None else (seed, self.proofs))

@@ -1,0 +1,45 @@
+"""What a proof may cost: one allowance, which all of its layers spend from."""
+
+from __future__ import annotations
+
+import math
+import time
+
+__all__ = ["Allowance"]
+
+
+class Allowance:
+    """The operations and the seconds that are left to a proof.
+
+    Operations are those of its decompositions, roughly. They do not depend on the speed of the machine, so a proof that
+    only they limit ends at the same place in every run.
+
+    Parameters
+    ----------
+    work : float, default inf
+        Number of operations.
+    seconds : float, default inf
+        From now on.
+    """
+
+    def __init__(self, work: float = math.inf, seconds: float = math.inf) -> None:
+        self.work, self.spent = work, 0.0
+        self._end = time.perf_counter() + seconds
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that are left; negative when they are over."""
+        return self._end - time.perf_counter()
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether no seconds are left."""
+        return self.seconds <= 0.0
+
+    def affords(self, work: float) -> bool:
+        """Whether so many operations are left, and any time."""
+        return work <= self.work - self.spent and not self.out_of_time
+
+    def spend(self, work: float) -> None:
+        """Take off so many operations."""
+        self.spent += work

@@ -1,0 +1,153 @@
+"""Who has the threads of a call: blocks of rows, and linear algebra only where a single product is large.
+
+OpenBLAS and MKL start all cores for any but the smallest products, and their threads wait for each other actively. On
+a machine with something else to do, or with virtual cores, a fit of many small products then takes ten times as long as
+with one thread, or a hundred. So linear algebra has one thread in a call, and the threads of the call share the blocks
+of rows. A product of matrices has all of them where it is so large that they pay and no blocks share them.
+Decompositions never have, as their threads wait for each other thousands of times.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mopn.solvers.tools.checks import count
+
+__all__ = ["check_threads", "limited_threads", "most_threads", "single_threaded", "threads_for"]
+
+# Multiplications and additions of a product from which it is worth it to start threads: some 50 ms of one thread. Two
+# idle cores gain from 1e7 on, but if one of them is busy, each product waits for it for a slice of the scheduler, 8 ms.
+_LARGE = 1e9
+
+
+class _Call(threading.local):
+    """The call that a Python thread is in: the number of threads it was given, and whether blocks share them."""
+
+    is_running = False
+    number: int | None = None
+    in_blocks = False
+
+
+_CALL = _Call()
+
+check_threads = count(1).or_none()
+
+
+class _Blas:
+    """The BLAS libraries of this process, whose numbers of threads all its Python threads share.
+
+    The first of the Python threads that call at the same time sets them, and restores them at the end of its call. The
+    others take what they find; threadpoolctl has the same rule. The last one cannot restore them instead: OpenBLAS
+    0.3.31 ignores what another thread sets after the main one.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._controller: Any = None
+        self._found: list[tuple[Any, int]] = []
+        self._owner: int | None = None
+
+    def limit(self) -> bool:
+        """Set the numbers of threads to one, unless a call has done so; return whether this was done."""
+        with self._lock:
+            if self._owner is not None:
+                return False
+            self._owner = threading.get_ident()
+            self._found = [(library, library.get_num_threads()) for library in self._libraries()]
+        self.set(1)
+        return True
+
+    def owned(self) -> bool:
+        """Return whether this Python thread has set the numbers."""
+        return self._owner == threading.get_ident()
+
+    def set(self, most: int | None) -> None:
+        """Set the numbers of threads; None for those that were found."""
+        for library, found in self._found:
+            library.set_num_threads(found if most is None else most)
+
+    def restore(self) -> None:
+        """Set the numbers that were found; in a process that was forked within the call this has been done."""
+        if self.owned():
+            self.set(None)
+            self._owner = None
+
+    def after_fork(self) -> None:
+        """Restore in the child what a call of the parent has set; another thread may have held the lock."""
+        self._lock = threading.Lock()
+        _CALL.__dict__.clear()
+        if self._owner is not None:
+            self.set(None)
+            self._owner = None
+
+    def _libraries(self) -> list[Any]:
+        if self._controller is None:
+            from threadpoolctl import ThreadpoolController  # predictions do not need it
+
+            self._controller = ThreadpoolController().select(user_api="blas")
+        return self._controller.lib_controllers
+
+
+_BLAS = _Blas()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_BLAS.after_fork)
+
+
+@contextmanager
+def limited_threads(n_threads: int | None = None) -> Iterator[None]:
+    """Give linear algebra one thread within a call, and the call ``n_threads`` for its blocks and large products.
+
+    Within such a call of the same Python thread it has no effect.
+
+    Raises
+    ------
+    ValueError
+        If ``n_threads`` is not an integer >= 1 or None.
+    """
+    n_threads = check_threads(n_threads, "n_threads")
+    if _CALL.is_running:
+        yield
+        return
+    _CALL.is_running, _CALL.number = True, n_threads
+    limited = _BLAS.limit()
+    try:
+        yield
+    finally:
+        _CALL.__dict__.clear()
+        if limited:
+            _BLAS.restore()
+
+
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Keep linear algebra at one thread, whatever the size of its products: blocks of rows share the threads."""
+    before, _CALL.in_blocks = _CALL.in_blocks, True
+    try:
+        yield
+    finally:
+        _CALL.in_blocks = before
+
+
+@contextmanager
+def threads_for(operations: float) -> Iterator[None]:
+    """Give one product of so many multiplications and additions the threads of the call, by default of the process.
+
+    In sums over several blocks, and where no call has limited the threads, this has no effect.
+    """
+    lifted = operations >= _LARGE and _BLAS.owned() and not _CALL.in_blocks
+    if lifted:
+        _BLAS.set(_CALL.number)
+    try:
+        yield
+    finally:
+        if lifted:
+            _BLAS.set(1)
+
+
+def most_threads() -> int | None:
+    """Return the number of threads that the running call of this Python thread was given, or None."""
+    return _CALL.number

@@ -1,0 +1,174 @@
+"""Checks of options. Every message names the option, what it takes, and what was given.
+
+Values of a type that an option never takes raise ``TypeError``, others that it does not take ``ValueError``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "Rule",
+    "check_callback",
+    "check_count",
+    "check_flag",
+    "check_fraction",
+    "check_nonnegative",
+    "check_options",
+    "check_positive",
+    "check_seconds",
+    "check_verbose",
+    "choice",
+    "count",
+    "number",
+    "shown",
+]
+
+# Longer representations are cut off in messages.
+_MOST_CHARACTERS = 120
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What an option takes; a call ``rule(value, name)`` returns the value, converted, or raises an error.
+
+    Attributes
+    ----------
+    takes : str
+        What the option takes, for messages: "an integer >= 1".
+    convert : callable
+        Returns the option's own form of a value, and raises ``TypeError`` or ``ValueError`` for what it does not take.
+    """
+
+    takes: str
+    convert: Callable[[Any], Any]
+
+    def __call__(self, value: Any, name: str) -> Any:
+        """Return the value of an option, converted."""
+        try:
+            return self.convert(value)
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{name} must be {self.takes}, got {shown(value)}") from None
+
+    def or_none(self) -> Rule:
+        """Return the rule that takes None as well."""
+        return Rule(f"{self.takes} or None", lambda value: None if value is None else self.convert(value))
+
+
+def number(
+    takes: str = "a finite number", holds: Callable[[float], bool] = lambda x: True, *, finite: bool = True
+) -> Rule:
+    """Return the rule of a real number of any type but bool, for which a condition holds; NaN is refused."""
+
+    def convert(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise TypeError
+        try:
+            x = float(value)
+        except OverflowError:
+            raise ValueError from None
+        if math.isnan(x) or (finite and math.isinf(x)) or not holds(x):
+            raise ValueError
+        return x
+
+    return Rule(takes, convert)
+
+
+def count(least: int = 1) -> Rule:
+    """Return the rule of an integer of at least ``least``, of any type but bool, that fits into 64 bits."""
+
+    def convert(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            raise TypeError
+        if not least <= int(value) <= sys.maxsize:
+            raise ValueError
+        return int(value)
+
+    return Rule(f"an integer >= {least}", convert)
+
+
+def choice(names: Iterable[str]) -> Rule:
+    """Return the rule of one of some names."""
+    names = tuple(names)
+
+    def convert(value: Any) -> str:
+        if not isinstance(value, str):
+            raise TypeError
+        if value not in names:
+            raise ValueError
+        return value
+
+    return Rule(f"one of {', '.join(map(repr, names))}", convert)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError
+    return bool(value)
+
+
+def _callback(value: Any) -> Any:
+    """Return a callable as ``callback(intermediate_result=...)``, made of one of ``callback(x)`` if need be."""
+    if not callable(value):
+        raise TypeError
+    try:
+        signature = inspect.signature(value)
+    except ValueError:  # nothing is known of some builtins
+        return value
+    if _binds(signature, intermediate_result=None):
+        return value
+    if not _binds(signature, None):
+        raise ValueError
+    return lambda intermediate_result: value(intermediate_result.x)
+
+
+def _binds(signature: inspect.Signature, *values: Any, **named: Any) -> bool:
+    try:
+        signature.bind(*values, **named)
+    except TypeError:
+        return False
+    return True
+
+
+def _verbose(value: Any) -> int | str:
+    if isinstance(value, str):
+        return choice(["bar"]).convert(value)
+    return int(value) if isinstance(value, bool | np.bool_) else count(0).convert(value)
+
+
+check_nonnegative = number("a finite number >= 0", lambda x: x >= 0.0)
+check_positive = number("a finite number > 0", lambda x: x > 0.0)
+check_fraction = number("a number in (0, 1)", lambda x: 0.0 < x < 1.0)
+check_seconds = number("a number of seconds >= 0", lambda x: x >= 0.0, finite=False)
+check_flag = Rule("True or False", _flag)
+check_callback = Rule("callable as callback(intermediate_result=...) or callback(x)", _callback).or_none()
+check_verbose = Rule("an integer >= 0, True, False or 'bar'", _verbose)
+
+
+def check_count(value: Any, name: str, least: int = 1) -> int:
+    """Return a count, an integer of at least ``least``."""
+    return count(least)(value, name)
+
+
+def check_options(options: Any, **rules: Rule) -> None:
+    """Check the fields of a frozen dataclass in its ``__post_init__``, and convert them."""
+    for name, rule in rules.items():
+        object.__setattr__(options, name, rule(getattr(options, name), name))
+
+
+def shown(value: Any) -> str:
+    """Return the representation of a value for a message."""
+    try:
+        text = repr(value.item() if isinstance(value, np.number | np.bool_ | np.str_) else value)
+    except ValueError:  # Python refuses to print integers of more than some thousand digits.
+        text = f"an object of type {type(value).__name__}"
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."

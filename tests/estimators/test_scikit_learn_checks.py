@@ -1,0 +1,68 @@
+"""scikit-learn's own checks: of one estimator of each kind, and of all others in the slow tier."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mopn import Ratio
+from mopn.estimators import (
+    FactorizationMachineClassifier,
+    FactorizationMachineRegressor,
+    MultiOutputFMClassifier,
+    MultiOutputFMRegressor,
+    MultiOutputPNClassifier,
+    MultiOutputPNRegressor,
+    OrdinalFMRegressor,
+    OrdinalPNRegressor,
+    PathCV,
+    PolynomialNetworkClassifier,
+    PolynomialNetworkRegressor,
+)
+
+NETWORK = {"max_units": 5, "tol": 0.1}
+SINGLE = {"random_state": 0, "max_iter": 100}
+SEARCH = {"strengths": (Ratio(0.1), Ratio(0.01)), "cv": 2}
+ORDINAL = {"max_units": 1, "tol": 1.0, "alpha": 10.0}
+# An ordinal regressor predicts expectations, and has the probabilities behind them.
+FAILED = {"check_regressors_no_decision_function": "regressors are not to have predict_proba"}
+
+
+def expected_failed(estimator):
+    return FAILED if "Ordinal" in repr(estimator) else {}
+
+
+# Data around 100, which some checks use, are what coordinate descent is slow on; it says so.
+slow_data = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@slow_data
+@parametrize_with_checks(
+    [
+        MultiOutputPNClassifier(**NETWORK),
+        MultiOutputPNRegressor(max_units=4, refit="none", norm="l1/linf", strength=0.1),
+        OrdinalFMRegressor(strength=20.0, **ORDINAL),
+        FactorizationMachineRegressor(**SINGLE),
+        PolynomialNetworkClassifier(**SINGLE),
+        PathCV(MultiOutputPNClassifier(tol=0.1, refit="output"), max_units=(2, 3), **SEARCH),
+    ],
+    expected_failed_checks=expected_failed,
+)
+def test_one_estimator_of_each_kind(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@slow_data
+@parametrize_with_checks(
+    [
+        *(cls(**NETWORK) for cls in (MultiOutputFMClassifier, MultiOutputPNRegressor, MultiOutputFMRegressor)),
+        MultiOutputFMClassifier(max_units=3, tol=0.1, norm="l1", loss="squared-hinge"),
+        OrdinalPNRegressor(strength=20.0, **ORDINAL),
+        PathCV(OrdinalFMRegressor(tol=1.0, alpha=10.0), max_units=1, **SEARCH),
+        *(cls(**SINGLE) for cls in (PolynomialNetworkRegressor, FactorizationMachineClassifier)),
+        FactorizationMachineRegressor(solver="lbfgs", random_state=0),
+        FactorizationMachineClassifier(loss="logistic", init_lambdas="fit", random_state=0, max_iter=20),
+    ],
+    expected_failed_checks=expected_failed,
+)
+def test_all_others(estimator, check):
+    check(estimator)

@@ -1,0 +1,473 @@
+"""Losses: values, gradients and conjugates against exact arithmetic, convex duality and the table of conjugates."""
+
+import math
+from decimal import Decimal, localcontext
+from functools import partial
+
+import numpy as np
+import pytest
+from devices import LIBRARIES, on_device
+from properties import generators, tried
+from reference import by_differences
+from scipy.optimize import minimize
+from scipy.special import xlogy
+
+from mopn.losses.links import LINKS, check_link
+from mopn.losses.losses import LOSSES, get_loss
+from mopn.losses.namespaces import to_host
+
+NAMES = sorted(LOSSES)
+METHODS = ("value", "value_gradient", "conjugate", "max_scale", "dual_point")
+MULTICLASS = [name for name in NAMES if LOSSES[name].targets == "labels"]
+SIZES = [1, 2, 5]
+# The losses whose conjugate has a domain that a scaled gradient can leave; those with probabilities.
+PROBABILITIES = ["logistic", "smoothed-hinge", "binary-logistic"]
+SLOPES = {"huber": (-1.0, 1.0), "quantile": (-0.5, 0.5)}
+BOUNDED = [*PROBABILITIES, *SLOPES]
+
+every_namespace = pytest.mark.parametrize("library", ["numpy", *LIBRARIES])
+every_loss = pytest.mark.parametrize("name", NAMES)
+every_size = pytest.mark.parametrize("m", SIZES)
+varied = partial(tried, 25, rng=generators)
+
+
+def every_case(test):
+    """All losses and numbers of outputs, tried on random numbers."""
+    return every_loss(every_size(varied()(test)))
+
+
+class Elsewhere:
+    """A loss whose arguments are moved into another namespace, and its results back."""
+
+    def __init__(self, loss, library):
+        self._loss, self._move = loss, on_device(library)
+
+    def __getattr__(self, name):
+        found = getattr(self._loss, name)
+        return partial(self._call, found) if name in METHODS else found
+
+    def _call(self, method, *arrays):
+        found = method(*map(self._move, arrays))
+        return tuple(map(to_host, found)) if isinstance(found, tuple) else to_host(found)
+
+
+def loss_in(library, name):
+    return LOSSES[name] if library == "numpy" else Elsewhere(LOSSES[name], library)
+
+
+def draw(loss, rng, n, m, scale=2.0):
+    """Targets that the loss takes, and outputs on a grid, so that margins are exact, even close to a kink.
+
+    Every other row is integer: ties, and margins that lie on a kink.
+    """
+    out = on_grid(scale * rng.standard_normal((n, m)))
+    out[::2] = np.round(out[::2])
+    return targets(loss, rng, n, m), out
+
+
+def on_grid(a):
+    return np.round(1024 * a) / 1024
+
+
+def targets(loss, rng, n, m):
+    if loss.targets == "labels":
+        return rng.integers(m, size=n)
+    if loss.name == "squared":
+        return on_grid(rng.standard_normal((n, m)))
+    if loss.name in SLOPES:
+        return np.round(2.0 * rng.standard_normal((n, m)))
+    if loss.targets == "counts":
+        return rng.integers(5, size=(n, m)).astype(float)
+    return rng.choice([-1.0, 1.0], size=(n, m))
+
+
+def dual_points(loss, rng, y, m):
+    """Random points of the conjugate's domain, from the table of conjugates; some on its edge."""
+    n = len(y)
+    rows = np.arange(n)
+    if loss.name in ("logistic", "smoothed-hinge"):
+        Q = rng.dirichlet(np.full(m, 0.5), size=n)
+        Q[: n // 3] = np.eye(m)[rng.integers(m, size=n // 3)]
+        Q[rows, y] -= 1.0
+        return Q
+    if loss.name == "squared-hinge":
+        G = rng.exponential(2.0, size=(n, m)) * rng.integers(2, size=(n, m))
+        G[rows, y] = 0.0
+        G[rows, y] = -G.sum(axis=1)
+        return G
+    if loss.name == "squared":
+        return 3.0 * rng.standard_normal((n, m))
+    if loss.name in SLOPES:
+        G = rng.uniform(*SLOPES[loss.name], size=(n, m))
+        G[: n // 3] = rng.choice(SLOPES[loss.name], size=(n // 3, m))
+        return G
+    if loss.name == "poisson":
+        return rng.exponential(2.0, size=(n, m)) * (rng.random((n, m)) < 0.7) - y
+    a = rng.uniform(size=(n, m)) if loss.name == "binary-logistic" else rng.exponential(2.0, size=(n, m))
+    a[: n // 3] = rng.integers(2, size=(n // 3, m))
+    return -y * a
+
+
+def exact(name, y, o):
+    """Value and gradient of one row by the textbook formulas, in so many digits that 1 + exp(-margin) keeps them.
+
+    Beyond 1 + exp(-700) there is nothing for a float to keep.
+    """
+    with localcontext() as context:
+        context.prec = min(360, 50 + 2 * math.ceil(np.abs(o).max()))
+        o = [Decimal(float(v)) for v in o]
+        if LOSSES[name].targets != "labels":
+            terms = [exact_per_output(name, Decimal(float(t)), v) for t, v in zip(y, o, strict=True)]
+            return float(sum(value for value, _ in terms)), [float(slope) for _, slope in terms]
+        others = [c for c in range(len(o)) if c != y]
+        if name == "squared-hinge":
+            hinges = [max(1 + o[c] - o[y], Decimal(0)) for c in others]
+            value, slopes = sum(h**2 for h in hinges), [2 * h for h in hinges]
+        else:
+            cost = Decimal(name == "smoothed-hinge")
+            odds = [(cost + o[c] - o[y]).exp() for c in others]
+            total = sum(odds, Decimal(1))
+            value, slopes = total.ln(), [a / total for a in odds]
+        gradient = [float(slope) for slope in slopes]
+        gradient.insert(int(y), float(-sum(slopes)))
+        return float(value), gradient
+
+
+def exact_per_output(name, t, v):
+    if name == "squared":
+        return (v - t) ** 2 / 2, v - t
+    if name in SLOPES:
+        width = Decimal(1 if name == "huber" else 0.1)
+        low, high = map(Decimal, SLOPES[name])
+        slope = min(max((v - t) / width, low), high)
+        return slope * (v - t) - width * slope**2 / 2, slope
+    if name == "poisson":
+        # Continued by the tangent.
+        mean = min(v, Decimal(300)).exp()
+        least = t - t * t.ln() if t else Decimal(0)
+        return mean * (1 + max(v - 300, Decimal(0))) - t * v - least, mean - t
+    if name == "binary-logistic":
+        odds = (-t * v).exp()
+        return (1 + odds).ln(), -t * odds / (1 + odds)
+    hinge = max(1 - t * v, Decimal(0))
+    return hinge**2, -2 * t * hinge
+
+
+def check_exact(loss, y, out, rtol):
+    """Compare with exact arithmetic; relative accuracy, so that tiny losses and gradients count too.
+
+    For counts it is that of the terms: near log y, which is rounded, differences have no relative accuracy.
+    """
+    atol = 1e-14 * y.size if loss.targets == "counts" else 1e-310
+    values, G = loss.value_gradient(y, out)
+    references = [exact(loss.name, *row) for row in zip(y, out, strict=True)]
+    np.testing.assert_allclose(values, [value for value, _ in references], rtol=rtol, atol=atol)
+    np.testing.assert_allclose(G, [gradient for _, gradient in references], rtol=rtol, atol=atol)
+
+
+@every_namespace
+@every_case
+def test_value_and_gradient_equal_exact_arithmetic(name, m, library, rng):
+    y, out = draw(loss_in(library, name), rng, 6, m)
+    if name == "squared":
+        # Away from o = y, where the difference has no relative accuracy.
+        out = y + np.round(out) + 0.5
+    check_exact(loss_in(library, name), y, out, rtol=1e-14 * m)
+
+
+@every_namespace
+@every_loss
+@every_size
+@pytest.mark.parametrize("size", [40.0, 700.0, 1e4])
+def test_extreme_margins_are_finite_and_accurate(name, m, library, size):
+    """log1p(exp(-40)) keeps its digits, and neither exp(1e4) nor (1e4)^2 breaks anything."""
+    loss = loss_in(library, name)
+    out = size * np.vstack([np.eye(m), -np.eye(m), np.ones((1, m)), np.zeros((1, m))])
+    out = np.repeat(out, m, axis=0)
+    y = np.tile(np.arange(m), 2 * m + 2)
+    if loss.targets != "labels":
+        y = np.where(np.arange(len(out))[:, None] % 2, 1.0, 0.0 if loss.targets == "counts" else -1.0) * np.ones(m)
+    # The exponential of a rounded argument of 1e4 would lose 4 digits; these margins are exact.
+    check_exact(loss_in(library, name), y, out, rtol=1e-13)
+    G = loss.value_gradient(y, out)[1]
+    conjugate = loss.conjugate(y, G)
+    # Fenchel-Young with equality; the conjugate is a small difference of terms as large as <g, o>.
+    by_duality = np.sum(G * out, axis=1) - loss.value(y, out)
+    rtol = 1e-11 if loss.targets == "counts" else 0
+    np.testing.assert_allclose(conjugate, by_duality, rtol=rtol, atol=1e-14 * m * size**2)
+    if name in PROBABILITIES:
+        np.testing.assert_allclose(conjugate, limits_of_conjugate(loss, y, G), rtol=1e-13, atol=1e-310)
+
+
+def limits_of_conjugate(loss, y, G):
+    """Sum q log q (and minus 1 - q_y) with the tiny q taken from the gradient itself."""
+    total = np.zeros(len(G))
+    for i, g in enumerate(G):
+        if loss.targets == "labels":
+            q = [v for c, v in enumerate(g) if c != y[i]]
+            off = min(math.fsum(q), 1.0)
+            total[i] = entropy([*q], off) - (loss.name == "smoothed-hinge") * off
+        else:
+            total[i] = sum(entropy([a], a) for a in np.abs(g))
+    return total
+
+
+def entropy(q, off):
+    """Sum of v log v over q, and of 1 - off, whose logarithm keeps the digits of a small off."""
+    rest = (1.0 - off) * math.log1p(-off) if off < 1 else 0.0
+    return sum(v * math.log(v) for v in q if v > 0) + rest
+
+
+@every_case
+def test_gradient_equals_finite_differences(name, m, rng):
+    """Order 4, central; the fractions keep outputs and their differences off the hinges' kinks."""
+    loss = LOSSES[name]
+    y = targets(loss, rng, 8, m)
+    out = rng.integers(-3, 4, size=(8, m)) + 0.1 * np.arange(1, m + 1)
+    numeric = np.column_stack([by_differences(lambda o: loss.value(y, o), out, e) for e in np.eye(m)])
+    np.testing.assert_allclose(
+        loss.value_gradient(y, out)[1], numeric, rtol=0, atol=2e-11 * (1 + np.abs(numeric).max())
+    )
+
+
+@every_namespace
+@every_case
+def test_value_is_that_of_value_gradient_and_at_least_zero(name, m, library, rng):
+    loss = loss_in(library, name)
+    y, out = draw(loss, rng, 10, m)
+    values, G = loss.value_gradient(y, out)
+    np.testing.assert_array_equal(loss.value(y, out), values)
+    assert values.shape == (10,)
+    assert G.shape == (10, m)
+    assert (values >= 0).all()
+
+
+@pytest.mark.parametrize("name", MULTICLASS)
+@every_size
+@varied()
+def test_rows_of_multiclass_gradients_sum_to_zero(name, m, rng):
+    loss = LOSSES[name]
+    y, out = draw(loss, rng, 10, m, scale=10.0)
+    values, G = loss.value_gradient(y, out)
+    np.testing.assert_allclose(G.sum(axis=1), 0.0, rtol=0, atol=1e-15 * m * (1 + np.abs(G).max()))
+    # So a shift common to all outputs changes nothing.
+    np.testing.assert_array_equal(loss.value(y, out + 0.5), values)
+
+
+@every_case
+def test_fenchel_young_inequality_at_dual_points(name, m, rng):
+    """<g, o> <= l(o) + l*(g) at any outputs and any dual point of the domain."""
+    loss = LOSSES[name]
+    y, out = draw(loss, rng, 60, m, scale=rng.choice([0.1, 1.0, 10.0]))
+    G = dual_points(loss, rng, y, m)
+    slack = loss.value(y, out) + loss.conjugate(y, G) - np.sum(G * out, axis=1)
+    size = 1 + np.sum(np.abs(G * out), axis=1) + np.sum(G * G, axis=1)
+    assert (slack >= -1e-14 * m * size).all()
+
+
+@every_namespace
+@every_case
+def test_fenchel_young_is_an_equality_at_the_gradient(name, m, library, rng):
+    loss = loss_in(library, name)
+    y, out = draw(loss, rng, 60, m, scale=rng.choice([0.1, 1.0, 10.0]))
+    values, G = loss.value_gradient(y, out)
+    size = 1 + np.sum(np.abs(G * out), axis=1) + np.sum(G * G, axis=1)
+    np.testing.assert_array_less(np.abs(values + loss.conjugate(y, G) - np.sum(G * out, axis=1)), 1e-14 * m * size)
+
+
+@every_loss
+@pytest.mark.parametrize("m", [1, 2, 3])
+@tried(5, rng=generators)
+def test_conjugate_equals_a_numerical_supremum(name, m, rng):
+    """sup_o <g, o> - l(o) by BFGS, at points inside the domain (on its edge no output attains it)."""
+    loss = LOSSES[name]
+    y = targets(loss, rng, 9, m)
+    G = 0.9 * dual_points(loss, rng, y, m)[3:] + 0.1 * loss.value_gradient(y, np.zeros((9, m)))[1][3:]
+    for i, g in enumerate(G, start=3):
+        target = y[i : i + 1]
+
+        def negative(o, g=g, target=target):
+            value, gradient = loss.value_gradient(target, o[None])
+            return value[0] - g @ o, gradient[0] - g
+
+        supremum = -minimize(negative, np.zeros(m), jac=True, method="BFGS", options={"gtol": 1e-7}).fun
+        np.testing.assert_allclose(loss.conjugate(target, g[None])[0], supremum, rtol=0, atol=1e-9 * (1 + g @ g))
+
+
+@every_case
+def test_smoothness_bounds_the_change_of_gradients(name, m, rng):
+    loss = LOSSES[name]
+    y, A = draw(loss, rng, 100, m)
+    B = A + rng.choice([1e-3, 0.1, 3.0]) * rng.standard_normal((100, m))
+    change = np.linalg.norm(loss.value_gradient(y, A)[1] - loss.value_gradient(y, B)[1], axis=1)
+    assert (change <= loss.smoothness(m) * np.linalg.norm(A - B, axis=1) * (1 + 1e-12) + 1e-14).all()
+
+
+SMOOTH = [(n, m) for n in NAMES for m in SIZES if (m > 1 or n not in MULTICLASS) and n != "poisson"]
+
+
+@pytest.mark.parametrize(("name", "m"), SMOOTH)
+def test_smoothness_is_attained(name, m):
+    """A too large constant makes every step too short: some pair of points must come within 1 % of it."""
+    loss = LOSSES[name]
+    y = np.zeros(1, dtype=int) if loss.targets == "labels" else -np.ones((1, m)) * (loss.targets == "signs")
+    best = 0.0
+    # All outputs tied, or the target's tied with one other (the cost of the smoothed hinge counted), the rest away.
+    for o in (np.zeros(m), np.r_[0.0, 0.0, np.full(m, -40.0)][:m], np.r_[1.0, 0.0, np.full(m, -40.0)][:m]):
+        columns = [loss.value_gradient(y, (o + s * e)[None])[1][0] for e in np.eye(m) for s in (1e-4, -1e-4)]
+        hessian = np.subtract(columns[::2], columns[1::2]) / 2e-4
+        best = max(best, np.linalg.norm(hessian, 2))
+    assert 0.99 * loss.smoothness(m) <= best <= loss.smoothness(m) * (1 + 1e-6)
+
+
+@every_namespace
+@every_case
+def test_dual_points_lie_in_the_domain_and_near(name, m, library, rng):
+    """Anywhere the answer obeys Fenchel and Young's inequality; in the domain it is the question itself."""
+    loss = loss_in(library, name)
+    y = targets(loss, rng, 30, m)
+    G = dual_points(loss, rng, y, m)
+    np.testing.assert_allclose(loss.dual_point(y, G), G, rtol=1e-14, atol=1e-14)
+    shift = 0.1 * rng.standard_normal(G.shape)
+    inside = loss.dual_point(y, G + shift)
+    np.testing.assert_allclose(loss.dual_point(y, inside), inside, rtol=1e-14, atol=1e-14)
+    assert np.abs(inside - G).max() <= 2 * m * np.abs(shift).max()
+    for _ in range(5):
+        out = 3.0 * rng.standard_normal((30, m))
+        sizes = 1.0 + np.abs(inside * out).sum(axis=1)
+        assert np.all(loss.value(y, out) + loss.conjugate(y, inside) >= np.sum(inside * out, axis=1) - 1e-12 * sizes)
+
+
+@every_namespace
+@pytest.mark.parametrize("name", BOUNDED)
+@pytest.mark.parametrize("m", [2, 5])
+@varied()
+def test_max_scale_is_the_edge_of_the_conjugates_domain(name, m, library, rng):
+    """Within it s g lies in the domain of the table; a little beyond, <s g, o> - l(o) grows without limit."""
+    loss = loss_in(library, name)
+    y, out = draw(loss, rng, 5, m)
+    G = loss.value_gradient(y, out)[1]
+    edge = loss.max_scale(y, G)
+    assert dual_violation(loss, y, edge * G) <= 1e-15
+    assert dual_violation(loss, y, 0.5 * edge * G) <= 1e-15
+    assert dual_violation(loss, y, 1.01 * edge * G) >= 1e-3
+    assert np.isfinite(loss.conjugate(y, edge * G)).all()
+    # Along the rays +-t e_c, far out: some row exceeds any number beyond the edge and none within.
+    far = 1e6 * np.vstack([np.eye(m), -np.eye(m)])
+    for s, escapes in ((edge, False), (1.01 * edge, True)):
+        rays = [s * G @ o - loss.value(y, np.tile(o, (5, 1))) for o in far]
+        assert (np.max(rays) > 1e3) == escapes
+
+
+def dual_violation(loss, y, G):
+    """How far the dual point is outside the domain: q in the simplex, or a in [0, 1]."""
+    if loss.name in SLOPES:
+        low, high = SLOPES[loss.name]
+        return max(np.max(low - G), np.max(G - high), 0.0)
+    if loss.targets != "labels":
+        a = -y * G
+        return max(np.max(-a), np.max(a - 1.0), 0.0)
+    Q = G + np.eye(G.shape[1])[y]
+    assert np.abs(Q.sum(axis=1) - 1.0).max() <= 1e-14
+    return max(np.max(-Q), 0.0)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in (*BOUNDED, "poisson")])
+@every_size
+def test_max_scale_is_infinite_where_the_domain_is_a_cone(name, m):
+    loss, rng = LOSSES[name], np.random.default_rng(3)
+    y, out = draw(loss, rng, 20, m)
+    G = loss.value_gradient(y, out)[1]
+    assert loss.max_scale(y, G) == np.inf
+    # Fenchel-Young holds at a gradient scaled far beyond 1.
+    values, scaled = loss.value(y, out), 50.0 * G
+    assert (values + loss.conjugate(y, scaled) >= np.sum(scaled * out, axis=1) - 1e-9).all()
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+@every_size
+def test_max_scale_of_a_zero_gradient_is_infinite(name, m):
+    loss = LOSSES[name]
+    y = targets(loss, np.random.default_rng(0), 4, m)
+    G = np.zeros((4, m))
+    assert loss.max_scale(y, G) == np.inf
+    np.testing.assert_array_equal(loss.conjugate(y, G), 0.0)
+
+
+def test_the_edge_of_the_domain_of_counts():
+    """Slopes mean - y of at least -y: a gradient of -1 for y = 3 may be tripled; positive ones have no edge."""
+    loss = LOSSES["poisson"]
+    y, G = np.array([[3.0, 0.0], [8.0, 2.0]]), np.array([[-1.0, 5.0], [-2.0, 1.0]])
+    assert loss.max_scale(y, G) == 3.0
+    assert loss.max_scale(y, np.abs(G)) == np.inf
+    np.testing.assert_allclose(loss.conjugate(y, -y), np.sum(y - xlogy(y, y), axis=1))
+
+
+@pytest.mark.parametrize("name", MULTICLASS)
+def test_a_single_class_costs_nothing(name):
+    """With one output there is no other class: value, gradient and conjugate are 0."""
+    loss, y = LOSSES[name], np.zeros(3, dtype=int)
+    values, G = loss.value_gradient(y, np.array([[-3.0], [0.0], [1e4]]))
+    np.testing.assert_array_equal(values, 0.0)
+    np.testing.assert_array_equal(G, 0.0)
+    np.testing.assert_array_equal(loss.conjugate(y, G), 0.0)
+
+
+@pytest.mark.parametrize("m", SIZES)
+def test_probabilities_are_the_gradients(m):
+    """Logistic: gradient = p - e_y; binary logistic: gradient = p - [y = 1], output by output."""
+    rng = np.random.default_rng(m)
+    out = rng.choice([1.0, 1e4], size=(30, 1)) * rng.standard_normal((30, m))
+    y = rng.integers(m, size=30)
+    P = LINKS[LOSSES["logistic"].link](out)
+    np.testing.assert_allclose(P, LOSSES["logistic"].value_gradient(y, out)[1] + np.eye(m)[y], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-15)
+    Y = rng.choice([-1.0, 1.0], size=(30, m))
+    P = LINKS[LOSSES["binary-logistic"].link](out)
+    np.testing.assert_allclose(P, LOSSES["binary-logistic"].value_gradient(Y, out)[1] + (Y > 0), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("wrong", ["probit", "", 1, np.exp])
+def test_check_link_names_the_choices(wrong):
+    with pytest.raises((TypeError, ValueError), match="link must be one of 'softmax', 'logistic', 'log' or None, got"):
+        check_link(wrong)
+
+
+@every_loss
+@every_size
+def test_inputs_are_not_overwritten(name, m):
+    """Read-only inputs would raise on a write."""
+    loss, rng = LOSSES[name], np.random.default_rng(0)
+    y, out = draw(loss, rng, 6, m)
+    G = np.array(loss.value_gradient(y, out)[1])
+    for array in (y, out, G):
+        array.setflags(write=False)
+    for result in (loss.value(y, out), *loss.value_gradient(y, out), loss.conjugate(y, G)):
+        assert not any(np.shares_memory(result, array) for array in (y, out, G))
+    loss.max_scale(y, G)
+    if loss.link is not None:
+        LINKS[loss.link](out)
+
+
+@every_loss
+def test_get_loss_takes_names_and_objects(name):
+    loss = get_loss(name)
+    assert loss.name == name
+    assert get_loss(loss) is loss
+    assert repr(loss).startswith(f"{type(loss).__name__}(")
+
+
+def test_a_loss_shows_its_parameters():
+    class Huber(type(get_loss("squared"))):
+        def __init__(self, threshold):
+            self.threshold, self._square = threshold, threshold**2
+
+    assert repr(Huber(0.5)) == "Huber(threshold=0.5)"
+
+
+@pytest.mark.parametrize("wrong", ["hinge", "", None, 1])
+def test_get_loss_names_the_choices(wrong):
+    with pytest.raises((TypeError, ValueError), match=r"loss must be one of .*'logistic'.* or a Loss, got") as error:
+        get_loss(wrong)
+    assert all(repr(name) in str(error.value) for name in NAMES)
+    assert repr(wrong) in str(error.value)

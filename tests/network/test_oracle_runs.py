@@ -1,0 +1,97 @@
+"""What an oracle remembers lives in a run: equal calls give equal bits, and no two proofs of a chain share a start."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import mopn
+from mopn.oracles import basis_oracle
+from mopn.solvers import ConditionalGradient
+from mopn.solvers.chance import FAILURE, Chance
+from mopn.solvers.sphere import probable
+
+
+def problem_of(norm, d=5):
+    rng = np.random.default_rng(0)
+    return mopn.NetworkProblem(rng.uniform(-1, 1, (60, d)), rng.integers(0, 3, 60), norm=norm, strength=0.5)
+
+
+def fit(problem, oracle, start=None, **options):
+    return mopn.minimize(problem, ConditionalGradient(oracle=oracle), start=start, tol=1e-3, max_iter=4, **options)
+
+
+@pytest.fixture
+def starts(monkeypatch):
+    """The starts of all random proofs, as they are drawn."""
+    drawn = []
+
+    def noted(products, start, steps):
+        drawn.extend(start)
+        return krylov(products, start, steps)
+
+    krylov = probable.krylov
+    monkeypatch.setattr(probable, "krylov", noted)
+    return drawn
+
+
+def all_differ(starts):
+    return len(np.unique(np.round(starts, 12), axis=0)) == len(starts) > 0
+
+
+@pytest.mark.parametrize(("norm", "method", "seed"), [("l1/l2", "exact", None), ("l1", "lanczos", 3)])
+def test_equal_calls_give_equal_bits_with_one_oracle(norm, method, seed):
+    problem, oracle = problem_of(norm), basis_oracle(norm, method, seed=seed)
+    first, *others = (fit(problem, oracle) for _ in range(3))
+    for other in others:
+        np.testing.assert_array_equal(other.x, first.x)
+        assert (other.fun, other.gap, other.nit) == (first.fun, first.gap, first.nit)
+
+
+def test_no_two_proofs_of_a_chain_share_a_start(starts):
+    """Neither those of a run, nor of what follows it, nor of copies; nor do those who know the code know them."""
+    problem, oracle = problem_of("l1"), basis_oracle("l1", "lanczos")
+    for other in ("lanczos", oracle, copy.deepcopy(oracle), pickle.loads(pickle.dumps(oracle))):
+        result = fit(problem, other)
+        fit(problem, other, start=result)
+        mopn.certify(problem, result.basis, result.weights, other)
+    mopn.path(problem, 3, ConditionalGradient(oracle=oracle), tol=0.1)
+    assert all_differ(starts)
+
+
+def test_a_seed_repeats_a_run_but_not_within_a_chain(starts):
+    problem, oracle = problem_of("l1"), basis_oracle("l1", "lanczos", seed=7)
+    first = fit(problem, oracle)
+    of_first = np.array(starts)
+    second = fit(problem, oracle, start=first)
+    assert all_differ(starts)
+    starts.clear()
+    fit(problem, oracle)
+    np.testing.assert_array_equal(starts, of_first)
+    for stated in (first, second, mopn.certify(problem, first.basis, first.weights, oracle)):
+        assert stated.proof == "probability 1 - 1e-09, over starts of seed 7"
+
+
+def test_a_chain_has_one_budget_of_failure():
+    problem, spent = problem_of("l1"), 0.0
+    result = None
+    for _ in range(3):
+        result = fit(problem, "lanczos", start=result)
+        assert spent < result.failure < FAILURE
+        assert result.proof == "probability 1 - 1e-09"
+        spent = result.failure
+    # A run hands on what was spent before it, and its own bounds may be proven for certain.
+    for start, failure in ((result, spent), (None, 0.0)):
+        certain = fit(problem, "exact", start=start)
+        assert (certain.failure, certain.proof) == (failure, "deterministic")
+
+
+def test_shares_of_failure_add_up_to_what_is_stated():
+    chance, total = Chance(), 0.0
+    for n in range(1, 200):
+        total += chance.next
+        chance.draw(None)
+        assert chance.failure == pytest.approx(total, rel=1e-9)
+        assert chance.failure < FAILURE
+        assert Chance(chance.failure).proofs == n
