@@ -42,10 +42,14 @@ def test_least_squares_within_bounds(seed, memory, condition):
     b, lower = rng.standard_normal(8), -rng.uniform(0.0, 0.5, 6)
     upper = lower + rng.uniform(0.1, 1.0, 6)
     exact = lsq_linear(A, b, bounds=(lower, upper), tol=1e-14, max_iter=1000, method="bvls")
-    iterates = run(least_squares(A, b), np.clip(np.zeros(6), lower, upper), memory, (lower, upper))
-    for x, *_ in iterates:
+    enough = exact.cost + 1e-7 * max(exact.cost, 1.0)
+    iterates = quasi_newton(least_squares(A, b), np.clip(np.zeros(6), lower, upper), memory, (lower, upper))
+    # With one pair the method promises no more than steepest descent: thousands of steps in a narrow valley.
+    for x, at, _ in itertools.islice(iterates, 20_000):
         assert np.all((lower <= x) & (x <= upper))
-    assert iterates[-1][1].value <= exact.cost + 1e-7 * max(exact.cost, 1.0)
+        if at.value <= enough:
+            return
+    raise AssertionError(at.value - exact.cost)
 
 
 @pytest.mark.parametrize("near", [0.0, 1e-12, 1e-6])
