@@ -116,10 +116,12 @@ def krylov(
         # it yet: nothing is known of what it lacks. One that is exhausted is padded with zero vectors.
         w /= np.where(beta > _SMALLEST, beta, 1.0)[:, None]
         rest = beta <= _ROUNDED * np.abs(T[:, : j + 1, : j + 1]).max(axis=(1, 2))
-        w[rest] -= ((known[rest] @ w[rest, :, None]).transpose(0, 2, 1) @ known[rest])[:, 0]
-        lengths = np.linalg.norm(w[rest], axis=1)
-        w[rest] *= np.where(lengths > 0.1, 1.0 / np.maximum(lengths, 0.1), 0.0)[:, None]
-        T[:, j, j + 1] = T[:, j + 1, j] = np.where(w.any(axis=1), beta, 0.0)
+        if rest.any():
+            w[rest] -= ((known[rest] @ w[rest, :, None]).transpose(0, 2, 1) @ known[rest])[:, 0]
+            lengths = np.linalg.norm(w[rest], axis=1)
+            w[rest] *= np.where(lengths > 0.1, 1.0 / np.maximum(lengths, 0.1), 0.0)[:, None]
+            beta = np.where(w.any(axis=1), beta, 0.0)
+        T[:, j, j + 1] = T[:, j + 1, j] = beta
         Q[:, j + 1] = w
 
 
