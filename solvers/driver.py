@@ -398,12 +398,13 @@ class RunMonitor:
     def result(self) -> Result:
         """Return the best point, measured from scratch; if that fails, with the values recorded.
 
-        A bound that was computed at this point when it was recorded is not computed again.
+        Bounds that were proven at this point when it was recorded still hold.
         """
         seconds = self.elapsed
         try:
-            self.at_best = self.solver.measure(self.problem, self.best)
-            self.lower = max(self.lower, self.at_best.lower)
+            measure, restricted = self.solver.measure(self.problem, self.best), self.at_best.restricted_lower
+            self.at_best = measure._replace(restricted_lower=max(restricted, measure.restricted_lower))
+            self.lower = max(self.lower, measure.lower)
         except _RECOVERABLE as error:
             self.fail(error)
         if self.status in _MAY_STILL_CONVERGE and self.gap <= self.tol * abs(self.at_best.fun):

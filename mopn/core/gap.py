@@ -32,9 +32,9 @@ __all__ = ["DualPoint", "dual_error", "lower_bound", "objective_rounding"]
 _EPS = float(np.finfo(float).eps)
 # Largest scale of the dual point that is tried.
 _MAX_SCALE = 4.0
-# A scale at this relative distance that is better begins a search. Each of its passes over the rows evaluates so many
-# scales, which leaves a quarter of the interval: in the end a thousandth.
-_NEARBY, _SCALES_A_PASS, _PASSES = 1e-3, 9, 5
+# A scale at this relative distance that is better begins a search. Its first pass over the rows evaluates so many
+# scales of the interval, and each of the others three, this fraction of the interval apart.
+_NEARBY, _FIRST_SCALES, _PASSES, _APART = 1e-3, 4, 7, 0.05
 # Roundings of an entry of s G, beyond those of a sum over the outputs; see ``dual_error``.
 _DUAL_ERROR = 8
 # Relative error of a term of the sums, in eps: up to 36.7 = -log(eps) for logarithms of rounded masses near 1.
@@ -117,21 +117,35 @@ def lower_bound(
 def _least(negative_duals: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], start: float, upper: float) -> float:
     """Return about the least value in [0, upper] of a convex function: at ``start``, if no scale nearby is better.
 
-    Its bound of the rounding error is added.
+    Its bound of the rounding error is added. New scales are around the least point of a parabola, or in the middle.
     """
     near = np.array([start, (1.0 - _NEARBY) * start, min((1.0 + _NEARBY) * start, upper)])
     values, errors = negative_duals(near)
-    best = float(values[0] + errors[0])
     if values[1] >= values[0] and values[2] >= values[0]:
-        return best
-    low, high = (0.0, start) if values[1] < values[0] else (start, upper)
+        return float(values[0] + errors[0])
+    new = np.linspace(*((0.0, start) if values[1] < values[0] else (start, upper)), _FIRST_SCALES)
+    table, width = np.empty((3, 0)), math.inf
     for _ in range(_PASSES):
-        scales = np.linspace(low, high, _SCALES_A_PASS)
-        values, errors = negative_duals(scales)
-        best = min(best, float((values + errors).min()))
+        table = np.hstack([table, [new, *negative_duals(new)]])
+        scales, values, errors = table = table[:, np.argsort(table[0])]
         least = int(np.argmin(values))
-        low, high = float(scales[max(least - 1, 0)]), float(scales[min(least + 1, _SCALES_A_PASS - 1)])
-    return best
+        around = slice(max(least - 1, 0), least + 2)
+        (low, high), before = (float(scales[around][0]), float(scales[around][-1])), width
+        vertex, width = _vertex(scales, values, min(max(least, 1), len(scales) - 2)), high - low
+        found = abs(vertex - scales[least]) <= _NEARBY * scales[least]
+        if width <= (_APART if found else _NEARBY) * high:
+            break
+        halved = low < vertex < high and width <= 0.5 * before
+        center, apart = (vertex, _APART) if halved else (0.5 * (low + high), 0.25)
+        new = np.clip(center + apart * width * np.array([-1.0, 0.0, 1.0]), low, high)
+    return float((values + errors).min())
+
+
+def _vertex(x: np.ndarray, values: np.ndarray, i: int) -> float:
+    """Return the least point of the parabola through three neighbours, of which i is in the middle; NaN if none is."""
+    (a, b, c), (of_a, of_b, of_c) = x[i - 1 : i + 2].tolist(), values[i - 1 : i + 2].tolist()
+    left, right = (of_b - of_a) * (c - b), (of_c - of_b) * (b - a)
+    return 0.5 * (a + b - left * (c - a) / (right - left)) if right > left else math.nan
 
 
 def _rounding(losses: SumOfLosses, values: float, slopes: float) -> float:

@@ -576,10 +576,8 @@ class NetworkEstimator(ModelEstimator):
         self.__dict__.update(self._attributes(problem, targets, network))
         self.objective_, self.gap_ = float(measure.fun), gap
         self.relative_gap_, self.proof_ = float(relative(gap, measure.fun)), result.proof
-        self.restricted_gap_, self.estimated_gap_ = (
-            float(measure.restricted_gap),
-            float(min(network.estimated_gap, gap)),
-        )
+        self.restricted_gap_ = float(min(network.restricted_gap, gap))
+        self.estimated_gap_ = float(min(network.estimated_gap, gap))
         self.status_, self.trace_ = result.status, result.trace
         self.n_iter_, self.n_refit_iter_ = max(int(result.nit), 1), int(result.refit_nit)
         self.validation_scores_ = None if validation is None else np.array(validation.scores)

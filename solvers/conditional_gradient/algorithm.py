@@ -133,7 +133,7 @@ class ConditionalGradient(Solver[Atomic]):
             refit_time += monitor.elapsed - began
 
     def measure(self, problem: Atomic, point: Any) -> Measure:
-        """Objective and what is proven without an oracle; the driver has the bounds of the run."""
+        """Objective from scratch; the driver has the bounds of the run."""
         return measure(problem, point)
 
 

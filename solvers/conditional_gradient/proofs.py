@@ -142,9 +142,10 @@ class ProofBudget:
 
 
 def measure(problem: Atomic, point: AtomicPoint) -> Measure:
-    """Return objective and what is proven without an oracle, from scratch."""
+    """Return the objective from scratch; bounds of the minimum are those of the rounds."""
     point = point.compact()
-    return measured(problem, point, problem.output_gradient(point), math.inf)
+    at = problem.output_gradient(point)
+    return Measure(at.value, rounding=problem.rounding(point, at))
 
 
 def measured(problem: Atomic, point: AtomicPoint, at: AtOutputs, bound: float) -> Measure:

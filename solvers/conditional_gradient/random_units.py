@@ -86,5 +86,5 @@ class RandomUnits(Solver[Corrective]):
         record(problem, point, at, selection, monitor, times)
 
     def measure(self, problem: Corrective, point: Any) -> Measure:
-        """Objective and what is proven without an oracle; the driver has the bound of the run."""
+        """Objective from scratch; the driver has the bounds of the run."""
         return measure(problem, point)

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from mpmath import mp, mpf
-from networks import every_form, every_norm, problem_of, wide_problem
+from networks import LOSSES, data, every_form, every_norm, problem_of, random_network, wide_problem
 from reference import matrix_optimum
 
 import mopn
 import mopn.network.problem
 from mopn.core.gap import lower_bound
+from mopn.data.sum_of_losses import SumOfLosses
 from mopn.solvers import ConditionalGradient, Status
 
 
@@ -150,3 +151,17 @@ def test_a_lower_bound_is_computed_once_for_each_bound_and_regularizer(monkeypat
     assert found == [
         lower_bound(at.dual, of.regularizer, b, at.ridge) for of in (problem, stronger) for b in (1.0, 2.0, 1.0)
     ]
+
+
+@every_form
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("bound", [0.05, 0.4, 2.5, 40.0])
+def test_the_best_scale_of_the_dual_point_is_found_in_few_evaluations(loss, form, bound, monkeypatch):
+    problem = mopn.NetworkProblem(*data(loss), loss=loss, **{form: 2.0})
+    at, asked, conjugates = problem.output_gradient(random_network(problem)), [], SumOfLosses.conjugates_and_sizes
+    scales = np.linspace(0.0, min(at.dual.max_scale, 4.0), 5001)[:-1]
+    penalties = 2.0 * scales * bound if form == "radius" else np.where(scales * bound <= 2.0, 0.0, np.inf)
+    best = np.max(-conjugates(problem.losses, at.G, scales)[0] - penalties)
+    monkeypatch.setattr(SumOfLosses, "conjugates_and_sizes", lambda *a: asked.extend(a[2]) or conjugates(*a))
+    assert problem.lower(at, bound) >= best - 1e-5 * abs(best) - 1e-8
+    assert len(asked) <= 25

@@ -6,16 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from networks import (
-    DATA,
-    attained_by_forms,
-    draw_forms,
-    every_kernel,
-    forms_of,
-    random_network,
-    rows_of,
-    wide_problem,
-)
+from networks import DATA, attained_by_forms, draw_forms, every_kernel, forms_of, random_network, rows_of, wide_problem
 from properties import examples, seeds
 from scipy import sparse
 from stacks import best_of_many, every_p, good_vectors, norms, slow_maximum, spectral, varied

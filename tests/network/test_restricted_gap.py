@@ -5,7 +5,7 @@ import pytest
 from networks import data, every_form, every_kernel, every_norm, random_network
 
 import mopn
-from mopn.solvers import FISTA, ConditionalGradient, InteriorPoint
+from mopn.solvers import FISTA, ConditionalGradient, InteriorPoint, Status
 
 TOL = 1e-9
 
@@ -97,3 +97,12 @@ def test_runs_report_both_gaps(refit):
         assert gap == pytest.approx(problem.measure(problem.start(row)).restricted_gap, rel=1e-6, abs=1e-9)
     if refit == "output":
         assert result.restricted_gap <= 2e-3 * result.fun < 0.1 * result.gap
+
+
+def test_past_the_time_limit_no_bound_is_proven_twice(monkeypatch):
+    problem, proven = make_problem("l1", "strength", "homogeneous"), []
+    restricted_lower = mopn.NetworkProblem.restricted_lower
+    monkeypatch.setattr(mopn.NetworkProblem, "restricted_lower", lambda *a: proven.append(a) or restricted_lower(*a))
+    result = mopn.minimize(problem, start=random_network(problem), max_time=0.0)
+    assert (result.status, len(proven)) == (Status.MAX_TIME, 1)
+    assert result.restricted_gap == result.trace["restricted_gap"][0] < np.inf

@@ -8,15 +8,7 @@ import pytest
 from fakes import FakeMonitor, LowRankProblem, LowRankSteps, Noted, low_rank
 
 import mopn
-from mopn.solvers import (
-    FISTA,
-    ConditionalGradient,
-    FullRefit,
-    OutputRefit,
-    PlainStep,
-    Status,
-    minimize,
-)
+from mopn.solvers import FISTA, ConditionalGradient, FullRefit, OutputRefit, PlainStep, Status, minimize
 from mopn.solvers.conditional_gradient.correction import Correction, Corrector
 
 # With the tolerances that they reach soon.

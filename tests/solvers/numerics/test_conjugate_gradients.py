@@ -79,11 +79,7 @@ def test_the_scale_of_the_unknowns_does_not_matter(seed, n):
     inverse = 1.0 / np.diag(A)
     x, iterations = solve(A, b, inverse, tol=1e-6)
     y, again = conjugate_gradient(
-        lambda v: scales * (A @ (scales * v)),
-        scales * b,
-        lambda r: inverse / scales**2 * r,
-        tol=1e-6,
-        max_iter=10_000,
+        lambda v: scales * (A @ (scales * v)), scales * b, lambda r: inverse / scales**2 * r, tol=1e-6, max_iter=10_000
     )
     assert iterations == again
     np.testing.assert_array_equal(scales * y, x)

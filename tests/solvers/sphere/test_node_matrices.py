@@ -5,17 +5,7 @@ from copy import copy
 
 import numpy as np
 import pytest
-from stacks import (
-    STACKS,
-    attained,
-    best_of_many,
-    decaying,
-    hostile,
-    slow_maximum,
-    symmetric,
-    unit_vectors,
-    varied,
-)
+from stacks import STACKS, attained, best_of_many, decaying, hostile, slow_maximum, symmetric, unit_vectors, varied
 
 from mopn.solvers.sphere import DenseStack, refine
 from mopn.solvers.sphere.allowance import Allowance

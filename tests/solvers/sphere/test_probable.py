@@ -8,13 +8,7 @@ from stacks import gaussian
 
 from mopn.solvers.sphere import DenseStack, refine
 from mopn.solvers.sphere.allowance import Allowance
-from mopn.solvers.sphere.probable import (
-    _bound_on_cone,
-    error_after,
-    expected_products,
-    probable_bound,
-    steps_for,
-)
+from mopn.solvers.sphere.probable import _bound_on_cone, error_after, expected_products, probable_bound, steps_for
 
 SURE = 1e-9
 

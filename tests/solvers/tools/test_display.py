@@ -84,8 +84,7 @@ def test_the_package_has_public_names_only():
 
 
 @pytest.mark.parametrize(
-    ("names", "known"),
-    [(NormName, NORMS), (KernelName, KERNELS), (LossName, LOSSES), (ScheduleName, SCHEDULES)],
+    ("names", "known"), [(NormName, NORMS), (KernelName, KERNELS), (LossName, LOSSES), (ScheduleName, SCHEDULES)]
 )
 def test_the_names_of_types_are_those_known(names, known):
     assert set(typing.get_args(names)) == set(known)
