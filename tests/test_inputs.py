@@ -1,6 +1,7 @@
 """Data, options and starts of problems and estimators: what cannot be meant is refused by an error that names it."""
 
 import inspect
+from functools import partial
 
 import numpy as np
 import pytest
@@ -177,6 +178,19 @@ def test_data_frames_of_dates_are_refused():
     for dates in (frame.astype("datetime64[ns]"), frame.assign(b=pd.Timestamp("2020-01-01"))):
         with pytest.raises(TypeError, match="X must"):
             model.predict(dates)
+
+
+@pytest.mark.parametrize("kind", [MultiOutputFMRegressor, partial(FactorizationMachineRegressor, solver="lbfgs")])
+def test_names_of_blocks_are_those_of_the_model(kind):
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=["a", "b", "c"])
+    model = kind(warm_start=True).fit(mopn.RowBlocks([lambda: frame]), NUMBERS)
+    assert model.feature_names_in_.tolist() == model.model_.feature_names.tolist() == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[["c", "a", "b"]])
+    model.fit(mopn.RowBlocks([lambda: frame[["c", "a", "b"]]]), NUMBERS)
+    found, expected = model.predict(frame[model.feature_names_in_]), kind().fit(frame, NUMBERS).predict(frame)
+    np.testing.assert_allclose(found, expected, atol=0.1)
+    assert not hasattr(model.set_params(warm_start=False).fit(mopn.RowBlocks([X]), NUMBERS), "feature_names_in_")
 
 
 def test_sparse_features_of_an_output_layer():

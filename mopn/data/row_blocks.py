@@ -82,8 +82,8 @@ class RowBlocks:
         self.blocks: list[Any] = [_checked(block, number) for number, block in enumerate(X)]
         # Whether targets and weights that blocks bring are left aside, as those of all rows are given.
         self.only_X = False
-        # The names of the columns, once a block that has names is read.
-        self._columns: list[Any] | None = None
+        # The names of the columns, once a block that has names is read, here or with other targets.
+        self.columns: list[Any] = []
         # The number of all rows, once all blocks were read.
         self._n_rows: int | None = None
         self.y = None if y is None else as_array(y, "y")
@@ -98,7 +98,7 @@ class RowBlocks:
                 raise ValueError(f"{name} was given with the blocks already; give it once")
         y, sample_weight = self.y if y is None else y, self.sample_weight if sample_weight is None else sample_weight
         both = RowBlocks(self.blocks, y, sample_weight)
-        both.only_X = self.only_X
+        both.only_X, both.columns = self.only_X, self.columns
         return both
 
     def with_targets_in_memory(self) -> tuple[RowBlocks, np.ndarray, np.ndarray | None]:
@@ -115,7 +115,7 @@ class RowBlocks:
         if not len(y):
             raise ValueError("X is empty: its blocks have no rows")
         alone = RowBlocks(self.blocks)
-        alone.only_X = True
+        alone.only_X, alone.columns = True, self.columns
         return alone, y, weights
 
     def __len__(self) -> int:
@@ -146,8 +146,8 @@ class RowBlocks:
         """Return X with its columns in the order of the first block that has names."""
         if not hasattr(X, "columns"):
             return X
-        found, expected = list(X.columns), self._columns or list(X.columns)
-        self._columns = expected
+        found, expected = list(X.columns), self.columns or list(X.columns)
+        self.columns[:] = expected
         if set(found) != set(expected) or len(found) != len(expected):
             lacking, other = (sorted(set(a) - set(b), key=str) for a, b in ((expected, found), (found, expected)))
             raise ValueError(

@@ -7,6 +7,8 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
+from functools import update_wrapper
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -83,6 +85,18 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     feature_names_in_: np.ndarray
     """Names (d,) of the features, if all are strings."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let Python's own errors about arguments name the class of the user, not the base that has ``__init__``."""
+        super().__init_subclass__(**options)
+        # The copies of bases that share it do not count: with several bases, one would hide that of the next base.
+        inits = [vars(base)["__init__"] for base in cls.__mro__ if "__init__" in vars(base)]
+        init = next(init for init in inits if not _is_copy(init))
+        if isinstance(init, FunctionType) and "__init__" not in vars(cls):
+            own = FunctionType(init.__code__, init.__globals__, closure=init.__closure__)
+            update_wrapper(own, init).__kwdefaults__ = init.__kwdefaults__
+            own.__qualname__ = f"{cls.__qualname__}.__init__"
+            cls.__init__ = own  # type: ignore[method-assign]
+
     def predict(self, X: Any) -> np.ndarray:
         """Predict y.
 
@@ -122,7 +136,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
         """Validate the samples to fit, ``least`` of them; return those of positive weight, and their indices."""
         if isinstance(X, RowBlocks):
-            return self._samples_of_blocks(X.with_targets(y, sample_weight))
+            return self._samples_of_blocks(X.with_targets(y, sample_weight), reset)
         X, y, sample_weight = to_host(X), to_host(y), to_host(sample_weight)
         X, y = readable(compressed(X), "X"), readable(compressed(y, "y"), "y", numeric=self._numeric_y)
         checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}
@@ -135,10 +149,23 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
             raise ValueError(f"at least {least} samples of positive weight are needed to fit, got {len(indices)}")
         return X, y, sample_weight, indices
 
-    def _samples_of_blocks(self, X: RowBlocks) -> tuple[RowBlocks, np.ndarray, np.ndarray | None, np.ndarray]:
+    def _samples_of_blocks(
+        self, X: RowBlocks, reset: bool
+    ) -> tuple[RowBlocks, np.ndarray, np.ndarray | None, np.ndarray]:
         """Return blocks of X, and the targets and weights of all rows in memory; the problem validates them."""
         X, y, sample_weight = X.with_targets_in_memory()
+        if not reset and hasattr(self, "feature_names_in_"):
+            X.columns = list(self.feature_names_in_)
         return X, self._plain_targets(y), sample_weight, np.arange(len(y))
+
+    def _set_features(self, X: Any, number: int) -> None:
+        """Set what scikit-learn sets for arrays, once the problem has read X: how many features it has, and names."""
+        self.n_features_in_ = number
+        if isinstance(X, RowBlocks) or is_device_array(X):
+            vars(self).pop("feature_names_in_", None)
+            names = getattr(X, "columns", [])
+            if names and all(isinstance(name, str) for name in names):
+                self.feature_names_in_ = np.array(names, object)
 
     def _plain_targets(self, y: Any) -> np.ndarray:
         """Return y as an array, of numbers if they are to be numbers."""
@@ -171,6 +198,11 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
             gap = f", the gap {gap_in_words(result)}" if math.isfinite(result.gap) else ""
             text = f"{result.message}{reason} The objective is {result.fun:.6g}{gap}."
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
+
+
+def _is_copy(function: Any) -> bool:
+    wrapped = getattr(function, "__wrapped__", None)
+    return wrapped is not None and wrapped.__code__ is function.__code__
 
 
 class NetworkEstimator(ModelEstimator):
@@ -383,7 +415,7 @@ class NetworkEstimator(ModelEstimator):
         with np.errstate():
             problem = self._problem(X, targets)
         if not _is_in_numpy(X):
-            self.n_features_in_ = problem.rows.n_features
+            self._set_features(X, problem.rows.n_features)
         validation = None if held_out is None else self._validation(problem, *held_out)
         solver = self._policy.solver(
             problem,

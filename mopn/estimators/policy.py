@@ -15,6 +15,7 @@ from mopn.regularization_path import path_solver
 from mopn.solvers import ConditionalGradient
 from mopn.solvers.conditional_gradient import Precision, RefitName, make_correction
 from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.conditional_gradient.exchange import FEW_UNITS
 
 __all__ = ["CLASSIFIERS", "ORDINAL", "REGRESSORS", "FitPolicy"]
 
@@ -34,10 +35,7 @@ class FitPolicy:
         Refits of the output layer alone, which are convex and cheap, end at this relative gap if ``tol`` is larger.
     single_precision : bool, default False
         Whether refits of both layers are in single precision where that is faster: labels are as accurate, numbers are
-        not.
-    few_units : int, default 10
-        Refits of at most so many units are in double precision: their local minima are far apart, and rounding errors
-        of single precision choose one.
+        not. Few units are refitted in double precision, as rounding errors would choose among their local minima.
     tol_at_zero : float, default 5e-3
         The tolerance of the last refit if ``tol`` is 0, where only limits stop a fit.
     max_rounds : int, default 1000
@@ -54,7 +52,6 @@ class FitPolicy:
     polish_tol: float = math.inf
     layer_tol: float = 1e-3
     single_precision: bool = False
-    few_units: int = 10
     tol_at_zero: float = 5e-3
     max_rounds: int = 1000
     patience: int = 10
@@ -92,7 +89,7 @@ class FitPolicy:
         return replace(solver, atoms_per_round=None) if solver.correction.can_move_units else solver
 
     def _precision(self, problem: NetworkProblem, max_units: int | None) -> Precision:
-        many = max_units is None or max_units > self.few_units
+        many = max_units is None or max_units > FEW_UNITS
         return "single" if many and self.single_precision and problem.gains_by_single else "double"
 
 

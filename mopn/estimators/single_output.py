@@ -117,7 +117,7 @@ class SingleOutputEstimator(ModelEstimator):
         self.loss_ = self._loss(y)
         seed = self._seed()
         problem = self._problem(X, y, sample_weight, seed)
-        self.n_features_in_ = problem.rows.n_features
+        self._set_features(X, problem.rows.n_features)
         with task.iterations(partial(self._attributes, problem)) as callback:
             result = minimize(
                 problem,

@@ -8,11 +8,13 @@ from mopn.solvers.conditional_gradient.proofs import Selection
 from mopn.solvers.interface import AtOutputs, Corrective, CorrectivePoint, Monitor
 from mopn.solvers.result import Status
 
-__all__ = ["Exchange"]
+__all__ = ["FEW_UNITS", "Exchange"]
 
 # The run goes on while each exchange lowers the objective by this fraction, and while the estimated gap is more than
-# this fraction of it. Refits of more units than this find good minima by themselves.
-_PAYS, _WIDE, _FEW = 0.01, 0.5, 10
+# this fraction of it.
+_PAYS, _WIDE = 0.01, 0.5
+# Local minima of refits of both layers are far apart up to so many units; with more, each of them is good.
+FEW_UNITS = 10
 
 
 class Exchange:
@@ -30,7 +32,7 @@ class Exchange:
     ) -> tuple[CorrectivePoint, AtOutputs]:
         """Return the point without its smallest unit, and its gradient; or end the run, as no exchange pays."""
         pays = at.value <= (1.0 - _PAYS) * self.fun
-        if not (0 < point.n_units <= _FEW and pays and selection.estimate > _WIDE):
+        if not (0 < point.n_units <= FEW_UNITS and pays and selection.estimate > _WIDE):
             self.monitor.stop(Status.MAX_UNITS)
         self.fun = at.value
         rest = point.without_smallest_unit()

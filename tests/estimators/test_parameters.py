@@ -62,6 +62,8 @@ def test_parameters_are_few_and_documented_where_editors_read_them(name):
     assert [entry for entry, _ in found] == list(parameters)
     for (entry, words), parameter in zip(found, parameters.values(), strict=True):
         assert parameter.default is parameter.empty or shown_default(parameter.default) in words, entry
+    with pytest.raises(TypeError, match=rf"^{name}\.__init__\(\) got an unexpected keyword argument 'los'"):
+        kind(los="logistic")
 
 
 def shown_default(value):
