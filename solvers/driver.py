@@ -78,7 +78,8 @@ def minimize(
     callback : callable, optional
         Called in every iteration, in either form of SciPy: as ``callback(intermediate_result=Result)`` if it takes an
         argument of this name, else as ``callback(x)`` with the flat point. ``StopIteration`` stops the run. Any other
-        exception ends the run too, and is kept in ``result.error``.
+        exception ends the run too, and is kept in ``result.error``. The gaps that it gets, and those of the trace, are
+        without the rounding error of the objective if the solver reports none, as FISTA, InteriorPoint and LBFGS.
     progress : callable, optional
         Called as ``progress(Progress)`` about once a second, from inside refits too: for bars and buttons that stop.
         Unlike ``callback`` it gets numbers alone, which cost nothing, and when it is called depends on the clock.
@@ -400,7 +401,7 @@ class RunMonitor:
 
         Bounds that were proven at this point when it was recorded still hold.
         """
-        seconds = self.elapsed
+        seconds, certified = self.elapsed, math.isfinite(self.lower)
         try:
             measure, restricted = self.solver.measure(self.problem, self.best), self.at_best.restricted_lower
             self.at_best = measure._replace(restricted_lower=max(restricted, measure.restricted_lower))
@@ -409,6 +410,9 @@ class RunMonitor:
             self.fail(error)
         if self.status in _MAY_STILL_CONVERGE and self.gap <= self.tol * abs(self.at_best.fun):
             self.status = Status.CONVERGED
+        # The gaps of iterations may be without the rounding error of the objective.
+        if self.status == Status.CONVERGED and certified and not self.gap <= self.tol * abs(self.at_best.fun):
+            self.status = Status.STALLED
         result = self._result(self.best, self._bounded(self.at_best), self.estimated_gap)
         result.time = seconds
         if self.bar is not None:

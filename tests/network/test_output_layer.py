@@ -47,6 +47,16 @@ def test_lbfgs_and_fista_agree_on_the_smooth_problem(loss):
     assert lbfgs.weights == pytest.approx(fista.weights, abs=1e-3)
 
 
+@pytest.mark.parametrize("tol", [1e-13, 2e-13, 4e-13])
+def test_success_is_a_gap_below_the_tolerance_with_its_rounding(tol):
+    for seed in range(8):
+        problem = mopn.OutputLayerProblem(
+            *np.split(np.random.default_rng(seed).standard_normal((50, 6)), [5], 1), loss="squared", strength=1.0
+        )
+        result = mopn.minimize(problem, InteriorPoint(), tol=tol)
+        assert result.success == (result.gap <= tol * result.fun)
+
+
 def test_squared_loss_ridge_in_closed_form():
     X, y = data("squared")
     problem = mopn.OutputLayerProblem(X, y, loss="squared", norm="squared-l2", strength=0.5)

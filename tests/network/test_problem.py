@@ -1,5 +1,7 @@
 """The convex problem and its solvers: gaps against optima found independently, and equalities that must hold."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from networks import LOSSES, data, problem_of
@@ -378,8 +380,6 @@ def test_plain_steps_stay_in_the_ball(norm, step):
 @pytest.mark.parametrize("size", [1e2, 1e4, 1e6, 1e8])
 def test_proofs_survive_large_offsets(size):
     """The terms of the dual value cancel; in exact arithmetic its least value still lies above the claimed bound."""
-    from fractions import Fraction
-
     X, y = data("squared", n=12, d=3, m=2)
     offset = size * np.random.default_rng(0).standard_normal((12, 2))
     problem = mopn.NetworkProblem(X, y + offset, loss="squared", norm="l1", radius=1.0, offset=offset)
@@ -404,6 +404,29 @@ def test_proofs_survive_large_offsets(size):
     d0, d1, d2 = dual(Fraction(0)), dual(Fraction(1)), dual(Fraction(2))
     curve, slope = (d2 - 2 * d1 + d0) / 2, (-d2 + 4 * d1 - 3 * d0) / 2
     assert claimed <= d0 - slope * slope / (4 * curve)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "smoothed-hinge"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_way_of_a_gradient_to_the_domain_of_the_conjugate_is_allowed_for(loss, seed):
+    """In rational numbers: entries that add up to 0, those of other classes to 1 at most."""
+    rng = np.random.default_rng(seed)
+    X, weights, offset = rng.standard_normal((40, 3)), rng.uniform(0.5, 2.0, 40), rng.normal(0, 9, (40, 40))
+    options = {"norm": "l1/linf", "strength": 1.0, "sample_weight": weights, "offset": offset}
+    problem = mopn.NetworkProblem(X, np.arange(40), loss=loss, **options)
+    at = problem.output_gradient(problem.start())
+    scale, change, moduli = Fraction(problem.losses.max_scale(at.G)), Fraction(0), Fraction(0)
+    for label, (x, weight, g) in enumerate(zip(X, weights, at.G, strict=True)):
+        of_row = [scale * Fraction(v) for v in g.tolist()]
+        mass = sum(of_row) - of_row[label]
+        near = [v / max(mass / Fraction(weight), 1) for v in of_row]
+        near[label] -= sum(near)
+        square = sum(Fraction(v) ** 2 for v in x.tolist())
+        change += square * sum(abs(a - b) for a, b in zip(near, of_row, strict=True))
+        moduli += square * sum(map(abs, of_row))
+    # Forming the matrices errs by (n + 8) eps of the moduli.
+    allowed = scale * Fraction(problem.dual_rounding(at)) - 48 * Fraction(2) ** -52 * moduli
+    assert 0 < change <= allowed
 
 
 @pytest.mark.parametrize(
