@@ -5,6 +5,7 @@ parameters on a pairwise covering of their product: every two values of two para
 ``covering(1)`` every value occurs in a case.
 """
 
+import gc
 import os
 from collections import defaultdict
 from itertools import combinations
@@ -33,6 +34,12 @@ def pytest_collection_modifyitems(config, items):
         kept = covering([item for item in items if not item.get_closest_marker("slow")])
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = [item for item in items if item in kept]
+
+
+def pytest_collection_finish():
+    """Spare the garbage collector the modules and the items, which live as long as the run."""
+    gc.collect()
+    gc.freeze()
 
 
 def covering(items):

@@ -42,7 +42,7 @@ slow_data = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWa
         OrdinalFMRegressor(strength=20.0, **ORDINAL),
         FactorizationMachineRegressor(**SINGLE),
         PolynomialNetworkClassifier(**SINGLE),
-        PathCV(MultiOutputPNClassifier(tol=0.1, refit="output"), max_units=(2, 3), **SEARCH),
+        PathCV(MultiOutputPNClassifier(tol=0.1, refit="output"), max_units=2, strengths=(Ratio(0.1),), cv=2),
     ],
     expected_failed_checks=expected_failed,
 )
@@ -57,6 +57,7 @@ def test_one_estimator_of_each_kind(estimator, check):
         *(cls(**NETWORK) for cls in (MultiOutputFMClassifier, MultiOutputPNRegressor, MultiOutputFMRegressor)),
         MultiOutputFMClassifier(max_units=3, tol=0.1, norm="l1", loss="squared-hinge"),
         OrdinalPNRegressor(strength=20.0, **ORDINAL),
+        PathCV(MultiOutputPNClassifier(tol=0.1, refit="output"), max_units=(2, 3), **SEARCH),
         PathCV(OrdinalFMRegressor(tol=1.0, alpha=10.0), max_units=1, **SEARCH),
         *(cls(**SINGLE) for cls in (PolynomialNetworkRegressor, FactorizationMachineClassifier)),
         FactorizationMachineRegressor(solver="lbfgs", random_state=0),

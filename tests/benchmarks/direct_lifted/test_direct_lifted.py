@@ -87,6 +87,7 @@ def test_all_methods_start_at_the_same_model(kernel):
     assert direct[0] <= objectives["lifted CD"] <= 1.05 * direct[0]
 
 
+@pytest.mark.slow
 def test_sgd_is_tuned_and_its_curve_never_rises():
     task = wide.Task("anova", "direct SGD", 60, 200, 10, 0.05)
     row = {name: str(value) for name, value in wide.run(task, "").items()}

@@ -16,6 +16,7 @@ def test_the_best_step_does_not_diverge():
     assert higher_order.best_step([*trials, {"step": "0.001", "funs": "5 -inf"}]) == 0.1
 
 
+@pytest.mark.slow
 def test_all_solvers_start_together_and_go_down(tmp_path, write_movielens):
     write_movielens(tmp_path)
     problem = higher_order._make_problem(str(tmp_path), "movielens", 3, 2, 0.5)
