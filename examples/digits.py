@@ -53,8 +53,9 @@ def main() -> None:
 
     print("\ntest accuracy")
     accuracy = (model.predict(X_test) == y_test).mean()
-    print(f"  mopn, {len(result.basis):4d} units                    {accuracy:.4f}   ({result.time:.2f} s)")
-    sizes = {f"mopn, {len(result.basis)} units": (model.basis.size + model.weights.size, accuracy)}
+    name = f"mopn, {len(result.basis)} units"
+    print(f"  {name:34s} {accuracy:.4f}   ({result.time:.2f} s)")
+    sizes = {name: (model.basis.size + model.weights.size, accuracy)}
     for name, baseline in (
         ("linear logistic regression", make_pipeline(MinMaxScaler((-1, 1)), LogisticRegression(max_iter=5000))),
         ("SVM, quadratic kernel", make_pipeline(MinMaxScaler((-1, 1)), SVC(kernel="poly", degree=2, coef0=1.0))),

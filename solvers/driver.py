@@ -270,7 +270,10 @@ class RunMonitor:
             self._first_size = abs(fun)
         self.lower = max(self.lower, lower)
         measure = self._bounded(Measure(fun, lower, rounding, restricted_lower))
-        estimated_gap = columns.get("estimated_gap", math.inf)
+        # An estimate is by the bound of its own iteration, which may be below the largest one.
+        estimated_gap = min(columns.get("estimated_gap", math.inf), measure.gap)
+        if "estimated_gap" in columns:
+            columns["estimated_gap"] = estimated_gap
         if self.best is None or fun < self.at_best.fun:
             self.best, self.at_best, self.estimated_gap = point, measure, estimated_gap
         if math.isfinite(restricted_lower):

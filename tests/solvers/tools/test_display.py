@@ -72,7 +72,8 @@ def test_the_estimated_gap_is_that_of_the_best_point():
         callback=lambda intermediate_result: seen.append(intermediate_result.estimated_gap),
     )
     trace = result.trace
-    assert np.allclose(seen, np.minimum(trace["estimated_gap"], trace["gap"]))
+    assert np.allclose(seen, trace["estimated_gap"])
+    assert np.all(trace["estimated_gap"] <= trace["gap"])
     assert result.estimated_gap == min(trace["estimated_gap"][np.argmin(trace["fun"])], result.gap)
 
 
