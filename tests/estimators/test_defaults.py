@@ -7,18 +7,12 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from mopn import Ratio
-from mopn.estimators import (
-    MultiOutputFMClassifier,
-    MultiOutputFMRegressor,
-    MultiOutputPNClassifier,
-    MultiOutputPNRegressor,
-)
+from mopn import Ratio, estimators
 
-CLASSIFIERS = (MultiOutputPNClassifier, MultiOutputFMClassifier)
-REGRESSORS = (MultiOutputPNRegressor, MultiOutputFMRegressor)
+CLASSIFIERS = (estimators.MultiOutputPNClassifier, estimators.MultiOutputFMClassifier)
+REGRESSORS = (estimators.MultiOutputPNRegressor, estimators.MultiOutputFMRegressor)
 every_estimator = pytest.mark.parametrize("cls", CLASSIFIERS + REGRESSORS)
-every_network = pytest.mark.parametrize("cls", [MultiOutputPNClassifier, MultiOutputPNRegressor])
+every_network = pytest.mark.parametrize("cls", [estimators.MultiOutputPNClassifier, estimators.MultiOutputPNRegressor])
 
 
 def data(cls, n=120):
@@ -161,7 +155,7 @@ def test_plain_arrays_are_checked_like_others(cls, bad):
 
 def test_a_warm_start_from_infinite_numbers_is_refused():
     X, y = np.random.default_rng(0).standard_normal((40, 3)), np.arange(40) % 2
-    model = MultiOutputPNClassifier(max_units=2, warm_start=True).fit(X, y)
+    model = estimators.MultiOutputPNClassifier(max_units=2, warm_start=True).fit(X, y)
     model.basis_ = np.where(np.arange(model.basis_.size).reshape(model.basis_.shape) == 0, np.inf, model.basis_)
     with pytest.raises(ValueError, match="basis_ or weights_ contains NaN or infinity"):
         model.fit(X, y)

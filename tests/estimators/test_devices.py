@@ -4,16 +4,8 @@ import numpy as np
 import pytest
 from devices import LIBRARIES, on_device
 
+from mopn import estimators
 from mopn.data import device_rows
-from mopn.estimators import (
-    FactorizationMachineRegressor,
-    MultiOutputFMClassifier,
-    MultiOutputFMRegressor,
-    MultiOutputPNClassifier,
-    MultiOutputPNRegressor,
-    OrdinalFMRegressor,
-    PathCV,
-)
 from mopn.losses.namespaces import is_on_accelerator
 
 RNG = np.random.default_rng(0)
@@ -21,15 +13,15 @@ X = RNG.uniform(-1, 1, (120, 4))
 LEVELS = 1 + (X[:, 0] * X[:, 1] > 0.1).astype(int) + (X[:, 2] > 0)
 FEW = {"max_units": 3, "tol": 1e-2}
 NETWORKS = [
-    (MultiOutputPNClassifier(**FEW), LEVELS.astype(str)),
-    (MultiOutputFMClassifier(**FEW, norm="l1"), LEVELS),
-    (MultiOutputPNRegressor(**FEW), X[:, :2] ** 2),
-    (MultiOutputFMRegressor(**FEW, scale=None), X[:, 0] * X[:, 1]),
-    (OrdinalFMRegressor(**FEW), LEVELS),
+    (estimators.MultiOutputPNClassifier(**FEW), LEVELS.astype(str)),
+    (estimators.MultiOutputFMClassifier(**FEW, norm="l1"), LEVELS),
+    (estimators.MultiOutputPNRegressor(**FEW), X[:, :2] ** 2),
+    (estimators.MultiOutputFMRegressor(**FEW, scale=None), X[:, 0] * X[:, 1]),
+    (estimators.OrdinalFMRegressor(**FEW), LEVELS),
 ]
 IN_NUMPY = [
-    (PathCV(MultiOutputPNClassifier(), max_units=2, cv=2, strengths=[3.0, 0.5]), LEVELS),
-    (FactorizationMachineRegressor(random_state=0), X[:, 0]),
+    (estimators.PathCV(estimators.MultiOutputPNClassifier(), max_units=2, cv=2, strengths=[3.0, 0.5]), LEVELS),
+    (estimators.FactorizationMachineRegressor(random_state=0), X[:, 0]),
 ]
 
 
@@ -65,7 +57,7 @@ def test_other_estimators_convert(estimator, y, library):
 
 def test_weights_and_targets_on_the_device():
     move, weights = on_device("array_api_strict"), 1.0 + (LEVELS == 1)
-    here, there = (MultiOutputPNClassifier(**FEW) for _ in range(2))
+    here, there = (estimators.MultiOutputPNClassifier(**FEW) for _ in range(2))
     here.fit(move(X), LEVELS, weights)
     there.fit(move(X), move(LEVELS), move(weights))
     np.testing.assert_array_equal(here.weights_, there.weights_)
@@ -91,9 +83,9 @@ def test_arrays_of_the_host_are_no_accelerator():
 )
 def test_messages(rows, y, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        MultiOutputPNClassifier(**FEW).fit(on_device("array_api_strict")(rows), y)
+        estimators.MultiOutputPNClassifier(**FEW).fit(on_device("array_api_strict")(rows), y)
 
 
 def test_rows_held_out_at_random_are_of_numpy():
     with pytest.raises(ValueError, match="give X_val"):
-        MultiOutputPNClassifier(validation_fraction=0.2).fit(on_device("array_api_strict")(X), LEVELS)
+        estimators.MultiOutputPNClassifier(validation_fraction=0.2).fit(on_device("array_api_strict")(X), LEVELS)

@@ -9,12 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import mopn
-from mopn.estimators import (
-    FactorizationMachineRegressor,
-    MultiOutputPNClassifier,
-    OrdinalFMRegressor,
-    PathCV,
-)
+from mopn import estimators
 from mopn.ranking import similar_features
 
 pd = pytest.importorskip("pandas")
@@ -23,9 +18,9 @@ NAMES = ["Whole weight", 'a "b"', "ü"]
 X = pd.DataFrame(np.random.default_rng(0).uniform(-1, 1, (60, 3)), columns=NAMES)
 y = (X["ü"] * X["Whole weight"] > 0).astype(int)
 ESTIMATORS = [
-    MultiOutputPNClassifier(max_units=2),
-    PathCV(MultiOutputPNClassifier(), max_units=(2, 1), cv=2),
-    FactorizationMachineRegressor(n_components=1, tol=0.1),
+    estimators.MultiOutputPNClassifier(max_units=2),
+    estimators.PathCV(estimators.MultiOutputPNClassifier(), max_units=(2, 1), cv=2),
+    estimators.FactorizationMachineRegressor(n_components=1, tol=0.1),
 ]
 
 
@@ -86,7 +81,7 @@ def test_models_refuse_columns_in_another_order(fitted):
 
 
 def test_a_feature_that_is_folded_in_has_a_name():
-    regressor = OrdinalFMRegressor(max_units=2).fit(X, y)
+    regressor = estimators.OrdinalFMRegressor(max_units=2).fit(X, y)
     assert regressor.fold_in(X[:2], y[:2]).feature_names.tolist() == [*NAMES, "new"]
 
 
@@ -98,6 +93,6 @@ def test_names_are_one_string_per_feature(names, error):
 
 def test_what_is_not_fitted_has_no_answers():
     with pytest.raises(ValueError, match="not fitted"):
-        MultiOutputPNClassifier().shap_values(X)
+        estimators.MultiOutputPNClassifier().shap_values(X)
     with pytest.raises(TypeError, match="or a fitted estimator"):
         mopn.strongest_interactions(X)

@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 
 import mopn
-from mopn.estimators import (
-    FactorizationMachineRegressor,
-    MultiOutputFMRegressor,
-    MultiOutputPNRegressor,
-    PolynomialNetworkRegressor,
-)
+from mopn import estimators
 
-CONVEX = [MultiOutputFMRegressor, MultiOutputPNRegressor]
-SINGLE = [FactorizationMachineRegressor, PolynomialNetworkRegressor]
+CONVEX = [estimators.MultiOutputFMRegressor, estimators.MultiOutputPNRegressor]
+SINGLE = [estimators.FactorizationMachineRegressor, estimators.PolynomialNetworkRegressor]
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (200, 3))
 TRUTH = 3 * X[:, 0] * X[:, 1] + X[:, 2]
@@ -71,7 +66,7 @@ def test_means_of_counts_are_predicted(cls, tmp_path):
 
 @pytest.mark.parametrize("count", [0.0, 3.0])
 def test_constant_counts(count):
-    regressor = MultiOutputPNRegressor(loss="poisson").fit(X, np.full(200, count))
+    regressor = estimators.MultiOutputPNRegressor(loss="poisson").fit(X, np.full(200, count))
     np.testing.assert_allclose(regressor.predict(X), count, rtol=1e-12, atol=0.5 / 200)
 
 
@@ -79,7 +74,7 @@ def test_constant_counts(count):
 def test_coordinate_descent_and_lbfgs_agree(loss):
     """On one unit, where the minimum is found from one start: compiled slopes are those of the loss."""
     fits = [
-        FactorizationMachineRegressor(
+        estimators.FactorizationMachineRegressor(
             loss=loss, solver=solver, n_components=1, random_state=0, beta=0.1, tol=1e-10, max_iter=3000
         ).fit(X, NOISY)
         for solver in ("cd", "lbfgs")
@@ -92,7 +87,7 @@ def test_coordinate_descent_and_lbfgs_agree(loss):
 def test_stochastic_passes_decrease_the_objective(loss, solver):
     y = np.round(np.exp(TRUTH / 3)) if loss == "poisson" else NOISY
     first, last = (
-        FactorizationMachineRegressor(loss=loss, solver=solver, n_components=2, random_state=0, max_iter=n)
+        estimators.FactorizationMachineRegressor(loss=loss, solver=solver, n_components=2, random_state=0, max_iter=n)
         .fit(X, y)
         .objective_
         for n in (1, 20)
@@ -101,7 +96,7 @@ def test_stochastic_passes_decrease_the_objective(loss, solver):
 
 
 def test_parts_of_the_samples_keep_the_loss_of_the_first():
-    regressor = FactorizationMachineRegressor(loss="huber", solver="adagrad", random_state=0)
+    regressor = estimators.FactorizationMachineRegressor(loss="huber", solver="adagrad", random_state=0)
     regressor.partial_fit(X[:100], NOISY[:100])
     loss = regressor.loss_
     assert regressor.partial_fit(X[100:], 10 * NOISY[100:]).loss_ is loss
@@ -109,6 +104,6 @@ def test_parts_of_the_samples_keep_the_loss_of_the_first():
 
 def test_what_cannot_be():
     with pytest.raises(TypeError, match="the curvature of the loss 'poisson' has no bound"):
-        FactorizationMachineRegressor(loss="poisson").fit(X, np.abs(NOISY))
+        estimators.FactorizationMachineRegressor(loss="poisson").fit(X, np.abs(NOISY))
     with pytest.raises(ValueError, match="poisson' takes counts"):
-        MultiOutputPNRegressor(loss="poisson").fit(X, NOISY)
+        estimators.MultiOutputPNRegressor(loss="poisson").fit(X, NOISY)

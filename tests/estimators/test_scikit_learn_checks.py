@@ -3,23 +3,11 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mopn import Ratio
-from mopn.estimators import (
-    FactorizationMachineClassifier,
-    FactorizationMachineRegressor,
-    MultiOutputFMClassifier,
-    MultiOutputFMRegressor,
-    MultiOutputPNClassifier,
-    MultiOutputPNRegressor,
-    OrdinalFMRegressor,
-    OrdinalPNRegressor,
-    PathCV,
-    PolynomialNetworkClassifier,
-    PolynomialNetworkRegressor,
-)
+from mopn import Ratio, estimators
 
 NETWORK = {"max_units": 5, "tol": 0.1}
 SINGLE = {"random_state": 0, "max_iter": 100}
+CLASSIFIER = estimators.MultiOutputPNClassifier(tol=0.1, refit="output")
 SEARCH = {"strengths": (Ratio(0.1), Ratio(0.01)), "cv": 2}
 ORDINAL = {"max_units": 1, "tol": 1.0, "alpha": 10.0}
 # An ordinal regressor predicts expectations, and has the probabilities behind them.
@@ -37,12 +25,12 @@ slow_data = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWa
 @slow_data
 @parametrize_with_checks(
     [
-        MultiOutputPNClassifier(**NETWORK),
-        MultiOutputPNRegressor(max_units=4, refit="none", norm="l1/linf", strength=0.1),
-        OrdinalFMRegressor(strength=20.0, **ORDINAL),
-        FactorizationMachineRegressor(**SINGLE),
-        PolynomialNetworkClassifier(**SINGLE),
-        PathCV(MultiOutputPNClassifier(tol=0.1, refit="output"), max_units=2, strengths=(Ratio(0.1),), cv=2),
+        estimators.MultiOutputPNClassifier(**NETWORK),
+        estimators.MultiOutputPNRegressor(max_units=4, refit="none", norm="l1/linf", strength=0.1),
+        estimators.OrdinalFMRegressor(strength=20.0, **ORDINAL),
+        estimators.FactorizationMachineRegressor(**SINGLE),
+        estimators.PolynomialNetworkClassifier(**SINGLE),
+        estimators.PathCV(CLASSIFIER, max_units=3, strengths=(Ratio(0.01),), cv=2),
     ],
     expected_failed_checks=expected_failed,
 )
@@ -54,14 +42,17 @@ def test_one_estimator_of_each_kind(estimator, check):
 @slow_data
 @parametrize_with_checks(
     [
-        *(cls(**NETWORK) for cls in (MultiOutputFMClassifier, MultiOutputPNRegressor, MultiOutputFMRegressor)),
-        MultiOutputFMClassifier(max_units=3, tol=0.1, norm="l1", loss="squared-hinge"),
-        OrdinalPNRegressor(strength=20.0, **ORDINAL),
-        PathCV(MultiOutputPNClassifier(tol=0.1, refit="output"), max_units=(2, 3), **SEARCH),
-        PathCV(OrdinalFMRegressor(tol=1.0, alpha=10.0), max_units=1, **SEARCH),
-        *(cls(**SINGLE) for cls in (PolynomialNetworkRegressor, FactorizationMachineClassifier)),
-        FactorizationMachineRegressor(solver="lbfgs", random_state=0),
-        FactorizationMachineClassifier(loss="logistic", init_lambdas="fit", random_state=0, max_iter=20),
+        estimators.MultiOutputFMClassifier(**NETWORK),
+        estimators.MultiOutputPNRegressor(**NETWORK),
+        estimators.MultiOutputFMRegressor(**NETWORK),
+        estimators.MultiOutputFMClassifier(max_units=3, tol=0.1, norm="l1", loss="squared-hinge"),
+        estimators.OrdinalPNRegressor(strength=20.0, **ORDINAL),
+        estimators.PathCV(CLASSIFIER, max_units=(2, 3), **SEARCH),
+        estimators.PathCV(estimators.OrdinalFMRegressor(tol=1.0, alpha=10.0), max_units=1, **SEARCH),
+        estimators.PolynomialNetworkRegressor(**SINGLE),
+        estimators.FactorizationMachineClassifier(**SINGLE),
+        estimators.FactorizationMachineRegressor(solver="lbfgs", random_state=0),
+        estimators.FactorizationMachineClassifier(loss="logistic", init_lambdas="fit", random_state=0, max_iter=20),
     ],
     expected_failed_checks=expected_failed,
 )

@@ -4,20 +4,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mopn.estimators import (
-    FactorizationMachineRegressor,
-    MultiOutputPNClassifier,
-    OrdinalPNRegressor,
-    PathCV,
-)
+from mopn import estimators
 
 X = sparse.random_array((40, 4), density=0.5, format="csr", random_state=np.random.default_rng(0))
 LABELS = np.arange(40) % 3
 ESTIMATORS = [
-    (MultiOutputPNClassifier(max_units=1), LABELS),
-    (PathCV(MultiOutputPNClassifier(), max_units=1, strengths=(1.0, 0.1), cv=2), LABELS),
-    (OrdinalPNRegressor(max_units=1), LABELS),
-    (FactorizationMachineRegressor(max_iter=1), LABELS),
+    (estimators.MultiOutputPNClassifier(max_units=1), LABELS),
+    (estimators.PathCV(estimators.MultiOutputPNClassifier(), max_units=1, strengths=(1.0, 0.1), cv=2), LABELS),
+    (estimators.OrdinalPNRegressor(max_units=1), LABELS),
+    (estimators.FactorizationMachineRegressor(max_iter=1), LABELS),
 ]
 
 
@@ -43,4 +38,4 @@ def test_y():
     indicators = sparse.csr_array(np.eye(3)[LABELS])
     indicators.indices[-1] = -(10**6)
     with pytest.raises(ValueError, match="y is not a valid CSR matrix"):
-        MultiOutputPNClassifier(loss="binary-logistic").fit(X, indicators)
+        estimators.MultiOutputPNClassifier(loss="binary-logistic").fit(X, indicators)
