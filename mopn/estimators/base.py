@@ -92,8 +92,9 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         inits = [vars(base)["__init__"] for base in cls.__mro__ if "__init__" in vars(base)]
         init = next(init for init in inits if not _is_copy(init))
         if isinstance(init, FunctionType) and "__init__" not in vars(cls):
-            own = FunctionType(init.__code__, init.__globals__, closure=init.__closure__)
-            update_wrapper(own, init).__kwdefaults__ = init.__kwdefaults__
+            own: Any = FunctionType(init.__code__, init.__globals__, None, init.__defaults__, init.__closure__)
+            update_wrapper(own, init)
+            own.__kwdefaults__ = init.__kwdefaults__
             own.__qualname__ = f"{cls.__qualname__}.__init__"
             cls.__init__ = own  # type: ignore[method-assign]
 
@@ -162,7 +163,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         """Set what scikit-learn sets for arrays, once the problem has read X: how many features it has, and names."""
         self.n_features_in_ = number
         if isinstance(X, RowBlocks) or is_device_array(X):
-            vars(self).pop("feature_names_in_", None)
+            self.__dict__.pop("feature_names_in_", None)
             names = getattr(X, "columns", [])
             if names and all(isinstance(name, str) for name in names):
                 self.feature_names_in_ = np.array(names, object)
@@ -202,7 +203,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
 
 def _is_copy(function: Any) -> bool:
     wrapped = getattr(function, "__wrapped__", None)
-    return wrapped is not None and wrapped.__code__ is function.__code__
+    return isinstance(wrapped, FunctionType) and wrapped.__code__ is getattr(function, "__code__", None)
 
 
 class NetworkEstimator(ModelEstimator):
