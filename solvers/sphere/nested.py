@@ -1,8 +1,9 @@
-"""The maximum for p = 2 with many features: sums of squares on more and more of the stack's principal directions.
+"""The maximum for p = 2 and p = 1 by biquadratic forms on more and more of the stack's principal directions.
 
-A sum of squares on r directions decomposes matrices of order r (r + 1) / 2, so it is limited to some dozens of them.
-What the other directions can add is bounded by :mod:`mopn.solvers.sphere.compression`; it falls with r, mostly fast, as
-loss gradients have few large principal directions. The multipliers of r directions are those of more, padded by zeros.
+Loss gradients have few large principal directions. What the others can add is in the form itself, by a Schur
+complement, so that a relaxation on some dozens of directions is as tight as the largest value of its form; that value
+falls to the maximum as directions are added. Multipliers of r directions are those of more, padded by zeros, and those
+of a similar stack once they are turned to its directions.
 """
 
 from __future__ import annotations
@@ -13,23 +14,29 @@ from typing import NamedTuple
 import numpy as np
 
 from mopn.solvers.sphere.allowance import Allowance
-from mopn.solvers.sphere.branch_regions import split_and_bound
-from mopn.solvers.sphere.compression import rotated
-from mopn.solvers.sphere.lifting import lifting
-from mopn.solvers.sphere.refinement import refine
+from mopn.solvers.sphere.biquadratic import Biquadratic, rest_majorant
+from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
+from mopn.solvers.sphere.principal_directions import RotatedOutputs, in_basis, principal_basis, rotated_outputs
+from mopn.solvers.sphere.refinement import dual_vectors, refine
 from mopn.solvers.sphere.stack import DenseStack
-from mopn.solvers.sphere.sum_of_squares import step_work
 
-__all__ = ["LEAST_STEPS", "BoundParts", "NestedBound", "nest_and_bound"]
+__all__ = ["LEAST_STEPS", "BoundParts", "NestedBound", "Turned", "nest_and_bound"]
 
-# Fewer steps of a sum of squares prove nothing.
-LEAST_STEPS = 10
-# Numbers of directions: a sum of squares starts well from the multipliers of slightly fewer.
-_RANKS = (8, 12, 16, 20, 24, 30, 36, 44, 54, 65)
-# Fewer directions are passed over unless they promise to bring the bound so much nearer to the best value.
-_WORTH = 0.7
-# A sum of squares ends when it adds less than this fraction of what the other directions add.
-_RELAXATION = 0.1
+# Fewer steps prove little.
+LEAST_STEPS = 60
+# Numbers of directions, and the fraction of all from which on all are taken.
+_RANKS, _ALL = (8, 12, 16, 20, 24, 30, 36, 44, 54, 66, 80, 96, 116, 140, 168, 200, 240), 0.8
+# Some directions are enough if what they give away is this fraction of the precision.
+_GIVEN_AWAY = 0.3
+# Fewer directions are tried first if they promise to bring the bound so much nearer to the best value; they do so until
+# the relaxation adds less than this fraction of what the other directions add.
+_WORTH, _RELAXATION = 0.3, 0.3
+# The largest eigenvalue of R, relative to the bound, from which on directions are too few.
+_FAR = 0.9
+# What bounds and targets are rounded by, and more.
+_MARGIN = 1e-13
+# Units whose values are so close to the best one are those that a bound meets.
+_ACTIVE = 0.9
 
 
 class BoundParts(NamedTuple):
@@ -40,9 +47,9 @@ class BoundParts(NamedTuple):
     directions : int
         The number of principal directions.
     relaxation : float
-        The bound on these less the best value: more work would reduce it.
+        The bound less the largest value that its form attains: more work would reduce it.
     compression : float
-        The whole bound less that one: more directions would reduce it.
+        That value less the best one: more directions would reduce it.
     """
 
     directions: int
@@ -50,68 +57,124 @@ class BoundParts(NamedTuple):
     compression: float
 
 
+class Turned(NamedTuple):
+    """Multipliers, and the bases of the outputs (k, m) and of the features (d, r) that they belong to."""
+
+    multipliers: Multipliers
+    outputs: np.ndarray
+    features: np.ndarray
+
+    def on(self, outputs: np.ndarray, features: np.ndarray) -> Multipliers:
+        """Return the multipliers on other bases."""
+        turn = np.eye(len(outputs) + 1, len(self.outputs) + 1)
+        turn[1:, 1:] = outputs @ self.outputs.T
+        Q = features.T @ self.features
+        N, X = (_turned(matrix, turn, Q) for matrix in self.multipliers[:2])
+        return Multipliers(N, X)
+
+
 class NestedBound(NamedTuple):
-    """Unit vectors (k, d) found, a proven bound, and the parts of the bound, if any."""
+    """Unit vectors (k, d) found, a proven bound, its parts, if any, and the multipliers for the next proof."""
 
     H: np.ndarray
     bound: float
-    parts: BoundParts | None
+    parts: BoundParts | None = None
+    last: Turned | None = None
 
 
-def nest_and_bound(stack: DenseStack, H: np.ndarray, tol: float, allowance: Allowance) -> NestedBound:
-    """Bound sqrt(sum_c (h' Gamma_c h)^2) over unit h.
+def nest_and_bound(
+    stack: DenseStack, H: np.ndarray, p: int, tol: float, allowance: Allowance, last: Turned | None = None
+) -> NestedBound:
+    """Bound ``||q(h)||_p`` over unit h.
 
     Parameters
     ----------
     stack : DenseStack
-        Matrices Gamma (m, d, d), scaled to about 1.
+        Matrices Gamma (m, d, d), scaled to about 1, not all zero.
     H : ndarray of shape (k, d)
         Unit vectors to start from.
+    p : {1, 2}
     tol : float
         Largest relative difference between the bound and the best value.
     allowance : Allowance
         At any limit the best bound so far is a proof.
+    last : Turned, optional
+        The multipliers of a similar stack.
 
     Returns
     -------
     NestedBound
         The bound is infinite if the work is not enough for the fewest directions.
     """
-    whole, d = rotated(stack), stack.shape[1]
-    best = float(refine(stack, H, 2)[1].max())
-    found, bound, N, last, parts = [H], math.inf, np.zeros((0, 0)), 0, None
-    for r in (*(rank for rank in _RANKS if rank < d), *((d,) if d <= _RANKS[-1] else ())):
-        if not allowance.affords(LEAST_STEPS * step_work(r)):
-            break
-        part, starts = whole.compressed(r), _restricted(H, whole.basis[:, :r])
-        reach = part.bound(float(refine(part.leading, starts, 2)[1].max()))
-        if reach - best > _WORTH * (bound - best):
+    H, values = refine(stack, H, p)
+    best, found, bound, parts = float(values.max()), [H], math.inf, None
+    active = H[values >= _ACTIVE * best]
+    turned, U = _InPrincipalBases(stack, p), dual_vectors(stack.forms(active), p)
+    for r in _ranks(stack.shape[1]):
+        target = turned.form_bound(best * (1.0 + tol))
+        form = turned.form(r, target * (1.0 - _MARGIN))
+        if form is None:
             continue
-        slack = max(tol, _RELAXATION * (reach / best - 1.0)) if best > 0 else tol
-        N, last = _padded(N, last, r), r
-        split = split_and_bound(part.leading, starts, slack, N, allowance)
-        N = split.N
-        if part.bound(split.bound) < bound:
-            bound = part.bound(split.bound)
-            parts = BoundParts(r, split.bound - best, bound - split.bound)
-        found.append(refine(stack, split.H @ whole.basis[:, :r].T, 2)[0])
+        if not allowance.affords(LEAST_STEPS * step_work(len(form.matrix))):
+            break
+        reach = form.reach(_unit_rows(active @ turned.features[:, :r]), U @ turned.outputs.basis.T)
+        gives_away = reach - best
+        if gives_away > _GIVEN_AWAY * tol * best:
+            if gives_away > _WORTH * (bound - best):
+                continue
+            target = max(target, reach + _RELAXATION * gives_away)
+        outputs, features = turned.outputs.basis, turned.features[:, :r]
+        start = Multipliers.none(len(form.matrix)) if last is None else last.on(outputs, features)
+        proof = tighten(form, start, target, allowance)
+        last = Turned(proof, outputs, features)
+        if turned.bound(proof.bound) < bound:
+            bound = turned.bound(proof.bound)
+            parts = BoundParts(r, bound - reach, reach - best)
+        new, values = refine(stack, form.starts(proof.X) @ features.T, p)
+        found, best = [*found, new], max(best, float(values.max()))
         if bound <= best * (1.0 + tol):
             break
-    return NestedBound(np.vstack(found), bound, parts)
+    return NestedBound(np.vstack(found), bound, parts, last)
 
 
-def _restricted(H: np.ndarray, P: np.ndarray) -> np.ndarray:
-    """Return the unit vectors (k, r) along the projections P' h, without those that vanish; at least one."""
-    starts = H @ P
-    lengths = np.linalg.norm(starts, axis=1, keepdims=True)
-    alive = lengths[:, 0] > 0
-    return starts[alive] / lengths[alive] if alive.any() else np.eye(1, P.shape[1])
+class _InPrincipalBases:
+    """A stack in its principal bases of the outputs (p = 2) and of the features."""
+
+    def __init__(self, stack: DenseStack, p: int) -> None:
+        m, _ = stack.shape
+        self.p = p
+        self.outputs = rotated_outputs(stack) if p == 2 else RotatedOutputs(stack, np.eye(m), 0.0, 0.0)
+        self.features = principal_basis(self.outputs.stack)
+        self.stack = in_basis(self.outputs.stack, self.features)
+        self._error = float(np.linalg.norm(self.stack.error, p))
+
+    def bound(self, t: float) -> float:
+        """Return the bound of the whole stack, for a bound t by a form."""
+        return self.outputs.bound(t + self._error)
+
+    def form_bound(self, target: float) -> float:
+        """Return which bound by a form is tight enough for a target."""
+        return max(target * target / self.bound(target), 0.5 * target) * (1.0 - _MARGIN)
+
+    def form(self, r: int, t: float) -> Biquadratic | None:
+        """Return the form on the first r directions, or None if they are too few for a bound t."""
+        matrices = self.stack.matrices
+        R = rest_majorant(matrices[:, r:, r:], self.p)
+        return None if R.size and np.linalg.eigvalsh(R)[-1] >= _FAR * t else Biquadratic(matrices, r, t, R, self.p)
 
 
-def _padded(N: np.ndarray, r: int, larger: int) -> np.ndarray:
-    """Return the multiplier (D, D) of the first r of more directions, zero on the others."""
-    wide = lifting(larger)
-    padded = np.zeros((wide.dimension, wide.dimension))
-    rows = np.flatnonzero((wide.i < r) & (wide.j < r))
-    padded[np.ix_(rows, rows)] = N
-    return padded
+def _ranks(d: int) -> list[int]:
+    return [*(r for r in _RANKS if r <= _ALL * d), d]
+
+
+def _unit_rows(A: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(A, axis=1, keepdims=True)
+    return A / np.where(lengths > 0, lengths, 1.0)
+
+
+def _turned(matrix: np.ndarray, turn: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """Return (turn (x) Q) matrix (turn (x) Q)'."""
+    r, k = Q.shape[0], len(turn)
+    blocks = matrix.reshape(turn.shape[1], Q.shape[1], turn.shape[1], Q.shape[1])
+    blocks = np.einsum("ia,jb,apbq->ipjq", turn, turn, blocks, optimize=True)
+    return np.einsum("rp,ipjq,sq->irjs", Q, blocks, Q, optimize=True).reshape(k * r, k * r)

@@ -19,10 +19,10 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
 
 from mopn.solvers.sphere.bounds import combination_error, eigen_scale
-from mopn.solvers.sphere.compression import in_basis, principal_basis
+from mopn.solvers.sphere.principal_directions import in_basis, principal_basis
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["Reduced", "Whole", "reduced", "whole"]
+__all__ = ["Reduced", "Whole", "inverse_root", "reduced", "whole"]
 
 _EPS = float(np.finfo(float).eps)
 # Numbers of directions to try, at most this fraction of all; with more, a node costs little less than a whole one.
@@ -136,7 +136,7 @@ def reduced(stack: DenseStack, M: np.ndarray, violation: float, h: np.ndarray, t
 def _on(r: int, sums: _Sums, basis: np.ndarray, t: float, slack: float) -> Reduced | None:
     """Return the matrices on the first r directions, or None if t is not above lambda_max(R)."""
     first, rest = slice(None, r), slice(r, None)
-    root = _inverse_root(t * np.eye(len(basis) - r) - sums.free[0, rest, rest])
+    root = inverse_root(t * np.eye(len(basis) - r) - sums.free[0, rest, rest])
     if root is None:
         return None
     F, excess = root
@@ -154,7 +154,7 @@ def _size(sums: _Sums) -> float:
     return float(np.linalg.norm(sums.fixed, axis=(1, 2)).sum() + np.linalg.norm(sums.free, axis=(1, 2)).max())
 
 
-def _inverse_root(K: np.ndarray) -> tuple[np.ndarray, float] | None:
+def inverse_root(K: np.ndarray) -> tuple[np.ndarray, float] | None:
     """Return F and a small e with K^-1 <= (1 + e) F F', or None if K is not positive definite or nearly so.
 
     However F was computed: if ||F' K F - I|| <= x < 1, then K^-1 = F (F' K F)^-1 F' <= F F' / (1 - x).

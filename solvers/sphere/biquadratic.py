@@ -1,0 +1,157 @@
+"""Bounds for p = 2 and p = 1 by the biquadratic form in output space, on principal directions with a Schur complement.
+
+Let U be the unit vectors of R^m (p = 2), or the vectors of signs (p = 1), and A(u) = sum_c u_c Gamma_c, so that
+max_h ||q(h)||_p is the largest eigenvalue of all A(u). In the basis of principal directions, the first r of them before
+the others, A(u) has the blocks A_11, A_12 and A_22. If R >= A(u)_22 for all u in U, then t > lambda_max(R) bounds the
+maximum if, for all u,
+
+    A(u)_11 + sum_ce u_c u_e B_ce <= t I,    B_ce = sym(Gamma_c,12 (t I - R)^-1 Gamma_e,21),
+
+the Schur complement of t I - A(u). With y = (1, u), of squared length s = 2 (p = 2) or m + 1 (p = 1), the left side at
+a unit vector a is the value at x = (y (x) a) / sqrt(s) of a form M of order (m + 1) r, whose blocks are
+M_0c = s Gamma_c,11 / 2 and M_ce = s B_ce. The form changes at no x if a multiplier N is added whose blocks N_ij are
+antisymmetric, N_ji = -N_ij; and, for p = 1, one with diagonal blocks whose sum is zero, as |y_i| = 1. So the maximum is
+at most max(t, lambda_max(M + N)): at any larger t the B are smaller.
+
+(sum_c u_c Gamma_c)^2 <= |u|^2 sum_c Gamma_c^2, and roots of matrices are monotone: R = |u| (sum_c Gamma_c,22^2)^(1/2).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mopn.solvers.sphere.bounds import eigen_error
+from mopn.solvers.sphere.node_matrices import inverse_root
+
+__all__ = ["Biquadratic", "rest_majorant"]
+
+_EPS = float(np.finfo(float).eps)
+
+
+class Biquadratic:
+    """The form M at a bound t, and its multipliers.
+
+    Parameters
+    ----------
+    matrices : ndarray of shape (m, d, d)
+        Symmetric matrices Gamma, in the basis of principal directions; they count as exact.
+    r : int
+        The number of directions.
+    t : float
+        The bound to be proven, above lambda_max(R).
+    R : ndarray of shape (d - r, d - r)
+        :func:`rest_majorant` of the other directions.
+    p : {1, 2}
+
+    Raises
+    ------
+    ValueError
+        If t is not above lambda_max(R).
+    """
+
+    def __init__(self, matrices: np.ndarray, r: int, t: float, R: np.ndarray, p: int) -> None:
+        m, d, _ = matrices.shape
+        self.shape, self.t, self.p = (m + 1, r), t, p
+        self._length = 2.0 if p == 2 else m + 1.0
+        blocks = np.zeros((m + 1, r, m + 1, r))
+        blocks[0, :, 1:] = (0.5 * self._length) * matrices[:, :r, :r].transpose(1, 0, 2)
+        blocks[1:, :, 0] = (0.5 * self._length) * matrices[:, :r, :r]
+        # Products with a factor s / 2 that is no power of two are rounded.
+        self._error = _EPS * float(np.linalg.norm(blocks))
+        if r < d:
+            blocks[1:, :, 1:] += self._complement(matrices[:, :r, r:], R)
+        n = (m + 1) * r
+        self.matrix = blocks.reshape(n, n)
+        # Entries of equal names are computed alike, but for the order of sums in a product of matrices.
+        self.matrix = 0.5 * (self.matrix + self.matrix.T)
+
+    def _complement(self, across: np.ndarray, R: np.ndarray) -> np.ndarray:
+        """Return the blocks s B (m, r, m, r), for Gamma_12 (m, r, d - r); their rounding errors count from now on."""
+        m, r, rest = across.shape
+        # A little less than t, for the rounding of this difference.
+        root = inverse_root(self.t * (1 - 4 * _EPS) * np.eye(rest) - R)
+        if root is None:
+            raise ValueError(f"t = {self.t} is not above the largest eigenvalue of R")
+        F, excess = root
+        Z = (across.reshape(m * r, rest) @ F) * math.sqrt(1.0 + excess)
+        product = (Z @ Z.T).reshape(m, r, m, r)
+        # Z errs by its product with F; then Z Z' and the sums and products that follow.
+        size = float(np.linalg.norm(Z))
+        error = (rest + 4) * _EPS * float(np.linalg.norm(across)) * float(np.linalg.norm(F)) * (1.0 + excess)
+        self._error += self._length * (2.0 * size * error + error * error + (rest + 8) * _EPS * size * size)
+        return (0.5 * self._length) * (product + product.transpose(0, 3, 2, 1))
+
+    def project(self, V: np.ndarray) -> np.ndarray:
+        """Return the nearest multiplier; antisymmetry is exact in floating point."""
+        k, r = self.shape
+        V = V.reshape(k, r, k, r)
+        V = 0.5 * (V + V.transpose(2, 3, 0, 1))
+        N = 0.5 * (V - V.transpose(0, 3, 2, 1))
+        if self.p == 1:
+            i = np.arange(k)
+            N[i, :, i] = V[i, :, i] - V[i, :, i].mean(axis=0)
+        return N.reshape(k * r, k * r)
+
+    def bound(self, form: np.ndarray, top: float, N: np.ndarray) -> float:
+        """Return the proven bound by M + N, rounding errors included."""
+        k, r = self.shape
+        error = (
+            self._error + eigen_error(form) + 2 * _EPS * (float(np.linalg.norm(self.matrix)) + float(np.linalg.norm(N)))
+        )
+        if self.p == 1:
+            diagonal = N.reshape(k, r, k, r)[np.arange(k), :, np.arange(k)]
+            rounding = k * _EPS * float(np.linalg.norm(diagonal, axis=(1, 2)).sum())
+            error += (float(np.linalg.norm(diagonal.sum(axis=0))) + rounding) / self._length
+        return max(self.t, top + error) * (1 + 8 * _EPS)
+
+    def reach(self, H: np.ndarray, Q: np.ndarray) -> float:
+        """Return the largest value of the form at some products: no bound can be below it.
+
+        Parameters
+        ----------
+        H : ndarray of shape (q, r)
+            Unit vectors.
+        Q : ndarray of shape (q, m)
+            The vectors u, of unit length (p = 2), or signs.
+        """
+        y = np.hstack([np.ones((len(Q), 1)), Q]) / math.sqrt(self._length)
+        x = (y[:, :, None] * H[:, None, :]).reshape(len(H), -1)
+        return float(np.einsum("qi,qi->q", x @ self.matrix, x).max())
+
+    def starts(self, X: np.ndarray) -> np.ndarray:
+        """Return unit vectors (3, r): the dominant directions of the three top eigenvectors of pseudo-moments."""
+        k, r = self.shape
+        vectors = np.linalg.eigh(X)[1][:, -3:].T.reshape(-1, k, r)
+        return np.linalg.svd(vectors)[2][:, 0]
+
+
+def rest_majorant(rest: np.ndarray, p: int) -> np.ndarray:
+    """Return R with R >= sum_c u_c Gamma_c for all unit vectors u (p = 2), or all signs (p = 1).
+
+    Parameters
+    ----------
+    rest : ndarray of shape (m, k, k)
+        Symmetric matrices Gamma_c; they count as exact.
+    p : {1, 2}
+
+    Returns
+    -------
+    ndarray of shape (k, k)
+        A matrix Q >= 0 was computed whose square is nearly S = sum_c Gamma_c^2. As S <= Q^2 + e I, and roots are
+        monotone, S^(1/2) <= Q + sqrt(e) I; Q itself may lack its rounding errors.
+    """
+    m, k, _ = rest.shape
+    flat = rest.transpose(1, 0, 2).reshape(k, m * k)
+    squares = flat @ flat.T
+    values, vectors = np.linalg.eigh(squares)
+    Q = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    Q = 0.5 * (Q + Q.T)
+    length = float(np.linalg.norm(Q))
+    lacking = (m * k + k + 4) * _EPS * (float(np.sum(rest * rest)) + length * length)
+    e = float(np.linalg.norm(squares - Q @ Q)) + lacking
+    # Q is positive semidefinite up to the rounding of its product: |Q| <= Q + 2 delta I.
+    delta = 2 * (k + 4) * _EPS * float(np.sqrt(np.maximum(values, 0.0)).sum())
+    scale = 1.0 if p == 2 else math.sqrt(m)
+    return scale * (1 + 4 * _EPS) * Q + scale * (math.sqrt(e) + 2.0 * delta + 8 * _EPS * length) * np.eye(k)

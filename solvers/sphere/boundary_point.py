@@ -1,0 +1,138 @@
+"""The least largest eigenvalue of M + N over multipliers N, by the boundary point method.
+
+A relaxation bounds a form x' M x over some unit vectors x by lambda_max(M + N), where the multipliers N are a linear
+space, or a convex cone, of symmetric matrices that are nowhere negative on these x. Any N is a proof. The least bound
+is a semidefinite program,
+
+    minimise s  subject to  S = s I - M - N positive semidefinite,
+
+whose dual variable X, a matrix of trace 1, takes the place of a mean of xx': the pseudo-moments. The boundary point
+method (Povh, Rendl and Wiegele, Computing 78, 2006; Malick, Povh, Rendl and Wiegele, SIAM J. Optim. 20, 2009)
+alternates between (s, N) and S in the augmented Lagrangian. The first are a projection, and S and X the two parts of
+one matrix by the sign of its eigenvalues. Only the positive part is decomposed; its rank is about the number of
+maximisers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from scipy.linalg import eigh
+
+from mopn.solvers.sphere.allowance import Allowance
+
+__all__ = ["Multipliers", "Relaxation", "step_work", "tighten"]
+
+# The penalty sigma of the first step, for a bound of 1, and the length of the dual step.
+_PENALTY, _STEP = 0.05, 1.6
+# Steps between two proofs, each of which takes as long as a step.
+_CHECK = 10
+# At these, sigma changes by this factor if one residual exceeds the other by more than the next.
+_BALANCE, _UNEVEN = 1.5, 5.0
+# The limit of the bounds is out of reach if the estimate s of it is, and if this many checks remove no more than this
+# fraction of the excess.
+_CHECKS, _PROGRESS = 10, 0.15
+
+
+class Relaxation(Protocol):
+    """A form, and the multipliers that may be added to it."""
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """M (n, n), symmetric."""
+
+    def project(self, V: np.ndarray) -> np.ndarray:
+        """Return the multiplier that is nearest to a symmetric matrix."""
+
+    def bound(self, form: np.ndarray, top: float, N: np.ndarray) -> float:
+        """Return the proven bound by M + N, as computed, and its computed largest eigenvalue."""
+
+
+class Multipliers(NamedTuple):
+    """Multipliers N (n, n), the pseudo-moments X (n, n), and the bound that N proves."""
+
+    N: np.ndarray
+    X: np.ndarray
+    bound: float = math.inf
+
+    @classmethod
+    def none(cls, n: int) -> Multipliers:
+        """Return the start from nothing."""
+        return cls(np.zeros((n, n)), np.zeros((n, n)))
+
+
+def step_work(n: int) -> float:
+    """Return the operations of a step on matrices of order n, and an overhead."""
+    return 0.5 * float(n) ** 3 + 4e6
+
+
+def tighten(relaxation: Relaxation, start: Multipliers, target: float, allowance: Allowance) -> Multipliers:
+    """Return multipliers that prove a bound of at most ``target``, or the best found.
+
+    Parameters
+    ----------
+    relaxation : Relaxation
+        Of a form whose values are about 1.
+    start : Multipliers
+        Those of a similar form, or none.
+    target : float
+        A bound that is tight enough, > 0.
+    allowance : Allowance
+        Steps spend from it.
+
+    Returns
+    -------
+    Multipliers
+        The best proof, with the pseudo-moments of the last step.
+    """
+    M, n = relaxation.matrix, len(relaxation.matrix)
+    identity = np.eye(n)
+    # s I - N is the same as s J - N for the part J of I that no multiplier can replace, and (s, N) separate.
+    outside = identity - relaxation.project(identity)
+    size = float(np.trace(outside))
+    N, X = relaxation.project(start.N), start.X
+    best = _proof(relaxation, N, X)
+    s, sigma, work = best.bound, _PENALTY / target, step_work(n)
+    excesses = [best.bound - target]
+    while best.bound > target and allowance.affords(_CHECK * work):
+        for _ in range(_CHECK):
+            W = M + N + X / sigma - s * identity
+            P = _positive_part(W)
+            S = P - W
+            X = (1.0 - _STEP) * X + (_STEP * sigma) * P
+            V = M + S + X / sigma
+            s = (float(np.sum(outside * V)) - 1.0 / sigma) / size
+            N = relaxation.project(s * identity - V)
+        allowance.spend((_CHECK + 1) * work)
+        found = _proof(relaxation, N, X)
+        best = found if found.bound < best.bound else best._replace(X=X)
+        excesses.append(best.bound - target)
+        if _stalls(excesses, s - target):
+            break
+        primal = float(np.linalg.norm(M + N + S - s * identity)) / (target + float(np.linalg.norm(M)))
+        dual = float(np.linalg.norm(relaxation.project(-X))) + abs(float(np.trace(X)) - 1.0)
+        if primal > _UNEVEN * dual:
+            sigma *= _BALANCE
+        elif dual > _UNEVEN * primal:
+            sigma /= _BALANCE
+    return best
+
+
+def _proof(relaxation: Relaxation, N: np.ndarray, X: np.ndarray) -> Multipliers:
+    form = relaxation.matrix + N
+    top = float(np.linalg.eigvalsh(form)[-1])
+    return Multipliers(N, X, relaxation.bound(form, top, N))
+
+
+def _positive_part(W: np.ndarray) -> np.ndarray:
+    values, vectors = eigh(W, subset_by_value=(0.0, math.inf), driver="evr", check_finite=False)
+    return (vectors * values) @ vectors.T
+
+
+def _stalls(excesses: list[float], estimated: float) -> bool:
+    """Return whether the last checks removed little, of an excess most of which the estimate of the limit has, too."""
+    if len(excesses) <= _CHECKS or estimated < 0.5 * excesses[-1]:
+        return False
+    return excesses[-1] > (1.0 - _PROGRESS) * excesses[-1 - _CHECKS]

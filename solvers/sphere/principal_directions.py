@@ -1,0 +1,73 @@
+"""Orthonormal bases in which few matrices, and few features, hold most of a stack; and their rounding errors."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from mopn.solvers.sphere.stack import DenseStack
+
+__all__ = ["RotatedOutputs", "in_basis", "principal_basis", "rotated_outputs"]
+
+_EPS = float(np.finfo(float).eps)
+# Combinations of the matrices smaller than this, relative to the largest, are left out.
+_NOTHING = 1e-7
+
+
+def principal_basis(stack: DenseStack) -> np.ndarray:
+    """Return the eigenvectors (d, d) of sum_c Gamma_c^2 in columns, the largest first."""
+    m, d = stack.shape
+    flat = stack.matrices.transpose(1, 0, 2).reshape(d, m * d)
+    return np.linalg.eigh(flat @ flat.T)[1][:, ::-1]
+
+
+def in_basis(stack: DenseStack, basis: np.ndarray) -> DenseStack:
+    """Return the stack in a basis (d, d) that is orthonormal up to rounding."""
+    d = len(basis)
+    slack = _far_from_orthonormal(basis)
+    sizes = np.linalg.norm(stack.matrices, axis=(1, 2))
+    error = stack.error * (1.0 + slack) ** 2 + (2.0 * slack + slack * slack + 4 * d**1.5 * _EPS) * sizes
+    return DenseStack(basis.T @ stack.matrices @ basis, error)
+
+
+class RotatedOutputs(NamedTuple):
+    """Combinations of the matrices of a stack with the same ||q(h)||_2, but for what was left out.
+
+    ``basis`` (k, m) has the combinations in rows.
+    """
+
+    stack: DenseStack
+    basis: np.ndarray
+    left_out: float
+    slack: float
+
+    def bound(self, t: float) -> float:
+        """Return the bound of the whole stack, for a bound t of this one."""
+        return math.hypot(t, self.left_out) * (1.0 + self.slack) * (1 + 8 * _EPS)
+
+
+def rotated_outputs(stack: DenseStack) -> RotatedOutputs:
+    """Return the combinations by the eigenvectors of the Gram matrix, the largest first, without those that vanish."""
+    m, _ = stack.shape
+    values, vectors = np.linalg.eigh(stack.gram())
+    size = math.sqrt(float(np.sum(stack.matrices**2)))
+    basis = vectors[:, ::-1].T
+    kept = values[::-1] >= _NOTHING**2 * values[-1]
+    matrices = stack.combine(basis)
+    # Every combination errs by its sums of m products, and by the errors of the matrices.
+    error = np.abs(basis) @ stack.error + (m + 2) * _EPS * size
+    left_out = math.sqrt(float(np.sum(matrices[~kept] ** 2))) * (1 + 8 * _EPS) + float(np.linalg.norm(error[~kept]))
+    # ||q|| <= ||U'|| ||U q|| + ||I - U'U|| ||q||.
+    slack = _far_from_orthonormal(basis.T)
+    return RotatedOutputs(DenseStack(matrices[kept], error[kept]), basis[kept], left_out, 2.0 * slack + slack * slack)
+
+
+def _far_from_orthonormal(basis: np.ndarray) -> float:
+    """Bound how far a basis (d, d) is from the nearest orthonormal one: no more than U'U from I.
+
+    A product of matrices errs by d eps times the product of their Frobenius norms, which is sqrt(d) for a basis.
+    """
+    d = len(basis)
+    return float(np.linalg.norm(basis.T @ basis - np.eye(d))) + 2 * d * d * _EPS
