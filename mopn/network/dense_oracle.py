@@ -3,42 +3,57 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from mopn.network.plan import Plan, Proof
+from mopn.network.plan import MOST_SQUARED, Plan, Proof
 from mopn.network.search import Limits, Proven, Search, SearchResult, distinct
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere import DenseStack, enumerate_signs, refine
+from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.sphere.boundary_point import step_work
 from mopn.solvers.sphere.bounds import upper_bound
 from mopn.solvers.sphere.branch_regions import split_and_bound
 from mopn.solvers.sphere.branch_signs import branch_and_bound
-from mopn.solvers.sphere.nested import LEAST_STEPS, nest_and_bound
+from mopn.solvers.sphere.nested import LEAST_STEPS, Turned, nest_and_bound
 from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
-from mopn.solvers.sphere.sum_of_squares import step_work
 
 __all__ = ["DenseSearch"]
 
 # The operations of a call's proof are limited, so that results do not depend on the speed of the machine.
-_SIGNS_WORK, _WORK, _NESTED_WORK = 6.6e9, 4e11, 2e12
+_SIGNS_WORK, _WORK = 6.6e9, 4e11
 # Many starts lead to the same few maxima: all are refined to the rough tolerance, and then so many distinct ones to the
 # tolerance of the oracle.
 _ROUGH, _REFINED = 1e-3, 8
 _STEPS = 100
 
+Memory = dict[tuple[type, bool], Any]
+
 
 class DenseSearch(Search):
-    """The search on a :class:`DenseStack`; ``memory`` keeps the multipliers of sum-of-squares proofs for the next ones.
+    """The search on a :class:`DenseStack`; ``memory`` keeps the multipliers of proofs for the next ones.
 
-    Its keys are whether the clock alone limits a proof: such proofs must not change the answers of others.
+    Its keys are the kind of proof, and whether the clock alone limits it: such proofs must not change the answers of
+    others.
     """
 
     def __init__(
-        self, stack: DenseStack, p: float, plan: Plan, limits: Limits, effort: Effort, memory: dict[bool, np.ndarray]
+        self,
+        stack: DenseStack,
+        p: float,
+        plan: Plan,
+        limits: Limits,
+        effort: Effort,
+        memory: Memory,
     ) -> None:
         super().__init__(stack, p, plan, limits, effort)
         self.rounding = stack.rounding(p)
         self.memory = memory
+
+    def allowance(self, most: float = math.inf) -> Allowance:
+        """Return what a proof may cost from now on, at most so many operations."""
+        return super().allowance(min(most, self.plan.work))
 
     def maximise(self) -> SearchResult:
         """Return unit vectors, their values and a proven bound."""
@@ -79,26 +94,50 @@ class DenseSearch(Search):
         """Tighten the bound as planned."""
         if self.plan.proof is Proof.SIGNS:
             return self._prove_by_signs(H[[np.argmax(values)]])
-        return self._prove_by_squares(H) if self.plan.proof is Proof.SQUARES else self._prove_by_nested_squares(H)
+        if self.plan.proof is Proof.SQUARES:
+            return self._prove_by_squares(H)
+        found = self._prove_by_biquadratic_forms(H)
+        H = np.vstack([H, found.H])
+        values = self.values(H)
+        if self.left <= 0 or found.bound <= values.max() * (1.0 + self.precision):
+            return found
+        if self.p == 1:
+            more = self._prove_by_signs(H[[np.argmax(values)]])
+        elif self.stack.shape[1] <= MOST_SQUARED:
+            more = self._prove_by_squares(H)
+        else:
+            return found
+        parts = found.parts if found.bound <= more.bound else None
+        return Proven(np.vstack([found.H, more.H]), min(found.bound, more.bound), found.work + more.work, parts)
 
     def _prove_by_signs(self, best: np.ndarray) -> Proven:
         allowance = self.allowance(_SIGNS_WORK)
         h, bound = branch_and_bound(self.stack, best, self.precision, allowance)
         return Proven(h[None], bound, allowance.spent)
 
+    def _prove_by_biquadratic_forms(self, H: np.ndarray) -> Proven:
+        allowance = self.allowance(_WORK)
+        nested = nest_and_bound(self.stack, H, int(self.p), self.precision, allowance, self._last(Turned))
+        self._remember(nested.last, allowance)
+        return Proven(nested.H, nested.bound, allowance.spent, nested.parts)
+
     def _prove_by_squares(self, H: np.ndarray) -> Proven:
         allowance = self.allowance(_WORK)
-        if not allowance.affords(LEAST_STEPS * step_work(self.stack.shape[1])):
+        d = self.stack.shape[1]
+        if not allowance.affords(LEAST_STEPS * step_work(d * (d + 1) // 2)):
             return Proven(H[:0], math.inf)
-        # A proof whose work is limited ends at the same place in every run, unless the run is out of time.
-        clocked = math.isfinite(self.effort.seconds) and math.isinf(self.effort.work)
-        start = self.memory.get(clocked, self.memory.get(False))
-        split = split_and_bound(self.stack, H, self.precision, start, allowance)
-        if clocked or not allowance.out_of_time:
-            self.memory[clocked] = split.N
+        split = split_and_bound(self.stack, H, self.precision, self._last(np.ndarray), allowance)
+        self._remember(split.N, allowance)
         return Proven(split.H, split.bound, allowance.spent)
 
-    def _prove_by_nested_squares(self, H: np.ndarray) -> Proven:
-        allowance = self.allowance(_NESTED_WORK)
-        nested = nest_and_bound(self.stack, H, self.precision, allowance)
-        return Proven(nested.H, nested.bound, allowance.spent, nested.parts)
+    @property
+    def _is_clocked(self) -> bool:
+        """A proof whose work is limited ends at the same place in every run, unless the run is out of time."""
+        return math.isfinite(self.effort.seconds) and math.isinf(self.effort.work)
+
+    def _last(self, kind: type) -> Any:
+        return self.memory.get((kind, self._is_clocked), self.memory.get((kind, False)))
+
+    def _remember(self, last: Any, allowance: Allowance) -> None:
+        if self._is_clocked or not allowance.out_of_time:
+            self.memory[type(last), self._is_clocked] = last

@@ -151,7 +151,7 @@ class OracleRun:
 
     def __init__(self, oracle: BasisOracle, chance: Chance, seed: int) -> None:
         self.oracle, self.chance, self.seed = oracle, chance, seed
-        self._multipliers: dict[bool, np.ndarray] = {}
+        self._multipliers: dict[tuple[type, bool], Any] = {}
 
     @limited_threads()
     def __call__(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> BasisAtoms:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from mopn.core.norms import Norm
 from mopn.solvers.sphere.cholesky import MAX_SIGNED
 
-__all__ = ["DENSE_LIMIT", "Plan", "Proof", "most_features", "plan", "proofs_in_words"]
+__all__ = ["DENSE_LIMIT", "MOST_SQUARED", "Plan", "Proof", "most_features", "plan", "proofs_in_words"]
 
 # Stacks of d x d matrices are formed up to this d. For larger d, and for method "power", oracles are matrix-free.
 DENSE_LIMIT = 500
@@ -19,10 +19,12 @@ DENSE_LIMIT = 500
 COMPRESSED_LIMIT, _LARGEST_STACK = 1000, 1 << 26
 # Single d x d matrices are formed, and factorised for a proof, up to this d.
 CHOLESKY_LIMIT = 3000
-# Sums of squares work on matrices of order d (d + 1) / 2; beyond these features, on some principal directions first.
-_ALL_DIRECTIONS = 26
-# Method "auto" proves up to this d, and for l1/linf if all sign vectors together take no more work than this.
-_AUTO_EXACT, _AUTO_WORK = 26, 1e8
+# Sums of squares work on matrices of order d (d + 1) / 2, up to this d, and biquadratic forms on (m + 1) d.
+MOST_SQUARED = 26
+# Operations of a proof by the method "auto" beyond these features: some seconds.
+_AUTO_WORK = 3e10
+# Up to this work for all vectors of signs together, these alone are the proof for l1/linf.
+_FEW_SIGNS = 1e8
 # From so many outputs on, plans do not depend on their number.
 _MANY = 13
 
@@ -35,7 +37,8 @@ class Proof(Enum):
     ALL_SIGNS = "eigenvalues of all signed sums"
     SIGNS = "branch and bound on signs"
     SQUARES = "sums of squares"
-    NESTED_SQUARES = "sums of squares on principal directions"
+    BIQUADRATIC = "biquadratic forms on principal directions"
+    BIQUADRATIC_SIGNS = "biquadratic forms, then branch and bound on signs"
     CHOLESKY = "Cholesky factors"
     RANDOM = "Lanczos from random starts"
 
@@ -46,11 +49,15 @@ def most_features(method: str) -> float:
 
 
 class Plan(NamedTuple):
-    """What an oracle does: whether it forms matrices, whether it refines many starts, and what it proves by."""
+    """What an oracle does: whether it forms matrices, whether it refines many starts, what it proves by, and what for.
+
+    ``work`` is the largest number of operations of a proof.
+    """
 
     formed: bool
     refines: bool
     proof: Proof
+    work: float = math.inf
 
     @property
     def is_cheap(self) -> bool:
@@ -78,11 +85,10 @@ def plan(norm: Norm, m: int, d: int, method: str = "auto", *, formed: bool | Non
         few = MAX_SIGNED if p == 1 else 2 if p == 2 else m
         compressed = method == "exact" and m > few and m * d * d <= _LARGEST_STACK
         formed = method not in ("power", "lanczos") and d <= COMPRESSED_LIMIT and (d <= DENSE_LIMIT or compressed)
+    work = _AUTO_WORK if method == "auto" and d > MOST_SQUARED else math.inf
     if method == "auto":
-        few_signs = p == 1 and 2.0 ** min(m, 64) * d**3 <= _AUTO_WORK
-        formed_and_cheap = formed and (single or d <= _AUTO_EXACT or few_signs)
         factorised = not formed and d <= CHOLESKY_LIMIT and (single or m == 2)
-        method = "exact" if formed_and_cheap or factorised else "power" if single else "refine"
+        method = "exact" if formed or factorised else "power" if single else "refine"
     refines = method in ("refine", "exact", "lanczos") and not single
     if method == "lanczos" and not formed:
         return Plan(formed, refines, Proof.RANDOM)
@@ -95,8 +101,10 @@ def plan(norm: Norm, m: int, d: int, method: str = "auto", *, formed: bool | Non
     if not formed:
         return Plan(formed, refines, Proof.CHOLESKY if p != 1 or m <= MAX_SIGNED else Proof.CHEAP)
     if p == 1:
-        return Plan(formed, refines, Proof.SIGNS)
-    return Plan(formed, refines, Proof.SQUARES if d <= _ALL_DIRECTIONS else Proof.NESTED_SQUARES)
+        few = 2.0 ** min(m, 64) * d**3 <= _FEW_SIGNS
+        return Plan(formed, refines, Proof.SIGNS if few else Proof.BIQUADRATIC_SIGNS, work)
+    squared = d <= MOST_SQUARED and d + 1 < 2 * (m + 1)
+    return Plan(formed, refines, Proof.SQUARES if squared else Proof.BIQUADRATIC, work)
 
 
 @cache

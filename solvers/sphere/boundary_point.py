@@ -78,7 +78,7 @@ def tighten(relaxation: Relaxation, start: Multipliers, target: float, allowance
     start : Multipliers
         Those of a similar form, or none.
     target : float
-        A bound that is tight enough, > 0.
+        A bound that is tight enough.
     allowance : Allowance
         Steps spend from it.
 
@@ -94,9 +94,9 @@ def tighten(relaxation: Relaxation, start: Multipliers, target: float, allowance
     size = float(np.trace(outside))
     N, X = relaxation.project(start.N), start.X
     best = _proof(relaxation, N, X)
-    s, sigma, work = best.bound, _PENALTY / target, step_work(n)
-    excesses = [best.bound - target]
-    while best.bound > target and allowance.affords(_CHECK * work):
+    s, work, excesses = best.bound, (_CHECK + 1) * step_work(n), [best.bound - target]
+    sigma = _PENALTY / max(target, _PENALTY * s, math.ulp(0.0))
+    while best.bound > target and allowance.affords(work):
         for _ in range(_CHECK):
             W = M + N + X / sigma - s * identity
             P = _positive_part(W)
@@ -105,7 +105,7 @@ def tighten(relaxation: Relaxation, start: Multipliers, target: float, allowance
             V = M + S + X / sigma
             s = (float(np.sum(outside * V)) - 1.0 / sigma) / size
             N = relaxation.project(s * identity - V)
-        allowance.spend((_CHECK + 1) * work)
+        allowance.spend(work)
         found = _proof(relaxation, N, X)
         best = found if found.bound < best.bound else best._replace(X=X)
         excesses.append(best.bound - target)

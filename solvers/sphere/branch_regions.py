@@ -93,7 +93,7 @@ def _best_cut(quartic: Quartic, region: Region) -> np.ndarray | None:
 
     The part with h' B h >= 0 removes the negative part of the pseudo-mean of (h' B h) hh'.
     """
-    density = region.density()
+    density = region.X
     means = quartic.vectors @ density  # svec of the pseudo-mean of q_c hh'
     centre = density @ quartic.identity  # svec of the pseudo-mean of hh'
     t = means @ quartic.identity

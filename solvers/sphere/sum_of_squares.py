@@ -3,8 +3,8 @@
 On Sym^2(R^d) let T = sum_c svec(Gamma_c) svec(Gamma_c)'. Every symmetric N whose full symmetrisation is zero has
 (hh')' N (hh') = 0, so lambda_max(T + N) bounds the quartic. On a region where h' B h >= 0, the term
 sym(svec(B) svec(LL')') may be added too, as its value at hh' is (h' B h) ||L'h||^2 >= 0. Any such N and L are a proof.
-To minimise the bound over N and L, lambda_max is smoothed to temperature * log sum exp(lambda / temperature), and
-L-BFGS minimises the smooth function at decreasing temperatures.
+On the whole sphere the boundary point method minimises the bound. On parts of it, lambda_max is smoothed to
+temperature * log sum exp(lambda / temperature), and L-BFGS minimises over N and L at decreasing temperatures.
 """
 
 from __future__ import annotations
@@ -18,26 +18,23 @@ import numpy as np
 from mopn.solvers.interface import Evaluation
 from mopn.solvers.numerics.quasi_newton import quasi_newton
 from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.lifting import Lifting, lifting
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["Quartic", "Region", "relax", "step_work"]
+__all__ = ["Quartic", "Region", "relax"]
 
 _EPS = float(np.finfo(float).eps)
 # (temperature relative to the bound, iterations of L-BFGS). If the relaxation is not tight, temperatures below
 # _COLDEST do not improve the bound.
 _COLDEST = 2e-5
-_COOLING = ((0.05, 500), (0.01, 500), (2e-3, 500), (4e-4, 500), (1e-4, 500), (_COLDEST, 500), (4e-6, 500), (1e-6, 500))
-# A part starts from the multipliers of the region that it was cut from, which are nearly optimal.
-_COOLING_OF_PARTS = ((1e-3, 150), (1e-4, 150), (_COLDEST, 150))
+_COOLING = ((1e-3, 150), (1e-4, 150), (_COLDEST, 150))
 # A descent ends when the gradient is this small, or when a step decreases the function by less than this, relative.
 _FLAT, _LEVEL = 1e-5, 1e-9
 # The multiplier LL' of a new cut starts at this times the identity, relative to the quartic's size: L = 0 would be
 # stationary.
 _FIRST_MULTIPLIER = 3e-3
-# Operations of a step beside the decomposition.
-_OVERHEAD = 1e7
 
 
 class Quartic:
@@ -46,10 +43,10 @@ class Quartic:
     def __init__(self, stack: DenseStack) -> None:
         m, d = stack.shape
         self.lift: Lifting = lifting(d)
-        self.step_work = step_work(d)
+        self.step_work = step_work(self.lift.dimension)
         self.vectors = self.lift.vectors(stack.matrices)
-        self.T = self.vectors.T @ self.vectors
-        # Rounding error of T; and the error of the matrices, in the root of the quartic.
+        self.matrix = self.vectors.T @ self.vectors
+        # Rounding error of the matrix T; and the error of the matrices, in the root of the quartic.
         self.rounding = (m + 3) * _EPS * float(np.sum(self.vectors**2))
         self.forming_error = float(np.linalg.norm(stack.error))
 
@@ -62,6 +59,16 @@ class Quartic:
     def identity(self) -> np.ndarray:
         """The identity matrix as a vector svec(I)."""
         return np.where(self.lift.i == self.lift.j, 1.0, 0.0)
+
+    def project(self, V: np.ndarray) -> np.ndarray:
+        """Return the nearest multiplier, a form that vanishes on every hh'."""
+        return self.lift.project(V)
+
+    def bound(self, form: np.ndarray, top: float, N: np.ndarray) -> float:
+        """Return the proven bound by T + N, rounding errors included (except those made in forming the matrices)."""
+        # Rounding makes the symmetrisation of N nonzero; its norm is added to the bound.
+        error = float(np.linalg.norm(self.lift.symmetrised(N))) + 8 * _EPS * float(np.linalg.norm(N))
+        return max(top, 0.0) * (1 + 8 * _EPS) + self.rounding + error + eigen_error(form)
 
     def whole(self, N: np.ndarray | None = None) -> Region:
         """Return the whole sphere, with the multiplier N of a similar quartic (ignored if its shape differs)."""
@@ -84,16 +91,15 @@ class Region(NamedTuple):
         Factors of the multipliers L_k L_k' of the cuts.
     bound : float
         Proven upper bound of the quartic, rounding errors included (except those made in forming the matrices).
-    values, vectors : ndarray of shape (D,), (D, D)
-        The eigenvalues, ascending, and the eigenvectors of the form that proves the bound.
+    X : ndarray of shape (D, D)
+        Pseudo-moments of the relaxation, of trace 1: they take the place of a mean of svec(hh') svec(hh')'.
     """
 
     cuts: np.ndarray
     N: np.ndarray
     L: np.ndarray
     bound: float = math.inf
-    values: np.ndarray = np.zeros(0)
-    vectors: np.ndarray = np.zeros((0, 0))
+    X: np.ndarray = np.zeros((0, 0))
 
     def cut(self, vector: np.ndarray, quartic: Quartic, size: float) -> Region:
         """Return the part where <vector, svec(hh')> >= 0, with the multipliers of this region."""
@@ -101,19 +107,10 @@ class Region(NamedTuple):
         L = math.sqrt(_FIRST_MULTIPLIER * size) * np.eye(self.L.shape[1])
         return self._replace(cuts=np.vstack([self.cuts, vector]), L=np.concatenate([self.L, L[None]]))
 
-    def density(self) -> np.ndarray:
-        """Return the pseudo-moments of the relaxation: they take the place of a mean of svec(hh') svec(hh')'."""
-        return _density(self.values, self.vectors, _COLDEST * max(self.bound, math.ulp(0.0)))
-
     def starts(self, lift: Lifting) -> np.ndarray:
-        """Return the dominant eigenvector of the matrix of each of the three top eigenvectors, (3, d)."""
-        values, vectors = np.linalg.eigh(lift.matrices(self.vectors[:, -3:].T))
+        """Return the dominant eigenvector of the matrix of each of the three top eigenvectors of X, (3, d)."""
+        values, vectors = np.linalg.eigh(lift.matrices(np.linalg.eigh(self.X)[1][:, -3:].T))
         return vectors[np.arange(len(values)), :, np.abs(values).argmax(axis=1)]
-
-
-def step_work(d: int) -> float:
-    """Return the operations of a step on d directions: a decomposition of order d (d + 1) / 2, and an overhead."""
-    return float((d * (d + 1) // 2) ** 3) + _OVERHEAD
 
 
 class _Finished(Exception):
@@ -138,15 +135,19 @@ def relax(quartic: Quartic, region: Region, target: float, allowance: Allowance)
     Region
         The same region, with a bound no larger than before.
     """
-    if len(region.values) and not allowance.affords(quartic.step_work):
+    if not len(region.cuts):
+        D = quartic.dimension
+        X = region.X if len(region.X) else np.zeros((D, D))
+        N, X, bound = tighten(quartic, Multipliers(region.N, X), target, allowance)
+        return region._replace(N=N, X=X / max(float(np.trace(X)), math.ulp(1.0)), bound=bound)
+    if not allowance.affords(quartic.step_work):
         return region
     search = _Search(quartic, region, target, allowance)
-    cooling = _COOLING_OF_PARTS if len(region.cuts) else _COOLING
     try:
         search.evaluate(region.N, region.L)
         # A temperature above the relative excess of the bound would spoil multipliers that are nearly optimal.
         excess = search.best.bound / max(target, math.ulp(0.0)) - 1.0
-        for temperature, steps in cooling:
+        for temperature, steps in _COOLING:
             if temperature > max(excess, _COLDEST):
                 continue
             search.descend(temperature * max(search.best.bound, math.ulp(0.0)), steps)
@@ -170,7 +171,8 @@ class _Search:
         values, vectors = np.linalg.eigh(form)
         bound = max(float(values[-1]), 0.0) * (1 + 8 * _EPS) + error
         if bound < self.best.bound:
-            self.best = self.best._replace(N=N, L=L.copy(), bound=bound, values=values, vectors=vectors)
+            X = _density(values, vectors, _COLDEST * max(bound, math.ulp(0.0)))
+            self.best = self.best._replace(N=N, L=L.copy(), bound=bound, X=X)
         work = self.quartic.step_work
         self.allowance.spend(work)
         if not self.allowance.affords(work) or self.best.bound <= self.target:
@@ -180,7 +182,7 @@ class _Search:
     def _form(self, N: np.ndarray, L: np.ndarray) -> tuple[np.ndarray, float]:
         """Return T + N + sum_k sym(svec(B_k) svec(L_k L_k')'), and a bound of all rounding errors about it."""
         lift = self.quartic.lift
-        form = self.quartic.T + N
+        form = self.quartic.matrix + N
         # Rounding makes the symmetrisation of N nonzero; its norm is added to the bound.
         error = self.quartic.rounding + float(np.linalg.norm(lift.symmetrised(N))) + 8 * _EPS * float(np.linalg.norm(N))
         if len(L):
