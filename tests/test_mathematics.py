@@ -81,8 +81,8 @@ def test_any_form_without_symmetric_part_is_a_proof():
     N = quartic.lift.project(M)
     np.testing.assert_allclose(np.einsum("ka,ab,kb->k", Z, N, Z), 0.0, atol=1e-12)
     values = (forms(A, H) ** 2).sum(axis=1)
-    np.testing.assert_allclose(np.einsum("ka,ab,kb->k", Z, quartic.T + N, Z), values, rtol=1e-11)
-    assert np.linalg.eigvalsh(quartic.T + N)[-1] >= refine(DenseStack(A), H, 2)[1].max() ** 2
+    np.testing.assert_allclose(np.einsum("ka,ab,kb->k", Z, quartic.matrix + N, Z), values, rtol=1e-11)
+    assert np.linalg.eigvalsh(quartic.matrix + N)[-1] >= refine(DenseStack(A), H, 2)[1].max() ** 2
     np.testing.assert_allclose(quartic.lift.project(N), N, atol=1e-12)
     assert np.vdot(N, quartic.lift.symmetrised(other)) == pytest.approx(0.0, abs=1e-10)
 
@@ -92,7 +92,7 @@ def test_the_family_is_one_such_form():
     A, lift = stack_of(RNG(3), 4, 5), lifting(5)
     basis = lift.matrices(np.eye(lift.dimension))
     S = lift.vectors(np.einsum("cij,ajk,ckl->ail", A, basis, A)).T
-    T = Quartic(DenseStack(A)).T
+    T = Quartic(DenseStack(A)).matrix
     np.testing.assert_allclose(lift.symmetrised(S), lift.symmetrised(T), atol=1e-11 * np.abs(T).max())
 
 

@@ -38,7 +38,7 @@ class Proof(Enum):
     SIGNS = "branch and bound on signs"
     SQUARES = "sums of squares"
     BIQUADRATIC = "biquadratic forms on principal directions"
-    BIQUADRATIC_SIGNS = "biquadratic forms, then branch and bound on signs"
+    BIQUADRATIC_SIGNS = "biquadratic forms and branch and bound on signs"
     CHOLESKY = "Cholesky factors"
     RANDOM = "Lanczos from random starts"
 
@@ -101,7 +101,7 @@ def plan(norm: Norm, m: int, d: int, method: str = "auto", *, formed: bool | Non
     if not formed:
         return Plan(formed, refines, Proof.CHOLESKY if p != 1 or m <= MAX_SIGNED else Proof.CHEAP)
     if p == 1:
-        few = 2.0 ** min(m, 64) * d**3 <= _FEW_SIGNS
+        few = m < _MANY and 2.0**m * d**3 <= _FEW_SIGNS
         return Plan(formed, refines, Proof.SIGNS if few else Proof.BIQUADRATIC_SIGNS, work)
     squared = d <= MOST_SQUARED and d + 1 < 2 * (m + 1)
     return Plan(formed, refines, Proof.SQUARES if squared else Proof.BIQUADRATIC, work)

@@ -54,7 +54,8 @@ def rotated_outputs(stack: DenseStack) -> RotatedOutputs:
     values, vectors = np.linalg.eigh(stack.gram())
     size = math.sqrt(float(np.sum(stack.matrices**2)))
     basis = vectors[:, ::-1].T
-    kept = values[::-1] >= _NOTHING**2 * values[-1]
+    kept = values[::-1] > _NOTHING**2 * values[-1]
+    kept[0] = True
     matrices = stack.combine(basis)
     # Every combination errs by its sums of m products, and by the errors of the matrices.
     error = np.abs(basis) @ stack.error + (m + 2) * _EPS * size

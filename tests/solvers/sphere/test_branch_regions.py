@@ -7,7 +7,7 @@ from stacks import STACKS, best_of_many, draw_small
 from mopn.solvers.sphere import DenseStack
 from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.branch_regions import split_and_bound
-from mopn.solvers.sphere.sum_of_squares import Quartic, relax, step_work
+from mopn.solvers.sphere.sum_of_squares import Quartic, relax
 
 
 def choi_lam_stack():
@@ -34,8 +34,8 @@ def test_splitting_proves_what_one_relaxation_cannot():
     A, optimum = choi_lam_stack(), np.sqrt(2.0)
     h, quartic = np.full(4, 0.5), Quartic(DenseStack(A))
     assert np.linalg.norm(np.einsum("i,cij,j->c", h, A, h)) == pytest.approx(optimum, rel=1e-12)
-    assert np.sqrt(relax(quartic, quartic.whole(), 0.0, Allowance(20_000 * step_work(4))).bound) >= optimum * (1 + 1e-3)
-    split = split_and_bound(DenseStack(A), np.eye(4), tol=1e-5, allowance=Allowance(100_000 * step_work(4)))
+    assert np.sqrt(relax(quartic, quartic.whole(), 2.0, Allowance(20_000 * quartic.step_work)).bound) >= optimum * (1 + 1e-3)
+    split = split_and_bound(DenseStack(A), np.eye(4), tol=1e-5, allowance=Allowance(100_000 * quartic.step_work))
     assert optimum <= split.bound <= optimum * (1 + 1.01e-5)
 
 
@@ -45,7 +45,7 @@ def test_splitting_is_a_proof_at_any_limit(steps):
     for kind in STACKS:
         stack, _ = DenseStack(draw_small(kind, rng)).scaled()
         start = np.eye(stack.shape[1])
-        allowance = Allowance(steps * step_work(len(start)))
+        allowance = Allowance(steps * Quartic(stack).step_work)
         split = split_and_bound(stack, start, tol=1e-6, allowance=allowance)
         assert split.bound >= best_of_many(stack.matrices, 2, rng)
         assert allowance.spent <= allowance.work

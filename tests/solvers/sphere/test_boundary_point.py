@@ -1,0 +1,61 @@
+"""The least largest eigenvalue over multipliers: known optima, limits, starts."""
+
+import numpy as np
+import pytest
+from stacks import draw_small, every_kind
+
+from mopn.solvers.sphere import DenseStack
+from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
+from mopn.solvers.sphere.sum_of_squares import Quartic
+
+
+class Theta:
+    """Lovasz's theta of a cycle: the least lambda_max(J + N) over N on its edges, n cos(pi/n) / (1 + cos(pi/n))."""
+
+    def __init__(self, n):
+        self.matrix = np.ones((n, n))
+        self.edges = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) % (n - 2) == 1
+
+    def project(self, V):
+        return np.where(self.edges, V, 0.0)
+
+    def bound(self, form, top, N):
+        assert np.array_equal(form, self.matrix + N)
+        return top
+
+
+@pytest.mark.parametrize("n", [5, 7, 11])
+def test_theta_of_odd_cycles(n):
+    exact = n * np.cos(np.pi / n) / (1 + np.cos(np.pi / n))
+    found = tighten(Theta(n), Multipliers.none(n), exact * (1 + 1e-7), Allowance(3000 * step_work(n)))
+    assert exact * (1 - 1e-14) <= found.bound <= exact * (1 + 1e-7)
+    assert found.bound == pytest.approx(np.linalg.eigvalsh(np.ones((n, n)) + found.N)[-1], rel=1e-14)
+    # The pseudo-moments are feasible for the dual, and as good.
+    assert np.trace(found.X) == pytest.approx(1.0, abs=1e-3)
+    assert found.X.sum() == pytest.approx(exact, rel=1e-3)
+    again = Allowance()
+    assert tighten(Theta(n), found, exact * (1 + 1e-7), again).bound == found.bound
+    assert again.spent == 0.0
+
+
+def test_it_ends_where_the_target_is_out_of_reach():
+    spent = Allowance()
+    found = tighten(Theta(5), Multipliers.none(5), 0.9 * np.sqrt(5), spent)
+    assert found.bound == pytest.approx(np.sqrt(5), rel=1e-3)
+    assert spent.spent < 3000 * step_work(5)
+
+
+@every_kind
+def test_a_limit_leaves_a_proof(kind):
+    quartic = Quartic(DenseStack(draw_small(kind, np.random.default_rng(3))).scaled()[0])
+    start = Multipliers.none(quartic.dimension)
+    bounds = []
+    for steps in (0, 30, 300):
+        allowance = Allowance(steps * step_work(quartic.dimension))
+        found = tighten(quartic, start, 0.0, allowance)
+        assert allowance.spent <= allowance.work
+        form = quartic.matrix + found.N
+        assert found.bound == quartic.bound(form, np.linalg.eigvalsh(form)[-1], found.N)
+        bounds.append(found.bound)
+    assert bounds == sorted(bounds, reverse=True)
