@@ -101,9 +101,9 @@ class DenseSearch(Search):
         values = self.values(H)
         if self.left <= 0 or found.bound <= values.max() * (1.0 + self.precision):
             return found
-        if self.p == 1:
+        if self.plan.proof is Proof.BIQUADRATIC_SIGNS:
             more = self._prove_by_signs(H[[np.argmax(values)]])
-        elif self.stack.shape[1] <= MOST_SQUARED:
+        elif self.p == 2 and self.stack.shape[1] <= MOST_SQUARED:
             more = self._prove_by_squares(H)
         else:
             return found

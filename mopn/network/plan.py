@@ -102,7 +102,8 @@ def plan(norm: Norm, m: int, d: int, method: str = "auto", *, formed: bool | Non
         return Plan(formed, refines, Proof.CHOLESKY if p != 1 or m <= MAX_SIGNED else Proof.CHEAP)
     if p == 1:
         few = m < _MANY and 2.0**m * d**3 <= _FEW_SIGNS
-        return Plan(formed, refines, Proof.SIGNS if few else Proof.BIQUADRATIC_SIGNS, work)
+        many = Proof.BIQUADRATIC_SIGNS if math.isinf(work) else Proof.BIQUADRATIC
+        return Plan(formed, refines, Proof.SIGNS if few else many, work)
     squared = d <= MOST_SQUARED and d + 1 < 2 * (m + 1)
     return Plan(formed, refines, Proof.SQUARES if squared else Proof.BIQUADRATIC, work)
 

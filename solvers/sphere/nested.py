@@ -106,17 +106,24 @@ def nest_and_bound(
     NestedBound
         The bound is infinite if the work is not enough for the fewest directions.
     """
+    m, d = stack.shape
+
+    def affords(r: int) -> bool:
+        return allowance.affords(LEAST_STEPS * step_work((m + 1) * r))
+
+    if not affords(min(d, _RANKS[0])):
+        return NestedBound(H[:0], math.inf, None, last)
     H, values = refine(stack, H, p)
-    best, found, bound, parts = float(values.max()), [H], math.inf, None
+    best, found, bound, directions, attained = float(values.max()), [H], math.inf, 0, 0.0
     active = H[values >= _ACTIVE * best]
     turned, U = _InPrincipalBases(stack, p), dual_vectors(stack.forms(active), p)
-    for r in _ranks(stack.shape[1]):
+    for r in _ranks(d):
+        if not affords(r):
+            break
         target = turned.form_bound(best * (1.0 + tol))
         form = turned.form(r, target * (1.0 - _MARGIN))
         if form is None:
             continue
-        if not allowance.affords(LEAST_STEPS * step_work(len(form.matrix))):
-            break
         reach = form.reach(_unit_rows(active @ turned.features[:, :r]), U @ turned.outputs.basis.T)
         gives_away = reach - best
         if gives_away > _GIVEN_AWAY * tol * best:
@@ -128,12 +135,12 @@ def nest_and_bound(
         proof = tighten(form, start, target, allowance)
         last = Turned(proof, outputs, features)
         if turned.bound(proof.bound) < bound:
-            bound = turned.bound(proof.bound)
-            parts = BoundParts(r, bound - reach, reach - best)
+            bound, directions, attained = turned.bound(proof.bound), r, reach
         new, values = refine(stack, form.starts(proof.X) @ features.T, p)
         found, best = [*found, new], max(best, float(values.max()))
         if bound <= best * (1.0 + tol):
             break
+    parts = BoundParts(directions, bound - attained, attained - best) if directions else None
     return NestedBound(np.vstack(found), bound, parts, last)
 
 

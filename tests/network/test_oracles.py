@@ -272,7 +272,7 @@ def test_wide_stacks_are_proven_on_their_principal_directions(norm, m):
     atoms, least = exact(forms_of(wide, wide.start())), exact(forms_of(narrow, narrow.start()))
     assert atoms.values[0] >= least.values[0] * (1 - 1e-6)
     assert least.values[0] <= atoms.bound <= least.bound * (1 + 1e-2)
-    assert (atoms.parts is not None) == (norm == "l1/l2")
+    assert atoms.parts.directions < 20
 
 
 @every_norm
@@ -317,8 +317,7 @@ def test_an_oracle_looks_at_the_clock_between_decompositions(norm, method, secon
 
 def test_many_outputs_are_no_sign_vectors_to_prove(monkeypatch):
     """2^(m - 1) of them would overflow."""
-    stack = np.ones((1030, 30, 30))
-    assert plan.plan(NORMS["l1/linf"], *DenseStack(stack).shape).proof is plan.Proof.CHEAP
+    assert plan.plan(NORMS["l1/linf"], 1030, 30).proof is plan.Proof.BIQUADRATIC
     monkeypatch.setattr(plan, "COMPRESSED_LIMIT", 4)
     problem = wide_problem("l1/linf", 1030, n=1040, d=6)
     forms = forms_of(problem, problem.start())

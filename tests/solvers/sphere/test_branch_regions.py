@@ -34,7 +34,8 @@ def test_splitting_proves_what_one_relaxation_cannot():
     A, optimum = choi_lam_stack(), np.sqrt(2.0)
     h, quartic = np.full(4, 0.5), Quartic(DenseStack(A))
     assert np.linalg.norm(np.einsum("i,cij,j->c", h, A, h)) == pytest.approx(optimum, rel=1e-12)
-    assert np.sqrt(relax(quartic, quartic.whole(), 2.0, Allowance(20_000 * quartic.step_work)).bound) >= optimum * (1 + 1e-3)
+    root = relax(quartic, quartic.whole(), 2.0, Allowance(20_000 * quartic.step_work))
+    assert np.sqrt(root.bound) >= optimum * (1 + 1e-3)
     split = split_and_bound(DenseStack(A), np.eye(4), tol=1e-5, allowance=Allowance(100_000 * quartic.step_work))
     assert optimum <= split.bound <= optimum * (1 + 1.01e-5)
 
