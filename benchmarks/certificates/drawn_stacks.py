@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["draw_clustered_stack", "draw_stack", "draw_wide_stack"]
+__all__ = ["draw_clustered_stack", "draw_dependent_stack", "draw_stack", "draw_wide_stack"]
 
 
 def draw_stack(rng: np.random.Generator) -> tuple[np.ndarray, str]:
@@ -50,6 +50,34 @@ def draw_wide_stack(rng: np.random.Generator) -> tuple[np.ndarray, str]:
         values = 1.0 - 10.0 ** rng.integers(-14, -1) * rng.uniform(size=(m, d))
         A = np.einsum("ij,cj,kj->cik", Q, values * rng.choice([-1.0, 1.0], (m, d)), Q)
     return 0.5 * (A + A.transpose(0, 2, 1)) * 10.0 ** rng.integers(-100, 101), f"{kind} m={m} d={d}"
+
+
+def draw_dependent_stack(rng: np.random.Generator) -> tuple[np.ndarray, str]:
+    """Draw matrices (m, d, d), also of a single feature or output, that nearly depend on each other, or nearly tie.
+
+    What they differ by is about the size of combinations that bounds leave out.
+    """
+    m, d = int(rng.integers(1, 7)), int(rng.choice([rng.integers(1, 4), rng.integers(4, 13), rng.integers(13, 41)]))
+    kind = rng.choice(["any", "tied outputs", "dependent outputs", "tied features", "tied directions", "last"])
+    little, sizes = 10.0 ** rng.uniform(-12, -4), rng.uniform(0.5, 1.0) ** np.arange(d)
+    Q = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    A = rng.standard_normal((m, d, d)) * sizes[:, None] * sizes
+    if kind == "tied outputs":
+        A = A[:1] + little * A
+    elif kind == "dependent outputs":
+        A[-1] = little * A[-1] - A[:-1].sum(axis=0)
+    elif kind == "tied features":
+        pairs = np.arange(d) // 2
+        A = A[:, pairs[:, None], pairs] + little * A
+    elif kind == "tied directions":
+        A = np.eye(d) * rng.choice([-1.0, 1.0], (m, d, 1)) * (1.0 - little * rng.uniform(size=(m, d, 1)))
+    elif kind == "last":
+        # The best vector is the last direction, if any: many small outputs add up there.
+        A *= little
+        A[:, -1, -1] += 1.0
+        A[0, 0, 0] += 0.999 * np.sqrt(m)
+    A = Q @ (A + A.transpose(0, 2, 1)) @ Q.T
+    return 0.5 * (A + A.transpose(0, 2, 1)) * 10.0 ** rng.choice([-150, 0, 150]), f"{kind} m={m} d={d}"
 
 
 def draw_clustered_stack(rng: np.random.Generator) -> tuple[np.ndarray, str]:

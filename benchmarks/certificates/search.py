@@ -11,6 +11,8 @@ drawn over what floating point allows, with fewer samples than outputs too.
 ``cancelling``: units that nearly cancel, and targets that are the rounded outputs.
 ``losses``: losses of one's own that are right, or wrong beyond a threshold in the unit of the targets.
 ``stacks``, ``clustered``, ``wide``: matrices that make bounds on the sphere hard; for l1/linf, all signed sums of them.
+``forms``, ``runs``: biquadratic forms of matrices that nearly depend on each other, at bounds below the maximum; and
+the bounds of one run over similar stacks, formed with errors.
 ``starts``: data whose best unit is orthogonal to the starts that a generator with a known seed would draw.
 
 No tolerance is granted to gaps, as they include what rounding may do; values of stacks have that of their own
@@ -40,14 +42,24 @@ from benchmarks.certificates.drawn_problems import (
     exact_objective,
     minimise,
 )
-from benchmarks.certificates.drawn_stacks import draw_clustered_stack, draw_stack, draw_wide_stack
+from benchmarks.certificates.drawn_stacks import (
+    draw_clustered_stack,
+    draw_dependent_stack,
+    draw_stack,
+    draw_wide_stack,
+)
 from benchmarks.common.store import Store
 from benchmarks.common.study import fill, make_parser, out_folder, run
 from mopn.oracles import METHODS, basis_oracle
 from mopn.solvers import FISTA, InteriorPoint, sphere
 from mopn.solvers.interface import Effort
+from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.sphere.biquadratic import Biquadratic, rest_majorant
+from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.branch_signs import NODE_WORK
+from mopn.solvers.sphere.nested import nest_and_bound
+from mopn.solvers.sphere.principal_directions import in_basis, principal_basis, rotated_outputs
 from mopn.solvers.sphere.probable import error_after, probable_bound, steps_for
 
 _DIGITS = 40
@@ -185,14 +197,29 @@ def loss_violations(rng: Rng) -> Iterator[str]:
 def attained_values(A: np.ndarray, rng: Rng, starts: int) -> Iterator[tuple[str, float, float]]:
     """Yield norm, exponent, and a value that the stack attains, less what its own evaluation may err by."""
     stack, scale = sphere.DenseStack(A).scaled()
-    m, d = stack.shape
-    H = rng.standard_normal((starts, d))
-    H /= np.linalg.norm(H, axis=1, keepdims=True)
-    error = (2 * d + m + 4) * np.finfo(float).eps * float(np.abs(stack.matrices).sum())
     for norm, p in zip(NORMS, (np.inf, 2.0, 1.0), strict=True):
-        _, values = sphere.refine(stack, H, p, tol=1e-10, max_iter=200)
-        largest = float(values.max()) - error
+        largest = largest_value(stack, p, rng, starts)
         yield norm, p, max(largest, largest_leaf(stack.matrices) if p == 1 else 0.0) * scale
+
+
+def largest_value(stack: sphere.DenseStack, p: float, rng: Rng, starts: int) -> float:
+    """Return the largest value that was found, with the errors of forming the stack for it; in extended precision."""
+    m, d = stack.shape
+    H, _ = sphere.refine(stack, unit_rows(rng, starts, d), p, tol=1e-10, max_iter=200)
+    H, A = H.astype(np.longdouble), stack.matrices.astype(np.longdouble)
+    # The sums of squares may exceed 1 by their own rounding.
+    lengths = np.sum(H * H, axis=1, keepdims=True)
+    Q = np.abs(np.einsum("kic,ki->kc", np.einsum("cij,kj->kic", A, H), H) / lengths) + stack.error
+    eps = float(np.finfo(np.longdouble).eps)
+    return float(np.linalg.norm(Q.astype(np.longdouble), p, axis=1).max() * (1 - 2.0**-53)) - (
+        3 * d + m + 4
+    ) * eps * float(np.abs(A).sum())
+
+
+def unit_rows(rng: Rng, k: int, d: int) -> np.ndarray:
+    """Draw unit vectors (k, d)."""
+    H = rng.standard_normal((k, d))
+    return H / np.linalg.norm(H, axis=1, keepdims=True)
 
 
 def largest_leaf(A: np.ndarray) -> float:
@@ -234,6 +261,55 @@ def wide_violations(rng: Rng) -> Iterator[str]:
         for method, bound in (("exact", exact), ("lanczos", random)):
             if not attained <= bound:
                 yield f"stack {words} {norm} {method}: bound={bound:.17g} attained={attained:.17g}"
+
+
+def form_violations(rng: Rng) -> Iterator[str]:
+    """Yield the biquadratic forms on some directions, at some bound below the maximum, that prove a false one."""
+    A, words = draw_dependent_stack(rng)
+    for p in (1, 2):
+        stack, _ = sphere.DenseStack(A).scaled()
+        attained = largest_value(stack, p, rng, starts=20)
+        outputs = rotated_outputs(stack) if p == 2 else None
+        stack = stack if outputs is None else outputs.stack
+        stack = in_basis(stack, principal_basis(stack))
+        d, t = stack.shape[1], attained * rng.choice([rng.uniform(), 1.0 - 10.0 ** rng.uniform(-15, 0)])
+        r = int(rng.integers(1, d + 1))
+        R = rest_majorant(stack.matrices[:, r:, r:], p)
+        while r < d and np.linalg.eigvalsh(R)[-1] >= t * (1.0 - 1e-12):
+            r += 1
+            R = rest_majorant(stack.matrices[:, r:, r:], p)
+        form = Biquadratic(stack.matrices, r, t, R, p)
+        n = len(form.matrix)
+        proof = tighten(form, Multipliers.none(n), t, Allowance(rng.integers(0, 200) * step_work(n)))
+        bound = proof.bound + stack.rounding(p)
+        bound = bound if outputs is None else outputs.bound(bound)
+        if not attained <= bound:
+            yield f"stack {words} p={p} r={r} t={t:.17g}: bound={bound:.17g} attained={attained:.17g}"
+
+
+def run_violations(rng: Rng) -> Iterator[str]:
+    """Yield the false bounds of a run over similar stacks, formed with errors: multipliers of one start the next."""
+    A, words = draw_dependent_stack(rng)
+    p, method = int(rng.integers(1, 3)), str(rng.choice(["auto", "exact"]))
+    m, d = A.shape[:2]
+    size, norm, last = float(np.abs(A).max()), NORMS[3 - p], None
+    error = size * 10.0 ** rng.uniform(-14, -1) * rng.uniform(size=m) * rng.integers(0, 2, m)
+    similar = 10.0 ** rng.uniform(-12, 1) * A[:, ::-1, ::-1] + rng.integers(0, 2) * size * np.eye(d)
+    oracle = basis_oracle(norm, method).begin()
+    for k in range(3):
+        stack, scale = sphere.DenseStack(A + k * similar, error).scaled()
+        attained = max(largest_value(stack, p, rng, 10), largest_leaf(stack.matrices) if p == 1 else 0.0) * scale
+        precision, work = 10.0 ** rng.uniform(-12, -1), 10.0 ** rng.uniform(8.3, 9.3)
+        # One start alone: the best value is not always the maximum.
+        nested = nest_and_bound(stack, unit_rows(rng, 1, d), p, precision, Allowance(work), last)
+        last = nested.last
+        bounds = {
+            "forms": nested.bound * scale,
+            method: oracle(sphere.DenseStack(A + k * similar, error), Effort(precision, work=work)).bound,
+        }
+        for name, bound in bounds.items():
+            if not attained <= bound:
+                yield f"stack {words} {norm} {name} k={k}: bound={bound:.17g} attained={attained:.17g}"
 
 
 def start_violations(rng: Rng, seed: int | None = None) -> Iterator[str]:
@@ -282,6 +358,8 @@ KINDS = {
     "losses": Kind(loss_violations),
     "clustered": Kind(clustered_violations, 2),
     "starts": Kind(start_violations, 10),
+    "forms": Kind(form_violations, 2),
+    "runs": Kind(run_violations, 2),
 }
 
 

@@ -24,10 +24,7 @@ __all__ = ["RegionBound", "split_and_bound"]
 
 
 class RegionBound(NamedTuple):
-    """Unit vectors (k, d) found, a proven bound, the root's multiplier N (D, D), and the number of decompositions.
-
-    ``out_of_time`` says whether the limit of time may have ended it.
-    """
+    """Unit vectors (k, d) found, a proven bound, and the root's multiplier N (D, D)."""
 
     H: np.ndarray
     bound: float

@@ -65,7 +65,9 @@ class Turned(NamedTuple):
     features: np.ndarray
 
     def on(self, outputs: np.ndarray, features: np.ndarray) -> Multipliers:
-        """Return the multipliers on other bases."""
+        """Return the multipliers on other bases; none on those of another number of outputs, or of features."""
+        if (outputs.shape[1], len(features)) != (self.outputs.shape[1], len(self.features)):
+            return Multipliers.none((len(outputs) + 1) * features.shape[1])
         turn = np.eye(len(outputs) + 1, len(self.outputs) + 1)
         turn[1:, 1:] = outputs @ self.outputs.T
         Q = features.T @ self.features

@@ -61,8 +61,8 @@ class Quartic:
         return np.where(self.lift.i == self.lift.j, 1.0, 0.0)
 
     def project(self, V: np.ndarray) -> np.ndarray:
-        """Return the nearest multiplier, a form that vanishes on every hh'."""
-        return self.lift.project(V)
+        """Return the nearest multiplier, a form that vanishes on every hh'; it is symmetric to the last bit."""
+        return self.lift.project(0.5 * (V + V.T))
 
     def bound(self, form: np.ndarray, top: float, N: np.ndarray) -> float:
         """Return the proven bound by T + N, rounding errors included (except those made in forming the matrices)."""
@@ -73,7 +73,7 @@ class Quartic:
     def whole(self, N: np.ndarray | None = None) -> Region:
         """Return the whole sphere, with the multiplier N of a similar quartic (ignored if its shape differs)."""
         D = self.dimension
-        N = np.zeros((D, D)) if N is None or N.shape != (D, D) else self.lift.project(N)
+        N = np.zeros((D, D)) if N is None or N.shape != (D, D) else self.project(N)
         d = int(self.lift.j[-1]) + 1
         return Region(np.zeros((0, D)), N, np.zeros((0, d, d)))
 

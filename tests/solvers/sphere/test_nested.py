@@ -91,6 +91,10 @@ def test_it_starts_from_the_last_proof_of_a_similar_stack():
         spent.append(allowance.spent)
         last = found.last if last is None else None
     assert spent[1] < 0.5 * spent[2]
+    # Those of another number of outputs, or of features, are none.
+    for C in (A[:3], A[:, :30, :30]):
+        proofs = [nest_and_bound(DenseStack(C), H[:, : len(C[0])], 2, 0.1, Allowance(), k) for k in (None, found.last)]
+        assert proofs[0].bound == proofs[1].bound
 
 
 def test_the_parts_of_a_bound_add_up_to_it():

@@ -39,6 +39,8 @@ def test_sum_of_squares_proof_can_be_checked():
     H = unit_vectors(rng, 100, d)
     lifted = H[:, i] * H[:, j] * scale
     assert np.abs(np.einsum("ra,ab,rb->r", lifted, relaxation.N, lifted)).max() < 1e-12
+    # To the last bit, as eigenvalues are those of one triangle.
+    assert np.array_equal(relaxation.N, relaxation.N.T)
     vectors = A[:, i, j] * scale
     top = np.linalg.eigvalsh(vectors.T @ vectors + relaxation.N)[-1]
     assert relaxation.bound == pytest.approx(top, rel=1e-9)
