@@ -115,13 +115,13 @@ class ConditionalGradient(Solver[Atomic]):
         while True:
             at = problem.output_gradient(point)  # F + R, and G = dF/dO
             monitor.check_finite(at.value)
-            selection = select(point, at)  # the best units for G, and a proven bound on all units
+            full = schedule.is_full(point.n_units, polished=polished)
+            selection = select(point, at, last=full and polished)  # the best units for G, and a bound on all units
             times = {"oracle_time": select.oracle_time, "proof_time": select.proof_time, "refit_time": refit_time}
             gap = record(problem, point, at, selection, monitor, times)
             if self.max_units is None:
                 progress.check(at.value, gap, selection.estimate * abs(at.value))
             began = monitor.elapsed
-            full = schedule.is_full(point.n_units, polished=polished)
             if full and polished:  # the worst unit leaves, or the run ends
                 (point, at), full = correct.exchange(point, at, selection), False
             correct.set_target(selection)

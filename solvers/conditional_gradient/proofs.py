@@ -22,9 +22,9 @@ _WELL_BELOW = 0.5
 # Range of the precision of the final proof, relative to the tolerance.
 _LOOSEST, _TIGHTEST = 8.0, 0.01
 # A tight bound is computed when the estimated gap has fallen to this fraction of the proven one. These bounds may take
-# this fraction of the time of the run. One that missed its precision is followed by one that may take so many times
-# as long.
-_FALLEN, _OVERHEAD, _LONGER = 0.3, 0.35, 2.0
+# this fraction of the time of the run; of a model, the first fraction is that of the bound at its end, and there are no
+# others. One that missed its precision is followed by one that may take so many times as long.
+_FALLEN, _OF_A_MODEL, _OVERHEAD, _LONGER = 0.3, 0.5, 0.35, 2.0
 
 
 class Selection(NamedTuple):
@@ -70,14 +70,14 @@ class ProofBudget:
         # The estimated gap at the last final proof.
         self.at_final_proof = math.inf
 
-    def __call__(self, point: AtomicPoint, at: AtOutputs) -> Selection:
-        """Return the best units for a gradient, and the bound on all units."""
+    def __call__(self, point: AtomicPoint, at: AtOutputs, *, last: bool = False) -> Selection:
+        """Return the best units for a gradient, and the bound on all units; ``last``: the model is complete."""
         began, proofs_before = self.monitor.elapsed, self.proof_time
-        selection = self._select(point, at)
+        selection = self._select(point, at, last)
         self.oracle_time += self.monitor.elapsed - began - (self.proof_time - proofs_before)
         return selection
 
-    def _select(self, point: AtomicPoint, at: AtOutputs) -> Selection:
+    def _select(self, point: AtomicPoint, at: AtOutputs, last: bool) -> Selection:
         tol, before = self.monitor.tol, self.estimate
         gap = partial(_relative_gap, self.problem, point, at)
         effort = _round_effort(max(before, tol), self.monitor.left)
@@ -95,7 +95,8 @@ class ProofBudget:
         if self.estimate <= _WELL_BELOW * tol or (level and self.estimate <= tol):
             return self._with_final_proof(at, selection, gap)
         self.proven = min(self.proven, gap(atoms.bound))
-        if self.estimate <= _FALLEN * self.proven < math.inf and not atoms.bound_is_best:
+        decides = last if self.schedule.fits_a_model else self.estimate <= _FALLEN * self.proven < math.inf
+        if decides and not atoms.bound_is_best:
             selection = self._with_tight_bound(at, selection)
             self.proven = min(self.proven, gap(selection.bound))
         return selection
@@ -128,7 +129,8 @@ class ProofBudget:
 
     def _with_tight_bound(self, at: AtOutputs, selection: Selection) -> Selection:
         """Return the same atoms with a tighter bound; atoms that depend on the clock would change the run."""
-        seconds = min(_OVERHEAD * self.monitor.elapsed - self.seconds_spent, self.monitor.left)
+        fraction = _OF_A_MODEL if self.schedule.fits_a_model else _OVERHEAD
+        seconds = min(fraction * self.monitor.elapsed - self.seconds_spent, self.monitor.left)
         if seconds <= self.least_seconds:
             return selection
         began = self.monitor.elapsed

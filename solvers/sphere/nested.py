@@ -16,6 +16,7 @@ import numpy as np
 from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.biquadratic import Biquadratic, rest_majorant
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
+from mopn.solvers.sphere.directions import group_leaders
 from mopn.solvers.sphere.principal_directions import RotatedOutputs, in_basis, principal_basis, rotated_outputs
 from mopn.solvers.sphere.refinement import dual_vectors, refine
 from mopn.solvers.sphere.stack import DenseStack
@@ -37,6 +38,8 @@ _FAR = 0.9
 _MARGIN = 1e-13
 # Units whose values are so close to the best one are those that a bound meets.
 _ACTIVE = 0.9
+# Unit vectors whose |cosine| is at least this count as one.
+_SAME_DIRECTION = 0.999
 
 
 class BoundParts(NamedTuple):
@@ -115,9 +118,8 @@ def nest_and_bound(
 
     if not affords(min(d, _RANKS[0])):
         return NestedBound(H[:0], math.inf, None, last)
-    H, values = refine(stack, H, p)
-    best, found, bound, directions, attained = float(values.max()), [H], math.inf, 0, 0.0
-    active = H[values >= _ACTIVE * best]
+    active, values = refine(stack, _active(H, np.linalg.norm(stack.forms(H), p, axis=1)), p)
+    best, found, bound, directions, attained = float(values.max()), [active], math.inf, 0, 0.0
     turned, U = _InPrincipalBases(stack, p), dual_vectors(stack.forms(active), p)
     for r in _ranks(d):
         if not affords(r):
@@ -170,6 +172,13 @@ class _InPrincipalBases:
         matrices = self.stack.matrices
         R = rest_majorant(matrices[:, r:, r:], self.p)
         return None if R.size and np.linalg.eigvalsh(R)[-1] >= _FAR * t else Biquadratic(matrices, r, t, R, self.p)
+
+
+def _active(H: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the rows of H whose values are nearly the best, one of each direction."""
+    order = np.argsort(-values, kind="stable")
+    order = order[values[order] >= _ACTIVE * values.max()]
+    return H[order[group_leaders(H, order, _SAME_DIRECTION)[order] == order]]
 
 
 def _ranks(d: int) -> list[int]:

@@ -62,7 +62,7 @@ def budget(script, schedule="grow", tol=TOL, **clock):
     """Return a function that selects for the next answer, and the monitor."""
     monitor = FakeMonitor(tol=tol, **clock)
     select = ProofBudget(script, "an oracle", monitor, SCHEDULES[schedule])
-    return (lambda: select(None, AtMatrix(1.0, None))), monitor
+    return (lambda **last: select(None, AtMatrix(1.0, None), **last)), monitor
 
 
 @every_schedule
@@ -212,15 +212,15 @@ def test_a_model_keeps_the_better_bound_and_the_time_limit():
 # -- tight bounds on the way ------------------------------------------------------------------------------------------
 
 
-@every_schedule
-def test_a_tight_bound_is_overdue(schedule):
-    """The estimate has fallen to a part of the proven gap."""
+@pytest.mark.parametrize(("schedule", "last", "seconds"), [("grow", False, 3.5), ("fill", True, 5.0)])
+def test_a_tight_bound_is_overdue(schedule, last, seconds):
+    """The estimate has fallen to a part of the proven gap, or the model is complete."""
     cheap = found(0.1, 0.5)
     script = Script(cheap, bounds=[1.3])
     select, _ = budget(script, schedule, elapsed=10.0, left=100.0)
-    selection = select()
+    selection = select(last=last)
     assert script.names == ["lmo", "bound"]
-    assert script.efforts[1] == Effort(selection.estimate, seconds=3.5)
+    assert script.efforts[1] == Effort(selection.estimate, seconds=seconds)
     # What the clock may cut short is the bound alone.
     assert selection.atoms is cheap
     assert selection.bound == 1.3
