@@ -47,11 +47,11 @@ class BasisAtoms:
     certified : bool
         Whether the best value and the bound agree (to 1e-6, relative): the unit is proven optimal.
     work : float
-        Operations of branch and bound or sums of squares; 0 for other bounds.
+        Operations of branch and bound, sums of squares or biquadratic forms; 0 for other bounds.
     bound_is_best : bool
         Whether the method has no tighter bound, whatever the effort.
     parts : BoundParts or None
-        For l1/l2 beyond 26 features, what the bound exceeds the best value by: the relaxation on so many principal
+        For a bound by biquadratic forms, what it exceeds the best value by: the relaxation on so many principal
         directions, and what the others may add, in the unit of ``bound``. The larger one is what limits the proof.
 
     Examples
@@ -137,8 +137,8 @@ class BasisOracle:
 class OracleRun:
     """An oracle in one run, and what it remembers from call to call.
 
-    That is the multiplier of its last sum-of-squares proof, as the start of the next one: gradients change little from
-    round to round.
+    Those are the multipliers of its last proof, as the start of the next one: gradients change little from round to
+    round.
 
     Parameters
     ----------
@@ -215,17 +215,17 @@ def basis_oracle(
         ``"lanczos"`` bounds matrices of any order by Lanczos from random starts, by products with the data alone: for
         l1, for l1/linf with at most 6 outputs, and for l1/l2 with at most 8. All bounds of a run, and of those that it
         continues, together hold with a probability of at least 1 - 1e-9, over these starts.
-        ``"auto"`` is ``"exact"`` where that is cheap; else ``"refine"``. Printing an oracle shows which proof it tries
-        for which numbers of outputs m and features d.
+        ``"auto"`` is ``"exact"`` up to d = 500, but with at most 3e10 operations (some seconds) a proof beyond d = 26,
+        and where Cholesky factors are tight (l1, two outputs); else ``"power"`` for l1, or ``"refine"``. Printing an
+        oracle shows which proof it tries for which numbers of outputs m and features d.
     tol : float, default 1e-6
         The tolerance epsilon of power and refinement iterations, relative.
     max_work : float, default no limit
         Largest number of floating-point operations of a proof, roughly, within limits of its own that take minutes; at
         the limit the best bound so far is returned. A node of branch and bound counts 4,400.
     max_time : float, default no limit
-        Largest number of seconds of branch and bound and of sums of squares in one call; Cholesky factors are computed
-        only if they are expected to take less. Sums of squares are also limited by a fixed amount of work, so that
-        results repeat.
+        Largest number of seconds of the proofs of one call; Cholesky factors are computed only if they are expected to
+        take less. Proofs are also limited by a fixed amount of work, so that results repeat.
     seed : int, optional
         Of the random starts of ``"lanczos"``, for runs that repeat to the last bit. You then promise that nobody who
         chose the data, or saw a proof with this seed, made use of it; results say so in ``proof``. Default: starts from

@@ -15,7 +15,7 @@ __all__ = ["DENSE_LIMIT", "MOST_SQUARED", "Plan", "Proof", "most_features", "pla
 
 # Stacks of d x d matrices are formed up to this d. For larger d, and for method "power", oracles are matrix-free.
 DENSE_LIMIT = 500
-# ... and up to this d, and these entries, for proofs on principal directions, where Cholesky factors prove little.
+# ... and up to this d, and these entries, for biquadratic forms, where Cholesky factors prove little.
 COMPRESSED_LIMIT, _LARGEST_STACK = 1000, 1 << 26
 # Single d x d matrices are formed, and factorised for a proof, up to this d.
 CHOLESKY_LIMIT = 3000

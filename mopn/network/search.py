@@ -17,7 +17,7 @@ from mopn.solvers.sphere.nested import BoundParts
 
 __all__ = ["Limits", "Proven", "Search", "SearchResult", "distinct"]
 
-# Sums of squares converge slowly near their limit; calls without a precision ask for no more than this.
+# Relaxations converge slowly near their limit; calls without a precision ask for no more than this.
 _DEFAULT_FOR_TWO = 1e-4
 # Unit vectors whose |cosine| is at least this count as one.
 _SAME_DIRECTION = 0.98
