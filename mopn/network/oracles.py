@@ -10,15 +10,16 @@ import numpy as np
 
 from mopn.core.norms import Norm, NormName, get_norm
 from mopn.data.validation import as_numbers
-from mopn.network.dense_oracle import DenseSearch
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.matrix_free_oracle import MatrixFreeSearch
-from mopn.network.plan import most_features, plan, proofs_in_words
-from mopn.network.search import Limits, Search, distinct
 from mopn.solvers.chance import Chance
 from mopn.solvers.interface import UNLIMITED, Effort
 from mopn.solvers.sphere import DenseStack
+from mopn.solvers.sphere.dense_search import DenseSearch
 from mopn.solvers.sphere.nested import BoundParts
+from mopn.solvers.sphere.plan import most_features, plan, proofs_in_words
+from mopn.solvers.sphere.search import Limits, Search, distinct
+from mopn.solvers.sphere.stack import symmetric_matrices
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_fraction, choice, count, number
 
@@ -116,14 +117,14 @@ class BasisOracle:
         if isinstance(gammas, DenseStack):
             return gammas
         if not isinstance(gammas, GradientForms):
-            return DenseStack(check_stack(gammas))
+            return DenseStack(symmetric_matrices(as_numbers(gammas, "Gamma"), "Gamma"))
         d, limit = gammas.shape[1], most_features(self.method)
         if d > limit:
             raise ValueError(
                 f"the oracle {self.method!r} forms d x d matrices and is meant for d <= {limit}, got d = {d}; use "
                 "'power' (l1) or 'refine'"
             )
-        return gammas.dense() if plan(self.norm, *gammas.shape, self.method).formed else gammas
+        return gammas.dense() if plan(self.norm.exponent, *gammas.shape, self.method).formed else gammas
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.norm.name!r}, {self.method!r}), which proves by\n{self.proofs}"
@@ -131,7 +132,7 @@ class BasisOracle:
     @property
     def proofs(self) -> str:
         """The proofs that it tries by the numbers of outputs and features, in words."""
-        return proofs_in_words(self.norm, self.method)
+        return proofs_in_words(self.norm.exponent, self.method)
 
 
 class OracleRun:
@@ -187,7 +188,7 @@ class OracleRun:
     def _search(self, stack: DenseStack | GradientForms, effort: Effort) -> Search:
         oracle, p = self.oracle, self.oracle.norm.exponent
         m, d = stack.shape
-        way = plan(oracle.norm, m, d, oracle.method, formed=isinstance(stack, DenseStack))
+        way = plan(p, m, d, oracle.method, formed=isinstance(stack, DenseStack))
         if isinstance(stack, DenseStack):
             return DenseSearch(stack, p, way, oracle.limits, effort, self._multipliers)
         return MatrixFreeSearch(stack, p, way, oracle.limits, effort, self.chance, oracle.seed)
@@ -260,15 +261,3 @@ def basis_oracle(
 
 def _scaled(parts: BoundParts | None, scale: float) -> BoundParts | None:
     return None if parts is None else BoundParts(parts.directions, parts.relaxation * scale, parts.compression * scale)
-
-
-def check_stack(gammas: Any) -> np.ndarray:
-    """Return Gamma (m, d, d) as floats; raise ``ValueError`` if it is not a stack of symmetric matrices."""
-    gammas = as_numbers(gammas, "Gamma").astype(np.float64, copy=False)
-    if gammas.ndim != 3 or gammas.shape[1] != gammas.shape[2] or 0 in gammas.shape:
-        raise ValueError(f"Gamma must have shape (m, d, d) with m, d >= 1, got {gammas.shape}")
-    if not np.isfinite(gammas).all():
-        raise ValueError("Gamma contains NaN or infinity")
-    if not np.allclose(gammas, gammas.transpose(0, 2, 1), rtol=1e-8, atol=1e-8 * float(np.abs(gammas).max())):
-        raise ValueError("Gamma must be symmetric in its last two axes; symmetrise it as (G + G') / 2 first")
-    return gammas

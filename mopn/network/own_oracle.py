@@ -11,11 +11,11 @@ import numpy as np
 from mopn.core.norms import Norm
 from mopn.data.validation import as_numbers
 from mopn.network.oracles import BasisAtoms, BasisOracle, OracleRun, basis_oracle
-from mopn.network.plan import DENSE_LIMIT
-from mopn.network.search import distinct
 from mopn.solvers.chance import Chance
 from mopn.solvers.interface import UNLIMITED, Effort
 from mopn.solvers.sphere import DenseStack
+from mopn.solvers.sphere.plan import DENSE_LIMIT
+from mopn.solvers.sphere.search import distinct
 from mopn.solvers.tools.blas_threads import limited_threads
 
 __all__ = ["OwnOracle", "own_oracle"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from mopn.solvers.tools.cached import cached_property
 
-__all__ = ["DenseStack", "MatrixFreeStack", "Stack", "power_of_two"]
+__all__ = ["DenseStack", "MatrixFreeStack", "Stack", "power_of_two", "symmetric_matrices"]
 
 
 class Stack(Protocol):
@@ -113,3 +113,18 @@ class DenseStack:
 def power_of_two(size: float) -> float:
     """Return the largest power of two that does not exceed a size (1 for 0); division by it is exact."""
     return math.ldexp(1.0, max(math.frexp(size)[1] - 1, -1000)) if size > 0 else 1.0
+
+
+def symmetric_matrices(values: Any, name: str) -> np.ndarray:
+    """Return matrices (m, d, d) as floats; raise an error if they are not finite, real and symmetric."""
+    matrices = np.asarray(values)
+    if matrices.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers, got dtype {matrices.dtype}")
+    matrices = matrices.astype(np.float64, copy=False)
+    if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2] or 0 in matrices.shape:
+        raise ValueError(f"{name} must have shape (m, d, d) with m, d >= 1, got {matrices.shape}")
+    if not np.isfinite(matrices).all():
+        raise ValueError(f"{name} contains NaN or infinity")
+    if not np.allclose(matrices, matrices.transpose(0, 2, 1), rtol=1e-8, atol=1e-8 * float(np.abs(matrices).max())):
+        raise ValueError(f"{name} must be symmetric in its last two axes; symmetrise it as (G + G') / 2 first")
+    return matrices

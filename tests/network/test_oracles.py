@@ -36,11 +36,10 @@ import mopn
 from mopn.core.kernels import KERNELS
 from mopn.core.norms import NORMS, get_norm
 from mopn.data.designs import make_design
-from mopn.network import dense_oracle, plan
 from mopn.network.gradient_forms import GradientForms
 from mopn.oracles import METHODS, basis_oracle
 from mopn.solvers import Effort
-from mopn.solvers.sphere import MAX_ENUMERATED, DenseStack
+from mopn.solvers.sphere import MAX_ENUMERATED, DenseStack, dense_search, plan
 from mopn.solvers.sphere.cholesky import OPERATIONS_A_SECOND, expected_work
 
 CHOICES = [
@@ -132,7 +131,7 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
         patch.setattr(plan, "DENSE_LIMIT", dense_limit)
         patch.setattr(plan, "COMPRESSED_LIMIT", dense_limit)
         # Of what cancels nothing can be proven: that is found with a twentieth of the work as well.
-        patch.setattr(dense_oracle, "_WORK", dense_oracle._WORK / 20)
+        patch.setattr(dense_search, "_WORK", dense_search._WORK / 20)
         too_large = dense_limit == 0 and (method in ("eigh", "enumerate") or (method == "exact" and seed % 2 == 1))
         if too_large:
             patch.setattr(plan, "CHOLESKY_LIMIT", 4)
@@ -317,7 +316,7 @@ def test_an_oracle_looks_at_the_clock_between_decompositions(norm, method, secon
 
 def test_many_outputs_are_no_sign_vectors_to_prove(monkeypatch):
     """2^(m - 1) of them would overflow."""
-    assert plan.plan(NORMS["l1/linf"], 1030, 30).proof is plan.Proof.BIQUADRATIC
+    assert plan.plan(1, 1030, 30).proof is plan.Proof.BIQUADRATIC
     monkeypatch.setattr(plan, "COMPRESSED_LIMIT", 4)
     problem = wide_problem("l1/linf", 1030, n=1040, d=6)
     forms = forms_of(problem, problem.start())

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mopn.network.plan import Plan
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.directions import group_leaders
 from mopn.solvers.sphere.nested import BoundParts
+from mopn.solvers.sphere.plan import Plan
 
 __all__ = ["Limits", "Proven", "Search", "SearchResult", "distinct"]
 

@@ -8,7 +8,6 @@ from functools import cache
 from itertools import groupby
 from typing import NamedTuple
 
-from mopn.core.norms import Norm
 from mopn.solvers.sphere.cholesky import MAX_SIGNED
 
 __all__ = ["DENSE_LIMIT", "MOST_SQUARED", "Plan", "Proof", "most_features", "plan", "proofs_in_words"]
@@ -65,19 +64,19 @@ class Plan(NamedTuple):
         return self.proof in (Proof.CHEAP, Proof.EIGENVALUES)
 
 
-def plan(norm: Norm, m: int, d: int, method: str = "auto", *, formed: bool | None = None) -> Plan:
+def plan(p: float, m: int, d: int, method: str = "auto", *, formed: bool | None = None) -> Plan:
     """Return the plan of a method for m matrices of order d.
 
     Parameters
     ----------
-    norm : Norm
+    p : {1, 2, inf}
+        That of the norm ``||q(h)||_p`` that is maximised.
     m, d : int
     method : str
         One of ``METHODS``.
     formed : bool, optional
         Whether the matrices are there; default: whether it pays to form them.
     """
-    p = norm.exponent
     # The maximum is that of a single output, hence an eigenvector of one matrix.
     single = p == math.inf or m == 1
     if formed is None:
@@ -109,19 +108,19 @@ def plan(norm: Norm, m: int, d: int, method: str = "auto", *, formed: bool | Non
 
 
 @cache
-def proofs_in_words(norm: Norm, method: str) -> str:
+def proofs_in_words(p: float, method: str) -> str:
     """Return the proofs that are tried, a line for each number of outputs."""
     rows: dict[str, list[int]] = {}
     for m in range(1, _MANY + 1):
-        rows.setdefault(_by_features(norm, m, method), []).append(m)
+        rows.setdefault(_by_features(p, m, method), []).append(m)
     return "\n".join(f"    {_outputs(ms)}: {words}" for words, ms in rows.items())
 
 
-def _by_features(norm: Norm, m: int, method: str) -> str:
+def _by_features(p: float, m: int, method: str) -> str:
     """Return the proofs for m outputs by ascending numbers of features d."""
     beyond, words = CHOLESKY_LIMIT + 1, []
     sizes = range(1, int(min(most_features(method), beyond)) + 1)
-    for proof, run in groupby(sizes, lambda d: plan(norm, m, d, method).proof):
+    for proof, run in groupby(sizes, lambda d: plan(p, m, d, method).proof):
         *_, largest = run
         words.append(f"{proof.value}" + (f" (d <= {largest})" if largest < beyond else ""))
     return ", ".join(words)

@@ -7,19 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from mopn.network.plan import MOST_SQUARED, Plan, Proof
-from mopn.network.search import Limits, Proven, Search, SearchResult, distinct
 from mopn.solvers.interface import Effort
-from mopn.solvers.sphere import DenseStack, enumerate_signs, refine
 from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.boundary_point import step_work
 from mopn.solvers.sphere.bounds import upper_bound
 from mopn.solvers.sphere.branch_regions import split_and_bound
 from mopn.solvers.sphere.branch_signs import NODE_WORK, branch_and_bound
+from mopn.solvers.sphere.enumeration import enumerate_signs
 from mopn.solvers.sphere.nested import LEAST_STEPS, Turned, nest_and_bound
+from mopn.solvers.sphere.plan import MOST_SQUARED, Plan, Proof
+from mopn.solvers.sphere.refinement import refine
+from mopn.solvers.sphere.search import Limits, Proven, Search, SearchResult, distinct
+from mopn.solvers.sphere.stack import DenseStack
 from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
 
-__all__ = ["DenseSearch"]
+__all__ = ["DenseSearch", "Memory"]
 
 # The operations of a call's proof are limited, so that results do not depend on the speed of the machine.
 _SIGNS_WORK, _WORK = 6.6e9, 4e11

@@ -1,0 +1,94 @@
+"""The maximum of ||q(h)||_p over the unit sphere, with its proof: for whoever has matrices, and no problem to train."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mopn.solvers.interface import Effort
+from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.sphere.dense_search import DenseSearch, Memory
+from mopn.solvers.sphere.plan import plan
+from mopn.solvers.sphere.search import Limits
+from mopn.solvers.sphere.stack import DenseStack, symmetric_matrices
+from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.checks import check_fraction, number
+
+__all__ = ["Maximum", "maximise"]
+
+# Of iterations towards a local maximum, relative.
+_TOL = 1e-6
+# More work is of no use once it leaves this fraction of the gap.
+_STALLED = 0.9
+_EXPONENT = number("1, 2 or infinity", lambda p: p in (1, 2, math.inf), finite=False)
+_SECONDS = number("a number of seconds > 0", lambda x: x > 0.0, finite=False)
+
+
+class Maximum(NamedTuple):
+    """What is found and what is proven: ``value <= max ||q(h)||_p <= bound``, rounding errors included.
+
+    Attributes
+    ----------
+    h : ndarray of shape (d,)
+        The best unit vector that was found.
+    value : float
+        ``||q(h)||_p``.
+    bound : float
+        Of every unit vector.
+    """
+
+    h: np.ndarray
+    value: float
+    bound: float
+
+
+@limited_threads()
+def maximise(matrices: Any, p: float = 2, tol: float = 1e-4, max_time: float = math.inf) -> Maximum:
+    """Maximise ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p`` over unit vectors h.
+
+    Parameters
+    ----------
+    matrices : array-like of shape (m, d, d)
+        Symmetric matrices Gamma_c, of any scale.
+    p : {1, 2, inf}, default 2
+        2 is the maximum of the quartic ``sum_c (h' Gamma_c h)^2`` (its root), 1 that of ``sum_c |h' Gamma_c h|``, and
+        inf the largest spectral norm.
+    tol : float, default 1e-4
+        How far the bound may exceed the value, relative. Less than what rounding errors allow is never reached.
+    max_time : float, default no limit
+        Seconds. The bound at that time is a proof; without a limit it falls until it comes no nearer to the value.
+
+    Returns
+    -------
+    Maximum
+
+    Raises
+    ------
+    TypeError, ValueError
+        For matrices that are not finite, real and symmetric, another p, ``tol`` not in (0, 1), ``max_time`` not > 0.
+
+    Examples
+    --------
+    >>> from mopn.solvers.sphere import maximise
+    >>> found = maximise([[[1.0, 0.0], [0.0, -1.0]], [[0.0, 1.0], [1.0, 0.0]]])
+    >>> round(found.value, 6), 1.0 <= found.bound <= 1.0001 * found.value
+    (1.0, True)
+    """
+    stack = DenseStack(symmetric_matrices(matrices, "matrices"))
+    p, tol, time = _EXPONENT(p, "p"), check_fraction(tol, "tol"), Allowance(seconds=_SECONDS(max_time, "max_time"))
+    scaled, scale = stack.scaled()
+    way, limits = plan(p, *stack.shape, "exact", formed=True), Limits(min(tol, _TOL), math.inf, math.inf)
+    memory: Memory = {}
+    h, value, bound, last = np.eye(stack.shape[1])[0], 0.0, math.inf, math.inf
+    while True:
+        found = DenseSearch(scaled, p, way, limits, Effort(tol, seconds=time.seconds), memory).maximise()
+        best = int(np.argmax(found.values))
+        if found.values[best] > value:
+            h, value = found.H[best], float(found.values[best])
+        bound = min(bound, found.bound)
+        if bound <= value * (1.0 + tol) or time.out_of_time or bound - value > _STALLED * (last - value):
+            return Maximum(h, value * scale, bound * scale)
+        # A search has its limit of operations; the next one goes on from its multipliers.
+        last = bound
