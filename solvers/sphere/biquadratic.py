@@ -23,7 +23,7 @@ import math
 import numpy as np
 
 from mopn.solvers.sphere.bounds import eigen_error
-from mopn.solvers.sphere.cholesky import inverse_root
+from mopn.solvers.sphere.node_matrices import inverse_root
 
 __all__ = ["Biquadratic", "rest_majorant"]
 

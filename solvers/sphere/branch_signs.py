@@ -4,6 +4,9 @@ max_h sum_c |h' Gamma_c h| = max over signs s of lambda_max(sum_c s_c Gamma_c). 
 matrices. As |h' Gamma_c h| <= h' M_c h with a majorant M_c, lambda_max of the fixed part plus the sum of the free M_c
 bounds all of its leaves. Nodes are opened best first, in batches whose eigenvalue problems are solved together. A node
 stores only its signs, m bytes.
+
+With many features the bounds are those of smaller matrices, on some principal directions, which are not much larger;
+leaves that they do not close are bounded by whole matrices.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mopn.solvers.sphere.allowance import Allowance
-from mopn.solvers.sphere.bounds import combination_error
-from mopn.solvers.sphere.majorants import majorants
+from mopn.solvers.sphere.majorants import STEPS, majorants
+from mopn.solvers.sphere.node_matrices import Reduced, Whole, reduced, whole
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
 
@@ -25,39 +28,22 @@ __all__ = ["NODE_WORK", "branch_and_bound"]
 
 # Operations that a node counts, whatever the order of its matrices, and how many are opened at a time.
 NODE_WORK, _BATCH = 4.4e3, 32
+# From this number of features on, nodes are bounded on principal directions.
+_MANY = 40
+# With so few outputs, all nodes on some directions cost less than good majorants, so matrix absolute values will do. A
+# tolerance of this fraction of that wanted then costs little more than the preparations.
+_FEW_OUTPUTS, _CLOSER = 12, 0.1
 
 
-class _Nodes(NamedTuple):
-    """The matrices of nodes: the sums of ``fixed`` (m, d, d) with their signs, and of ``free`` (m + 1, d, d).
+class _Children(NamedTuple):
+    """The two children of every node of a batch: signs (q, m), 0 where free, and bounds (q,)."""
 
-    ``free[j]`` is the sum of the majorants from the output j on; ``slack`` bounds the rounding errors of eigenvalues.
-    """
+    signs: np.ndarray
+    bounds: np.ndarray
 
-    fixed: np.ndarray
-    free: np.ndarray
-    slack: float
-
-    @classmethod
-    def of(cls, stack: DenseStack, seconds: float) -> _Nodes:
-        """Return the nodes of a stack, its outputs by decreasing size."""
-        order = np.argsort(-np.abs(stack.eigen[0]).sum(axis=1), kind="stable")
-        M, violation = majorants(stack, seconds)
-        sums = np.cumsum(M[order][::-1], axis=0)[::-1]
-        free = np.concatenate([sums, np.zeros((1, *sums.shape[1:]))])
-        return cls(stack.matrices[order], free, 2.0 * combination_error(stack) + violation)
-
-    def bounds(self, signs: np.ndarray) -> np.ndarray:
-        """Return the proven bounds (q,) of nodes with signs (q, m), 0 where free."""
-        return np.linalg.eigvalsh(self._matrices(signs))[:, -1] + self.slack
-
-    def vectors(self, signs: np.ndarray) -> np.ndarray:
-        """Return the unit vectors (q, d) at which the bounds are attained."""
-        return np.linalg.eigh(self._matrices(signs))[1][:, :, -1]
-
-    def _matrices(self, signs: np.ndarray) -> np.ndarray:
-        m, d, _ = self.fixed.shape
-        flat = signs.astype(float) @ self.fixed.reshape(m, d * d)
-        return flat.reshape(-1, d, d) + self.free[np.count_nonzero(signs, axis=1)]
+    def leaves(self, level: float) -> np.ndarray:
+        """Return which (q,) are leaves whose bounds are above a level."""
+        return (self.signs[:, -1] != 0) & (self.bounds > level)
 
 
 def branch_and_bound(
@@ -87,33 +73,57 @@ def branch_and_bound(
     """
     allowance = allowance or Allowance()
     h, best = _best_of(stack, H, H[0], 0.0)
-    nodes = _Nodes.of(stack, allowance.seconds)
+    relaxed, exact = _relaxations(stack, h, tol, allowance)
+    if relaxed is not exact and stack.shape[0] <= _FEW_OUTPUTS:
+        tol *= _CLOSER
 
     def level(best: float) -> float:
-        """Return the bound from which on a node is opened; none is below its rounding."""
-        return best * (1.0 + tol) + nodes.slack
+        """Return the bound from which on a node is opened; none is below the rounding of whole matrices."""
+        return best * (1.0 + tol) + exact.slack
 
     root = np.zeros(stack.shape[0], dtype=np.int8)
     heap: list[tuple[float, int, bytes]] = [(-math.inf, 0, root.tobytes())]
     closed = 0.0  # the largest bound among nodes that were pruned and among leaves
-    tick = itertools.count()
+    nodes = itertools.count()
     while heap and -heap[0][0] > level(best):
         if not allowance.affords(NODE_WORK):
             break
         batch = [heapq.heappop(heap) for _ in range(min(_BATCH, len(heap)))]
         signs = _branch(np.array([np.frombuffer(signs, np.int8) for _, _, signs in batch]))
-        bounds = nodes.bounds(signs)
+        children = _Children(signs, relaxed.bounds(signs))
         allowance.spend(NODE_WORK * len(signs))
-        tried = (signs[:, -1] != 0) & (bounds > level(best))
-        tried[np.argmax(bounds)] = True
-        h, best = _best_of(stack, nodes.vectors(signs[tried]), h, best)
-        for child, bound in zip(signs, bounds, strict=True):
-            if bound <= level(best) or child[-1] != 0:
+        tried = children.leaves(level(best))
+        tried[np.argmax(children.bounds)] = True
+        h, best = _best_of(stack, relaxed.vectors(signs[tried]), h, best)
+        if exact is not relaxed:
+            allowance.spend(NODE_WORK * _close_leaves(exact, children, level(best)))
+            # The vectors of a reduced matrix need not lead to the leaf's own.
+            missed = children.leaves(level(best))
+            h, best = _best_of(stack, exact.vectors(signs[missed]), h, best)
+        for signs, bound in zip(children.signs, children.bounds, strict=True):
+            if bound <= level(best) or signs[-1] != 0:
                 closed = max(closed, bound)
             else:
-                heapq.heappush(heap, (-float(bound), next(tick), child.tobytes()))
+                heapq.heappush(heap, (-float(bound), next(nodes), signs.tobytes()))
     opened = -heap[0][0] if heap else 0.0
     return h, max(opened, closed, best)
+
+
+def _relaxations(stack: DenseStack, h: np.ndarray, tol: float, allowance: Allowance) -> tuple[Whole | Reduced, Whole]:
+    """Return the matrices of the nodes, and whole ones, of the outputs by decreasing size."""
+    m, d = stack.shape
+    order = np.argsort(-np.abs(stack.eigen[0]).sum(axis=1), kind="stable")
+    ordered = DenseStack(stack.matrices[order], stack.error[order])
+    plain = d >= _MANY and m <= _FEW_OUTPUTS
+    M, violation = majorants(stack, allowance.seconds, 0 if plain else STEPS)
+    if d >= _MANY:
+        small = reduced(ordered, M[order], violation, h, tol)
+        if small is not None:
+            return small, whole(ordered, M[order], violation)
+    if plain:
+        M, violation = majorants(stack, allowance.seconds)
+    nodes = whole(ordered, M[order], violation)
+    return nodes, nodes
 
 
 def _branch(signs: np.ndarray) -> np.ndarray:
@@ -123,6 +133,14 @@ def _branch(signs: np.ndarray) -> np.ndarray:
     rows, depth = np.arange(len(signs)), np.repeat(depth, 2)
     signs[rows, depth] = np.where(rows % 2 == 0, 1, -1)
     return signs
+
+
+def _close_leaves(exact: Whole, children: _Children, level: float) -> int:
+    """Bound the leaves above a level by whole matrices; return their number."""
+    rows = children.leaves(level)
+    if rows.any():
+        children.bounds[rows] = np.minimum(children.bounds[rows], exact.bounds(children.signs[rows]))
+    return int(rows.sum())
 
 
 def _best_of(stack: DenseStack, H: np.ndarray, h: np.ndarray, best: float) -> tuple[np.ndarray, float]:

@@ -12,13 +12,13 @@ import math
 from functools import partial
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.linalg.lapack import dpotrf
 
 from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.eigenvectors import lanczos, lanczos_start
 from mopn.solvers.sphere.stack import MatrixFreeStack
 
-__all__ = ["MAX_SIGNED", "OPERATIONS_A_SECOND", "expected_work", "inverse_root", "norm_bound", "proven_bound"]
+__all__ = ["MAX_SIGNED", "OPERATIONS_A_SECOND", "expected_work", "norm_bound", "proven_bound"]
 
 _EPS = float(np.finfo(float).eps)
 # Up to this many outputs p = 1 is proven by all sign vectors, 2^(m-1) of them.
@@ -121,18 +121,3 @@ def _is_positive(theta: float, matrix: np.ndarray, sign: float) -> bool:
     shifted = np.array(matrix if sign > 0 else -matrix, order="F")
     shifted[np.diag_indices(len(matrix))] += theta
     return bool(dpotrf(shifted, lower=1, overwrite_a=1, clean=0)[1] == 0)
-
-
-def inverse_root(K: np.ndarray) -> tuple[np.ndarray, float] | None:
-    """Return F and a small e with K^-1 <= (1 + e) F F', or None if K is not positive definite or nearly so.
-
-    However F was computed: if ||F' K F - I|| <= x < 1, then K^-1 = F (F' K F)^-1 F' <= F F' / (1 - x).
-    """
-    n = len(K)
-    L, failed = dpotrf(K, lower=1, clean=1)
-    if failed:
-        return None
-    F = dtrtri(L, lower=1)[0].T
-    error = float(np.linalg.norm(F.T @ K @ F - np.eye(n)))
-    error += 4 * (n + 1) * _EPS * float(np.linalg.norm(F)) ** 2 * float(np.linalg.norm(K))
-    return (F, error / (1.0 - error)) if error < 0.5 else None

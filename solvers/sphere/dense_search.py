@@ -12,7 +12,7 @@ from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.boundary_point import step_work
 from mopn.solvers.sphere.bounds import upper_bound
 from mopn.solvers.sphere.branch_regions import split_and_bound
-from mopn.solvers.sphere.branch_signs import NODE_WORK, branch_and_bound
+from mopn.solvers.sphere.branch_signs import branch_and_bound
 from mopn.solvers.sphere.enumeration import enumerate_signs
 from mopn.solvers.sphere.nested import LEAST_STEPS, Turned, nest_and_bound
 from mopn.solvers.sphere.plan import MOST_SQUARED, Plan, Proof
@@ -113,7 +113,7 @@ class DenseSearch(Search):
         return Proven(np.vstack([found.H, more.H]), min(found.bound, more.bound), found.work + more.work, parts)
 
     def _prove_by_signs(self, best: np.ndarray) -> Proven:
-        allowance = self.allowance(_SIGNS_WORK * min(1.0, NODE_WORK / self.stack.shape[1] ** 3))
+        allowance = self.allowance(_SIGNS_WORK)
         h, bound = branch_and_bound(self.stack, best, self.precision, allowance)
         return Proven(h[None], bound, allowance.spent)
 

@@ -1,0 +1,169 @@
+"""The matrices whose largest eigenvalues bound the nodes of a branch and bound on signs: whole ones, and reduced ones.
+
+A node fixes the signs of the first j matrices. Its leaves are bounded by A = sum_(c<=j) s_c Gamma_c + sum_(c>j) M_c,
+where -M_c <= Gamma_c <= M_c. In the basis of principal directions, the first r of them before the others, A has the
+blocks A_11, A_12 and A_22, and A_22 <= R = sum_c (M_c)_22 for every node. So for t > lambda_max(R)
+
+    lambda_max(A) <= max(t, lambda_max(A_11 + A_12 (t I - R)^-1 A_21)):
+
+with u for the right-hand side, A_11 + A_12 (u I - R)^-1 A_21 <= u I, a Schur complement of u I - A. Matrices of order r
+thus replace those of order d. What they give away is of second order in A_12 a, for the best vector a, and vanishes
+where A_22 = R.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dtrtri
+
+from mopn.solvers.sphere.bounds import combination_error, eigen_scale
+from mopn.solvers.sphere.principal_directions import in_basis, principal_basis
+from mopn.solvers.sphere.stack import DenseStack
+
+__all__ = ["Reduced", "Whole", "inverse_root", "reduced", "whole"]
+
+_EPS = float(np.finfo(float).eps)
+# Numbers of directions to try, at most this fraction of all; with more, a node costs little less than a whole one.
+_RANKS, _MOST = (16, 24, 36, 54, 80, 120), 0.5
+# So many directions suffice if, at the signs of the best vector, they give away this fraction of the tolerance, or this
+# much relative to the value, as leaves above the tolerance are bounded by whole matrices.
+_GIVEN_AWAY, _LEAST = 0.3, 1e-3
+
+
+class _Sums(NamedTuple):
+    """Sums of the matrices of nodes: of ``fixed`` (m, ...) with their signs, and of the others, ``free`` (m + 1, ...).
+
+    ``free[j]`` is the sum of the majorants from the output j on.
+    """
+
+    fixed: np.ndarray
+    free: np.ndarray
+
+    @classmethod
+    def of(cls, fixed: np.ndarray, majorants: np.ndarray) -> _Sums:
+        sums = np.cumsum(majorants[::-1], axis=0)[::-1]
+        return cls(fixed, np.concatenate([sums, np.zeros((1, *sums.shape[1:]))]))
+
+    def __call__(self, signs: np.ndarray) -> np.ndarray:
+        """Return the sums (q, ...) for signs (q, m), 0 where free."""
+        flat = signs.astype(float) @ self.fixed.reshape(len(self.fixed), -1)
+        return flat.reshape(-1, *self.fixed.shape[1:]) + self.free[np.count_nonzero(signs, axis=1)]
+
+    def part(self, rows: slice, columns: slice) -> _Sums:
+        return _Sums(self.fixed[:, rows, columns], self.free[:, rows, columns])
+
+    def times(self, F: np.ndarray) -> _Sums:
+        return _Sums(self.fixed @ F, self.free @ F)
+
+
+class Whole(NamedTuple):
+    """The d x d matrices of nodes; ``slack`` bounds the rounding errors of their eigenvalues."""
+
+    sums: _Sums
+    slack: float
+
+    def bounds(self, signs: np.ndarray) -> np.ndarray:
+        """Return the proven bounds (q,) of nodes with signs (q, m), 0 where free."""
+        return np.linalg.eigvalsh(self.sums(signs))[:, -1] + self.slack
+
+    def vectors(self, signs: np.ndarray) -> np.ndarray:
+        """Return the unit vectors (q, d) at which the bounds are attained."""
+        return np.linalg.eigh(self.sums(signs))[1][:, :, -1]
+
+
+class Reduced(NamedTuple):
+    """The r x r matrices A_11 + Z Z' with Z = A_12 F and F F' = (t I - R)^-1; ``lift`` (d, d - r) is Q F."""
+
+    leading: _Sums
+    across: _Sums
+    basis: np.ndarray
+    lift: np.ndarray
+    t: float
+    slack: float
+
+    def bounds(self, signs: np.ndarray) -> np.ndarray:
+        """Return the proven bounds (q,) of nodes with signs (q, m), 0 where free."""
+        return np.maximum(np.linalg.eigvalsh(self._matrices(signs)[0])[:, -1], self.t) + self.slack
+
+    def vectors(self, signs: np.ndarray) -> np.ndarray:
+        """Return unit vectors (q, d) at which the bounds are nearly attained."""
+        matrices, Z = self._matrices(signs)
+        a = np.linalg.eigh(matrices)[1][:, :, -1]
+        H = a @ self.basis.T + np.einsum("qrk,qr->qk", Z, a) @ self.lift.T
+        return H / np.linalg.norm(H, axis=1, keepdims=True)
+
+    def _matrices(self, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        Z = self.across(signs)
+        return self.leading(signs) + Z @ Z.transpose(0, 2, 1), Z
+
+
+def whole(stack: DenseStack, M: np.ndarray, violation: float) -> Whole:
+    """Return the whole matrices of a stack, for majorants M (m, d, d) and a bound of what they lack."""
+    return Whole(_Sums.of(stack.matrices, M), 2.0 * combination_error(stack) + violation)
+
+
+def reduced(stack: DenseStack, M: np.ndarray, violation: float, h: np.ndarray, tol: float) -> Reduced | None:
+    """Return the matrices on the fewest directions that are precise at the signs of a vector h (d,), if there are any.
+
+    Parameters
+    ----------
+    stack : DenseStack
+        Matrices Gamma (m, d, d).
+    M : ndarray of shape (m, d, d)
+        Their majorants.
+    violation : float
+        Bound of sum_c (|h' Gamma_c h| - h' M_c h) over unit h.
+    h : ndarray of shape (d,)
+        A good unit vector; t is its value.
+    tol : float
+        The relative precision wanted.
+    """
+    forms = stack.forms(h[None])
+    t, signs = float(np.abs(forms).sum()), np.where(forms >= 0, 1, -1)
+    basis = principal_basis(stack)
+    gammas, majorants = in_basis(stack, basis), in_basis(DenseStack(M), basis)
+    slack = violation + 2.0 * (combination_error(gammas) + combination_error(majorants))
+    sums = _Sums.of(gammas.matrices, majorants.matrices)
+    for r in (rank for rank in _RANKS if rank <= _MOST * len(basis)):
+        nodes = _on(r, sums, basis, t, slack)
+        if nodes and nodes.bounds(signs)[0] <= t * (1.0 + max(_GIVEN_AWAY * tol, _LEAST)):
+            return nodes
+    return None
+
+
+def _on(r: int, sums: _Sums, basis: np.ndarray, t: float, slack: float) -> Reduced | None:
+    """Return the matrices on the first r directions, or None if t is not above lambda_max(R)."""
+    first, rest = slice(None, r), slice(r, None)
+    root = inverse_root(t * np.eye(len(basis) - r) - sums.free[0, rest, rest])
+    if root is None:
+        return None
+    F, excess = root
+    across = sums.part(first, rest)
+    Z = across.times(F)
+    # Errs by the products with F, the sums, and Z Z'; the eigenvalues err as those of any matrix of this size.
+    size = _size(Z)
+    error = (len(basis) + len(sums.free) + 2) * _EPS * _size(across) * float(np.linalg.norm(F))
+    slack += 2.0 * size * error + error * error + (excess + (len(basis) + eigen_scale(r)) * _EPS) * size * size
+    return Reduced(sums.part(first, first), Z, basis[:, first], basis[:, rest] @ F, t, slack)
+
+
+def _size(sums: _Sums) -> float:
+    """Bound the Frobenius norms of all sums, and of all of their terms together."""
+    return float(np.linalg.norm(sums.fixed, axis=(1, 2)).sum() + np.linalg.norm(sums.free, axis=(1, 2)).max())
+
+
+def inverse_root(K: np.ndarray) -> tuple[np.ndarray, float] | None:
+    """Return F and a small e with K^-1 <= (1 + e) F F', or None if K is not positive definite or nearly so.
+
+    However F was computed: if ||F' K F - I|| <= x < 1, then K^-1 = F (F' K F)^-1 F' <= F F' / (1 - x).
+    """
+    n = len(K)
+    L, failed = dpotrf(K, lower=1, clean=1)
+    if failed:
+        return None
+    F = dtrtri(L, lower=1)[0].T
+    error = float(np.linalg.norm(F.T @ K @ F - np.eye(n)))
+    error += 4 * (n + 1) * _EPS * float(np.linalg.norm(F)) ** 2 * float(np.linalg.norm(K))
+    return (F, error / (1.0 - error)) if error < 0.5 else None
