@@ -127,7 +127,12 @@ def _proof(relaxation: Relaxation, N: np.ndarray, X: np.ndarray) -> Multipliers:
 
 
 def _positive_part(W: np.ndarray) -> np.ndarray:
-    values, vectors = eigh(W, subset_by_value=(0.0, math.inf), driver="evr", check_finite=False)
+    try:
+        values, vectors = eigh(W, subset_by_value=(0.0, math.inf), driver="evr", check_finite=False)
+    except np.linalg.LinAlgError:
+        # Seldom, the search of LAPACK for single eigenvalues fails.
+        values, vectors = np.linalg.eigh(W)
+        values = np.maximum(values, 0.0)
     return (vectors * values) @ vectors.T
 
 

@@ -1,10 +1,12 @@
 """The least largest eigenvalue over multipliers: known optima, limits, starts."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 from stacks import draw_small, every_kind
 
-from mopn.solvers.sphere import DenseStack
+from mopn.solvers.sphere import DenseStack, boundary_point
 from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
 from mopn.solvers.sphere.sum_of_squares import Quartic
@@ -37,6 +39,13 @@ def test_theta_of_odd_cycles(n):
     again = Allowance()
     assert tighten(Theta(n), found, exact * (1 + 1e-7), again).bound == found.bound
     assert again.spent == 0.0
+
+
+def test_a_failure_of_the_partial_solver_ends_nothing(monkeypatch):
+    """LAPACK's solver for some eigenvalues ends in an "internal error" now and then."""
+    monkeypatch.setattr(boundary_point, "eigh", Mock(side_effect=np.linalg.LinAlgError))
+    target = np.sqrt(5) * (1 + 1e-7)
+    assert tighten(Theta(5), Multipliers.none(5), target, Allowance(3000 * step_work(5))).bound <= target
 
 
 def test_it_ends_where_the_target_is_out_of_reach():
