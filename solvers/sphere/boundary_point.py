@@ -105,6 +105,8 @@ def tighten(relaxation: Relaxation, start: Multipliers, target: float, allowance
             V = M + S + X / sigma
             s = (float(np.sum(outside * V)) - 1.0 / sigma) / size
             N = relaxation.project(s * identity - V)
+            if allowance.out_of_time:
+                break
         allowance.spend(work)
         found = _proof(relaxation, N, X)
         best = found if found.bound < best.bound else best._replace(X=X)

@@ -1,6 +1,7 @@
 """The least largest eigenvalue over multipliers: known optima, limits, starts."""
 
-from unittest.mock import Mock
+from itertools import chain, repeat
+from unittest.mock import Mock, PropertyMock
 
 import numpy as np
 import pytest
@@ -46,6 +47,13 @@ def test_a_failure_of_the_partial_solver_ends_nothing(monkeypatch):
     monkeypatch.setattr(boundary_point, "eigh", Mock(side_effect=np.linalg.LinAlgError))
     target = np.sqrt(5) * (1 + 1e-7)
     assert tighten(Theta(5), Multipliers.none(5), target, Allowance(3000 * step_work(5))).bound <= target
+
+
+def test_out_of_time_it_takes_no_further_step(monkeypatch):
+    monkeypatch.setattr(Allowance, "out_of_time", PropertyMock(side_effect=chain([False] * 3, repeat(True))))
+    theta = Mock(wraps=Theta(5), matrix=np.ones((5, 5)))
+    tighten(theta, Multipliers.none(5), 0.0, Allowance())
+    assert theta.project.call_count < 10
 
 
 def test_it_ends_where_the_target_is_out_of_reach():
