@@ -118,7 +118,8 @@ def nest_and_bound(
 
     if not affords(min(d, _RANKS[0])):
         return NestedBound(H[:0], math.inf, None, last)
-    active, values = refine(stack, _active(H, np.linalg.norm(stack.forms(H), p, axis=1)), p)
+    active = _active(H, np.linalg.norm(stack.forms(H), p, axis=1))
+    active, values = refine(stack, active, p, max_time=allowance.seconds)
     best, found, bound, directions, attained = float(values.max()), [active], math.inf, 0, 0.0
     turned, U = _InPrincipalBases(stack, p), dual_vectors(stack.forms(active), p)
     for r in _ranks(d):
