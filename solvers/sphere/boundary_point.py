@@ -44,7 +44,7 @@ class Relaxation(Protocol):
         """M (n, n), symmetric."""
 
     def project(self, V: np.ndarray) -> np.ndarray:
-        """Return the multiplier that is nearest to a symmetric matrix."""
+        """Return the multiplier that is nearest to a matrix, symmetric to the last bit: eigenvalues read a triangle."""
 
     def bound(self, form: np.ndarray, top: float, N: np.ndarray) -> float:
         """Return the proven bound by M + N, as computed, and its computed largest eigenvalue."""
