@@ -15,6 +15,7 @@ from mopn.losses.namespaces import any_namespace, as_double, namespace
 from mopn.network.two_layers import two_layers
 from mopn.solvers.sphere import DenseStack, power_of_two
 from mopn.solvers.sphere.bounds import eigen_error
+from mopn.solvers.tools.cached import cached_property
 
 __all__ = ["GradientForms"]
 
@@ -55,7 +56,11 @@ class GradientForms:
         return GradientForms(self.kernel, self.rows, self.G / scale, self.seed), scale
 
     def dense(self) -> DenseStack:
-        """Form the matrices, with a bound of the rounding errors made in doing so."""
+        """Form the matrices, at the first call, with a bound of the rounding errors made in doing so."""
+        return self._dense
+
+    @cached_property
+    def _dense(self) -> DenseStack:
         matrices, moduli, counts = self.rows.sum(_gammas_and_moduli, self.kernel, along=(self.G,))
         return DenseStack(matrices, self._forming_error(moduli, counts), self.seed)
 

@@ -71,6 +71,8 @@ class OutputGradient:
         self.value, self.G, self.dual = value, G, DualPoint(losses, G)
         self._network, self._outputs = network, outputs
         self._lower: dict[Any, float] = {}
+        # By the seed of searches.
+        self.forms: dict[int, GradientForms] = {}
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -383,7 +385,7 @@ class NetworkProblem(Displayed, Corrective):
         return self._forms(at).rounding(self.norm.exponent)
 
     def _forms(self, at: OutputGradient, seed: int = 0) -> GradientForms:
-        return GradientForms(self.kernel, self.rows, at.G, seed)
+        return at.forms.setdefault(seed, GradientForms(self.kernel, self.rows, at.G, seed))
 
     def lower(self, at: OutputGradient, bound: float) -> float:
         """Lower bound of the minimum, given a bound of the dual norm; proven if that is. See :mod:`mopn.core.gap`."""

@@ -102,7 +102,12 @@ class DenseStack:
         return flat @ flat.T
 
     def scaled(self) -> tuple[DenseStack, float]:
-        """Return the stack divided by a power of two, and that power; squares neither under- nor overflow.
+        """Return the stack divided by a power of two, and that power; squares neither under- nor overflow."""
+        return self._scaled
+
+    @cached_property
+    def _scaled(self) -> tuple[DenseStack, float]:
+        """The scaled stack, with its decompositions once they are computed, and the power.
 
         The division is exact unless the errors exceed the matrices by far, and then rounds what is nothing beside them.
         """
