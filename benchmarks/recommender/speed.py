@@ -4,7 +4,7 @@ Half of the ratings (split 0 of the ranking study), at most 30 units. A small fi
 timed apart. Memory is the peak of the resident set during a fit, above what there is before it: what was freed stays
 with the process, so that a later row shows what it took beyond the earlier ones. ``exact gap`` is proven after the fit
 by Cholesky factors, where those exist (l1 and l1/linf, d <= 3000); ``random gap`` holds with a probability of
-1 - 1e-9, by Lanczos from random starts; ``loose`` is what it exceeds the gap by that the best unit found would give,
+1 - 1e-9, by polynomials of random starts; ``loose`` is what it exceeds the gap by that the best unit found would give,
 so what the bound costs: the rest is the model's distance from the minimum. Start it alone, with the threads that it may
 use::
 

@@ -68,10 +68,10 @@ class MatrixFreeSearch(Search):
 
     def prove(self, H: np.ndarray, values: np.ndarray) -> Proven:
         """Prove by Cholesky factors, or with a probability."""
-        return self._proof()
+        return self._proof(float(values.max()))
 
-    def _proof(self) -> Proven:
-        """Return the proof, or none if it is expected to exceed the work or the time allowed."""
+    def _proof(self, best: float = 0.0) -> Proven:
+        """Return the proof; none if it is expected to exceed the work or the time allowed."""
         work = expected_work(self.stack, self.p) if self.plan.proof is Proof.CHOLESKY else self._expected_work()
         allowance = self.allowance()
         if not allowance.affords(work) or work / OPERATIONS_A_SECOND > allowance.seconds:
@@ -79,7 +79,7 @@ class MatrixFreeSearch(Search):
         if self.plan.proof is Proof.CHOLESKY:
             return Proven(*proven_bound(self.stack, self.p, self.precision, allowance))
         failure, rng = self.chance.next, self.chance.draw(self.seed)
-        return Proven(*probable_bound(self.stack, self.p, self._probable, failure, rng, allowance))
+        return Proven(*probable_bound(self.stack, self.p, self._probable, failure, rng, allowance, best))
 
     def _expected_work(self) -> float:
         return self.stack.work[0] * expected_products(self.stack, self.p, self._probable, self.chance.next)

@@ -1,12 +1,14 @@
-"""Bounds for any width that hold with a stated probability: Lanczos from random starts.
+"""Bounds for any width that hold with a stated probability: Chebyshev polynomials of random starts.
 
-After k steps from a uniformly random direction, the largest Ritz value theta of a symmetric A of order d is below
-lambda_max by more than eps (lambda_max - lambda_min) with a probability of at most
+Let v be an eigenvector of a symmetric A, of the eigenvalue lambda of largest modulus, and b a Gaussian vector: <v, b>
+is a standard normal number, so that it is below delta in modulus with a probability of at most sqrt(2 / pi) delta. If
+it is not, the Chebyshev polynomial of degree k shows lambda, for any scale s < |lambda|:
 
-    1.648 sqrt(d) exp(-sqrt(eps) (2k - 1)),
+    ||T_k(A / s) b|| >= |<v, b>| T_k(|lambda| / s) >= delta cosh(k arccosh(|lambda| / s)).
 
-whatever the spectrum (Kuczynski and Wozniakowski, SIAM J. Matrix Anal. Appl., 1992, theorem 4.2). The probability is
-over the start alone, which must not be known to whoever chose A: see :mod:`mopn.solvers.chance`.
+It takes k products and three vectors. All s prove something; the best is |lambda| itself, which Lanczos estimates. Two
+starts fail together with a probability of at most 2 delta^2 / pi, so that delta may be large beside rounding errors.
+The probability is over the starts alone, which must not be known to whoever chose A: see :mod:`mopn.solvers.chance`.
 
 For p = inf the matrices are the Gamma_c, for p = 1 all signed sums. For p = 2, with g(w) = max_h |sum_c w_c q_c(h)|,
 
@@ -21,7 +23,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import numpy as np
@@ -29,20 +31,25 @@ from scipy.optimize import lsq_linear
 
 from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.cholesky import MAX_SIGNED
-from mopn.solvers.sphere.eigenvectors import krylov
+from mopn.solvers.sphere.eigenvectors import lanczos
 from mopn.solvers.sphere.stack import MatrixFreeStack, Stack
 
-__all__ = ["error_after", "expected_products", "probable_bound", "steps_for"]
+__all__ = ["chebyshev_bound", "expected_products", "least_component", "probable_bound", "steps_for"]
 
-_EPS = float(np.finfo(float).eps)
-# A matrix of order d may take so many numbers for the bases of its Krylov spaces; fewer steps leave a larger error.
-_MEMORY = 1 << 27
+_EPS, _SMALLEST = float(np.finfo(float).eps), float(np.finfo(float).tiny)
+# Starts for each matrix. Steps of Lanczos that estimate its norm: so many, or more, a fraction of those of the bound.
+# What norms may exceed their estimates by, as a fraction of the tolerance.
+_STARTS, _LOOK, _OF_STEPS, _BEYOND = 2, 30, 0.25, 0.2
+# The least scale, relative to the largest value found: what is smaller is nothing beside it.
+_NOTHING = 1e-10
+# So many numbers may the Krylov spaces of several matrices take.
+_MEMORY = 1 << 25
 # With more outputs their cones are not split: there are 2^(m - 1) of them.
 _MAX_SPLIT = 8
 # The largest number of matrices that are bounded for p = 2, and how many at a time.
-_MOST_RUNS, _AT_A_TIME = 512, 8
+_MOST_RUNS, _AT_A_TIME = 512, 16
 # The fraction of the tolerance that the errors of runs may take where cones are split.
-_TOL_OF_RUNS = 0.25
+_TOL_OF_RUNS = 0.4
 # The relative error of one cone's bound, solved from vectors that are far from parallel, for each unit of their
 # condition; and the condition from which on nothing is solved.
 _SOLVE, _SINGULAR = 1e-12, 1e8
@@ -50,21 +57,71 @@ _SOLVE, _SINGULAR = 1e-12, 1e8
 _DIGITS = 12
 
 
-def steps_for(d: int, eps: float, failure: float) -> int:
-    """Return the steps after which a Ritz value errs by more than ``eps`` of the spectrum so seldom, at most."""
-    return max(2, math.ceil(0.5 * (1.0 + math.log(1.648 * math.sqrt(d) / failure) / math.sqrt(eps))))
+def least_component(failure: float) -> float:
+    """Return delta: all starts have a smaller component along a given unit vector so seldom, at most."""
+    return math.sqrt(0.5 * math.pi) * failure ** (1.0 / _STARTS)
 
 
-def error_after(steps: int, d: int, failure: float) -> float:
-    """Return the error, relative to the length of the spectrum, that is exceeded so seldom after so many steps."""
-    return (max(math.log(1.648 * math.sqrt(d) / failure), 0.0) / (2 * steps - 1)) ** 2
+def steps_for(d: int, tol: float, failure: float) -> int:
+    """Return the steps after which the norm of a matrix of order d is bounded to ``tol``, from a scale that is it."""
+    return max(2, math.ceil(math.acosh(max(math.sqrt(d) / least_component(failure), 1.0)) / math.acosh(1.0 + tol)))
+
+
+def chebyshev_bound(
+    products: Callable[[np.ndarray], np.ndarray], start: np.ndarray, scale: np.ndarray, steps: int, least: float
+) -> np.ndarray:
+    """Bound the norms of k symmetric matrices A_r, where the starts are not nearly orthogonal to eigenvectors.
+
+    Parameters
+    ----------
+    products : callable
+        Returns (k, d), whose row r is A_r h_r, for vectors (k, d); it counts as exact.
+    start : ndarray of shape (k, d)
+        Vectors b_r.
+    scale : ndarray of shape (k,)
+        Positive numbers, best the norms themselves.
+    steps : int
+        The degree of the polynomials.
+    least : float
+        The bound r is true if |<v, b_r>| is no less, for an eigenvector v of the eigenvalue of largest modulus.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Step j loses 2 eps times the longest vector so far, along v too. It grows to U_(k-j) <= (k - j + 1) T_(k-j) of
+        it, no more than k - j + 1 times T_k / T_j, where T_j is the larger, the larger lambda.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        before, y = start, products(start) / scale[:, None]
+        lengths = [_lengths(start), _lengths(y)]
+        for _ in range(steps - 1):
+            following = products(y)
+            following *= (2.0 / scale)[:, None]
+            following -= before
+            before, y = y, following
+            lengths.append(_lengths(y))
+        length, j = lengths[-1] * (1.0 + start.shape[1] * _EPS), np.arange(1, steps + 1)[:, None]
+        longest = np.maximum.accumulate(lengths)[1:]
+        lost = 2 * _EPS * np.sum((steps + 1 - j) * longest / np.cosh(j * _angle(length / least, steps)), axis=0)
+        bounds = scale * np.cosh(_angle(length / (least - lost), steps)) * (1 + 16 * _EPS)
+    return np.where(lost < least, bounds, math.inf)
+
+
+def _angle(grown: np.ndarray, steps: int) -> np.ndarray:
+    """Return arccosh(x) for the x >= 1 where the polynomial has these values."""
+    return np.arccosh(np.maximum(grown, 1.0)) / steps
+
+
+def _lengths(A: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.einsum("kd,kd->k", A, A))
 
 
 def expected_products(stack: Stack, p: float, tol: float, failure: float) -> float:
     """Estimate the number of products with a vector of :func:`probable_bound`, before cones are split."""
     m, d = stack.shape
     runs = 2 ** (m - 1) if p == 1 and m <= MAX_SIGNED else m
-    return runs * _steps(d, tol, failure / (2 * _runs(m, p)))
+    steps = steps_for(d, (1.0 - _BEYOND) * tol, failure / _runs(m, p))
+    return runs * (_look(steps) + _STARTS * steps)
 
 
 def probable_bound(
@@ -74,6 +131,7 @@ def probable_bound(
     failure: float,
     rng: np.random.Generator,
     allowance: Allowance | None = None,
+    best: float = 0.0,
 ) -> tuple[np.ndarray, float]:
     """Bound max ||q(h)||_p over unit h, to about ``tol`` for p = inf and with few outputs, with a probability.
 
@@ -89,21 +147,22 @@ def probable_bound(
         The source of the starts.
     allowance : Allowance, optional
         Out of time, no further matrix is bounded. Default: no limits.
+    best : float, default 0
+        The best value that is known: a bound need not be nearer to it than ``tol``.
 
     Returns
     -------
     H : ndarray of shape (k, d)
         Unit vectors found.
     bound : float
-        Rounding is added: of the products as proven for the stack, of Lanczos with full reorthogonalisation as its
-        backward error is documented. With more than 6 outputs (p = 1) or 8 (p = 2) it is only the norm of those of
-        single forms.
+        Rounding is added; that of products, as proven for the stack, once for every step. With more than 6 outputs
+        (p = 1) or 8 (p = 2) it is only the norm of the bounds of single forms.
     """
     allowance = allowance or Allowance()
     m, _ = stack.shape
     # Most of the tolerance is for the cones, where it is expensive.
     fraction = _TOL_OF_RUNS if p == 2 and 1 < m <= _MAX_SPLIT else 1.0
-    norm = _Norm(stack, fraction * tol, failure / (2 * _runs(m, p)), rng, allowance)
+    norm = _Norm(stack, fraction * tol, failure / _runs(m, p), rng, allowance, best)
     if p == math.inf:
         bound = float(norm(np.eye(m)).max())
     elif p == 1 and m <= MAX_SIGNED:
@@ -114,30 +173,27 @@ def probable_bound(
     return np.vstack(norm.found), bound + norm.steps * stack.rounding(p)
 
 
+def _look(steps: int) -> int:
+    return max(_LOOK, int(_OF_STEPS * steps))
+
+
 def _runs(m: int, p: float) -> int:
-    """Return the largest number of matrices that one call bounds, from both ends each."""
+    """Return the largest number of matrices that one call bounds."""
     return m if p == math.inf else 2 ** (m - 1) if p == 1 and m <= MAX_SIGNED else m + _MOST_RUNS + _AT_A_TIME
-
-
-def _steps(d: int, tol: float, failure: float) -> int:
-    """Return the steps for a bound to ``tol``, half of it on either end of a spectrum that may reach to both signs."""
-    return min(steps_for(d, 0.5 * tol, failure), d, max(2, _MEMORY // d))
 
 
 class _Norm:
     """g(w) = max over unit h of |h' (sum_c w_c Gamma_c) h|, from above, for several w at a time."""
 
     def __init__(
-        self, stack: Stack, tol: float, failure: float, rng: np.random.Generator, allowance: Allowance
+        self, stack: Stack, tol: float, failure: float, rng: np.random.Generator, allowance: Allowance, best: float
     ) -> None:
-        self.stack, self.rng, self.allowance = stack, rng, allowance
-        d = stack.shape[1]
-        self.steps = _steps(d, tol, failure)
-        # All of the space leaves no error.
-        self.eps = error_after(self.steps, d, failure) if self.steps < d else 0.0
-        self.at_a_time = max(1, min(_AT_A_TIME, _MEMORY // (self.steps * d)))
-        self.found: list[np.ndarray] = [np.zeros((0, d))]
-        self.best = 0.0
+        self.stack, self.rng, self.allowance, self.best = stack, rng, allowance, best
+        m, d = stack.shape
+        self.steps, self.least = steps_for(d, (1.0 - _BEYOND) * tol, failure), least_component(failure)
+        self.look, self.beyond = _look(self.steps), 1.0 + _BEYOND * tol
+        self.at_a_time = max(1, min(_AT_A_TIME, _MEMORY // (self.look * d)))
+        self.found, self.forms = [np.zeros((0, d))], np.zeros((0, m))
 
     def __call__(self, W: np.ndarray) -> np.ndarray:
         """Return the bounds (k,) for the rows of W (k, m); infinite for those that the time does not suffice for."""
@@ -150,26 +206,16 @@ class _Norm:
         return bounds
 
     def _bounds(self, W: np.ndarray) -> np.ndarray:
-        k, d = len(W), self.stack.shape[1]
-        start = self.rng.standard_normal((k, d))
-        *_, (Q, T, _) = krylov(partial(self.stack.products, W), start, self.steps)
-        values, vectors = np.linalg.eigh(T)
-        low, high = values[:, 0], values[:, -1]
-        self._keep(Q, vectors[np.arange(k), :, np.where(high >= -low, -1, 0)])
-        if self.eps >= 0.5:
-            return np.full(k, math.inf)
-        # The spectrum is longer than that of the Ritz values by 2 eps of its own length, at most.
-        missing = self.eps * (high - low) / (1.0 - 2.0 * self.eps)
-        size = np.maximum(high, -low)
-        return size + missing + 8.0 * self.steps * d * _EPS * size
-
-    def _keep(self, Q: np.ndarray, s: np.ndarray) -> None:
-        H = np.einsum("kj,kjd->kd", s, Q)
-        lengths = np.linalg.norm(H, axis=1, keepdims=True)
-        H = H[lengths[:, 0] > 0] / lengths[lengths[:, 0] > 0]
+        starts = self.rng.standard_normal((_STARTS, len(W), self.stack.shape[1]))
+        H = lanczos(partial(self.stack.products, W), starts[0], max_steps=self.look)
         self.found.append(H)
-        if len(H):
-            self.best = max(self.best, float(np.linalg.norm(self.stack.forms(H), axis=1).max()))
+        self.forms = np.vstack([self.forms, self.stack.forms(H)])
+        self.best = max(self.best, float(np.linalg.norm(self.forms, axis=1).max()))
+        estimated = np.abs(W @ self.forms.T).max(axis=1) * self.beyond
+        scale = np.tile(np.maximum(estimated, max(_NOTHING * self.best, _SMALLEST)), _STARTS)
+        products = partial(self.stack.products, np.tile(W, (_STARTS, 1)))
+        bounds = chebyshev_bound(products, np.concatenate(starts), scale, self.steps, self.least)
+        return bounds.reshape(_STARTS, -1).max(axis=0)
 
 
 def _bound_by_cones(norm: _Norm, axes: np.ndarray, tol: float) -> float:
@@ -183,16 +229,21 @@ def _bound_by_cones(norm: _Norm, axes: np.ndarray, tol: float) -> float:
     splits = 0
     # Corners are shared, so that cones may be split for nothing; the number of splits is limited, too.
     while splits < _MOST_RUNS:
-        over = norm.allowance.out_of_time or len(corners) >= _MOST_RUNS
-        if over or cones.bound <= norm.best * (1.0 + tol):
+        target = norm.best * (1.0 + tol) + m * _SMALLEST
+        if norm.allowance.out_of_time or len(corners) >= _MOST_RUNS or cones.bound <= target:
             break
         splits += 1
-        widest = cones.pop(_AT_A_TIME)
-        middles = [_middle(cone) for cone, _ in widest]
-        new = np.array([w for w in {_key(w): w for w in middles}.values() if _key(w) not in corners])
-        if len(new):
-            corners |= {_key(w): (w, float(value)) for w, value in zip(new, norm(new), strict=True)}
-        for (cone, of_cone), middle in zip(widest, middles, strict=True):
+        widest, new = [], {}
+        while cones.heap and cones.bound > target and len(new) < norm.at_a_time:
+            cone, of_cone = cones.pop()
+            middle = _middle(cone)
+            widest.append((cone, of_cone, middle))
+            if _key(middle) not in corners:
+                new[_key(middle)] = middle
+        if new:
+            W = np.array(list(new.values()))
+            corners |= {key: (w, float(value)) for key, w, value in zip(new, W, norm(W), strict=True)}
+        for cone, of_cone, middle in widest:
             w, value = corners[_key(middle)]
             if math.isinf(value):
                 cones.push(cone, of_cone)
@@ -220,9 +271,9 @@ class _Cones:
         """Add a cone with corners (m, m) and g at these."""
         heapq.heappush(self.heap, (-_bound_on_cone(cone, values), next(self.order), cone, values))
 
-    def pop(self, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Remove up to so many cones of the largest bounds."""
-        return [heapq.heappop(self.heap)[2:] for _ in range(min(count, len(self.heap)))]
+    def pop(self) -> tuple[np.ndarray, np.ndarray]:
+        """Remove the cone of the largest bound."""
+        return heapq.heappop(self.heap)[2:]
 
     @property
     def bound(self) -> float:

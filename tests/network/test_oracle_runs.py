@@ -27,12 +27,12 @@ def starts(monkeypatch):
     """The starts of all random proofs, as they are drawn."""
     drawn = []
 
-    def noted(products, start, steps):
+    def noted(products, start, *rest):
         drawn.extend(start)
-        return krylov(products, start, steps)
+        return chebyshev_bound(products, start, *rest)
 
-    krylov = probable.krylov
-    monkeypatch.setattr(probable, "krylov", noted)
+    chebyshev_bound = probable.chebyshev_bound
+    monkeypatch.setattr(probable, "chebyshev_bound", noted)
     return drawn
 
 
