@@ -39,7 +39,7 @@ class Proof(Enum):
     BIQUADRATIC = "biquadratic forms on principal directions"
     BIQUADRATIC_SIGNS = "biquadratic forms and branch and bound on signs"
     CHOLESKY = "Cholesky factors"
-    RANDOM = "Lanczos from random starts"
+    RANDOM = "polynomials of random starts"
 
 
 def most_features(method: str) -> float:
