@@ -146,18 +146,6 @@ def test_value_is_infinite_outside_of_a_ball(name, outside):
     assert math.isfinite(barrier.value((1 - 1e-9) * V))
 
 
-@every_norm
-@every_form
-@varied(mu=levels)
-def test_value_is_convex_and_even(name, form, rng, mu):
-    U, V = draw(name, form, rng, (3, 2)), draw(name, form, rng, (3, 2))
-    barrier, *_ = state(name, form, V, mu)
-    middle = 0.5 * (barrier.value(U) + barrier.value(V))
-    assert barrier.value(0.5 * (U + V)) <= middle + 1e-12 * (1 + abs(middle))
-    np.testing.assert_allclose(barrier.value(-V), barrier.value(V), rtol=1e-13)
-    assert barrier.value(np.zeros((3, 2))) <= barrier.value(V) + 1e-13
-
-
 # First derivatives
 
 

@@ -131,24 +131,6 @@ def test_dual_norm_is_the_maximum_over_extreme_points(name, shape, rng):
     np.testing.assert_allclose([NORMS[name].value(point) for point in points[::50]], 1.0, rtol=1e-15)
 
 
-@every_case()
-def test_hoelder_inequality(name, shape, rng):
-    """<U, G> <= norm(U) dual(G), and some U attains it: the dual norm of the gradient of dual(G)."""
-    norm = NORMS[name]
-    U, G = draw(rng, shape), draw(rng, shape)
-    assert np.vdot(U, G) <= norm.value(U) * norm.dual(G) * (1 + 1e-13)
-    best = np.zeros(shape)
-    if name == "l1":
-        where = np.unravel_index(np.argmax(np.abs(G)), shape)
-        best[where] = np.sign(G[where])
-    else:
-        lengths = np.linalg.norm(G, {"l1/l2": 2, "l1/linf": 1}[name], axis=1)
-        r = np.argmax(lengths)
-        best[r] = np.sign(G[r]) if name == "l1/linf" else G[r] / max(lengths[r], 1e-300)
-    np.testing.assert_allclose(np.vdot(best, G), norm.dual(G), rtol=1e-14)
-    assert norm.value(best) <= 1 + 1e-14
-
-
 @every_norm
 def test_no_rows(name):
     norm, none = NORMS[name], np.zeros((0, 3))
@@ -160,20 +142,6 @@ def test_no_rows(name):
     assert norm.shrinkage(none, 0.5) == (0.0, 0.0)
 
 
-@every_shape
-@varied()
-def test_norms_are_ordered(shape, rng):
-    """Row by row l_inf <= l_2 <= l_1, and the other way round for the duals."""
-    V = draw(rng, shape)
-    values = [NORMS[name].value(V) for name in ("l1/linf", "l1/l2", "l1")]
-    duals = [NORMS[name].dual(V) for name in ("l1", "l1/l2", "l1/linf")]
-    assert (np.diff(values) >= -1e-14 * values[-1]).all()
-    assert (np.diff(duals) >= -1e-14 * duals[-1]).all()
-    if shape[1] == 1:
-        np.testing.assert_allclose(values, values[0], rtol=1e-15)
-        np.testing.assert_allclose(duals, duals[0], rtol=1e-15)
-
-
 # Prox
 
 
@@ -183,22 +151,6 @@ def test_prox_equals_moreau(name, shape, rng, step):
     step *= 1.0 + np.abs(V).max() if step != 1.0 else np.abs(V).max()
     P = NORMS[name].prox(V, step)
     np.testing.assert_allclose(P, reference_prox(name, V, step), rtol=0, atol=4e-15 * (np.abs(V).max() + step))
-
-
-@every_case(step=st.floats(0.0, 3.0))
-def test_prox_satisfies_the_three_point_inequality(name, shape, rng, step):
-    """The prox objective grows from its minimiser p at least as ||u - p||^2 / 2, at every u."""
-    norm = NORMS[name]
-    V = rng.standard_normal(shape)
-    P = norm.prox(V, step)
-
-    def objective(U):
-        return 0.5 * np.sum((U - V) ** 2) + step * reference_norm(name, U)
-
-    near = [P + scale * rng.standard_normal(shape) for scale in (1e-4, 0.1, 1.0)]
-    sparse = [P * rng.integers(2, size=shape), P * rng.integers(2, size=(shape[0], 1)), np.zeros(shape), V]
-    for U in near + sparse:
-        assert objective(U) >= objective(P) + 0.5 * np.sum((U - P) ** 2) - 1e-13 * (1 + objective(V))
 
 
 @every_norm
@@ -289,19 +241,6 @@ def test_projection_lies_in_the_ball_and_is_idempotent(name, shape, rng, share):
     np.testing.assert_allclose(NORMS[name].project(P, radius), P, rtol=1e-14, atol=0)
 
 
-@every_case(share=st.floats(0.0, 1.2))
-def test_projection_satisfies_the_variational_inequality(name, shape, rng, share):
-    """<v - p, u - p> <= 0 for all u of the ball: the largest <v - p, u> is radius * dual(v - p)."""
-    V = draw(rng, shape)
-    radius = share * reference_norm(name, V)
-    P = NORMS[name].project(V, radius)
-    size = 1e-13 * np.abs(V).max() * reference_norm("l1", V)
-    assert radius * reference_dual(name, V - P) - np.vdot(V - P, P) <= size
-    U = rng.standard_normal(shape)
-    U *= radius / reference_norm(name, U)
-    assert np.vdot(V - P, U - P) <= size
-
-
 @every_norm
 @every_shape
 def test_projection_leaves_the_inside_unchanged(name, shape):
@@ -311,13 +250,6 @@ def test_projection_leaves_the_inside_unchanged(name, shape):
         V = draw(rng, shape)
         for factor in (1.0, 1.1, 10.0):
             np.testing.assert_array_equal(NORMS[name].project(V, factor * NORMS[name].value(V)), V)
-
-
-@every_norm
-@every_shape
-def test_projection_on_radius_zero_is_zero(name, shape):
-    V = np.random.default_rng(0).standard_normal(shape)
-    np.testing.assert_array_equal(NORMS[name].project(V, 0.0), 0.0)
 
 
 @every_norm

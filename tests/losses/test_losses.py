@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from devices import LIBRARIES, on_device
 from properties import generators, tried
-from reference import by_differences
-from scipy.optimize import minimize
 from scipy.special import xlogy
 
 from mopn.losses.links import LINKS, check_link
@@ -218,18 +216,6 @@ def entropy(q, off):
     return sum(v * math.log(v) for v in q if v > 0) + rest
 
 
-@every_case
-def test_gradient_equals_finite_differences(name, m, rng):
-    """Order 4, central; the fractions keep outputs and their differences off the hinges' kinks."""
-    loss = LOSSES[name]
-    y = targets(loss, rng, 8, m)
-    out = rng.integers(-3, 4, size=(8, m)) + 0.1 * np.arange(1, m + 1)
-    numeric = np.column_stack([by_differences(lambda o: loss.value(y, o), out, e) for e in np.eye(m)])
-    np.testing.assert_allclose(
-        loss.value_gradient(y, out)[1], numeric, rtol=0, atol=2e-11 * (1 + np.abs(numeric).max())
-    )
-
-
 @every_namespace
 @every_case
 def test_value_is_that_of_value_gradient_and_at_least_zero(name, m, library, rng):
@@ -273,25 +259,6 @@ def test_fenchel_young_is_an_equality_at_the_gradient(name, m, library, rng):
     values, G = loss.value_gradient(y, out)
     size = 1 + np.sum(np.abs(G * out), axis=1) + np.sum(G * G, axis=1)
     np.testing.assert_array_less(np.abs(values + loss.conjugate(y, G) - np.sum(G * out, axis=1)), 1e-14 * m * size)
-
-
-@every_loss
-@pytest.mark.parametrize("m", [1, 2, 3])
-@tried(5, rng=generators)
-def test_conjugate_equals_a_numerical_supremum(name, m, rng):
-    """sup_o <g, o> - l(o) by BFGS, at points inside the domain (on its edge no output attains it)."""
-    loss = LOSSES[name]
-    y = targets(loss, rng, 9, m)
-    G = 0.9 * dual_points(loss, rng, y, m)[3:] + 0.1 * loss.value_gradient(y, np.zeros((9, m)))[1][3:]
-    for i, g in enumerate(G, start=3):
-        target = y[i : i + 1]
-
-        def negative(o, g=g, target=target):
-            value, gradient = loss.value_gradient(target, o[None])
-            return value[0] - g @ o, gradient[0] - g
-
-        supremum = -minimize(negative, np.zeros(m), jac=True, method="BFGS", options={"gtol": 1e-7}).fun
-        np.testing.assert_allclose(loss.conjugate(target, g[None])[0], supremum, rtol=0, atol=1e-9 * (1 + g @ g))
 
 
 @every_case

@@ -39,7 +39,7 @@ from mopn.data.designs import make_design
 from mopn.network.gradient_forms import GradientForms
 from mopn.oracles import METHODS, basis_oracle
 from mopn.solvers import Effort
-from mopn.solvers.sphere import MAX_ENUMERATED, DenseStack, dense_search, plan
+from mopn.solvers.sphere import DenseStack, dense_search, plan
 from mopn.solvers.sphere.cholesky import OPERATIONS_A_SECOND, expected_work
 
 CHOICES = [
@@ -88,15 +88,6 @@ def test_answers_of_the_oracle(norm, method, kind, seed, shape):
     if p == 1 and method in ("enumerate", "exact", "auto"):
         np.testing.assert_allclose(answer.values[0], slow_maximum(stack), rtol=1e-13)
         assert answer.certified
-
-
-@pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
-@every_kind
-@tried(6, seed=seeds, shape=shapes)
-def test_refined_values_are_never_below_their_starts(norm, kind, seed, shape):
-    _, stack = draw(kind, seed, shape)
-    starts, refined = (basis_oracle(norm, method)(stack).values[0] for method in ("eigh", "refine"))
-    assert refined >= starts * (1 - 1e-14)
 
 
 @pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
@@ -211,27 +202,16 @@ def test_the_oracle_uses_the_symmetric_part(norm):
 
 
 @every_norm
-def test_exact_oracle_meets_its_bound(norm):
-    rng = np.random.default_rng(7)
-    oracle = basis_oracle(norm, method="exact")
-    for kind in ("gaussian", "sum to zero", "rank one"):
-        A = draw_small(kind, rng)
-        p = NORMS[norm].exponent
-        atoms = oracle(A)
-        assert atoms.bound >= best_of_many(A, p, rng)
-        assert atoms.values[0] >= best_of_many(A, p, rng) * (1 - 1e-6)
-        assert atoms.bound <= atoms.values[0] * (1 + 1e-3)
-
-
-@pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
-def test_precision_trades_work_for_tightness(norm):
-    A = draw_small("gaussian", np.random.default_rng(11))
+@pytest.mark.parametrize("kind", ["gaussian", "sum to zero", "rank one"])
+def test_precision_trades_work_for_tightness(norm, kind):
+    A = draw_small(kind, np.random.default_rng(11))
     p = NORMS[norm].exponent
     oracle = basis_oracle(norm, method="exact")
+    best = best_of_many(A, p, np.random.default_rng(0))
     for precision in (1.0, 1e-1, 1e-2, 1e-4):
         atoms = oracle(A, Effort(precision))
-        assert atoms.values[0] <= best_of_many(A, p, np.random.default_rng(0)) * (1 + 1e-9)
-        assert atoms.bound >= best_of_many(A, p, np.random.default_rng(0))
+        assert best * (1 - 1e-6) <= atoms.values[0] <= best * (1 + 1e-9)
+        assert atoms.bound >= best
         assert atoms.bound <= atoms.values[0] * (1 + precision) * (1 + 1e-6)
 
 
@@ -349,11 +329,6 @@ def test_the_oracle_says_what_is_wrong_with_a_stack(norm, case):
     with pytest.raises(ValueError) as raised:
         basis_oracle(norm)(stack)
     assert message in str(raised.value)
-
-
-def test_enumeration_of_many_outputs_is_refused():
-    with pytest.raises(ValueError, match=r"refused above m = 20 outputs, got m = 21; use 'refine'"):
-        basis_oracle("l1/linf", "enumerate")(np.ones((MAX_ENUMERATED + 1, 1, 1)))
 
 
 def test_basis_oracle_refuses_arguments():
