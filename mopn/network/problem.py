@@ -545,7 +545,7 @@ class NetworkProblem(Displayed, Corrective):
 
         With a linear term the gradient is taken at its best coefficients, and is as accurate as L-BFGS finds these.
         The bound is exact (up to rounding) where the oracle is: for l1 with d <= 3000, and for l1/linf by
-        ``"enumerate"`` or ``"exact"``. For l1/l2 ``"exact"`` is within 1e-4.
+        ``"enumerate"``. ``"exact"`` is so for l1/linf, and within 1e-4 for l1/l2, unless it ends at its limit of work.
         """
         return self.bound(self.gradient_at_zero(), oracle)
 
