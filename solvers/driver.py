@@ -428,7 +428,7 @@ class RunMonitor:
 
     def _result(self, point: Any, measure: Measure, estimated_gap: float) -> Result:
         gap = float(measure.gap)
-        return Result(
+        result = Result(
             **self.problem.unpack(point),
             fun=float(measure.fun),
             lower=float(measure.lower),
@@ -447,6 +447,9 @@ class RunMonitor:
             trace=self.trace,
             error=self.error,
         )
+        if self.status == Status.MAX_UNITS and result.gap_is_proven:
+            result.message += f" The gap is {gap_in_words(result)}."
+        return result
 
 
 def _read_only(value: Any) -> Any:

@@ -61,6 +61,8 @@ class Status(IntEnum):
         return format(str(self), spec)
 
 
+# A bound is called loose if more than this fraction of the gap is beyond the estimated one.
+_LOOSE = 0.01
 _MESSAGES = {
     Status.CONVERGED: "The stopping test holds: the tolerance is reached.",
     Status.MAX_ITER: "max_iter iterations are done; raise max_iter to go on.",
@@ -291,8 +293,14 @@ def proof_in_words(gap: float, *, random: bool, seed: int | None) -> str:
 
 
 def gap_in_words(result: Result) -> str:
-    """Return the gap and, if these are two numbers, how much of it is left with the units at hand and with others."""
+    """Return the gap and, if these are two numbers, how much of it is left with the units at hand and with others.
+
+    What is beyond the estimate is the looseness of the bound.
+    """
     gap, restricted = result.gap, result.restricted_gap
     if restricted == gap:
         return f"{gap:.3g}"
-    return f"{gap:.3g} (with these units {restricted:.3g}, with others {gap - restricted:.3g} more)"
+    others = max(min(result.estimated_gap, gap) - restricted, 0.0)
+    loose = gap - restricted - others
+    words = f", and by a loose bound {loose:.3g}" if loose > _LOOSE * gap else ""
+    return f"{gap:.3g} (with these units {restricted:.3g}, with others {others:.3g} more{words})"

@@ -99,10 +99,10 @@ EXEMPT = {
     "a term of a proof, or what floating point takes for zero or for equal": [
         "barriers.ROOT_STEPS", "barriers.ROOT_TOL", "barriers.VANISHING", "bounds.EIGEN", "cholesky.NULL",
         "conjugate_gradients.LEAST_EIGENVALUE", "conjugate_gradients.RIDGE", "eigenvectors.ROUNDED", "fista.NOISE",
-        "gap.DUAL_ERROR", "gap.TERM_ERROR", "interior_point.NOISE", "joint.ZERO", "majorants.FLOOR",
-        "nested.MARGIN", "oracles.CERTIFIED_TOL", "principal_directions.NOTHING", "probable.DIGITS", "probable.SINGULAR", "probable.SOLVE", "quasi_newton.NOISE",
-        "regularizers.ON_THE_SPHERE", "regularizers.RADIUS_TOL", "segment.WHOLE", "spectral.ZERO", "starts.NULL",
-        "steps.NEGLIGIBLE", "steps.NOISE",
+        "gap.DUAL_ERROR", "gap.TERM_ERROR", "interior_point.NOISE", "joint.ZERO", "majorants.FLOOR", "nested.MARGIN",
+        "oracles.CERTIFIED_TOL", "principal_directions.NOTHING", "probable.DIGITS", "probable.SINGULAR",
+        "probable.SOLVE", "quasi_newton.NOISE", "regularizers.ON_THE_SPHERE", "regularizers.RADIUS_TOL",
+        "segment.WHOLE", "spectral.ZERO", "starts.NULL", "steps.NEGLIGIBLE", "steps.NOISE",
     ],
     "memory and blocks: they change the time of large data, and results by rounding": [
         "blas_threads.LARGE", "branch_signs.BATCH", "cache.CACHE_ENTRIES", "checksums.RUN",

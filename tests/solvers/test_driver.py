@@ -586,3 +586,8 @@ def test_a_run_without_proofs_ends_at_the_estimate():
     assert np.all(result.trace["proof_time"] == 0)
     proven = mopn.certify(problem, result.basis, result.weights, oracle="exact")
     assert proven.gap <= 2e-3 * proven.fun
+
+
+def test_the_parts_of_a_gap_in_words():
+    network = mopn.Result(gap=2.0, restricted_gap=0.25, estimated_gap=0.75)
+    assert gap_in_words(network) == "2 (with these units 0.25, with others 0.5 more, and by a loose bound 1.25)"
