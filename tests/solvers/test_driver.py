@@ -23,6 +23,7 @@ from mopn.solvers import (
 )
 from mopn.solvers.conditional_gradient import make_correction
 from mopn.solvers.interface import Measure
+from mopn.solvers.result import gap_in_words
 
 FIELDS = {
     *("x", "fun", "lower", "gap", "estimated_gap", "restricted_gap", "gap_is_proven", "proof", "failure", "success"),
