@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from stacks import draw_small, every_kind, slow_maximum
+from stacks import STACKS, draw_small, every_kind, slow_maximum
 
 from benchmarks.certificates.drawn_stacks import draw_clustered_stack
 from mopn.oracles import basis_oracle
