@@ -270,20 +270,6 @@ def test_anova_of_one_feature_a_row_is_zero(storage):
     np.testing.assert_allclose(K, 0.0, rtol=0, atol=1e-15)
 
 
-@every_kernel
-@pytest.mark.parametrize("d", [2, 5])
-def test_ones_give_the_linear_and_constant_terms(kernel, d):
-    """K over [1, x] or [1, 1, x] written out as a polynomial in x."""
-    rng = np.random.default_rng(d)
-    X, dummies = rng.standard_normal((6, d)), KERNELS[kernel].dummies
-    H = rng.standard_normal((4, dummies + d))
-    pure = KERNELS[kernel].features(make_design(X), H[:, dummies:])
-    linear, sums = X @ H[:, dummies:].T, H[:, :dummies].sum(axis=1)
-    # <h, x>^2 = c^2 + 2 c l + l^2 with one dummy; two dummies pair to a * b, and each with x to (a + b) l.
-    expected = sums**2 + 2 * sums * linear + pure if dummies == 1 else H[:, 0] * H[:, 1] + sums * linear + pure
-    close(KERNELS[kernel].features(make_design(X, dummies), H), expected, 100)
-
-
 @pytest.mark.covering(1)
 @every_kernel
 @every_count
@@ -322,24 +308,6 @@ def test_gradient_forms_equal_their_dense_stack(kernel, dummies, storage, seed, 
     close(forms.products(W, H), np.einsum("rc,cjk,rk->rj", W, dense.matrices, H), size * d * 10)
     close(dense.forms(H), np.einsum("rj,cjk,rk->rc", H, dense.matrices, H), size * d)
     close(dense.products(W, H), np.einsum("rc,cjk,rk->rj", W, dense.matrices, H), size * d)
-
-
-@every_kernel
-@every_count
-@varied(shape=shapes)
-def test_twice_the_products_is_the_gradient(kernel, dummies, seed, shape):
-    """Of sum_i R_ir K(h_r, x_i); central differences are exact on quadratics, up to rounding."""
-    rng, X = draw(seed, shape)
-    X = augmented(X, dummies)
-    (n, d), k = X.shape, 3
-    H, R = rng.standard_normal((k, d)), rng.standard_normal((n, k))
-    numeric = np.zeros((k, d))
-    for j, e in enumerate(0.5 * np.eye(d)):
-        ahead, behind = brute_force(kernel, H + e, X), brute_force(kernel, H - e, X)
-        numeric[:, j] = np.sum(R * (ahead - behind), axis=0)
-    products = KERNELS[kernel].products(make_design(X[:, dummies:], dummies), R, H)
-    size = np.sum(np.abs(R) * brute_force("homogeneous", np.abs(H) + 1, np.abs(X)), axis=0).max()
-    close(2 * products, numeric, 10 * (1 + size))
 
 
 @every_kernel

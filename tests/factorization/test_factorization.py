@@ -14,7 +14,7 @@ from mopn.factorization.conversions import direct_to_network, lifted_to_direct
 from mopn.factorization.direct import FactorizationProblem
 from mopn.factorization.lifted import LiftedProblem
 from mopn.losses.losses import Squared
-from mopn.solvers import LBFGS, CoordinateDescent, Status
+from mopn.solvers import LBFGS, CoordinateDescent
 
 DIRECT = {
     "second": {"degree": 2},
@@ -596,25 +596,6 @@ def test_columns_without_entries_get_no_weight():
     # Without a penalty nothing says what they should be, and nothing divides by zero.
     unrestrained = mopn.minimize(make("second", X, y, beta=0.0), CoordinateDescent(), tol=0, max_iter=1)
     assert np.isfinite(unrestrained.x).all()
-
-
-def test_an_interrupted_run_keeps_the_best_point():
-    X, y, _, _ = data()
-
-    def stop(intermediate_result):
-        if intermediate_result.nit == 2:
-            raise KeyboardInterrupt
-
-    def halt(intermediate_result):
-        if intermediate_result.nit == 2:
-            raise StopIteration
-
-    problem = make("second", X, y)
-    result = mopn.minimize(problem, CoordinateDescent(), callback=halt, tol=0)
-    assert result.status == Status.STOPPED
-    assert problem.measure(result.x).fun == pytest.approx(result.fun)
-    assert result.fun == pytest.approx(result.trace["fun"].min(), rel=1e-11)
-    assert mopn.minimize(problem, CoordinateDescent(), callback=stop, tol=0).status == Status.INTERRUPTED
 
 
 def in_units(kind, c, start=0.5):

@@ -321,17 +321,6 @@ def test_no_features_have_no_weights():
         ({"w": np.ones(3)}, "w must have shape"),
         ({"link": "other"}, "link must be"),
         ({"target": "labels"}, "need classes"),
-    ],
-)
-def test_bad_models(fields, message):
-    good = {"factors": np.ones((1, 1, 4)), "degree": 2, "lams": np.ones(1)}
-    with pytest.raises(ValueError, match=message):
-        mopn.FactorizationModel(**(good | fields))
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
         ({"factors": None}, "factors must be an array of numbers, got None"),
         ({"factors": np.full((1, 1, 4), np.nan)}, "factors contains NaN"),
         ({"lams": "a"}, "lams must be numeric"),
@@ -356,7 +345,7 @@ def test_bad_models(fields, message):
         ({"classes": np.array([0.0, np.nan])}, "classes contains NaN"),
     ],
 )
-def test_fields_of_another_type(fields, message):
+def test_bad_models(fields, message):
     good = {"factors": np.ones((1, 1, 4)), "degree": 2, "lams": np.ones(1)}
     with pytest.raises((TypeError, ValueError), match=message):
         mopn.FactorizationModel(**(good | fields))
