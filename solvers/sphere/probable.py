@@ -233,7 +233,8 @@ def _bound_by_cones(norm: _Norm, axes: np.ndarray, tol: float) -> float:
         if norm.allowance.out_of_time or len(corners) >= _MOST_RUNS or cones.bound <= target:
             break
         splits += 1
-        widest, new = [], {}
+        widest: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        new: dict[bytes, np.ndarray] = {}
         while cones.heap and cones.bound > target and len(new) < norm.at_a_time:
             cone, of_cone = cones.pop()
             middle = _middle(cone)
