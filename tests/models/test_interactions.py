@@ -1,7 +1,6 @@
 """Models of one output, and the weights of their interactions."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -362,17 +361,6 @@ def test_bad_data_for_a_model():
     several = LiftedProblem((X, X[:, :2]), rng.standard_normal(30))
     with pytest.raises(ValueError, match="has its own X"):
         mopn.FactorizationModel.from_result(several, several.unpack(several.start()))
-
-
-def test_the_xor_of_two_features_is_the_strongest_interaction():
-    rng = np.random.default_rng(0)
-    X = rng.choice([-1.0, 1.0], (200, 6))
-    y = X[:, 1] * X[:, 4] + 0.1 * rng.standard_normal(200)
-    problem = FactorizationProblem(X, y, n_components=4, beta=0.1)
-    model = mopn.FactorizationModel.from_result(problem, mopn.minimize(problem, mopn.solvers.CoordinateDescent()))
-    best = mopn.strongest_interactions(model, 1)[0]
-    assert best.features == (1, 4)
-    assert math.isclose(best.weight, 1.0, abs_tol=0.1)
 
 
 @pytest.mark.parametrize("kernel", ["anova", "homogeneous"])

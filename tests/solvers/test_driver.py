@@ -305,12 +305,7 @@ def test_bad_options(options, message):
 @pytest.mark.parametrize(
     ("make", "options", "message"),
     [
-        (ConditionalGradient, {"refit": "both"}, "refit must be one of"),
         (ConditionalGradient, {"refit": PlainStep}, "refit must be one of"),
-        (ConditionalGradient, {"schedule": "fast"}, "schedule must be one of 'grow', 'fill'"),
-        (ConditionalGradient, {"schedule": "fill"}, "give max_units"),
-        (ConditionalGradient, {"max_units": 0}, "max_units must be"),
-        (ConditionalGradient, {"atoms_per_round": 0}, "atoms_per_round must be"),
         (FISTA, {"gap_every": 0}, "gap_every must be"),
         (LBFGS, {"memory": 0}, "memory must be"),
         (LBFGS, {"gtol": -1.0}, "gtol must be"),

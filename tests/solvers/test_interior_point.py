@@ -142,32 +142,16 @@ def test_offset(loss, norm, form):
 
 
 @every_ball_and_penalty
-def test_scale_of_the_loss(norm, form):
-    """Weights of 1e-6 or 1e6 on all samples, and the strength with them: the same optimum."""
+@pytest.mark.parametrize(("weight", "unit"), [(1e-6, 1.0), (1e6, 1.0), (1.0, 1e-4), (1.0, 1e4)])
+def test_scale_of_the_loss_and_of_the_features(norm, form, weight, unit):
+    """A weight of all samples, or features in another unit, and the strength or the radius with them."""
     features, y = data("logistic")
-    results = []
-    for scale in (1.0, 1e-6, 1e6):
-        size = {form: scale if form == "strength" else 1.0}
-        weights = np.full(len(y), scale)
-        problem = mopn.OutputLayerProblem(features, y, norm=norm, sample_weight=weights, **size)
-        results.append(solve(problem, tol=1e-8))
-    assert all(r.success for r in results)
-    assert [r.fun / s for r, s in zip(results, (1.0, 1e-6, 1e6), strict=True)] == pytest.approx(
-        [results[0].fun] * 3, rel=2e-8
-    )
-
-
-@every_ball_and_penalty
-def test_scale_of_the_features(norm, form):
-    features, y = data("logistic")
-    funs = []
-    for scale in (1.0, 1e-4, 1e4):
-        size = scale if form == "strength" else 1.0 / scale
-        problem = mopn.OutputLayerProblem(scale * features, y, norm=norm, **{form: size})
-        result = solve(problem, tol=1e-8)
-        assert result.success
-        funs.append(result.fun)
-    assert funs == pytest.approx([funs[0]] * 3, rel=2e-8)
+    size = weight * unit if form == "strength" else 1.0 / unit
+    weights = np.full(len(y), weight)
+    problem = mopn.OutputLayerProblem(unit * features, y, norm=norm, sample_weight=weights, **{form: size})
+    result = solve(problem, tol=1e-8)
+    assert result.success
+    assert result.fun / weight == pytest.approx(solve(layer("logistic", norm, form), tol=1e-8).fun, rel=2e-8)
 
 
 # Starts

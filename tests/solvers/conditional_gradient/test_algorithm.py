@@ -83,14 +83,6 @@ def test_the_last_refit_is_the_polish(refit):
 
 
 @every_correction
-def test_limits_of_the_driver(name):
-    problem, _ = low_rank()
-    solver = ConditionalGradient(CORRECTIONS[name][0], oracle="loose")
-    assert minimize(problem, solver, tol=0.0, max_iter=2).status == Status.MAX_ITER
-    assert minimize(problem, solver, tol=0.0, max_time=0.0).status == Status.MAX_TIME
-
-
-@every_correction
 def test_a_run_goes_on_from_its_result(name):
     refit, tol = CORRECTIONS[name]
     problem, minimum = low_rank()

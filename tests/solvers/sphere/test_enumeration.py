@@ -22,14 +22,6 @@ def test_enumeration_equals_a_slow_loop(kind, chunk, seed, shape):
     assert attained(stack, np.vstack([h[None], good_vectors(rng, stack, 1)]), 1).max() <= bound
 
 
-def test_enumeration_crosses_chunks_of_signs():
-    """2^10 sign vectors are two chunks; the second holds those whose last sign is -1."""
-    stack = np.ones((11, 2, 2)) * np.where(np.arange(11) == 10, -1.0, 1.0)[:, None, None]
-    h, bound = enumerate_signs(DenseStack(stack))
-    np.testing.assert_allclose(np.abs(h), np.sqrt(0.5), rtol=1e-14)
-    np.testing.assert_allclose(bound, 22.0, rtol=1e-13)
-
-
 @pytest.mark.parametrize("m", [MAX_ENUMERATED + 1, 26])
 def test_enumeration_refuses_many_outputs(m):
     stack = np.ones((m, 1, 1))
