@@ -12,6 +12,7 @@ import math
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from mopn.solvers.sphere.lifting import lifting
 from mopn.solvers.sphere.stack import DenseStack
 
 __all__ = ["combination_error", "eigen_error", "eigen_scale", "moduli_error", "upper_bound"]
@@ -116,15 +117,14 @@ def _best_of_family(stack: DenseStack) -> float:
     convex in a.
     """
     m, d = stack.shape
-    i, j = np.triu_indices(d)
-    scale = np.where(i == j, 1.0, math.sqrt(2.0))
-    vectors = stack.matrices[:, i, j] * scale
+    lift = lifting(d)
+    i, j, vectors = lift.i, lift.j, lift.vectors(stack.matrices)
     T = vectors.T @ vectors
     # <E_ij, Gamma E_kl Gamma> for the orthonormal basis E of Sym^2.
     S = np.zeros(T.shape)
     for gamma in stack.matrices:
         S += gamma[i[:, None], i] * gamma[j[:, None], j] + gamma[i[:, None], j] * gamma[j[:, None], i]
-    S *= 0.5 * np.outer(scale, scale)
+    S *= 0.5 * lift.scales
 
     def bound(a: float) -> float:
         form = (1.0 - a) * T + a * S

@@ -62,16 +62,11 @@ def _gram_weights(stack: Stack, p: float) -> np.ndarray:
     errors; (1, ..., 1) is one for multi-class losses, whose gradients add up to 0 over the classes.
     """
     M = stack.gram()
-    W = _significant_eigenvectors(M)[-_GRAM_STARTS:]
+    values, vectors = np.linalg.eigh(M)
+    W = vectors[:, values > _NULL * values[-1]].T[-_GRAM_STARTS:]
     if p == 1:
         W = _flipped(M, dual_vectors(W, 1))
     return W / math.sqrt(len(M))
-
-
-def _significant_eigenvectors(M: np.ndarray) -> np.ndarray:
-    """Return the eigenvectors of a Gram matrix (k, m), by ascending eigenvalue, whose eigenvalues are not rounding."""
-    values, vectors = np.linalg.eigh(M)
-    return vectors[:, values > _NULL * values[-1]].T
 
 
 def random_starts(stack: DenseStack, precision: float = 1.0) -> np.ndarray:

@@ -185,12 +185,9 @@ class _Search:
         form = self.quartic.matrix + N
         # Rounding makes the symmetrisation of N nonzero; its norm is added to the bound.
         error = self.quartic.rounding + float(np.linalg.norm(lift.symmetrised(N))) + 8 * _EPS * float(np.linalg.norm(N))
-        if len(L):
-            products = lift.vectors(L @ L.transpose(0, 2, 1))
-            terms = self.best.cuts.T @ products
-            form += 0.5 * (terms + terms.T)
-            sizes = np.einsum("kij,kij->k", L, L)
-            error += (L.shape[1] + len(L) + 8) * _EPS * float(np.sum(sizes))
+        terms = self.best.cuts.T @ lift.vectors(L @ L.transpose(0, 2, 1))
+        form += 0.5 * (terms + terms.T)
+        error += (L.shape[1] + len(L) + 8) * _EPS * float(np.sum(L * L))
         return form, error + eigen_error(form)
 
     def descend(self, temperature: float, steps: int) -> None:
@@ -202,9 +199,7 @@ class _Search:
             values, vectors = self.evaluate(x[: D * D].reshape(D, D), L)
             total = float(np.exp((values - values[-1]) / temperature).sum())
             density = _density(values, vectors, temperature)
-            gradient = [lift.project(density).ravel()]
-            if len(L):
-                gradient.append((2.0 * lift.matrices(cuts @ density) @ L).ravel())
+            gradient = [lift.project(density).ravel(), (2.0 * lift.matrices(cuts @ density) @ L).ravel()]
             value = float(values[-1]) + temperature * math.log(total)
             return Evaluation(value / temperature, np.concatenate(gradient) / temperature)
 
