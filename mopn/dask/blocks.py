@@ -180,7 +180,8 @@ def dask_blocks(X: Any, y: Any, sample_weight: Any, classes: Any, client: Any, t
     X = dask_array(X, "X")
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional (n, d), got {X.ndim} dimensions")
-    arrays = [X, *(None if part is None else _beside(X, part, name) for part, name in _named(y, sample_weight))]
+    named = (y, "y"), (sample_weight, "sample_weight")
+    arrays = [X, *(None if part is None else _beside(X, part, name) for part, name in named)]
     client = _client() if client is None else client
     if not isinstance(client, distributed.Client) or client.asynchronous:
         raise TypeError(f"client must be a dask.distributed.Client that is not asynchronous, got {shown(client)}")
@@ -206,10 +207,6 @@ def dask_array(values: Any, name: str) -> Any:
             f"use {name}.rechunk({{1: -1}})"
         )
     return values
-
-
-def _named(y: Any, sample_weight: Any) -> list[tuple[Any, str]]:
-    return [(y, "y"), (sample_weight, "sample_weight")]
 
 
 def _beside(X: Any, values: Any, name: str) -> Any:
