@@ -115,12 +115,17 @@ def close(actual, expected, size):
 @pytest.mark.covering(1)
 @every_storage
 @every_count
-@varied(shape=shapes, entries=st.sampled_from([12, cache.CACHE_ENTRIES]))
-def test_products_equal_those_of_the_explicit_array(storage, dummies, seed, shape, entries):
-    """Also where float32 data is converted by few rows at a time, with a short block in the end."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cache, "CACHE_ENTRIES", entries)
-        check_products(storage, dummies, seed, shape)
+@varied(shape=shapes)
+def test_products_equal_those_of_the_explicit_array(storage, dummies, seed, shape):
+    check_products(storage, dummies, seed, shape)
+
+
+@pytest.mark.parametrize("storage", ["float32", "float64"])
+@every_count
+def test_blocks_of_rows_give_the_same_products(monkeypatch, storage, dummies):
+    """float32 data is converted block by block; the last block here is a short one."""
+    monkeypatch.setattr(cache, "CACHE_ENTRIES", 12)
+    check_products(storage, dummies, seed=0, shape=(11, 4))
 
 
 def check_products(storage, dummies, seed, shape):
