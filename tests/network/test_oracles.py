@@ -135,8 +135,10 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
             patch.delattr(GradientForms, "dense")
         answer = oracle(forms)
         bound = basis_oracle(norm, method, seed=0).bound(forms, Effort(work=2e8))
-        # Where a cheap bound is as tight as asked for, a call with units does without the proof.
-        assert bound <= basis_oracle(norm, method, seed=0)(forms, Effort(work=2e8)).bound
+        # Where a cheap bound is as tight as asked for, a call with units does without the proof. Random bounds end near
+        # the best value known, so that a call without units may go on from another cone.
+        precision = 0.05 if method == "lanczos" else 0.0
+        assert bound <= basis_oracle(norm, method, seed=0)(forms, Effort(work=2e8)).bound * (1 + precision)
     check_answer(answer, lambda H: attained_by_forms(kernel, X, G, H, p))
     size = 1e-14 * len(X) * np.sum(np.abs(G)) * np.sum(X**2)
     assert bound >= answer.values.max() - size
