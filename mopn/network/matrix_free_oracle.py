@@ -10,9 +10,10 @@ from mopn.solvers.chance import Chance
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere import refine
 from mopn.solvers.sphere.cholesky import OPERATIONS_A_SECOND, expected_work, proven_bound
+from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.plan import Plan, Proof
 from mopn.solvers.sphere.probable import expected_products, probable_bound
-from mopn.solvers.sphere.search import Limits, Proven, Search, distinct
+from mopn.solvers.sphere.search import Limits, Proven, Search
 from mopn.solvers.sphere.stack import MatrixFreeStack
 from mopn.solvers.sphere.starts import ritz_starts
 

@@ -16,9 +16,10 @@ from mopn.solvers.chance import Chance
 from mopn.solvers.interface import UNLIMITED, Effort
 from mopn.solvers.sphere import DenseStack
 from mopn.solvers.sphere.dense_search import DenseSearch
+from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.nested import BoundParts
 from mopn.solvers.sphere.plan import most_features, plan, proofs_in_words
-from mopn.solvers.sphere.search import Limits, Search, distinct
+from mopn.solvers.sphere.search import Limits, Search
 from mopn.solvers.sphere.stack import symmetric_matrices
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_fraction, choice, count, number

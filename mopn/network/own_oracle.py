@@ -14,8 +14,8 @@ from mopn.network.oracles import BasisAtoms, BasisOracle, OracleRun, basis_oracl
 from mopn.solvers.chance import Chance
 from mopn.solvers.interface import UNLIMITED, Effort
 from mopn.solvers.sphere import DenseStack
+from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.plan import DENSE_LIMIT
-from mopn.solvers.sphere.search import distinct
 from mopn.solvers.tools.blas_threads import limited_threads
 
 __all__ = ["OwnOracle", "own_oracle"]

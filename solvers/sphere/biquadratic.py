@@ -24,6 +24,7 @@ import numpy as np
 
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.node_matrices import inverse_root
+from mopn.solvers.sphere.stack import sum_of_squares
 
 __all__ = ["Biquadratic", "rest_majorant"]
 
@@ -143,8 +144,7 @@ def rest_majorant(rest: np.ndarray, p: int) -> np.ndarray:
         monotone, S^(1/2) <= Q + sqrt(e) I; Q itself may lack its rounding errors.
     """
     m, k, _ = rest.shape
-    flat = rest.transpose(1, 0, 2).reshape(k, m * k)
-    squares = flat @ flat.T
+    squares = sum_of_squares(rest)
     values, vectors = np.linalg.eigh(squares)
     Q = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     Q = 0.5 * (Q + Q.T)

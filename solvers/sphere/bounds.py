@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from mopn.solvers.sphere.lifting import lifting
-from mopn.solvers.sphere.stack import DenseStack
+from mopn.solvers.sphere.stack import DenseStack, sum_of_squares
 
 __all__ = ["combination_error", "eigen_error", "eigen_scale", "moduli_error", "upper_bound"]
 
@@ -103,9 +103,8 @@ def _rotated(stack: DenseStack) -> float:
 def _sum_of_squares(stack: DenseStack) -> float:
     """For p = 2: sum_c (h' Gamma_c h)^2 <= h' (sum_c Gamma_c^2) h."""
     m, d = stack.shape
-    flat = stack.matrices.transpose(1, 0, 2).reshape(d, m * d)
-    squares = flat @ flat.T
-    error = eigen_error(squares) + m * d * _EPS * float(np.sum(flat**2))
+    squares = sum_of_squares(stack.matrices)
+    error = eigen_error(squares) + m * d * _EPS * float(np.sum(stack.matrices**2))
     return math.sqrt(max(float(np.linalg.eigvalsh(squares)[-1]), 0.0) + error)
 
 

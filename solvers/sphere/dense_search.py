@@ -13,11 +13,12 @@ from mopn.solvers.sphere.boundary_point import step_work
 from mopn.solvers.sphere.bounds import upper_bound
 from mopn.solvers.sphere.branch_regions import split_and_bound
 from mopn.solvers.sphere.branch_signs import branch_and_bound
+from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.enumeration import enumerate_signs
 from mopn.solvers.sphere.nested import LEAST_STEPS, Turned, nest_and_bound
 from mopn.solvers.sphere.plan import MOST_SQUARED, Plan, Proof
 from mopn.solvers.sphere.refinement import refine
-from mopn.solvers.sphere.search import Limits, Proven, Search, SearchResult, distinct
+from mopn.solvers.sphere.search import Limits, Proven, Search, SearchResult
 from mopn.solvers.sphere.stack import DenseStack
 from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["group_leaders"]
+__all__ = ["distinct", "group_leaders"]
 
+# Unit vectors whose |cosine| is at least this count as one.
+_SAME_DIRECTION = 0.98
 # Pairs whose cosines are computed at a time.
 _PAIRS = 1 << 20
 
@@ -24,3 +26,13 @@ def group_leaders(H: np.ndarray, order: np.ndarray, cosine: float) -> np.ndarray
                 leader[close & (leader < 0)] = r
                 leader[r] = r
     return leader
+
+
+def distinct(H: np.ndarray, values: np.ndarray, cosine: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Sort by decreasing value, and drop vectors that nearly coincide, up to sign, with a better one.
+
+    Those coincide whose |cosine| is at least ``cosine``, by default 0.98.
+    """
+    order = np.argsort(-values, kind="stable")
+    kept = order[group_leaders(H, order, _SAME_DIRECTION if cosine is None else cosine)[order] == order]
+    return H[kept], values[kept]

@@ -16,7 +16,7 @@ import numpy as np
 from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.biquadratic import Biquadratic, rest_majorant
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
-from mopn.solvers.sphere.directions import group_leaders
+from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.principal_directions import RotatedOutputs, in_basis, principal_basis, rotated_outputs
 from mopn.solvers.sphere.refinement import dual_vectors, refine
 from mopn.solvers.sphere.stack import DenseStack
@@ -177,9 +177,8 @@ class _InPrincipalBases:
 
 def _active(H: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return the rows of H whose values are nearly the best, one of each direction."""
-    order = np.argsort(-values, kind="stable")
-    order = order[values[order] >= _ACTIVE * values.max()]
-    return H[order[group_leaders(H, order, _SAME_DIRECTION)[order] == order]]
+    H, values = distinct(H, values, _SAME_DIRECTION)
+    return H[values >= _ACTIVE * values.max()]
 
 
 def _ranks(d: int) -> list[int]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mopn.solvers.sphere.stack import DenseStack
+from mopn.solvers.sphere.stack import DenseStack, sum_of_squares
 
 __all__ = ["RotatedOutputs", "in_basis", "principal_basis", "rotated_outputs"]
 
@@ -18,9 +18,7 @@ _NOTHING = 1e-7
 
 def principal_basis(stack: DenseStack) -> np.ndarray:
     """Return the eigenvectors (d, d) of sum_c Gamma_c^2 in columns, the largest first."""
-    m, d = stack.shape
-    flat = stack.matrices.transpose(1, 0, 2).reshape(d, m * d)
-    return np.linalg.eigh(flat @ flat.T)[1][:, ::-1]
+    return np.linalg.eigh(sum_of_squares(stack.matrices))[1][:, ::-1]
 
 
 def in_basis(stack: DenseStack, basis: np.ndarray) -> DenseStack:

@@ -11,16 +11,13 @@ import numpy as np
 
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere.allowance import Allowance
-from mopn.solvers.sphere.directions import group_leaders
 from mopn.solvers.sphere.nested import BoundParts
 from mopn.solvers.sphere.plan import Plan
 
-__all__ = ["Limits", "Proven", "Search", "SearchResult", "distinct"]
+__all__ = ["Limits", "Proven", "Search", "SearchResult"]
 
 # Relaxations converge slowly near their limit; calls without a precision ask for no more than this.
 _DEFAULT_FOR_TWO = 1e-4
-# Unit vectors whose |cosine| is at least this count as one.
-_SAME_DIRECTION = 0.98
 
 
 class Limits(NamedTuple):
@@ -121,10 +118,3 @@ class Search(ABC):
     @abstractmethod
     def prove(self, H: np.ndarray, values: np.ndarray) -> Proven:
         """Tighten the bound towards the best value, within the limits and the effort."""
-
-
-def distinct(H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sort by decreasing value, and drop vectors that nearly coincide, up to sign, with a better one."""
-    order = np.argsort(-values, kind="stable")
-    kept = order[group_leaders(H, order, _SAME_DIRECTION)[order] == order]
-    return H[kept], values[kept]

@@ -9,7 +9,7 @@ import numpy as np
 
 from mopn.solvers.tools.cached import cached_property
 
-__all__ = ["DenseStack", "MatrixFreeStack", "Stack", "power_of_two", "symmetric_matrices"]
+__all__ = ["DenseStack", "MatrixFreeStack", "Stack", "power_of_two", "sum_of_squares", "symmetric_matrices"]
 
 
 class Stack(Protocol):
@@ -113,6 +113,13 @@ class DenseStack:
         """
         scale = power_of_two(max(float(np.abs(self.matrices).max()), float(self.error.max(initial=0.0))))
         return DenseStack(self.matrices / scale, self.error / scale, self.seed), scale
+
+
+def sum_of_squares(matrices: np.ndarray) -> np.ndarray:
+    """Return sum_c Gamma_c^2 (d, d) for symmetric matrices (m, d, d); entries are sums of m d products."""
+    m, d, _ = matrices.shape
+    flat = matrices.transpose(1, 0, 2).reshape(d, m * d)
+    return flat @ flat.T
 
 
 def power_of_two(size: float) -> float:
