@@ -22,9 +22,11 @@ _WELL_BELOW = 0.5
 # Range of the precision of the final proof, relative to the tolerance.
 _LOOSEST, _TIGHTEST = 8.0, 0.01
 # A tight bound is computed when the estimated gap has fallen to this fraction of the proven one. These bounds may take
-# this fraction of the time of the run; of a model, the first fraction is that of the bound at its end, and there are no
-# others. One that missed its precision is followed by one that may take so many times as long.
-_FALLEN, _OF_A_MODEL, _OVERHEAD, _LONGER = 0.3, 0.5, 0.35, 2.0
+# this fraction of the time of the run. One that missed its precision is followed by one that may take so many times
+# as long.
+_FALLEN, _OVERHEAD, _LONGER = 0.3, 0.35, 2.0
+# A run for a model has one tight bound, of the complete model; it may take this fraction of the time of the run.
+_OF_A_MODEL = 0.5
 
 
 class Selection(NamedTuple):
@@ -54,8 +56,9 @@ class ProofBudget:
     In every round the effort is small, and the precision is the estimated gap of the round before. When the estimated
     gap has fallen far below the proven one, a tight bound is computed, within a fraction of the time of the run. When
     the estimated gap reaches the tolerance, the final proof may use all limits of the oracle. If the schedule fits a
-    model, the final proof takes at most as long as the run before it, its units are not used, and the run ends with it,
-    so that the model does not depend on the clock. Without ``prove`` there are searches alone.
+    model, a tight bound waits until it is complete; the final proof takes at most as long as the run before it, its
+    units are not used, and the run ends with it, so that the model does not depend on the clock. Without ``prove``
+    there are searches alone.
     """
 
     def __init__(
