@@ -116,14 +116,13 @@ class BlockPreconditioner:
         return np.matmul(self.inverses, np.ascontiguousarray(R.T)[:, :, None])[:, :, 0].T.copy()
 
 
-def _inverse(matrix: np.ndarray) -> np.ndarray:
-    """Return the inverse of a symmetric matrix; one that is singular by rounding errors is changed by about these."""
+def _inverse(capacitance: np.ndarray) -> np.ndarray:
+    """Return the inverse; of a matrix that rounding errors made singular, that of one that differs by about these."""
     try:
-        return np.linalg.inv(matrix)
+        return np.linalg.inv(capacitance)
     except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(matrix)
-        least = _LEAST_EIGENVALUE * np.abs(values).max()
-        return (vectors / np.where(np.abs(values) < least, least, values)) @ vectors.T
+        values, vectors = np.linalg.eigh(capacitance)
+        return (vectors / np.maximum(values, _ROUNDING)) @ vectors.T
 
 
 def _inverses(matrices: np.ndarray, *, careful: bool) -> np.ndarray:

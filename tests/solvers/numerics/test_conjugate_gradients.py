@@ -177,6 +177,28 @@ def test_preconditioner_inverts_its_matrix(k, m, rank, with_rows, with_common, s
     assert np.linalg.eigvalsh(0.5 * (inverse + inverse.T)).min() > 0
 
 
+@pytest.mark.parametrize("careful", [False, True])
+def test_preconditioner_of_a_block_that_rounding_made_indefinite(careful):
+    """What should be zero counts as the least that is resolved, so that the preconditioner is positive definite."""
+    values = np.array([[3.0, 2.0, 1e-3, -1e-15], [1.0, 1.0, 1.0, 1.0]])
+    blocks, diagonal = np.stack([np.diag(row) for row in values]), np.full((4, 2), 1e-20)
+    X = BlockPreconditioner(blocks, diagonal, None, None, careful=careful)(np.ones((4, 2)))
+    np.testing.assert_allclose(1.0 / X.T, np.maximum(values, 1e-14 * values.max(axis=1, keepdims=True)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_preconditioner_of_a_row_that_takes_all_of_its_diagonal(k):
+    """I - e e' with |e|^2 = 1 + eps, which Woodbury's formula inverts by 1 / 0."""
+    e = np.zeros((k, 2))
+    e[0] = 1.0, 2.0**-26
+    preconditioner = BlockPreconditioner(np.zeros((2, k, k)), np.ones((k, 2)), e, None)
+    across = np.ones((k, 2))
+    across[0] = 2.0**-26, -1.0
+    np.testing.assert_allclose(preconditioner(across), across, rtol=1e-12)
+    along = preconditioner(e)
+    assert 1e12 < np.vdot(e, along) < 1e18
+
+
 def test_preconditioner_without_unknowns():
     preconditioner = BlockPreconditioner(np.zeros((3, 0, 0)), np.ones((0, 3)), np.ones((0, 3)), np.ones((0, 3)))
     assert preconditioner(np.ones((0, 3))).shape == (0, 3)
