@@ -193,6 +193,21 @@ def test_names_of_blocks_are_those_of_the_model(kind):
     assert not hasattr(model.set_params(warm_start=False).fit(mopn.RowBlocks([X]), NUMBERS), "feature_names_in_")
 
 
+def test_names_of_blocks_are_those_of_partial_fit():
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=["a", "b", "c"])
+    named, plain = (FactorizationMachineRegressor(solver="adagrad", random_state=0) for _ in range(2))
+    for names in (["a", "b", "c"], ["c", "a", "b"]):
+        blocks = [lambda part=part: part for part in (frame[names][:9], frame[names][9:])]
+        named.partial_fit(mopn.RowBlocks(blocks), NUMBERS)
+        plain.partial_fit(mopn.RowBlocks([X[:9], X[9:]]), NUMBERS)
+    assert named.feature_names_in_.tolist() == named.model_.feature_names.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(named.model_.factors, plain.model_.factors)
+    with pytest.raises(ValueError, match="y should be a 1d array"):
+        named.partial_fit(mopn.RowBlocks(blocks), np.c_[NUMBERS, NUMBERS])
+    assert named.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert not hasattr(plain, "feature_names_in_")
+
+
 def test_sparse_features_of_an_output_layer():
     with pytest.raises(
         TypeError, match=r"features must be dense, got a sparse matrix; convert it by features\.toarray"

@@ -6,6 +6,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from functools import update_wrapper
 from types import FunctionType
@@ -155,18 +156,27 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     ) -> tuple[RowBlocks, np.ndarray, np.ndarray | None, np.ndarray]:
         """Return blocks of X, and the targets and weights of all rows in memory; the problem validates them."""
         X, y, sample_weight = X.with_targets_in_memory()
-        if not reset and hasattr(self, "feature_names_in_"):
-            X.columns = list(self.feature_names_in_)
-        return X, self._plain_targets(y), sample_weight, np.arange(len(y))
+        return self._in_known_order(X, reset), self._plain_targets(y), sample_weight, np.arange(len(y))
+
+    def _in_known_order(self, X: RowBlocks, reset: bool) -> RowBlocks:
+        """Return blocks whose named columns are put into the order of the fit before, if that is continued."""
+        X = copy(X)
+        if not reset:
+            X.columns = list(getattr(self, "feature_names_in_", []))
+        return X
 
     def _set_features(self, X: Any, number: int) -> None:
         """Set what scikit-learn sets for arrays, once the problem has read X: how many features it has, and names."""
         self.n_features_in_ = number
         if isinstance(X, RowBlocks) or is_device_array(X):
-            self.__dict__.pop("feature_names_in_", None)
-            names = getattr(X, "columns", [])
-            if names and all(isinstance(name, str) for name in names):
-                self.feature_names_in_ = np.array(names, object)
+            self._set_names(X)
+
+    def _set_names(self, X: Any) -> None:
+        """Set the names of the columns of X, if all are strings, in place of those of the fit before."""
+        self.__dict__.pop("feature_names_in_", None)
+        names = getattr(X, "columns", [])
+        if names and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, object)
 
     def _plain_targets(self, y: Any) -> np.ndarray:
         """Return y as an array, of numbers if they are to be numbers."""

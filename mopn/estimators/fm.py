@@ -177,9 +177,15 @@ class FactorizationMachine(SingleOutputEstimator):
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Any:
         """Take one pass over some samples, over blocks one after the other."""
         if isinstance(X, RowBlocks):
-            for block in X.with_targets(y, sample_weight):
-                first = first and block.number == 0
-                self._partial_fit(block.X, block.y, block.sample_weight, first=first)
+            X = self._in_known_order(X.with_targets(y, sample_weight), first)
+            # Blocks are arrays in the order of the names, and scikit-learn would miss the names.
+            self.__dict__.pop("feature_names_in_", None)
+            try:
+                for block in X:
+                    self._partial_fit(block.X, block.y, block.sample_weight, first=first and block.number == 0)
+            finally:
+                self._set_names(X)
+            self.model_ = self._named(self.model_)
             return self
         self._check_parameters()
         solver: Any = self._solver()
