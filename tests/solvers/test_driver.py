@@ -204,7 +204,7 @@ def test_a_bug_is_not_swallowed(monkeypatch):
 
 
 class Diverging(Solver):
-    """Steps to a better point, then to an objective that is not finite."""
+    """Steps to a better point, then to an objective that is not finite; with None, to a refit that begins at one."""
 
     needs = frozenset({"composite"})
 
@@ -215,18 +215,30 @@ class Diverging(Solver):
         monitor(start, fun=problem.smooth_value(problem.image(start)))
         better = FISTA_POINT.copy()
         monitor(better, fun=problem.smooth_value(problem.image(better)) + problem.regularizer_value(better))
+        if self.last is None:
+            problem.smooth_value = lambda image: math.nan
+            monitor.solve(problem, FISTA(), start=start, tol=0.0, max_iter=1)
         monitor(np.full_like(start, np.nan), fun=self.last)
 
 
 FISTA_POINT = mopn.minimize(layer(), FISTA(), tol=0, max_iter=5).x
 
 
-@pytest.mark.parametrize("last", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("last", [math.nan, math.inf, -math.inf, None])
 def test_nonfinite_objective_gives_back_the_last_finite_point(last):
     result = mopn.minimize(layer(), Diverging(last), tol=0)
     check(result)
     assert result.status == Status.NONFINITE
     assert np.array_equal(result.x, FISTA_POINT)
+
+
+def test_fista_gives_up_where_no_step_has_a_value(monkeypatch):
+    problem = layer()
+    value = problem.smooth_value
+    monkeypatch.setattr(problem, "smooth_value", lambda image: math.nan if image.any() else value(image))
+    result = mopn.minimize(problem, FISTA())
+    assert (result.status, result.nit) == (Status.STALLED, 0)
+    assert not result.x.any()
 
 
 @every_solver

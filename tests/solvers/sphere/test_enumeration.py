@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from properties import seeds, tried
-from stacks import attained, draw, every_kind, good_vectors, shapes, slow_maximum, spectral
+from stacks import attained, draw, every_kind, gaussian, good_vectors, shapes, slow_maximum, spectral
 
 from mopn.solvers.sphere import MAX_ENUMERATED, DenseStack, enumerate_signs, enumeration
 
@@ -20,6 +20,14 @@ def test_enumeration_equals_a_slow_loop(kind, chunk, seed, shape):
     np.testing.assert_allclose(attained(stack, h[None], 1)[0].astype(float), expected, rtol=0, atol=1e-14 * size)
     np.testing.assert_allclose(bound, expected, rtol=0, atol=1e-13 * size)
     assert attained(stack, np.vstack([h[None], good_vectors(rng, stack, 1)]), 1).max() <= bound
+
+
+def test_out_of_time_it_has_the_best_of_the_signs_so_far_and_no_bound(monkeypatch):
+    monkeypatch.setattr(enumeration, "_CHUNK", 1)
+    stack = gaussian(np.random.default_rng(0), 3, 4)
+    h, bound = enumerate_signs(DenseStack(stack), max_time=0.0)
+    assert bound == np.inf
+    np.testing.assert_allclose(abs(h @ stack.sum(axis=0) @ h), spectral(stack.sum(axis=0)), rtol=1e-12)
 
 
 @pytest.mark.parametrize("m", [MAX_ENUMERATED + 1, 26])

@@ -1,6 +1,8 @@
 """Bounds from random starts: above the maximum, as tight as asked for, and as seldom false as stated."""
 
 import math
+from itertools import chain, repeat
+from unittest.mock import PropertyMock
 
 import numpy as np
 import pytest
@@ -174,10 +176,16 @@ def test_corners_that_nearly_coincide_bound_their_cone(width):
     assert 3e-16 <= bound <= 3e-16 * (1 + 10 * width + 1e-3)
 
 
-def test_the_time_limit_leaves_no_false_bound():
-    stack = DenseStack(gaussian(np.random.default_rng(0), 4, 30))
-    for p in (1.0, 2.0, math.inf):
-        assert probable_bound(stack, p, 0.1, *chance(), allowance=Allowance(seconds=0.0))[1] == math.inf
+@pytest.mark.parametrize("looks", range(5))
+@pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
+def test_the_time_limit_leaves_no_false_bound(monkeypatch, p, looks):
+    """So many looks at the clock find time left; cones that wait for a corner keep the bound that they have."""
+    stack = gaussian(np.random.default_rng(0), 4, 30)
+    clock = chain([False] * looks, repeat(True))
+    monkeypatch.setattr(Allowance, "out_of_time", PropertyMock(side_effect=clock))
+    bound = probable_bound(DenseStack(stack), p, 0.1, *chance())[1]
+    assert math.isinf(bound) == (looks == 0)
+    assert attained(stack, good_vectors(np.random.default_rng(0), stack, p), p).max() <= bound
 
 
 def test_the_expected_products_grow_with_outputs_and_precision():
