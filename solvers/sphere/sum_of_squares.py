@@ -65,7 +65,10 @@ class Quartic:
         return self.lift.project(0.5 * (V + V.T))
 
     def bound(self, form: np.ndarray, top: float, N: np.ndarray) -> float:
-        """Return the proven bound by T + N, rounding errors included (except those made in forming the matrices)."""
+        """Return the proven bound by T + N and other terms, rounding errors of T and N included.
+
+        Those made in forming the matrices, and those of the other terms, are not.
+        """
         # Rounding makes the symmetrisation of N nonzero; its norm is added to the bound.
         error = float(np.linalg.norm(self.lift.symmetrised(N))) + 8 * _EPS * float(np.linalg.norm(N))
         return max(top, 0.0) * (1 + 8 * _EPS) + self.rounding + error + eigen_error(form)
@@ -164,12 +167,14 @@ class _Search:
         self.best = region._replace(bound=math.inf)
 
     def evaluate(self, N: np.ndarray, L: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Decompose the form of the multipliers, and keep them if their proven bound is the best so far."""
-        # eigh reads one triangle only; the error below must be that of the same matrix.
+        """Decompose T + N + sum_k sym(svec(B_k) svec(L_k L_k')'), and keep the multipliers of the best proven bound."""
+        # eigh reads one triangle only; the bound must be that of the same matrix.
         N = 0.5 * (N + N.T)
-        form, error = self._form(N, L)
+        terms = self.best.cuts.T @ self.quartic.lift.vectors(L @ L.transpose(0, 2, 1))
+        form = self.quartic.matrix + N + 0.5 * (terms + terms.T)
         values, vectors = np.linalg.eigh(form)
-        bound = max(float(values[-1]), 0.0) * (1 + 8 * _EPS) + error
+        rounding = (L.shape[1] + len(L) + 8) * _EPS * float(np.sum(L * L))
+        bound = self.quartic.bound(form, float(values[-1]), N) + rounding
         if bound < self.best.bound:
             X = _density(values, vectors, _COLDEST * max(bound, math.ulp(0.0)))
             self.best = self.best._replace(N=N, L=L.copy(), bound=bound, X=X)
@@ -178,17 +183,6 @@ class _Search:
         if not self.allowance.affords(work) or self.best.bound <= self.target:
             raise _Finished
         return values, vectors
-
-    def _form(self, N: np.ndarray, L: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return T + N + sum_k sym(svec(B_k) svec(L_k L_k')'), and a bound of all rounding errors about it."""
-        lift = self.quartic.lift
-        form = self.quartic.matrix + N
-        # Rounding makes the symmetrisation of N nonzero; its norm is added to the bound.
-        error = self.quartic.rounding + float(np.linalg.norm(lift.symmetrised(N))) + 8 * _EPS * float(np.linalg.norm(N))
-        terms = self.best.cuts.T @ lift.vectors(L @ L.transpose(0, 2, 1))
-        form += 0.5 * (terms + terms.T)
-        error += (L.shape[1] + len(L) + 8) * _EPS * float(np.sum(L * L))
-        return form, error + eigen_error(form)
 
     def descend(self, temperature: float, steps: int) -> None:
         """Minimise the smoothed bound from the best multipliers; the projected gradient keeps N in its subspace."""
