@@ -111,13 +111,8 @@ class NetworkSegment:
         away: ActiveVertex | None = None,
         linear_moves: bool = False,
     ) -> None:
-        self.network, self.losses, self.linear_term, self.towards, self.away = (
-            network,
-            losses,
-            linear_term,
-            towards,
-            away,
-        )
+        self.network, self.losses, self.linear_term = network, losses, linear_term
+        self.towards, self.away = towards, away
         # The coefficient of U in D.
         self.own = -1.0 if away is None else 1.0 if towards is None else 0.0
         self.limit = 1.0 if away is None else _limit(away.coefficient, pairwise=towards is not None)

@@ -180,10 +180,8 @@ class SharedKernelTerm(KernelTerm):
 
     smooth = False
 
-    def __init__(
-        self, design: Design, degree: int, lams: np.ndarray, ridge: np.ndarray, scale: float, name: str = "P"
-    ) -> None:
-        super().__init__(design, AnovaFactors(np.full(degree, 1.0 / degree)), lams, ridge, scale, name)
+    def __init__(self, design: Design, degree: int, lams: np.ndarray, ridge: np.ndarray, scale: float) -> None:
+        super().__init__(design, AnovaFactors(np.full(degree, 1.0 / degree)), lams, ridge, scale)
         self.shapes |= {"theta": (degree,)}
 
     def start(self, rng: np.random.Generator) -> Parameters:
