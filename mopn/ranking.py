@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mopn.data.validation import as_numbers, distinct_labels
+from mopn.data.validation import distinct_labels, finite_numbers
 from mopn.models.similarity import Similar, similar_features
 from mopn.solvers.tools.checks import choice, count
 
@@ -92,18 +92,13 @@ def grouped_ndcg(
 
 def _checked(y_true: Any, y_score: Any, groups: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return relevances and scores as floats, and the number of the group of each item."""
-    y_true, y_score = (
-        as_numbers(values, name).astype(np.float64, copy=False)
-        for name, values in (("y_true", y_true), ("y_score", y_score))
-    )
+    y_true, y_score = finite_numbers(y_true, "y_true"), finite_numbers(y_score, "y_score")
     _, codes = distinct_labels(groups, "groups")
     if y_true.ndim != 1 or not len(y_true):
         raise ValueError(f"y_true must have shape (n,) with n >= 1, got {y_true.shape}")
     for name, values in (("y_score", y_score), ("groups", codes)):
         if values.shape != y_true.shape:
             raise ValueError(f"{name} must have the shape {y_true.shape} of y_true, got {values.shape}")
-    if not (np.isfinite(y_true).all() and np.isfinite(y_score).all()):
-        raise ValueError("y_true or y_score contains NaN or infinity")
     if y_true.min() < 0:
         raise ValueError(f"relevances must be >= 0, got {y_true.min():g} in y_true; shift them")
     return y_true, y_score, codes

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mopn.core.regularizers import Ratio
-from mopn.data.validation import as_numbers
+from mopn.data.validation import finite_numbers
 from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
@@ -297,7 +297,7 @@ def _number(problem: NetworkProblem, strength: Any) -> Any:
 
 def _descending(values: list[Any]) -> np.ndarray:
     """Return distinct positive numbers in descending order."""
-    series = as_numbers(values, "strengths").astype(np.float64, copy=False)
-    if series.ndim != 1 or not len(series) or not (np.isfinite(series).all() and (series > 0).all()):
+    series = finite_numbers(values, "strengths")
+    if series.ndim != 1 or not len(series) or not (series > 0).all():
         raise ValueError(f"strengths must be finite numbers > 0 in one dimension, got {shown(values)}")
     return np.unique(series)[::-1]

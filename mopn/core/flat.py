@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mopn.data.input_size import check_input
-from mopn.data.validation import as_numbers
+from mopn.data.validation import finite_numbers
 
 __all__ = ["check_start", "joined", "split"]
 
@@ -33,10 +33,8 @@ def check_start(start: Any, size: int) -> np.ndarray:
     TypeError, ValueError
         If it is not numeric, not of this size, or holds NaN or infinity.
     """
-    x = as_numbers(getattr(start, "x", start), "start").astype(np.float64)
+    x = finite_numbers(getattr(start, "x", start), "start").copy()
     if x.shape != (size,):
         raise ValueError(f"start must be a flat point of shape ({size},), got {x.shape}")
-    if not np.isfinite(x).all():
-        raise ValueError("start contains NaN or infinity")
     check_input(x, "start")
     return x

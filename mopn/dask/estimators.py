@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mopn.dask.blocks import TIMEOUT, DaskBlocks, dask_array, dask_blocks
 from mopn.data.chunked_rows import named
 from mopn.data.row_blocks import RawBlock
-from mopn.data.validation import as_array, as_numbers, check_weights, distinct_labels, label_codes
+from mopn.data.validation import as_array, check_weights, distinct_labels, finite_numbers, label_codes
 from mopn.estimators.availability import available_if
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.classifiers import MultiOutputFMClassifier, MultiOutputPNClassifier, check_probabilities
@@ -300,9 +300,7 @@ def _of_rows(predict: Any, empty: np.ndarray, X: Any) -> np.ndarray:
 
 
 def _numbers(chunk: RawBlock) -> tuple[np.ndarray, np.ndarray | None]:
-    y = as_numbers(chunk.y, "y").astype(np.float64)
-    if not np.isfinite(y).all():
-        raise ValueError("y contains NaN or infinity")
+    y = finite_numbers(chunk.y, "y")
     return y, check_weights(chunk.sample_weight, len(y))
 
 

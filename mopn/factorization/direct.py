@@ -10,7 +10,7 @@ from mopn.core.factor_kernels import make_factor_kernel
 from mopn.core.magnitudes import check_products
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.rows_of_data import rows_of_data
-from mopn.data.validation import as_numbers, check_count, check_flag, check_nonnegative, present_rows
+from mopn.data.validation import check_count, check_flag, check_nonnegative, finite_numbers, present_rows
 from mopn.factorization.conversions import direct_to_network
 from mopn.factorization.minibatch_state import StochasticPasses, without_absent_features
 from mopn.factorization.single_output import SingleOutputProblem, affine_terms, check_single_output_loss
@@ -189,8 +189,8 @@ class FactorizationProblem(SingleOutputProblem):
             if lams == "signs":
                 return make_generator(rng).choice([-1.0, 1.0], size=k)
             raise ValueError(f"lams must be 'ones', 'signs', 'fit' or {k} numbers, got {lams!r}")
-        lams = as_numbers(lams, "lams").astype(np.float64, copy=False)
-        if lams.shape != (k,) or not np.isfinite(lams).all():
+        lams = finite_numbers(lams, "lams")
+        if lams.shape != (k,):
             raise ValueError(f"lams must be 'ones', 'signs', 'fit' or {k} finite numbers, got {shown(lams)}")
         return lams
 

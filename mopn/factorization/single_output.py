@@ -15,7 +15,7 @@ from mopn.data.designs import Design
 from mopn.data.input_size import check_start_size
 from mopn.data.rows import Block, Rows
 from mopn.data.sum_of_losses import SumOfLosses
-from mopn.data.validation import as_numbers
+from mopn.data.validation import finite_numbers
 from mopn.factorization.layout import Layout
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import Intercept, Linear, Term
@@ -140,11 +140,9 @@ class SingleOutputProblem(Displayed, Smooth):
         for term, at in zip(self.terms, self.views(x), strict=True):
             for name, value in (term.start(rng) | term.absorb(given)).items():
                 label = f"start: {self._units}[{self._parts.index(name)}]" if name in self._parts else f"start: {name}"
-                value = as_numbers(value, label)
+                value = finite_numbers(value, label)
                 if value.shape != at[name].shape:
                     raise ValueError(f"{label} must have shape {at[name].shape}, got {value.shape}")
-                if not np.isfinite(value).all():
-                    raise ValueError(f"{label} contains NaN or infinity")
                 check_start_size(value, label)
                 at[name][:] = value
         return x

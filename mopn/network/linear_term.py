@@ -17,7 +17,7 @@ import numpy as np
 from mopn.core.gap import dual_error
 from mopn.data.input_size import check_input
 from mopn.data.rows import Block, Rows
-from mopn.data.validation import as_numbers, check_nonnegative
+from mopn.data.validation import check_nonnegative, finite_numbers
 from mopn.losses.namespaces import any_namespace, namespace
 from mopn.solvers.numerics.dot import dot
 from mopn.solvers.tools.cached import cached_property
@@ -76,13 +76,11 @@ class LinearTerm:
             If the shape is another one, or for NaN or infinity.
         """
         shape = self.shape(n_outputs)
-        W = np.zeros(shape) if linear is None else as_numbers(linear, "start: linear").astype(np.float64)
+        W = np.zeros(shape) if linear is None else finite_numbers(linear, "start: linear").copy()
         if W.shape[1:] == (0,):
             return np.zeros(shape)
         if W.shape != shape:
             raise ValueError(f"start.linear must have shape {shape}, got {W.shape}; pass alpha= for a linear term")
-        if not np.isfinite(W).all():
-            raise ValueError("start contains NaN or infinity")
         return W
 
     # -- outputs ---------------------------------------------------------------------------------------------------

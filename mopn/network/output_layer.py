@@ -166,8 +166,6 @@ class OutputLayerProblem(Displayed, Smooth):
         V = np.zeros(self.shape) if start is None else finite_numbers(getattr(start, "weights", start), "start")
         if V.shape not in (self.shape, (self.shape[0] * self.shape[1],)):
             raise ValueError(f"start must have shape {self.shape}, got {V.shape}")
-        if not np.isfinite(V).all():
-            raise ValueError("start contains NaN or infinity")
         check_start_size(V, "start")
         W = self.linear_term.start(getattr(start, "linear", None), self.losses.n_outputs)
         # A prox with step 0 moves nothing under a penalty and projects onto a ball.

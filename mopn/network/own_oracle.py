@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mopn.core.norms import Norm
-from mopn.data.validation import as_numbers
+from mopn.data.validation import finite_numbers
 from mopn.network.oracles import BasisAtoms, BasisOracle, OracleRun, basis_oracle
 from mopn.solvers.chance import Chance
 from mopn.solvers.interface import UNLIMITED, Effort
@@ -49,14 +49,14 @@ class _OwnRun(OracleRun):
         stack = self.oracle.prepare(gammas)
         if not isinstance(stack, DenseStack):
             raise ValueError(f"an oracle of your own is for d <= {DENSE_LIMIT}, got d = {stack.shape[1]}; use 'refine'")
-        H = as_numbers(self.oracle.function(stack.matrices.copy()), "the units of the oracle").astype(np.float64)
+        H = finite_numbers(self.oracle.function(stack.matrices.copy()), "units of the oracle")
         H = H[None] if H.ndim == 1 else H
-        if H.ndim != 2 or H.shape[1] != stack.shape[1] or not len(H) or not np.isfinite(H).all() or not H.any(1).all():
+        if H.ndim != 2 or H.shape[1] != stack.shape[1] or not len(H) or not H.any(axis=1).all():
             raise ValueError(
-                f"the oracle must return units of shape ({stack.shape[1]},) or (q, {stack.shape[1]}), finite and not "
-                f"zero, got shape {H.shape}"
+                f"the oracle must return units of shape ({stack.shape[1]},) or (q, {stack.shape[1]}), not zero, "
+                f"got shape {H.shape}"
             )
-        H /= np.linalg.norm(H, axis=1, keepdims=True)
+        H = H / np.linalg.norm(H, axis=1, keepdims=True)
         H, values = distinct(H, np.linalg.norm(stack.forms(H), self.oracle.norm.exponent, axis=1))
         return BasisAtoms(H, values, max(bound, float(values[0])), certified=False, bound_is_best=True)
 

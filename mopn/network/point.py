@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mopn.data.input_size import check_start_size
-from mopn.data.validation import as_numbers
+from mopn.data.validation import finite_numbers
 from mopn.network.maps import Maps
 from mopn.solvers.sphere.directions import group_leaders
 
@@ -153,15 +153,11 @@ class Network:
 
 def unit_length(basis: Any, weights: Any, d: int, m: int) -> tuple[np.ndarray, np.ndarray]:
     """Check units of any length and their weights; return units of length 1 and weights of the same outputs."""
-    basis, weights = (
-        as_numbers(part, f"start: {name}").astype(np.float64) for part, name in ((basis, "basis"), (weights, "weights"))
-    )
+    basis, weights = finite_numbers(basis, "start: basis"), finite_numbers(weights, "start: weights")
     if basis.ndim != 2 or basis.shape[1] != d or weights.shape != (len(basis), m):
         raise ValueError(
             f"start must have basis (k, {d}) and weights (k, {m}), got shapes {basis.shape} and {weights.shape}"
         )
-    if not (np.isfinite(basis).all() and np.isfinite(weights).all()):
-        raise ValueError("start contains NaN or infinity")
     check_start_size(basis, "start: basis")
     check_start_size(weights, "start: weights")
     lengths = np.linalg.norm(basis, axis=1, keepdims=True)

@@ -200,7 +200,7 @@ def test_bad_coefficients():
     problem, empty = make_problem(), (np.zeros((0, D)), np.zeros((0, M)))
     with pytest.raises(ValueError, match=r"start.linear must have shape \(3, 5\), got \(3, 4\)"):
         problem.start((*empty, np.zeros((M, D))))
-    with pytest.raises(ValueError, match="start contains NaN or infinity"):
+    with pytest.raises(ValueError, match="start: linear contains NaN or infinity"):
         problem.start((*empty, np.full((M, 1 + D), np.nan)))
     plain = mopn.NetworkProblem(X, TARGETS["squared"], "squared", strength=1.0)
     with pytest.raises(ValueError, match="pass alpha= for a linear term"):
