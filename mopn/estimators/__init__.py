@@ -16,6 +16,7 @@ from mopn.estimators.ordinal import OrdinalFMRegressor, OrdinalPNRegressor
 from mopn.estimators.path_cv import PathCV
 from mopn.estimators.pn import PolynomialNetworkClassifier, PolynomialNetworkRegressor
 from mopn.estimators.regressors import MultiOutputFMRegressor, MultiOutputPNRegressor
+from mopn.estimators.tables import TableClassifier, TableRegressor
 
 __all__ = [
     "FactorizationMachineClassifier",
@@ -29,4 +30,6 @@ __all__ = [
     "PathCV",
     "PolynomialNetworkClassifier",
     "PolynomialNetworkRegressor",
+    "TableClassifier",
+    "TableRegressor",
 ]

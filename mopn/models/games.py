@@ -20,7 +20,7 @@ from mopn.data.centered import CenteredDesign
 from mopn.data.designs import DenseDesign, Design, SparseDesign
 from mopn.solvers.tools.cached import cached_property
 
-__all__ = ["Background", "Game", "QuadraticGame", "dense_rows", "with_totals"]
+__all__ = ["Background", "ColumnGame", "Game", "QuadraticGame", "dense_rows", "with_totals"]
 
 
 class Background:
@@ -62,6 +62,32 @@ class Game(ABC):
     @abstractmethod
     def interactions(self, design: Design) -> np.ndarray:
         """Return the SHAP interaction values (m, n, d, d): symmetric, with rows that add up to the Shapley values."""
+
+
+class ColumnGame(Game):
+    """Games of degree 2 whose players are columns, sets of features: the values of players are sums.
+
+    A product of features of one column is the column's alone, and its two features have it together; of one of two
+    columns each has half, as each of its features.
+
+    Parameters
+    ----------
+    game : Game
+        Of degree 2; its players are the features.
+    owners : ndarray of shape (d,)
+        The column of every feature.
+    columns : int
+    """
+
+    def __init__(self, game: Game, owners: np.ndarray, columns: int) -> None:
+        self.game = game
+        self.members = (owners[:, None] == np.arange(columns)).astype(np.float64)
+
+    def values(self, design: Design) -> np.ndarray:
+        return self.game.values(design) @ self.members
+
+    def interactions(self, design: Design) -> np.ndarray:
+        return self.members.T @ self.game.interactions(design) @ self.members
 
 
 class QuadraticGame(Game):

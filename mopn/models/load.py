@@ -8,11 +8,13 @@ from typing import Any
 from mopn.models.files import read
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
+from mopn.models.table import TableModel
+from mopn.tables.encoding import TableEncoding
 
 __all__ = ["load"]
 
 
-def load(path: str | os.PathLike[str]) -> Model | FactorizationModel:
+def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableModel:
     """Read a model that ``save`` or ``to_json`` wrote; neither pickle, nor scikit-learn, nor numba is needed.
 
     Parameters
@@ -21,7 +23,7 @@ def load(path: str | os.PathLike[str]) -> Model | FactorizationModel:
 
     Returns
     -------
-    Model or FactorizationModel
+    Model, FactorizationModel or TableModel
 
     Raises
     ------
@@ -52,7 +54,10 @@ def load(path: str | os.PathLike[str]) -> Model | FactorizationModel:
         raise ValueError(f"{os.fspath(path)!r} is not a mopn model, or it is damaged: {error}") from error
 
 
-def _model(values: dict[str, Any]) -> Model | FactorizationModel:
+def _model(values: dict[str, Any]) -> Model | FactorizationModel | TableModel:
+    if "columns" in values:
+        of_encoding = {name: values.pop(name) for name in TableEncoding.FIELDS}
+        return TableModel(Model(**values), TableEncoding.from_fields(of_encoding))
     if "basis" in values:
         return Model(**values)
     if "factors" in values:

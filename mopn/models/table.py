@@ -1,0 +1,92 @@
+"""The model of a table: an encoding of its columns, and the network of their features. NumPy and SciPy suffice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mopn.data.designs import Design, make_design
+from mopn.models.base import Predictor
+from mopn.models.formula import Formula
+from mopn.models.games import Background, ColumnGame, Game
+from mopn.models.multi_output import Model
+from mopn.tables.encoding import TableEncoding
+
+__all__ = ["TableModel"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableModel(Predictor):
+    """A polynomial network that reads tables: frames, arrays, dictionaries, with levels and gaps.
+
+    Explanations are by columns: a column's Shapley value is the sum of those of its features, as a polynomial of degree
+    2 has no products of three players, so that of any product each of the two has half, or one has all.
+
+    Attributes
+    ----------
+    model : Model
+        The network of the features.
+    encoding : TableEncoding
+        What the columns become.
+
+    Examples
+    --------
+    >>> import mopn
+    >>> from mopn.estimators import TableClassifier
+    >>> table = {"size": [1.0, 2.0, None, 4.0] * 10, "color": ["red", "red", "blue", "blue"] * 10}
+    >>> model = TableClassifier().fit(table, ["a", "b", "b", "b"] * 10).model_
+    >>> model.predict({"size": 1.0, "color": "red"})
+    array(['a'], dtype='<U1')
+    """
+
+    model: Model
+    encoding: TableEncoding
+
+    @property
+    def link(self) -> str | None:  # type: ignore[override]
+        """As of the network."""
+        return self.model.link
+
+    @property
+    def classes(self) -> np.ndarray | None:  # type: ignore[override]
+        """As of the network."""
+        return self.model.classes
+
+    @property
+    def target(self) -> str | None:  # type: ignore[override]
+        """As of the network."""
+        return self.model.target
+
+    @property
+    def feature_names(self) -> np.ndarray | None:  # type: ignore[override]
+        """The names of the columns."""
+        return np.array(self.encoding.columns, np.str_)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.encoding.columns)
+
+    def _design(self, X: Any, name: str = "X") -> Design:
+        return make_design(self.encoding.encode(X, name))
+
+    def _background(self, background: Any, design: Design) -> Background:
+        return super()._background(None, design if background is None else self._design(background, "background"))
+
+    def _outputs(self, design: Design) -> np.ndarray:
+        return self.model._outputs(design)
+
+    def _formula(self) -> Formula:
+        return self.model._formula()
+
+    def _game(self, background: Background) -> Game:
+        return ColumnGame(self.model._game(background), self.encoding.owners, self.n_features)
+
+    def _entries(self) -> dict[str, str]:
+        counts = f"{len(self.encoding.number_columns)} of numbers, {len(self.encoding.level_columns)} of levels"
+        return {"columns": counts} | self.model._entries()
+
+    def _fields(self) -> dict[str, Any]:
+        return self.model._fields() | self.encoding.fields()

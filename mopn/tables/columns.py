@@ -1,0 +1,140 @@
+"""Columns as features: functions of numbers on a few knots, an indicator of gaps, an indicator of each level.
+
+A number x gives its standardised self and sqrt(2) cos(pi k u) / k^s for k = 1, ..., K, where u is its rank in [0, 1]
+among the training data: the eigenfunctions of smoothing on [0, 1] with their decay, so that a penalty on weights asks
+for smooth functions. All are interpolated linearly between knots, and constant beyond the outer ones. A unit of a
+polynomial network is then the square of an additive model (g_1(x_1) + ... + g_c(x_c))^2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mopn.data.cache import rows_at_once
+from mopn.solvers.tools.cached import cached_property
+
+__all__ = ["LevelColumn", "NumberColumns"]
+
+
+@dataclass(frozen=True, eq=False)
+class NumberColumns:
+    """The features of c columns of numbers: functions by their values at knots, then indicators of gaps.
+
+    Attributes
+    ----------
+    knots : ndarray of shape (c, q)
+        Ascending; behind the last one inf.
+    functions : ndarray of shape (c, q, w)
+        Values at the knots.
+    widths : ndarray of shape (c,)
+        The number of functions of each column, at most w.
+    gaps : ndarray of bool, shape (c,)
+        Whether numbers were missing in the training data.
+    """
+
+    knots: np.ndarray
+    functions: np.ndarray
+    widths: np.ndarray
+    gaps: np.ndarray
+
+    @classmethod
+    def of(cls, knots: Sequence[np.ndarray], functions: Sequence[np.ndarray], gaps: Sequence[bool]) -> NumberColumns:
+        """Return the columns of some knots (q_j,), each at least one, and values (q_j, w_j) of functions at them."""
+        shape = len(knots), max(map(len, knots), default=0), max((f.shape[1] for f in functions), default=0)
+        padded, values = np.full(shape[:2], np.inf), np.zeros(shape)
+        for j, (t, f) in enumerate(zip(knots, functions, strict=True)):
+            padded[j, : len(t)], values[j, : len(t), : f.shape[1]] = t, f
+        widths = np.array([f.shape[1] for f in functions], np.intp)
+        return cls(padded, values, widths, np.array(gaps, bool))
+
+    @cached_property
+    def _used(self) -> np.ndarray:
+        """Whether a column has a function, (c, w)."""
+        return np.arange(self.functions.shape[2]) < self.widths[:, None]
+
+    @cached_property
+    def _last(self) -> np.ndarray:
+        """The largest index (c,) of a knot that has a next one."""
+        return np.maximum(np.isfinite(self.knots).sum(axis=1) - 2, 0)
+
+    @cached_property
+    def _segments(self) -> tuple[np.ndarray, ...]:
+        """Of the segments that begin at each of the (c q) knots: one over the length, and the changes of functions."""
+        with np.errstate(invalid="ignore"):
+            lengths = np.diff(self.knots, axis=1, append=np.inf)
+        changes = np.diff(self.functions, axis=1, append=0.0)
+        return np.where(np.isfinite(lengths), 1.0 / lengths, 0.0).ravel(), changes.reshape(self.knots.size, -1)
+
+    @property
+    def owners(self) -> np.ndarray:
+        """The column of every feature."""
+        return np.append(np.nonzero(self._used)[0], np.flatnonzero(self.gaps))
+
+    def encode(self, X: np.ndarray) -> np.ndarray:
+        """Return the features of numbers (n, c), NaN where they are missing."""
+        used = np.flatnonzero(self._used)
+        out = np.empty((len(X), len(used) + self.gaps.sum()))
+        out[:, len(used) :] = np.isnan(X[:, self.gaps])
+        (slopes, changes), step = self._segments, rows_at_once(self.knots.size)
+        first_knots = np.arange(len(self.knots)) * self.knots.shape[1]
+        for first in range(0, len(X), step):
+            x = X[first : first + step]
+            segments = ((x[..., None] >= self.knots).sum(axis=2) - 1).clip(0, self._last) + first_knots
+            part = ((x - self.knots.ravel()[segments]) * slopes[segments]).clip(0.0, 1.0)
+            values = changes.take(segments, axis=0)
+            values *= part[..., None]
+            values += self.functions.reshape(changes.shape).take(segments, axis=0)
+            values[np.isnan(part)] = 0.0
+            values.reshape(len(x), -1).take(used, axis=1, out=out[first : first + step, : len(used)], mode="clip")
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class LevelColumn:
+    """The features of a column of levels: indicators of the levels, of the rare ones together, and of gaps.
+
+    Of two features only the last is kept. A level that is unknown has the means of the training data.
+
+    Attributes
+    ----------
+    levels : tuple of str
+    rare : tuple of str
+        Levels that have one feature together.
+    means : ndarray of shape (w,)
+        Of the features in the training data.
+    gaps : bool
+        Whether levels were missing in the training data.
+    """
+
+    levels: tuple[str, ...]
+    rare: tuple[str, ...]
+    means: np.ndarray
+    gaps: bool
+
+    @cached_property
+    def _codes(self) -> dict[str | None, int]:
+        """The index of the feature of every level: the frequent ones, then rare ones together, then gaps."""
+        count = len(self.levels)
+        codes: dict[str | None, int] = {level: i for i, level in enumerate(self.levels)}
+        codes |= dict.fromkeys(self.rare, count)
+        return codes | {None: count + bool(self.rare)} if self.gaps else codes
+
+    def codes(self, values: Sequence[str | None] | np.ndarray) -> np.ndarray:
+        """Return the index (n,) of the feature that is 1 for each level, -1 where the level is unknown."""
+        find = self._codes.get
+        return np.array([find(value, -1) for value in values], np.intp)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What the features stand for."""
+        names = [*self.levels, *["a rare level"] * bool(self.rare), *["missing"] * self.gaps]
+        return names[len(names) - len(self.means) :]
+
+    @cached_property
+    def table(self) -> np.ndarray:
+        """The features of every code, those of -1 last."""
+        count = len(self.levels) + bool(self.rare) + self.gaps
+        return np.vstack([np.eye(count)[:, count - len(self.means) :], self.means])

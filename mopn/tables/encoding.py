@@ -1,0 +1,253 @@
+"""The encoding of a table: which columns it has, and the features of a network that each becomes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from mopn.solvers.tools.cached import cached_property
+from mopn.tables.columns import LevelColumn, NumberColumns
+from mopn.tables.reading import Table, read_table
+
+__all__ = ["TableEncoding"]
+
+# Indicators of more levels are sparse.
+_DENSE_LEVELS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class TableEncoding:
+    """What a table of c columns becomes: the features of its numbers first, then those of its levels.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The names of all columns, in the order of the training data.
+    named : bool
+        Whether the training data had these names; tables with names are then read by name.
+    number_columns : tuple of int
+        The columns of numbers, dates among them.
+    numbers : NumberColumns
+        Their features.
+    level_columns : tuple of int
+    levels : tuple of LevelColumn
+    """
+
+    # The names of the arrays in files.
+    FIELDS: ClassVar[tuple[str, ...]] = (
+        *("columns", "columns_named", "number_columns", "knots", "knot_counts", "functions", "function_counts"),
+        *("number_gaps", "level_columns", "levels", "level_counts", "rare_levels", "rare_counts", "level_means"),
+        *("mean_counts", "level_gaps"),
+    )
+
+    columns: tuple[str, ...]
+    named: bool
+    number_columns: tuple[int, ...]
+    numbers: NumberColumns
+    level_columns: tuple[int, ...]
+    levels: tuple[LevelColumn, ...]
+
+    @cached_property
+    def owners(self) -> np.ndarray:
+        """The column of every feature, (d,)."""
+        of_levels = [np.full(len(level.means), j) for j, level in zip(self.level_columns, self.levels, strict=True)]
+        return np.concatenate([np.array(self.number_columns, np.intp)[self.numbers.owners], *of_levels]).astype(np.intp)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features d."""
+        return len(self.owners)
+
+    @cached_property
+    def feature_names(self) -> np.ndarray:
+        """What the features are, (d,): "age", "age, curve 1", "age is missing", "city = Bern"."""
+        names = []
+        for j, width in zip(self.number_columns, self.numbers.widths, strict=True):
+            name = self.columns[j]
+            names += [name if k == 0 else f"{name}, curve {k}" for k in range(width)]
+        gaps = np.array(self.number_columns, np.intp)[self.numbers.gaps]
+        names += [f"{self.columns[j]} is missing" for j in gaps]
+        for j, level in zip(self.level_columns, self.levels, strict=True):
+            names += [
+                f"{self.columns[j]} is {name}" if name in ("a rare level", "missing") else f"{self.columns[j]} = {name}"
+                for name in level.names
+            ]
+        return np.array(names, np.str_)
+
+    def encode(self, X: Any, name: str = "X") -> Any:
+        """Return the features of a table.
+
+        Parameters
+        ----------
+        X : DataFrame, array-like of shape (n, c), or dict
+            As for :func:`mopn.tables.reading.read_table`. Columns of a frame or a dictionary are taken by name, if the
+            training data had names.
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n, d)
+            Sparse if there are many levels.
+
+        Raises
+        ------
+        ValueError
+            If columns are missing or unknown, of levels in place of numbers, or without a row.
+
+        Warns
+        -----
+        UserWarning
+            For levels that the training data did not have; their features are the means.
+        """
+        plain = self._plain_row(X) if isinstance(X, Mapping) else self._plain_array(X)
+        numbers, codes = self._read(X, name) if plain is None else plain
+        if not self.levels:
+            return self.numbers.encode(numbers)
+        features = self.numbers.encode(numbers)
+        if sum(len(level.means) for level in self.levels) <= _DENSE_LEVELS:
+            return np.hstack([features, *(level.table[c] for level, c in zip(self.levels, codes, strict=True))])
+        indicators = [sparse.csr_matrix(level.table)[c] for level, c in zip(self.levels, codes, strict=True)]
+        return sparse.hstack([sparse.csr_matrix(features), *indicators], "csr")
+
+    def _plain_row(self, X: Mapping[str, Any]) -> tuple[np.ndarray, list[np.ndarray]] | None:
+        """Return the numbers and codes of a row whose values are all known, soon; None for any other dictionary."""
+        try:
+            numbers = [X[self.columns[j]] for j in self.number_columns]
+            texts = [X[self.columns[j]] for j in self.level_columns]
+        except KeyError:
+            return None
+        codes = [level.codes((text,)) for level, text in zip(self.levels, texts, strict=True) if type(text) is str]
+        if len(codes) < len(texts) or any(type(x) is not float and type(x) is not int for x in numbers):
+            return None
+        row = np.array(numbers, np.float64)
+        known = len(X) == len(self.columns) and np.isfinite(row).all() and all(code[0] >= 0 for code in codes)
+        return (row[None], codes) if known else None
+
+    def _plain_array(self, X: Any) -> tuple[np.ndarray, list[np.ndarray]] | None:
+        """Return an array of numbers, if all columns are numbers and it holds these alone; None for anything else."""
+        if type(X) is not np.ndarray or X.dtype.kind not in "fiu" or X.shape[1:] != (len(self.columns),):
+            return None
+        return None if self.levels or not len(X) or np.isinf(X).any() else (X.astype(np.float64, copy=False), [])
+
+    def _read(self, X: Any, name: str) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Return the numbers (n, columns of numbers) of a table, and the codes (n,) of each column of levels."""
+        table = read_table(X, name)
+        if not table.n:
+            raise ValueError(f"Found array with 0 sample(s): {name} must have at least 1 row")
+        order = self._order(table, name)
+        numbers = np.empty((table.n, len(self.number_columns)))
+        for to, j in enumerate(self.number_columns):
+            numbers[:, to] = self._numbers(table.columns[order[j]], self.columns[j], name)
+        return numbers, [self._codes(table.columns[order[j]], i, name) for i, j in enumerate(self.level_columns)]
+
+    def _order(self, table: Table, name: str) -> list[int]:
+        """Return where each column is in a table."""
+        if not (self.named and table.named):
+            if len(table.columns) != len(self.columns):
+                raise ValueError(
+                    f"{name} has {len(table.columns)} features, but the training data had {len(self.columns)} columns"
+                )
+            return list(range(len(self.columns)))
+        at = {column: i for i, column in enumerate(table.names)}
+        missing = [column for column in self.columns if column not in at]
+        unknown = [column for column in table.names if column not in set(self.columns)]
+        if missing or unknown:
+            lacks = f" lacks the columns {missing}" * bool(missing)
+            has = f" has the columns {unknown}, which the training data had not" * bool(unknown)
+            raise ValueError(f"{name}{lacks}{' and' * bool(missing and unknown)}{has}")
+        return [at[column] for column in self.columns]
+
+    def _numbers(self, values: np.ndarray, column: str, name: str) -> np.ndarray:
+        if values.dtype.kind == "f":
+            return values
+        text = next(value for value in values if value is not None)
+        raise ValueError(
+            f"column {column!r} of {name} holds {text!r}, but numbers in the training data; a missing "
+            "number is NaN or None"
+        )
+
+    def _codes(self, values: np.ndarray, i: int, name: str) -> np.ndarray:
+        """Return the codes of levels, and warn of unknown ones."""
+        column, level = self.columns[self.level_columns[i]], self.levels[i]
+        if values.dtype.kind == "f":  # texts of numbers were levels: a declared column of codes, or nothing but gaps
+            values = level_texts(values)
+        codes = level.codes(values)
+        unknown = (codes < 0) & np.array([value is not None for value in values])
+        if unknown.any():
+            example = values[np.argmax(unknown)]
+            warnings.warn(
+                f"column {column!r} of {name} has {int(unknown.sum())} values that the training data had not, such as "
+                f"{example!r}; they count as the mean of the known levels",
+                UserWarning,
+                stacklevel=2,
+            )
+        return codes
+
+    def fields(self) -> dict[str, Any]:
+        """Return the encoding as arrays, for files."""
+        numbers, levels = self.numbers, self.levels
+        finite = np.isfinite(numbers.knots)
+        return {
+            "columns": np.array(self.columns, np.str_),
+            "columns_named": self.named,
+            "number_columns": np.array(self.number_columns, np.intp),
+            "knots": numbers.knots[finite],
+            "knot_counts": finite.sum(axis=1),
+            "functions": numbers.functions[finite],
+            "function_counts": numbers.widths,
+            "number_gaps": numbers.gaps,
+            "level_columns": np.array(self.level_columns, np.intp),
+            "levels": np.array([text for level in levels for text in level.levels], np.str_),
+            "level_counts": np.array([len(level.levels) for level in levels], np.intp),
+            "rare_levels": np.array([text for level in levels for text in level.rare], np.str_),
+            "rare_counts": np.array([len(level.rare) for level in levels], np.intp),
+            "level_means": np.concatenate([np.zeros(0), *(level.means for level in levels)]),
+            "mean_counts": np.array([len(level.means) for level in levels], np.intp),
+            "level_gaps": np.array([level.gaps for level in levels], bool),
+        }
+
+    @classmethod
+    def from_fields(cls, values: Mapping[str, Any]) -> TableEncoding:
+        """Return the encoding of such arrays."""
+        functions = [
+            f[:, :width]
+            for f, width in zip(
+                _cut(values["functions"], values["knot_counts"]), values["function_counts"], strict=True
+            )
+        ]
+        levels, rare, means = (
+            _cut(values[name], values[counts])
+            for name, counts in (
+                ("levels", "level_counts"),
+                ("rare_levels", "rare_counts"),
+                ("level_means", "mean_counts"),
+            )
+        )
+        gaps = values["level_gaps"].tolist()
+        return cls(
+            columns=tuple(values["columns"].tolist()),
+            named=bool(values["columns_named"]),
+            number_columns=tuple(values["number_columns"].tolist()),
+            numbers=NumberColumns.of(_cut(values["knots"], values["knot_counts"]), functions, values["number_gaps"]),
+            level_columns=tuple(values["level_columns"].tolist()),
+            levels=tuple(
+                LevelColumn(tuple(a.tolist()), tuple(b.tolist()), c, gap)
+                for a, b, c, gap in zip(levels, rare, means, gaps, strict=True)
+            ),
+        )
+
+
+def _cut(values: np.ndarray, counts: np.ndarray) -> list[np.ndarray]:
+    """Return the parts of such lengths."""
+    if len(values) != counts.sum():
+        raise ValueError(f"{len(values)} entries for parts of {counts.sum()}")
+    return np.split(values, np.cumsum(counts)[:-1]) if len(counts) else []
+
+
+def level_texts(values: np.ndarray) -> np.ndarray:
+    """Return numbers as levels."""
+    return np.array([None if x != x else str(int(x)) if x == int(x) else str(x) for x in values.tolist()], object)

@@ -1,0 +1,230 @@
+"""Tables of every kind as columns of numbers and of levels: frames, arrays, dictionaries, single rows.
+
+A number that is missing becomes NaN, a level that is missing None; levels are texts. Frames are read by narwhals, which
+knows those of pandas, polars and Arrow; arrays and dictionaries need NumPy alone.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mopn.solvers.tools.checks import shown
+
+__all__ = ["Table", "read_table"]
+
+# Types of a cell that holds several values.
+_NESTED = (list, tuple, dict, set, np.ndarray)
+_DAY = np.timedelta64(1, "D")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of one length n.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Those of a frame or a dictionary; of an array "x0", "x1", ....
+    columns : tuple of ndarray of shape (n,)
+        Numbers, float64 with NaN where they are missing; or levels, texts with None where they are missing.
+    n : int
+        Number of rows.
+    named : bool
+        Whether the names are the caller's.
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[np.ndarray, ...]
+    n: int
+    named: bool
+
+    def rows(self, rows: np.ndarray) -> Table:
+        """Return some rows."""
+        return Table(self.names, tuple(column[rows] for column in self.columns), len(rows), self.named)
+
+
+def read_table(X: Any, name: str = "X") -> Table:
+    """Read a table.
+
+    Parameters
+    ----------
+    X : DataFrame, array-like of shape (n, c), or dict
+        A dictionary has a sequence or a single value for every column; a sequence of dictionaries has a row in each.
+    name : str, default "X"
+        For messages.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no table: of another number of axes, sparse, with two columns of one name, cells that hold several
+        values, or columns of several lengths.
+    ImportError
+        For a frame, if narwhals is not installed.
+    """
+    if isinstance(X, Table):
+        return X
+    if sparse.issparse(X):
+        raise TypeError(
+            f"{name} is a sparse matrix, whose columns have no functions; give {name}.toarray(), or use "
+            "MultiOutputPNClassifier or MultiOutputPNRegressor, which take it"
+        )
+    if isinstance(X, Mapping):
+        return _of_dict(X, name)
+    if isinstance(X, Sequence) and len(X) and all(isinstance(row, Mapping) for row in X):
+        keys = {key: None for row in X for key in row}
+        return _of_dict({key: [row.get(key) for row in X] for key in keys}, name)
+    if hasattr(X, "columns") or hasattr(X, "column_names"):
+        return _of_frame(X, name)
+    return _of_array(X, name)
+
+
+def _of_dict(X: Mapping[Any, Any], name: str) -> Table:
+    values = [np.atleast_1d(_objects(column)) for column in X.values()]
+    return _table(list(X), [_column(v, f"column {key!r} of {name}") for key, v in zip(X, values, strict=True)], name)
+
+
+def _of_frame(X: Any, name: str) -> Table:
+    try:
+        import narwhals.stable.v2 as nw
+    except ImportError:
+        raise ImportError(
+            f"{name} is a frame, which needs narwhals: pip install mopn[sklearn]; a dict of its columns needs nothing"
+        ) from None
+    names = list(getattr(X, "columns", getattr(X, "column_names", ())))
+    _check_names(names, name)
+    texts = all(isinstance(key, str) for key in names)
+    frame = nw.from_native(X if texts else X.rename(columns=str), eager_only=True)
+    columns = []
+    for key in frame.columns:
+        series, of = frame[key], f"column {key!r} of {name}"
+        if series.dtype.is_numeric():
+            columns.append(_finite(series.cast(nw.Float64).fill_null(np.nan).to_numpy(), of))
+        elif series.dtype.is_temporal() and series.dtype != nw.Time:
+            columns.append(_days(series.to_numpy(), of))
+        else:
+            columns.append(_column(_objects(series.to_list()), of))
+    return _table(names, columns, name, len(frame))
+
+
+def _of_array(X: Any, name: str) -> Table:
+    array = X if isinstance(X, np.ndarray) else _objects(X) if isinstance(X, Iterable) else np.asarray(X)
+    if array.ndim != 2:
+        raise ValueError(
+            f"{name} must be a table of shape (n, columns), got shape {array.shape}. Reshape your data: "
+            "X.reshape(-1, 1) has one column, X.reshape(1, -1) one row"
+        )
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}")
+    if array.dtype.kind in "fiu":
+        columns = [*_finite(array.astype(np.float64, copy=False), name).T]
+    else:
+        columns = [_column(column, f"column {j} of {name}") for j, column in enumerate(array.T)]
+    return Table(tuple(f"x{j}" for j in range(array.shape[1])), tuple(columns), len(array), named=False)
+
+
+def _table(names: list[Any], columns: list[np.ndarray], name: str, n: int = 0) -> Table:
+    _check_names(names, name)
+    lengths = {len(column) for column in columns}
+    if len(lengths) > 1:
+        raise ValueError(f"the columns of {name} have different lengths: {sorted(lengths)}")
+    return Table(tuple(map(str, names)), tuple(columns), max(lengths, default=n), named=True)
+
+
+def _check_names(names: list[Any], name: str) -> None:
+    texts = [str(key) for key in names]
+    twice = sorted({text for text in texts if texts.count(text) > 1}) if len(set(texts)) < len(texts) else []
+    if twice:
+        raise ValueError(f"{name} has several columns of the name {twice[0]!r}; rename them, or drop all but one")
+
+
+def _objects(values: Any) -> np.ndarray:
+    """Return values as an array, of Python's objects unless they are numbers, and without reading texts as numbers."""
+    if isinstance(values, np.ndarray):
+        return values
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        values = [values]
+    values = list(values)
+    nested = [value for value in values if isinstance(value, _NESTED)]
+    if nested and len(nested) == len(values) and len({len(value) for value in values}) == 1:
+        array = np.empty((len(values), len(values[0])), object)
+        for i, row in enumerate(values):
+            for j, value in enumerate(row):
+                array[i, j] = value
+        return array
+    flat = np.empty(len(values), object)
+    flat[:] = values
+    return flat
+
+
+# -- one column --------------------------------------------------------------------------------------------------------
+
+
+def _column(values: np.ndarray, of: str) -> np.ndarray:
+    """Return numbers, or levels as texts."""
+    kind = values.dtype.kind
+    if values.ndim != 1:
+        raise ValueError(f"{of} must have one value a row, got shape {values.shape}")
+    if kind in "fiu":
+        return _finite(values.astype(np.float64), of)
+    if kind in "mM":
+        return _days(values, of)
+    cells = values.tolist()
+    missing = np.array([cell is None or _is_nan(cell) for cell in cells], bool)
+    present = [cell for cell, gone in zip(cells, missing, strict=True) if not gone]
+    numbers = [isinstance(cell, Real) and not isinstance(cell, (bool, np.bool_)) for cell in present]
+    if (present and all(numbers)) or not present:
+        return _finite(
+            np.array([np.nan if gone else cell for cell, gone in zip(cells, missing, strict=True)], float), of
+        )
+    if all(isinstance(cell, (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)) for cell in present):
+        return _days(np.array([None if gone else cell for cell, gone in zip(cells, missing, strict=True)]), of)
+    out = np.full(len(cells), None, object)
+    out[~missing] = [_text(cell, of) for cell in present]
+    return out
+
+
+def _finite(values: np.ndarray, of: str) -> np.ndarray:
+    if np.isinf(values).any():
+        raise ValueError(f"{of} contains infinity; a number that is unknown is NaN")
+    return values
+
+
+def _is_nan(cell: Any) -> bool:
+    """Whether a cell is NaN, NaT or NA, which are not equal to themselves."""
+    try:
+        return bool(cell != cell)
+    except (TypeError, ValueError):  # pandas' NA refuses to be a truth
+        return type(cell).__name__ == "NAType"
+
+
+def _days(values: np.ndarray, of: str) -> np.ndarray:
+    """Return dates as days since 1970, and differences of dates as days."""
+    try:
+        kind = "m" if values.dtype.kind == "m" or any(isinstance(v, datetime.timedelta) for v in values.flat) else "M"
+        exact = values.astype(f"{kind}8[us]")
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{of} has dates that NumPy does not read: {error}; give numbers") from None
+    days = (exact - (np.datetime64(0, "us") if kind == "M" else np.timedelta64(0, "us"))) / _DAY
+    return np.where(np.isnat(exact), np.nan, days)
+
+
+def _text(cell: Any, of: str) -> str:
+    """Return the text of a level; 3.0 is 3, as columns of integers become floats where one is missing."""
+    if isinstance(cell, bytes):
+        return cell.decode("latin-1")
+    if isinstance(cell, complex):
+        raise TypeError(f"Complex data not supported: {of} holds {cell!r}")
+    if isinstance(cell, _NESTED) or not isinstance(cell, (str, Real, datetime.date, datetime.timedelta)):
+        raise TypeError(
+            f"argument must be a string or a number: {of} holds {shown(cell)}, an object of type "
+            f"{type(cell).__name__}; make numbers, texts or several columns of it"
+        )
+    whole = isinstance(cell, Real) and not isinstance(cell, bool) and float(cell).is_integer()
+    return str(int(float(cell))) if whole else str(cell)  # type: ignore[arg-type]
