@@ -242,7 +242,8 @@ def test_fista_gives_up_where_no_step_has_a_value(monkeypatch):
 
 
 @every_solver
-def test_runs_are_repeatable_and_silent_unless_asked(make, solver, capsys):
+def test_runs_are_repeatable_and_silent_unless_asked(make, solver, capsys, monkeypatch):
+    monkeypatch.setattr(driver, "_BETWEEN", math.inf)
     first = mopn.minimize(make(), solver, tol=0, max_iter=5)
     assert capsys.readouterr().out == ""
     second = mopn.minimize(make(), solver, tol=0, max_iter=5, verbose=1, callback=lambda intermediate_result: None)
@@ -254,7 +255,8 @@ def test_runs_are_repeatable_and_silent_unless_asked(make, solver, capsys):
     assert len(lines) == 1 + (second.nit + 1) + 2
 
 
-def test_verbose_prints_every_so_many_rows(capsys):
+def test_verbose_prints_every_so_many_rows(capsys, monkeypatch):
+    monkeypatch.setattr(driver, "_BETWEEN", math.inf)
     mopn.minimize(network(), ConditionalGradient(), tol=0, max_iter=6, verbose=3)
     lines = capsys.readouterr().out.strip().splitlines()
     assert [line.split()[0] for line in lines[1:4]] == ["0", "3", "6"]
