@@ -54,6 +54,14 @@ def test_splitting_is_a_proof_at_any_limit(steps):
     assert at_once.bound >= best_of_many(stack.matrices, 2, rng)
 
 
+def test_multiples_of_the_identity_are_not_split():
+    """Their quartic is constant, and no cut brings the bound below its rounding."""
+    stack = DenseStack(np.array([0.6, -0.8])[:, None, None] * np.eye(3))
+    allowance = Allowance(1000 * Quartic(stack).step_work)
+    split = split_and_bound(stack, np.eye(3), tol=0.0, allowance=allowance)
+    assert 1.0 <= split.bound <= 1.0 + 1e-13
+
+
 def test_splitting_starts_from_the_last_proof():
     A = draw_small("gaussian", np.random.default_rng(15))
     stack, _ = DenseStack(A).scaled()

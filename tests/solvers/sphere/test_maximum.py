@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from stacks import best_of_many, symmetric
 
-from mopn.solvers.sphere import enumerate_signs, maximise
+from mopn.solvers.sphere import dense_search, enumerate_signs, maximise
+from mopn.solvers.sphere.boundary_point import step_work
 from mopn.solvers.sphere.stack import DenseStack
 
 # The state of three qubits W, and GHZ; and, beside it, one of three levels.
@@ -34,6 +35,13 @@ def test_the_maximum_is_between_value_and_bound(p, max_time):
     assert max_time < 1 or bound <= 1.001 * value
     if p == 1:
         assert value <= enumerate_signs(DenseStack(A))[1] * (1 + 1e-12)
+
+
+def test_a_search_that_has_spent_its_work_is_continued(monkeypatch):
+    monkeypatch.setattr(dense_search, "_WORK", 80 * step_work(36))
+    A = symmetric(np.random.default_rng(3).standard_normal((4, 8, 8)))
+    value, bound = maximise(A, 2, 1e-4)[1:]
+    assert best_of_many(A, 2, np.random.default_rng(0), starts=50) <= bound <= 1.0001 * value
 
 
 def test_no_matrix_but_zero():

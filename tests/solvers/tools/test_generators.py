@@ -13,7 +13,7 @@ def test_generators_are_kept_and_seeds_make_new_ones():
     assert make_generator(None).random() != make_generator(None).random()
 
 
-@pytest.mark.parametrize(("rng", "error"), [(-1, ValueError), (0.5, TypeError), ("seed", TypeError)])
+@pytest.mark.parametrize(("rng", "error"), [(-1, ValueError), (0.5, TypeError), ("seed", TypeError), (True, TypeError)])
 def test_what_is_no_generator_is_refused_by_name(rng, error):
     with pytest.raises(error, match="order must be a numpy Generator, a seed"):
         make_generator(rng, "order")
