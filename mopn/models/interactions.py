@@ -326,8 +326,7 @@ def _direct_products(model: FactorizationModel, degree: int) -> Iterator[tuple[n
         else:
             if model.theta is None and not 0 <= m - degree <= model.dummies:
                 continue
-            theta = np.arange(1.0, m + 1.0) == m if model.theta is None else model.theta
-            weights = model.lams * _theta_of_degree(theta, gamma, degree)
+            weights = model.lams * _theta_of_degree(model._theta(m), gamma, degree)
         yield weights, [rest] * degree
 
 

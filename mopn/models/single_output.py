@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -240,8 +239,8 @@ class FactorizationModel(Predictor):
         """Return the weights (degree,) of the degrees of the ANOVA kernel."""
         return (np.arange(1, degree + 1) == degree).astype(float) if self.theta is None else self.theta
 
-    def _degrees(self) -> Iterator[int]:
-        return iter(range(self.degree, self.degree - len(self.factors), -1))
+    def _degrees(self) -> range:
+        return range(self.degree, self.degree - len(self.factors), -1)
 
     def _game(self, background: Background) -> Game:
         if self.form == "lifted":
