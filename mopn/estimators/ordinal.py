@@ -161,7 +161,7 @@ class OrdinalFMRegressor(OrdinalRegressor):
 
     Each level c but the last has an output, for the probability that y is at most the level: the logistic function of
     ``offset_c + b_c + <w_c, x> + sum_r v_rc sum_{i<j} h_ri x_i h_rj x_j``. All outputs are trained together and share
-    their units. ``alpha=None`` omits the linear term; ``augment`` gives the units one through dummies. Predictions are
+    their units. ``alpha=None`` omits the linear term; ``fit_intercept`` gives the units one by dummies. Predictions are
     expectations of y, after sorting probabilities that cross. Units h_r and weights v_r minimise a convex problem over
     all networks of any size, and the distance to its minimum is bounded (``gap_``).
 
@@ -243,7 +243,7 @@ class OrdinalPNRegressor(OrdinalRegressor):
 
     Each level c but the last has an output, for the probability that y is at most the level: the logistic function of
     ``offset_c + b_c + <w_c, x> + sum_r v_rc <h_r, x>^2``. All outputs are trained together and share their units.
-    ``alpha=None`` omits the linear term; ``augment`` gives the units one through a dummy. Predictions are expectations
+    ``alpha=None`` omits the linear term; ``fit_intercept`` gives the units one by a dummy. Predictions are expectations
     of y, after sorting probabilities that cross. Units h_r and weights v_r minimise a convex problem over all networks
     of any size, and the distance to its minimum is bounded (``gap_``).
 
