@@ -44,7 +44,7 @@ class RowBlocks:
         ``size`` rows. A sequence has an entry for each block: an array or a sparse matrix, a file's path (``.npy``,
         ``.npz`` as SciPy saves CSR matrices, ``.parquet`` with pyarrow), or a callable without arguments that returns
         X, or a tuple (X, y) or (X, y, sample_weight), and always the same. Named columns, of Parquet files and
-        DataFrames, are put into the order of the first block that has names, and ``fit`` of an estimator keeps these.
+        DataFrames, are put into the order of the first block that has names, and estimators keep these.
     y : array-like of shape (n,) or (n, m), optional
         The targets of all rows, which stay in memory; or None if the callables return them.
     sample_weight : array-like of shape (n,), optional
