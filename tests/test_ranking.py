@@ -60,6 +60,7 @@ def test_the_right_order_is_perfect_and_the_wrong_one_the_worst():
         (([1, 2], [1, 2], [0]), {}, "groups must have the shape"),
         (([], [], []), {}, "y_true must have shape"),
         (([1, np.nan], [1, 2], [0, 0]), {}, "NaN or infinity"),
+        (([1, 2000], [1, 2], [0, 0]), {}, "y_true is too large for gain='exponential'"),
         (([-1, 2], [1, 2], [0, 0]), {}, "relevances must be >= 0, got -1 in y_true; shift them"),
         (([1, 2], [1, 2], [0, 0]), {"gain": "cubic"}, "gain must be one of 'exponential', 'linear', got 'cubic'"),
         (([1, 2], [1, 2], [0, 0]), {"short": "skip"}, "short must be one of 'drop', 'perfect', got 'skip'"),

@@ -202,6 +202,7 @@ BAD[9, 2] = np.nan
         (cut(X), np.zeros(40, int), r"y has one class only \(0\)"),
         ([lambda: 1 / 0], Y, "block 0 cannot be read: ZeroDivisionError"),
         ([lambda: (X, Y, WEIGHTS, 1)], None, "block 0 must be X"),
+        ([lambda: (X, np.c_[Y, Y])], None, r"block 0: loss='logistic' takes labels of shape \(n,\)"),
         ([lambda: (X, Y)], Y, "block 0 returned y, but y was also passed"),
         (
             [lambda: np.array([["a"]])],
@@ -309,6 +310,17 @@ def test_bad_weights_are_named(weights, message):
 def test_bad_sequences(given, error, message):
     with pytest.raises(error, match=message):
         mopn.RowBlocks(given, Y)
+
+
+def test_a_file_of_other_rows_is_refused(tmp_path):
+    path = tmp_path / "rows.npy"
+    np.save(path, np.asfortranarray(X))
+    with pytest.raises(ValueError, match=r"rows\.npy must hold a two-dimensional array of numbers, row by row"):
+        mopn.RowBlocks(path, Y)
+    np.save(path, X)
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(OSError, match=r"block 0 cannot be read: .*rows\.npy ends before row 40"):
+        mopn.NetworkProblem(mopn.RowBlocks(path, Y), strength=1.0)
 
 
 def test_a_file_that_vanishes_between_passes_keeps_the_best_point(tmp_path):

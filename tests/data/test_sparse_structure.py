@@ -56,6 +56,8 @@ MALFORMED = {
         "indptr too short": {"indptr": shorter},
         "too few data": {"data": shorter},
         "too few indices": {"indices": shorter},
+        "indices no integers": {"indices": lambda indices: indices.astype(float)},
+        "data no numbers": {"data": lambda data: data.astype(object)},
     }.items()
 } | {
     "coo row too large": ("coo", {"row": with_first(FAR)}),

@@ -190,6 +190,7 @@ def test_parts_that_do_not_fit_together(options, message):
         ({"augment": np.zeros(2)}, "augment must be True or False"),
         ({"target": np.array(["labels", "vector"])}, "target must be one of"),
         ({"classes": ["a", "b", "c"]}, "classes must be an array of labels of shape .*, got list"),
+        ({"feature_names": [1, 2, 3, 4]}, "feature_names must be strings, got 1"),
         ({"classes": np.ones((3, 1))}, "classes must be an array of labels of shape .*, got shape"),
         ({"classes": np.array([0.0, 1.0, np.nan])}, "classes contains NaN or infinity"),
         ({"classes": np.array(list("abcd")), "target": "ordinal"}, "ordered levels must be ascending numbers"),
