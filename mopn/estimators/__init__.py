@@ -16,6 +16,7 @@ from mopn.estimators.ordinal import OrdinalFMRegressor, OrdinalPNRegressor
 from mopn.estimators.path_cv import PathCV
 from mopn.estimators.pn import PolynomialNetworkClassifier, PolynomialNetworkRegressor
 from mopn.estimators.regressors import MultiOutputFMRegressor, MultiOutputPNRegressor
+from mopn.estimators.table_encoder import TableEncoder
 from mopn.estimators.tables import TableClassifier, TableRegressor
 
 __all__ = [
@@ -31,5 +32,6 @@ __all__ = [
     "PolynomialNetworkClassifier",
     "PolynomialNetworkRegressor",
     "TableClassifier",
+    "TableEncoder",
     "TableRegressor",
 ]

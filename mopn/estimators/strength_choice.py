@@ -15,9 +15,9 @@ from mopn.regularization_path import check_strengths, solutions
 __all__ = ["choose_strength"]
 
 # Ratios to choose from.
-_RATIOS = tuple(map(Ratio, (0.03, 0.01, 0.003, 0.001, 0.0003)))
+_RATIOS = tuple(map(Ratio, (0.03, 0.01, 0.003, 0.001)))
 # Every sample is held out once, or, of more samples than this, those of the first part alone.
-_PARTS, _FEW = 4, 3000
+_PARTS, _FEW = 4, 1000
 
 
 def choose_strength(estimator: Any, X: Any, targets: Targets) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from copy import copy
 from dataclasses import replace
 from typing import Any, Literal
@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.input_size import check_input
-from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import check_sample_weight
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.classifiers import Classifier
 from mopn.estimators.parameters import STRENGTH, readable
 from mopn.estimators.regressors import Regressor
 from mopn.estimators.strength_choice import choose_strength
+from mopn.estimators.table_encoder import TableReader, is_named
 from mopn.estimators.targets import Targets
 from mopn.losses.losses import Loss, LossName
 from mopn.losses.namespaces import to_host
@@ -29,10 +29,7 @@ from mopn.models.table import TableModel
 from mopn.network.problem import NetworkProblem
 from mopn.solvers import Result
 from mopn.solvers.progress import Verbose
-from mopn.solvers.tools.checks import Rule, check_nonnegative, count
-from mopn.tables.encoding import TableEncoding
-from mopn.tables.learning import learn_encoding
-from mopn.tables.reading import Table, read_table
+from mopn.solvers.tools.checks import Rule
 
 __all__ = ["TableClassifier", "TableRegressor"]
 
@@ -41,40 +38,26 @@ def _strength(value: Any) -> Any:
     return value if isinstance(value, str) and value == "auto" else STRENGTH.convert(value)
 
 
-class TableEstimator(NetworkEstimator):
+class TableEstimator(TableReader, NetworkEstimator):
     """Base of the estimators of tables, which learn an encoding before the network."""
 
     model_: TableModel
-    encoding_: TableEncoding
-    """The features that the columns become."""
     basis_: np.ndarray
     """Units H (k, 1 + d) of the d features of ``encoding_``; the first column belongs to the constant."""
 
     _kernel = "homogeneous"
     _rules = NetworkEstimator._rules | {
         "strength": Rule(f"'auto', {STRENGTH.takes}", _strength),
-        "curves": count(0),
-        "smoothness": check_nonnegative,
     }
     # What a fit to a table does not leave open.
     refit, oracle, fit_intercept, scale, alpha = "full", "auto", True, "data", None
     validation_fraction, warm_start, random_state = 0.0, False, None
 
-    curves: int
-    smoothness: float
-    levels: Collection[str | int]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
-        return tags
-
     def _samples(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
         """Validate the samples, learn the encoding if it is to be ``reset``, and return features in place of X."""
-        table = self._read(X, reset)
+        table = self._read(X, reset=reset)
         y = readable(to_host(y), "y", numeric=self._numeric_y)
         _, y = check_X_y(
             np.zeros((table.n, 1)),
@@ -92,31 +75,13 @@ class TableEstimator(NetworkEstimator):
         table = table.rows(present)
         y, sample_weight = y[present], None if sample_weight is None else sample_weight[present]
         if reset:
-            levels = {self.levels} if isinstance(self.levels, str | int) else self.levels
-            self.encoding_ = learn_encoding(
-                table, sample_weight, curves=self.curves, smoothness=self.smoothness, levels=levels
-            )
+            self.encoding_ = self._learn(table, sample_weight)
         return self.encoding_.encode(table), y, sample_weight, present
-
-    def _read(self, X: Any, reset: bool) -> Table:
-        """Return a table, and set or check the names and the number of its columns."""
-        if isinstance(X, RowBlocks):
-            raise TypeError("knots are quantiles of whole columns, which need X in memory; give a frame or an array")
-        if _is_plain(X):
-            table = read_table(X)
-            if reset:
-                self.n_features_in_, self.feature_names_in_ = len(table.names), np.array(table.names, object)
-            return table
-        validate_data(self, X, skip_check_array=True, reset=reset)
-        table = read_table(to_host(X))
-        if reset:
-            self.n_features_in_ = len(table.names)
-        return table
 
     def _checked(self, X: Any) -> Any:
         """Check the names and the number of columns for a prediction; the model reads the rest."""
         check_is_fitted(self)
-        if not (_is_plain(X) or self._is_plain(X)) and getattr(X, "ndim", 2) == 2:
+        if not is_named(X) and not self._is_plain(X) and getattr(X, "ndim", 2) == 2:
             validate_data(self, X, skip_check_array=True, reset=False)
         return X
 
@@ -134,11 +99,6 @@ class TableEstimator(NetworkEstimator):
     def _attributes(self, problem: NetworkProblem, targets: Targets, network: Result) -> dict[str, Any]:
         found = super()._attributes(problem, targets, network)
         return found | {"model_": TableModel(found["model_"], self.encoding_)}
-
-
-def _is_plain(X: Any) -> bool:
-    """Whether X is made of dictionaries, whose columns are known by name alone."""
-    return isinstance(X, Mapping) or (isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping))
 
 
 class TableClassifier(TableEstimator, Classifier):
@@ -168,14 +128,14 @@ class TableClassifier(TableEstimator, Classifier):
         self,
         *,
         loss: LossName | Loss = "logistic",
-        norm: NormName = "l1/l2",
+        norm: NormName = "l1",
         strength: float | Ratio | Literal["auto"] = "auto",
         curves: int = 8,
         smoothness: float = 1.0,
         levels: Collection[str | int] = (),
-        max_units: int | None = 50,
+        max_units: int | None = 100,
         class_weight: Any = None,
-        tol: float = 5e-3,
+        tol: float = 1e-2,
         max_time: float | None = None,
         verbose: Verbose = 0,
     ) -> None:
@@ -185,11 +145,11 @@ class TableClassifier(TableEstimator, Classifier):
         ----------
         loss : str or Loss, default "logistic"
             As for :class:`MultiOutputPNClassifier`.
-        norm : {"l1", "l1/l2", "l1/linf"}, default "l1/l2"
-            Norm of the output weights, which makes most units zero. With "l1" every class has its own units; with the
-            others they share units. "l1" has the tightest certificates.
+        norm : {"l1", "l1/l2", "l1/linf"}, default "l1"
+            Norm of the output weights, which makes most units zero. With "l1" every class has its own units, which are
+            few, and the gap is soon proven; with the others classes share units.
         strength : "auto", float or Ratio, default "auto"
-            Strength of the penalty; larger means fewer units. "auto" takes, of five :class:`mopn.Ratio` from 0.0003 to
+            Strength of the penalty; larger means fewer units. "auto" takes, of four :class:`mopn.Ratio` from 0.001 to
             0.03, the one of least loss on held-out samples.
         curves : int, default 8
             Largest number of functions of a column of numbers, beside itself.
@@ -198,11 +158,11 @@ class TableClassifier(TableEstimator, Classifier):
         levels : collection of str or int, default ()
             Names or indices of columns of numbers that are levels, such as codes of categories. Columns of texts,
             booleans and categories always are.
-        max_units : int or None, default 50
+        max_units : int or None, default 100
             Largest number of units; None for a proof, units are added until the gap is at most ``tol``.
         class_weight : dict, "balanced" or None, default None
             Factors of the sample weights, by label.
-        tol : float, default 0.005
+        tol : float, default 0.01
             Relative tolerance of the objective.
         max_time : float or None, default None
             Largest number of seconds for the last fit.
@@ -238,13 +198,13 @@ class TableRegressor(TableEstimator, Regressor):
         self,
         *,
         loss: LossName | Loss = "squared",
-        norm: NormName = "l1/l2",
+        norm: NormName = "l1",
         strength: float | Ratio | Literal["auto"] = "auto",
         curves: int = 8,
         smoothness: float = 1.0,
         levels: Collection[str | int] = (),
-        max_units: int | None = 50,
-        tol: float = 5e-3,
+        max_units: int | None = 100,
+        tol: float = 1e-2,
         max_time: float | None = None,
         verbose: Verbose = 0,
     ) -> None:
@@ -254,7 +214,7 @@ class TableRegressor(TableEstimator, Regressor):
         ----------
         loss : str or Loss, default "squared"
             As for :class:`MultiOutputPNRegressor`.
-        norm : {"l1", "l1/l2", "l1/linf"}, default "l1/l2"
+        norm : {"l1", "l1/l2", "l1/linf"}, default "l1"
             Norm of the output weights, as for :class:`TableClassifier`.
         strength : "auto", float or Ratio, default "auto"
             Strength of the penalty, as for :class:`TableClassifier`.
@@ -264,9 +224,9 @@ class TableRegressor(TableEstimator, Regressor):
             How fast these get small: the k-th has the size 1 / k^smoothness, so larger asks for smoother effects.
         levels : collection of str or int, default ()
             Names or indices of columns of numbers that are levels.
-        max_units : int or None, default 50
+        max_units : int or None, default 100
             Largest number of units; None for a proof, units are added until the gap is at most ``tol``.
-        tol : float, default 0.005
+        tol : float, default 0.01
             Relative tolerance of the objective.
         max_time : float or None, default None
             Largest number of seconds for the last fit.

@@ -66,7 +66,9 @@ class NumberColumns:
         with np.errstate(invalid="ignore"):
             lengths = np.diff(self.knots, axis=1, append=np.inf)
         changes = np.diff(self.functions, axis=1, append=0.0)
-        return np.where(np.isfinite(lengths), 1.0 / lengths, 0.0).ravel(), changes.reshape(self.knots.size, -1)
+        return np.where(np.isfinite(lengths), 1.0 / lengths, 0.0).ravel(), changes.reshape(
+            self.knots.size, changes.shape[2]
+        )
 
     @property
     def owners(self) -> np.ndarray:
@@ -78,7 +80,7 @@ class NumberColumns:
         used = np.flatnonzero(self._used)
         out = np.empty((len(X), len(used) + self.gaps.sum()))
         out[:, len(used) :] = np.isnan(X[:, self.gaps])
-        (slopes, changes), step = self._segments, rows_at_once(self.knots.size)
+        (slopes, changes), step = self._segments, rows_at_once(1 + self.knots.size)
         first_knots = np.arange(len(self.knots)) * self.knots.shape[1]
         for first in range(0, len(X), step):
             x = X[first : first + step]

@@ -14,6 +14,8 @@ __all__ = ["learn_encoding"]
 
 # Knots of a column, and rows whose order statistics they are.
 _KNOTS, _MOST_ROWS = 33, 100_000
+# Columns have fewer functions where they are many, so that the features are not more than these.
+_MOST_FEATURES = 256
 # Levels of a smaller part of the rows have one feature together.
 _RARE = 5e-4
 # More levels are names of rows rather than categories.
@@ -49,6 +51,7 @@ def learn_encoding(
     """
     declared = _indices(table, levels)
     weights = np.ones(table.n) if weights is None else weights
+    curves = min(curves, max(_MOST_FEATURES // len(table.columns) - 1, 0)) if len(table.columns) else curves
     numbers = [j for j, c in enumerate(table.columns) if c.dtype.kind == "f" and j not in declared]
     others = [j for j in range(len(table.columns)) if j not in set(numbers)]
     of_numbers = [_learn_numbers(table.columns[j], weights, table.names[j], curves, smoothness) for j in numbers]
@@ -64,8 +67,8 @@ def learn_encoding(
     )
     if not encoding.n_features:
         raise ValueError(
-            f"0 feature(s) (shape=({table.n}, {len(table.columns)})) while a minimum of 1 is required: no column of X "
-            "varies"
+            f"0 feature(s) (shape=({table.n}, {len(table.columns)})) while a minimum of 1 is required: with "
+            f"n_samples = {table.n}, no column of X varies"
         )
     return encoding
 
@@ -87,28 +90,37 @@ def _learn_numbers(
     present, weights = x[~missing], weights[~missing]
     if not len(present):
         raise ValueError(f"column {name!r} of X has no value; drop it")
-    mean = np.average(present, weights=weights)
-    deviation = np.sqrt(np.average((present - mean) ** 2, weights=weights))
-    knots, ranks = _knots(present, weights)
-    if len(knots) < 3:
-        itself = (knots - mean)[:, None] / np.ptp(knots) if len(knots) == 2 else np.zeros((1, 0))
-        return knots, itself, bool(missing.any())
-    k = np.arange(1, min(curves, len(knots) - 1) + 1)
-    cosines = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) / k**smoothness
-    return knots, np.column_stack([(knots - mean) / deviation, cosines]), bool(missing.any())
-
-
-def _knots(x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return distinct values, at equal distances in rank if they are many, and their mid-ranks in [0, 1]."""
-    chosen = slice(None) if len(x) <= _MOST_ROWS else np.random.default_rng(0).permutation(len(x))[:_MOST_ROWS]
-    values, group = np.unique(x[chosen], return_inverse=True)
-    counts = np.bincount(group, weights=weights[chosen])
-    ranks = (np.cumsum(counts) - 0.5 * counts) / counts.sum()
+    values, counts = _distinct(present, weights)
+    if len(values) < 3:
+        mean = counts @ values / counts.sum()
+        itself = (values - mean)[:, None] / np.ptp(values) if len(values) == 2 else np.zeros((1, 0))
+        return values, itself, bool(missing.any())
+    standardised, ranks = _standardised(values, counts), (np.cumsum(counts) - 0.5 * counts) / counts.sum()
     if len(values) > _KNOTS:
         at = np.unique(np.searchsorted(ranks, np.linspace(0.0, 1.0, _KNOTS)).clip(0, len(values) - 1))
-        values, ranks = values[at], ranks[at]
+        values, standardised, ranks = values[at], standardised[at], ranks[at]
+    k = np.arange(1, min(curves, len(values) - 1) + 1)
+    cosines = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) / k**smoothness
+    return values, np.column_stack([standardised, cosines]), bool(missing.any())
+
+
+def _distinct(x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct values of a sample of the rows, always the same, and their weights; the range is exact.
+
+    What is computed of them is equal to the last bit for rows that are weighted and repeated.
+    """
+    chosen = slice(None) if len(x) <= _MOST_ROWS else np.random.default_rng(0).permutation(len(x))[:_MOST_ROWS]
+    values, group = np.unique(x[chosen], return_inverse=True)
     values[0], values[-1] = x.min(), x.max()
-    return values, ranks
+    return values, np.bincount(group, weights=weights[chosen])
+
+
+def _standardised(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return values minus their mean, over their deviation, without overflow."""
+    size = np.abs(values).max()
+    scaled = values / size if size else values
+    centered = scaled - counts @ scaled / counts.sum()
+    return centered / np.sqrt(counts @ centered**2 / counts.sum())
 
 
 def _learn_levels(values: np.ndarray, weights: np.ndarray, name: str) -> LevelColumn:
@@ -118,7 +130,7 @@ def _learn_levels(values: np.ndarray, weights: np.ndarray, name: str) -> LevelCo
         raise ValueError(f"column {name!r} of X has no value; drop it")
     known, group = np.unique(texts[present].astype(np.str_), return_inverse=True)
     shares = np.bincount(group, weights=weights[present]) / weights.sum()
-    frequent, gaps = shares >= _RARE, 1.0 - float(shares.sum())
+    frequent, gaps = shares >= _RARE, weights[~present].sum() / weights.sum()
     if frequent.sum() > _MOST_LEVELS:
         raise ValueError(
             f"column {name!r} of X has {len(known)} levels, {frequent.sum()} of them frequent; at most {_MOST_LEVELS} "

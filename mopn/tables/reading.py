@@ -97,7 +97,7 @@ def _of_frame(X: Any, name: str) -> Table:
         raise ImportError(
             f"{name} is a frame, which needs narwhals: pip install mopn[sklearn]; a dict of its columns needs nothing"
         ) from None
-    names = list(getattr(X, "columns", getattr(X, "column_names", ())))
+    names = list(X.column_names if hasattr(X, "column_names") else X.columns)
     _check_names(names, name)
     texts = all(isinstance(key, str) for key in names)
     frame = nw.from_native(X if texts else X.rename(columns=str), eager_only=True)
@@ -151,8 +151,8 @@ def _objects(values: Any) -> np.ndarray:
     if isinstance(values, str) or not isinstance(values, Iterable):
         values = [values]
     values = list(values)
-    nested = [value for value in values if isinstance(value, _NESTED)]
-    if nested and len(nested) == len(values) and len({len(value) for value in values}) == 1:
+    rows = bool(values) and all(isinstance(value, (list, tuple, np.ndarray)) for value in values)
+    if rows and len({len(value) for value in values}) == 1:
         array = np.empty((len(values), len(values[0])), object)
         for i, row in enumerate(values):
             for j, value in enumerate(row):

@@ -1,0 +1,171 @@
+"""Tables as features: what a pipeline and the estimators of tables learn of the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mopn.data.row_blocks import RowBlocks
+from mopn.data.validation import check_sample_weight
+from mopn.losses.namespaces import to_host
+from mopn.solvers.tools.checks import check_nonnegative, check_options, count
+from mopn.tables.encoding import TableEncoding
+from mopn.tables.learning import learn_encoding
+from mopn.tables.reading import Table, read_table
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["TableEncoder", "TableReader"]
+
+
+class TableReader(BaseEstimator):
+    """What estimators of tables share: tables read and checked against the training data, and the encoding learned."""
+
+    encoding_: TableEncoding
+    """The features that the columns become."""
+    n_features_in_: int
+    """Number of columns."""
+    feature_names_in_: np.ndarray
+    """Names of the columns, if they have some."""
+
+    curves: int
+    smoothness: float
+    levels: Collection[str | int]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        return tags
+
+    def _read(self, X: Any, *, reset: bool) -> Table:
+        """Return a table, and set or check the names and the number of its columns."""
+        if isinstance(X, RowBlocks):
+            raise TypeError("knots are quantiles of whole columns, which need X in memory; give a frame or an array")
+        if is_named(X):
+            table = read_table(X)
+            if reset:
+                self.feature_names_in_ = np.array(table.names, object)
+        else:
+            if getattr(X, "ndim", 2) == 2:
+                validate_data(self, X, skip_check_array=True, reset=reset)
+            table = read_table(to_host(X))
+        if reset:
+            self.n_features_in_ = len(table.names)
+        return table
+
+    def _learn(self, table: Table, weights: np.ndarray | None) -> TableEncoding:
+        """Return the encoding of the training data."""
+        check_options(self, curves=count(0), smoothness=check_nonnegative)
+        levels = {self.levels} if isinstance(self.levels, str | int) else self.levels
+        return learn_encoding(table, weights, curves=self.curves, smoothness=self.smoothness, levels=levels)
+
+
+def is_named(X: Any) -> bool:
+    """Whether X is made of dictionaries, whose columns are known by name alone."""
+    return isinstance(X, Mapping) or (isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping))
+
+
+class TableEncoder(TransformerMixin, TableReader):
+    """The features of a table: smooth functions of numbers, indicators of levels and of gaps.
+
+    A column of numbers becomes its standardised self and ``sqrt(2) cos(pi k u) / k^smoothness`` for k = 1, 2, ..., of
+    its rank u in [0, 1], interpolated between up to 33 knots and constant beyond the outer ones; where a number is
+    missing these are 0, and an indicator is 1. Two values become one feature, and a constant none. A column of texts,
+    booleans or categories becomes an indicator of each level, rare ones together; a level that is unknown has their
+    means. Dates are numbers, days since 1970.
+
+    Parameters
+    ----------
+    curves : int, default 8
+        Largest number of functions of a column of numbers, beside itself.
+    smoothness : float, default 1.0
+        How fast these get small.
+    levels : collection of str or int, default ()
+        Names or indices of columns of numbers that are levels, such as codes of categories.
+
+    See Also
+    --------
+    TableClassifier, TableRegressor : Networks of these features.
+
+    Notes
+    -----
+    The cosines are the eigenfunctions of the squared slope on [0, 1] (Wahba, Spline Models for Observational Data,
+    1990), so that a penalty on the weights of a linear model, or of a unit, asks for smooth functions.
+
+    Examples
+    --------
+    >>> from mopn.estimators import TableEncoder
+    >>> encoder = TableEncoder(curves=1).fit({"size": [1.0, 2.0, None, 4.0], "color": ["red", "green", "blue", "red"]})
+    >>> encoder.get_feature_names_out().tolist()[:4]
+    ['size', 'size, curve 1', 'size is missing', 'color = blue']
+    >>> encoder.transform({"size": 9.0, "color": "red"}).round(2)  # 9 counts as 4
+    array([[ 1.34, -1.22,  0.  ,  0.  ,  0.  ,  1.  ]])
+    """
+
+    def __init__(self, *, curves: int = 8, smoothness: float = 1.0, levels: Collection[str | int] = ()) -> None:
+        self.curves = curves
+        self.smoothness = smoothness
+        self.levels = levels
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn knots, levels and gaps.
+
+        Parameters
+        ----------
+        X : DataFrame, array-like of shape (n, c), or dict
+        y : ignored
+        sample_weight : array-like of shape (n,), optional
+            A weight of 2 equals a repeated row.
+
+        Returns
+        -------
+        self
+            The fitted encoder.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is no table, a column has no value or too many levels, or no column varies.
+        """
+        table = self._read(X, reset=True)
+        weights = check_sample_weight(sample_weight, table.n)
+        present = np.arange(table.n) if weights is None else np.flatnonzero(weights)
+        self.encoding_ = self._learn(table.rows(present), None if weights is None else weights[present])
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the features.
+
+        Parameters
+        ----------
+        X : DataFrame, array-like of shape (n, c), or dict
+            Columns of dictionaries are taken by name.
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n, d)
+            Sparse if there are many levels.
+
+        Warns
+        -----
+        UserWarning
+            For levels that the training data did not have.
+        """
+        check_is_fitted(self)
+        return self.encoding_.encode(self._read(X, reset=False))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names (d,) of the features.
+
+        Parameters
+        ----------
+        input_features : ignored
+        """
+        check_is_fitted(self)
+        return self.encoding_.feature_names.astype(object)

@@ -1,0 +1,188 @@
+"""Encodings against the obvious: interpolation by NumPy, mid-ranks by SciPy, indicators by comparison."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars
+import pyarrow
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import rankdata
+
+from mopn.tables.encoding import TableEncoding
+from mopn.tables.learning import learn_encoding
+from mopn.tables.reading import read_table
+
+RNG = np.random.default_rng(0)
+DAYS = [datetime.date(2020, 1, 1) + datetime.timedelta(days=int(d)) for d in RNG.integers(0, 900, 60)]
+COLUMNS = {
+    "real": RNG.standard_normal(60).tolist(),
+    "whole": RNG.integers(0, 4, 60).tolist(),
+    "two": RNG.integers(0, 2, 60).tolist(),
+    "constant": [7] * 60,
+    "city": RNG.choice(["Bern", "Rome", "Oslo"], 60).tolist(),
+    "truth": (RNG.random(60) < 0.5).tolist(),
+    "day": DAYS,
+}
+GAPS = COLUMNS | {name: [None, *COLUMNS[name][1:]] for name in ("real", "city", "day", "truth")}
+
+
+def learned(X, weights=None, **options):
+    return learn_encoding(read_table(X), weights, **({"curves": 4, "smoothness": 1.5} | options))
+
+
+def tables(columns):
+    names = list(columns)
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    frame = pd.DataFrame(columns)
+    categories = frame.astype({"city": "category", "day": "datetime64[s]"})
+    return {
+        "dict": columns,
+        "rows": rows,
+        "objects": np.array([list(row.values()) for row in rows], object),
+        "pandas": frame,
+        "pandas, its own types": frame.convert_dtypes(),
+        "pandas, categories and dates": categories,
+        "polars": polars.DataFrame(columns, strict=False),
+        "polars, categories": polars.DataFrame(columns).with_columns(polars.col("city").cast(polars.Categorical)),
+        "arrow": pyarrow.table(columns),
+    }
+
+
+@pytest.mark.parametrize("kind", tables(COLUMNS))
+@pytest.mark.parametrize("columns", [COLUMNS, GAPS], ids=["whole", "gaps"])
+def test_tables_of_all_kinds_are_the_same(kind, columns):
+    expected = learned(columns).encode(columns)
+    assert np.array_equal(learned(tables(columns)[kind]).encode(tables(columns)[kind]), expected)
+    assert np.array_equal(learned(columns).encode(tables(columns)[kind]), expected)
+
+
+def test_features_of_numbers():
+    """Itself and the curves are interpolated between values, and constant beyond them."""
+    x = np.array([3.0, 1.0, 4.0, 1.0, 5.0, np.nan, 2.0])
+    known = x[~np.isnan(x)]
+    encoding = learned({"x": x}, curves=2, smoothness=1.0)
+    at = np.array([0.0, 1.0, 1.5, 4.9, 9.0, np.nan])
+    ranks = np.interp(at, np.sort(known), (np.sort(rankdata(known)) - 0.5) / len(known))
+    values = np.unique(known)
+    curves = np.sqrt(2.0) * np.cos(np.pi * np.outer((rankdata(known) - 0.5) / len(known), [1, 2])) / [1, 2]
+    expected = [(np.clip(at, 1.0, 5.0) - known.mean()) / known.std()]
+    expected += [np.interp(at, values, [curves[known == v, k].mean() for v in values]) for k in range(2)]
+    features = encoding.encode({"x": at})
+    assert np.allclose(features[:-1, :3], np.array(expected).T[:-1], atol=1e-14)
+    assert features[-1].tolist() == [0.0, 0.0, 0.0, 1.0]
+    assert not features[:-1, 3].any()
+    assert np.all(np.diff(ranks[:-1]) >= 0)
+    assert encoding.feature_names.tolist() == ["x", "x, curve 1", "x, curve 2", "x is missing"]
+
+
+def test_many_values_have_few_knots_at_equal_distances_in_rank():
+    x = np.exp(3.0 * RNG.standard_normal(5000))
+    encoding = learned({"x": x}, curves=3, smoothness=1.0)
+    assert encoding.numbers.knots.shape == (1, 33)
+    expected = np.sqrt(2.0) * np.cos(np.pi * (rankdata(x) - 0.5) / len(x))
+    # Between knots, 1/32 apart in rank, the curve is a line; the values are of order 1.
+    within = (rankdata(x) > 200) & (rankdata(x) < 4800)
+    assert np.abs(encoding.encode({"x": x})[:, 1] - expected)[within].max() < 0.08
+    assert np.array_equal(encoding.encode({"x": [x.max() * 10]}), encoding.encode({"x": [x.max()]}))
+
+
+def test_features_of_levels():
+    city = ["Rome"] * 5 + ["Bern"] * 3 + [None] * 2
+    encoding = learned({"city": city, "two": ["a", "b"] * 5, "x": range(10)}, curves=0)
+    with pytest.warns(
+        UserWarning, match="column 'city' of X has 1 values that the training data had not, such as 'Oslo'"
+    ):
+        features = encoding.encode({"city": ["Bern", "Rome", None, "Oslo"], "two": ["a", "b", "b", "a"], "x": [1] * 4})
+    assert encoding.feature_names.tolist() == ["x", "city = Bern", "city = Rome", "city is missing", "two = b"]
+    assert features[:, 1:4].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.3, 0.5, 0.2]]
+    assert features[:, 4].tolist() == [0, 1, 1, 0]
+
+
+def test_rare_levels_have_one_feature_together():
+    names = ["often"] * 5000 + ["rare", "seldom"]
+    encoding = learned({"name": names, "x": np.arange(5002)}, curves=0)
+    assert encoding.feature_names.tolist()[1:] == ["name is a rare level"]
+    assert encoding.encode({"name": ["rare", "often"], "x": [0, 0]})[:, 1].tolist() == [1.0, 0.0]
+
+
+def test_indicators_of_many_levels_are_sparse():
+    names = [f"name {i % 300}" for i in range(900)]
+    table = {"name": names, "x": np.arange(900.0)}
+    features = learned(table).encode(table)
+    assert features.format == "csr"
+    assert np.array_equal(features[:, 5:].toarray().sum(axis=1), np.ones(900))
+
+
+@given(st.lists(st.integers(1, 3), min_size=60, max_size=60))
+def test_weights_are_repetitions(weights):
+    repeated = {name: np.repeat(np.array(column, object), weights) for name, column in GAPS.items()}
+    weighted = learned(GAPS, np.array(weights, float))
+    assert np.array_equal(weighted.encode(GAPS), learned(repeated).encode(GAPS))
+
+
+@pytest.mark.parametrize("columns", [COLUMNS, GAPS, {"city": COLUMNS["city"]}, {"real": COLUMNS["real"]}])
+def test_fields_bring_an_encoding_back(columns):
+    encoding = learned(columns)
+    again = TableEncoding.from_fields(encoding.fields())
+    assert list(encoding.fields()) == list(TableEncoding.FIELDS)
+    assert np.array_equal(again.encode(columns), encoding.encode(columns))
+    assert again.feature_names.tolist() == encoding.feature_names.tolist()
+
+
+@pytest.mark.parametrize("row", [{"real": 0.5, "city": "Bern"}, {"real": 2, "city": "Oslo"}])
+def test_a_row_of_plain_values_is_read_soon_and_like_any_other(row):
+    encoding = learned({name: COLUMNS[name] for name in ("city", "real")})
+    assert encoding._plain_row(row) is not None
+    assert np.array_equal(encoding.encode(row), encoding.encode(pd.DataFrame([row])))
+
+
+def test_columns_are_taken_by_name():
+    encoding = learned(COLUMNS)
+    turned = dict(reversed(COLUMNS.items()))
+    assert np.array_equal(encoding.encode(turned), encoding.encode(COLUMNS))
+    with pytest.raises(ValueError, match=r"X lacks the columns \['real'\] and has the columns \['reel'\]"):
+        encoding.encode({"reel" if name == "real" else name: column for name, column in COLUMNS.items()})
+
+
+def test_declared_levels_and_widths():
+    encoding = learned({"code": [1, 2, 3, 1.0], "x": [1.0, 2.0, 3.0, 4.0]}, levels=["code"])
+    assert "code = 2" in encoding.feature_names
+    assert learned(RNG.standard_normal((50, 200))).n_features == 200
+    assert learned(RNG.standard_normal((50, 100))).n_features == 200
+
+
+@pytest.mark.parametrize(
+    ("X", "kind", "message"),
+    [
+        ({"a": [[1, 2], [3, 4]]}, ValueError, "column 'a' of X must have one value a row, got shape"),
+        ({"a": [{1}, {2}]}, TypeError, r"column 'a' of X holds \{1\}, an object of type set"),
+        ({"a": [None, None], "b": [1, 2]}, ValueError, "column 'a' of X has no value; drop it"),
+        ({"a": [1.0, np.inf]}, ValueError, "column 'a' of X contains infinity"),
+        ({"a": [1, 2], "b": [1]}, ValueError, "the columns of X have different lengths"),
+        ({"a": ["x", "x"]}, ValueError, "no column of X varies"),
+        ({"a": [f"{i % 1500}" for i in range(3000)]}, ValueError, "column 'a' of X has 1500 levels.*not hashed"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "several columns of the name 'a'"),
+        (np.zeros((2, 2, 2)), ValueError, "must be a table of shape"),
+        ([[1j], [2]], TypeError, "Complex data not supported"),
+    ],
+)
+def test_what_is_no_table_is_refused(X, kind, message):
+    with pytest.raises(kind, match=message):
+        learned(X)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ({"x": ["one"], "city": ["Bern"]}, "column 'x' of X holds 'one', but numbers in the training data"),
+        (np.zeros((0, 2)), "Found array with 0 sample"),
+        (np.zeros((1, 3)), "X has 3 features, but the training data had 2 columns"),
+    ],
+)
+def test_other_tables_than_the_training_data_are_refused(X, message):
+    encoding = learned({"x": [1.0, 2.0, 3.0], "city": ["Bern", "Rome", "Rome"]})
+    with pytest.raises(ValueError, match=message):
+        encoding.encode(X)
