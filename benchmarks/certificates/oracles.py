@@ -95,12 +95,13 @@ def record(X, y, norm: str, fraction: float, rounds: int, max_time: float) -> Re
 
     mopn.minimize(problem, solver, tol=_PRECISION, max_time=max_time, callback=keep)
     kept = np.unique(np.linspace(0, len(networks) - 1, rounds).round().astype(int))
-    stacks = [_stack(problem, networks[k]) for k in kept]
+    stacks = [gradient_stack(problem, networks[k]) for k in kept]
     rows = np.hstack([np.ones((len(X), 1)), X])
     return Recording(stacks, kept.tolist(), rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-def _stack(problem: mopn.NetworkProblem, network: Any) -> DenseStack:
+def gradient_stack(problem: mopn.NetworkProblem, network: Any) -> DenseStack:
+    """Return the matrices whose forms are the loss gradient in a unit's outputs, as the oracle sees them."""
     return GradientForms(problem.kernel, problem.rows, problem.output_gradient(network).G).dense()
 
 
