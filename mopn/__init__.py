@@ -21,6 +21,7 @@ from mopn.losses.losses import Huber, Loss, Poisson, Quantile
 from mopn.models.load import load
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
+from mopn.models.table import TableModel
 from mopn.network.certificate import certify
 from mopn.network.joint import JointProblem
 from mopn.network.output_layer import OutputLayerProblem
@@ -58,6 +59,7 @@ __all__ = [
     "Result",
     "RowBlocks",
     "Status",
+    "TableModel",
     "Trace",
     "UnitBallProblem",
     "certify",
