@@ -1,6 +1,7 @@
 """Start vectors for refinement: many at once, spread over the sphere.
 
-The dominant eigenvector of a single Gamma_c (the l1 start of Blondel et al., NIPS 2017) maximises one output. The Gram
+The dominant eigenvector of a single Gamma_c (the l1 start of Blondel et al., NIPS 2017) maximises one output; further
+ones are units that its minimum has, too, so that fits with few outputs need not add one unit a round. The Gram
 starts consider all outputs: their weights w make ||sum_c w_c Gamma_c||_F large, hence also the spectral norm, which is
 at least 1 / sqrt(d) times the Frobenius norm. Random starts find maxima that both miss late in a fit. For matrix-free
 stacks several eigenvectors of each combination replace random starts: they take no more products than one eigenvector.
@@ -22,17 +23,17 @@ __all__ = ["dominant_starts", "extreme_starts", "gram_starts", "random_starts", 
 _GRAM_STARTS = 5
 # Eigenvalues of the Gram matrix below this, relative to the largest, are rounding.
 _NULL = 1e-12
-# Number of eigenvectors of each combination.
-_RITZ_STARTS = 6
+# Number of eigenvectors of each combination, and of each matrix of a dense stack.
+_RITZ_STARTS, _EIGENVECTORS = 6, 12
 # Approximate operations of random starts, and their largest number, for a rough search; a finer one may have more.
 _RANDOM_WORK, _RANDOM_STARTS, _FINEST = 1.5e6, 500, 8.0
 
 
 def dominant_starts(stack: DenseStack) -> np.ndarray:
-    """Return a dominant eigenvector of every Gamma_c (m, d)."""
-    m, _ = stack.shape
+    """Return dominant eigenvectors of every Gamma_c (k, d), the first of each first: all are units for a round."""
     values, vectors = stack.eigen
-    return vectors[np.arange(m), :, np.abs(values).argmax(axis=1)]
+    order = np.argsort(-np.abs(values), axis=1, kind="stable")[:, :_EIGENVECTORS]
+    return np.concatenate(np.take_along_axis(vectors, order[:, None], axis=2).transpose(2, 0, 1))
 
 
 def extreme_starts(stack: DenseStack) -> np.ndarray:
