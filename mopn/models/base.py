@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -19,9 +19,7 @@ from mopn.models.games import Background, Game
 from mopn.models.ordinal import expected_level, level_probabilities
 from mopn.solvers.tools.checks import choice
 from mopn.solvers.tools.display import Displayed
-
-if TYPE_CHECKING:
-    pass
+from mopn.tables.encoding import TableEncoding
 
 __all__ = ["Predictor", "common_offset"]
 
@@ -48,12 +46,15 @@ class Predictor(Displayed, Fitted):
     classes : ndarray or None
     target : str
     feature_names : ndarray or None
+    encoding : TableEncoding or None
+        What the columns of a table become before the outputs are computed.
     """
 
     link: str | None
     classes: np.ndarray | None
     target: str | None
     feature_names: np.ndarray | None
+    encoding: TableEncoding | None = None
 
     @property
     @abstractmethod

@@ -9,46 +9,36 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mopn.data.designs import make_design
+from mopn.models.c_encoding import test_rows, write_encoding
+from mopn.models.c_writer import CWriter, quantized
 from mopn.models.files import plain_labels
-from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term, as_real
+from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
 from mopn.models.replacement import replacement
-from mopn.solvers.tools.checks import choice
 
 __all__ = ["write_c"]
 
-_REALS = {"float32": "float", "float64": "double", "int16": "float"}
 # Of the self-test: what rounding may change, relative to the sum of the moduli of all that is added up.
 _TOLERANCES = {"float": 1e-5, "double": 1e-12}
-_LARGEST = np.iinfo(np.int16).max
-# Numbers in a line.
-_WIDTH = 8
 
 
 def write_c(model: Any, path: str | os.PathLike[str], name: str, dtype: str) -> None:
     """Write the header of a model; see ``Predictor.to_c``."""
     if not (isinstance(name, str) and re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name)):
         raise ValueError(f"name must be an identifier of C, the prefix of all names in the header, got {name!r}")
-    header = _Header(name, choice(_REALS)(dtype, "dtype"))
+    header = _Header(name, dtype)
     text = header.text(model)
     with replacement(path) as file:
         file.write(text.encode())
 
 
-class _Header:
-    """The declarations and functions of a header; ``name`` is the prefix of their names, ``real`` a type of C."""
-
-    def __init__(self, name: str, dtype: str) -> None:
-        self.name, self.dtype, self.real = name, dtype, _REALS[dtype]
-        # Of functions and of numbers.
-        self.suffix = "f" if self.real == "float" else ""
-        self.parts: list[str] = []
+class _Header(CWriter):
+    """The functions of a model; of a table they encode its rows first."""
 
     def text(self, model: Any) -> str:
         """Return the header of a model."""
@@ -57,62 +47,34 @@ class _Header:
         scales = _feature_scales(formula) if self.dtype == "int16" else None
         if scales is not None:
             formula = _rounded(formula, scales)
-        if model.feature_names is not None:
+        encoding = None if model.encoding is None else write_encoding(self, model.encoding)
+        if encoding is None and model.feature_names is not None:
             self.parts.append("/* The names of x[0], x[1], ... */")
-            self._strings("features", model.feature_names.tolist())
-        self._outputs(formula, scales)
+            self.strings("features", model.feature_names.tolist())
+        self._outputs(formula, scales, None if encoding is None else model.n_features)
         if model.has_probabilities:
             self._probabilities(model, m)
         self._prediction(model, m)
-        self._self_test(formula, scales)
-        guard = f"{self.name.upper()}_H"
+        self._self_test(formula, scales, *(test_rows(encoding, self.kind) if encoding else 2 * _test_row(d, scales)))
+        guard = self.guard
         units = sum(len(term.weights) for term in formula.terms)
+        inputs = f"{d} features" if encoding is None else f"{model.n_features} columns, {d} features"
         head = (
-            f"/* A model of {d} features, {m} outputs and {units} units, written by mopn.\n"
+            f"/* A model of {inputs}, {m} outputs and {units} units, written by mopn.\n"
             f"   {self.name}_self_test() returns 0 if the functions below compute what they should. */\n"
             f"#ifndef {guard}\n#define {guard}\n\n#include <math.h>\n#include <stdint.h>\n"
         )
         return "\n".join([head, *self.parts, f"#endif /* {guard} */\n"])
 
-    # -- constants ----------------------------------------------------------------------------------------------------
-
-    def _constant(self, label: str, values: np.ndarray) -> str:
-        """Declare an array of real numbers and return its name."""
-        numbers = as_real(values.ravel(), np.float32 if self.real == "float" else np.float64)
-        return self._array(self.real, label, [f"{number!s}{self.suffix}" for number in numbers])
-
-    def _array(self, kind: str, label: str, entries: list[str]) -> str:
-        lines = [", ".join(entries[i : i + _WIDTH]) for i in range(0, len(entries), _WIDTH)]
-        self.parts.append(f"static const {kind} {self.name}_{label}[] = {{\n    " + ",\n    ".join(lines) + "};\n")
-        return f"{self.name}_{label}"
-
-    def _stream(self, label: str, values: np.ndarray) -> tuple[str, str]:
-        """Declare parameters that are read one after the other, ``*label++``.
-
-        Return the lines that define the pointers, and a factor for the end of each row.
-        """
-        if self.dtype != "int16":
-            return f"const {self.real} *{label} = {self._constant(label, values)};", ""
-        integers, scales = _quantized(values)
-        array = self._array("int16_t", label, [str(i) for i in integers.ravel().astype(int)])
-        scale = self._constant(f"{label}_scale", scales)
-        return (
-            f"const int16_t *{label} = {array};\n    const {self.real} *{label}_scale = {scale};",
-            f" * *{label}_scale++",
-        )
-
-    # -- functions ----------------------------------------------------------------------------------------------------
-
-    def _function(self, kind: str, name: str, arguments: str, body: str) -> None:
-        self.parts.append(f"static inline {kind} {self.name}_{name}({arguments}) {{\n{body}}}\n")
-
-    def _outputs(self, formula: Formula, scales: np.ndarray | None) -> None:
-        """Define the outputs; the parameters are those of features times their ``scales``."""
+    def _outputs(self, formula: Formula, scales: np.ndarray | None, columns: int | None) -> None:
+        """Define the outputs of features, or of columns; parameters are those of features times their ``scales``."""
         m, d = formula.linear.shape
-        constant = self._constant("constant", formula.constant)
+        constant = self.constant("constant", formula.constant)
         body = f"    for (int c = 0; c < {m}; c++) out[c] = {constant}[c];\n"
+        if columns is not None:
+            body += f"    {self.real} z[{d}];\n    {self.name}_encode(x, z);\n    x = z;\n"
         if scales is not None:
-            scale = self._constant("feature_scales", scales)
+            scale = self.constant("feature_scales", scales)
             body += (
                 f"    {self.real} scaled[{d}];\n"
                 f"    for (int j = 0; j < {d}; j++) scaled[j] = x[j] * {scale}[j];\n"
@@ -120,7 +82,7 @@ class _Header:
             )
         for label, rows, square in (("linear", formula.linear, ""), ("squares", formula.squares, " * x[j]")):
             if rows.any() or (label == "linear" and not formula.terms):
-                pointers, scale = self._stream(label, rows)
+                pointers, scale = self.stream(label, rows)
                 body += (
                     f"    {pointers}\n"
                     f"    for (int c = 0; c < {m}; c++) {{\n"
@@ -131,14 +93,14 @@ class _Header:
                 )
         for number, term in enumerate(formula.terms):
             body += self._term(term, number, d)
-        comment = f"/* Sets out[{m}] to the outputs of x[{d}]. */\n"
+        comment = f"/* Sets out[{m}] to the outputs of x[{columns or d}]. */\n"
         self.parts.append(comment.rstrip())
-        self._function("void", "outputs", f"const {self.real} *x, {self.real} *out", body)
+        self.function("void", "outputs", f"const {self.real} *x, {self.real} *out", body)
 
     def _term(self, term: Term, number: int, d: int) -> str:
         """Return the loop over the units of a term."""
         k, m = term.weights.shape
-        pointers, scale = self._stream(f"v{number}", term.weights)
+        pointers, scale = self.stream(f"v{number}", term.weights)
         lines, feature = self._feature(term, f"{number}", d)
         return (
             f"    {pointers}\n{lines}"
@@ -155,14 +117,14 @@ class _Header:
         if isinstance(term, Products):
             return self._product(term, number, d)
         assert isinstance(term, (AnovaTerm, Subsets))
-        pointers, scale = self._stream(f"p{number}", term.factors)
+        pointers, scale = self.stream(f"p{number}", term.factors)
         each = f"        for (int j = 0; j < {d}; j++) "
         unit = f"        const {self.real} scale = 1{scale};\n"
         z = f"scale * *p{number}++ * x[j]"
         if isinstance(term, Subsets):
             return f"    {pointers}\n", f"{unit}{each}feature *= 1 + {z};\n"
         degree = len(term.theta) - 1
-        start, theta = self._constant(f"start{number}", term.start.T), self._constant(f"theta{number}", term.theta)
+        start, theta = self.constant(f"start{number}", term.start.T), self.constant(f"theta{number}", term.theta)
         pointers += f"\n    const {self.real} *start{number} = {start};"
         return f"    {pointers}\n", (
             f"{unit}"
@@ -177,8 +139,8 @@ class _Header:
         )
 
     def _product(self, term: Products, number: str, d: int) -> tuple[str, str]:
-        pointers, scale = self._stream(f"u{number}", term.factors.swapaxes(0, 1))
-        biases = self._constant(f"b{number}", term.biases.T)
+        pointers, scale = self.stream(f"u{number}", term.factors.swapaxes(0, 1))
+        biases = self.constant(f"b{number}", term.biases.T)
         pointers += f"\n    const {self.real} *b{number} = {biases};"
         return f"    {pointers}\n", (
             f"        for (int t = 0; t < {len(term.factors)}; t++) {{\n"
@@ -206,7 +168,7 @@ class _Header:
             count = m + 1
             body += self._levels(m)
         self.parts.append(f"/* Sets p[{count}] to the probabilities for x. */")
-        self._function("void", "probabilities", f"const {self.real} *x, {self.real} *p", body)
+        self.function("void", "probabilities", f"const {self.real} *x, {self.real} *p", body)
 
     def _softmax(self, m: int) -> str:
         return (
@@ -243,12 +205,12 @@ class _Header:
                 self.parts.append(f"/* Sets means[{m}] to the exponentials of outputs. */")
                 body = f"    {self.name}_outputs(x, means);\n"
                 body += f"    for (int c = 0; c < {m}; c++) means[c] = exp{self.suffix}(means[c]);\n"
-                self._function("void", "predict", f"const {self.real} *x, {self.real} *means", body)
+                self.function("void", "predict", f"const {self.real} *x, {self.real} *means", body)
             return
         if model.target == "indicator":
             self.parts.append(f"/* Sets labels[{m}] to 1 for positive outputs and 0 for others. */")
             body = self._local_outputs(m) + f"    for (int c = 0; c < {m}; c++) labels[c] = out[c] > 0;\n"
-            self._function("void", "predict", f"const {self.real} *x, int *labels", body)
+            self.function("void", "predict", f"const {self.real} *x, int *labels", body)
             return
         argument = f"const {self.real} *x"
         if model.target == "labels":
@@ -256,7 +218,7 @@ class _Header:
             self.parts.append(f"/* Returns the index of the label in {classes}. */")
             highest = f"    for (int c = 1; c < {m}; c++) if (out[c] > out[best]) best = c;\n"
             best = "    return out[0] > 0;\n" if m == 1 else f"    int best = 0;\n{highest}    return best;\n"
-            self._function("int", "predict", argument, self._local_outputs(m) + best)
+            self.function("int", "predict", argument, self._local_outputs(m) + best)
             return
         if model.target == "vector":
             value = f"exp{self.suffix}(out[0])" if model.predicts_means else "out[0]"
@@ -265,7 +227,7 @@ class _Header:
         else:
             if not model.has_probabilities:
                 raise TypeError("the model of ordered levels has no link, so it predicts nothing; set link='logistic'")
-            levels = self._constant("levels", model.classes.astype(np.float64))
+            levels = self.constant("levels", model.classes.astype(np.float64))
             self.parts.append("/* Returns the expected level. */")
             body = (
                 f"    {self.real} p[{m + 1}], level = 0;\n"
@@ -273,7 +235,7 @@ class _Header:
                 f"    for (int c = 0; c < {m + 1}; c++) level += p[c] * {levels}[c];\n"
                 "    return level;\n"
             )
-        self._function(self.real, "predict", argument, body)
+        self.function(self.real, "predict", argument, body)
 
     def _local_outputs(self, m: int) -> str:
         return f"    {self.real} out[{m}];\n    {self.name}_outputs(x, out);\n"
@@ -284,42 +246,37 @@ class _Header:
         assert labels is not None
         if labels.dtype.kind in "biu":
             kind = "unsigned long long" if labels.dtype == np.uint64 else "long long"
-            return self._array(kind, "classes", [str(int(label)) for label in labels])
+            return self.array(kind, "classes", [str(int(label)) for label in labels])
         if labels.dtype.kind == "f":
-            return self._array("double", "classes", [repr(float(label)) for label in labels])
-        return self._strings("classes", labels.tolist() if labels.dtype.kind == "S" else list(map(str, labels)))
+            return self.array("double", "classes", [repr(float(label)) for label in labels])
+        return self.strings("classes", labels.tolist() if labels.dtype.kind == "S" else list(map(str, labels)))
 
-    def _strings(self, label: str, strings: Sequence[str | bytes]) -> str:
-        encoded = (string if isinstance(string, bytes) else string.encode() for string in strings)
-        return self._array("char *const", label, [_literal(string) for string in encoded])
-
-    def _self_test(self, formula: Formula, scales: np.ndarray | None) -> None:
-        m, d = formula.linear.shape
-        row = np.cos(np.arange(d))[None]
-        x = self._constant("test_x", row if scales is None else row / scales)
-        expected = self._constant("test_outputs", formula.outputs(make_design(row)))
-        magnitudes = formula.mapped(np.abs).outputs(make_design(np.abs(row)))
-        tolerances = self._constant("test_tolerances", _TOLERANCES[self.real] * magnitudes)
+    def _self_test(self, formula: Formula, scales: np.ndarray | None, rows: np.ndarray, features: np.ndarray) -> None:
+        """Define the test of some rows (r, c), whose features are (r, d)."""
+        (count, m), columns = (len(rows), len(formula.constant)), rows.shape[1]
+        scaled = features if scales is None else features * scales
+        x, expected = self.constant("test_x", rows), self.constant("test_outputs", formula.outputs(make_design(scaled)))
+        magnitudes = formula.mapped(np.abs).outputs(make_design(np.abs(scaled)))
+        tolerances = self.constant("test_tolerances", _TOLERANCES[self.real] * magnitudes)
         self.parts.append("/* Returns 0, or else the number of the first output of test_x that is wrong. */")
-        self._function(
+        self.function(
             "int",
             "self_test",
             "void",
-            f"    {self.real} out[{m}];\n"
-            f"    {self.name}_outputs({x}, out);\n"
-            f"    for (int c = 0; c < {m}; c++) {{\n"
-            f"        const {self.real} error = out[c] - {expected}[c];\n"
-            f"        if (!(error <= {tolerances}[c] && -error <= {tolerances}[c])) return c + 1;\n"
+            f"    for (int i = 0; i < {count * m}; i++) {{\n"
+            f"        {self.real} out[{m}];\n"
+            f"        {self.name}_outputs({x} + i / {m} * {columns}, out);\n"
+            f"        const {self.real} error = out[i % {m}] - {expected}[i];\n"
+            f"        if (!(error <= {tolerances}[i] && -error <= {tolerances}[i])) return i + 1;\n"
             "    }\n"
             "    return 0;\n",
         )
 
 
-def _quantized(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return integers of 16 bits, as floats, and the scale of each row: the values are near their products."""
-    largest = np.abs(values).max(axis=-1, keepdims=True, initial=0.0)
-    scales = np.where(largest > 0.0, largest / _LARGEST, 1.0)
-    return np.rint(values / scales), scales
+def _test_row(d: int, scales: np.ndarray | None) -> tuple[np.ndarray]:
+    """Return a row (1, d) of features."""
+    row = np.cos(np.arange(d))[None]
+    return (row if scales is None else row / scales,)
 
 
 def _feature_scales(formula: Formula) -> np.ndarray:
@@ -336,15 +293,9 @@ def _rounded(formula: Formula, scales: np.ndarray) -> Formula:
     """Return the formula of features times ``scales`` with the parameters that int16 stands for."""
 
     def rounded(values: np.ndarray) -> np.ndarray:
-        integers, units = _quantized(values)
+        integers, units = quantized(values)
         return integers * units
 
     terms = tuple(replace(t, weights=rounded(t.weights), factors=rounded(t.factors / scales)) for t in formula.terms)
     linear, squares = rounded(formula.linear / scales), rounded(formula.squares / scales**2)
     return Formula(formula.constant, linear, squares, terms)
-
-
-def _literal(string: bytes) -> str:
-    """Return a literal of C; characters but plain ones as octal numbers."""
-    plain = set(range(32, 127)) - set(b'"\\?')
-    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in string) + '"'

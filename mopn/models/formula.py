@@ -208,7 +208,7 @@ def as_real(values: np.ndarray, dtype: type) -> np.ndarray:
     """
     with np.errstate(over="ignore"):
         numbers: np.ndarray = values.astype(dtype)
-    if not np.isfinite(numbers).all():
+    if np.isinf(numbers).any():
         raise ValueError("the model has numbers beyond float32; use dtype='float64', or scale X in training")
     return numbers
 

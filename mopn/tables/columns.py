@@ -50,8 +50,15 @@ class NumberColumns:
         widths = np.array([f.shape[1] for f in functions], np.intp)
         return cls(padded, values, widths, np.array(gaps, bool))
 
+    @property
+    def parts(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The knots (q_j,) of every column, and the values (q_j, w_j) of its functions at them."""
+        counts = np.isfinite(self.knots).sum(axis=1)
+        columns = zip(self.knots, self.functions, counts, self.widths, strict=True)
+        return [(t[:q], f[:q, :w]) for t, f, q, w in columns]
+
     @cached_property
-    def _used(self) -> np.ndarray:
+    def used(self) -> np.ndarray:
         """Whether a column has a function, (c, w)."""
         return np.arange(self.functions.shape[2]) < self.widths[:, None]
 
@@ -61,7 +68,7 @@ class NumberColumns:
         return np.maximum(np.isfinite(self.knots).sum(axis=1) - 2, 0)
 
     @cached_property
-    def _segments(self) -> tuple[np.ndarray, ...]:
+    def segments(self) -> tuple[np.ndarray, ...]:
         """Of the segments that begin at each of the (c q) knots: one over the length, and the changes of functions."""
         with np.errstate(invalid="ignore"):
             lengths = np.diff(self.knots, axis=1, append=np.inf)
@@ -73,14 +80,14 @@ class NumberColumns:
     @property
     def owners(self) -> np.ndarray:
         """The column of every feature."""
-        return np.append(np.nonzero(self._used)[0], np.flatnonzero(self.gaps))
+        return np.append(np.nonzero(self.used)[0], np.flatnonzero(self.gaps))
 
     def encode(self, X: np.ndarray) -> np.ndarray:
         """Return the features of numbers (n, c), NaN where they are missing."""
-        used = np.flatnonzero(self._used)
+        used = np.flatnonzero(self.used)
         out = np.empty((len(X), len(used) + self.gaps.sum()))
         out[:, len(used) :] = np.isnan(X[:, self.gaps])
-        (slopes, changes), step = self._segments, rows_at_once(1 + self.knots.size)
+        (slopes, changes), step = self.segments, rows_at_once(1 + self.knots.size)
         first_knots = np.arange(len(self.knots)) * self.knots.shape[1]
         for first in range(0, len(X), step):
             x = X[first : first + step]
@@ -129,6 +136,11 @@ class LevelColumn:
         find = self._codes.get
         return np.array([find(value, -1) for value in values], np.intp)
 
+    @property
+    def count(self) -> int:
+        """Number of codes; the first ones have no feature if there are fewer features."""
+        return len(self.levels) + bool(self.rare) + self.gaps
+
     @cached_property
     def names(self) -> list[str]:
         """What the features stand for."""
@@ -138,5 +150,4 @@ class LevelColumn:
     @cached_property
     def table(self) -> np.ndarray:
         """The features of every code, those of -1 last."""
-        count = len(self.levels) + bool(self.rare) + self.gaps
-        return np.vstack([np.eye(count)[:, count - len(self.means) :], self.means])
+        return np.vstack([np.eye(self.count)[:, self.count - len(self.means) :], self.means])

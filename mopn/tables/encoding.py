@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -104,10 +104,13 @@ class TableEncoding:
             For levels that the training data did not have; their features are the means.
         """
         plain = self._plain_row(X) if isinstance(X, Mapping) else self._plain_array(X)
-        numbers, codes = self._read(X, name) if plain is None else plain
-        if not self.levels:
-            return self.numbers.encode(numbers)
+        return self.features(*(self._read(X, name) if plain is None else plain))
+
+    def features(self, numbers: np.ndarray, codes: Sequence[np.ndarray]) -> Any:
+        """Return the features of numbers (n, columns of numbers), and of codes (n,) of each column of levels."""
         features = self.numbers.encode(numbers)
+        if not self.levels:
+            return features
         if sum(len(level.means) for level in self.levels) <= _DENSE_LEVELS:
             return np.hstack([features, *(level.table[c] for level, c in zip(self.levels, codes, strict=True))])
         indicators = [sparse.csr_matrix(level.table)[c] for level, c in zip(self.levels, codes, strict=True)]
@@ -186,6 +189,27 @@ class TableEncoding:
                 stacklevel=2,
             )
         return codes
+
+    def rounded(self, dtype: type) -> TableEncoding:
+        """Return the encoding whose knots are numbers of a dtype; of knots that are then equal one is left.
+
+        Raises
+        ------
+        ValueError
+            If this leaves a single one of several, or one is too large.
+        """
+        knots, functions = [], []
+        for j, (t, f) in zip(self.number_columns, self.numbers.parts, strict=True):
+            with np.errstate(over="ignore"):
+                held, first = np.unique(t.astype(dtype), return_index=True)
+            if len(held) < min(len(t), 2) or not np.isfinite(held).all():
+                raise ValueError(
+                    f"the column {self.columns[j]!r} has numbers beyond float32, or too near each other for it; use "
+                    "dtype='float64'"
+                )
+            knots.append(held.astype(np.float64))
+            functions.append(f[first])
+        return replace(self, numbers=NumberColumns.of(knots, functions, self.numbers.gaps))
 
     def fields(self) -> dict[str, Any]:
         """Return the encoding as arrays, for files."""

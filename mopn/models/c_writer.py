@@ -1,0 +1,89 @@
+"""Headers of C while they are written: constant arrays, functions, and the prefix of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mopn.models.formula import as_real
+from mopn.solvers.tools.checks import choice
+
+__all__ = ["CWriter", "quantized"]
+
+_REALS = {"float32": "float", "float64": "double", "int16": "float"}
+_LARGEST = np.iinfo(np.int16).max
+# Numbers in a line.
+_WIDTH = 8
+
+
+class CWriter:
+    """The parts of a header; ``name`` is the prefix of all names, ``real`` the type of numbers."""
+
+    def __init__(self, name: str, dtype: str) -> None:
+        self.name, self.dtype, self.real = name, dtype, _REALS[choice(_REALS)(dtype, "dtype")]
+        # Of functions and of numbers.
+        self.suffix = "f" if self.real == "float" else ""
+        self.kind = np.float32 if self.real == "float" else np.float64
+        self.guard = f"{name.upper()}_H"
+        self.parts: list[str] = []
+
+    def constant(self, label: str, values: np.ndarray) -> str:
+        """Declare an array of real numbers and return its name."""
+        numbers = as_real(values.ravel(), self.kind)
+        return self.array(self.real, label, ["NAN" if x != x else f"{x!s}{self.suffix}" for x in numbers])
+
+    def array(self, kind: str, label: str, entries: list[str]) -> str:
+        """Declare an array of one entry or more and return its name."""
+        lines = [", ".join(entries[i : i + _WIDTH]) for i in range(0, len(entries), _WIDTH)]
+        self.parts.append(f"static const {kind} {self.name}_{label}[] = {{\n    " + ",\n    ".join(lines) + "};\n")
+        return f"{self.name}_{label}"
+
+    def enum(self, names: Sequence[str]) -> None:
+        """Define 0, 1, ... as constants of such names."""
+        self.parts.append("enum {\n    " + ",\n    ".join(names) + "\n};\n")
+
+    def parameters(self, label: str, values: np.ndarray) -> list[str]:
+        """Declare an array, of integers and another one of the scales of its rows in int16; return the names."""
+        if self.dtype != "int16":
+            return [self.constant(label, values)]
+        integers, scales = quantized(values)
+        return [
+            self.array("int16_t", label, [str(i) for i in integers.ravel().astype(int)]),
+            self.constant(f"{label}_scale", scales),
+        ]
+
+    def stream(self, label: str, values: np.ndarray) -> tuple[str, str]:
+        """Declare parameters that are read one after the other, ``*label++``.
+
+        Return the lines that define the pointers, and a factor for the end of each row.
+        """
+        array, *scale = self.parameters(label, values)
+        if not scale:
+            return f"const {self.real} *{label} = {array};", ""
+        return (
+            f"const int16_t *{label} = {array};\n    const {self.real} *{label}_scale = {scale[0]};",
+            f" * *{label}_scale++",
+        )
+
+    def function(self, kind: str, name: str, arguments: str, body: str) -> None:
+        """Define a function."""
+        self.parts.append(f"static inline {kind} {self.name}_{name}({arguments}) {{\n{body}}}\n")
+
+    def strings(self, label: str, strings: Sequence[str | bytes]) -> str:
+        """Declare an array of texts and return its name."""
+        encoded = (string if isinstance(string, bytes) else string.encode() for string in strings)
+        return self.array("char *const", label, [_literal(string) for string in encoded])
+
+
+def quantized(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return integers of 16 bits, as floats, and the scale of each row: the values are near their products."""
+    largest = np.abs(values).max(axis=-1, keepdims=True, initial=0.0)
+    scales = np.where(largest > 0.0, largest / _LARGEST, 1.0)
+    return np.rint(values / scales), scales
+
+
+def _literal(string: bytes) -> str:
+    """Return a literal of C; characters but plain ones as octal numbers."""
+    plain = set(range(32, 127)) - set(b'"\\?')
+    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in string) + '"'
