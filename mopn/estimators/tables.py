@@ -80,7 +80,8 @@ class TableEstimator(TableReader, NetworkEstimator):
 
     def _checked(self, X: Any) -> Any:
         """Check the names and the number of columns for a prediction; the model reads the rest."""
-        check_is_fitted(self)
+        if not hasattr(self, "model_"):
+            check_is_fitted(self)
         if not is_named(X) and not self._is_plain(X) and getattr(X, "ndim", 2) == 2:
             validate_data(self, X, skip_check_array=True, reset=False)
         return X

@@ -8,6 +8,7 @@ operator of their own, and nothing is a list of dictionaries. The names of the f
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from mopn.models.files import plain_labels
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
 from mopn.models.onnx_encoding import ML, encode_columns
 from mopn.models.onnx_nodes import Graph, type_code
+from mopn.tables.encoding import TableEncoding
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["make_onnx", "onnx_labels"]
+__all__ = ["make_encoder_onnx", "make_onnx", "onnx_labels"]
 
 # The versions of the operators: since 18 axes are inputs everywhere. onnxruntime has it since 1.14.
 _OPSETS = {"": 18, ML: 3}
@@ -31,11 +33,7 @@ _ONE = np.array([1])
 
 def make_onnx(model: Any, dtype: str) -> onnx.ModelProto:
     """Return the graph of a model; see ``Predictor.to_onnx``."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise ImportError("to_onnx needs the package onnx: pip install mopn[onnx]") from error
-    graph = Graph(dtype)
+    graph = _graph(dtype)
     formula = model._formula()
     if model.encoding is None:
         features = graph.input("X", graph.dtype, model.n_features)
@@ -49,14 +47,37 @@ def make_onnx(model: Any, dtype: str) -> onnx.ModelProto:
         graph.output("probabilities", probabilities)
     if model.target not in ("outputs", "vector") or model.predicts_means:
         graph.output("outputs", outputs)
+    return _made(graph, None if model.feature_names is None else model.feature_names.tolist())
+
+
+def make_encoder_onnx(encoding: TableEncoding, dtype: str) -> onnx.ModelProto:
+    """Return the graph of an encoding; its output is ``features`` (n, d)."""
+    graph = _graph(dtype)
+    graph.output("features", encode_columns(graph, encoding))
+    return _made(graph, encoding.columns)
+
+
+def _graph(dtype: str) -> Graph:
+    """Return a graph without nodes, if onnx is installed."""
+    try:
+        import onnx  # noqa: F401
+    except ImportError as error:
+        raise ImportError("to_onnx needs the package onnx: pip install mopn[onnx]") from error
+    return Graph(dtype)
+
+
+def _made(graph: Graph, names: Sequence[str] | None) -> onnx.ModelProto:
+    """Return the model of a graph, with the names of its features or columns."""
+    import onnx
+
     made = onnx.helper.make_model(
         graph.proto(),
         producer_name="mopn",
         opset_imports=[onnx.helper.make_opsetid(domain, _OPSETS[domain]) for domain in sorted(graph.domains)],
         ir_version=_FORMAT,
     )
-    if model.feature_names is not None:
-        onnx.helper.set_model_props(made, {"feature_names": json.dumps(model.feature_names.tolist())})
+    if names is not None:
+        onnx.helper.set_model_props(made, {"feature_names": json.dumps(names)})
     return onnx.shape_inference.infer_shapes(made, check_type=True, strict_mode=True)
 
 

@@ -63,9 +63,10 @@ class NumberColumns:
         return np.arange(self.functions.shape[2]) < self.widths[:, None]
 
     @cached_property
-    def _last(self) -> np.ndarray:
-        """The largest index (c,) of a knot that has a next one."""
-        return np.maximum(np.isfinite(self.knots).sum(axis=1) - 2, 0)
+    def _starts(self) -> np.ndarray:
+        """The knots (c, q - 2) at which the second and later segments begin; behind them inf."""
+        inner, segments = self.knots[:, 1:-1], np.isfinite(self.knots).sum(axis=1, keepdims=True) - 1
+        return np.where(np.arange(1, inner.shape[1] + 1) < segments, inner, np.inf)
 
     @cached_property
     def segments(self) -> tuple[np.ndarray, ...]:
@@ -84,21 +85,28 @@ class NumberColumns:
 
     def encode(self, X: np.ndarray) -> np.ndarray:
         """Return the features of numbers (n, c), NaN where they are missing."""
-        used = np.flatnonzero(self.used)
+        used, missing = np.flatnonzero(self.used), np.isnan(X)
         out = np.empty((len(X), len(used) + self.gaps.sum()))
-        out[:, len(used) :] = np.isnan(X[:, self.gaps])
-        (slopes, changes), step = self.segments, rows_at_once(1 + self.knots.size)
-        first_knots = np.arange(len(self.knots)) * self.knots.shape[1]
+        out[:, len(used) :] = missing[:, self.gaps]
+        step, gaps = rows_at_once(1 + self.knots.size), missing.any()
         for first in range(0, len(X), step):
-            x = X[first : first + step]
-            segments = ((x[..., None] >= self.knots).sum(axis=2) - 1).clip(0, self._last) + first_knots
-            part = ((x - self.knots.ravel()[segments]) * slopes[segments]).clip(0.0, 1.0)
-            values = changes.take(segments, axis=0)
-            values *= part[..., None]
-            values += self.functions.reshape(changes.shape).take(segments, axis=0)
-            values[np.isnan(part)] = 0.0
-            values.reshape(len(x), -1).take(used, axis=1, out=out[first : first + step, : len(used)], mode="clip")
+            rows = slice(first, first + step)
+            values = self._values(X[rows])
+            if gaps:
+                values[missing[rows]] = 0.0
+            values.reshape(len(values), -1).take(used, axis=1, out=out[rows, : len(used)], mode="clip")
         return out
+
+    def _values(self, X: np.ndarray) -> np.ndarray:
+        """Return the functions (n, c, w) of numbers."""
+        slopes, changes = self.segments
+        segments = (X[..., None] >= self._starts).sum(axis=2)
+        segments += np.arange(0, self.knots.size, max(self.knots.shape[1], 1))
+        part = (X - self.knots.take(segments)) * slopes.take(segments)
+        values = changes.take(segments, axis=0)
+        values *= np.minimum(np.maximum(part, 0.0), 1.0)[..., None]
+        values += self.functions.reshape(changes.shape).take(segments, axis=0)
+        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,16 +132,16 @@ class LevelColumn:
     gaps: bool
 
     @cached_property
-    def _codes(self) -> dict[str | None, int]:
+    def known(self) -> dict[str | None, int]:
         """The index of the feature of every level: the frequent ones, then rare ones together, then gaps."""
         count = len(self.levels)
         codes: dict[str | None, int] = {level: i for i, level in enumerate(self.levels)}
         codes |= dict.fromkeys(self.rare, count)
-        return codes | {None: count + bool(self.rare)} if self.gaps else codes
+        return codes | {None: count + bool(self.rare) if self.gaps else -1}
 
     def codes(self, values: Sequence[str | None] | np.ndarray) -> np.ndarray:
         """Return the index (n,) of the feature that is 1 for each level, -1 where the level is unknown."""
-        find = self._codes.get
+        find = self.known.get
         return np.array([find(value, -1) for value in values], np.intp)
 
     @property

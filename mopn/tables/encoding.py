@@ -112,23 +112,24 @@ class TableEncoding:
         if not self.levels:
             return features
         if sum(len(level.means) for level in self.levels) <= _DENSE_LEVELS:
-            return np.hstack([features, *(level.table[c] for level, c in zip(self.levels, codes, strict=True))])
-        indicators = [sparse.csr_matrix(level.table)[c] for level, c in zip(self.levels, codes, strict=True)]
-        return sparse.hstack([sparse.csr_matrix(features), *indicators], "csr")
+            indicators = [level.table.take(c, axis=0, mode="wrap") for level, c in zip(self.levels, codes, strict=True)]
+            return np.concatenate([features, *indicators], axis=1)
+        stored = [sparse.csr_matrix(level.table)[c] for level, c in zip(self.levels, codes, strict=True)]
+        return sparse.hstack([sparse.csr_matrix(features), *stored], "csr")
 
     def _plain_row(self, X: Mapping[str, Any]) -> tuple[np.ndarray, list[np.ndarray]] | None:
-        """Return the numbers and codes of a row whose values are all known, soon; None for any other dictionary."""
+        """Return the numbers and codes of a row of Python's numbers, known texts and None; None for anything else."""
+        if len(X) != len(self.columns):
+            return None
         try:
             numbers = [X[self.columns[j]] for j in self.number_columns]
-            texts = [X[self.columns[j]] for j in self.level_columns]
-        except KeyError:
+            codes = [level.known[X[self.columns[j]]] for j, level in zip(self.level_columns, self.levels, strict=True)]
+        except (KeyError, TypeError):
             return None
-        codes = [level.codes((text,)) for level, text in zip(self.levels, texts, strict=True) if type(text) is str]
-        if len(codes) < len(texts) or any(type(x) is not float and type(x) is not int for x in numbers):
+        if not all(x is None or isinstance(x, float) or type(x) is int for x in numbers):
             return None
-        row = np.array(numbers, np.float64)
-        known = len(X) == len(self.columns) and np.isfinite(row).all() and all(code[0] >= 0 for code in codes)
-        return (row[None], codes) if known else None
+        row = np.array([numbers], np.float64)
+        return None if np.isinf(row).any() else (row, [np.array([code]) for code in codes])
 
     def _plain_array(self, X: Any) -> tuple[np.ndarray, list[np.ndarray]] | None:
         """Return an array of numbers, if all columns are numbers and it holds these alone; None for anything else."""

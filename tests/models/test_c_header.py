@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fitted_models import KINDS, factors, network
+from fitted_models import KINDS, NUMBER_ROWS, TABLE_ROWS, TABLES, factors, network, quietly
 from numpy.testing import assert_allclose
 
 import mopn
@@ -250,3 +250,68 @@ def test_a_fitted_model_of_digits(tmp_path, digits_model, dtype, tolerance):
     for method, expected in (("outputs", model.outputs(X)), ("probabilities", model.predict_proba(X))):
         found = [call(functions[f"{method}_model"], x, 10, real) for x in rows]
         assert_allclose(found, expected, atol=tolerance)
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def c_rows(model, columns, real):
+    """Rows as a program of C has them: NAN for gaps, and the index of a level's text among those of the header."""
+    rows = np.array([[0.0 if isinstance(v, str) else v for v in values] for values in columns.values()], real).T.copy()
+    for j, level in zip(model.encoding.level_columns, model.encoding.levels, strict=True):
+        texts = [*level.levels, *level.rare]
+        numbers = {text: i for i, text in enumerate(texts)} | {None: len(texts)}
+        rows[:, j] = [numbers.get(text, len(texts) + 1) for text in columns[model.encoding.columns[j]]]
+    return rows
+
+
+@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize(("kind", "columns"), [("numbers", NUMBER_ROWS), ("levels", TABLE_ROWS)])
+def test_rows_of_a_table(tmp_path, kind, columns, dtype):
+    model, tolerance, (name, real) = TABLES[kind], TOLERANCES[dtype], REALS[dtype]
+    model.to_c(tmp_path / "model.h", dtype=dtype)
+    encode = f"void encode(const {name} *x, {name} *z) {{ model_encode(x, z); }}\n"
+    library = compiled(tmp_path, source(model, "model", name) + encode)
+    assert library.test_model() == 0
+    rows = c_rows(model, columns, real)
+    Z = quietly(model.encoding.encode, columns)
+    assert_allclose([call(library.encode, x, Z.shape[1], real) for x in rows], Z, atol=tolerance)
+    # Sums of the squares of many features, with random signs.
+    outputs = quietly(model.outputs, columns)
+    found = np.array([call(library.outputs_model, x, 3, real) for x in rows])
+    assert_allclose(found, outputs, atol=tolerance * np.abs(outputs).max())
+    assert [library.predict_model(ctypes.c_void_p(x.ctypes.data)) for x in rows] == found.argmax(axis=1).tolist()
+
+
+def test_columns_and_levels_have_names(tmp_path):
+    """Identifiers of their own, though texts are alike, and have characters that no identifier has."""
+    TABLES["levels"].to_c(tmp_path / "model.h")
+    numbers = "MODEL_CITY, MODEL_CITY_BERN, MODEL_CITY_SAO_PAULO, MODEL_CITY_SAO_PAULO_2, MODEL_CITY_2, MODEL_CITY_A"
+    library = compiled(
+        tmp_path,
+        '#include "model.h"\n'
+        f"static const int numbers[] = {{{numbers}, MODEL_CITY_UNKNOWN - MODEL_CITY_MISSING}};\n"
+        "int number(int i) { return numbers[i]; }\n"
+        "const char *column(int j) { return model_columns[j]; }\n"
+        "const char *city(int i) { return model_levels_5[i]; }\n",
+    )
+    library.column.restype = library.city.restype = ctypes.c_char_p
+    j, *found = (library.number(i) for i in range(7))
+    assert [library.column(i).decode() for i in range(10)] == list(TABLE_ROWS)
+    assert library.column(j) == b"city"
+    texts = [library.city(i).decode() for i in found[:-1]]
+    assert texts[0] == "Bern"
+    assert set(texts[1:3]) == {"S\u00e3o Paulo", "s\u00e3o paulo"}
+    assert texts[3] in ("\u6771\u4eac", "\u5317\u4eac")
+    assert texts[4] == 'a "*/" ??/'
+    assert found[-1] == 1
+
+
+@pytest.mark.parametrize("array", ["values_0", "values_2", "means_5", "knots_2"])
+def test_the_self_test_goes_through_the_encoding(tmp_path, array):
+    TABLES["levels"].to_c(tmp_path / "model.h")
+    text = (tmp_path / "model.h").read_text()
+    changed, count = re.subn(rf"(model_{array}\[\] = {{\s+-?)", r"\g<1>1", text)
+    assert count == 1
+    (tmp_path / "model.h").write_text(changed)
+    assert compiled(tmp_path, '#include "model.h"\nint test(void) { return model_self_test(); }\n').test() > 0

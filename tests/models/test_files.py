@@ -7,17 +7,18 @@ import subprocess
 import sys
 import threading
 import zipfile
-from dataclasses import fields, replace
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
 import pytest
-from fitted_models import KINDS, MODELS, network, same
+from fitted_models import KINDS, MODELS, TABLES, network, same
 
 import mopn
 from mopn.models.replacement import replacement
 
 X = np.random.default_rng(0).uniform(-1, 1, (23, 4))
+MODELS = MODELS | {f"table of {kind}": model for kind, model in TABLES.items()}
 every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 
@@ -33,7 +34,7 @@ LABELS = {
     "numbers": np.array([3, -1, 2**40], dtype=object),
     "dates": np.array(["2020-01-01", "2020-01-02", "1066-10-14"], dtype="M8[D]"),
 }
-SAVED = KINDS | {f"labels of type {name}": network(classes=labels) for name, labels in LABELS.items()}
+SAVED = KINDS | MODELS | {f"labels of type {name}": network(classes=labels) for name, labels in LABELS.items()}
 
 
 @pytest.mark.parametrize("model", SAVED.values(), ids=SAVED)
@@ -202,8 +203,7 @@ def test_names_of_any_kind_and_length(tmp_path, monkeypatch):
 
 def arrays_of(model):
     """The fields of a model that are not None."""
-    values = {field.name: getattr(model, field.name) for field in fields(model)}
-    return {name: value for name, value in values.items() if value is not None}
+    return {name: value for name, value in model._fields().items() if value is not None}
 
 
 def directory(raw):
@@ -282,7 +282,7 @@ def damaged(raw, rng):
         yield bytes(bad)
 
 
-@pytest.mark.parametrize("name", ["linear", "direct"])
+@pytest.mark.parametrize("name", ["linear", "direct", "table of levels"])
 def test_a_damaged_file_is_the_same_model_or_refused(tmp_path, name):
     """A few bits mean nothing, as those of dates; all others are noticed, by ValueError alone."""
     path, refused = tmp_path / "model.npz", 0

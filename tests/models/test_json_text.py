@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from fitted_models import KINDS, network, same
+from fitted_models import KINDS, TABLES, network, same
 
 import mopn
 
@@ -19,7 +19,7 @@ LABELS = {
 }
 
 
-@pytest.mark.parametrize("model", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("model", [*KINDS.values(), *TABLES.values()], ids=[*KINDS, *TABLES])
 def test_a_loaded_model_is_the_same(tmp_path, model):
     model.to_json(tmp_path / "model.json")
     model.save(tmp_path / "model.npz")

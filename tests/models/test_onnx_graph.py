@@ -1,13 +1,17 @@
 """ONNX graphs, run by onnxruntime, against the models."""
 
+import json
 import sys
 
 import numpy as np
 import pytest
-from fitted_models import KINDS, factors, network
+from fitted_models import KINDS, NUMBER_ROWS, TABLE_ROWS, TABLES, factors, network, quietly
 from numpy.testing import assert_allclose, assert_array_equal
 
 import mopn
+from mopn.models.table import TableModel
+from mopn.tables.learning import learn_encoding
+from mopn.tables.reading import read_table
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -102,3 +106,67 @@ def test_a_fitted_model_of_digits(digits_model, dtype, tolerance):
 def test_the_graph_of_a_loaded_model_is_the_same(tmp_path):
     KINDS["fourth"].save(tmp_path / "model.npz")
     assert mopn.load(tmp_path / "model.npz").to_onnx() == KINDS["fourth"].to_onnx()
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def run_columns(graph, columns):
+    """Return the outputs of a graph with an input for every column, gaps in texts as empty ones."""
+    onnx.checker.check_model(graph, full_check=True)
+    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    kinds = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(string)": object}
+    given = {}
+    for value, cells in zip(session.get_inputs(), columns.values(), strict=True):
+        kind = kinds[value.type]
+        given[value.name] = np.array([[(cell or "") if kind is object else cell] for cell in cells], kind)
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(None, given), strict=True)), list(given)
+
+
+@every_dtype
+def test_a_table_of_numbers_is_one_input(dtype):
+    """float32 and float64 agree to the same digits as for features."""
+    model, tolerance = TABLES["numbers"], TOLERANCES[dtype]
+    rows = np.array(list(NUMBER_ROWS.values()), float).T
+    found, expected = run(model.to_onnx(dtype=dtype), rows), model.outputs(rows)
+    assert_allclose(found["outputs"], expected, atol=tolerance * np.abs(expected).max())
+    assert_array_equal(found["prediction"], model.predict(rows))
+
+
+@every_dtype
+def test_columns_of_a_table_are_inputs_of_their_names(dtype):
+    model, tolerance = TABLES["levels"], TOLERANCES[dtype]
+    graph = model.to_onnx(dtype=dtype)
+    found, names = run_columns(graph, TABLE_ROWS)
+    expected = quietly(model.outputs, TABLE_ROWS)
+    assert_allclose(found["outputs"], expected, atol=tolerance * np.abs(expected).max())
+    assert_array_equal(found["prediction"], quietly(model.predict, TABLE_ROWS))
+    # The name of an output is taken; the metadata have the column's.
+    assert names == ["prediction_" if column == "prediction" else column for column in TABLE_ROWS]
+    assert json.loads(graph.metadata_props[0].value) == list(TABLE_ROWS)
+
+
+def numbers_only(x):
+    """Return the model of a column of numbers."""
+    encoding = learn_encoding(read_table({"x": x}), curves=2, smoothness=1.0)
+    return TableModel(network(d=encoding.n_features), encoding)
+
+
+@pytest.mark.parametrize(
+    ("x", "why"), [([1e9, 1e9 + 1, 1e9 + 2], "too near each other"), ([1.0, 2.0, 1e300], "beyond")]
+)
+def test_columns_that_float32_does_not_hold(x, why):
+    model = numbers_only(x)
+    with pytest.raises(ValueError, match=rf"column 'x' has numbers .*{why}.*; use dtype='float64'"):
+        model.to_onnx()
+    rows = np.array(x)[:, None]
+    assert_allclose(run(model.to_onnx(dtype="float64"), rows)["prediction"], model.predict(rows), rtol=1e-9)
+
+
+def test_numbers_that_are_equal_in_float32_are_one_knot():
+    model = numbers_only([0.0, 0.1 + 0.2, 0.3, 1.0])
+    rows = np.array([[0.0], [0.25], [0.5], [1.0]])
+    encoding = learn_encoding(read_table({"x": [0.0, 0.3, 0.3, 1.0]}), curves=2, smoothness=1.0)
+    assert np.isfinite(run(model.to_onnx(), rows)["prediction"]).all()
+    assert len(model.encoding.rounded(np.float32).numbers.knots[0]) == len(encoding.numbers.knots[0]) == 3
