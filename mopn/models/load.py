@@ -9,7 +9,7 @@ from mopn.models.files import read
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 from mopn.models.table import TableModel
-from mopn.tables.encoding import TableEncoding
+from mopn.tables.fields import FIELDS, from_fields
 
 __all__ = ["load"]
 
@@ -56,8 +56,8 @@ def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableMode
 
 def _model(values: dict[str, Any]) -> Model | FactorizationModel | TableModel:
     if "columns" in values:
-        of_encoding = {name: values.pop(name) for name in TableEncoding.FIELDS}
-        return TableModel(Model(**values), TableEncoding.from_fields(of_encoding))
+        encoding = from_fields({name: values.pop(name, None) for name in FIELDS})
+        return TableModel(Model(**values), encoding)
     if "basis" in values:
         return Model(**values)
     if "factors" in values:

@@ -13,6 +13,7 @@ from mopn.models.formula import Formula
 from mopn.models.games import Background, ColumnGame, Game
 from mopn.models.multi_output import Model
 from mopn.tables.encoding import TableEncoding
+from mopn.tables.fields import to_fields
 
 __all__ = ["TableModel"]
 
@@ -43,6 +44,12 @@ class TableModel(Predictor):
 
     model: Model
     encoding: TableEncoding
+
+    def __post_init__(self) -> None:
+        if self.model.n_features != self.encoding.n_features:
+            raise ValueError(
+                f"encoding has {self.encoding.n_features} features, but model was trained with {self.model.n_features}"
+            )
 
     @property
     def link(self) -> str | None:  # type: ignore[override]
@@ -89,4 +96,4 @@ class TableModel(Predictor):
         return {"columns": counts} | self.model._entries()
 
     def _fields(self) -> dict[str, Any]:
-        return self.model._fields() | self.encoding.fields()
+        return self.model._fields() | to_fields(self.encoding)

@@ -41,7 +41,9 @@ class NumberColumns:
     gaps: np.ndarray
 
     @classmethod
-    def of(cls, knots: Sequence[np.ndarray], functions: Sequence[np.ndarray], gaps: Sequence[bool]) -> NumberColumns:
+    def of(
+        cls, knots: Sequence[np.ndarray], functions: Sequence[np.ndarray], gaps: Sequence[bool] | np.ndarray
+    ) -> NumberColumns:
         """Return the columns of some knots (q_j,), each at least one, and values (q_j, w_j) of functions at them."""
         shape = len(knots), max(map(len, knots), default=0), max((f.shape[1] for f in functions), default=0)
         padded, values = np.full(shape[:2], np.inf), np.zeros(shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -37,13 +37,6 @@ class TableEncoding:
     level_columns : tuple of int
     levels : tuple of LevelColumn
     """
-
-    # The names of the arrays in files.
-    FIELDS: ClassVar[tuple[str, ...]] = (
-        *("columns", "columns_named", "number_columns", "knots", "knot_counts", "functions", "function_counts"),
-        *("number_gaps", "level_columns", "levels", "level_counts", "rare_levels", "rare_counts", "level_means"),
-        *("mean_counts", "level_gaps"),
-    )
 
     columns: tuple[str, ...]
     named: bool
@@ -199,10 +192,12 @@ class TableEncoding:
         ValueError
             If this leaves a single one of several, or one is too large.
         """
-        knots, functions = [], []
+        knots: list[np.ndarray] = []
+        functions: list[np.ndarray] = []
         for j, (t, f) in zip(self.number_columns, self.numbers.parts, strict=True):
             with np.errstate(over="ignore"):
-                held, first = np.unique(t.astype(dtype), return_index=True)
+                rounded: np.ndarray = t.astype(dtype)
+            held, first = np.unique(rounded, return_index=True)
             if len(held) < min(len(t), 2) or not np.isfinite(held).all():
                 raise ValueError(
                     f"the column {self.columns[j]!r} has numbers beyond float32, or too near each other for it; use "
@@ -211,66 +206,6 @@ class TableEncoding:
             knots.append(held.astype(np.float64))
             functions.append(f[first])
         return replace(self, numbers=NumberColumns.of(knots, functions, self.numbers.gaps))
-
-    def fields(self) -> dict[str, Any]:
-        """Return the encoding as arrays, for files."""
-        numbers, levels = self.numbers, self.levels
-        finite = np.isfinite(numbers.knots)
-        return {
-            "columns": np.array(self.columns, np.str_),
-            "columns_named": self.named,
-            "number_columns": np.array(self.number_columns, np.intp),
-            "knots": numbers.knots[finite],
-            "knot_counts": finite.sum(axis=1),
-            "functions": numbers.functions[finite],
-            "function_counts": numbers.widths,
-            "number_gaps": numbers.gaps,
-            "level_columns": np.array(self.level_columns, np.intp),
-            "levels": np.array([text for level in levels for text in level.levels], np.str_),
-            "level_counts": np.array([len(level.levels) for level in levels], np.intp),
-            "rare_levels": np.array([text for level in levels for text in level.rare], np.str_),
-            "rare_counts": np.array([len(level.rare) for level in levels], np.intp),
-            "level_means": np.concatenate([np.zeros(0), *(level.means for level in levels)]),
-            "mean_counts": np.array([len(level.means) for level in levels], np.intp),
-            "level_gaps": np.array([level.gaps for level in levels], bool),
-        }
-
-    @classmethod
-    def from_fields(cls, values: Mapping[str, Any]) -> TableEncoding:
-        """Return the encoding of such arrays."""
-        functions = [
-            f[:, :width]
-            for f, width in zip(
-                _cut(values["functions"], values["knot_counts"]), values["function_counts"], strict=True
-            )
-        ]
-        levels, rare, means = (
-            _cut(values[name], values[counts])
-            for name, counts in (
-                ("levels", "level_counts"),
-                ("rare_levels", "rare_counts"),
-                ("level_means", "mean_counts"),
-            )
-        )
-        gaps = values["level_gaps"].tolist()
-        return cls(
-            columns=tuple(values["columns"].tolist()),
-            named=bool(values["columns_named"]),
-            number_columns=tuple(values["number_columns"].tolist()),
-            numbers=NumberColumns.of(_cut(values["knots"], values["knot_counts"]), functions, values["number_gaps"]),
-            level_columns=tuple(values["level_columns"].tolist()),
-            levels=tuple(
-                LevelColumn(tuple(a.tolist()), tuple(b.tolist()), c, gap)
-                for a, b, c, gap in zip(levels, rare, means, gaps, strict=True)
-            ),
-        )
-
-
-def _cut(values: np.ndarray, counts: np.ndarray) -> list[np.ndarray]:
-    """Return the parts of such lengths."""
-    if len(values) != counts.sum():
-        raise ValueError(f"{len(values)} entries for parts of {counts.sum()}")
-    return np.split(values, np.cumsum(counts)[:-1]) if len(counts) else []
 
 
 def level_texts(values: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import is_classifier
@@ -10,6 +11,7 @@ from sklearn.ensemble import VotingRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import mopn
 import mopn.estimators as estimators
 from mopn.estimators.onnx_converters import register_skl2onnx
 
@@ -36,6 +38,8 @@ CASES = {
     "PathCV": {"y": CLASSES, "estimator": estimators.MultiOutputPNClassifier(), "max_units": 2, "strengths": [1.0]},
     "PolynomialNetworkClassifier": {"y": PRODUCT > 0, "loss": "logistic"},
     "PolynomialNetworkRegressor": {"y": PRODUCT},
+    "TableClassifier": {"y": CLASSES, "max_units": 5, "strength": mopn.Ratio(0.01)},
+    "TableRegressor": {"y": PRODUCT, "max_units": 5, "strength": mopn.Ratio(0.01)},
 }
 
 
@@ -60,7 +64,7 @@ def fitted(name):
 
 @pytest.mark.covering(1)
 @pytest.mark.parametrize("kind", TOLERANCES)
-@pytest.mark.parametrize("name", estimators.__all__)
+@pytest.mark.parametrize("name", [name for name in estimators.__all__ if name != "TableEncoder"])
 def test_a_pipeline_is_one_graph(name, kind):
     pipeline, tolerance = fitted(name), TOLERANCES[kind]
     classifies = is_classifier(pipeline)
@@ -92,6 +96,31 @@ def test_integers_are_converted():
     session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
     (found,) = session.run(None, {session.get_inputs()[0].name: rows})
     assert_allclose(found[:, 0], regressor.predict(rows), atol=1e-3)
+
+
+TABLE = {"x": X[:, 0], "y": X[:, 1], "level": CLASSES}
+TABLE_TYPES = [("x", "FloatTensorType"), ("y", "FloatTensorType"), ("level", "StringTensorType")]
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        estimators.TableRegressor(max_units=5, strength=mopn.Ratio(0.01)),
+        make_pipeline(estimators.TableEncoder(curves=3), estimators.MultiOutputPNRegressor(max_units=5)),
+    ],
+    ids=["estimator", "encoder"],
+)
+def test_columns_of_a_table_are_inputs(estimator):
+    frame = pd.DataFrame(TABLE)
+    estimator.fit(frame, PRODUCT)
+    types = [(name, getattr(skl2onnx.common.data_types, kind)([None, 1])) for name, kind in TABLE_TYPES]
+    graph = skl2onnx.to_onnx(estimator, initial_types=types)
+    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    given = {"x": frame[["x"]].to_numpy(np.float32), "y": frame[["y"]].to_numpy(np.float32)}
+    (found,) = session.run(None, given | {"level": frame[["level"]].to_numpy(object)})
+    assert_allclose(found[:, 0], estimator.predict(frame), atol=1e-3)
+    with pytest.raises(ValueError, match=r"has the inputs \['x', 'y', 'level'\], got 1: give skl2onnx an initial type"):
+        skl2onnx.to_onnx(estimator, initial_types=[("X", skl2onnx.common.data_types.FloatTensorType([None, 3]))])
 
 
 def test_without_skl2onnx_the_error_names_the_extra(monkeypatch):

@@ -382,6 +382,41 @@ def test_a_factorization_file_with_wrong_fields_is_refused(tmp_path, fields, mes
         mopn.load(path)
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"knots": None}, "knots must have 1 axes"),
+        ({"columns": np.arange(10)}, "columns must have 1 axes, and a dtype of the kinds 'U'"),
+        ({"columns": np.array(["a"] * 10)}, "not all columns, each once"),
+        ({"columns_named": 1}, "columns_named must have 0 axes"),
+        ({"number_columns": np.array([0, 1, 2, 3, 99])}, "not all columns, each once"),
+        ({"level_columns": np.array([5, 6, 7, 8, -1])}, "not all columns, each once"),
+        ({"knots": lambda t: t[::-1].copy()}, "knots of a column must be ascending"),
+        ({"knots": lambda t: t[1:]}, "knot_counts must be the lengths of 5 parts"),
+        ({"knots": lambda t: t * np.nan}, "knots contains NaN"),
+        ({"knot_counts": lambda q: q[:-1]}, "knot_counts must be the lengths"),
+        ({"knot_counts": lambda q: q + np.array([1, 0, -1, 0, 0])}, "knots of a column must be ascending"),
+        ({"function_counts": lambda w: w + 1}, "do not fit 5 columns of numbers"),
+        ({"function_counts": lambda w: -w}, "do not fit 5 columns of numbers"),
+        ({"number_gaps": np.ones(1, bool)}, "do not fit 5 columns of numbers"),
+        ({"number_gaps": np.ones(5, bool)}, "features, but model was trained with"),
+        ({"functions": lambda f: np.full_like(f, np.inf)}, "functions contains"),
+        ({"levels": lambda texts: np.full(len(texts), "a")}, "levels of a column must be distinct"),
+        ({"level_gaps": np.ones(5, bool)}, "with a mean for each feature"),
+        ({"level_counts": lambda n: -n}, "level_counts must be the lengths"),
+        ({"level_gaps": np.ones(3, bool)}, "damaged"),
+    ],
+)
+def test_a_file_of_a_table_with_wrong_fields_is_refused(tmp_path, fields, message):
+    right, path = {"format": 2, **arrays_of(TABLES["levels"])}, tmp_path / "wrong.npz"
+    for name, change in fields.items():
+        changed = change(right[name]) if callable(change) else change
+        wrong = {key: value for key, value in (right | {name: changed}).items() if value is not None}
+    np.savez(path, **wrong)
+    with pytest.raises(ValueError, match=message):
+        mopn.load(path)
+
+
 def header(shape, dtype="<f8", more=""):
     """An array in the .npy format that declares a shape, and holds nothing."""
     text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}{more}, }}\n".encode()
