@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # what is imported on use
     from mopn.factorization.direct import FactorizationProblem
     from mopn.factorization.lifted import LiftedProblem
     from mopn.models.contributions import contributions
+    from mopn.models.effects import effects
     from mopn.models.interactions import interaction_weights, strongest_interactions
 
 __version__ = "0.1.0"
@@ -65,6 +66,7 @@ __all__ = [
     "certify",
     "check_loss",
     "contributions",
+    "effects",
     "interaction_weights",
     "keep_freed_memory",
     "load",
@@ -80,6 +82,7 @@ _LAZY = {
     "FactorizationProblem": "mopn.factorization.direct",
     "LiftedProblem": "mopn.factorization.lifted",
     "contributions": "mopn.models.contributions",
+    "effects": "mopn.models.effects",
     "interaction_weights": "mopn.models.interactions",
     "strongest_interactions": "mopn.models.interactions",
 }

@@ -72,6 +72,26 @@ class TableEncoding:
             ]
         return np.array(names, np.str_)
 
+    def of_column(self, j: int) -> TableEncoding:
+        """Return the encoding of a column alone, with its features in their order."""
+        numbers, i = self.numbers, [to for to, number in enumerate(self.number_columns) if number == j]
+        return TableEncoding(
+            columns=self.columns[j : j + 1],
+            named=True,
+            number_columns=(0,) * len(i),
+            numbers=NumberColumns(numbers.knots[i], numbers.functions[i], numbers.widths[i], numbers.gaps[i]),
+            level_columns=(0,) * (1 - len(i)),
+            levels=tuple(level for to, level in zip(self.level_columns, self.levels, strict=True) if to == j),
+        )
+
+    def arranged(self, X: Any, name: str = "X") -> Table:
+        """Return a table with its columns in the order of the training data; see :meth:`encode`."""
+        table = read_table(X, name)
+        if not table.n:
+            raise ValueError(f"Found array with 0 sample(s): {name} must have at least 1 row")
+        columns = tuple(table.columns[j] for j in self._order(table, name))
+        return Table(self.columns, columns, table.n, named=True)
+
     def encode(self, X: Any, name: str = "X") -> Any:
         """Return the features of a table.
 
@@ -132,14 +152,11 @@ class TableEncoding:
 
     def _read(self, X: Any, name: str) -> tuple[np.ndarray, list[np.ndarray]]:
         """Return the numbers (n, columns of numbers) of a table, and the codes (n,) of each column of levels."""
-        table = read_table(X, name)
-        if not table.n:
-            raise ValueError(f"Found array with 0 sample(s): {name} must have at least 1 row")
-        order = self._order(table, name)
+        table = self.arranged(X, name)
         numbers = np.empty((table.n, len(self.number_columns)))
         for to, j in enumerate(self.number_columns):
-            numbers[:, to] = self._numbers(table.columns[order[j]], self.columns[j], name)
-        return numbers, [self._codes(table.columns[order[j]], i, name) for i, j in enumerate(self.level_columns)]
+            numbers[:, to] = self._numbers(table.columns[j], self.columns[j], name)
+        return numbers, [self._codes(table.columns[j], i, name) for i, j in enumerate(self.level_columns)]
 
     def _order(self, table: Table, name: str) -> list[int]:
         """Return where each column is in a table."""

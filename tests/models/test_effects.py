@@ -1,0 +1,157 @@
+"""Effects of columns, against means over all combinations of the values that columns have in the background."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import mopn
+from mopn.models.table import TableModel
+from mopn.tables.learning import learn_encoding
+from mopn.tables.reading import read_table
+
+COLUMNS = ("size", "color", "flat", "age")
+
+
+def table(n, seed):
+    """Numbers, levels, a column without features, and numbers with gaps; columns depend on each other."""
+    rng = np.random.default_rng(seed)
+    size = rng.standard_normal(n)
+    color = np.where(size > 0.5, "red", rng.choice(["red", "green", "blue"], n))
+    age = np.where(rng.uniform(size=n) < 0.3, np.nan, rng.integers(0, 9, n) + size)
+    return {"size": size, "color": color, "flat": np.full(n, 7.0), "age": age}
+
+
+def encoding_of(X):
+    return learn_encoding(read_table(X), curves=3, smoothness=1.0)
+
+
+def network(encoding, *, kernel="homogeneous", outputs=3, augment=True, linear=True, **fields):
+    rng = np.random.default_rng(1)
+    d, dummies = encoding.n_features, {"homogeneous": 1, "anova": 2}[kernel] if augment else 0
+    W = rng.standard_normal((outputs, 1 + d)) if linear else None
+    H, V = rng.standard_normal((4, dummies + d)), rng.standard_normal((4, outputs))
+    model = mopn.Model(H, V, kernel=kernel, augment=augment, offset=0.3, linear=W, **fields)
+    return TableModel(model, encoding)
+
+
+ENCODING = encoding_of(table(30, 0))
+MODELS = {
+    "network": network(ENCODING),
+    "no dummies": network(ENCODING, augment=False, linear=False),
+    "one output": network(ENCODING, outputs=1),
+    "factorization machine": network(ENCODING, kernel="anova"),
+    "softmax": network(ENCODING, link="softmax", classes=np.array(["a", "b", "c"])),
+}
+every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+
+
+def outputs(model, X):
+    found = model.outputs(X)
+    return found - found.mean(axis=1, keepdims=True) if model.link == "softmax" else found
+
+
+def combinations_of(X):
+    """The table of all combinations of the columns' values, the last column fastest."""
+    return dict(zip(X, map(list, zip(*itertools.product(*X.values()), strict=True)), strict=True))
+
+
+def definition(model, X):
+    """The constant, main effects and pair effects by means of the outputs over all combinations."""
+    n = len(X["size"])
+    F = outputs(model, combinations_of(X)).reshape(*[n] * len(X), -1)
+    axes = set(range(len(X)))
+    constant = F.mean(axis=tuple(axes))
+    mains = [F.mean(axis=tuple(axes - {j})) - constant for j in axes]
+    pairs = {
+        (i, j): F.mean(axis=tuple(axes - {i, j})) - constant - mains[i][:, None] - mains[j]
+        for i, j in itertools.combinations(axes, 2)
+    }
+    return constant, mains, pairs
+
+
+def shaped(values, model):
+    return values if len(model.model.weights.T) > 1 else values[..., 0]
+
+
+@every_model
+def test_effects_are_means_over_all_combinations(model):
+    X = table(4, 5)
+    constant, mains, pairs = definition(model, X)
+    found = mopn.effects(model, X)
+    scale = np.abs(constant).max()
+    close = {"rtol": 0, "atol": 1e-12 * scale}
+    np.testing.assert_allclose(found.constant, shaped(constant, model), **close)
+    for j, expected in enumerate(mains):
+        np.testing.assert_allclose(found.main(j), shaped(expected, model), **close)
+    values = list(X.values())
+    for (i, j), expected in pairs.items():
+        rows, columns = np.indices(expected.shape[:2]).reshape(2, -1)
+        at = [[values[i][r] for r in rows], [values[j][c] for c in columns]]
+        pair = found.pair(i, j, *at)
+        np.testing.assert_allclose(pair, shaped(expected.reshape(len(rows), -1), model), **close)
+    deviations = {(COLUMNS[j],): mains[j].std(axis=0) for j in range(4)}
+    deviations |= {(COLUMNS[i], COLUMNS[j]): pair.std(axis=(0, 1)) for (i, j), pair in pairs.items()}
+    strengths = found.strengths()
+    lengths = [np.linalg.norm(item.deviation) for item in strengths]
+    assert lengths == sorted(lengths, reverse=True)
+    assert {item.columns for item in strengths} == {c for c in deviations if "flat" not in c}
+    for item in strengths:
+        np.testing.assert_allclose(item.deviation, shaped(deviations[item.columns], model), **close)
+
+
+@every_model
+def test_effects_add_up_to_the_outputs(model):
+    X = table(12, 5)
+    found = mopn.effects(model, X)
+    pairs = sum(found.pair(a, b) for a, b in itertools.combinations(COLUMNS, 2))
+    total = found.constant + sum(found.main(name) for name in COLUMNS) + pairs
+    np.testing.assert_allclose(total, shaped(outputs(model, X), model), rtol=0, atol=1e-12 * np.abs(total).max())
+
+
+def test_a_background_of_all_combinations_has_shapley_values_of_halves():
+    """Then columns are independent: a column has its main effect, and half of each of its pairs."""
+    model, X = MODELS["network"], table(3, 5)
+    everything = combinations_of(X)
+    found = mopn.effects(model, everything)
+    for j, name in enumerate(COLUMNS):
+        halves = sum(found.pair(name, other) for other in COLUMNS if other != name) / 2
+        expected = model.shap_values(everything)[:, j]
+        np.testing.assert_allclose(found.main(name) + halves, expected, rtol=0, atol=1e-10)
+
+
+def test_columns_of_levels_alone_and_many_of_them():
+    """Their indicators are a sparse matrix."""
+    codes = [str(j) for j in range(300)] * 2
+    X = {"a": codes, "b": ["x", "y", None] * 200}
+    model = network(encoding_of(X), augment=False)
+    found = mopn.effects(model, X)
+    total = found.constant + found.main("a") + found.main("b") + found.pair("a", "b")
+    np.testing.assert_allclose(total, model.outputs(X), rtol=0, atol=1e-10)
+
+
+def test_columns_are_read_by_name_and_missing_values_have_an_effect():
+    model, X = MODELS["network"], table(20, 5)
+    found, turned = (mopn.effects(model, {name: X[name] for name in names}) for names in (COLUMNS, COLUMNS[::-1]))
+    np.testing.assert_array_equal(found.main("age", [None, 3.0]), turned.main(3, [np.nan, 3]))
+    assert np.ptp(found.main("age", [None, 3.0]), axis=0).all()
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "message"),
+    [
+        (lambda found: found.main("weight"), ValueError, r"column must be the name or the index of one of \['size'"),
+        (lambda found: found.main(4), ValueError, "column must be"),
+        (lambda found: found.main(True), ValueError, "column must be"),
+        (lambda found: found.main("size", ["tall"]), ValueError, "column 'size' of values holds 'tall', but numbers"),
+        (lambda found: found.pair("size", 0), ValueError, "a and b must be two columns, got 'size' and 0"),
+        (lambda found: found.pair(0, 1, [1.0]), ValueError, "a value each for every row, got 1 and 5 values"),
+        (lambda found: mopn.effects(found.model, {"size": [1.0]}), ValueError, "X lacks the columns"),
+        (lambda found: mopn.effects(found.model.model, np.eye(2)), TypeError, "must be a model of tables.* got Model"),
+        (lambda found: mopn.effects(3, np.eye(2)), TypeError, "model must be"),
+    ],
+)
+def test_what_is_refused(ask, error, message):
+    found = mopn.effects(MODELS["network"], table(5, 0))
+    with pytest.raises(error, match=message):
+        ask(found)
