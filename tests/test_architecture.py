@@ -21,6 +21,7 @@ BELOW = {
     "factorization": {"compiled", "solvers", "losses", "data", "core"},
     "tables": {"solvers", "data"},
     "models": {"compiled", "solvers", "losses", "data", "core", "tables"},
+    "plotting": {"solvers", "data", "models"},
 }
 # Files of the root, the estimators among their users, import all of these.
 BELOW["the root"] = set(BELOW)

@@ -15,7 +15,7 @@ from mopn.losses.links import LINKS, check_link
 from mopn.models.fields import check_feature_names, check_labels
 from mopn.models.fitted import Fitted
 from mopn.models.formula import Formula
-from mopn.models.games import Background, Game
+from mopn.models.games import Background, Game, dense_rows
 from mopn.models.ordinal import expected_level, level_probabilities
 from mopn.solvers.tools.checks import choice
 from mopn.solvers.tools.display import Displayed
@@ -154,7 +154,10 @@ class Predictor(Displayed, Fitted):
         TypeError
             If the model has no link from outputs to probabilities.
         """
-        outputs = self.outputs(X)
+        return self._probabilities_of_labels(self.outputs(X))
+
+    def _probabilities_of_labels(self, outputs: np.ndarray) -> np.ndarray:
+        """Return what ``predict_proba`` does, for given outputs, which it may overwrite."""
         if self.target == "ordinal":
             return level_probabilities(self._probabilities(outputs))
         if self.target != "labels" or self.link == "softmax":
@@ -175,6 +178,10 @@ class Predictor(Displayed, Fitted):
                 if column != feature:
                     raise ValueError(f"{name} has the column {column!r} in the place of {str(feature)!r}; reorder them")
         return design
+
+    def _cells(self, X: Any) -> np.ndarray:
+        """Return what stands in the rows and columns of X, for plots that show it."""
+        return dense_rows(self._design(X))
 
     def _background(self, background: Any, design: Design) -> Background:
         """Return the rows that those of a design are compared with, by default themselves."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.models.fitted import Fitted, fitted_model
-from mopn.models.games import QuadraticGame, dense_rows
+from mopn.models.games import ColumnGame, QuadraticGame, dense_rows
 
 __all__ = ["Contribution", "Contributions", "contributions"]
 
@@ -43,13 +43,13 @@ def contributions(model: Fitted, x: Any, background: Any, fields: Mapping[str, A
 
     Parameters
     ----------
-    model : Model, FactorizationModel or fitted estimator
+    model : Model, FactorizationModel, TableModel or fitted estimator
         Of degree 2 at most.
-    x : array-like or sparse matrix of shape (1, d)
+    x : array-like or sparse matrix of shape (1, d), or a row of a table
         The row.
     background : array-like or sparse matrix of shape (N, d)
         What the row is compared with, such as the training data.
-    fields : mapping of name to indices of features
+    fields : mapping of name to indices of features, or of columns of a table
         Every feature belongs to exactly one field.
 
     Returns
@@ -80,7 +80,7 @@ def contributions(model: Fitted, x: Any, background: Any, fields: Mapping[str, A
         raise ValueError(f"x must be a single row, of shape (1, {machine.n_features}), got {design.shape[0]} rows")
     names, indices = _checked_fields(fields, machine.n_features)
     game = machine._game(machine._background(background, design))
-    if not isinstance(game, QuadraticGame):
+    if not isinstance(game, QuadraticGame | ColumnGame):
         raise ValueError(
             f"fields are switched together in models of degree 2; this one has the kernel {machine.kernel!r} and "
             f"degree {getattr(machine, 'degree', 2)}: use shap_values, whose players are features"

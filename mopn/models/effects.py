@@ -15,6 +15,7 @@ from scipy import sparse
 
 from mopn.losses.namespaces import to_host
 from mopn.models.fitted import Fitted, fitted_model
+from mopn.models.formula import Products
 from mopn.models.table import TableModel
 from mopn.solvers.tools.checks import shown
 from mopn.tables.encoding import TableEncoding
@@ -39,14 +40,16 @@ class Effects:
     Attributes
     ----------
     model : TableModel
+    background : Table
+        The values of each column, in the order of the training data.
     constant : float or ndarray of shape (m,)
         The mean output over all combinations of the columns' values in the background.
     """
 
     def __init__(self, model: TableModel, X: Any) -> None:
         self.model, encoding = model, model.encoding
-        table = encoding.arranged(X)
-        self._columns = [_Column(encoding.of_column(j), values) for j, values in enumerate(table.columns)]
+        self.background = encoding.arranged(X)
+        self._columns = [_Column(encoding.of_column(j), x) for j, x in enumerate(self.background.columns)]
         self._members = [np.flatnonzero(encoding.owners == j) for j in range(len(self._columns))]
         constant, W, self._H, biases, self._V = _units(model)
         mean = np.zeros(encoding.n_features)
@@ -76,7 +79,7 @@ class Effects:
         -------
         ndarray of shape (n, m), or (n,) of one output
         """
-        j = self._index(column)
+        j = self.index(column)
         s = self._sums(j, values)
         linear = self._columns[j].project(self._linear[:, self._members[j]], values)
         return _of_outputs(linear + (s * s - self._covariances[j].diagonal()) @ self._V)
@@ -100,7 +103,7 @@ class Effects:
         ValueError
             If both are the same column, or have different numbers of values.
         """
-        i, j = self._index(a), self._index(b)
+        i, j = self.index(a), self.index(b)
         if i == j:
             raise ValueError(f"a and b must be two columns, got {a!r} and {b!r}")
         s, t = self._sums(i, values_a), self._sums(j, values_b)
@@ -130,7 +133,8 @@ class Effects:
         found.sort(key=lambda item: -float(np.linalg.norm(item.deviation)))
         return [Strength(item.columns, _of_outputs(item.deviation)) for item in found if item.deviation.any()]
 
-    def _index(self, column: str | int) -> int:
+    def index(self, column: str | int) -> int:
+        """Return the index of a column that is given by name or index."""
         names = self.model.encoding.columns
         if isinstance(column, str) and column in names:
             return names.index(column)
@@ -224,6 +228,7 @@ def _units(model: TableModel) -> tuple[np.ndarray, ...]:
     squared = np.flatnonzero(formula.squares.any(axis=0))
     H, b, V = np.eye(d)[squared], np.zeros(len(squared)), formula.squares[:, squared].T
     for term in formula.terms:
+        assert isinstance(term, Products)
         H, b, V = np.vstack([H, term.factors[0]]), np.append(b, term.biases[0]), np.vstack([V, term.weights])
     by_output = (np.array(formula.constant), formula.linear, V.T)
     if model.link == "softmax":

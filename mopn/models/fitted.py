@@ -12,7 +12,7 @@ from mopn.data.designs import Design
 from mopn.losses.namespaces import to_host
 from mopn.models.files import write
 from mopn.models.formula import blocks
-from mopn.models.games import Game, dense_rows
+from mopn.models.games import Game
 
 if TYPE_CHECKING:
     import onnx
@@ -186,7 +186,7 @@ class Fitted(ABC):
         return Explanation(
             values,
             base_values=np.broadcast_to(base, (len(values), *np.shape(base))),
-            data=dense_rows(model._design(to_host(X))),
+            data=model._cells(to_host(X)),
             feature_names=None if names is None else list(map(str, names)),
             output_names=list(map(str, model.classes)) if labelled else None,
         )

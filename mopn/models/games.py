@@ -72,15 +72,15 @@ class ColumnGame(Game):
 
     Parameters
     ----------
-    game : Game
-        Of degree 2; its players are the features.
+    game : QuadraticGame
+        Its players are the features.
     owners : ndarray of shape (d,)
         The column of every feature.
     columns : int
     """
 
-    def __init__(self, game: Game, owners: np.ndarray, columns: int) -> None:
-        self.game = game
+    def __init__(self, game: QuadraticGame, owners: np.ndarray, columns: int) -> None:
+        self.game, self.owners = game, owners
         self.members = (owners[:, None] == np.arange(columns)).astype(np.float64)
 
     def values(self, design: Design) -> np.ndarray:
@@ -88,6 +88,10 @@ class ColumnGame(Game):
 
     def interactions(self, design: Design) -> np.ndarray:
         return self.members.T @ self.game.interactions(design) @ self.members
+
+    def between(self, x: np.ndarray, fields: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the interaction values (m, G, G) of one row whose players are fields, sets of columns."""
+        return self.game.between(x, [np.flatnonzero(np.isin(self.owners, field)) for field in fields])
 
 
 class QuadraticGame(Game):

@@ -17,6 +17,7 @@ from mopn.models.fields import check_feature_names, check_scale
 from mopn.models.fitted import Fitted, fitted_model
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
+from mopn.models.table import TableModel
 
 __all__ = [
     "Interaction",
@@ -134,9 +135,13 @@ def strongest_interactions(
     of sizes bounds the modulus or length of a weight (Hölder). Pairs are exact. Higher degrees are exact unless the
     search ends at ``max_nodes``: then ``exact`` is False, and ``bound`` bounds the weights that may be missing.
 
+    Of models of tables they are pairs of columns, and the weight is the length of the array of the weights of all
+    products of a feature of one and a feature of the other. How much such a pair adds in given data:
+    :func:`mopn.effects`.
+
     Parameters
     ----------
-    model : Model, FactorizationModel or fitted estimator
+    model : Model, FactorizationModel, TableModel or fitted estimator
     k : int, default 10
     degree : int, default 2
         The number t of features in a product, at least 2.
@@ -175,10 +180,17 @@ def strongest_interactions(
     [Interaction(features=(1, 2), weight=1.0, names=('1', '2'))]
     """
     machine: Any = fitted_model(model)
-    units, V = units_and_weights(machine, output)
     k, degree = check_count(k, "k"), check_count(degree, "degree", least=2)
     max_nodes = check_count(max_nodes, "max_nodes", least=0)
     labels = _labels(machine, names) or list(map(str, range(machine.n_features)))
+    if isinstance(machine, TableModel):
+        if degree > 2 or scale is not None:
+            raise ValueError(
+                "pairs of columns of a table have weights for features of their own scale, and no third column: leave "
+                "out degree and scale; mopn.effects(model, X).strengths() is for columns as they vary in X"
+            )
+        return _of_columns(machine, k, output, labels)
+    units, V = units_and_weights(machine, output)
     weights, factors = products(units, V, degree)
     if scale is not None:
         factors = [F * check_scale(scale, machine.n_features) for F in factors]
@@ -193,6 +205,21 @@ def strongest_interactions(
     return Interactions(items, search.missed())
 
 
+def _of_columns(model: TableModel, k: int, output: int | None, labels: list[str]) -> Interactions:
+    """Return the pairs of columns with the longest arrays of weights of products of their features."""
+    units, V = units_and_weights(model.model, output)
+    weights, (P, _) = products(units, V, 2)
+    members = (model.encoding.owners[:, None] == np.arange(model.n_features)).astype(np.float64)
+    lengths = np.sqrt([members.T @ ((P.T * v) @ P) ** 2 @ members for v in weights.T])
+    pairs = [
+        Interaction((a, b), lengths[:, a, b] if len(lengths) > 1 else float(lengths[0, a, b]), (labels[a], labels[b]))
+        for a, b in itertools.combinations(range(model.n_features), 2)
+        if lengths[:, a, b].any()
+    ]
+    pairs.sort(key=lambda item: -_length(item.weight))
+    return Interactions(pairs[:k], _length(pairs[k].weight) if len(pairs) > k else 0.0)
+
+
 def units_and_weights(model: Predictor, output: int | None) -> tuple[FactorizationModel, np.ndarray]:
     """Return a model of one output and the weights V (k, m) of its units in the outputs."""
     if isinstance(model, Model):
@@ -200,9 +227,13 @@ def units_and_weights(model: Predictor, output: int | None) -> tuple[Factorizati
         units = FactorizationModel(
             factors=model.basis[None], degree=2, kernel=model.kernel, lams=np.ones(len(V)), dummies=dummies
         )
-    else:
-        assert isinstance(model, FactorizationModel)
+    elif isinstance(model, FactorizationModel):
         V, units = np.ones((1, 1)), model
+    else:
+        raise TypeError(
+            "products of columns of a table have no weights, as columns are curves: use mopn.strongest_interactions, "
+            "mopn.effects, or the network of the features, model.model"
+        )
     if output is None:
         return units, V
     if isinstance(output, bool) or not isinstance(output, (int, np.integer)) or not 0 <= output < V.shape[1]:

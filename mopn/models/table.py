@@ -79,6 +79,10 @@ class TableModel(Predictor):
     def _design(self, X: Any, name: str = "X") -> Design:
         return make_design(self.encoding.encode(X, name))
 
+    def _cells(self, X: Any) -> np.ndarray:
+        columns = self.encoding.arranged(X).columns
+        return np.column_stack(columns if self.encoding.level_columns == () else [c.astype(object) for c in columns])
+
     def _background(self, background: Any, design: Design) -> Background:
         return super()._background(None, design if background is None else self._design(background, "background"))
 

@@ -85,12 +85,17 @@ class TableEncoding:
         )
 
     def arranged(self, X: Any, name: str = "X") -> Table:
-        """Return a table with its columns in the order of the training data; see :meth:`encode`."""
+        """Return a table with the columns of the training data, as numbers and as levels; see :meth:`encode`."""
         table = read_table(X, name)
         if not table.n:
             raise ValueError(f"Found array with 0 sample(s): {name} must have at least 1 row")
-        columns = tuple(table.columns[j] for j in self._order(table, name))
-        return Table(self.columns, columns, table.n, named=True)
+        columns = [table.columns[j] for j in self._order(table, name)]
+        for j in self.number_columns:
+            columns[j] = self._numbers(columns[j], self.columns[j], name)
+        for j in self.level_columns:
+            if columns[j].dtype.kind == "f":  # numbers were levels: a declared column of codes, or nothing but gaps
+                columns[j] = level_texts(columns[j])
+        return Table(self.columns, tuple(columns), table.n, named=True)
 
     def encode(self, X: Any, name: str = "X") -> Any:
         """Return the features of a table.
@@ -155,7 +160,7 @@ class TableEncoding:
         table = self.arranged(X, name)
         numbers = np.empty((table.n, len(self.number_columns)))
         for to, j in enumerate(self.number_columns):
-            numbers[:, to] = self._numbers(table.columns[j], self.columns[j], name)
+            numbers[:, to] = table.columns[j]
         return numbers, [self._codes(table.columns[j], i, name) for i, j in enumerate(self.level_columns)]
 
     def _order(self, table: Table, name: str) -> list[int]:
@@ -187,8 +192,6 @@ class TableEncoding:
     def _codes(self, values: np.ndarray, i: int, name: str) -> np.ndarray:
         """Return the codes of levels, and warn of unknown ones."""
         column, level = self.columns[self.level_columns[i]], self.levels[i]
-        if values.dtype.kind == "f":  # texts of numbers were levels: a declared column of codes, or nothing but gaps
-            values = level_texts(values)
         codes = level.codes(values)
         unknown = (codes < 0) & np.array([value is not None for value in values])
         if unknown.any():

@@ -1,0 +1,96 @@
+"""What plots share: axes, colours, bars, names of outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mopn.models.multi_output import Model
+from mopn.solvers.tools.checks import shown
+
+__all__ = [
+    "bars",
+    "checked_labels",
+    "colors",
+    "new_axes",
+    "output_names",
+    "plot_weights",
+    "subplots",
+]
+
+# Of bars, as in the map of values of both signs.
+_POSITIVE, _NEGATIVE = "#b2182b", "#2166ac"
+
+
+def plot_weights(labels: list[str], values: list[Any], words: str, outputs: Any, ax: Any) -> Any:
+    """Draw numbers as bars, or arrays (m,) as the rows of a heat map."""
+    if not labels:
+        raise ValueError("there is nothing to plot: the list is empty")
+    table = np.array(values, dtype=np.float64)
+    if table.ndim == 1:
+        ax = new_axes(ax)
+        bars(ax, labels, table)
+        ax.set_xlabel(words)
+        return ax
+    names = checked_labels(outputs, table.shape[1], "outputs")
+    ax = new_axes(ax)
+    image = ax.imshow(table, aspect="auto", **colors(table))
+    ax.set_xticks(range(len(names)), names)
+    ax.set_yticks(range(len(labels)), labels)
+    ax.set_xlabel("output")
+    ax.figure.colorbar(image, ax=ax, label=words)
+    return ax
+
+
+def bars(ax: Any, labels: Sequence[str], values: np.ndarray) -> None:
+    """Draw horizontal bars, the first at the top."""
+    ax.barh(range(len(values)), values, color=np.where(values >= 0, _POSITIVE, _NEGATIVE))
+    ax.set_yticks(range(len(values)), labels)
+    ax.invert_yaxis()
+    ax.axvline(0.0, color="0.35", linewidth=0.8)
+    ax.grid(True, axis="x", alpha=0.3)
+
+
+def colors(values: np.ndarray) -> dict[str, Any]:
+    """Return the colours of values: white for 0, which is in the middle unless none is negative."""
+    largest = float(np.abs(values).max()) or 1.0
+    if values.size and values.min() >= 0:
+        return {"cmap": "Reds", "vmin": 0.0, "vmax": largest}
+    return {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
+
+
+def output_names(model: Any, outputs: Any) -> Any:
+    """Return the names that are given, or the classes of a model with an output each, or None."""
+    network, classes = getattr(model, "model", model), getattr(model, "classes", None)
+    if (
+        outputs is None
+        and isinstance(network, Model)
+        and classes is not None
+        and len(classes) == len(network.weights.T)
+    ):
+        return classes
+    return outputs
+
+
+def checked_labels(labels: Any, count: int, name: str) -> list[str]:
+    """Return labels as strings, by default numbers."""
+    labels = range(count) if labels is None else labels
+    if not np.iterable(labels) or len(list(labels)) != count:
+        raise ValueError(f"{name} must hold {count} labels, got {shown(labels)}")
+    return [str(label) for label in labels]
+
+
+def new_axes(ax: Any) -> Any:
+    """Return the axes that are given, or new ones."""
+    return subplots(figsize=(6.4, 4.2)) if ax is None else ax
+
+
+def subplots(*shape: int, **options: Any) -> Any:
+    """Return the axes of a new figure; see ``matplotlib.pyplot.subplots``."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install 'mopn[plot]'") from None
+    return plt.subplots(*shape, layout="constrained", **options)[1]

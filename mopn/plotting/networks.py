@@ -1,0 +1,189 @@
+"""What a network has learnt of features: interactions, contributions to a row, units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mopn.data.validation import check_count
+from mopn.models.fields import check_scale
+from mopn.models.fitted import Fitted, fitted_model
+from mopn.models.multi_output import Model
+from mopn.models.table import TableModel
+from mopn.plotting.drawing import bars, checked_labels, colors, output_names, plot_weights, subplots
+from mopn.solvers.tools.checks import shown
+
+if TYPE_CHECKING:  # needs numba, which most plots do not
+    from mopn.models.interactions import Interactions
+
+__all__ = ["plot_contributions", "plot_interactions", "plot_unit"]
+
+
+def plot_interactions(interactions: Interactions | Fitted, outputs: Sequence[Any] | None = None, ax: Any = None) -> Any:
+    """Plot the weights of interactions: a heat map of products by outputs, or bars for one output.
+
+    Parameters
+    ----------
+    interactions : Interactions, or a model or fitted estimator
+        From :func:`mopn.strongest_interactions`, by default that of a model without other options.
+    outputs : sequence of m labels, optional
+        Names of the outputs; default the classes of a model, or numbers.
+    ax : matplotlib Axes, optional
+        Where to draw; default new axes.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        If there are no interactions, or the outputs are not one per weight.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> model = mopn.Model(np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]), np.eye(2), kernel="anova")
+    >>> ax = plot_interactions(mopn.strongest_interactions(model), outputs=["low", "high"])
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['0 × 2', '1 × 2']
+    """
+    if isinstance(interactions, Fitted):
+        from mopn.models.interactions import strongest_interactions
+
+        model = fitted_model(interactions)
+        outputs = output_names(model, outputs)
+        interactions = strongest_interactions(model)
+    labels = [" × ".join(item.names) for item in interactions]
+    return plot_weights(labels, [item.weight for item in interactions], "weight", outputs, ax)
+
+
+def plot_contributions(contributions: Sequence[Any], outputs: Sequence[Any] | None = None, ax: Any = None) -> Any:
+    """Plot what fields and pairs of fields add to an output of one row: bars, or a heat map for several outputs.
+
+    Parameters
+    ----------
+    contributions : Contributions
+        From :func:`mopn.contributions`.
+    outputs : sequence of m labels, optional
+        Names of the outputs; default numbers.
+    ax : matplotlib Axes, optional
+        Where to draw; default new axes.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        If there are no contributions, or the outputs are not one per value.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> model = mopn.Model(np.array([[1.0, -1.0, 1.0, -1.0]]), np.array([[2.0]]), kernel="anova", target="vector")
+    >>> X = np.array([[1, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1]])
+    >>> ax = plot_contributions(mopn.contributions(model, X[:1], X, {"user": [0, 1], "item": [2, 3]}))
+    >>> ax.get_yticklabels()[0].get_text()
+    'user × item'
+    """
+    labels = [" × ".join(item.fields) for item in contributions]
+    return plot_weights(labels, [item.value for item in contributions], "contribution to the output", outputs, ax)
+
+
+def plot_unit(
+    model: Fitted,
+    unit: int = 0,
+    *,
+    names: Sequence[Any] | None = None,
+    scale: Any = None,
+    shape: tuple[int, int] | None = None,
+    top: int = 10,
+    outputs: Sequence[Any] | None = None,
+    axes: Any = None,
+) -> Any:
+    """Plot a unit h_r beside its weights v_r in the outputs: as an image, or its coefficients of largest modulus.
+
+    The signs of h_r mean nothing beyond which features have the same: h_r and -h_r are one unit.
+
+    Parameters
+    ----------
+    model : Model or fitted estimator
+    unit : int, default 0
+        Its number r; those of dummies are left out.
+    names : sequence of d labels, optional
+        Names of the features; default those of the model, or numbers.
+    scale : array-like of shape (d,), optional
+        Typical sizes of the features, such as ``X.std(axis=0)``: the coefficients of X / scale are drawn. Default
+        ``model.feature_scales``, by which the fit divided them.
+    shape : (height, width), optional
+        Features are pixels, row by row: the unit is drawn as an image.
+    top : int, default 10
+        How many coefficients are drawn, without a shape.
+    outputs : sequence of m labels, optional
+        Names of the outputs; default ``model.classes``, or numbers.
+    axes : pair of matplotlib Axes, optional
+        Where to draw; default a new figure.
+
+    Returns
+    -------
+    pair of matplotlib Axes
+        Of the unit and of its weights.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    TypeError
+        If it is neither a ``Model`` nor an estimator with one.
+    ValueError
+        If there is no such unit, or shape, scale or names do not fit the features.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> model = mopn.Model(np.array([[1.0, -2.0]]), np.array([[0.5, -0.5]]))
+    >>> unit, weights = plot_unit(model, 0, names=["height", "width"], outputs=["low", "high"])
+    >>> [label.get_text() for label in unit.get_yticklabels()]
+    ['width', 'height']
+    """
+    machine: Any = fitted_model(model)
+    if isinstance(machine, TableModel):
+        raise TypeError(
+            "model is one of a table, whose units are sums of curves of its columns: use plot_effect and plot_pair; "
+            "plot_unit(model.model) draws the coefficients of the features that columns have become"
+        )
+    if not isinstance(machine, Model):
+        raise TypeError(
+            "model must be a mopn.Model, or an estimator of networks; those of one output have no units h_r"
+        )
+    k, d = len(machine.basis), machine.n_features
+    if isinstance(unit, bool) or not isinstance(unit, (int, np.integer)) or not 0 <= unit < k:
+        raise ValueError(f"unit must be the number of one of {k} units, counted from 0, got {shown(unit)}")
+    h, v = machine.basis[unit, machine.basis.shape[1] - d :], machine.weights[unit]
+    scale = machine.feature_scales if scale is None else scale
+    h = h if scale is None else h * check_scale(scale, d)
+    if shape is not None and (len(shape) != 2 or shape[0] * shape[1] != d):
+        raise ValueError(f"shape must be (height, width) of {d} pixels in all, got {shown(shape)}")
+    labels = checked_labels(machine.feature_names if names is None else names, d, "names")
+    outputs = checked_labels(output_names(machine, outputs), len(v), "outputs")
+    left, right = subplots(1, 2, figsize=(7.2, 3.4)) if axes is None else axes
+    if shape is None:
+        largest = np.argsort(-np.abs(h), kind="stable")[: check_count(top, "top")]
+        bars(left, [labels[j] for j in largest], h[largest])
+        left.set_xlabel("coefficient" if scale is None else "coefficient of the scaled feature")
+    else:
+        left.imshow(h.reshape(shape), **colors(h))
+        left.set_xticks([])
+        left.set_yticks([])
+    left.set_title(f"unit {unit}")
+    bars(right, outputs, v)
+    right.set_title("weights in the outputs")
+    return left, right
