@@ -38,12 +38,13 @@ if TYPE_CHECKING:  # what is imported on use
     from mopn.factorization.direct import FactorizationProblem
     from mopn.factorization.lifted import LiftedProblem
     from mopn.models.contributions import contributions
-    from mopn.models.effects import effects
+    from mopn.models.effects import Effects, effects
     from mopn.models.interactions import interaction_weights, strongest_interactions
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Effects",
     "FactorizationModel",
     "FactorizationProblem",
     "Huber",
@@ -79,6 +80,7 @@ __all__ = [
 
 # Imported on use, as they import numba.
 _LAZY = {
+    "Effects": "mopn.models.effects",
     "FactorizationProblem": "mopn.factorization.direct",
     "LiftedProblem": "mopn.factorization.lifted",
     "contributions": "mopn.models.contributions",

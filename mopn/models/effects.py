@@ -44,6 +44,17 @@ class Effects:
         The values of each column, in the order of the training data.
     constant : float or ndarray of shape (m,)
         The mean output over all combinations of the columns' values in the background.
+
+    Examples
+    --------
+    >>> import mopn
+    >>> from mopn.estimators import TableRegressor
+    >>> table = {"size": [1.0, 2.0, 3.0, 4.0] * 10, "color": ["red", "red", "blue", "blue"] * 10}
+    >>> model = TableRegressor(strength=mopn.Ratio(0.01)).fit(table, table["size"])
+    >>> found = mopn.effects(model, table)
+    >>> total = found.constant + found.main("size") + found.main("color") + found.pair("size", "color")
+    >>> bool(abs(total - model.predict(table)).max() < 1e-12)
+    True
     """
 
     def __init__(self, model: TableModel, X: Any) -> None:

@@ -242,11 +242,7 @@ class _Lines:
 def _plot_curves(top: Any, bottom: Any, lines: _Lines, j: int) -> None:
     """Draw the effect of a column of numbers, and their histogram."""
     x, encoding = lines.found.background.columns[j], lines.found.model.encoding.of_column(j)
-    missing = np.isnan(x)
-    present = x[~missing]
-    if not len(present):
-        raise ValueError(f"column {encoding.columns[0]!r} of X has no value, so there is nothing to plot")
-    least, largest = present.min(), present.max()
+    missing, (least, largest) = np.isnan(x), _range(lines.found, j)
     knots = encoding.numbers.knots[0]
     knots = knots[np.isfinite(knots)]
     grid = np.union1d(np.linspace(least, largest, _POINTS), knots[(knots > least) & (knots < largest)])
@@ -259,7 +255,7 @@ def _plot_curves(top: Any, bottom: Any, lines: _Lines, j: int) -> None:
     for first, last in ((least, knots[0]), (knots[-1], largest)):
         if first < last:
             top.axvspan(first, last, color="0.9", zorder=0)
-    bottom.hist(present, bins=_BINS, color="0.6")
+    bottom.hist(x[~missing], bins=_BINS, color="0.6")
     bottom.set_xlabel(encoding.columns[0])
 
 
@@ -294,8 +290,7 @@ def _plot_map(ax: Any, found: Effects, i: int, j: int, c: int) -> None:
 
 def _plot_curves_of_levels(ax: Any, found: Effects, i: int, j: int, c: int, most: int) -> None:
     """Draw the effect of a column of numbers i and one of levels j."""
-    x = found.background.columns[i]
-    grid = np.linspace(np.nanmin(x), np.nanmax(x), _POINTS)
+    grid = np.linspace(*_range(found, i), _POINTS)
     levels, _, name = _frequent(found, j, most)
     for level, curve in zip(levels, _combinations(found, i, j, grid, levels)[..., c].T, strict=True):
         ax.plot(grid, curve, label=_text(level))
@@ -351,6 +346,14 @@ def _output(found: Effects, output: Any, i: int, j: int) -> tuple[int, str]:
 
 def _is_number(found: Effects, j: int) -> bool:
     return j in found.model.encoding.number_columns
+
+
+def _range(found: Effects, j: int) -> tuple[float, float]:
+    """Return the least and the largest value of a column of numbers."""
+    x = found.background.columns[j]
+    if np.isnan(x).all():
+        raise ValueError(f"column {found.model.encoding.columns[j]!r} of X has no value, so there is nothing to plot")
+    return np.nanmin(x), np.nanmax(x)
 
 
 def _frequent(found: Effects, j: int, most: int) -> tuple[list[str | None], list[int], str]:

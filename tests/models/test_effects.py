@@ -4,44 +4,18 @@ import itertools
 
 import numpy as np
 import pytest
+from table_models import network, table
 
 import mopn
-from mopn.models.table import TableModel
-from mopn.tables.learning import learn_encoding
-from mopn.tables.reading import read_table
 
 COLUMNS = ("size", "color", "flat", "age")
-
-
-def table(n, seed):
-    """Numbers, levels, a column without features, and numbers with gaps; columns depend on each other."""
-    rng = np.random.default_rng(seed)
-    size = rng.standard_normal(n)
-    color = np.where(size > 0.5, "red", rng.choice(["red", "green", "blue"], n))
-    age = np.where(rng.uniform(size=n) < 0.3, np.nan, rng.integers(0, 9, n) + size)
-    return {"size": size, "color": color, "flat": np.full(n, 7.0), "age": age}
-
-
-def encoding_of(X):
-    return learn_encoding(read_table(X), curves=3, smoothness=1.0)
-
-
-def network(encoding, *, kernel="homogeneous", outputs=3, augment=True, linear=True, **fields):
-    rng = np.random.default_rng(1)
-    d, dummies = encoding.n_features, {"homogeneous": 1, "anova": 2}[kernel] if augment else 0
-    W = rng.standard_normal((outputs, 1 + d)) if linear else None
-    H, V = rng.standard_normal((4, dummies + d)), rng.standard_normal((4, outputs))
-    model = mopn.Model(H, V, kernel=kernel, augment=augment, offset=0.3, linear=W, **fields)
-    return TableModel(model, encoding)
-
-
-ENCODING = encoding_of(table(30, 0))
+TRAINING = table(30, 0)
 MODELS = {
-    "network": network(ENCODING),
-    "no dummies": network(ENCODING, augment=False, linear=False),
-    "one output": network(ENCODING, outputs=1),
-    "factorization machine": network(ENCODING, kernel="anova"),
-    "softmax": network(ENCODING, link="softmax", classes=np.array(["a", "b", "c"])),
+    "network": network(TRAINING),
+    "no dummies": network(TRAINING, augment=False, linear=False),
+    "one output": network(TRAINING, outputs=1),
+    "factorization machine": network(TRAINING, kernel="anova"),
+    "softmax": network(TRAINING, link="softmax", classes=np.array(["a", "b", "c"])),
 }
 every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
@@ -124,7 +98,7 @@ def test_columns_of_levels_alone_and_many_of_them():
     """Their indicators are a sparse matrix."""
     codes = [str(j) for j in range(300)] * 2
     X = {"a": codes, "b": ["x", "y", None] * 200}
-    model = network(encoding_of(X), augment=False)
+    model = network(X, augment=False)
     found = mopn.effects(model, X)
     total = found.constant + found.main("a") + found.main("b") + found.pair("a", "b")
     np.testing.assert_allclose(total, model.outputs(X), rtol=0, atol=1e-10)

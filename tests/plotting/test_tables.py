@@ -1,0 +1,190 @@
+"""Plots of tables show effects of columns, as mopn.effects has them, over the values in the background."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.collections import QuadMesh
+from table_models import network, table
+
+import mopn
+from mopn.plotting import plot_effect, plot_interactions, plot_pair, plot_strengths, plot_unit
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+X = table(30, 0)
+LABELS = {"classes": np.array(["a", "b", "c"]), "link": "softmax"}
+THREE = network(X, **LABELS)
+ONE = network(X, outputs=1, target="vector")
+TWO = network(X, outputs=2, link="softmax", classes=np.array(["no", "yes"]))
+SIGN = network(X, outputs=1, link="logistic", classes=np.array(["no", "yes"]))
+
+
+@pytest.fixture(autouse=True)
+def _figures():
+    yield
+    plt.close("all")
+
+
+def texts(labels):
+    return [label.get_text() for label in labels]
+
+
+def frequent(values):
+    return [str(value) for _, value in sorted(((-np.sum(values == v), list(values).index(v)), v) for v in set(values))]
+
+
+def test_curves_of_numbers_above_their_histogram():
+    top, bottom = plot_effect(THREE, X, "age")
+    found = mopn.effects(THREE, X)
+    curves = top.get_lines()[:3]
+    for c, curve in enumerate(curves):
+        x, y = curve.get_data()
+        np.testing.assert_allclose(y, found.main("age", x)[:, c])
+        assert (x[0], x[-1]) == (np.nanmin(X["age"]), np.nanmax(X["age"]))
+    dotted = [line.get_ydata()[0] for line in top.get_lines() if line.get_linestyle() == ":" and len(line.get_ydata())]
+    np.testing.assert_allclose(dotted, found.main("age", [None])[0])
+    missing = np.isnan(X["age"]).sum()
+    assert texts(top.get_legend().get_texts()) == ["a", "b", "c", f"missing\n({missing / 30:.0%} of rows)"]
+    assert sum(bar.get_height() for bar in bottom.patches) == 30 - missing
+    assert (top.get_ylabel(), bottom.get_xlabel()) == ("effect on the output", "age")
+
+
+@pytest.mark.parametrize("model", [TWO, SIGN], ids=["two outputs", "one output"])
+def test_of_two_classes_the_second_is_drawn(model):
+    """Its probabilities are those of rows in which all other effects are 0: by the link of the constant and a curve."""
+    top, _ = plot_effect(model, X, "size", scale="probability")
+    (curve,) = top.get_lines()
+    x, y = curve.get_data()
+    found = mopn.effects(model, X)
+    total = np.reshape(found.constant + found.main("size", x), (len(x), -1))
+    log_odds = total[:, -1] - (total[:, 0] if model is TWO else 0.0)
+    np.testing.assert_allclose(y, 1.0 / (1.0 + np.exp(-log_odds)))
+    assert top.get_ylabel() == "probability of yes"
+    assert top.get_legend() is None
+
+
+def test_bars_of_the_most_frequent_levels():
+    axes = plt.figure().subplots(2)
+    top, bottom = plot_effect(THREE, X, "color", levels=2, outputs=["x", "y", "z"], axes=axes)
+    assert [top, bottom] == list(axes)
+    levels = frequent(X["color"])[:2]
+    assert texts(bottom.get_xticklabels()) == levels
+    assert bottom.get_xlabel() == "color (2 of 3)"
+    np.testing.assert_array_equal([bar.get_height() for bar in bottom.patches], [sum(X["color"] == v) for v in levels])
+    heights = np.reshape([bar.get_height() for bar in top.patches], (3, 2))
+    np.testing.assert_allclose(heights, mopn.effects(THREE, X).main("color", levels).T)
+    assert texts(top.get_legend().get_texts()) == ["x", "y", "z"]
+
+
+def test_beyond_the_training_data_the_ground_is_grey():
+    wide = X | {"size": 2.0 * X["size"]}
+    for background, count in ((X, 0), (wide, 2)):
+        top, _ = plot_effect(ONE, background, "size")
+        assert len(top.patches) == count
+
+
+def test_days_are_dates():
+    days = np.datetime64("2024-01-01") + np.arange(30)
+    for values in (days, days.tolist()):
+        model = network(dated := X | {"day": values})
+        _, bottom = plot_effect(model, dated, "day")
+        bottom.figure.canvas.draw()
+        assert "2024-Jan" in bottom.xaxis.get_major_formatter().get_offset()
+        ax = plot_pair(model, dated, "size", "day")
+        ax.figure.canvas.draw()
+        assert "2024-Jan" in ax.yaxis.get_major_formatter().get_offset()
+
+
+def test_a_pair_of_numbers_is_a_map():
+    ax = plot_pair(THREE, X, "size", "age", output="b")
+    (mesh,) = (item for item in ax.collections if isinstance(item, QuadMesh))
+    corners = mesh.get_coordinates().reshape(-1, 2)
+    expected = mopn.effects(THREE, X).pair("size", "age", *corners.T)[:, 1]
+    np.testing.assert_allclose(mesh.get_array().ravel(), expected)
+    (points,) = (item for item in ax.collections if item is not mesh)
+    assert len(points.get_offsets()) == np.isfinite(X["age"]).sum()
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == ("size", "age", "size × age, output of b")
+
+
+@pytest.mark.parametrize("columns", [("color", "age"), ("age", "color")])
+def test_a_pair_of_numbers_and_levels_is_a_curve_for_each_level(columns):
+    ax = plot_pair(ONE, X, *columns)
+    found, levels = mopn.effects(ONE, X), frequent(X["color"])
+    assert texts(ax.get_legend().get_texts()) == levels
+    for level, line in zip(levels, ax.get_lines()[:3], strict=True):
+        x, y = line.get_data()
+        np.testing.assert_allclose(y, found.pair("age", "color", x, [level] * len(x)))
+    assert (ax.get_xlabel(), ax.get_title()) == ("age", "age × color")
+
+
+def test_a_pair_of_levels_is_a_table_of_the_output_in_which_it_varies_most():
+    both = X | {"kind": ["new", "old", None] * 10}
+    model = network(both, **LABELS)
+    found = mopn.effects(model, both)
+    c = np.argmax(np.std(found.pair("kind", "color"), axis=0))
+    ax = plot_pair(model, both, "kind", "color", levels=2)
+    (image,) = ax.get_images()
+    colors = frequent(X["color"])[:2]
+    expected = [[found.pair("kind", "color", [kind], [color])[0, c] for kind in ("new", "old")] for color in colors]
+    np.testing.assert_allclose(image.get_array(), expected)
+    assert texts(ax.get_yticklabels()) == colors
+    assert [float(text.get_text()) for text in ax.texts] == [float(f"{v:.2g}") for v in np.ravel(expected)]
+    assert (ax.get_ylabel(), ax.get_title()) == ("color (2 of 3)", f"kind × color, output of {'abc'[c]}")
+    assert "missing" in texts(plot_effect(model, both, "kind")[1].get_xticklabels())
+
+
+@pytest.mark.parametrize("model", [THREE, ONE, TWO], ids=["three", "one", "two"])
+def test_strengths_in_their_order(model):
+    strengths = mopn.effects(model, X).strengths()
+    ax = plot_strengths(model, X, top=4)
+    assert texts(ax.get_yticklabels()) == [" × ".join(item.columns) for item in strengths[:4]]
+    drawn = ax.get_images()[0].get_array() if model is THREE else [bar.get_width() for bar in ax.patches]
+    expected = [item.deviation if model is THREE else np.atleast_1d(item.deviation)[-1] for item in strengths[:4]]
+    np.testing.assert_allclose(drawn, expected)
+
+
+def test_interactions_of_tables_are_pairs_of_columns():
+    """Weights of products of features, by differences: their lengths over the features of both columns."""
+    A = np.zeros((4, 4, 3))
+    network, owners = THREE.model, THREE.encoding.owners
+    H = network.basis[:, 1:]
+    for i, j in np.ndindex(len(owners), len(owners)):
+        A[owners[i], owners[j]] += (2.0 * (H[:, i] * H[:, j]) @ network.weights) ** 2
+    lengths = np.sqrt(A)
+    found = mopn.strongest_interactions(THREE, 2)
+    pairs = [("size", "color"), ("size", "age"), ("color", "age")]
+    sizes = {pair: lengths[tuple(list(X).index(name) for name in pair)] for pair in pairs}
+    order = sorted(pairs, key=lambda pair: -np.linalg.norm(sizes[pair]))
+    assert [item.names for item in found] == order[:2]
+    for item in found:
+        np.testing.assert_allclose(item.weight, sizes[item.names])
+    assert found.exact
+    assert found.bound == pytest.approx(np.linalg.norm(sizes[order[2]]))
+    (first,) = mopn.strongest_interactions(THREE, 1, output=1)
+    assert first.weight == pytest.approx(max(size[1] for size in sizes.values()))
+    ax = plot_interactions(THREE)
+    assert texts(ax.get_yticklabels()) == [" × ".join(pair) for pair in order]
+    assert texts(ax.get_xticklabels()) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("draw", "error", "message"),
+    [
+        (lambda: plot_effect(ONE, X, "weight"), ValueError, "column must be the name or the index"),
+        (lambda: plot_effect(ONE, X, "size", scale="odds"), ValueError, "scale must be"),
+        (lambda: plot_effect(ONE, X, "size", scale="probability"), TypeError, "no link from outputs to probabilities"),
+        (lambda: plot_effect(ONE, X, "size", outputs=["a", "b"]), ValueError, "outputs must hold 1 labels"),
+        (lambda: plot_effect(ONE, X | {"age": [None] * 30}, "age"), ValueError, "column 'age' of X has no value"),
+        (lambda: plot_pair(ONE, X | {"age": [None] * 30}, "age", "size"), ValueError, "no row of X has a value of"),
+        (lambda: plot_pair(ONE, X | {"age": [None] * 30}, "age", "color"), ValueError, "column 'age' of X has no"),
+        (lambda: plot_pair(THREE, X, "size", "age", output="d"), ValueError, "output must be one of .* got 'd'"),
+        (lambda: plot_pair(ONE, X, "size", "size"), ValueError, "a and b must be two columns"),
+        (lambda: plot_unit(ONE), TypeError, "use plot_effect and plot_pair"),
+        (lambda: mopn.interaction_weights(ONE, [(0, 1)]), TypeError, "products of columns of a table have no weights"),
+        (lambda: mopn.strongest_interactions(ONE, degree=3), ValueError, "leave out degree and scale"),
+    ],
+)
+def test_what_is_refused(draw, error, message):
+    with pytest.raises(error, match=message):
+        draw()
