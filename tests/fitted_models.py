@@ -70,7 +70,7 @@ RNG = np.random.default_rng(2)
 NUMBERS = {
     "real": [None, *RNG.standard_normal(N - 1).tolist()],
     "whole": RNG.integers(0, 5, N).tolist(),
-    "two": [7, 9] * (N // 2),
+    "h": [7, 9] * (N // 2),
     "one": [3] * N,
 }
 LEVELS = {
@@ -86,7 +86,7 @@ LEVELS = {
 NUMBER_ROWS = {
     "real": [0.1, -99.0, 99.0, NUMBERS["real"][1], None, 0.2],
     "whole": [2.0, -1.0, 9.0, 1.5, None, 3.0],
-    "two": [7.0, 6.0, 10.0, 8.5, None, 9.0],
+    "h": [7.0, 6.0, 10.0, 8.5, None, 9.0],
     "one": [3.0, 2.0, 4.0, 3.0, None, 3.0],
 }
 TABLE_ROWS = NUMBER_ROWS | {

@@ -113,21 +113,24 @@ def test_the_scripts_are_found():
     assert len(SHOWN) >= 8
     assert len(BLOCKS) >= 11
     assert len(EXTENDING) == 4
-    assert len(DEPLOY) == 4
+    assert len(DEPLOY) == 5
 
 
 @pytest.mark.slow
-def test_the_program_in_c_on_the_page_on_serving(tmp_path, monkeypatch):
-    """It returns the label of a row of zeros."""
+@pytest.mark.parametrize(
+    ("number", "row"), [(0, np.zeros((1, 64))), (1, {"age": None, "city": "São Paulo"})], ids=["digits", "table"]
+)
+def test_a_program_in_c_on_the_page_on_serving(tmp_path, monkeypatch, number, row):
+    """It returns the index of the label of a row, which a digit is itself."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")
     monkeypatch.chdir(tmp_path)
-    model = run(DEPLOY[3], "header")["model"]
-    (program,) = re.findall(r"```c\n(.*?)```", (ROOT / "docs/deploy.md").read_text(encoding="utf-8"), flags=re.DOTALL)
-    Path("main.c").write_text(program)
+    model = run(DEPLOY[3 + number], "header")["model"]
+    programs = re.findall(r"```c\n(.*?)```", (ROOT / "docs/deploy.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    Path("main.c").write_text(programs[number])
     subprocess.run([compiler, "-std=c99", "-Wall", "-Werror", "-o", "main", "main.c", "-lm"], check=True)
-    assert subprocess.run(["./main"], check=False).returncode == model.predict(np.zeros((1, 64)))[0]
+    assert model.classes_[subprocess.run(["./main"], check=False).returncode] == model.predict(row)[0]
 
 
 @pytest.fixture(scope="module")

@@ -173,11 +173,12 @@ def test_the_self_test_finds_a_parameter_that_has_changed(tmp_path, array):
     assert compiled(tmp_path, '#include "model.h"\nint test(void) { return model_self_test(); }\n').test() > 0
 
 
-def test_a_header_is_also_one_of_c_plus_plus(tmp_path):
+@pytest.mark.parametrize("model", [KINDS["levels"], TABLES["levels"]], ids=["features", "columns"])
+def test_a_header_is_also_one_of_c_plus_plus(tmp_path, model):
     compiler = shutil.which("c++")
     if compiler is None:
         pytest.skip("no compiler of C++")
-    KINDS["levels"].to_c(tmp_path / "model.h", dtype="int16")
+    model.to_c(tmp_path / "model.h", dtype="int16")
     text = '#include "model.h"\nextern "C" int test(void) { return model_self_test(); }\n'
     assert compiled(tmp_path, text, compiler, "-x", "c++").test() == 0
 
