@@ -1,8 +1,9 @@
 """The defaults of the classifiers: accuracy and proven gap over norms, ratios of the strength, scales and tolerances.
 
 Polynomial networks of at most 50 units, otherwise at their defaults, on random splits of the sets (three quarters to
-fit, at most ``--rows`` of them); the mean test accuracy in per cent, CPU seconds of a fit and its gap. The last column is
-a quadratic-kernel SVM, one against the rest, whose C and scaler are chosen on a held-out quarter of the training part::
+fit, at most ``--rows`` of them); the mean test accuracy in per cent, CPU seconds of a fit and its gap. The last column
+is a quadratic-kernel SVM, one against the rest, whose C and scaler are chosen on a held-out quarter of the training
+part::
 
     OMP_NUM_THREADS=1 python -m benchmarks.alternatives.defaults --data FOLDER
 """

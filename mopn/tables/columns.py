@@ -73,12 +73,11 @@ class NumberColumns:
     @cached_property
     def segments(self) -> tuple[np.ndarray, ...]:
         """Of the segments that begin at each of the (c q) knots: one over the length, and the changes of functions."""
-        with np.errstate(invalid="ignore"):
-            lengths = np.diff(self.knots, axis=1, append=np.inf)
+        with np.errstate(invalid="ignore", over="ignore"):
+            slopes = 1.0 / np.diff(self.knots, axis=1, append=np.inf)
         changes = np.diff(self.functions, axis=1, append=0.0)
-        return np.where(np.isfinite(lengths), 1.0 / lengths, 0.0).ravel(), changes.reshape(
-            self.knots.size, changes.shape[2]
-        )
+        slopes = np.nan_to_num(slopes.ravel(), nan=0.0)  # there is no segment; those of tiny lengths are steps
+        return slopes, changes.reshape(self.knots.size, changes.shape[2])
 
     @property
     def owners(self) -> np.ndarray:
@@ -104,7 +103,8 @@ class NumberColumns:
         slopes, changes = self.segments
         segments = (X[..., None] >= self._starts).sum(axis=2)
         segments += np.arange(0, self.knots.size, max(self.knots.shape[1], 1))
-        part = (X - self.knots.take(segments)) * slopes.take(segments)
+        with np.errstate(over="ignore"):
+            part = (X - self.knots.take(segments)) * slopes.take(segments)
         values = changes.take(segments, axis=0)
         values *= np.minimum(np.maximum(part, 0.0), 1.0)[..., None]
         values += self.functions.reshape(changes.shape).take(segments, axis=0)

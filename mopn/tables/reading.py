@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
@@ -178,7 +179,7 @@ def _column(values: np.ndarray, of: str) -> np.ndarray:
     cells = values.tolist()
     missing = np.array([cell is None or _is_nan(cell) for cell in cells], bool)
     present = [cell for cell, gone in zip(cells, missing, strict=True) if not gone]
-    numbers = [isinstance(cell, Real) and not isinstance(cell, (bool, np.bool_)) for cell in present]
+    numbers = [isinstance(cell, (Real, Decimal)) and not isinstance(cell, (bool, np.bool_)) for cell in present]
     if (present and all(numbers)) or not present:
         return _finite(
             np.array([np.nan if gone else cell for cell, gone in zip(cells, missing, strict=True)], float), of
@@ -221,7 +222,7 @@ def _text(cell: Any, of: str) -> str:
         return cell.decode("latin-1")
     if isinstance(cell, complex):
         raise TypeError(f"Complex data not supported: {of} holds {cell!r}")
-    if isinstance(cell, _NESTED) or not isinstance(cell, (str, Real, datetime.date, datetime.timedelta)):
+    if isinstance(cell, _NESTED) or type(cell) is object:
         raise TypeError(
             f"argument must be a string or a number: {of} holds {shown(cell)}, an object of type "
             f"{type(cell).__name__}; make numbers, texts or several columns of it"

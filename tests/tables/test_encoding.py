@@ -1,6 +1,7 @@
 """Encodings against the obvious: interpolation by NumPy, mid-ranks by SciPy, indicators by comparison."""
 
 import datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -188,3 +189,23 @@ def test_other_tables_than_the_training_data_are_refused(X, message):
     encoding = learned({"x": [1.0, 2.0, 3.0], "city": ["Bern", "Rome", "Rome"]})
     with pytest.raises(ValueError, match=message):
         encoding.encode(X)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        RNG.uniform(-1.0, 1.0, 60) * 1.5e308,
+        RNG.standard_normal(60) * 1e-323,
+        RNG.integers(-(2**62), 2**62, 60),
+        [Decimal(i) / 7 for i in range(60)],
+        pd.cut(RNG.standard_normal(60), 4),
+        pd.period_range("2020-01", periods=60, freq="M"),
+        pd.timedelta_range("1D", periods=60),
+    ],
+    ids=["huge", "tiny", "large integers", "decimals", "intervals", "periods", "times"],
+)
+def test_features_of_any_column_are_finite_and_of_order_one(column):
+    frame = pd.DataFrame({"x": column})
+    features = learned(frame).encode(frame)
+    assert np.abs(features).max() < 10.0
+    assert np.ptp(features, axis=0).min() > 0.1
