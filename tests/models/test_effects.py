@@ -83,15 +83,13 @@ def test_effects_add_up_to_the_outputs(model):
     np.testing.assert_allclose(total, shaped(outputs(model, X), model), rtol=0, atol=1e-12 * np.abs(total).max())
 
 
-def test_a_background_of_all_combinations_has_shapley_values_of_halves():
-    """Then columns are independent: a column has its main effect, and half of each of its pairs."""
-    model, X = MODELS["network"], table(3, 5)
-    everything = combinations_of(X)
-    found = mopn.effects(model, everything)
+def test_a_shapley_value_is_a_main_effect_and_half_of_the_pairs_beyond_their_means():
+    model, X = MODELS["network"], table(9, 5)
+    found = mopn.effects(model, X)
     for j, name in enumerate(COLUMNS):
-        halves = sum(found.pair(name, other) for other in COLUMNS if other != name) / 2
-        expected = model.shap_values(everything)[:, j]
-        np.testing.assert_allclose(found.main(name) + halves, expected, rtol=0, atol=1e-10)
+        pairs = sum(found.pair(name, other) for other in COLUMNS if other != name)
+        expected = found.main(name) + 0.5 * (pairs - pairs.mean(axis=0))
+        np.testing.assert_allclose(model.shap_values(X)[:, j], expected, rtol=0, atol=1e-10)
 
 
 def test_columns_of_levels_alone_and_many_of_them():
@@ -129,3 +127,26 @@ def test_what_is_refused(ask, error, message):
     found = mopn.effects(MODELS["network"], table(5, 0))
     with pytest.raises(error, match=message):
         ask(found)
+
+
+def test_explanations_of_tables_are_by_column():
+    """Cells as they are, and groups of columns as fields; the values are those of the definition elsewhere."""
+    shap = pytest.importorskip("shap")
+    model, X = MODELS["softmax"], table(6, 5)
+    explained = model.to_shap(X)
+    assert isinstance(explained, shap.Explanation)
+    assert explained.feature_names == list(COLUMNS)
+    assert explained.output_names == ["a", "b", "c"]
+    for j, name in enumerate(COLUMNS):
+        np.testing.assert_array_equal(explained.data[:, j].astype(X[name].dtype), X[name])
+    numbers = {name: X[name] for name in ("size", "age")}
+    assert network(numbers).to_shap(numbers).data.dtype == float
+    row = {name: values[:1] for name, values in X.items()}
+    found = mopn.contributions(model, row, X, {"body": [0, 3], "look": [1, 2]})
+    values, pairs = model.shap_values(row, X)[0], model.shap_interaction_values(row, X)[0]
+    between = 2.0 * pairs[np.ix_([0, 3], [1, 2])].sum(axis=(0, 1))
+    expected = {("body", "look"): between, ("body",): values[[0, 3]].sum(axis=0) - between / 2}
+    expected["look",] = values[[1, 2]].sum(axis=0) - between / 2
+    for item in found:
+        np.testing.assert_allclose(item.value, expected[item.fields], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(found.base, model.outputs(X).mean(axis=0))
