@@ -1,15 +1,17 @@
 """Loading and predicting need NumPy and SciPy alone."""
 
+import json
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from fitted_models import KINDS
+from fitted_models import KINDS, TABLE_ROWS, TABLES
 
 X = np.random.default_rng(0).uniform(-1, 1, (5, 4))
-OTHERS = ("numba", "llvmlite", "sklearn", "threadpoolctl", "onnx", "joblib", "pandas", "matplotlib")
+OTHERS = ("numba", "llvmlite", "sklearn", "threadpoolctl", "onnx", "joblib", "pandas", "narwhals", "matplotlib")
 PROGRAM = """
+import json
 import sys
 from pathlib import Path
 others, blocked = {others!r}, {blocked!r}
@@ -29,6 +31,8 @@ for path in sorted(Path.cwd().glob("*.X.npy")):
             if model.has_probabilities:
                 model.predict_proba(storage(rows))
     print(name)
+row = json.loads(Path("row.json").read_text())
+assert np.allclose(mopn.load("table.npz").outputs(row), np.load("table.npy"))
 found = [name for name in others if sys.modules.get(name)]
 assert not found, found
 """
@@ -43,6 +47,10 @@ def test_loading_and_predicting_need_numpy_and_scipy_alone(tmp_path, blocked):
         np.save(tmp_path / f"{name}.X.npy", rows)
         labels = model.predict(rows)
         np.save(tmp_path / f"{name}.y.npy", labels.astype(str) if labels.dtype == object else labels)
+    row = {column: cells[0] for column, cells in TABLE_ROWS.items()}
+    TABLES["levels"].save(tmp_path / "table.npz")
+    np.save(tmp_path / "table.npy", TABLES["levels"].outputs(row))
+    (tmp_path / "row.json").write_text(json.dumps(row))
     program = PROGRAM.format(others=OTHERS, blocked=blocked)
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
