@@ -382,10 +382,11 @@ def _legend(ax: Any, **options: Any) -> None:
 
 def _mark_dates(axis: Any, X: Any, found: Effects, j: int) -> None:
     """Write dates in place of numbers of days, if the column holds dates."""
-    values = None
-    with suppress(KeyError, IndexError, TypeError, ValueError):
+    values = np.zeros(0)
+    with suppress(KeyError, IndexError, TypeError, ValueError):  # arrays and rows have no columns by name
         values = np.asarray(X[found.model.encoding.columns[j]])
-    if values is not None and (values.dtype.kind == "M" or any(isinstance(v, datetime.date) for v in values.flat)):
+    kind = values.dtype.kind
+    if kind == "M" or (kind == "O" and any(isinstance(value, datetime.date) for value in values.flat)):
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
         locator = AutoDateLocator(minticks=3, maxticks=7)
