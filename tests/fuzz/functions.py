@@ -14,6 +14,7 @@ from mopn.ranking import grouped_ndcg
 from tests.fuzz.checks import Found, require
 from tests.fuzz.interfaces import Arguments, Interface, Maker
 from tests.fuzz.trial import pick
+from tests.table_models import network, table
 
 Generator = np.random.Generator
 
@@ -166,6 +167,11 @@ def _of_strongest(rng: Generator) -> dict[str, Any]:
     return {"model": model, "k": 3, "degree": model.degree, "names": [f"x{j}" for j in range(model.n_features)]}
 
 
+def _of_effects(rng: Generator) -> dict[str, Any]:
+    X = table(int(rng.integers(3, 9)), int(rng.integers(9)))
+    return {"model": network(X, outputs=int(rng.integers(1, 4))), "X": X}
+
+
 def _of_weights(rng: Generator) -> dict[str, Any]:
     model = _factorization_model(rng)
     return {
@@ -291,6 +297,7 @@ _FUNCTIONS = [
         lambda found: Found({"weights": np.array([i.weight for i in found])}),
     ),
     Function(mopn.interaction_weights, _of_weights),
+    Function(mopn.effects, _of_effects, lambda found: Found({"constant": np.asarray(found.constant)})),
     Function(grouped_ndcg, _of_ndcg),
     Plot(plot_convergence, _of_plot, words=frozenset({"column"})),
     Function(basis_oracle, _of_oracle, _found_by_oracle, words=_STACK),
