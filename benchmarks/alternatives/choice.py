@@ -18,8 +18,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 import mopn
-from benchmarks.alternatives.fits import hold_out
-from benchmarks.common.collection import COLLECTION, load_raw
+from benchmarks.common.collection import COLLECTION, hold_out, load_raw
 from benchmarks.common.sources import check
 from benchmarks.common.study import make_parser, run
 from mopn.estimators import MultiOutputPNClassifier, PathCV

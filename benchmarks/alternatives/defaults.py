@@ -20,9 +20,9 @@ import numpy as np
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from benchmarks.alternatives.fits import choose, hold_out
+from benchmarks.alternatives.fits import choose
 from benchmarks.alternatives.methods import METHODS
-from benchmarks.common.collection import COLLECTION, load_raw
+from benchmarks.common.collection import COLLECTION, hold_out, load_raw
 from benchmarks.common.study import make_parser, run
 from mopn import Ratio
 from mopn.core.norms import NORMS

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from benchmarks.alternatives.methods import METHODS
-from benchmarks.common.figures import legend_below, plt, save, tidy
+from benchmarks.common.figures import legend_below, pareto, plt, save, tidy
 
-__all__ = ["STYLES", "draw", "pareto"]
+__all__ = ["STYLES", "draw"]
 
 # A colour a family, a marker a member.
 STYLES = {
@@ -29,22 +28,6 @@ STYLES = {
     "lightgbm": ("#CC79A7", "s"),
 }
 _PANELS = {"one_row": ("prediction of one row (µs)", 1e6), "size": ("numbers held", 1.0)}
-
-
-def pareto(costs: np.ndarray, accuracies: np.ndarray) -> np.ndarray:
-    """Return the indices of the points that no cheaper one equals or beats, from the cheapest on.
-
-    Parameters
-    ----------
-    costs, accuracies : ndarray of shape (n,)
-
-    Returns
-    -------
-    ndarray of int
-    """
-    order = np.lexsort((-accuracies, costs))
-    before = np.concatenate([[-np.inf], np.maximum.accumulate(accuracies[order])[:-1]])
-    return order[accuracies[order] > before]
 
 
 def draw(found: pd.DataFrame, path: str | os.PathLike[str]) -> None:

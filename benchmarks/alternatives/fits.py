@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 from benchmarks.alternatives.methods import METHODS, Grid, TooLargeError
 from benchmarks.alternatives.sizes import numbers_held
-from benchmarks.common.collection import load_raw
+from benchmarks.common.collection import hold_out, load_raw
 from benchmarks.common.measures import seconds_of
 
-__all__ = ["COLUMNS", "KEY", "Task", "choose", "hold_out", "run_task"]
+__all__ = ["COLUMNS", "KEY", "Task", "choose", "run_task"]
 
 # Single rows that are predicted one after another, and predictions of the whole test part.
 _ROWS, _BATCHES = 50, 5
@@ -40,12 +39,6 @@ _MEASURED = ["chosen", "tried", "accuracy", "fit", "one_row", "batch_row", "size
 COLUMNS = [*KEY, *_SET, *_MEASURED, "note"]
 
 _load = lru_cache(maxsize=1)(load_raw)
-
-
-def hold_out(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return X without a random quarter of the rows, that quarter, and y likewise; classes keep their shares."""
-    X_rest, X_quarter, y_rest, y_quarter = train_test_split(X, y, test_size=0.25, random_state=seed, stratify=y)
-    return X_rest, X_quarter, y_rest, y_quarter
 
 
 def run_task(task: Task, folder: str, grid_seconds: float) -> dict[str, Any]:

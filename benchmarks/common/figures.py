@@ -11,8 +11,9 @@ import matplotlib as mpl
 mpl.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 
-__all__ = ["legend_below", "plt", "save", "tidy"]
+__all__ = ["legend_below", "pareto", "plt", "save", "tidy"]
 
 
 def tidy(ax: Any) -> None:
@@ -30,3 +31,19 @@ def save(figure: Any, path: str | os.PathLike[str], dpi: int = 130) -> None:
     """Write a figure and close it."""
     figure.savefig(path, dpi=dpi)
     plt.close(figure)
+
+
+def pareto(costs: np.ndarray, accuracies: np.ndarray) -> np.ndarray:
+    """Return the indices of the points that no cheaper one equals or beats, from the cheapest on.
+
+    Parameters
+    ----------
+    costs, accuracies : ndarray of shape (n,)
+
+    Returns
+    -------
+    ndarray of int
+    """
+    order = np.lexsort((-accuracies, costs))
+    before = np.concatenate([[-np.inf], np.maximum.accumulate(accuracies[order])[:-1]])
+    return order[accuracies[order] > before]

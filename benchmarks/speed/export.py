@@ -30,10 +30,9 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.alternatives.fits import hold_out
-from benchmarks.common.collection import COLLECTION, load_raw, read_arff
+from benchmarks.common.collection import COLLECTION, hold_out, load_raw, number_sets, read_arff
 from benchmarks.common.measures import seconds_of
-from benchmarks.common.sources import Source, read
+from benchmarks.common.sources import read
 from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import load as load_ratings
 from benchmarks.speed.headers import Header, compile_header
@@ -41,12 +40,7 @@ from mopn.estimators import FactorizationMachineRegressor, MultiOutputPNClassifi
 
 __all__ = ["main"]
 
-_ARFF = "OpenML (https://www.openml.org) has it as an ARFF file, the target last"
-_NUMBERS = {
-    "abalone": Source("abalone", {"abalone.arff": _ARFF}, lambda folder: read_arff(folder / "abalone.arff")),
-    "cadata": Source("cadata", {"cal.housing.arff": _ARFF}, lambda folder: read_arff(folder / "cal.housing.arff")),
-    "cpusmall": Source("cpusmall", {"cpu.small.arff": _ARFF}, lambda folder: read_arff(folder / "cpu.small.arff")),
-}
+_NUMBERS = number_sets(read_arff)
 _RATINGS = "ml-100k"
 _ROWS, _RATING_ROWS = 1_000, 10_000
 # Calls of one row, and of all rows in C.

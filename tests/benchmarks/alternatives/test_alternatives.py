@@ -16,11 +16,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
 
-from benchmarks.alternatives import choice, figure, noise, report, rows
+from benchmarks.alternatives import choice, noise, report, rows
 from benchmarks.alternatives.__main__ import main
-from benchmarks.alternatives.fits import COLUMNS, KEY, Task, choose, hold_out, run_task
+from benchmarks.alternatives.fits import COLUMNS, KEY, Task, choose, run_task
 from benchmarks.alternatives.methods import METHODS, Method, TooLargeError, installed_methods
 from benchmarks.alternatives.sizes import numbers_held
+from benchmarks.common.collection import hold_out
+from benchmarks.common.figures import pareto
 from benchmarks.common.store import Store
 from mopn.estimators import MultiOutputPNClassifier
 
@@ -220,7 +222,7 @@ def test_tables_tell_what_was_skipped(fits):
 @pytest.mark.parametrize("seed", range(3))
 def test_pareto_points_are_those_that_no_other_dominates(seed):
     costs, accuracies = np.random.default_rng(seed).integers(0, 8, (2, 30))
-    best = figure.pareto(costs, accuracies)
+    best = pareto(costs, accuracies)
     points = {(costs[i], accuracies[i]) for i in best}
     assert len(points) == len(best)
 
