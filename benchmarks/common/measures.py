@@ -1,4 +1,4 @@
-"""Means over splits, and times of calls."""
+"""Means over splits, times of calls, and the calibration of probabilities."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["mean_and_error", "seconds_of"]
+__all__ = ["calibration_error", "mean_and_error", "seconds_of"]
 
 
 def mean_and_error(values: np.ndarray) -> tuple[float, float]:
@@ -24,3 +24,26 @@ def seconds_of(call: Callable[[], object], repeats: int) -> list[float]:
         call()
         seconds.append(time.perf_counter() - began)
     return seconds
+
+
+def calibration_error(y: np.ndarray, probabilities: np.ndarray, bins: int = 10) -> float:
+    """Return the expected calibration error: how far the most probable class's probability is from its frequency.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Classes 0..m-1.
+    probabilities : ndarray of shape (n, m)
+    bins : int, default 10
+        Of equal width.
+
+    Returns
+    -------
+    float
+        The mean over the bins, by their numbers of rows, of |mean probability - share of right predictions| (Guo et
+        al., ICML 2017).
+    """
+    sure = probabilities.max(axis=1)
+    excess = sure - (probabilities.argmax(axis=1) == y)
+    places = np.minimum((bins * sure).astype(int), bins - 1)
+    return float(np.abs(np.bincount(places, excess, bins)).sum() / len(y))

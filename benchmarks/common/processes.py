@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ROOT", "last_json", "limit_memory", "peak_memory", "run_program", "run_python"]
+__all__ = ["ROOT", "CPUTimeError", "last_json", "limit_cpu_time", "limit_memory", "peak_memory", "run_program"]
+__all__ += ["run_python"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -55,6 +59,29 @@ def limit_memory(n_bytes: int) -> None:
     except ImportError as error:
         raise OSError("this system has no limit of a process's memory; run this study on Linux") from error
     resource.setrlimit(resource.RLIMIT_AS, (n_bytes, n_bytes))
+
+
+class CPUTimeError(Exception):
+    """More time of the processor than allowed."""
+
+
+@contextmanager
+def limit_cpu_time(seconds: float) -> Iterator[None]:
+    """Raise ``CPUTimeError`` in what takes more CPU seconds, once it is in Python again; ``OSError`` on Windows."""
+    if not hasattr(signal, "setitimer"):
+        raise OSError("this system has no timer of a process's time; run this study on Linux or macOS")
+
+    def stop(*_: object) -> None:
+        raise CPUTimeError
+
+    before = signal.signal(signal.SIGPROF, stop)
+    # Again every second, should the first one be swallowed.
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def peak_memory() -> int:

@@ -1,0 +1,127 @@
+"""A row of the study: fit to three quarters of a table, and measure on the others and on the model."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import thread_time
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import accuracy_score, log_loss, r2_score, root_mean_squared_error
+from threadpoolctl import threadpool_limits
+
+from benchmarks.common.collection import hold_out
+from benchmarks.common.measures import calibration_error
+from benchmarks.common.processes import CPUTimeError, limit_cpu_time
+from benchmarks.common.tables import load_table
+from benchmarks.tables.methods import METHODS
+from mopn.estimators import TableClassifier, TableRegressor
+
+__all__ = ["COLUMNS", "KEY", "Task", "run_task", "table_of"]
+
+# Single rows that are predicted one after another.
+_ROWS = 20
+
+
+@dataclass(frozen=True)
+class Task:
+    """A row of the file."""
+
+    set: str
+    split: int
+    method: str
+
+
+KEY = [field.name for field in fields(Task)]
+_SET = ["rows", "columns", "classes"]
+_MEASURED = ["score", "loss", "calibration", "fit", "one_row", "batch_row", "bytes", "gap"]
+COLUMNS = [*KEY, *_SET, *_MEASURED, "note"]
+
+table_of = lru_cache(maxsize=1)(load_table)
+
+
+def run_task(task: Task, folder: str, fit_seconds: float) -> dict[str, Any]:
+    """Return a row; of a fit that takes too long, a note that says so stands in place of the measurements.
+
+    Parameters
+    ----------
+    task : Task
+    folder : str
+        The data folder.
+    fit_seconds : float
+        CPU seconds that a fit may take.
+
+    Returns
+    -------
+    dict
+        ``score``: accuracy, or R2; ``loss``: mean log loss, or the root of the mean squared error; ``calibration``:
+        expected calibration error; ``fit``: CPU seconds; ``one_row``: median CPU seconds of predictions of single rows;
+        ``batch_row``: CPU seconds of the prediction of the test part, by row; ``bytes``: of the model's file, which
+        mopn's estimators of tables write themselves, all others pickled; ``gap``: of networks, the proven one,
+        relative.
+    """
+    X, y, m = table_of(task.set, folder)
+    row = asdict(task) | dict(zip(_SET, (*X.shape, m), strict=True))
+    X, X_test, y, y_test = hold_out(X, y, task.split, stratify=m > 0)
+    method = METHODS[task.method]
+    model = method.classifier() if m else method.regressor()
+    with threadpool_limits(1), warnings.catch_warnings():
+        # Boosted trees warn of features without names, networks of a budget that is spent: what counts is measured.
+        warnings.simplefilter("ignore")
+        try:
+            with limit_cpu_time(fit_seconds):
+                # Not the time of the process, which is coarse while a timer runs.
+                began = thread_time()
+                model.fit(X, y)
+                seconds = thread_time() - began
+        except CPUTimeError:
+            return row | dict.fromkeys(_MEASURED, "") | {"note": f"more than {fit_seconds:g} s"}
+        measured = _quality(model, X_test, y_test, m) | {"fit": seconds} | _costs(model, X_test)
+    texts = {name: "" if np.isnan(value) else f"{value:.6g}" for name, value in measured.items()}
+    return row | texts | {"note": ""}
+
+
+def _quality(model: Any, X: pd.DataFrame, y: np.ndarray, m: int) -> dict[str, float]:
+    """Return the measures of predictions; NaN for what a model does not answer."""
+    predicted = model.predict(X)
+    if not m:
+        loss = root_mean_squared_error(y, predicted)
+        return {"score": r2_score(y, predicted), "loss": loss, "calibration": np.nan}
+    loss = error = np.nan
+    if hasattr(model, "predict_proba"):
+        probabilities = np.asarray(model.predict_proba(X), dtype=float)
+        loss, error = log_loss(y, probabilities, labels=range(m)), calibration_error(y, probabilities)
+    return {"score": accuracy_score(y, predicted), "loss": loss, "calibration": error}
+
+
+def _costs(model: Any, X: pd.DataFrame) -> dict[str, float]:
+    singles = [_prediction_seconds(model, X.iloc[[i]]) for i in range(min(_ROWS, len(X)))]
+    last = getattr(model, "steps", [("", model)])[-1][1]
+    return {
+        "one_row": float(np.median(singles)),
+        "batch_row": _prediction_seconds(model, X) / len(X),
+        "bytes": _size(model),
+        "gap": getattr(last, "relative_gap_", np.nan),
+    }
+
+
+def _prediction_seconds(model: Any, X: pd.DataFrame) -> float:
+    began = thread_time()
+    model.predict(X)
+    return thread_time() - began
+
+
+def _size(model: Any) -> int:
+    """Return the bytes of a model's file."""
+    if not isinstance(model, TableClassifier | TableRegressor):
+        return len(pickle.dumps(model))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model.npz"
+        model.save(path)
+        return path.stat().st_size
