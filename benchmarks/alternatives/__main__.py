@@ -20,12 +20,12 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.alternatives import figure, report
-from benchmarks.alternatives.fits import COLUMNS, KEY, Task, run_task
+from benchmarks.alternatives.fits import COLUMNS, run_task
 from benchmarks.alternatives.methods import METHODS, installed_methods
 from benchmarks.common.collection import COLLECTION
 from benchmarks.common.sources import check
 from benchmarks.common.store import Store
-from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
+from benchmarks.common.study import KEY, Task, add_restart_options, fill, make_parser, out_folder, run
 
 __all__ = ["main"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict
 from functools import lru_cache, partial
 from typing import Any
 
@@ -17,23 +17,14 @@ from benchmarks.alternatives.methods import METHODS, Grid, TooLargeError
 from benchmarks.alternatives.sizes import numbers_held
 from benchmarks.common.collection import hold_out, load_raw
 from benchmarks.common.measures import seconds_of
+from benchmarks.common.study import KEY, Task
 
-__all__ = ["COLUMNS", "KEY", "Task", "choose", "run_task"]
+__all__ = ["COLUMNS", "choose", "run_task"]
 
 # Single rows that are predicted one after another, and predictions of the whole test part.
 _ROWS, _BATCHES = 50, 5
 
 
-@dataclass(frozen=True)
-class Task:
-    """A row of the file."""
-
-    set: str
-    split: int
-    method: str
-
-
-KEY = [field.name for field in fields(Task)]
 _SET = ["rows", "features", "classes", "dropped"]
 _MEASURED = ["chosen", "tried", "accuracy", "fit", "one_row", "batch_row", "size"]
 COLUMNS = [*KEY, *_SET, *_MEASURED, "note"]

@@ -23,8 +23,8 @@ from sklearn.model_selection import train_test_split
 from benchmarks.common.datasets import DATA_SETS
 from benchmarks.common.sources import Source, read
 
-__all__ = ["COLLECTION", "LEAST_ROWS", "SOURCES", "RawData", "hold_out", "load_raw", "number_sets", "read_arff"]
-__all__ += ["read_arff_table", "uci_sets"]
+__all__ = ["COLLECTION", "LEAST_ROWS", "SOURCES", "RawData", "frequent", "hold_out", "load_raw", "number_sets"]
+__all__ += ["read_arff", "read_arff_table", "uci_sets"]
 
 # A split into a test quarter and a validation quarter of the rest has a row of each class in every part.
 LEAST_ROWS = 8
@@ -206,9 +206,15 @@ def load_raw(name: str, folder: str) -> RawData:
         If the file, or the package, is not there.
     """
     X, labels = read(SOURCES, name, folder)
+    kept, y = frequent(labels)
+    return RawData(X[kept], y, int(np.sum(~kept)))
+
+
+def frequent(labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return which of n rows are of classes of at least ``LEAST_ROWS``, and the classes 0..m-1 of these rows."""
     _, y, rows = np.unique(labels, return_inverse=True, return_counts=True)
     kept = rows[y] >= LEAST_ROWS
-    return RawData(X[kept], np.unique(y[kept], return_inverse=True)[1], int(np.sum(~kept)))
+    return kept, np.unique(y[kept], return_inverse=True)[1]
 
 
 def hold_out(X: Any, y: np.ndarray, seed: int, *, stratify: bool = True) -> tuple[Any, Any, np.ndarray, np.ndarray]:

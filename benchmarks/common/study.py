@@ -8,6 +8,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,8 +17,19 @@ import joblib
 from benchmarks.common.sources import MissingDataError
 from benchmarks.common.store import Store, StoreError
 
-__all__ = ["add_restart_options", "fill", "make_parser", "out_folder", "run"]
+__all__ = ["KEY", "Task", "add_restart_options", "fill", "make_parser", "out_folder", "run"]
 
+
+@dataclass(frozen=True)
+class Task:
+    """A row of studies of methods: a method on a split of a set."""
+
+    set: str
+    split: int
+    method: str
+
+
+KEY = [field.name for field in fields(Task)]
 _Item = TypeVar("_Item")
 Row = Mapping[str, Any]
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_diabetes
 
-from benchmarks.common.collection import COLLECTION, LEAST_ROWS, number_sets, read_arff_table, uci_sets
+from benchmarks.common.collection import COLLECTION, frequent, number_sets, read_arff_table, uci_sets
 from benchmarks.common.sources import Source, read
 
 __all__ = ["CLASSES", "NUMBERS", "TABLES", "Table", "load_table"]
@@ -99,7 +99,7 @@ def load_table(name: str, folder: str) -> Table:
     Returns
     -------
     Table
-        Without the classes of fewer than ``LEAST_ROWS`` rows.
+        Without the classes of few rows, which cannot be split.
 
     Raises
     ------
@@ -110,10 +110,8 @@ def load_table(name: str, folder: str) -> Table:
     X = _plain(pd.DataFrame(columns))
     if name in NUMBERS:
         return Table(X, np.asarray(target, dtype=float), 0)
-    _, y, rows = np.unique(np.asarray(target), return_inverse=True, return_counts=True)
-    kept = rows[y] >= LEAST_ROWS
-    classes, y = np.unique(y[kept], return_inverse=True)
-    return Table(X[kept].reset_index(drop=True), y, len(classes))
+    kept, y = frequent(np.asarray(target))
+    return Table(X[kept].reset_index(drop=True), y, y.max() + 1)
 
 
 def _plain(table: pd.DataFrame) -> pd.DataFrame:

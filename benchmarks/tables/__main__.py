@@ -20,10 +20,10 @@ from pathlib import Path
 
 from benchmarks.common.sources import check
 from benchmarks.common.store import Store
-from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
+from benchmarks.common.study import KEY, Task, add_restart_options, fill, make_parser, out_folder, run
 from benchmarks.common.tables import TABLES
 from benchmarks.tables import figure, report
-from benchmarks.tables.fits import COLUMNS, KEY, Task, run_task, table_of
+from benchmarks.tables.fits import COLUMNS, run_task, table_of
 from benchmarks.tables.methods import METHODS
 
 __all__ = ["main"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,26 +19,17 @@ from threadpoolctl import threadpool_limits
 from benchmarks.common.collection import hold_out
 from benchmarks.common.measures import calibration_error
 from benchmarks.common.processes import CPUTimeError, limit_cpu_time
+from benchmarks.common.study import KEY, Task
 from benchmarks.common.tables import load_table
 from benchmarks.tables.methods import METHODS
 from mopn.estimators import TableClassifier, TableRegressor
 
-__all__ = ["COLUMNS", "KEY", "Task", "run_task", "table_of"]
+__all__ = ["COLUMNS", "run_task", "table_of"]
 
 # Single rows that are predicted one after another.
 _ROWS = 20
 
 
-@dataclass(frozen=True)
-class Task:
-    """A row of the file."""
-
-    set: str
-    split: int
-    method: str
-
-
-KEY = [field.name for field in fields(Task)]
 _SET = ["rows", "columns", "classes"]
 _MEASURED = ["score", "loss", "calibration", "fit", "one_row", "batch_row", "bytes", "gap"]
 COLUMNS = [*KEY, *_SET, *_MEASURED, "note"]

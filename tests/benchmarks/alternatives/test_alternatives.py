@@ -18,12 +18,13 @@ from sklearn.svm import SVC
 
 from benchmarks.alternatives import choice, noise, report, rows
 from benchmarks.alternatives.__main__ import main
-from benchmarks.alternatives.fits import COLUMNS, KEY, Task, choose, run_task
+from benchmarks.alternatives.fits import COLUMNS, choose, run_task
 from benchmarks.alternatives.methods import METHODS, Method, TooLargeError, installed_methods
 from benchmarks.alternatives.sizes import numbers_held
 from benchmarks.common.collection import hold_out
 from benchmarks.common.figures import pareto
 from benchmarks.common.store import Store
+from benchmarks.common.study import KEY, Task
 from mopn.estimators import MultiOutputPNClassifier
 
 # -- methods and sizes -------------------------------------------------------------------------------------------------

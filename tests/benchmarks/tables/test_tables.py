@@ -13,10 +13,11 @@ from benchmarks.common.measures import calibration_error
 from benchmarks.common.processes import CPUTimeError, limit_cpu_time
 from benchmarks.common.sources import MissingDataError
 from benchmarks.common.store import Store
+from benchmarks.common.study import KEY, Task
 from benchmarks.common.tables import NUMBERS, TABLES, load_table
 from benchmarks.tables import figure, report
 from benchmarks.tables.__main__ import main
-from benchmarks.tables.fits import COLUMNS, KEY, Task, run_task
+from benchmarks.tables.fits import COLUMNS, run_task
 from benchmarks.tables.methods import METHODS, Method
 
 # -- sets --------------------------------------------------------------------------------------------------------------
