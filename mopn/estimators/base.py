@@ -417,9 +417,10 @@ class NetworkEstimator(ModelEstimator):
         """Fit the network; ``own`` are the user's samples to validate on."""
         continued = self.warm_start and hasattr(self, "model_")
         samples = self._samples_on_device if is_on_accelerator(X) else self._samples
-        X, y, sample_weight, _ = samples(X, y, sample_weight, reset=not continued)
+        given = X
+        X, y, sample_weight, present = samples(X, y, sample_weight, reset=not continued)
         # Rounds end by the gap or the number of units, long before max_iter.
-        task = begin_fit(self, samples_of(X, y, sample_weight), None)
+        task = begin_fit(self, samples_of(self._shown(given, X, present), y, sample_weight), None)
         if own[0] is None and own[1] is None:
             training, held_out = self._split(X, self._encode(y, sample_weight))
         else:
@@ -480,6 +481,10 @@ class NetworkEstimator(ModelEstimator):
         y = self._plain_targets(to_host(y))
         sample_weight = check_sample_weight(to_host(sample_weight), len(y))
         return X, y, sample_weight, np.arange(len(y))
+
+    def _shown(self, given: Any, X: Any, present: np.ndarray) -> Any:
+        """Return what callbacks see of the samples: what predictions take, of the samples present."""
+        return X
 
     # -- the steps of fit -------------------------------------------------------------------------------------------
 

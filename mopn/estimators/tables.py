@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils import check_X_y
+from sklearn.utils import _safe_indexing, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mopn.core.norms import NormName
@@ -77,6 +77,11 @@ class TableEstimator(TableReader, NetworkEstimator):
         if reset:
             self.encoding_ = self._learn(table, sample_weight)
         return self.encoding_.encode(table), y, sample_weight, present
+
+    def _shown(self, given: Any, X: Any, present: np.ndarray) -> Any:
+        if isinstance(given, Mapping):
+            return {name: _safe_indexing(column, present) for name, column in given.items()}
+        return given if len(present) == len(given) else _safe_indexing(given, present)
 
     def _checked(self, X: Any) -> Any:
         """Check the names and the number of columns for a prediction; the model reads the rest."""
