@@ -246,11 +246,10 @@ def _plot_curves(top: Any, bottom: Any, lines: _Lines, j: int) -> None:
     knots = encoding.numbers.knots[0]
     knots = knots[np.isfinite(knots)]
     grid = np.union1d(np.linspace(least, largest, _POINTS), knots[(knots > least) & (knots < largest)])
-    for name, curve in zip(lines.names, lines.main(j, grid).T, strict=True):
-        top.plot(grid, curve, label=name)
+    curves = top.plot(grid, lines.main(j, grid), label=lines.names)
     if missing.any():
-        for line, level in zip(top.get_lines(), lines.main(j, [np.nan])[0], strict=True):
-            top.axhline(level, color=line.get_color(), linestyle=":")
+        for curve, level in zip(curves, lines.main(j, [np.nan])[0], strict=True):
+            top.axhline(level, color=curve.get_color(), linestyle=":")
         top.plot([], [], color="0.35", linestyle=":", label=f"missing\n({missing.mean():.0%} of rows)")
     for first, last in ((least, knots[0]), (knots[-1], largest)):
         if first < last:

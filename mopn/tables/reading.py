@@ -228,4 +228,4 @@ def _text(cell: Any, of: str) -> str:
             f"{type(cell).__name__}; make numbers, texts or several columns of it"
         )
     whole = isinstance(cell, Real) and not isinstance(cell, bool) and float(cell).is_integer()
-    return str(int(float(cell))) if whole else str(cell)  # type: ignore[arg-type]
+    return str(int(float(cell))) if whole else str(cell)

@@ -1,6 +1,7 @@
 """Effects of columns, against means over all combinations of the values that columns have in the background."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -100,6 +101,15 @@ def test_columns_of_levels_alone_and_many_of_them():
     found = mopn.effects(model, X)
     total = found.constant + found.main("a") + found.main("b") + found.pair("a", "b")
     np.testing.assert_allclose(total, model.outputs(X), rtol=0, atol=1e-10)
+
+
+def test_a_model_without_units_has_no_effects():
+    model = network(TRAINING, linear=False)
+    empty = replace(model, model=replace(model.model, basis=model.model.basis[:0], weights=model.model.weights[:0]))
+    found = mopn.effects(empty, TRAINING)
+    assert found.strengths() == []
+    assert not found.main("size").any()
+    np.testing.assert_array_equal(found.constant, [0.3] * 3)
 
 
 def test_columns_are_read_by_name_and_missing_values_have_an_effect():
