@@ -139,7 +139,7 @@ class TableClassifier(TableEstimator, Classifier):
         curves: int = 8,
         smoothness: float = 1.0,
         levels: Collection[str | int] = (),
-        max_units: int | None = 100,
+        max_units: int | None = 200,
         class_weight: Any = None,
         tol: float = 1e-2,
         max_time: float | None = None,
@@ -164,7 +164,7 @@ class TableClassifier(TableEstimator, Classifier):
         levels : collection of str or int, default ()
             Names or indices of columns of numbers that are levels, such as codes of categories. Columns of texts,
             booleans and categories always are.
-        max_units : int or None, default 100
+        max_units : int or None, default 200
             Largest number of units; None for a proof, units are added until the gap is at most ``tol``.
         class_weight : dict, "balanced" or None, default None
             Factors of the sample weights, by label.
@@ -209,7 +209,7 @@ class TableRegressor(TableEstimator, Regressor):
         curves: int = 8,
         smoothness: float = 1.0,
         levels: Collection[str | int] = (),
-        max_units: int | None = 100,
+        max_units: int | None = 200,
         tol: float = 1e-2,
         max_time: float | None = None,
         verbose: Verbose = 0,
@@ -230,7 +230,7 @@ class TableRegressor(TableEstimator, Regressor):
             How fast these get small: the k-th has the size 1 / k^smoothness, so larger asks for smoother effects.
         levels : collection of str or int, default ()
             Names or indices of columns of numbers that are levels.
-        max_units : int or None, default 100
+        max_units : int or None, default 200
             Largest number of units; None for a proof, units are added until the gap is at most ``tol``.
         tol : float, default 0.01
             Relative tolerance of the objective.
