@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import check_sample_weight
 from mopn.losses.namespaces import to_host
-from mopn.solvers.tools.checks import check_nonnegative, check_options, count
+from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.learning import learn_encoding
 from mopn.tables.reading import Table, read_table
@@ -21,6 +22,16 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = ["TableEncoder", "TableReader"]
+
+
+def _names(levels: Any) -> list[str | int]:
+    names = [levels] if isinstance(levels, str | Integral) else list(levels)
+    if not all(isinstance(name, str | Integral) and not isinstance(name, bool) for name in names):
+        raise TypeError
+    return names
+
+
+_LEVELS = Rule("a collection of names and indices of columns", _names)
 
 
 class TableReader(BaseEstimator):
@@ -62,7 +73,7 @@ class TableReader(BaseEstimator):
     def _learn(self, table: Table, weights: np.ndarray | None) -> TableEncoding:
         """Return the encoding of the training data."""
         check_options(self, curves=count(0), smoothness=check_nonnegative)
-        levels = {self.levels} if isinstance(self.levels, str | int) else self.levels
+        levels = _LEVELS(self.levels, "levels")
         return learn_encoding(table, weights, curves=self.curves, smoothness=self.smoothness, levels=levels)
 
 

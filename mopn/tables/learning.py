@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
+from mopn.solvers.tools.checks import shown
 from mopn.tables.columns import LevelColumn, NumberColumns
 from mopn.tables.encoding import TableEncoding, level_texts
 from mopn.tables.reading import Table
@@ -78,7 +79,7 @@ def _indices(table: Table, levels: Collection[str | int]) -> set[int]:
     at |= {j: j for j in range(len(table.names))}
     unknown = [key for key in levels if key not in at]
     if unknown:
-        raise ValueError(f"levels names the column {unknown[0]!r}, which X has not; it has {list(table.names)}")
+        raise ValueError(f"levels names the column {shown(unknown[0])}, which X has not; it has {list(table.names)}")
     return {at[key] for key in levels}
 
 
