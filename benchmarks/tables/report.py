@@ -26,7 +26,8 @@ _DIGITS = 6
 def frame(rows: Sequence[dict[str, str]]) -> pd.DataFrame:
     """Return the store's rows, accuracies and R2 in percent; what was not measured is NaN."""
     fits = pd.DataFrame(rows, columns=COLUMNS)
-    fits[[*_MEASURES, "classes"]] = fits[[*_MEASURES, "classes"]].apply(pd.to_numeric)
+    numbers = [*_MEASURES, "rows", "classes"]
+    fits[numbers] = fits[numbers].apply(pd.to_numeric)
     fits["score"] *= 100
     return fits
 
@@ -195,17 +196,19 @@ def _score(fits: pd.DataFrame) -> str:
 
 
 def _sets(fits: pd.DataFrame) -> str:
-    """Return the scores of all sets; the best of each is bold, and what took too long is a dash."""
+    """Return the scores of all sets, from the smallest on; the best of each is bold, and what took too long is a dash."""
     scores = means(fits)["score"].unstack("method").round(1)
     methods = [method for method in METHODS if method in scores]
-    about = fits.drop_duplicates("set").set_index("set")
+    about = fits.drop_duplicates("set").set_index("set").sort_values("rows", kind="stable")
     splits = fits.groupby("set")["split"].nunique()
     rows = []
     for name in about.index[about.index.isin(scores.index)]:
         best = scores.loc[name].max()
         cells = [_cell(value, value == best) for value in scores.loc[name, methods]]
         classes = f"{about.loc[name, 'classes'] or np.nan:.0f}".replace("nan", "-")
-        rows.append([name, about.loc[name, "rows"], about.loc[name, "columns"], classes, str(splits[name]), *cells])
+        rows.append(
+            [name, str(about.loc[name, "rows"]), about.loc[name, "columns"], classes, str(splits[name]), *cells]
+        )
     head = ["set", "rows", "columns", "classes", "splits", *(METHODS[method].label for method in methods)]
     return f"{_score(fits)}:\n\n{_markdown(head, rows)}"
 
