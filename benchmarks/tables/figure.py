@@ -82,7 +82,7 @@ def _ranks(ax: Any, mean_ranks: pd.Series, sets: int, kind: str) -> None:
         ax.plot(mean_ranks.iloc[[first, last]], [y, y], color="0.2", linewidth=4, solid_capstyle="round")
     ax.plot([1, 1 + difference], [0.9, 0.9], color="0.2", linewidth=1.4, marker="|")
     ax.text(1 + difference, 0.9, f"  critical difference {difference:.2f}", va="center", fontsize=9)
-    ax.set(xlim=(-1.2, k + 2.2), ylim=(-((k + 1) // 2) - 0.4, 1.4), yticks=[], xticks=[])
+    ax.set(xlim=(-1.2, k + 2.2), ylim=(-((k + 1) // 2) - 0.6, 1.4), yticks=[], xticks=[])
     ax.set_title(
         f"{kind}: mean ranks of {_SCORES[kind]} on {sets} sets; bars join what Nemenyi's test does not tell apart"
     )

@@ -196,7 +196,7 @@ def _score(fits: pd.DataFrame) -> str:
 
 
 def _sets(fits: pd.DataFrame) -> str:
-    """Return the scores of all sets, from the smallest on; the best of each is bold, and what took too long is a dash."""
+    """Return the scores of all sets, from the smallest on; the best are bold, what took too long is a dash."""
     scores = means(fits)["score"].unstack("method").round(1)
     methods = [method for method in METHODS if method in scores]
     about = fits.drop_duplicates("set").set_index("set").sort_values("rows", kind="stable")
@@ -205,10 +205,8 @@ def _sets(fits: pd.DataFrame) -> str:
     for name in about.index[about.index.isin(scores.index)]:
         best = scores.loc[name].max()
         cells = [_cell(value, value == best) for value in scores.loc[name, methods]]
-        classes = f"{about.loc[name, 'classes'] or np.nan:.0f}".replace("nan", "-")
-        rows.append(
-            [name, str(about.loc[name, "rows"]), about.loc[name, "columns"], classes, str(splits[name]), *cells]
-        )
+        size = [str(about.loc[name, key] or "-") for key in ("rows", "columns", "classes")]
+        rows.append([name, *size, str(splits[name]), *cells])
     head = ["set", "rows", "columns", "classes", "splits", *(METHODS[method].label for method in methods)]
     return f"{_score(fits)}:\n\n{_markdown(head, rows)}"
 
