@@ -23,7 +23,7 @@ MOST_SQUARED = 26
 # Operations of a proof by the method "auto" beyond these features: some seconds.
 _AUTO_WORK = 3e10
 # Up to this work for all vectors of signs together, these alone are the proof for l1/linf.
-_FEW_SIGNS = 1e8
+_FEW_SIGNS = 1e9
 # From so many outputs on, plans do not depend on their number.
 _MANY = 13
 
