@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import _safe_indexing, check_X_y
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
@@ -81,7 +81,7 @@ class TableEstimator(TableReader, NetworkEstimator):
     def _shown(self, given: Any, X: Any, present: np.ndarray) -> Any:
         if isinstance(given, Mapping):
             return {name: _safe_indexing(column, present) for name, column in given.items()}
-        return given if len(present) == len(given) else _safe_indexing(given, present)
+        return given if len(present) == _num_samples(given) else _safe_indexing(given, present)
 
     def _checked(self, X: Any) -> Any:
         """Check the names and the number of columns for a prediction; the model reads the rest."""
