@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["TableEncoder", "TableReader"]
 
 
-def _names(levels: Any) -> list[str | int]:
+def _names(levels: Any) -> list[Any]:
     names = [levels] if isinstance(levels, str | Integral) else list(levels)
     if not all(isinstance(name, str | Integral) and not isinstance(name, bool) for name in names):
         raise TypeError
