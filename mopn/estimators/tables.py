@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import _safe_indexing, check_X_y
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.input_size import check_input
+from mopn.data.sparse_structure import compressed
 from mopn.data.validation import check_sample_weight
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.classifiers import Classifier
@@ -58,7 +60,7 @@ class TableEstimator(TableReader, NetworkEstimator):
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
         """Validate the samples, learn the encoding if it is to be ``reset``, and return features in place of X."""
         table = self._read(X, reset=reset)
-        y = readable(to_host(y), "y", numeric=self._numeric_y)
+        y = readable(compressed(to_host(y), "y"), "y", numeric=self._numeric_y)
         _, y = check_X_y(
             np.zeros((table.n, 1)),
             y,
@@ -67,6 +69,7 @@ class TableEstimator(TableReader, NetworkEstimator):
             ensure_min_samples=least,
             estimator=self,
         )
+        y = y.toarray() if sparse.issparse(y) else y
         sample_weight = check_sample_weight(to_host(sample_weight), table.n)
         check_input(0.0 if sample_weight is None else sample_weight, "sample_weight")
         present = np.arange(table.n) if sample_weight is None else np.flatnonzero(sample_weight)
