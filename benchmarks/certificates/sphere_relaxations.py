@@ -43,7 +43,7 @@ def moments(form: Relaxation) -> csr_array:
     """Return the map (n^2, k) from pseudo-moments to X: entries that are equal on all products are one moment."""
     n = len(form.matrix)
     if isinstance(form, Quartic):
-        i, j = (np.broadcast_to(index, (n, n)) for index in (form.lift.i, form.lift.j))
+        i, j = (np.broadcast_to(index, (n, n)) for index in form.lift.monomials.T)
         names = np.sort(np.stack([i.T, j.T, i, j]), axis=0)
         scales = form.lift.scales.ravel()
     else:

@@ -31,9 +31,9 @@ _PENALTY, _STEP = 0.05, 1.6
 _CHECK = 10
 # At these, sigma changes by this factor if one residual exceeds the other by more than the next.
 _BALANCE, _UNEVEN = 1.5, 5.0
-# The limit of the bounds is out of reach if the estimate s of it is, and if this many checks remove no more than this
-# fraction of the excess.
-_CHECKS, _PROGRESS = 10, 0.15
+# The target is out of reach if so many checks remove no more than this fraction of the excess, and the estimate s of
+# the limit is above it, too; or if so many more do not.
+_CHECKS, _MANY_CHECKS, _PROGRESS = 10, 50, 0.15
 
 
 class Relaxation(Protocol):
@@ -140,6 +140,10 @@ def _positive_part(W: np.ndarray) -> np.ndarray:
 
 def _stalls(excesses: list[float], estimated: float) -> bool:
     """Return whether the last checks removed little, of an excess most of which the estimate of the limit has, too."""
-    if len(excesses) <= _CHECKS or estimated < 0.5 * excesses[-1]:
-        return False
-    return excesses[-1] > (1.0 - _PROGRESS) * excesses[-1 - _CHECKS]
+    if estimated >= 0.5 * excesses[-1] and _removed_little(excesses, _CHECKS):
+        return True
+    return _removed_little(excesses, _MANY_CHECKS)
+
+
+def _removed_little(excesses: list[float], checks: int) -> bool:
+    return len(excesses) > checks and excesses[-1] > (1.0 - _PROGRESS) * excesses[-1 - checks]

@@ -117,7 +117,7 @@ def _best_of_family(stack: DenseStack) -> float:
     """
     m, d = stack.shape
     lift = lifting(d)
-    i, j, vectors = lift.i, lift.j, lift.vectors(stack.matrices)
+    (i, j), vectors = lift.monomials.T, lift.vectors(stack.matrices)
     T = vectors.T @ vectors
     # <E_ij, Gamma E_kl Gamma> for the orthonormal basis E of Sym^2.
     S = np.zeros(T.shape)

@@ -9,9 +9,8 @@ import numpy as np
 
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere.allowance import Allowance
-from mopn.solvers.sphere.boundary_point import step_work
+from mopn.solvers.sphere.boundary_point import Multipliers, step_work
 from mopn.solvers.sphere.bounds import upper_bound
-from mopn.solvers.sphere.branch_regions import split_and_bound
 from mopn.solvers.sphere.branch_signs import branch_and_bound
 from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.enumeration import enumerate_signs
@@ -21,6 +20,7 @@ from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.search import Limits, Proven, Search, SearchResult
 from mopn.solvers.sphere.stack import DenseStack
 from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
+from mopn.solvers.sphere.sum_of_squares import bound_by_squares
 
 __all__ = ["DenseSearch", "Memory"]
 
@@ -129,9 +129,9 @@ class DenseSearch(Search):
         d = self.stack.shape[1]
         if not allowance.affords(LEAST_STEPS * step_work(d * (d + 1) // 2)):
             return Proven(H[:0], math.inf)
-        split = split_and_bound(self.stack, H, self.precision, self._last(np.ndarray), allowance)
-        self._remember(split.N, allowance)
-        return Proven(split.H, split.bound, allowance.spent)
+        found = bound_by_squares(self.stack, H, self.precision, allowance, self._last(Multipliers))
+        self._remember(found.last, allowance)
+        return Proven(found.H, found.bound, allowance.spent)
 
     @property
     def _is_clocked(self) -> bool:

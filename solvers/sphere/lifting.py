@@ -1,74 +1,119 @@
-"""The space Sym^2(R^d) of dimension D = d (d + 1) / 2, on which a quartic form on R^d is a quadratic form."""
+"""The space Sym^k(R^d), on which a form of degree 2k on R^d is a quadratic form."""
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import combinations_with_replacement
 
 import numpy as np
+
+from mopn.solvers.tools.cached import cached_property
 
 __all__ = ["Lifting", "lifting"]
 
 
-class Lifting(NamedTuple):
-    """Coordinates svec on Sym^2(R^d), with <svec(A), svec(B)> = <A, B>, and the symmetrisation of forms on it."""
+class Lifting:
+    """Coordinates of Sym^k(R^d) in which h x ... x h has the length ``||h||^k``: all monomials of degree k, scaled.
 
-    i: np.ndarray
-    j: np.ndarray
-    scale: np.ndarray
-    scales: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    third: np.ndarray
+    Attributes
+    ----------
+    monomials : ndarray of shape (D, k)
+        The indices of the k variables of each monomial, ascending.
+    scale : ndarray of shape (D,)
+        The square roots of multinomial coefficients, by which the monomials are multiplied.
+    """
+
+    def __init__(self, d: int, degree: int) -> None:
+        self.d, self.degree = d, degree
+        monomials = list(combinations_with_replacement(range(d), degree))
+        self.monomials = np.array(monomials, dtype=np.intp).reshape(len(monomials), degree)
+        self.scale = np.sqrt(math.factorial(degree) / _factorials(self.monomials))
 
     @property
     def dimension(self) -> int:
-        """D."""
-        return len(self.i)
+        """D, the number of monomials."""
+        return len(self.monomials)
+
+    @cached_property
+    def scales(self) -> np.ndarray:
+        """The products of two scales, (D, D)."""
+        return np.outer(self.scale, self.scale)
 
     def vectors(self, matrices: np.ndarray) -> np.ndarray:
-        """Return svec (k, D) of symmetric matrices (k, d, d)."""
-        return matrices[:, self.i, self.j] * self.scale
+        """Return symmetric matrices (q, d, d) as vectors (q, D) with <w_A, w_B> = <A, B>, for k = 2."""
+        i, j = self.monomials.T
+        return matrices[:, i, j] * self.scale
 
-    def matrices(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the symmetric matrices (k, d, d) of vectors (k, D)."""
-        d = int(self.j[-1]) + 1
-        entries = vectors / self.scale
-        matrices = np.empty((len(vectors), d, d))
-        matrices[:, self.i, self.j] = entries
-        matrices[:, self.j, self.i] = entries
-        return matrices
+    def powers(self, H: np.ndarray) -> np.ndarray:
+        """Return z = h x ... x h for the rows of H, (q, D)."""
+        return self.scale * np.prod(H[:, self.monomials], axis=2)
+
+    def unfolded(self, vectors: np.ndarray) -> np.ndarray:
+        """Return symmetric tensors (q, D) as matrices from Sym^(k-1) to R^d, (q, d, D'): for k = 2 symmetric ones."""
+        place, scale = self._multiples
+        return vectors[:, place] * scale
+
+    def raised(self, form: np.ndarray) -> np.ndarray:
+        """Return the form on Sym^k(R^d) whose values are those of one on Sym^(k-1)(R^d), times ``||h||^2``.
+
+        No eigenvalue of it exceeds the largest one of that form: it is the part of form x I on symmetric tensors.
+        """
+        raised = np.zeros((self.dimension, self.dimension))
+        for place, scale in zip(*self._multiples, strict=True):
+            raised[np.ix_(place, place)] += form * np.outer(scale, scale)
+        return raised
 
     def symmetrised(self, form: np.ndarray) -> np.ndarray:
-        """Return sym4 of a form (D, D): the mean over the three pairings of the four indices.
-
-        (hh')' M (hh') depends on sym4(M) alone.
-        """
-        entries = (form / self.scales).ravel()
-        return (entries[self.first] + entries[self.second] + entries[self.third]) / 3.0 * self.scales
+        """Return the fully symmetric part of a form (D, D): z' M z depends on it alone for the z of any h."""
+        groups, sizes = self._products
+        sums = np.bincount(groups.ravel(), (self.scales * form).ravel())
+        return (sums / sizes)[groups] * self.scales
 
     def project(self, form: np.ndarray) -> np.ndarray:
-        """Return the nearest form that vanishes on every hh': M - sym4(M)."""
+        """Return the nearest form that vanishes at the z of every h; it is symmetric to the last bit if M is."""
         return form - self.symmetrised(form)
 
+    @cached_property
+    def _products(self) -> tuple[np.ndarray, np.ndarray]:
+        """Which entries (D, D) are coefficients of the same monomial of degree 2k, and the squared scales of each."""
+        _, groups = np.unique(self._key(_joined(self.monomials, self.monomials)), return_inverse=True)
+        groups = groups.reshape(self.dimension, self.dimension)
+        return groups, np.bincount(groups.ravel(), self.scales.ravel() ** 2)
 
-@lru_cache(maxsize=4)
-def lifting(d: int) -> Lifting:
-    """Index Sym^2(R^d): entry (ij, kl) of sym4 is the mean of those at (ij, kl), (ik, jl) and (il, jk)."""
-    i, j = np.triu_indices(d)
-    D = len(i)
-    place = np.zeros((d, d), dtype=np.intp)
-    place[i, j] = place[j, i] = np.arange(D)
-    scale = np.where(i == j, 1.0, math.sqrt(2.0))
-    a, b = np.arange(D)[:, None], np.arange(D)[None, :]
-    i1, j1, k1, l1 = i[:, None], j[:, None], i[None, :], j[None, :]
-    return Lifting(
-        i,
-        j,
-        scale,
-        np.outer(scale, scale),
-        a * D + b,
-        place[i1, k1] * D + place[j1, l1],
-        place[i1, l1] * D + place[j1, k1],
+    @cached_property
+    def _multiples(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where the products of each variable with all monomials of degree k - 1 are, and their relative scales."""
+        rest = lifting(self.d, self.degree - 1)
+        keys = self._key(_joined(np.arange(self.d)[:, None], rest.monomials))
+        place = np.searchsorted(self._key(self.monomials), keys)
+        return place, rest.scale / self.scale[place]
+
+    def _key(self, monomials: np.ndarray) -> np.ndarray:
+        """Return the indices as digits of one number, in the order of the monomials."""
+        return monomials @ self.d ** np.arange(monomials.shape[-1])[::-1]
+
+
+@lru_cache(maxsize=8)
+def lifting(d: int, degree: int = 2) -> Lifting:
+    """Return Sym^k(R^d), made once."""
+    return Lifting(d, degree)
+
+
+def _joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return the products of all pairs of monomials, (len(first), len(second), degree)."""
+    shape = len(first), len(second)
+    pairs = (
+        np.broadcast_to(first[:, None], (*shape, first.shape[1])),
+        np.broadcast_to(second[None], (*shape, second.shape[1])),
     )
+    return np.sort(np.concatenate(pairs, axis=-1), axis=-1)
+
+
+def _factorials(monomials: np.ndarray) -> np.ndarray:
+    """Return the products of the factorials of the exponents."""
+    run, product = np.ones(len(monomials)), np.ones(len(monomials))
+    for before, after in zip(monomials.T, monomials.T[1:], strict=False):
+        run = np.where(before == after, run + 1.0, 1.0)
+        product *= run
+    return product

@@ -18,14 +18,15 @@ DENSE_LIMIT = 500
 COMPRESSED_LIMIT, _LARGEST_STACK = 1000, 1 << 26
 # Single d x d matrices are formed, and factorised for a proof, up to this d.
 CHOLESKY_LIMIT = 3000
-# Sums of squares work on matrices of order d (d + 1) / 2, up to this d, and biquadratic forms on (m + 1) d.
-MOST_SQUARED = 26
+# Sums of squares work on matrices of order d (d + 1) / 2 first, up to this d, and biquadratic forms on (m + 1) d.
+MOST_SQUARED = 40
 # Operations of a proof by the method "auto" beyond these features: some seconds.
-_AUTO_WORK = 3e10
-# Up to this work for all vectors of signs together, these alone are the proof for l1/linf.
-_FEW_SIGNS = 1e9
+_AUTO_FEATURES, _AUTO_WORK = 26, 3e10
+# With fewer outputs than these, and up to this work for all vectors of signs together, these alone are the proof for
+# l1/linf.
+_MANY_SIGNED, _FEW_SIGNS = 13, 1e9
 # From so many outputs on, plans do not depend on their number.
-_MANY = 13
+_MANY = 20
 
 
 class Proof(Enum):
@@ -84,7 +85,7 @@ def plan(p: float, m: int, d: int, method: str = "auto", *, formed: bool | None 
         few = MAX_SIGNED if p == 1 else 2 if p == 2 else m
         compressed = method == "exact" and m > few and m * d * d <= _LARGEST_STACK
         formed = method not in ("power", "lanczos") and d <= COMPRESSED_LIMIT and (d <= DENSE_LIMIT or compressed)
-    work = _AUTO_WORK if method == "auto" and d > MOST_SQUARED else math.inf
+    work = _AUTO_WORK if method == "auto" and d > _AUTO_FEATURES else math.inf
     if method == "auto":
         factorised = not formed and d <= CHOLESKY_LIMIT and (single or m == 2)
         method = "exact" if formed or factorised else "power" if single else "refine"
@@ -100,7 +101,7 @@ def plan(p: float, m: int, d: int, method: str = "auto", *, formed: bool | None 
     if not formed:
         return Plan(formed, refines, Proof.CHOLESKY if p != 1 or m <= MAX_SIGNED else Proof.CHEAP)
     if p == 1:
-        few = m < _MANY and 2.0**m * d**3 <= _FEW_SIGNS
+        few = m < _MANY_SIGNED and 2.0**m * d**3 <= _FEW_SIGNS
         many = Proof.BIQUADRATIC_SIGNS if math.isinf(work) else Proof.BIQUADRATIC
         return Plan(formed, refines, Proof.SIGNS if few else many, work)
     squared = d <= MOST_SQUARED and d + 1 < 2 * (m + 1)

@@ -1,65 +1,133 @@
-"""The relaxation by sums of squares: a bound, its proof, and cuts."""
+"""The relaxations by sums of squares: bounds, their proofs, rising degrees, limits, and the last proof as a start."""
+
+import math
 
 import numpy as np
 import pytest
-from stacks import best_of_many, draw_small, every_kind, gaussian, unit_vectors
+from stacks import STACKS, best_of_many, draw_small, every_kind, unit_vectors
 
 from mopn.solvers.sphere import DenseStack
 from mopn.solvers.sphere.allowance import Allowance
-from mopn.solvers.sphere.sum_of_squares import Quartic, relax
+from mopn.solvers.sphere.boundary_point import Multipliers, tighten
+from mopn.solvers.sphere.sum_of_squares import Quartic, bound_by_squares
 
 
-def relaxed(A, value=0.0):
-    """The bound of sums of squares on the whole sphere, and what proves it."""
+def quartics(A, degree):
+    """The form of a degree 2k, and those below."""
     quartic = Quartic(DenseStack(A))
-    return relax(quartic, quartic.whole(), (1 + 1e-5) * value**2, Allowance(5000 * quartic.step_work))
+    for _ in range(degree - 2):
+        quartic = quartic.raised()
+    return quartic
+
+
+def tightened(quartic, target, steps=3000):
+    return tighten(quartic, Multipliers.none(quartic.dimension), target, Allowance(steps * quartic.step_work))
+
+
+def choi_lam_stack():
+    """A stack with sum_c q_c^2 = 2 |h|^4 - F for Choi and Lam's form F = w^4 + x^2 y^2 + y^2 z^2 + z^2 x^2 - 4wxyz.
+
+    F is nonnegative, zero at (1, 1, 1, 1), and no sum of squares: the maximum is 2, and the first relaxation is not
+    tight.
+    """
+    i, j = np.triu_indices(4)
+    place = {(a, b): r for r, (a, b) in enumerate(zip(i, j, strict=True))}
+    F = np.zeros((10, 10))
+    F[0, 0] = 1.0
+    for pair in ((1, 2), (2, 3), (1, 3)):
+        F[place[pair], place[pair]] = 0.5
+    for a, b in (((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2))):
+        F[place[a], place[b]] = F[place[b], place[a]] = -1.0 / 3.0
+    values, vectors = np.linalg.eigh(2.0 * np.eye(10) - F)
+    A = np.zeros((10, 4, 4))
+    A[:, i, j] = A[:, j, i] = (vectors * np.sqrt(values)).T / np.where(i == j, 1.0, np.sqrt(2.0))
+    return A
 
 
 @every_kind
-def test_sum_of_squares_bounds_every_value(kind):
+@pytest.mark.parametrize("degree", [2, 3])
+def test_sums_of_squares_bound_every_value(kind, degree):
     rng = np.random.default_rng(4)
     for _ in range(15):
         stack, _ = DenseStack(draw_small(kind, rng)).scaled()
         value = best_of_many(stack.matrices, 2, rng, starts=50)
-        bound = np.sqrt(relaxed(stack.matrices, value).bound)
+        bound = math.sqrt(tightened(quartics(stack.matrices, degree), (1 + 1e-5) * value**2).bound)
         assert bound >= value
         # Tight but for rounding, on forms as small as these.
         assert bound <= value * (1 + 1e-3) + 1e-7
 
 
-def test_sum_of_squares_proof_can_be_checked():
-    """The N it returns is symmetric, vanishes on every hh', and its eigenvalue is the bound."""
+@pytest.mark.parametrize("degree", [2, 3, 4])
+def test_the_proof_can_be_checked(degree):
+    """N is symmetric and vanishes at the powers of every h; M has the values of the quartic; the bound is theirs."""
     rng = np.random.default_rng(5)
     A = draw_small("gaussian", rng)
     A = A / np.abs(A).max()
-    d = A.shape[1]
-    relaxation = relaxed(A)
-    i, j = np.triu_indices(d)
-    scale = np.where(i == j, 1.0, np.sqrt(2.0))
-    H = unit_vectors(rng, 100, d)
-    lifted = H[:, i] * H[:, j] * scale
-    assert np.abs(np.einsum("ra,ab,rb->r", lifted, relaxation.N, lifted)).max() < 1e-12
+    quartic = quartics(A, degree)
+    found = tightened(quartic, 0.0, 100)
+    H = unit_vectors(rng, 100, A.shape[1])
+    Z = quartic.lift.powers(H)
+    assert np.abs(np.einsum("ra,ab,rb->r", Z, found.N, Z)).max() < 1e-12
     # To the last bit, as eigenvalues are those of one triangle.
-    assert np.array_equal(relaxation.N, relaxation.N.T)
-    vectors = A[:, i, j] * scale
-    top = np.linalg.eigvalsh(vectors.T @ vectors + relaxation.N)[-1]
-    assert relaxation.bound == pytest.approx(top, rel=1e-9)
+    assert np.array_equal(found.N, found.N.T)
+    values = (np.einsum("ri,cij,rj->rc", H, A, H) ** 2).sum(axis=1)
+    np.testing.assert_allclose(np.einsum("ra,ab,rb->r", Z, quartic.matrix, Z), values, rtol=1e-10)
+    assert found.bound == pytest.approx(np.linalg.eigvalsh(quartic.matrix + found.N)[-1], rel=1e-9)
 
 
-def test_sum_of_squares_on_part_of_the_sphere():
-    """With a cut, the bound holds where the cut is positive, and is below that of the whole sphere for some cut."""
-    rng = np.random.default_rng(13)
-    lower = 0
-    for _ in range(10):
-        A, (B,) = gaussian(rng, 3, 3), gaussian(rng, 1, 3)
-        quartic = Quartic(DenseStack(A))
-        whole = relax(quartic, quartic.whole(), best_of_many(A, 2, rng) ** 2, Allowance(3000 * quartic.step_work))
-        part = whole.cut(quartic.lift.vectors(B[None])[0], quartic, whole.bound)
-        part = relax(quartic, part, 0.0, Allowance(3000 * quartic.step_work))
-        H = unit_vectors(rng, 20_000, 3)
-        inside = np.einsum("ki,ij,kj->k", H, B, H) >= 0
-        values = (np.einsum("ki,cij,kj->kc", H, A, H) ** 2).sum(axis=1)
-        assert part.bound >= values[inside].max(initial=0.0)
-        assert part.bound <= whole.bound
-        lower += part.bound < 0.99 * whole.bound
-    assert lower >= 2
+def test_higher_degrees_prove_what_the_first_cannot():
+    A, optimum = choi_lam_stack(), math.sqrt(2.0)
+    h = np.full(4, 0.5)
+    assert np.linalg.norm(np.einsum("i,cij,j->c", h, A, h)) == pytest.approx(optimum, rel=1e-12)
+    first = tightened(Quartic(DenseStack(A)), 2.0, 20_000)
+    assert math.sqrt(first.bound) >= optimum * (1 + 1e-3)
+    found = bound_by_squares(DenseStack(A), np.eye(4), tol=1e-5)
+    assert optimum <= found.bound <= optimum * (1 + 1.01e-5)
+
+
+@every_kind
+def test_scales_change_nothing(kind):
+    """Powers of two, far beyond the squares' range once the stack is scaled."""
+    rng = np.random.default_rng(6)
+    A = draw_small(kind, rng)
+    stack, _ = DenseStack(A).scaled()
+    one = bound_by_squares(stack, np.eye(A.shape[1]), tol=1e-4).bound
+    for power in (-500, 500):
+        scaled, _ = DenseStack(np.ldexp(A, power)).scaled()
+        assert bound_by_squares(scaled, np.eye(A.shape[1]), tol=1e-4).bound == one
+
+
+@pytest.mark.parametrize("steps", [1, 10, 100, 1000])
+def test_a_limit_leaves_a_proof(steps):
+    rng = np.random.default_rng(14)
+    for kind in STACKS:
+        stack, _ = DenseStack(draw_small(kind, rng)).scaled()
+        start = np.eye(stack.shape[1])
+        allowance = Allowance(steps * Quartic(stack).step_work)
+        found = bound_by_squares(stack, start, tol=1e-6, allowance=allowance)
+        assert found.bound >= best_of_many(stack.matrices, 2, rng)
+        assert allowance.spent <= allowance.work
+    at_once = bound_by_squares(stack, start, tol=1e-6, allowance=Allowance(seconds=1e-9))
+    assert at_once.bound >= best_of_many(stack.matrices, 2, rng)
+
+
+def test_multiples_of_the_identity():
+    """Their quartic is constant, and no degree brings the bound below its rounding."""
+    stack = DenseStack(np.array([0.6, -0.8])[:, None, None] * np.eye(3))
+    found = bound_by_squares(stack, np.eye(3), tol=0.0)
+    assert 1.0 <= found.bound <= 1.0 + 1e-13
+
+
+def test_it_starts_from_the_last_proof():
+    A = draw_small("gaussian", np.random.default_rng(15))
+    stack, _ = DenseStack(A).scaled()
+    start = np.eye(stack.shape[1])
+    first, second, third = Allowance(), Allowance(), Allowance()
+    cold = bound_by_squares(stack, start, tol=1e-4, allowance=first)
+    warm = bound_by_squares(stack, start, tol=1e-4, allowance=second, last=cold.last)
+    assert second.spent < 0.5 * first.spent
+    assert warm.bound == pytest.approx(cold.bound, rel=2e-4)
+    # Of another number of features they are of no use.
+    smaller, _ = DenseStack(A[:, :-1, :-1]).scaled()
+    bound_by_squares(smaller, start[:-1, :-1], tol=1e-4, allowance=third, last=cold.last)
+    assert third.spent > 0
