@@ -13,6 +13,7 @@ drawn over what floating point allows, with fewer samples than outputs too.
 ``stacks``, ``clustered``, ``wide``: matrices that make bounds on the sphere hard; for l1/linf, all signed sums of them.
 ``forms``, ``runs``: biquadratic forms of matrices that nearly depend on each other, at bounds near the maximum; and
 the bounds of one run over similar stacks, formed with errors.
+``squares``: sums of squares of several degrees for such matrices, with multipliers of any size.
 ``starts``: data whose best unit is orthogonal to the starts that a generator with a known seed would draw.
 
 No tolerance is granted to gaps, as they include what rounding may do; values of stacks have that of their own
@@ -61,12 +62,15 @@ from mopn.solvers.sphere.branch_signs import NODE_WORK
 from mopn.solvers.sphere.nested import nest_and_bound
 from mopn.solvers.sphere.principal_directions import in_basis, principal_basis, rotated_outputs
 from mopn.solvers.sphere.probable import probable_bound
+from mopn.solvers.sphere.sum_of_squares import Quartic
 
 _DIGITS = 40
 # Precision and work of proofs for wide stacks, and the probability with which random bounds may fail.
 _ROUGH, _WORK, _SURE = 0.05, 3e9, 1e-12
 # Random starts that are known: of generators with these seeds. The precision of the bounds that they are to spoil.
 _KNOWN_SEEDS, _LOOSE = ((0, 1), (0, 2), 0, 1), 0.02
+# The most features of sums of squares of each degree.
+_FEATURES = {2: 20, 3: 10, 4: 6}
 # Rounds that a row of the results covers.
 _A_ROW = 20
 
@@ -286,6 +290,25 @@ def form_violations(rng: Rng) -> Iterator[str]:
             yield f"stack {words} p={p} r={r} t={t:.17g}: bound={bound:.17g} attained={attained:.17g}"
 
 
+def square_violations(rng: Rng) -> Iterator[str]:
+    """Yield the sums of squares of some degree that prove a false bound, by multipliers that are good, or huge."""
+    A, words = draw_dependent_stack(rng)
+    degree = int(rng.integers(2, 5))
+    stack, _ = sphere.DenseStack(A[:, : _FEATURES[degree], : _FEATURES[degree]]).scaled()
+    attained, quartic = largest_value(stack, 2.0, rng, starts=20), Quartic(stack)
+    for _ in range(2, degree):
+        quartic = quartic.raised()
+    noise = rng.standard_normal((quartic.dimension, quartic.dimension))
+    start = Multipliers.none(quartic.dimension)
+    if rng.uniform() < 0.3:
+        start = start._replace(N=10.0 ** rng.uniform(-3, 12) * (noise + noise.T))
+    target = (attained * (1.0 + 10.0 ** rng.uniform(-15, -2))) ** 2
+    proof = tighten(quartic, start, target, Allowance(rng.integers(0, 200) * quartic.step_work))
+    bound = math.sqrt(proof.bound) + stack.rounding(2)
+    if not attained <= bound:
+        yield f"stack {words} degree={degree}: bound={bound:.17g} attained={attained:.17g}"
+
+
 def run_violations(rng: Rng) -> Iterator[str]:
     """Yield the false bounds of a run over similar stacks, formed with errors: multipliers of one start the next."""
     A, words = draw_dependent_stack(rng)
@@ -356,6 +379,7 @@ KINDS = {
     "starts": Kind(start_violations, 10),
     "forms": Kind(form_violations, 2),
     "runs": Kind(run_violations, 2),
+    "squares": Kind(square_violations, 2),
 }
 
 

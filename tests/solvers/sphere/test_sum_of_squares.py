@@ -75,6 +75,22 @@ def test_the_proof_can_be_checked(degree):
     assert found.bound == pytest.approx(np.linalg.eigvalsh(quartic.matrix + found.N)[-1], rel=1e-9)
 
 
+@pytest.mark.parametrize("degree", [2, 3, 4])
+def test_what_rounding_leaves_of_a_multiplier_is_in_the_bound(degree):
+    """Huge multipliers have a value of their own at powers, in extended precision: the bound has more than that."""
+    rng = np.random.default_rng(7)
+    quartic = quartics(draw_small("gaussian", rng), degree)
+    D, left = quartic.dimension, 0.0
+    for _ in range(20):
+        N = quartic.project(1e12 * rng.standard_normal((D, D)))
+        Z = quartic.lift.powers(unit_vectors(rng, 200, quartic.lift.d)).astype(np.longdouble)
+        values = np.einsum("ra,ab,rb->r", Z, N.astype(np.longdouble), Z) / np.sum(Z * Z, axis=1)
+        left = max(left, float(np.abs(values).max()))
+        # Without a form, the bound is that of the errors alone.
+        assert np.all(values <= quartic.bound(np.zeros((D, D)), 0.0, N) - quartic.rounding)
+    assert left > 1e-8
+
+
 def test_higher_degrees_prove_what_the_first_cannot():
     A, optimum = choi_lam_stack(), math.sqrt(2.0)
     h = np.full(4, 0.5)
