@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 from abc import abstractmethod
@@ -66,8 +67,9 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     """Base of all estimators: validated samples, predictions by a model, and warnings at the end of a fit."""
 
     _numeric_y: ClassVar[bool]
-    # What the parameters take.
+    # What the parameters take, and defaults other than those of the ``__init__`` that classes share.
     _rules: ClassVar[dict[str, Rule]] = COMMON
+    _defaults: ClassVar[dict[str, Any]] = {}
 
     model_: Predictor
     """The model for predictions, which ``save`` writes."""
@@ -95,7 +97,8 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         if isinstance(init, FunctionType) and "__init__" not in vars(cls):
             own: Any = FunctionType(init.__code__, init.__globals__, None, init.__defaults__, init.__closure__)
             update_wrapper(own, init)
-            own.__kwdefaults__ = init.__kwdefaults__
+            own.__kwdefaults__ = {**(init.__kwdefaults__ or {}), **cls._defaults} or None
+            own.__signature__ = inspect.signature(own, follow_wrapped=False)
             own.__qualname__ = f"{cls.__qualname__}.__init__"
             cls.__init__ = own  # type: ignore[method-assign]
 
@@ -264,9 +267,9 @@ class NetworkEstimator(ModelEstimator):
         self,
         *,
         loss: LossName | Loss = "squared",
-        norm: NormName = "l1/l2",
+        norm: NormName = "l1",
         strength: float | Ratio = Ratio(0.002),
-        max_units: int | None = 50,
+        max_units: int | None = 200,
         refit: RefitName | Correction = "full",
         oracle: OracleName | BasisOracle = "auto",
         fit_intercept: bool = True,
@@ -287,14 +290,14 @@ class NetworkEstimator(ModelEstimator):
             "squared"; "huber" (:class:`mopn.Huber`), for outliers; "quantile" (:class:`mopn.Quantile`), by default the
             median; "poisson" (:class:`mopn.Poisson`), for counts; or a :class:`mopn.Loss`. Names take their parameters
             in the unit of y.
-        norm : {"l1", "l1/l2", "l1/linf"}, default "l1/l2"
-            Norm of the output weights, which makes most units zero. With "l1" every output has its own units; with the
-            others the outputs share units. "l1" has the tightest certificates.
+        norm : {"l1", "l1/l2", "l1/linf"}, default "l1", factorization machines: default "l1/l2"
+            Norm of the output weights, which makes most units zero. With "l1" every output has its own units, and the
+            certificate is tight; with the others the outputs share units, which few units for many outputs need.
         strength : float or Ratio, default Ratio(0.002)
             Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
             strength whose solution is zero; a number multiplies the norm, while the losses are added up over the
             samples.
-        max_units : int or None, default 50
+        max_units : int or None, default 200, factorization machines: default 50
             Largest number of units. A number asks for the best network of this size, None for a proof: units are added
             until the gap is at most ``tol``.
         refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"

@@ -18,7 +18,7 @@ from mopn.data.feature_scaling import ScaleName
 from mopn.data.validation import distinct_labels
 from mopn.estimators.availability import available_if
 from mopn.estimators.base import NetworkEstimator
-from mopn.estimators.policy import CLASSIFIERS
+from mopn.estimators.policy import CLASSIFIERS, FACTORIZATION_MACHINES
 from mopn.estimators.targets import Targets
 from mopn.losses.losses import LOSSES, Loss, LossName, get_loss
 from mopn.network.oracles import BasisOracle, OracleName
@@ -69,9 +69,9 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         self,
         *,
         loss: LossName | Loss = "logistic",
-        norm: NormName = "l1/l2",
+        norm: NormName = "l1",
         strength: float | Ratio = Ratio(0.001),
-        max_units: int | None = 50,
+        max_units: int | None = 200,
         refit: RefitName | Correction = "full",
         oracle: OracleName | BasisOracle = "auto",
         fit_intercept: bool = True,
@@ -93,14 +93,14 @@ class Classifier(ClassifierMixin, NetworkEstimator):
             Multi-class: "logistic", "smoothed-hinge", "squared-hinge". One against the rest: "binary-logistic",
             "binary-squared-hinge", "squared". For an indicator matrix y, "logistic" and "squared-hinge" mean their
             binary forms.
-        norm : {"l1", "l1/l2", "l1/linf"}, default "l1/l2"
-            Norm of the output weights, which makes most units zero. With "l1" every output has its own units; with the
-            others the outputs share units. "l1" has the tightest certificates.
+        norm : {"l1", "l1/l2", "l1/linf"}, default "l1", factorization machines: default "l1/l2"
+            Norm of the output weights, which makes most units zero. With "l1" every output has its own units, and the
+            certificate is tight; with the others the outputs share units, which few units for many outputs need.
         strength : float or Ratio, default Ratio(0.001)
             Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
             strength whose solution is zero; a number multiplies the norm, while the losses are added up over the
             samples.
-        max_units : int or None, default 50
+        max_units : int or None, default 200, factorization machines: default 50
             Largest number of units. A number asks for the best network of this size, None for a proof: units are added
             until the gap is at most ``tol``.
         refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
@@ -242,7 +242,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
 
 
 class MultiOutputPNClassifier(Classifier):
-    """Multi-class and multi-label classifier: a polynomial network whose classes share their units.
+    """Multi-class and multi-label classifier: one polynomial network for all classes.
 
     The outputs are ``sum_r <h_r, z>^2 v_r`` with ``z = [1, x]``. Units h_r and weights v_r minimise a convex problem
     over all networks of any size, and the distance to its minimum is bounded (``gap_``).
@@ -295,4 +295,5 @@ class MultiOutputFMClassifier(Classifier):
            [1, 1]])
     """
 
+    _defaults = FACTORIZATION_MACHINES
     _kernel = "anova"

@@ -66,8 +66,9 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         Strengths to choose from: numbers, or :class:`mopn.Ratio` to the smallest one whose solution is zero. They are
         for all samples: as the losses are added up over the samples, each is multiplied by a fold's part of their
         weight.
-    max_units : int or sequence of int, default (50, 20)
-        Largest numbers of units to choose from. Strengths are scored with the largest of them.
+    max_units : int, sequence of int or None, default None
+        Largest numbers of units to choose from. Strengths are scored with the largest of them. None for that of the
+        estimator alone.
     cv : int, splitter or iterable, default 3
         Folds, as for ``sklearn.model_selection.cross_val_score``; a number of folds is stratified for labels, and
         shuffled for numbers and ordered levels. A pair of index arrays, ``[(train, test)]``, is an evaluation set.
@@ -120,7 +121,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         estimator: Any,
         *,
         strengths: Any = (Ratio(0.03), Ratio(0.006), Ratio(0.0015), Ratio(0.0003)),
-        max_units: Any = (50, 20),
+        max_units: Any = None,
         cv: Any = 3,
         scoring: Any = None,
         n_jobs: int | None = None,
@@ -157,7 +158,6 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         ValueError, TypeError
             If X, y, the weights or a parameter are invalid, or if a class is missing in the training part of a fold.
         """
-        sizes = _SIZES(self.max_units, "max_units")
         if not isinstance(self.estimator, NetworkEstimator):
             raise TypeError(
                 "estimator must be a multi-output or ordinal estimator of mopn.estimators, got "
@@ -166,6 +166,8 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
             )
         if isinstance(X, RowBlocks):
             raise TypeError("folds are drawn at random, which needs X in memory; give an array or a sparse matrix")
+        given_sizes = self.estimator.max_units if self.max_units is None else self.max_units
+        sizes = _SIZES(given_sizes, "max_units")
         single = clone(self.estimator).set_params(max_units=sizes[0])
         single._check_parameters()
         self.scorer_ = check_scoring(single, self.scoring)

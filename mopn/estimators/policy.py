@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
@@ -17,7 +18,7 @@ from mopn.solvers.conditional_gradient import Precision, RefitName, make_correct
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.conditional_gradient.exchange import FEW_UNITS
 
-__all__ = ["CLASSIFIERS", "ORDINAL", "REGRESSORS", "FitPolicy"]
+__all__ = ["CLASSIFIERS", "FACTORIZATION_MACHINES", "ORDINAL", "REGRESSORS", "FitPolicy"]
 
 
 @dataclass(frozen=True)
@@ -97,3 +98,5 @@ CLASSIFIERS = FitPolicy(single_precision=True)
 REGRESSORS = FitPolicy()
 # The expected level gains from the last refit to its end.
 ORDINAL = FitPolicy(polish_tol=5e-6)
+# Of wide one-hot rows l1 takes ten times the time and hundreds of units, and its bound is not tight there, either.
+FACTORIZATION_MACHINES: dict[str, Any] = {"norm": "l1/l2", "max_units": 50}

@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from mopn.estimators.base import NetworkEstimator
-from mopn.estimators.policy import REGRESSORS
+from mopn.estimators.policy import FACTORIZATION_MACHINES, REGRESSORS
 from mopn.estimators.targets import Targets, regression_loss
 
 __all__ = ["MultiOutputFMRegressor", "MultiOutputPNRegressor"]
@@ -36,7 +36,7 @@ class Regressor(RegressorMixin, NetworkEstimator):
 
 
 class MultiOutputPNRegressor(Regressor):
-    """Regressor of one or several targets: a polynomial network whose targets share their units.
+    """Regressor of one or several targets: one polynomial network for all targets.
 
     Predictions are ``mean(y) + sum_r <h_r, z>^2 v_r`` with ``z = [1, x]``. Units h_r and weights v_r minimise a convex
     problem over all networks of any size, and the distance to its minimum is bounded (``gap_``).
@@ -81,4 +81,5 @@ class MultiOutputFMRegressor(Regressor):
     ((100,), True)
     """
 
+    _defaults = FACTORIZATION_MACHINES
     _kernel = "anova"

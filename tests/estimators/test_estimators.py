@@ -165,7 +165,7 @@ def test_gap_and_trace_agree(cls):
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_the_gap_of_a_small_network_is_that_of_its_size(cls):
     """The weights are fitted to ``tol``: with these units nothing can be gained, with others much."""
-    model = cls(strength=0.1, max_units=2, refit="output").fit(X, default_y(cls))
+    model = cls(strength=0.1, max_units=2, refit="output", tol=1e-6).fit(X, default_y(cls))
     assert len(model.basis_) == 2
     assert 0 <= model.restricted_gap_ <= 1e-2 * model.objective_ < 0.1 * model.gap_
     # A round adds one unit, and a refit takes several iterations.

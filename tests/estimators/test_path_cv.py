@@ -33,7 +33,8 @@ SEARCHED = {"strengths", "max_units", "cv", "scoring", "n_jobs"}
 
 
 def search(kind=MultiOutputPNClassifier, **options):
-    """A search; what it does not know are parameters of the estimator."""
+    """A search; what it does not know are parameters of the estimator. Few units are to serve all classes."""
+    options = {"norm": "l1/l2"} | options
     own = {name: options.pop(name) for name in SEARCHED & set(options)}
     return PathCV(kind(**options), **({"strengths": [0.03, 0.3, 3.0, 300.0], "max_units": (1, 2, 6)} | own))
 
@@ -151,7 +152,7 @@ def test_scores_are_those_of_the_folds():
     for scores, (train, test) in zip(scores_of(found), StratifiedKFold(3).split(X, Y), strict=True):
         # A strength of 300 leaves nothing, so that all outputs are equal and the first class is predicted.
         assert scores[0] == np.mean(Y[test] == "a")
-        alone = MultiOutputPNClassifier(strength=0.2, max_units=6).fit(X[train], Y[train])
+        alone = MultiOutputPNClassifier(norm="l1/l2", strength=0.2, max_units=6).fit(X[train], Y[train])
         assert abs(scores[2] - alone.score(X[test], Y[test])) <= 0.25
     again = search().fit(X, Y)
     assert_array_equal(scores_of(found), scores_of(again))
@@ -163,7 +164,7 @@ def test_converged_scores_are_those_of_fits_to_the_folds():
     found = search(refit=refit, strengths=[3.0], max_units=8).fit(X, Y)
     for scores, (train, test) in zip(scores_of(found), StratifiedKFold(3).split(X, Y), strict=True):
         # Two thirds of the samples are trained on.
-        alone = MultiOutputPNClassifier(refit=refit, strength=2.0, max_units=8).fit(X[train], Y[train])
+        alone = MultiOutputPNClassifier(norm="l1/l2", refit=refit, strength=2.0, max_units=8).fit(X[train], Y[train])
         assert abs(scores[0] - alone.score(X[test], Y[test])) <= 1.5 / len(test)
 
 
@@ -171,9 +172,9 @@ def test_strengths_are_for_all_samples():
     """Half of the samples, twice, have half of the losses and of the smallest strength whose solution is zero."""
     twice, labels = np.vstack([X, X]), np.concatenate([Y, Y])
     halves = [(np.arange(60), np.arange(60, 120))]
-    half = MultiOutputPNClassifier(strength=mopn.Ratio(0.5), max_units=1).fit(twice, labels).strength_
+    half = MultiOutputPNClassifier(norm="l1/l2", strength=mopn.Ratio(0.5), max_units=1).fit(twice, labels).strength_
     found = search(strengths=[1.2 * half], max_units=8, cv=halves).fit(twice, labels)
-    alone = MultiOutputPNClassifier(strength=1.2 * half, max_units=8).fit(X, Y)
+    alone = MultiOutputPNClassifier(norm="l1/l2", strength=1.2 * half, max_units=8).fit(X, Y)
     assert len(alone.basis_) == 0
     assert scores_of(found)[0, 0] > np.mean(Y == "a") + 0.1
 
@@ -241,7 +242,6 @@ def test_folds_without_a_class_are_refused():
         ({"strengths": [mopn.Ratio(0.1), -0.1]}, "strengths must be finite numbers > 0"),
         ({"strengths": []}, "strengths must be finite numbers > 0"),
         ({"max_units": 0}, "max_units must be an integer >= 1 or several, got 0"),
-        ({"max_units": None}, "max_units must be an integer >= 1 or several, got None"),
         ({"max_units": ()}, "max_units must be an integer >= 1 or several"),
         ({"max_units": (5, 2.5)}, "max_units must be an integer >= 1 or several"),
         ({"max_units": "many"}, "max_units must be an integer >= 1 or several, got 'many'"),
@@ -277,3 +277,11 @@ def test_errors_of_folds(cv, message):
 def test_estimators_without_paths_are_refused(estimator):
     with pytest.raises(TypeError, match=r"estimator must be a multi-output or ordinal estimator of mopn\.estimators"):
         PathCV(estimator).fit(X, Y)
+
+
+def test_the_size_is_that_of_the_estimator_by_default():
+    found = PathCV(MultiOutputPNClassifier(max_units=7), strengths=[0.3, 0.1]).fit(X, Y)
+    assert found.best_params_["max_units"] == 7
+    assert set(found.cv_results_["param_max_units"]) == {7}
+    with pytest.raises((TypeError, ValueError), match="max_units must be an integer >= 1 or several, got None"):
+        PathCV(MultiOutputPNClassifier(max_units=None)).fit(X, Y)
