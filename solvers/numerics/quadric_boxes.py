@@ -1,0 +1,116 @@
+"""Boxes in which quadratic functions of a common matrix stay positive, proven; and points of larger boxes where they do not.
+
+The minimum of c + <b, u> + u'Au over a box is NP-hard to find. A diagonal D that makes A + D positive semidefinite bounds
+it by a convex problem over the same box, in which any point, optimal or not, proves a bound.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mopn.solvers.numerics.quadric_distance import positive_root, spectrum
+
+__all__ = ["box_crossings", "box_radii", "convex_diagonal"]
+
+_EPS = float(np.finfo(float).eps)
+_DIAGONAL_STEPS, _DUAL_STEPS, _CROSSING_STEPS = 200, 60, 10
+
+
+def convex_diagonal(matrix: np.ndarray) -> np.ndarray:
+    """Return a diagonal D >= 0 (d,) with A + D positive semidefinite, proven; its sum is nearly the least.
+
+    The dual of that problem, max -<A, VV'> over rows of V of length 1, is solved by power iterations with V of low rank
+    (Burer and Monteiro, 2003), and its multipliers are shifted until they are proven.
+    """
+    d = len(matrix)
+    of = spectrum(matrix)
+    rank = min(d, 2 + int(np.sqrt(2.0 * d)))
+    V = of.vectors[:, :rank] + 0.01 * np.random.default_rng(0).standard_normal((d, rank))
+    top = max(float(of.values.max(initial=0.0)), 0.0)
+    for _ in range(_DIAGONAL_STEPS):
+        V = top * V - matrix @ V
+        V /= np.maximum(np.linalg.norm(V, axis=1, keepdims=True), np.finfo(float).tiny)
+    diagonal = np.maximum(-np.einsum("ij,ij->i", V, matrix @ V), 0.0)
+    shifted = spectrum(matrix + np.diag(diagonal))
+    rounding = 2 * _EPS * (diagonal.max(initial=0.0) + float(np.abs(np.diag(matrix)).max(initial=0.0)))
+    return diagonal + max(shifted.error + rounding - float(shifted.values.min(initial=0.0)), 0.0) * (1.0 + 4 * _EPS)
+
+
+def box_radii(
+    matrix: np.ndarray,
+    diagonal: np.ndarray,
+    slopes: np.ndarray,
+    margins: np.ndarray,
+    errors: np.ndarray,
+    enough: np.ndarray,
+) -> np.ndarray:
+    """Return proven radii (n,) of boxes ||u||_inf <= r in which functions are positive.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (d, d)
+        A of the functions c_i + <b_i, u> + u'Au.
+    diagonal : ndarray of shape (d,)
+        What :func:`convex_diagonal` returns for it.
+    slopes, margins, errors
+        b, c and the errors in terms of ||u||_2, as :func:`mopn.solvers.numerics.quadric_distance.ball_radii` takes them.
+    enough : ndarray of shape (n,)
+        Radii that nobody needs to exceed.
+
+    Notes
+    -----
+    With P = A + D and any v, u'Au >= u'Pu - r^2 tr D and <b, u> + u'Pu >= -v'Pv + <b + 2Pv, u> for ||u||_inf <= r, so
+    g(u) >= c - v'Pv - r ||b + 2Pv||_1 - r^2 tr D. The v are iterates of accelerated projected gradients on the box.
+    """
+    P = matrix + np.diag(diagonal)
+    trace = float(diagonal.sum()) * (1.0 + len(P) * _EPS)
+    step = 0.5 / max(float(np.linalg.eigvalsh(P).max(initial=0.0)), np.finfo(float).tiny)
+    with np.errstate(all="ignore"):
+        errors = errors * float(len(P)) ** (0.5 * np.arange(3)) * (1.0 + 8 * _EPS)
+        radii, _ = _dual_radii(P, trace, np.zeros_like(slopes), slopes, margins, errors)
+        left = np.flatnonzero(radii < enough)
+        slopes, margins, errors = slopes[left], margins[left], errors[left]
+        v = last = np.zeros_like(slopes)
+        for k in range(_DUAL_STEPS):
+            proven, gradients = _dual_radii(P, trace, v, slopes, margins, errors)
+            radii[left] = np.maximum(radii[left], proven)
+            edge = radii[left, None]
+            moved = np.clip(v - step * gradients, -edge, edge)
+            v, last = moved + k / (k + 3.0) * (moved - last), moved
+    return radii
+
+
+def _dual_radii(
+    P: np.ndarray, trace: float, v: np.ndarray, slopes: np.ndarray, margins: np.ndarray, errors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the radii (n,) that points v (n, d) prove, 0 if none, and the gradients b + 2Pv (n, d)."""
+    d, (e0, e1, e2) = len(P), errors.T
+    products = v @ P
+    gradients = slopes + 2.0 * products
+    rounding = (2 * d + 16) * _EPS * (np.abs(v) @ np.abs(P).sum(axis=0))
+    lost = np.einsum("ij,ij->i", v, products) + rounding * np.abs(v).max(axis=1)
+    falls = np.abs(gradients).sum(axis=1)
+    falls += 2.0 * rounding + (d + 8) * _EPS * (np.abs(slopes).sum(axis=1) + falls)
+    radii = positive_root(trace + e2, e1 + falls, (1.0 - 8 * _EPS) * margins - e0 - lost) * (1.0 - 16 * _EPS)
+    return np.where(radii > 0.0, radii, 0.0), gradients
+
+
+def box_crossings(matrix: np.ndarray, slopes: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return radii (n,) of boxes at a corner of which functions are zero, and the corners (n, d); inf if none was found.
+
+    From one corner's ray to the corner that the gradient at its zero points away from, the best of some steps.
+    """
+    best, corners = np.full(len(margins), np.inf), np.zeros_like(slopes)
+    signs = -np.sign(slopes)
+    with np.errstate(all="ignore"):
+        for _ in range(_CROSSING_STEPS):
+            products = signs @ matrix
+            slope, curvature = np.einsum("ij,ij->i", slopes, signs), np.einsum("ij,ij->i", products, signs)
+            radii = 2.0 * margins / (np.sqrt(slope * slope - 4.0 * margins * curvature) - slope)
+            radii = np.where(radii > 0.0, radii, np.inf)
+            better = radii < best
+            best, corners = np.where(better, radii, best), np.where(better[:, None], signs, corners)
+            # Without a zero on the ray, the gradient where the function is least.
+            reach = np.where(np.isfinite(radii), radii, -0.5 * slope / curvature)
+            signs = -np.sign(slopes + 2.0 * reach[:, None] * products)
+    return best, corners * np.where(np.isfinite(best), best, np.nan)[:, None]
