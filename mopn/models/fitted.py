@@ -195,7 +195,7 @@ class Fitted(ABC):
     def certified_radius(
         self, X: Any, norm: str = "l2", *, scale: Any = None, return_attack: bool = False
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Return how far the features of a row may change, all of them at once, while the predicted class stays: proven.
+        """Return how far the features of a row may change, all at once, while the predicted class provably stays.
 
         Within this radius :meth:`predict` returns the same label at every point, rounding errors included. Nothing is
         assumed of the data, and no bounds of features: all points around the row count, whether they occur or not.

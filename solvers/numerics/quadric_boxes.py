@@ -1,7 +1,7 @@
-"""Boxes in which quadratic functions of a common matrix stay positive, proven; and points of larger boxes where they do not.
+"""Boxes in which quadratic functions of a common matrix are positive, proven; and corners of boxes where they are not.
 
-The minimum of c + <b, u> + u'Au over a box is NP-hard to find. A diagonal D that makes A + D positive semidefinite bounds
-it by a convex problem over the same box, in which any point, optimal or not, proves a bound.
+The minimum of c + <b, u> + u'Au over a box is NP-hard to find. A diagonal D that makes A + D positive semidefinite
+bounds it by a convex problem over the same box, in which any point, optimal or not, proves a bound.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _DIAGONAL_STEPS, _DUAL_STEPS, _CROSSING_STEPS = 200, 60, 10
 def convex_diagonal(matrix: np.ndarray) -> np.ndarray:
     """Return a diagonal D >= 0 (d,) with A + D positive semidefinite, proven; its sum is nearly the least.
 
-    The dual of that problem, max -<A, VV'> over rows of V of length 1, is solved by power iterations with V of low rank
-    (Burer and Monteiro, 2003), and its multipliers are shifted until they are proven.
+    The dual of that problem, max -<A, VV'> over V with rows of length 1 at most, is solved by projected gradients with
+    V of low rank (Burer and Monteiro, 2003), and its multipliers are shifted until they are proven.
     """
     d = len(matrix)
     of = spectrum(matrix)
     rank = min(d, 2 + int(np.sqrt(2.0 * d)))
     V = of.vectors[:, :rank] + 0.01 * np.random.default_rng(0).standard_normal((d, rank))
-    top = max(float(of.values.max(initial=0.0)), 0.0)
+    steepest = max(float(of.values.max(initial=0.0)), -0.1 * float(of.values.min(initial=0.0)), np.finfo(float).tiny)
     for _ in range(_DIAGONAL_STEPS):
-        V = top * V - matrix @ V
-        V /= np.maximum(np.linalg.norm(V, axis=1, keepdims=True), np.finfo(float).tiny)
+        V -= (matrix @ V) / steepest
+        V /= np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1.0)
     diagonal = np.maximum(-np.einsum("ij,ij->i", V, matrix @ V), 0.0)
     shifted = spectrum(matrix + np.diag(diagonal))
     rounding = 2 * _EPS * (diagonal.max(initial=0.0) + float(np.abs(np.diag(matrix)).max(initial=0.0)))
@@ -53,7 +53,7 @@ def box_radii(
     diagonal : ndarray of shape (d,)
         What :func:`convex_diagonal` returns for it.
     slopes, margins, errors
-        b, c and the errors in terms of ||u||_2, as :func:`mopn.solvers.numerics.quadric_distance.ball_radii` takes them.
+        b, c and the errors in terms of ||u||_2, as ``ball_radii`` takes them.
     enough : ndarray of shape (n,)
         Radii that nobody needs to exceed.
 
@@ -96,7 +96,7 @@ def _dual_radii(
 
 
 def box_crossings(matrix: np.ndarray, slopes: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return radii (n,) of boxes at a corner of which functions are zero, and the corners (n, d); inf if none was found.
+    """Return radii (n,) of boxes with a corner where functions are zero, inf if none was found, and corners (n, d).
 
     From one corner's ray to the corner that the gradient at its zero points away from, the best of some steps.
     """

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mopn.solvers.sphere import power_of_two
 from mopn.solvers.sphere.principal_directions import far_from_orthonormal
 
 __all__ = ["Spectrum", "ball_radii", "positive_root", "spectrum"]
@@ -39,12 +40,14 @@ def spectrum(matrix: np.ndarray) -> Spectrum:
     d = len(matrix)
     if not np.isfinite(matrix).all():
         return Spectrum(np.zeros(d), np.eye(d), np.inf, 0.0)
+    unit = power_of_two(float(np.abs(matrix).max(initial=0.0)))  # squares of its entries neither over- nor underflow
+    matrix = matrix / unit
     values, vectors = np.linalg.eigh(matrix)
     residual = float(np.linalg.norm(matrix - (vectors * values) @ vectors.T))
     largest, slack = float(np.abs(values).max(initial=0.0)), far_from_orthonormal(vectors)
     # Rounding in the product and in the difference, and the step from the computed vectors to U.
     rounding = 2 * d * (d + 4) * _EPS * (largest + residual)
-    return Spectrum(values, vectors, residual + rounding + 3.0 * slack * largest, slack)
+    return Spectrum(values * unit, vectors, (residual + rounding + 3.0 * slack * largest) * unit, slack)
 
 
 def ball_radii(
@@ -80,9 +83,10 @@ def ball_radii(
     """
     d = len(of.values)
     with np.errstate(all="ignore"):
-        lengths = np.linalg.norm(slopes, axis=1)
+        sizes = np.maximum(np.abs(slopes).max(axis=1, initial=0.0), np.finfo(float).tiny)
+        lengths = np.linalg.norm(slopes / sizes[:, None], axis=1) * sizes
         largest = np.abs(of.values).max(initial=0.0)
-        # In units of s and c: 1 + <b, u> + u' diag(a) u with ||b|| and |a| at most 1, so that the radius is 0.6 at least.
+        # In other units: 1 + <b, u> + u' diag(a) u with ||b|| and |a| at most 1, so that the radius is 0.6 at least.
         units = positive_root(largest, lengths, margins)
         units[~np.isfinite(units)] = 1.0
         b = (slopes @ of.vectors) * (units / margins)[:, None]
@@ -92,13 +96,13 @@ def ball_radii(
         e1 = e1 + (of.slack + (d**1.5 + 8) * _EPS) * lengths * powers[:, 1]
         e2 = e2 + (of.error + 8 * _EPS * largest) * powers[:, 2]
 
-        mu, points = _secular_root(a, b)
+        mu, points = _solve(a, b)
         dropped = 0.25 * np.einsum("ij,ij->i", b, b / (mu[:, None] + a))
         psi = 1.0 - dropped - (d + 8) * _EPS * (1.0 + dropped)
         radii = positive_root(mu + e2, e1, psi - e0) * units * (1.0 - 16 * _EPS)
         constant = (lengths == 0.0) & (largest == 0.0) & (e1 == 0.0) & (e2 == 0.0)
         radii[constant & (margins > errors[:, 0])] = np.inf
-        return np.where(radii > 0.0, radii, 0.0), (points * units[:, None]) @ of.vectors.T
+        return np.where((margins > 0.0) & (radii > 0.0), radii, 0.0), (points * units[:, None]) @ of.vectors.T
 
 
 def positive_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
@@ -106,8 +110,8 @@ def positive_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     return 2.0 * c / (b + np.sqrt(b * b + 4.0 * a * c))
 
 
-def _secular_root(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return multipliers mu (n,) with mu + a > 0 near the best ones, and points (n, d) where 1 + <b, u> + u' diag(a) u = 0.
+def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return multipliers mu (n,) near the best ones, mu + a > 0, and points (n, d) where 1 + <b, u> + u' diag(a) u = 0.
 
     The value at u = -b / (2 (mu + a)) grows with mu, and is zero at the best one, unless it is positive for all.
     """
@@ -134,9 +138,10 @@ def _zeros(a: np.ndarray, b: np.ndarray, u: np.ndarray) -> np.ndarray:
     rows, least = np.arange(len(a)), a.argmin(axis=1)
     a_least, u_least = a[rows, least], u[rows, least]
     slope = b[rows, least] + 2.0 * a_least * u_least
-    root = np.sqrt(slope * slope - 4.0 * a_least * (1.0 + p + q))
-    ends = u_least + np.stack([root - slope, -root - slope]) / (2.0 * a_least)
+    value = 1.0 + p + q
+    half = -0.5 * (slope + np.copysign(np.sqrt(slope * slope - 4.0 * a_least * value), slope))
+    ends = u_least + np.stack([value / half, half / a_least])
     aside = u.copy()
-    aside[rows, least] = np.where(np.abs(ends[0]) <= np.abs(ends[1]), *ends)
+    aside[rows, least] = np.where(np.abs(ends[1]) < np.abs(ends[0]), ends[1], ends[0])
     nearer = np.linalg.norm(aside, axis=1) < np.nan_to_num(np.linalg.norm(along, axis=1), nan=np.inf)
     return np.where(nearer[:, None], aside, along)

@@ -89,8 +89,8 @@ def test_nothing_within_the_radius_is_of_another_class(norm, rng, d, m, k):
     # Towards the nearest known point of another class.
     far = np.linalg.norm(attack - X, ord=ORDER[norm], axis=1)
     found = np.isfinite(far)
-    towards = X[found] + (attack - X)[found] * (radii / far)[found, None] * (1 - 1e-15)
-    assert (model.predict(towards) == model.predict(X)[found]).all()
+    towards = X + np.where(found, radii / far, 0.0)[:, None] * (1 - 1e-15) * np.where(found[:, None], attack - X, 0.0)
+    assert (model.predict(towards) == model.predict(X)).all()
 
 
 # -- exact references --------------------------------------------------------------------------------------------------
