@@ -231,9 +231,10 @@ class Fitted(ABC):
         Notes
         -----
         Two outputs are equal on a quadric. The distance to it has an exact dual with one multiplier, and each pair of
-        classes one decomposition into eigenvectors, for any number of rows. Boxes are bounded by a convex relaxation,
-        d x d matrices for each pair of classes. docs/mathematics.md, section 15; the problem: Geng, Günnemann et al.
-        (SIGIR 2020), for factorization machines and discrete features.
+        classes takes one decomposition into eigenvectors, for any number of rows, in the span of the units. Boxes are
+        bounded by a convex relaxation; they, and anova kernels, take a matrix (d, d) for each pair of classes.
+        docs/mathematics.md, section 15. The question, for discrete features: Liu et al. (SIGIR 2020), *Certifiable
+        Robustness to Discrete Adversarial Perturbations for Factorization Machines*.
 
         Examples
         --------

@@ -18,7 +18,7 @@ from mopn.data.designs import DenseDesign, Design
 from mopn.models.fields import check_scale
 from mopn.models.games import dense_rows
 from mopn.models.quadratics import Quadratics, with_zero
-from mopn.solvers.numerics.quadric_boxes import box_crossings, box_radii, convex_diagonal
+from mopn.solvers.numerics.quadric_boxes import box_crossings, box_radii, convex_diagonal, ray_crossings
 from mopn.solvers.numerics.quadric_distance import ball_radii, spectrum
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_flag, choice
@@ -163,8 +163,9 @@ def _boxes(nearest: Nearest, meetings: list[Meeting]) -> None:
         matrix = meeting.matrix
         diagonal = convex_diagonal(matrix)
         for rows, slopes, margins, errors in meeting:
-            enough = nearest.distances[rows]
-            nearest.prove(rows, box_radii(matrix, diagonal, slopes, margins, errors, enough))
+            radii, ends = box_radii(matrix, diagonal, slopes, margins, errors, nearest.distances[rows])
+            nearest.prove(rows, radii)
+            nearest.reach(rows, *ray_crossings(matrix, slopes, margins, ends))
 
 
 _SEARCHES = {"l2": _balls, "linf": _boxes}

@@ -10,7 +10,7 @@ import numpy as np
 
 from mopn.solvers.numerics.quadric_distance import positive_root, spectrum
 
-__all__ = ["box_crossings", "box_radii", "convex_diagonal"]
+__all__ = ["box_crossings", "box_radii", "convex_diagonal", "ray_crossings"]
 
 _EPS = float(np.finfo(float).eps)
 _DIAGONAL_STEPS, _DUAL_STEPS, _CROSSING_STEPS = 200, 60, 10
@@ -43,8 +43,8 @@ def box_radii(
     margins: np.ndarray,
     errors: np.ndarray,
     enough: np.ndarray,
-) -> np.ndarray:
-    """Return proven radii (n,) of boxes ||u||_inf <= r in which functions are positive.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return proven radii of boxes ||u||_inf <= r in which functions are positive, and where they may be least.
 
     Parameters
     ----------
@@ -57,6 +57,13 @@ def box_radii(
     enough : ndarray of shape (n,)
         Radii that nobody needs to exceed.
 
+    Returns
+    -------
+    radii : ndarray of shape (n,)
+        0 if nothing is proven, inf for positive constants.
+    ends : ndarray of shape (n, d)
+        Minimisers of the convex problem; 0 where the first radius is enough.
+
     Notes
     -----
     With P = A + D and any v, u'Au >= u'Pu - r^2 tr D and <b, u> + u'Pu >= -v'Pv + <b + 2Pv, u> for ||u||_inf <= r, so
@@ -67,17 +74,19 @@ def box_radii(
     step = 0.5 / max(float(np.linalg.eigvalsh(P).max(initial=0.0)), np.finfo(float).tiny)
     with np.errstate(all="ignore"):
         errors = errors * float(len(P)) ** (0.5 * np.arange(3)) * (1.0 + 8 * _EPS)
-        radii, _ = _dual_radii(P, trace, np.zeros_like(slopes), slopes, margins, errors)
+        ends = np.zeros_like(slopes)
+        radii, _ = _dual_radii(P, trace, ends, slopes, margins, errors)
         left = np.flatnonzero(radii < enough)
         slopes, margins, errors = slopes[left], margins[left], errors[left]
-        v = last = np.zeros_like(slopes)
+        v = last = ends[left]
         for k in range(_DUAL_STEPS):
             proven, gradients = _dual_radii(P, trace, v, slopes, margins, errors)
             radii[left] = np.maximum(radii[left], proven)
             edge = radii[left, None]
             moved = np.clip(v - step * gradients, -edge, edge)
             v, last = moved + k / (k + 3.0) * (moved - last), moved
-    return radii
+        ends[left] = last
+    return radii, ends
 
 
 def _dual_radii(
@@ -100,17 +109,27 @@ def box_crossings(matrix: np.ndarray, slopes: np.ndarray, margins: np.ndarray) -
 
     From one corner's ray to the corner that the gradient at its zero points away from, the best of some steps.
     """
-    best, corners = np.full(len(margins), np.inf), np.zeros_like(slopes)
+    best, corners = np.full(len(margins), np.inf), np.full_like(slopes, np.nan)
     signs = -np.sign(slopes)
     with np.errstate(all="ignore"):
         for _ in range(_CROSSING_STEPS):
-            products = signs @ matrix
-            slope, curvature = np.einsum("ij,ij->i", slopes, signs), np.einsum("ij,ij->i", products, signs)
-            radii = 2.0 * margins / (np.sqrt(slope * slope - 4.0 * margins * curvature) - slope)
-            radii = np.where(radii > 0.0, radii, np.inf)
+            radii, ends = ray_crossings(matrix, slopes, margins, signs)
             better = radii < best
-            best, corners = np.where(better, radii, best), np.where(better[:, None], signs, corners)
-            # Without a zero on the ray, the gradient where the function is least.
-            reach = np.where(np.isfinite(radii), radii, -0.5 * slope / curvature)
-            signs = -np.sign(slopes + 2.0 * reach[:, None] * products)
-    return best, corners * np.where(np.isfinite(best), best, np.nan)[:, None]
+            best, corners = np.where(better, radii, best), np.where(better[:, None], ends, corners)
+            # Without a zero on the ray, the gradient where one might have been expected.
+            ends = np.where(np.isfinite(ends), ends, signs * (margins / np.abs(slopes).sum(axis=1))[:, None])
+            signs = -np.sign(slopes + 2.0 * ends @ matrix)
+    return best, corners
+
+
+def ray_crossings(
+    matrix: np.ndarray, slopes: np.ndarray, margins: np.ndarray, directions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest moduli (n,) of the first zeros along directions, inf if there are none, and these (n, d)."""
+    with np.errstate(all="ignore"):
+        slope = np.einsum("ij,ij->i", slopes, directions)
+        curvature = np.einsum("ij,ij->i", directions @ matrix, directions)
+        t = 2.0 * margins / (np.sqrt(slope * slope - 4.0 * margins * curvature) - slope)
+        ends = np.where(t > 0.0, t, np.nan)[:, None] * directions
+        radii = np.abs(ends).max(axis=1)
+    return np.where(np.isnan(radii), np.inf, radii), ends

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from properties import generators, tried
 
-from mopn.solvers.numerics.quadric_boxes import box_crossings, box_radii, convex_diagonal
+from mopn.solvers.numerics.quadric_boxes import box_crossings, box_radii, convex_diagonal, ray_crossings
 
 EVERYTHING = np.full(6, np.inf)
 
@@ -37,7 +37,7 @@ def test_diagonals_of_definite_matrices(sign):
 @tried(60, rng=generators, d=st.integers(1, 3))
 def test_radii_and_crossings_bracket_the_truth(rng, d):
     A, slopes, margins = symmetric(rng, d), rng.standard_normal((6, d)), 10.0 ** rng.uniform(-2, 2, 6)
-    radii = box_radii(A, convex_diagonal(A), slopes, margins, np.zeros((6, 3)), EVERYTHING)
+    radii, _ = box_radii(A, convex_diagonal(A), slopes, margins, np.zeros((6, 3)), EVERYTHING)
     reached, corners = box_crossings(A, slopes, margins)
     grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 21)] * d), axis=-1).reshape(-1, d)
     for b, c, radius, far, corner in zip(slopes, margins, radii, reached, corners, strict=True):
@@ -55,32 +55,42 @@ def test_concave_functions_of_one_sign_are_exact():
     A, b = -np.array([[1.0, 0.5], [0.5, 2.0]]), np.array([[-1.0, -1.0]])
     args = A, b, np.array([6.0])
     np.testing.assert_allclose(box_crossings(*args)[0], 1.0)
-    found = box_radii(A, convex_diagonal(A), *args[1:], np.zeros((1, 3)), EVERYTHING[:1])
+    found, _ = box_radii(A, convex_diagonal(A), *args[1:], np.zeros((1, 3)), EVERYTHING[:1])
     np.testing.assert_allclose(found, 1.0, rtol=1e-6)
+
+
+def test_convex_functions_are_exact_where_the_nearest_zero_is_no_corner():
+    """The disc of radius 1 around (0, 3) meets the square around 0 first at (0, 2), in the middle of an edge."""
+    args = np.eye(2), np.array([[0.0, -6.0]]), np.array([8.0])
+    (radius,), ends = box_radii(args[0], np.zeros(2), *args[1:], np.zeros((1, 3)), EVERYTHING[:1])
+    assert radius == pytest.approx(2.0, rel=1e-6)
+    reached, point = ray_crossings(*args, ends)
+    np.testing.assert_allclose(reached, 2.0, rtol=1e-3)
+    np.testing.assert_allclose(point, [[0.0, 2.0]], atol=1e-2)
 
 
 def test_errors_count_in_terms_of_lengths():
     """A line in 4 features with errors: c - e_0 = (||b||_1 + 2 e_1) r + 4 e_2 r^2, as corners have the length 2r."""
     zero, b = np.zeros((4, 4)), np.ones((1, 4))
-    (radius,) = box_radii(zero, np.zeros(4), b, np.array([5.0]), np.array([[0.5, 1.0, 0.25]]), EVERYTHING[:1])
+    (radius,), _ = box_radii(zero, np.zeros(4), b, np.array([5.0]), np.array([[0.5, 1.0, 0.25]]), EVERYTHING[:1])
     assert 4.5 - 6.0 * radius - radius**2 == pytest.approx(0.0, abs=1e-9)
-    assert box_radii(zero, np.zeros(4), b, np.array([0.1]), np.array([[0.5, 1.0, 0.25]]), EVERYTHING[:1]) == 0
+    assert box_radii(zero, np.zeros(4), b, np.array([0.1]), np.array([[0.5, 1.0, 0.25]]), EVERYTHING[:1])[0] == 0
 
 
 def test_radii_that_suffice_are_not_improved():
     rng = np.random.default_rng(0)
     A, slopes, margins, exact = symmetric(rng, 5), rng.standard_normal((6, 5)), np.ones(6), np.zeros((6, 3))
     D = convex_diagonal(A)
-    best = box_radii(A, D, slopes, margins, exact, EVERYTHING)
-    quick = box_radii(A, D, slopes, margins, exact, np.zeros(6))
+    best, _ = box_radii(A, D, slopes, margins, exact, EVERYTHING)
+    quick, _ = box_radii(A, D, slopes, margins, exact, np.zeros(6))
     assert (quick < best).all()
-    np.testing.assert_array_equal(box_radii(A, D, slopes, margins, exact, quick), quick)
+    np.testing.assert_array_equal(box_radii(A, D, slopes, margins, exact, quick)[0], quick)
 
 
 def test_functions_without_a_zero():
     A, b = np.eye(3), np.ones((1, 3))
-    assert box_radii(A, convex_diagonal(A), b, np.array([10.0]), np.zeros((1, 3)), EVERYTHING[:1]) > 1e3
+    assert box_radii(A, convex_diagonal(A), b, np.array([10.0]), np.zeros((1, 3)), EVERYTHING[:1])[0] > 1e3
     radii, corners = box_crossings(A, b, np.array([10.0]))
     assert radii == np.inf
     assert np.isnan(corners).all()
-    assert box_radii(0 * A, np.zeros(3), 0 * b, np.ones(1), np.zeros((1, 3)), EVERYTHING[:1]) == np.inf
+    assert box_radii(0 * A, np.zeros(3), 0 * b, np.ones(1), np.zeros((1, 3)), EVERYTHING[:1])[0] == np.inf
