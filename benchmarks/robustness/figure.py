@@ -36,7 +36,12 @@ def draw(split: Sequence[np.ndarray], path: Path) -> None:
         machine = fit(X_train, y_train)
         found = attacked_distances(machine, X_test)
         _curve(ax, found, machine.predict(X_test) == y_test, color="0.2", ls=":", label=f"{name}: attacked only")
-    ax.set(xlabel="change in the l2 norm (pixels 0 to 16)", ylabel="accuracy under any such change (%)", xlim=(0, 18), ylim=(0, 100))
+    ax.set(
+        xlabel="change in the l2 norm (pixels 0 to 16)",
+        ylabel="accuracy under any such change (%)",
+        xlim=(0, 18),
+        ylim=(0, 100),
+    )
     legend_below(figure, *ax.get_legend_handles_labels(), columns=3, fontsize=8.5)
     tidy(ax)
     _images(right, models["scale='data'"], X_test)

@@ -160,21 +160,39 @@ def rational(values):
     return np.vectorize(Fraction, otypes=[object])(values)
 
 
-@tried(20, rng=generators, d=st.integers(2, 5))
-def test_the_nearest_point_in_rational_arithmetic(rng, d):
-    """The output that wins still does so in exact arithmetic just before the nearest point that was found."""
-    model = random_model(rng, d)
-    X = rng.standard_normal((3, d))
-    radii, attack = model.certified_radius(X, return_attack=True)
-    H, V, W = map(rational, (model.basis, model.weights, model.linear))
-    for x, radius, point, winner in zip(X, radii, attack, model.predict(X), strict=True):
-        if np.isfinite(point).all():
-            step = rational(point) - rational(x)
-            # The root is rounded up, so that the step is shorter than the radius.
-            length = Fraction(float(np.linalg.norm(point - x)) * (1 + 1e-14))
-            z = rational(x) + step * (Fraction(radius) / length)
-            outputs = W[:, 0] + W[:, 1:] @ z + (H @ z) ** 2 @ V
-            assert max(range(3), key=outputs.__getitem__) == winner
+@every_norm
+@pytest.mark.parametrize("kernel", ["homogeneous", "anova"])
+@tried(30, rng=generators, d=st.integers(1, 6), near=st.booleans())
+def test_the_winner_in_rational_arithmetic(norm, kernel, rng, d, near):
+    """It still wins where the radius ends, and another does at the attack: features of all sizes, units that cancel."""
+    sizes, dummies = 10.0 ** rng.uniform(-6, 6, d), {"homogeneous": 1, "anova": 2}[kernel]
+    H, V = rng.standard_normal((3, dummies + d)) / np.r_[np.ones(dummies), sizes], rng.standard_normal((3, 3))
+    H, V = np.vstack([H, H * (1 + 1e-9)]), np.vstack([V, -V]) * 10.0 ** rng.integers(0, 10)
+    linear = rng.standard_normal((3, 1 + d)) / np.r_[1.0, sizes]
+    model = mopn.Model(H, V, kernel=kernel, augment=True, linear=linear, classes=np.arange(3))
+    x = rng.standard_normal((1, d)) * sizes
+    (radius,), (attack,) = model.certified_radius(x, norm, scale=sizes, return_attack=True)
+    if near and np.isfinite(attack).all():
+        x = attack[None]
+        (radius,), (attack,) = model.certified_radius(x, norm, scale=sizes, return_attack=True)
+
+    def winner(z):
+        z = np.r_[[Fraction(1)] * dummies, z]
+        squares = (rational(H) @ z) ** 2
+        K = squares if kernel == "homogeneous" else (squares - rational(H) ** 2 @ z**2) / 2
+        outputs = K @ rational(V) + rational(linear) @ z[dummies - 1 :]
+        return max(range(3), key=outputs.__getitem__)
+
+    (expected,) = model.predict(x)
+    ways = [rng.choice([-1.0, 1.0], d), rng.standard_normal(d)]
+    if np.isfinite(attack).all():
+        assert winner(rational(attack)) != expected
+        ways.append((attack - x[0]) / sizes)
+    for way in ways if np.isfinite(radius) else ():
+        # Lengths are rounded up, so that steps are no longer than the radius.
+        length = Fraction(float(np.linalg.norm(way, ord=ORDER[norm])) * (1 + 1e-14))
+        step = rational(sizes) * rational(way) * Fraction(float(radius)) / length if length else 0 * rational(way)
+        assert winner(rational(x[0]) + step) == expected
 
 
 # -- degenerate models -------------------------------------------------------------------------------------------------
