@@ -71,7 +71,7 @@ def box_radii(
     """
     P = matrix + np.diag(diagonal)
     trace = float(diagonal.sum()) * (1.0 + len(P) * _EPS)
-    step = 0.5 / max(float(np.linalg.eigvalsh(P).max(initial=0.0)), np.finfo(float).tiny)
+    step = 0.5 / max(float(spectrum(P).values.max(initial=0.0)), np.finfo(float).tiny)
     with np.errstate(all="ignore"):
         errors = errors * float(len(P)) ** (0.5 * np.arange(3)) * (1.0 + 8 * _EPS)
         ends = np.zeros_like(slopes)
