@@ -13,6 +13,7 @@ from mopn.losses.namespaces import to_host
 from mopn.models.files import write
 from mopn.models.formula import blocks
 from mopn.models.games import Game
+from mopn.models.robustness import certified_radius
 
 if TYPE_CHECKING:
     import onnx
@@ -190,6 +191,59 @@ class Fitted(ABC):
             feature_names=None if names is None else list(map(str, names)),
             output_names=list(map(str, model.classes)) if labelled else None,
         )
+
+    def certified_radius(
+        self, X: Any, norm: str = "l2", *, scale: Any = None, return_attack: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Return how far the features of a row may change, all at once, while the predicted class provably stays.
+
+        Within this radius :meth:`predict` returns the same label at every point, rounding errors included. Nothing is
+        assumed of the data, and no bounds of features: all points around the row count, whether they occur or not.
+        One-hot columns are numbers as all others.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        norm : {"l2", "linf"}, default "l2"
+            Of changes: the root of the sum of their squares, or the largest. The radius in l2 is the distance to
+            the nearest other class up to rounding; that in linf is a lower bound of it.
+        scale : array-like of shape (d,), optional
+            What a change by 1 is in each feature, such as standard deviations; 0 for features that do not change.
+            Default: 1, so that radii are in the units of X.
+        return_attack : bool, default False
+            Whether to return points of other classes as well.
+
+        Returns
+        -------
+        radii : ndarray of shape (n,), or (n, m) of m labels that are predicted apart
+            0 where nothing is proven, as at a tie; inf if the prediction does not depend on the features.
+        attack : ndarray of shape (n, d) or (n, m, d), if ``return_attack``
+            Points with other predictions, NaN where none was found. The distance to the nearest other prediction is
+            at least the radius, and at most that to this point: in l2 the two are nearly equal.
+
+        Raises
+        ------
+        TypeError
+            If the model predicts no classes, reads a table, or has outputs of a degree above 2.
+        ValueError
+            As :meth:`mopn.Model.outputs`; for another norm; if ``scale`` does not hold d numbers of at least 0.
+
+        Notes
+        -----
+        Two outputs are equal on a quadric. The distance to it has an exact dual with one multiplier, and each pair of
+        classes takes one decomposition into eigenvectors, for any number of rows, in the span of the units. Boxes are
+        bounded by a convex relaxation; they, and anova kernels, take a matrix (d, d) for each pair of classes.
+        docs/mathematics.md, section 15. The question, for discrete features: Liu et al. (SIGIR 2020), *Certifiable
+        Robustness to Discrete Adversarial Perturbations for Factorization Machines*.
+
+        Examples
+        --------
+        >>> import numpy as np, mopn
+        >>> model = mopn.Model(np.eye(2), np.ones((2, 1)), offset=-1.0, classes=np.array(["inside", "outside"]))
+        >>> model.certified_radius([[3.0, 4.0], [0.0, 0.25]]).round(6)  # the circle of radius 1
+        array([4.  , 0.75])
+        """
+        return certified_radius(self._fitted_model(), to_host(X), norm, scale, return_attack)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a plain ``.npz`` file, which :func:`mopn.load` reads without pickle.

@@ -9,7 +9,7 @@ import numpy as np
 
 from mopn.solvers.sphere.stack import DenseStack, sum_of_squares
 
-__all__ = ["RotatedOutputs", "in_basis", "principal_basis", "rotated_outputs"]
+__all__ = ["RotatedOutputs", "far_from_orthonormal", "in_basis", "principal_basis", "rotated_outputs"]
 
 _EPS = float(np.finfo(float).eps)
 # Combinations of the matrices smaller than this, relative to the largest, are left out.
@@ -24,7 +24,7 @@ def principal_basis(stack: DenseStack) -> np.ndarray:
 def in_basis(stack: DenseStack, basis: np.ndarray) -> DenseStack:
     """Return the stack in a basis (d, d) that is orthonormal up to rounding."""
     d = len(basis)
-    slack = _far_from_orthonormal(basis)
+    slack = far_from_orthonormal(basis)
     sizes = np.linalg.norm(stack.matrices, axis=(1, 2))
     error = stack.error * (1.0 + slack) ** 2 + (2.0 * slack + slack * slack + 4 * d**1.5 * _EPS) * sizes
     return DenseStack(basis.T @ stack.matrices @ basis, error)
@@ -59,14 +59,14 @@ def rotated_outputs(stack: DenseStack) -> RotatedOutputs:
     error = np.abs(basis) @ stack.error + (m + 2) * _EPS * size
     left_out = math.sqrt(float(np.sum(matrices[~kept] ** 2))) * (1 + 8 * _EPS) + float(np.linalg.norm(error[~kept]))
     # ||q|| <= ||U'|| ||U q|| + ||I - U'U|| ||q||.
-    slack = _far_from_orthonormal(basis.T)
+    slack = far_from_orthonormal(basis.T)
     return RotatedOutputs(DenseStack(matrices[kept], error[kept]), basis[kept], left_out, 2.0 * slack + slack * slack)
 
 
-def _far_from_orthonormal(basis: np.ndarray) -> float:
-    """Bound how far a basis (d, d) is from the nearest orthonormal one: no more than U'U from I.
+def far_from_orthonormal(basis: np.ndarray) -> float:
+    """Bound how far the columns of a basis (d, r) are from the nearest orthonormal ones: no more than U'U from I.
 
-    A product of matrices errs by d eps times the product of their Frobenius norms, which is sqrt(d) for a basis.
+    A product of matrices errs by d eps times the product of their Frobenius norms, which is sqrt(r) for a basis.
     """
-    d = len(basis)
-    return float(np.linalg.norm(basis.T @ basis - np.eye(d))) + 2 * d * d * _EPS
+    d, r = basis.shape
+    return float(np.linalg.norm(basis.T @ basis - np.eye(r))) + 2 * d * r * _EPS

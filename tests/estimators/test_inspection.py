@@ -68,3 +68,12 @@ def test_the_models_of_all_estimators_are_explained(fitted):
     strongest = mopn.strongest_interactions(model, 2, output=0)
     assert strongest.exact
     assert len(strongest) == 2
+
+
+def test_radii_are_those_of_the_model(fitted):
+    """Of classifiers of numbers; all others say that they have none."""
+    if fitted.model_.target == "labels" and fitted.model_.encoding is None:
+        np.testing.assert_array_equal(fitted.certified_radius(X), fitted.model_.certified_radius(X))
+    else:
+        with pytest.raises(TypeError, match="certified_radius"):
+            fitted.certified_radius(X)

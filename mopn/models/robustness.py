@@ -1,0 +1,189 @@
+"""Certified radii: how far the features of a row may change, together, while the predicted class provably stays.
+
+The outputs of two classes are equal on a quadric; docs/mathematics.md, section 15. What is proven holds for predictions
+as they are computed: rounding errors in coefficients, and in outputs at every point around, count against the radius.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from mopn.data.cache import rows_at_once
+from mopn.data.designs import DenseDesign, Design
+from mopn.models.fields import check_scale
+from mopn.models.games import dense_rows
+from mopn.models.quadratics import Quadratics, with_zero
+from mopn.solvers.numerics.quadric_boxes import box_crossings, box_radii, convex_diagonal, ray_crossings
+from mopn.solvers.numerics.quadric_distance import ball_radii, spectrum
+from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.checks import check_flag, choice
+
+__all__ = ["certified_radius"]
+
+# How far beyond the boundary, relative to the way there, an attack may have to go until predictions change.
+_BEYOND = 10.0 ** np.arange(-14.0, -1.0)
+
+
+def certified_radius(
+    model: Any, X: Any, norm: str, scale: Any, return_attack: bool
+) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+    """Return what :meth:`mopn.Model.certified_radius` does, of a model."""
+    search = _SEARCHES[choice(_SEARCHES)(norm, "norm")]
+    check_flag(return_attack, "return_attack")
+    contests = _contests(model)
+    scale = np.ones(model.n_features) if scale is None else check_scale(scale, model.n_features)
+    if (scale < 0.0).any():
+        raise ValueError(f"scale must be >= 0, got {scale.min()}")
+    design = model._design(X)
+    model.outputs(X)  # refuses rows whose outputs overflow
+    found, attacks = [], []
+    with limited_threads(), np.errstate(all="ignore"):
+        quadratics = Quadratics(model, scale, reduced=norm == "l2")
+        rows = Rows.of(model, quadratics, design)
+        for contest in contests:
+            nearest = Nearest(quadratics, design.shape[0], return_attack)
+            search(nearest, list(_meetings(quadratics, rows, contest)))
+            found.append(nearest.radii * quadratics.unit)
+            if nearest.steps is not None:
+                attacks.append(_attack(model, quadratics, rows, contest, nearest.steps))
+    if model.target == "labels":
+        return (found[0], attacks[0]) if return_attack else found[0]
+    radii = np.stack(found, axis=1)
+    return (radii, np.stack(attacks, axis=1)) if return_attack else radii
+
+
+def _contests(model: Any) -> list[np.ndarray]:
+    """Return the outputs among which the largest wins, for each prediction; there is one more output, which is 0."""
+    if model.encoding is not None:
+        raise TypeError(
+            "certified_radius measures changes of numbers, and the columns of a table may hold categories and gaps; "
+            "ask the network of the features that they become: model.model, with rows model.encoding.encode(X)"
+        )
+    if model.target not in ("labels", "indicator"):
+        raise TypeError(f"certified_radius needs a model that predicts classes, got one of target={model.target!r}")
+    m = len(model._formula().constant)
+    if m > 1 and model.target == "labels":
+        return [np.arange(m)]
+    return [np.array([m, c]) for c in range(m)]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows, with outputs (n, m + 1) and errors (n, m + 1, 3), as of :meth:`Quadratics.errors`."""
+
+    design: Design
+    outputs: np.ndarray
+    errors: np.ndarray
+
+    @classmethod
+    def of(cls, model: Any, quadratics: Quadratics, design: Design) -> Rows:
+        """Return the rows of a design."""
+        return cls(design, with_zero(model._outputs(design)), quadratics.errors(design))
+
+    def winners(self, contest: np.ndarray) -> np.ndarray:
+        """Return the output (n,) that is the largest among some, the first of those that are level."""
+        return contest[self.outputs[:, contest].argmax(axis=1)]
+
+
+class Nearest:
+    """Of every row the radius that is proven, and the nearest point found at which the class changes.
+
+    ``steps`` (n, d) lead there in the coordinates of :class:`Quadratics`, NaN if there is none; None if nobody asks.
+    """
+
+    def __init__(self, quadratics: Quadratics, n: int, keep_steps: bool) -> None:
+        self.radii, self.distances = np.full(n, np.inf), np.full(n, np.inf)
+        self.steps = np.full((n, quadratics.scale.size), np.nan) if keep_steps else None
+        self.basis = quadratics.basis
+
+    def prove(self, rows: np.ndarray, radii: np.ndarray) -> None:
+        """Take note of radii in which one other class does not win."""
+        self.radii[rows] = np.minimum(self.radii[rows], radii)
+
+    def reach(self, rows: np.ndarray, distances: np.ndarray, steps: np.ndarray) -> None:
+        """Take note of steps after which one other class is level."""
+        closer = distances < self.distances[rows]
+        self.distances[rows[closer]] = distances[closer]
+        if self.steps is not None:
+            self.steps[rows[closer]] = steps[closer] if self.basis is None else steps[closer] @ self.basis.T
+
+
+class Meeting:
+    """The rows in which one output wins against another; iterating yields blocks of them.
+
+    A block is the indices of its rows, and their slopes, margins and errors.
+    """
+
+    def __init__(self, quadratics: Quadratics, rows: Rows, wins: np.ndarray, winner: int, loser: int) -> None:
+        self.quadratics, self.rows, self.wins, self.pair = quadratics, rows, wins, (winner, loser)
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """A of the difference of both outputs."""
+        return self.quadratics.matrix(*self.pair)
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        winner, loser = self.pair
+        size = rows_at_once(max(self.quadratics.scale.size, *self.quadratics.factors.shape[1:]))
+        for first in range(0, len(self.wins), size):
+            at = self.wins[first : first + size]
+            outputs, errors = self.rows.outputs[at], self.rows.errors[at]
+            slopes = self.quadratics.slopes(self.rows.design.rows(at), winner, loser)
+            yield at, slopes, outputs[:, winner] - outputs[:, loser], errors[:, winner] + errors[:, loser]
+
+
+def _meetings(quadratics: Quadratics, rows: Rows, contest: np.ndarray) -> Iterator[Meeting]:
+    winners = rows.winners(contest)
+    for winner, loser in permutations(contest.tolist(), 2):
+        wins = np.flatnonzero(winners == winner)
+        if len(wins):
+            yield Meeting(quadratics, rows, wins, winner, loser)
+
+
+def _balls(nearest: Nearest, meetings: list[Meeting]) -> None:
+    for meeting in meetings:
+        of = spectrum(meeting.matrix)
+        for rows, slopes, margins, errors in meeting:
+            radii, points = ball_radii(of, slopes, margins, errors)
+            nearest.prove(rows, radii)
+            nearest.reach(rows, np.linalg.norm(points, axis=1), points)
+
+
+def _boxes(nearest: Nearest, meetings: list[Meeting]) -> None:
+    for meeting in meetings:
+        matrix = meeting.matrix
+        for rows, slopes, margins, _ in meeting:
+            nearest.reach(rows, *box_crossings(matrix, slopes, margins))
+    for meeting in meetings:
+        matrix = meeting.matrix
+        diagonal = convex_diagonal(matrix)
+        for rows, slopes, margins, errors in meeting:
+            radii, ends = box_radii(matrix, diagonal, slopes, margins, errors, nearest.distances[rows])
+            nearest.prove(rows, radii)
+            nearest.reach(rows, *ray_crossings(matrix, slopes, margins, ends))
+
+
+_SEARCHES = {"l2": _balls, "linf": _boxes}
+
+
+def _attack(model: Any, quadratics: Quadratics, rows: Rows, contest: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Return points (n, d) beyond the ends of steps where another class wins by more than rounding; NaN if none."""
+    X, before = dense_rows(rows.design), rows.winners(contest)
+    points = np.full_like(steps, np.nan)
+    left = np.flatnonzero(np.isfinite(steps).all(axis=1))
+    for beyond in _BEYOND:
+        if not len(left):
+            break
+        ends = X[left] + (1.0 + beyond) * quadratics.scale * steps[left]
+        there = Rows.of(model, quadratics, DenseDesign(ends))
+        at, after = np.arange(len(left)), there.winners(contest)
+        gains = there.outputs[at, after] - there.outputs[at, before[left]]
+        changed = gains > there.errors[at, after, 0] + there.errors[at, before[left], 0]
+        points[left[changed]] = ends[changed]
+        left = left[~changed]
+    return points

@@ -1,0 +1,147 @@
+"""Distances from points to quadrics, proven: the balls in which quadratic functions of a common matrix stay positive.
+
+min ||u||^2 subject to g(u) = c + <b, u> + u'Au <= 0 is a trust-region problem, convex or not: its dual has one
+multiplier, and no gap. Any multiplier proves a bound, so the proof does not depend on how well the best one was found.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mopn.solvers.sphere import power_of_two
+from mopn.solvers.sphere.principal_directions import far_from_orthonormal
+
+__all__ = ["Spectrum", "ball_radii", "positive_root", "spectrum"]
+
+_EPS = float(np.finfo(float).eps)
+# Binary digits of the multiplier's distance from the least one: where they begin and end, and halvings of that range.
+_LEAST, _MOST, _HALVINGS = -50.0, 3.0, 30
+
+
+class Spectrum(NamedTuple):
+    """Eigenvalues (d,) and eigenvectors (d, d) in columns: A is U diag(a) U' up to ``error``, in the spectral norm.
+
+    U is an orthonormal matrix no farther than ``slack`` from the computed ``vectors``.
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    error: float
+    slack: float
+
+
+def spectrum(matrix: np.ndarray) -> Spectrum:
+    """Return the spectral decomposition of a symmetric matrix (d, d), with errors that its residual proves.
+
+    Of a matrix with entries that overflowed nothing is known: its error is inf.
+    """
+    d = len(matrix)
+    if not np.isfinite(matrix).all():
+        return Spectrum(np.zeros(d), np.eye(d), np.inf, 0.0)
+    unit = power_of_two(float(np.abs(matrix).max(initial=0.0)))  # squares of its entries neither over- nor underflow
+    matrix = matrix / unit
+    values, vectors = np.linalg.eigh(matrix)
+    residual = float(np.linalg.norm(matrix - (vectors * values) @ vectors.T))
+    largest, slack = float(np.abs(values).max(initial=0.0)), far_from_orthonormal(vectors)
+    # Rounding in the product and in the difference, and the step from the computed vectors to U.
+    rounding = 2 * d * (d + 4) * _EPS * (largest + residual)
+    return Spectrum(values * unit, vectors, (residual + rounding + 3.0 * slack * largest) * unit, slack)
+
+
+def ball_radii(
+    of: Spectrum, slopes: np.ndarray, margins: np.ndarray, errors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return proven radii of balls in which functions are positive, and points near them where they are zero.
+
+    Function i is g(u) = c_i + <b_i, u> + u'Au, up to e_0 + e_1 ||u|| + e_2 ||u||^2.
+
+    Parameters
+    ----------
+    of : Spectrum
+        Of A.
+    slopes : ndarray of shape (n, d)
+        The vectors b.
+    margins : ndarray of shape (n,)
+        The values c at 0.
+    errors : ndarray of shape (n, 3)
+        e_0, e_1 and e_2.
+
+    Returns
+    -------
+    radii : ndarray of shape (n,)
+        The function is positive up to this length of u: 0 if nothing is proven, inf for positive constants.
+    points : ndarray of shape (n, d)
+        Where g is zero up to rounding, hardly farther away; NaN if no such point was found.
+
+    Notes
+    -----
+    Where I mu + A is positive definite, mu ||u||^2 + g(u) >= c - b'(mu I + A)^{-1} b / 4 =: psi, hence
+    g(u) >= psi - mu r^2 for all ||u|| <= r. Conn, Gould and Toint, Trust-Region Methods (2000), section 7.3, has the
+    secular equation and its hard case.
+    """
+    d = len(of.values)
+    with np.errstate(all="ignore"):
+        sizes = np.maximum(np.abs(slopes).max(axis=1, initial=0.0), np.finfo(float).tiny)
+        lengths = np.linalg.norm(slopes / sizes[:, None], axis=1) * sizes
+        largest = np.abs(of.values).max(initial=0.0)
+        # In other units: 1 + <b, u> + u' diag(a) u with ||b|| and |a| at most 1, so that the radius is 0.6 at least.
+        units = positive_root(largest, lengths, margins)
+        units[~np.isfinite(units)] = 1.0
+        b = (slopes @ of.vectors) * (units / margins)[:, None]
+        a = np.outer(units * units / margins, of.values)
+        powers = units[:, None] ** np.arange(3) / margins[:, None]
+        e0, e1, e2 = (errors * powers * (1.0 + 8 * _EPS)).T
+        e1 = e1 + (of.slack + (d**1.5 + 8) * _EPS) * lengths * powers[:, 1]
+        e2 = e2 + (of.error + 8 * _EPS * largest) * powers[:, 2]
+
+        mu, points = _solve(a, b)
+        dropped = 0.25 * np.einsum("ij,ij->i", b, b / (mu[:, None] + a))
+        psi = 1.0 - dropped - (d + 8) * _EPS * (1.0 + dropped)
+        radii = positive_root(mu + e2, e1, psi - e0) * units * (1.0 - 16 * _EPS)
+        constant = (lengths == 0.0) & (largest == 0.0) & (e1 == 0.0) & (e2 == 0.0)
+        radii[constant & (margins > errors[:, 0])] = np.inf
+        return np.where((margins > 0.0) & (radii > 0.0), radii, 0.0), (points * units[:, None]) @ of.vectors.T
+
+
+def positive_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Return the root of a t^2 + b t = c for numbers of at least 0; there is none, inf, if a = b = 0."""
+    return 2.0 * c / (b + np.sqrt(b * b + 4.0 * a * c))
+
+
+def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return multipliers mu (n,) near the best ones, mu + a > 0, and points (n, d) where 1 + <b, u> + u' diag(a) u = 0.
+
+    The value at u = -b / (2 (mu + a)) grows with mu, and is zero at the best one, unless it is positive for all.
+    """
+    least = np.maximum(-a.min(axis=1, initial=0.0), 0.0)
+    low, high, squares = np.full(len(a), _LEAST), np.full(len(a), _MOST), b * b
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        mu = (least + np.exp2(middle))[:, None]
+        inverse = 1.0 / (mu + a)
+        inside = 0.25 * np.einsum("ij,ij->i", squares, inverse * (1.0 + mu * inverse)) <= 1.0
+        high, low = np.where(inside, middle, high), np.where(inside, low, middle)
+    mu = least + np.exp2(0.5 * (low + high))
+    return mu, _zeros(a, b, -0.5 * b / (mu[:, None] + a))
+
+
+def _zeros(a: np.ndarray, b: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Return points where 1 + <b, u> + u' diag(a) u = 0: the nearer one along u, or along an eigenvector from u.
+
+    In the hard case the way along u does not lead there, and that along the eigenvector of the least eigenvalue does.
+    """
+    p, q = np.einsum("ij,ij->i", b, u), np.einsum("ij,ij,ij->i", a, u, u)
+    t = 2.0 / (np.sqrt(p * p - 4.0 * q) - p)
+    along = np.where(t > 0.0, t, np.nan)[:, None] * u
+    rows, least = np.arange(len(a)), a.argmin(axis=1)
+    a_least, u_least = a[rows, least], u[rows, least]
+    slope = b[rows, least] + 2.0 * a_least * u_least
+    value = 1.0 + p + q
+    half = -0.5 * (slope + np.copysign(np.sqrt(slope * slope - 4.0 * a_least * value), slope))
+    ends = u_least + np.stack([value / half, half / a_least])
+    aside = u.copy()
+    aside[rows, least] = np.where(np.abs(ends[1]) < np.abs(ends[0]), ends[1], ends[0])
+    nearer = np.linalg.norm(aside, axis=1) < np.nan_to_num(np.linalg.norm(along, axis=1), nan=np.inf)
+    return np.where(nearer[:, None], aside, along)

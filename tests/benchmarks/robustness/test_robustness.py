@@ -1,0 +1,47 @@
+"""The study of radii: models made of other classifiers predict as these do, and attacks reach other classes."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+pytest.importorskip("joblib")
+
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.svm import SVC
+
+from benchmarks.robustness.__main__ import main
+from benchmarks.robustness.classifiers import ATTACKED, PROVEN, attacked_distances
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((90, 3))
+Y = np.argmax(np.column_stack([X[:, 0], X[:, 1] ** 2, 0.5 - X[:, 2]]), axis=1)
+
+
+def test_models_are_those_of_the_classifiers_that_they_are_made_of():
+    logistic = LogisticRegression(max_iter=5000).fit(X, Y)
+    np.testing.assert_allclose(PROVEN["logistic regression"](X, Y).outputs(X), logistic.decision_function(X))
+    svm = OneVsRestClassifier(SVC(kernel="poly", degree=2, coef0=1.0)).fit(X, Y)  # gamma="scale" is that of the study
+    network = PROVEN["quadratic SVM, one against the rest"](X, Y)
+    np.testing.assert_allclose(network.outputs(X), svm.decision_function(X), atol=1e-9)
+
+
+def test_attacks_find_the_boundaries_that_symmetry_tells():
+    """Three classes of a point each on a regular triangle: they meet on the bisectors, at 60 degrees to a vertex."""
+    angles = np.radians([0.0, 120.0, 240.0])
+    points = np.column_stack([np.cos(angles), np.sin(angles)])
+    several = ATTACKED["RBF SVM, one against the rest"](points, np.arange(3))
+    rows = 0.5 * np.column_stack([np.cos(np.radians([20.0, -10.0])), np.sin(np.radians([20.0, -10.0]))])
+    expected = 0.5 * np.sin(np.radians([40.0, 50.0]))
+    found = attacked_distances(several, rows)
+    assert (found >= expected * (1 - 1e-6)).all()
+    np.testing.assert_allclose(found, expected, rtol=0.02)
+
+
+@pytest.mark.slow
+def test_the_study_prints_its_tables(capsys):
+    names = ["logistic regression", "RBF SVM, one against the rest"]
+    assert main(["--splits", "1", "--models", *names]) == 0
+    out = capsys.readouterr().out
+    assert out.count(names[0]) == 3
+    assert out.count(names[1]) == 1
