@@ -400,14 +400,17 @@ class NetworkProblem(Displayed, Corrective):
 
         It is :meth:`lower` with the maximum over the network's own units as the dual norm.
         """
+        return self.lower(at, self.restricted_dual(network, at))
+
+    def restricted_dual(self, network: Network, at: OutputGradient) -> float:
+        """Proven bound of the dual norm of a gradient over the network's own units."""
         # Each feature errs by 2 d eps ||x||^2, and the sums over the samples as those in the dual norm of all units.
         errors = 2 * network.basis.shape[1] * _EPS * at.sizes
-        bound = (
+        return (
             self.norm.dual(self.rows.crossed(network.features, at.G))
             + self.norm.dual(errors[None])
             + self.dual_rounding(at)
         )
-        return self.lower(at, bound)
 
     def measure(
         self, network: Network, oracle: OracleName | BasisOracle = "auto", effort: Effort = UNLIMITED
