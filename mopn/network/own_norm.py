@@ -135,6 +135,7 @@ def certify_network(
     norm: NormName = "l1/l2",
     sample_weight: Any = None,
     offset: Any = None,
+    target_weight: Any = None,
     oracle: OracleName | BasisOracle = "auto",
     n_threads: int | None = None,
 ) -> NetworkCertificate:
@@ -158,7 +159,7 @@ def certify_network(
         The training data, as the network sees them.
     y : array-like
         Labels (n,), or targets (n,) or (n, m), as for :class:`NetworkProblem`, which has the meaning of ``loss``,
-        ``kernel``, ``norm``, ``sample_weight`` and ``offset``, too.
+        ``kernel``, ``norm``, ``sample_weight``, ``offset`` and ``target_weight``, too.
     oracle : str or oracle, default "auto"
         As for :func:`certify`.
     n_threads : int, optional
@@ -205,8 +206,9 @@ def certify_network(
         )
     check_start_size(H, "H")
     check_start_size(V, "V")
-    options = {"loss": loss, "kernel": kernel, "norm": norm, "sample_weight": sample_weight, "offset": offset}
-    X, options = X if is_on_accelerator(X) else to_host(X), {name: to_host(value) for name, value in options.items()}
+    X = X if is_on_accelerator(X) else to_host(X)
+    data = {"y": y, "sample_weight": sample_weight, "offset": offset, "target_weight": target_weight}
+    options = {name: to_host(value) for name, value in data.items()} | {"loss": loss, "kernel": kernel, "norm": norm}
     with limited_threads(n_threads):
         basis, weights = unit_length(H, V, H.shape[1], V.shape[1])
         omega = get_norm(norm).value(weights)
@@ -214,7 +216,7 @@ def certify_network(
             raise ValueError("H and V have norm 0: no unit has a weight, and there is no other network of that norm")
         # The radius is at least the exact norm, which lengths and sums may have rounded down.
         radius = _rounded_up(omega, H.size + V.size)
-        make = partial(NetworkProblem, X, to_host(y), radius=radius, alpha=None if linear is None else 1.0, **options)
+        make = partial(NetworkProblem, X, radius=radius, alpha=None if linear is None else 1.0, **options)
         problem = _of_columns(make, H.shape[1])
         _check_outputs(V, problem)
         network = problem.network(basis, weights, None if linear is None else _coefficients(linear, problem))
