@@ -224,7 +224,7 @@ def certify_network(
 
 
 def _rounded_up(norm: float, n_terms: int) -> float:
-    """Return a bound of a norm of so many numbers that was computed."""
+    """Return a bound of a norm of so many numbers, or of a product of two, that was computed."""
     return norm * (1.0 + 2 * (n_terms + 8) * _EPS)
 
 
@@ -264,6 +264,12 @@ def _coefficients(linear: Any, problem: NetworkProblem) -> np.ndarray:
     return np.column_stack(parts[::-1])
 
 
+def _largest_gain(W: np.ndarray, slopes: np.ndarray) -> float:
+    """Bound what constants and other coefficients can gain along slopes, each of the two up to its length in W."""
+    parts = zip(np.split(W, [1], axis=1), np.split(slopes, [1], axis=1), strict=True)
+    return sum(_rounded_up(float(np.linalg.norm(part) * np.linalg.norm(slope)), part.size) for part, slope in parts)
+
+
 def _certificate(
     problem: NetworkProblem, network: Network, omega: float, radius: float, oracle: OracleName | BasisOracle
 ) -> NetworkCertificate:
@@ -272,12 +278,7 @@ def _certificate(
     rounding = OutputRounding(problem.rows, problem.linear_term)
     at, chance = OutputGradient(objective, G, problem.losses, network, rounding), Chance()
     atoms = problem.lmo(at, problem.oracle(oracle, chance))
-    slopes = problem.linear_term.slopes(G)
-    # What the constants and the other coefficients can gain, each up to their length.
-    of_linear = sum(
-        _rounded_up(float(np.linalg.norm(part)), part.size) * _rounded_up(float(np.linalg.norm(slope)), part.size)
-        for part, slope in zip(np.split(network.linear, [1], 1), np.split(slopes, [1], 1), strict=True)
-    )
+    of_linear = _largest_gain(network.linear, problem.linear_term.slopes(G)) if problem.linear_term.active else 0.0
 
     def lower(dual: float) -> float:
         return lower_bound(at.dual, Ball(problem.norm, 1.0), radius * dual + of_linear)
