@@ -30,12 +30,12 @@ class WeightedByTarget(Loss):
     def __init__(self, loss: Loss, weights: np.ndarray) -> None:
         self.loss, self.weights = loss, weights
 
-    name = property(lambda self: self.loss.name)  # type: ignore[assignment]
-    targets = property(lambda self: self.loss.targets)  # type: ignore[assignment]
-    link = property(lambda self: self.loss.link)  # type: ignore[assignment]
-    own_unit = property(lambda self: self.loss.own_unit)  # type: ignore[assignment]
-    lacks_for_newton = property(lambda self: self.loss.lacks_for_newton)  # type: ignore[assignment]
-    for_any_namespace = property(lambda self: is_for_any_namespace(self.loss))  # type: ignore[assignment]
+    name = property(lambda self: self.loss.name)
+    targets = property(lambda self: self.loss.targets)
+    link = property(lambda self: self.loss.link)
+    own_unit = property(lambda self: self.loss.own_unit)
+    lacks_for_newton = property(lambda self: self.loss.lacks_for_newton)
+    for_any_namespace = property(lambda self: is_for_any_namespace(self.loss))
 
     def smoothness(self, m: int) -> float:
         return float(self.weights.max()) * self.loss.smoothness(1)
@@ -59,9 +59,6 @@ class WeightedByTarget(Loss):
     def dual_point(self, y: Any, G: Any) -> Any:
         weights = self._like(G)
         return weights * self._entries(self.loss.dual_point, y, G / weights)
-
-    def constant(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        return self.loss.constant(y, weights)
 
     def _entries(self, method: Callable[[Any, Any], Any], y: Any, A: Any) -> Any:
         """Return what a method of the loss returns for each entry of A (n, m) as a row of one output."""
