@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from devices import LIBRARIES, on_device
 from networks import data, every_form, every_norm
+from own_losses import LogCosh
 from properties import generators, tried
 from reference import derivatives, loss_of_sample, matrix_optimum, norm_of_rows
 
@@ -81,11 +82,11 @@ def test_the_minimum_is_that_over_matrices(loss, norm):
     assert found.fun == pytest.approx(matrix_optimum(problem.losses, X, norm, 1.0), rel=1e-5)
 
 
-@every_loss
+@pytest.mark.parametrize("loss", [*PER_OUTPUT, LogCosh()])
 def test_under_l1_each_target_is_a_problem_of_its_own(loss):
     """t F + strength |u| is t times the problem of the strength / t."""
     rng = np.random.default_rng(1)
-    X, y = rng.uniform(-1, 1, (30, 3)), targets(loss, rng, 30)
+    X, y = rng.uniform(-1, 1, (30, 3)), targets("squared" if isinstance(loss, mopn.Loss) else loss, rng, 30)
 
     def minimum(y, strength, weights=None):
         problem = mopn.NetworkProblem(X, y, loss, norm="l1", strength=strength, target_weight=weights)
@@ -156,6 +157,17 @@ def test_refits_of_the_output_layer(loss):
     assert newton.fun >= first_order.fun - first_order.gap
     penalty = 0.5 * norm_of_rows(newton.weights, "l1/l2")
     assert newton.fun == pytest.approx(by_definition(loss, y, features @ newton.weights).sum() + penalty, rel=1e-10)
+
+
+def test_losses_of_ones_own_have_weights_as_far_as_they_go():
+    """Without a Hessian, and without scales of the conjugate."""
+    X, y = data("squared")
+    options = {"loss": LogCosh(), "norm": "l1", "strength": 0.5}
+    assert mopn.NetworkProblem(X, y, target_weight=WEIGHTS, **options).losses.loss.lacks_for_newton
+    layer = mopn.OutputLayerProblem(X, y, target_weight=WEIGHTS, **options)
+    assert mopn.minimize(layer, tol=1e-3).success
+    with pytest.raises(TypeError, match="has no hessian and no dual_point"):
+        mopn.minimize(layer, InteriorPoint())
 
 
 # -- what has none, and what they must be -----------------------------------------------------------------------------
