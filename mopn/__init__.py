@@ -25,6 +25,7 @@ from mopn.models.table import TableModel
 from mopn.network.certificate import certify
 from mopn.network.joint import JointProblem
 from mopn.network.output_layer import OutputLayerProblem
+from mopn.network.own_norm import NetworkCertificate, certify_network
 from mopn.network.problem import NetworkProblem
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.regularization_path import Path, path
@@ -52,6 +53,7 @@ __all__ = [
     "LiftedProblem",
     "Loss",
     "Model",
+    "NetworkCertificate",
     "NetworkProblem",
     "OutputLayerProblem",
     "Path",
@@ -65,6 +67,7 @@ __all__ = [
     "Trace",
     "UnitBallProblem",
     "certify",
+    "certify_network",
     "check_loss",
     "contributions",
     "effects",

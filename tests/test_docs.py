@@ -30,10 +30,10 @@ def blocks_of(name):
     return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
-def run(block, label):
-    """Run a script as it stands; return its names."""
+def run(block, label, **names):
+    """Run a script as it stands, or with the names of those before it; return its names."""
     # Dataclasses look their module up by this name.
-    namespace = {"__name__": "__main__"}
+    namespace = names | {"__name__": "__main__"}
     exec(compile(block, label, "exec"), namespace)
     return namespace
 
@@ -41,8 +41,9 @@ def run(block, label):
 EXTENDING = blocks_of("docs/extending.md")
 DEPLOY = blocks_of("docs/deploy.md")
 SCALE = blocks_of("docs/scale.md")
+TORCH = blocks_of("docs/torch.md")
 # Of these, pages have tests of their own below, or scripts that need what is not there.
-APART = {"extending.md": EXTENDING[:1], "deploy.md": [], "scale.md": SCALE[:1]}
+APART = {"extending.md": EXTENDING[:1], "deploy.md": [], "scale.md": SCALE[:1], "torch.md": []}
 GUIDE = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
 BLOCKS = [
     *blocks_of("README.md"),
@@ -100,6 +101,20 @@ def test_a_script_of_the_page_on_data_of_any_size(number, tmp_path, monkeypatch,
 
 
 @pytest.mark.slow
+def test_the_page_on_torch(tmp_path, monkeypatch, capsys):
+    """Its scripts go on from each other."""
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for number, block in enumerate(TORCH):
+        names = run(block, f"torch {number}", **names)
+        check_printed(block, capsys.readouterr().out)
+    assert names["found"].relative_gap <= 0.01
+    assert Path("torch.png").stat().st_size > 10_000
+    mpl.pyplot.close("all")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(DEPLOY)))
 def test_a_script_of_the_page_on_serving(number, tmp_path, monkeypatch, capsys):
     for name in re.findall(r"^import (onnxruntime|skl2onnx)$", DEPLOY[number], flags=re.MULTILINE):
@@ -114,6 +129,7 @@ def test_the_scripts_are_found():
     assert len(BLOCKS) >= 11
     assert len(EXTENDING) == 4
     assert len(DEPLOY) == 5
+    assert len(TORCH) == 3
 
 
 @pytest.mark.slow

@@ -226,7 +226,7 @@ class _Task:
         return self.function(block, *along, *self.arguments)
 
 
-def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any) -> ChunkedRows:
+def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any, target_weight: Any = None) -> ChunkedRows:
     """Look at all chunks once, and return their rows.
 
     Raises
@@ -248,8 +248,9 @@ def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any) -> ChunkedRows:
     if not summary.weight > 0:
         raise ValueError("sample_weight is zero for all samples; at least one must be positive")
     losses = OutputLoss.of_blocks(loss, m, classes, offset)
-    check_own_loss(loss, losses.with_targets(summary.first_y, None).y)
-    return ChunkedRows(chunks, ChunkView(losses), summary, passes)
+    first_y = losses.with_targets(summary.first_y, None).y
+    check_own_loss(loss, first_y)
+    return ChunkedRows(chunks, ChunkView(losses.by_target(target_weight, first_y)), summary, passes)
 
 
 @dataclass(frozen=True)

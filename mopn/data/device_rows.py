@@ -205,7 +205,9 @@ def _to_host(total: Any) -> Any:
     return to_host(total) if total.ndim else float(total)
 
 
-def device_rows(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: Any) -> DeviceRows:
+def device_rows(
+    X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: Any, target_weight: Any = None
+) -> DeviceRows:
     """Validate data on a device, and return their rows; targets, weights and offset may be of any namespace.
 
     Raises
@@ -225,7 +227,7 @@ def device_rows(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: An
     xp = namespace(X)
     if X.dtype not in (xp.float32, xp.float64):
         raise TypeError(f"X on a device must be float32 or float64, got {X.dtype}; convert it first")
-    losses = Losses.of_data(loss, *map(to_host, (y, X.shape[0], sample_weight, offset)))
+    losses = Losses.of_data(loss, *map(to_host, (y, X.shape[0], sample_weight, offset, target_weight)))
     rows = DeviceRows(DeviceDesign(X), losses)
     check_finite(all(bool(xp.all(xp.isfinite(block.design.X))) for block in rows.blocks))
     check_input(rows.largest, "X")

@@ -17,7 +17,7 @@ from mopn.losses.losses import LOSSES, Clipped, Loss, get_loss
 from mopn.solvers.tools.cached import cached_property
 from mopn.solvers.tools.generators import make_generator
 
-__all__ = ["check_loss", "check_own_loss"]
+__all__ = ["check_loss", "check_own_loss", "check_sum_over_outputs"]
 
 # Outputs are drawn at these distances from the targets, or from 0. Of given targets a few rows and outputs are taken,
 # and they are scaled down to a size at which differences of outputs keep their digits.
@@ -102,6 +102,21 @@ def check_own_loss(loss: Loss, y: np.ndarray) -> None:
     if loss is not LOSSES.get(loss.name) and _passed.get(key) is not loss:
         check_loss(loss, y)
         _passed[key] = loss
+
+
+def check_sum_over_outputs(loss: Loss, y: np.ndarray) -> None:
+    """Check on a few rows of targets y (n, m) that a loss is the sum of what it is for each output alone."""
+    y = y[:_ROWS]
+    O = np.resize(_DISTANCES, y.shape) + (y if loss.targets == "numbers" else 0.0)  # noqa: E741
+    values, G = loss.value_gradient(y, O)
+    apart = [loss.value_gradient(y[:, [c]], O[:, [c]]) for c in range(y.shape[1])]
+    slopes = np.hstack([slopes for _, slopes in apart])
+    same = slopes.shape == G.shape and np.allclose(slopes, G)
+    if not (same and np.allclose(sum(value for value, _ in apart), values)):
+        raise ValueError(
+            f"target_weight is for sums of losses per output; loss={loss.name!r} of several outputs is not the sum of "
+            "what it is for each alone"
+        )
 
 
 class _Check:

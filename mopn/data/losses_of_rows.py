@@ -5,16 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mopn.data.loss_checks import check_own_loss
-from mopn.data.validation import check_block_targets, check_offset, check_sample_weight, check_targets
+from mopn.data.loss_checks import check_own_loss, check_sum_over_outputs
+from mopn.data.validation import (
+    check_block_targets,
+    check_offset,
+    check_sample_weight,
+    check_target_weight,
+    check_targets,
+)
 from mopn.losses.array_functions import inner, rowwise_inner, total
 from mopn.losses.hessians import Hessian, Weighted
 from mopn.losses.losses import Loss, get_loss
 from mopn.losses.namespaces import is_for_any_namespace, namespace, to_device, to_host
+from mopn.losses.target_weights import WeightedByTarget
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["Losses", "OutputLoss"]
 
@@ -50,6 +60,14 @@ class OutputLoss:
         offset = None if self.offset is None else np.broadcast_to(self.offset[0], (len(y), self.n_outputs))
         return Losses(self.loss, self.n_outputs, self.classes, offset, y, weights)
 
+    def by_target(self, target_weight: Any, y: np.ndarray) -> Self:
+        """Return the same with a weight for the loss of each output, if weights are given; y are some targets."""
+        if target_weight is None:
+            return self
+        weights = check_target_weight(target_weight, self.n_outputs, self.loss)
+        check_sum_over_outputs(self.loss, y)
+        return replace(self, loss=WeightedByTarget(self.loss, weights))
+
     @property
     def smoothness(self) -> float:
         """Lipschitz constant of the gradient with respect to O, in the norm that ``squared_length`` takes.
@@ -82,7 +100,9 @@ class Losses(OutputLoss):
     weights: Any = None
 
     @classmethod
-    def of_data(cls, loss: str | Loss, y: Any, n: int, sample_weight: Any = None, offset: Any = None) -> Losses:
+    def of_data(
+        cls, loss: str | Loss, y: Any, n: int, sample_weight: Any = None, offset: Any = None, target_weight: Any = None
+    ) -> Losses:
         """Validate what a user gave for n rows.
 
         Parameters
@@ -94,12 +114,14 @@ class Losses(OutputLoss):
         sample_weight : array-like of shape (n,), optional
             Nonnegative, not all zero.
         offset : array-like of shape (n,) or (n, m) or (m,), optional
+        target_weight : array-like of shape (m,), optional
+            Positive; for losses per output.
         """
         loss = get_loss(loss)
         y, m, classes = check_targets(y, n, loss)
         check_own_loss(loss, y)
         weights = check_sample_weight(sample_weight, n)
-        return cls(loss, m, classes, check_offset(offset, n, m), y, weights)
+        return cls(loss, m, classes, check_offset(offset, n, m), y, weights).by_target(target_weight, y)
 
     def on_device(self, like: Any) -> Losses:
         """Return the same in the namespace, and on the device, of an array."""

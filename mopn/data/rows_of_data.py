@@ -17,7 +17,7 @@ from mopn.losses.namespaces import is_device_array
 __all__ = ["rows_of_data"]
 
 
-def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: Any) -> Rows:
+def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: Any, target_weight: Any = None) -> Rows:
     """Validate the data of a problem, and return their rows.
 
     Parameters
@@ -28,18 +28,19 @@ def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: A
     loss : str or Loss
     offset : array-like of shape (n, m) or (m,), optional
         For data in blocks it must be the same for all rows.
+    target_weight : array-like of shape (m,), optional
     """
     if isinstance(X, Chunks):
-        return chunked_rows(X, loss, offset)
+        return chunked_rows(X, loss, offset, target_weight)
     if isinstance(X, RowBlocks):
-        return chunked_rows(LocalChunks(X.with_targets(y, sample_weight)), loss, offset)
+        return chunked_rows(LocalChunks(X.with_targets(y, sample_weight)), loss, offset, target_weight)
     if y is None:
         raise TypeError("y is missing; only blocks of rows (mopn.RowBlocks) can bring their targets")
     if is_device_array(X):
-        return device_rows(X, y, loss, sample_weight, offset)
+        return device_rows(X, y, loss, sample_weight, offset, target_weight)
     design = stored_design(X)
     check_input(design.largest, "X")
-    losses = Losses.of_data(loss, y, design.shape[0], sample_weight, offset)
+    losses = Losses.of_data(loss, y, design.shape[0], sample_weight, offset, target_weight)
     if losses.weights is not None:
         check_input(losses.weights, "sample_weight")
     return ArrayRows(design, losses)

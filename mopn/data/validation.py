@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
+from mopn.data.input_size import check_input
 from mopn.data.sparse_structure import compressed
 from mopn.losses.losses import Loss
 from mopn.solvers.tools.checks import check_count, check_flag, check_nonnegative, choice, shown
@@ -23,6 +24,7 @@ __all__ = [
     "check_nonnegative",
     "check_offset",
     "check_sample_weight",
+    "check_target_weight",
     "check_targets",
     "check_weights",
     "distinct_labels",
@@ -125,6 +127,23 @@ def check_weights(weights: Any, n: int) -> np.ndarray | None:
         raise ValueError(f"sample_weight must have shape ({n},), one weight per sample, got {weights.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError("sample_weight must be finite and >= 0")
+    return weights
+
+
+def check_target_weight(weights: Any, m: int, loss: Loss) -> np.ndarray:
+    """Return the weights of the outputs as floats."""
+    if loss.targets == "labels":
+        raise ValueError(
+            f"target_weight is for losses per output; loss={loss.name!r} compares the outputs of all classes, which "
+            "sample_weight weighs"
+        )
+    weights = finite_numbers(weights, "target_weight")
+    if weights.shape != (m,):
+        raise ValueError(f"target_weight must have shape ({m},), one weight per target, got {weights.shape}")
+    if not (weights > 0).all():
+        raise ValueError("target_weight must be > 0; leave targets without a weight out of y")
+    for extreme in (weights.min(), weights.max()):
+        check_input(extreme, "target_weight")
     return weights
 
 

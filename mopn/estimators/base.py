@@ -360,6 +360,7 @@ class NetworkEstimator(ModelEstimator):
         y: Any = None,
         sample_weight: Any = None,
         *,
+        target_weight: Any = None,
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: Any = None,
@@ -376,6 +377,9 @@ class NetworkEstimator(ModelEstimator):
             None if the blocks bring it. Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated sample, and a weight of 0 a missing one.
+        target_weight : array-like of shape (m,), optional
+            For y of several columns: factors > 0 of their losses, so that a weight of 2 counts as if every sample of
+            that column were there twice. ``score`` does not know them.
         X_val, y_val, sample_weight_val : array-like, optional
             Samples of your own to validate on, in place of ``validation_fraction``: those of a later week, say. X_val
             is in memory; the weights may be left out.
@@ -412,11 +416,11 @@ class NetworkEstimator(ModelEstimator):
         6.5.
         """
         self._check_parameters()
-        self._warn(self._fit(X, y, sample_weight, (X_val, y_val, sample_weight_val)))
+        self._warn(self._fit(X, y, sample_weight, target_weight, (X_val, y_val, sample_weight_val)))
         return self
 
     @with_callbacks
-    def _fit(self, X: Any, y: Any, sample_weight: Any, own: tuple[Any, Any, Any]) -> Result:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, target_weight: Any, own: tuple[Any, Any, Any]) -> Result:
         """Fit the network; ``own`` are the user's samples to validate on."""
         continued = self.warm_start and hasattr(self, "model_")
         samples = self._samples_on_device if is_on_accelerator(X) else self._samples
@@ -429,6 +433,7 @@ class NetworkEstimator(ModelEstimator):
         else:
             training, held_out = self._with_own((X, y, sample_weight), own)
         X, targets = merge_equal_samples(*training) if _is_in_numpy(X) else training
+        targets = targets.by_column(target_weight)
 
         # As in the driver: Ctrl-C leaves NumPy as it was.
         with np.errstate():
@@ -562,6 +567,7 @@ class NetworkEstimator(ModelEstimator):
             alpha=self.alpha,
             center=self.fit_intercept and self._kernel == "homogeneous",
             scale=self.scale,
+            target_weight=targets.target_weight,
         )
 
     def _previous(self, problem: NetworkProblem, targets: Targets) -> tuple[Any, ...]:

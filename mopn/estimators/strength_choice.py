@@ -47,7 +47,7 @@ def choose_strength(estimator: Any, X: Any, targets: Targets) -> float:
             outputs = Model.from_result(problem, network).outputs(X[test])
             values = held_out.values if targets.loss.targets == "labels" else held_out.values.reshape(outputs.shape)
             weights = np.ones(len(test)) if held_out.weights is None else held_out.weights
-            losses[i] += weights @ targets.loss.value(values, outputs)
+            losses[i] += weights @ problem.losses.loss.value(values, outputs)
     return float(strengths[np.argmin(losses)])
 
 

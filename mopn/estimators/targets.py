@@ -37,6 +37,8 @@ class Targets:
         The user's sample weights.
     class_factor : ndarray of shape (n,) or None
         The weight of each sample's class.
+    target_weight : array-like of shape (m,), optional
+        The user's weights of the columns of values, for the problem to check.
     """
 
     y: np.ndarray
@@ -46,6 +48,7 @@ class Targets:
     classes: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
     class_factor: np.ndarray | None = None
+    target_weight: Any = None
 
     @property
     def weights(self) -> np.ndarray | None:
@@ -57,6 +60,12 @@ class Targets:
     def total_weight(self) -> float:
         """Sum of the weights of the samples."""
         return float(len(self.y) if self.weights is None else self.weights.sum())
+
+    def by_column(self, target_weight: Any) -> Targets:
+        """Return the targets with weights of their columns, if these are given."""
+        if target_weight is not None and self.form not in ("vector", "outputs", "indicator"):
+            raise ValueError("target_weight is for the columns of y; weigh labels by class_weight or sample_weight")
+        return replace(self, target_weight=target_weight)
 
     def rows(self, rows: np.ndarray) -> Targets:
         """Return the targets of some samples."""

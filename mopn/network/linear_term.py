@@ -121,13 +121,17 @@ class LinearTerm:
         """Return the conjugate of the penalty at -G' [1, X], rounded up; at s G it is s^2 times as large."""
         if not self.active:
             return 0.0
-        adjoint = self.adjoint(G)
+        slopes = self.slopes(G)
+        total = float(np.sum(slopes**2 / self.alphas))
+        return 0.5 * total * (1.0 + (slopes.size + 4) * _EPS)
+
+    def slopes(self, G: Any) -> np.ndarray:
+        """Return the moduli (m, 1 + d) of G' [1, X] of an active term, rounded up."""
         # Each entry is a sum of n products, for a dual point near G; the sum of their moduli is at most the product of
         # two lengths.
         lengths = np.sqrt(self.rows.sum(_squared_columns, along=(G,)))[:, None]
         error = (self.rows.shape[0] + 4 + dual_error(G.shape[1])) * _EPS * lengths * self._lengths
-        total = float(np.sum((np.abs(adjoint) + error) ** 2 / self.alphas))
-        return 0.5 * total * (1.0 + (adjoint.size + 4) * _EPS)
+        return np.abs(self.adjoint(G)) + error
 
     @cached_property
     def _lengths(self) -> np.ndarray:

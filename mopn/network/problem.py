@@ -142,6 +142,8 @@ class NetworkProblem(Displayed, Corrective):
         a row is 4; the penalty then does not depend on the units of the features. ``"features"`` gives all of them the
         same deviation (the same mean square, without ``center``) but those that are constant, which become 0. Default:
         X as it is.
+    target_weight : array-like of shape (m,), optional
+        For losses per output: factors t_c > 0 of the outputs' losses, F = sum_i w_i sum_c t_c l(y_ic, o_ic).
 
     Notes
     -----
@@ -188,12 +190,13 @@ class NetworkProblem(Displayed, Corrective):
         alpha: float | None = None,
         center: bool = False,
         scale: ScaleName | None = None,
+        target_weight: Any = None,
     ) -> None:
         self.kernel = get_kernel(kernel)
         ratio = strength if isinstance(strength, Ratio) and radius is None else None
         self.regularizer = make_norm_regularizer(norm, strength if ratio is None else 0.0, radius)
         self.augment = check_flag(augment, "augment")
-        base = rows_of_data(X, y, loss, sample_weight, offset)
+        base = rows_of_data(X, y, loss, sample_weight, offset, target_weight)
         centered, scaled = self._check_coordinates(center, scale)
         dummies = self.kernel.dummies if self.augment else 0
         self.user_X = UserX(make_coordinates(base, center=centered, scale=scaled), dummies)
@@ -400,14 +403,17 @@ class NetworkProblem(Displayed, Corrective):
 
         It is :meth:`lower` with the maximum over the network's own units as the dual norm.
         """
+        return self.lower(at, self.restricted_dual(network, at))
+
+    def restricted_dual(self, network: Network, at: OutputGradient) -> float:
+        """Proven bound of the dual norm of a gradient over the network's own units."""
         # Each feature errs by 2 d eps ||x||^2, and the sums over the samples as those in the dual norm of all units.
         errors = 2 * network.basis.shape[1] * _EPS * at.sizes
-        bound = (
+        return (
             self.norm.dual(self.rows.crossed(network.features, at.G))
             + self.norm.dual(errors[None])
             + self.dual_rounding(at)
         )
-        return self.lower(at, bound)
 
     def measure(
         self, network: Network, oracle: OracleName | BasisOracle = "auto", effort: Effort = UNLIMITED

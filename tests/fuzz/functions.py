@@ -9,10 +9,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import mopn
+from mopn.losses.losses import LOSSES
 from mopn.plotting import plot_convergence
 from mopn.ranking import grouped_ndcg
 from tests.fuzz.checks import Found, require
 from tests.fuzz.interfaces import Arguments, Interface, Maker
+from tests.fuzz.samples import draw_targets, draw_weights, draw_X, targets_of
 from tests.fuzz.trial import pick
 from tests.table_models import network, table
 
@@ -148,6 +150,24 @@ def _of_certify(rng: Generator) -> dict[str, Any]:
     k = int(rng.integers(0, 3))
     weights = 1e-3 * rng.standard_normal((k, problem.losses.n_outputs))
     return {"problem": problem, "basis": rng.standard_normal((k, problem.design.shape[1])), "weights": weights}
+
+
+def _of_certify_network(rng: Generator) -> dict[str, Any]:
+    X, loss, k = draw_X(rng), pick(rng, sorted(LOSSES)), int(rng.integers(1, 4))
+    y = draw_targets(rng, X, targets_of(loss, single=False))
+    m = len(np.unique(y)) if y.dtype.kind == "i" else y.reshape(len(y), -1).shape[1]
+    return {
+        "H": rng.standard_normal((k, X.shape[1] + int(rng.integers(2)))),
+        "V": rng.standard_normal((k, m)),
+        "linear": pick(rng, (None, (rng.standard_normal((m, X.shape[1])), None), (None, rng.standard_normal(m)))),
+        "X": X,
+        "y": y,
+        "loss": loss,
+        "norm": pick(rng, ("l1", "l1/l2", "l1/linf")),
+        "sample_weight": draw_weights(rng, X.shape[0]),
+        "offset": None,
+        "oracle": "auto",
+    }
 
 
 def _of_path(rng: Generator) -> dict[str, Any]:
@@ -289,6 +309,12 @@ _STACK = frozenset({"Gamma", "precision", "work", "seconds"})
 _FUNCTIONS = [
     Function(
         mopn.certify, _of_certify, lambda measure: Found({}, measure.fun, measure.gap), words=frozenset({"start"})
+    ),
+    Function(
+        mopn.certify_network,
+        _of_certify_network,
+        lambda found: Found({"unit": found.unit, "weights": found.unit_weights}, found.objective, found.gap),
+        words=frozenset({"radius"}),
     ),
     Function(mopn.path, _of_path, _found_on_path, words=frozenset({"max_iter", "callback", "NetworkProblem"})),
     Function(

@@ -64,6 +64,25 @@ def test_conjugates_err_by_no_more_than_is_granted(loss):
         assert abs(mpf(value) - exact) <= (n + 64) * m * EPS * (size + 2 * scale * fit.slope_size(G))
 
 
+@pytest.mark.parametrize("loss", LOSSES[3:])
+def test_conjugates_with_weights_of_targets_err_by_no_more(loss):
+    rng = np.random.default_rng(0)
+    n, m = 12, 3
+    y, weights, factors = rng.choice([-1.0, 1.0], (n, m)), *(np.power(10.0, rng.uniform(-8, 8, k)) for k in (n, m))
+    fit = Losses.of_data(loss, y, n, weights, target_weight=factors)
+    G = fit.value_gradient(rng.choice([1.0, 30.0], (n, m)) * rng.standard_normal((n, m)))[1]
+    for scale in (0.3, 0.99, min(fit.max_scale(G), 1.7)):
+        D = scale * G
+        with mp.workdps(40):
+            exact = mpf(0)
+            for i, c in np.ndindex(n, m):
+                weight = mpf(weights[i]) * mpf(factors[c])
+                a = mpf(-y[i, c] * D[i, c]) / weight
+                exact += weight * conjugate(loss, min(a, mpf(1)) if "squared" not in loss else a, y[i, [c]])
+        (value,), (size,) = fit.conjugates_and_sizes(G, np.array([scale]))
+        assert abs(mpf(value) - exact) <= (n + 64) * m * EPS * (size + 2 * scale * fit.slope_size(G))
+
+
 def conjugate(loss, a, y):
     """l*(-a) of a loss of y o, or of the margin."""
     if loss == "squared":

@@ -1,0 +1,303 @@
+"""A certificate for two matrices: how far a network is from the best one of its own norm, and which unit to add."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mopn.core.gap import lower_bound
+from mopn.core.kernels import KernelName
+from mopn.core.norms import NormName, get_norm
+from mopn.core.regularizers import Ball
+from mopn.data.input_size import check_start_size
+from mopn.data.validation import finite_numbers
+from mopn.losses.losses import Loss, LossName
+from mopn.losses.namespaces import is_on_accelerator, to_host
+from mopn.network.oracles import BasisOracle, OracleName
+from mopn.network.output_rounding import OutputRounding
+from mopn.network.point import Network, unit_length
+from mopn.network.problem import NetworkProblem, OutputGradient
+from mopn.solvers.chance import Chance
+from mopn.solvers.conditional_gradient.steps import line_search
+from mopn.solvers.interface import Measure
+from mopn.solvers.result import relative
+from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.display import Displayed
+
+__all__ = ["NetworkCertificate", "certify_network"]
+
+_EPS = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True, repr=False)
+class NetworkCertificate(Displayed):
+    """What :func:`certify_network` says of a network; printed, a line for each number.
+
+    Attributes
+    ----------
+    objective : float
+        The sum of the losses, with sample weights; no penalty is in it.
+    lower : float
+        Proven lower bound of the objective of every network of any number of units that is not larger than this one:
+        whose norm, and whose linear term, are at most as large.
+    gap : float
+        Upper bound of the objective minus that of the best such network, rounding errors included.
+    relative_gap : float
+        The gap relative to the objective.
+    restricted_gap : float
+        The same for the best such network of the units at hand. About as large as ``gap``: the weights are not yet
+        trained. Much smaller: only other or more units help.
+    norm : float
+        Omega of the weights, for units of length 1.
+    strength : float
+        The dual norm of the loss gradient, as found: the largest slope of the objective along a unit. With a penalty of
+        this strength no unit would be worth adding; at the best network of its norm it is the penalty that has it as
+        solution.
+    unit : ndarray of shape (d,) or (dummies + d,)
+        The unit of that slope, of length 1: the best one to add. Its entries are those of the columns of H.
+    unit_weights : ndarray of shape (m,)
+        Weights to add it with, after a line search.
+    kept : float
+        What the other weights are to be multiplied by, so that the norm does not grow.
+    gain : float
+        How much the objective falls by that.
+    proof : str
+        What ``lower`` rests on: "deterministic", or "probability 1 - 1e-09" over random numbers, as for
+        :func:`certify`.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (100, 2))
+    >>> y = X[:, 0] * X[:, 1]
+    >>> print(mopn.certify_network([[1, 1], [1, 0]], [[0.2], [-0.1]], X=X, y=y, loss="squared"))
+    objective        3.60873
+    best possible    at least 0.055116 with this norm
+    gap              3.55 (98.5 %)
+    with these units 1.46 (40.5 %)
+    norm             0.5
+    strength         15.3
+    unit to add      lowers the objective by 1.59
+    proof            deterministic
+    """
+
+    objective: float
+    lower: float
+    gap: float
+    restricted_gap: float
+    norm: float
+    strength: float
+    unit: np.ndarray
+    unit_weights: np.ndarray
+    kept: float
+    gain: float
+    proof: str
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap relative to the objective."""
+        return float(relative(self.gap, self.objective))
+
+    def _entries(self) -> dict[str, str]:
+        gap, restricted = (
+            f"{gap:.3g} ({100.0 * relative(gap, self.objective):.3g} %)" for gap in (self.gap, self.restricted_gap)
+        )
+        return {
+            "objective": f"{self.objective:.6g}",
+            "best possible": f"at least {self.lower + 0.0:.6g} with this norm",
+            "gap": gap,
+            "with these units": restricted,
+            "norm": f"{self.norm:.4g}",
+            "strength": f"{self.strength:.4g}",
+            "unit to add": f"lowers the objective by {self.gain:.3g}",
+            "proof": self.proof,
+        }
+
+    def __str__(self) -> str:
+        entries = self._entries()
+        width = max(map(len, entries)) + 1
+        return "\n".join(f"{name:{width}}{text}" for name, text in entries.items())
+
+
+def certify_network(
+    H: Any,
+    V: Any,
+    linear: tuple[Any, Any] | None = None,
+    *,
+    X: Any,
+    y: Any = None,
+    loss: LossName | Loss = "logistic",
+    kernel: KernelName = "homogeneous",
+    norm: NormName = "l1/l2",
+    sample_weight: Any = None,
+    offset: Any = None,
+    target_weight: Any = None,
+    oracle: OracleName | BasisOracle = "auto",
+    n_threads: int | None = None,
+) -> NetworkCertificate:
+    """Bound how far a network, trained by PyTorch or anything else, is from the best one of its norm.
+
+    The network computes sum_r K(h_r, x) v_r, plus W x + b with a linear term. It is compared with all networks of any
+    number of units whose norm is at most its own, and whose W and b are at most as long as its own, in the Euclidean
+    norm: no strength of a penalty need be known.
+
+    Parameters
+    ----------
+    H : array-like of shape (k, d) or (k, dummies + d)
+        Units of any length; K(c h, x) = c^2 K(h, x), so lengths go into the weights. With one more column than X has
+        features (two more for ``"anova"``), the first is of biases: entries for a feature that is always 1.
+    V : array-like of shape (k, m)
+        Weights, a column for each output: the transpose of what a ``torch.nn.Linear(k, m)`` holds. For multi-class
+        losses the columns are those of the sorted labels, each of which occurs in y.
+    linear : pair (W, b), optional
+        W of shape (m, d) and b of shape (m,), as a ``torch.nn.Linear(d, m)`` holds them; either may be None.
+    X : array-like or sparse matrix of shape (n, d), or RowBlocks
+        The training data, as the network sees them.
+    y : array-like
+        Labels (n,), or targets (n,) or (n, m), as for :class:`NetworkProblem`, which has the meaning of ``loss``,
+        ``kernel``, ``norm``, ``sample_weight``, ``offset`` and ``target_weight``, too.
+    oracle : str or oracle, default "auto"
+        As for :func:`certify`.
+    n_threads : int, optional
+        As for :func:`certify`.
+
+    Returns
+    -------
+    NetworkCertificate
+        Objective, bound, gap, norm, strength, and the best unit to add.
+
+    Raises
+    ------
+    TypeError
+        For arguments that are no numbers.
+    ValueError
+        For shapes that do not fit X, y or each other, NaN or infinity, or a network whose norm is 0.
+
+    Notes
+    -----
+    Arrays of PyTorch and CuPy need no ``detach``; X stays on its device if that is an accelerator. Losses are sums over
+    the samples, not means. ``"squared"`` is half of the squared error, and ``"binary-logistic"`` takes -1 and +1.
+
+    With a free linear term there is no certificate: slopes along it that are not exactly zero bound nothing from below.
+    So W and b are bounded by their own lengths, as the units are by their norm: docs/mathematics.md, 5.6.
+
+    Examples
+    --------
+    Two units that fit a product; if one is missing, it is the unit to add:
+
+    >>> import numpy as np, mopn
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (100, 2))
+    >>> H, y = np.array([[2.0, 2.0], [2.0, -2.0]]), X[:, 0] * X[:, 1]
+    >>> mopn.certify_network(H, [[1 / 16], [-1 / 16]], X=X, y=y, loss="squared").gap < 1e-12
+    True
+    >>> one = mopn.certify_network(H[:1], [[1 / 16]], X=X, y=y, loss="squared")
+    >>> print((one.unit / one.unit[0]).round(1))
+    [ 1.  -1.1]
+    """
+    H, V = (finite_numbers(to_host(array), name) for array, name in ((H, "H"), (V, "V")))
+    if not H.ndim == V.ndim == 2 or len(H) != len(V):
+        raise ValueError(
+            f"H must be (k, d) and V (k, m), with a row for each unit, got shapes {H.shape} and {V.shape}; "
+            "a torch.nn.Linear(k, m) holds the transpose of V"
+        )
+    check_start_size(H, "H")
+    check_start_size(V, "V")
+    X = X if is_on_accelerator(X) else to_host(X)
+    data = {"y": y, "sample_weight": sample_weight, "offset": offset, "target_weight": target_weight}
+    options = {name: to_host(value) for name, value in data.items()} | {"loss": loss, "kernel": kernel, "norm": norm}
+    with limited_threads(n_threads):
+        basis, weights = unit_length(H, V, H.shape[1], V.shape[1])
+        omega = get_norm(norm).value(weights)
+        if not omega > 0.0:
+            raise ValueError("H and V have norm 0: no unit has a weight, and there is no other network of that norm")
+        # The radius is at least the exact norm, which lengths and sums may have rounded down.
+        radius = _rounded_up(omega, H.size + V.size)
+        make = partial(NetworkProblem, X, radius=radius, alpha=None if linear is None else 1.0, **options)
+        problem = _of_columns(make, H.shape[1])
+        _check_outputs(V, problem)
+        network = problem.network(basis, weights, None if linear is None else _coefficients(linear, problem))
+        return _certificate(problem, network, omega, radius, oracle)
+
+
+def _rounded_up(norm: float, n_terms: int) -> float:
+    """Return a bound of a norm of so many numbers, or of a product of two, that was computed."""
+    return norm * (1.0 + 2 * (n_terms + 8) * _EPS)
+
+
+def _of_columns(make: Any, columns: int) -> NetworkProblem:
+    """Return the problem whose units have so many columns: features alone, or biases before them."""
+    for augment in (False, True):
+        problem: NetworkProblem = make(augment=augment)
+        if problem.rows.shape[1] == columns:
+            return problem
+    d, most = problem.rows.n_features, problem.rows.shape[1]
+    raise ValueError(f"H must have {d} columns, one for each feature of X, or {most} with biases first, got {columns}")
+
+
+def _check_outputs(V: np.ndarray, problem: NetworkProblem) -> None:
+    """Raise ``ValueError`` if the weights are for another number of outputs than y has."""
+    m, classes = problem.losses.n_outputs, problem.classes
+    if V.shape[1] == m:
+        return
+    outputs = f"{m} targets" if classes is None else f"the {m} labels {shown(classes.tolist())}, with a column each"
+    raise ValueError(
+        f"V must be (k, m); it has {V.shape[1]} columns, and y {outputs}; a torch.nn.Linear(k, m) holds its transpose"
+    )
+
+
+def _coefficients(linear: Any, problem: NetworkProblem) -> np.ndarray:
+    """Return [b, W] (m, 1 + d) of a pair (W, b), with zeros for what is None."""
+    if not (isinstance(linear, tuple | list) and len(linear) == 2):
+        raise TypeError(f"linear must be a pair (W, b), either of which may be None, got {shown(linear)}")
+    m, d = problem.losses.n_outputs, problem.rows.n_features
+    parts = []
+    for part, name, shape in zip(linear, ("linear: W", "linear: b"), ((m, d), (m,)), strict=True):
+        array = np.zeros(shape) if part is None else finite_numbers(to_host(part), name)
+        if array.shape != shape:
+            raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+        check_start_size(array, name)
+        parts.append(array)
+    return np.column_stack(parts[::-1])
+
+
+def _largest_gain(W: np.ndarray, slopes: np.ndarray) -> float:
+    """Bound what constants and other coefficients can gain along slopes, each of the two up to its length in W."""
+    parts = zip(np.split(W, [1], axis=1), np.split(slopes, [1], axis=1), strict=True)
+    return sum(_rounded_up(float(np.linalg.norm(part) * np.linalg.norm(slope)), part.size) for part, slope in parts)
+
+
+def _certificate(
+    problem: NetworkProblem, network: Network, omega: float, radius: float, oracle: OracleName | BasisOracle
+) -> NetworkCertificate:
+    """Return the certificate of a network of a problem in the ball, of norm ``omega`` before it was rounded up."""
+    objective, G = problem.losses.value_gradient(network.outputs)
+    rounding = OutputRounding(problem.rows, problem.linear_term)
+    at, chance = OutputGradient(objective, G, problem.losses, network, rounding), Chance()
+    atoms = problem.lmo(at, problem.oracle(oracle, chance))
+    of_linear = _largest_gain(network.linear, problem.linear_term.slopes(G)) if problem.linear_term.active else 0.0
+
+    def lower(dual: float) -> float:
+        return lower_bound(at.dual, Ball(problem.norm, 1.0), radius * dual + of_linear)
+
+    bounds = lower(atoms.bound), at.rounding, lower(problem.restricted_dual(network, at))
+    measure = Measure(objective, *bounds, chance.failure, chance.seed)
+    segment = problem.segment(network, at, atoms.basis[:1], whole=False)
+    gamma = line_search(segment)
+    step = segment.point(gamma)
+    return NetworkCertificate(
+        objective,
+        measure.lower,
+        measure.gap,
+        measure.restricted_gap,
+        omega,
+        float(atoms.values[0]),
+        atoms.basis[0],
+        step.weights[-1],
+        1.0 - gamma,
+        segment.value(0.0) - segment.value(gamma),
+        measure.proof,
+    )
