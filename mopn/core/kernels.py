@@ -173,6 +173,6 @@ def get_kernel(kernel: str | Kernel, groups: np.ndarray | None = None) -> Kernel
         return found
     if not found.distinct:
         raise ValueError(
-            f"groups of features that do not interact need kernel='anova', as squares are of one feature, got {kernel!r}"
+            f"groups of features that do not interact need kernel='anova', got {found.name!r}, whose units have squares"
         )
     return AnovaBetweenGroups(groups)

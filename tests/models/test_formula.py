@@ -54,7 +54,9 @@ def outputs_by_definition(model, x):
         z, W = np.append(np.ones(dummies), x), model.linear
         groups = np.full(len(z), -1)
         groups[dummies:] = -1 if model.groups is None else model.groups
-        values = [(h @ z) ** 2 if model.kernel == "homogeneous" else pairs_between_groups(h * z, groups) for h in model.basis]
+        values = [
+            (h @ z) ** 2 if model.kernel == "homogeneous" else pairs_between_groups(h * z, groups) for h in model.basis
+        ]
         linear = 0.0 if W is None else W @ np.append(1.0, x)
         return np.array(values) @ model.weights + linear + model.offset
     z = np.append(np.ones(model.dummies), x)

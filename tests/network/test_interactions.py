@@ -147,7 +147,9 @@ def test_both_layers(groups, dummies, linear):
             assert found == pytest.approx(value(*point), rel=tol * 1e-3)
             assert layers.value(*point) == pytest.approx(found, rel=tol * 1e-3)
             for gradient, reference in zip(gradients, expected, strict=True):
-                np.testing.assert_allclose(gradient, reference, rtol=0, atol=tol * max(np.abs(reference).max(initial=0), 1))
+                np.testing.assert_allclose(
+                    gradient, reference, rtol=0, atol=tol * max(np.abs(reference).max(initial=0), 1)
+                )
 
 
 @pytest.mark.covering(1)
