@@ -52,19 +52,27 @@ def norm_of_rows(V: np.ndarray, name: str) -> float:
 # -- convex problems ---------------------------------------------------------------------------------------------------
 
 
-def quadratic_outputs(X: np.ndarray, W: np.ndarray, kernel: str) -> np.ndarray:
-    """x' W_c x for the homogeneous kernel, sum_{i<j} W_cij x_i x_j for anova; W (m, d, d) symmetric."""
-    if kernel == "anova":
-        W = 0.5 * (W - np.einsum("cii,ij->cij", W, np.eye(X.shape[1])))
-    return np.einsum("ni,cij,nj->nc", X, W, X)
+def between(groups: np.ndarray) -> np.ndarray:
+    """Which pairs (d, d) of features are of different groups; -1 is a group of its own."""
+    same = (groups[:, None] == groups) & (groups >= 0)
+    return ~(same | np.eye(len(groups), dtype=bool))
 
 
-def pulled_back(X: np.ndarray, G: np.ndarray, kernel: str) -> np.ndarray:
+def shares(kernel: str | np.ndarray, d: int) -> np.ndarray:
+    """The share of W_ij x_i x_j, for all i and j, in a kernel: all, half of i != j, or half of the pairs given."""
+    if isinstance(kernel, str):
+        return np.ones((d, d)) if kernel == "homogeneous" else 0.5 * (1.0 - np.eye(d))
+    return 0.5 * kernel
+
+
+def quadratic_outputs(X: np.ndarray, W: np.ndarray, kernel: str | np.ndarray) -> np.ndarray:
+    """x' W_c x for the homogeneous kernel, sum_{i<j} W_cij x_i x_j for anova or given pairs; W (m, d, d) symmetric."""
+    return np.einsum("ni,cij,nj->nc", X, W * shares(kernel, X.shape[1]), X)
+
+
+def pulled_back(X: np.ndarray, G: np.ndarray, kernel: str | np.ndarray) -> np.ndarray:
     """Gradient with respect to W, shape (m, d, d)."""
-    stack = np.einsum("nc,ni,nj->cij", G, X, X)
-    if kernel == "anova":
-        stack = 0.5 * (stack - np.einsum("cii,ij->cij", stack, np.eye(X.shape[1])))
-    return stack
+    return np.einsum("nc,ni,nj->cij", G, X, X) * shares(kernel, X.shape[1])
 
 
 def sign_patterns(norm: str, m: int) -> np.ndarray:

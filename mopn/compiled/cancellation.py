@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mopn.compiled.coordinates import derivative_of, quadratic_step, weight_of
+from mopn.compiled.coordinates import derivative_of, penalized_step, weight_of
 from mopn.compiled.jit import jit
 from mopn.compiled.losses import SQUARED, derivative
 from mopn.compiled.storage import place, span, value
@@ -78,7 +78,7 @@ def cancels(theta, columns, rows, state, weights, p, j, sizes, c):  # type: igno
 
 @jit()
 def coordinate_from_rows(  # type: ignore[no-untyped-def]
-    theta, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, j
+    theta, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, l1, j
 ):
     """Update p_j as ``sweep`` does, but without cancellation: kernels without feature j are computed from the rows.
 
@@ -93,8 +93,7 @@ def coordinate_from_rows(  # type: ignore[no-untyped-def]
         h = _derivative_without(theta, e, value(columns.values, entry))
         g += state[i, 0] * h
         c += weight_of(weights, i) * h * h
-    slope, curvature = scale * g + ridge * p[j], smoothness * scale * scale * c + ridge
-    step = quadratic_step(slope, curvature)
+    step, gain = penalized_step(scale * g, smoothness * scale * scale * c, ridge, p[j], l1)
     p[j] -= step
     for entry in range(first, end):
         i, x, e = place(columns.indices, entry, first), value(columns.values, entry), E[np.int64(entry - first)]
@@ -109,4 +108,4 @@ def coordinate_from_rows(  # type: ignore[no-untyped-def]
         else:
             outputs[i] += change
             state[i, 0] = weight_of(weights, i) * derivative(loss, y[i], outputs[i])
-    return slope * step
+    return gain

@@ -11,7 +11,7 @@ import numpy as np
 from mopn.compiled.jit import jit
 from mopn.compiled.vectorization import IN_ORDER
 
-__all__ = ["derivative_of", "quadratic_step", "update_state", "weight_of"]
+__all__ = ["derivative_of", "penalized_step", "quadratic_step", "update_state", "weight_of"]
 
 # A smaller factor of the all-subsets kernel is not used as a divisor.
 _SMALL_FACTOR = 1e-3
@@ -29,6 +29,27 @@ def weight_of(weights, i):  # type: ignore[no-untyped-def]
 def quadratic_step(slope, curvature):  # type: ignore[no-untyped-def]
     """Return the step to the minimum of the quadratic bound."""
     return slope / curvature if curvature > 0.0 else 0.0
+
+
+@jit(fastmath=IN_ORDER)
+def penalized_step(g, c, ridge, old, l1):  # type: ignore[no-untyped-def]
+    """Return the step to the minimum along p_j, of losses of slope g and curvature c, and the derivative times it.
+
+    The penalty is ``ridge / 2 * p_j^2`` if ``l1`` is None. Otherwise it is ``ridge / 2 * ||p||_1^2`` and ``l1`` (1,)
+    holds ||p||_1, which is updated. With L for the sum of the other moduli, (|p_j| + L)^2 is p_j^2 + 2 L |p_j| and a
+    constant, so the minimum is that of a square and a modulus.
+    """
+    slope, curvature = g + ridge * old, c + ridge
+    if l1 is None:
+        step = quadratic_step(slope, curvature)
+        return step, slope * step
+    if curvature <= 0.0:
+        return 0.0, 0.0
+    others = max(l1[0] - abs(old), 0.0)
+    aim = c * old - g
+    new = np.copysign(max(abs(aim) - ridge * others, 0.0) / curvature, aim)
+    l1[0] = others + abs(new)
+    return old - new, curvature * (old - new) ** 2
 
 
 @jit(fastmath=IN_ORDER)

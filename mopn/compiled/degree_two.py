@@ -2,7 +2,9 @@
 
 The units are the columns of ``units`` (d, k), padded with zeros to a multiple of eight, so that the entries of a
 feature are contiguous. K(h, x) is the elementary symmetric polynomial A^2 of the h_j x_j for distinct features, and
-<h, x>^2 otherwise. Leading dummies enter as the constants that each row starts from: their A^1 and A^2, (2, k).
+<h, x>^2 otherwise. Leading dummies enter as the constants that each row starts from: their A^1 and A^2, (2, k). Where
+``groups`` has numbers of groups (d,), -1 for none, A^2 is without the products of features of the same group: the sums
+(g, k) of the h_j x_j of each group are taken out of <h, x>.
 
 Slopes G (m, n) of the losses and weights V (m, k) give the adjoint of a row for every unit, sum_c G_ci V_cs: the
 derivative of the losses with respect to K(h_s, x_i).
@@ -10,43 +12,78 @@ derivative of the losses with respect to K(h_s, x_i).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mopn.compiled.jit import jit
 from mopn.compiled.storage import place, span, value
 from mopn.compiled.vectorization import FAST
 
-__all__ = ["add_forms", "add_gradients", "add_products", "set_outputs"]
+__all__ = ["Pairs", "add_forms", "add_gradients", "add_products", "set_outputs"]
+
+
+class Pairs(NamedTuple):
+    """Which products units have: of distinct features only, and not of features of the same of ``n_groups`` groups."""
+
+    distinct: bool
+    groups: np.ndarray | None
+    n_groups: int
 
 
 # The steps of a row are inlined: they are a few instructions each, and calls would take a fifth of the time.
 @jit(nogil=True, fastmath=FAST, forceinline=True)
-def _set_row(distinct, rows, i, constants, units, A1, A2):  # type: ignore[no-untyped-def]
-    """Set A1 and A2 (k,) to <h, x_i> and K(h, x_i)."""
+def _set_row(distinct, groups, rows, i, constants, units, A1, A2, sums):  # type: ignore[no-untyped-def]
+    """Set A1 and A2 (k,) to <h, x_i> and K(h, x_i), and the sums of the groups that occur."""
     k = units.shape[1]
     for s in range(k):
         A1[s], A2[s] = constants[0, s], constants[1, s]
     first, end = span(rows.starts, i, rows.length)
+    _clear(groups, rows, first, end, sums)
     for entry in range(first, end):
-        x, h = units.dtype.type(value(rows.values, entry)), units[place(rows.indices, entry, first)]
-        for s in range(k):
-            if distinct:
-                A2[s] += h[s] * x * A1[s]
-            A1[s] += h[s] * x
+        j = place(rows.indices, entry, first)
+        x, h = units.dtype.type(value(rows.values, entry)), units[j]
+        if groups is not None and groups[j] >= 0:
+            inside = sums[groups[j]]
+            for s in range(k):
+                A2[s] += h[s] * x * (A1[s] - inside[s])
+                inside[s] += h[s] * x
+                A1[s] += h[s] * x
+        else:
+            for s in range(k):
+                if distinct:
+                    A2[s] += h[s] * x * A1[s]
+                A1[s] += h[s] * x
     if not distinct:
         for s in range(k):
             A2[s] = A1[s] * A1[s]
 
 
 @jit(nogil=True, fastmath=FAST, forceinline=True)
-def _set_projection(rows, i, constants, units, A1):  # type: ignore[no-untyped-def]
-    """Set A1 (k,) to <h, x_i>."""
+def _clear(groups, rows, first, end, sums):  # type: ignore[no-untyped-def]
+    """Set the sums of the groups that occur in a row to zero."""
+    if groups is not None:
+        for entry in range(first, end):
+            group = groups[place(rows.indices, entry, first)]
+            if group >= 0:
+                sums[group] = 0
+
+
+@jit(nogil=True, fastmath=FAST, forceinline=True)
+def _set_projection(groups, rows, i, constants, units, A1, sums):  # type: ignore[no-untyped-def]
+    """Set A1 (k,) to <h, x_i>, and the sums of the groups that occur."""
     k = units.shape[1]
     for s in range(k):
         A1[s] = constants[0, s]
     first, end = span(rows.starts, i, rows.length)
+    _clear(groups, rows, first, end, sums)
     for entry in range(first, end):
-        x, h = units.dtype.type(value(rows.values, entry)), units[place(rows.indices, entry, first)]
+        j = place(rows.indices, entry, first)
+        x, h = units.dtype.type(value(rows.values, entry)), units[j]
+        if groups is not None and groups[j] >= 0:
+            inside = sums[groups[j]]
+            for s in range(k):
+                inside[s] += h[s] * x
         for s in range(k):
             A1[s] += h[s] * x
 
@@ -86,7 +123,7 @@ def _add_forms(slopes, i, A2, of_weights):  # type: ignore[no-untyped-def]
 
 
 @jit(nogil=True, fastmath=FAST, forceinline=True)
-def _add_row(distinct, rows, i, units, A1, adjoint, of_constants, of_units):  # type: ignore[no-untyped-def]
+def _add_row(distinct, groups, rows, i, units, A1, sums, adjoint, of_constants, of_units):  # type: ignore[no-untyped-def]
     """Add adjoint times the derivative of K(h, x_i) to that of the units; see ``add_gradients`` for the constants."""
     k = units.shape[1]
     for s in range(k):
@@ -96,7 +133,11 @@ def _add_row(distinct, rows, i, units, A1, adjoint, of_constants, of_units):  # 
     for entry in range(first, end):
         x, j = units.dtype.type(value(rows.values, entry)), place(rows.indices, entry, first)
         h, of_h = units[j], of_units[j]
-        if distinct:
+        if groups is not None and groups[j] >= 0:
+            inside = sums[groups[j]]
+            for s in range(k):
+                of_h[s] += adjoint[s] * x * (A1[s] - inside[s])
+        elif distinct:
             for s in range(k):
                 of_h[s] += adjoint[s] * x * (A1[s] - h[s] * x)
         else:
@@ -131,13 +172,12 @@ def _add_linear_adjoint(rows, i, slopes, row, of_linear):  # type: ignore[no-unt
 
 
 @jit(nogil=True, fastmath=FAST)
-def set_outputs(distinct, rows, begin, stop, constants, units, weights, linear, outputs):  # type: ignore[no-untyped-def]
+def set_outputs(pairs, rows, begin, stop, constants, units, weights, linear, outputs):  # type: ignore[no-untyped-def]
     """Set the outputs of the rows ``begin`` to ``stop - 1``.
 
     Parameters
     ----------
-    distinct : bool
-        Whether products are of distinct features only.
+    pairs : Pairs
     rows : Lines
     begin, stop : int
     constants : ndarray of shape (2, k)
@@ -148,10 +188,11 @@ def set_outputs(distinct, rows, begin, stop, constants, units, weights, linear, 
     outputs : ndarray of shape (m, b)
         Set to the sums of K(h, x) times the weights, and the linear term.
     """
-    workspace = np.empty((2, units.shape[1]), units.dtype)
-    A1, A2 = workspace[0], workspace[1]
+    distinct, groups, n_groups = pairs
+    workspace = np.empty((2 + n_groups, units.shape[1]), units.dtype)
+    A1, A2, sums = workspace[0], workspace[1], workspace[2:]
     for i in range(begin, stop):
-        _set_row(distinct, rows, i, constants, units, A1, A2)
+        _set_row(distinct, groups, rows, i, constants, units, A1, A2, sums)
         for c in range(len(weights)):
             total, v = weights.dtype.type(0), weights[c]
             for s in range(len(A2)):
@@ -163,19 +204,20 @@ def set_outputs(distinct, rows, begin, stop, constants, units, weights, linear, 
 
 @jit(nogil=True, fastmath=FAST)
 def add_gradients(  # type: ignore[no-untyped-def]
-    distinct, rows, begin, stop, constants, units, weights, slopes, of_constants, of_units, of_weights, of_linear
+    pairs, rows, begin, stop, constants, units, weights, slopes, of_constants, of_units, of_weights, of_linear
 ):
     """Add the gradients of a loss with the slopes (m, b); features are computed again, not stored.
 
     The gradients are added to ``of_units`` (d, k), ``of_weights`` (m, k), ``of_linear`` (1 + d, m) unless of length 0,
     and ``of_constants`` (2, k): the sums over the rows of adjoint * <h, x>, and of adjoint.
     """
-    workspace = np.empty((3, units.shape[1]), units.dtype)
-    A1, A2, adjoint = workspace[0], workspace[1], workspace[2]
+    distinct, groups, n_groups = pairs
+    workspace = np.empty((3 + n_groups, units.shape[1]), units.dtype)
+    A1, A2, adjoint, sums = workspace[0], workspace[1], workspace[2], workspace[3:]
     for i in range(begin, stop):
-        _set_row(distinct, rows, i, constants, units, A1, A2)
+        _set_row(distinct, groups, rows, i, constants, units, A1, A2, sums)
         _set_adjoint(slopes, i - begin, weights, adjoint)
-        _add_row(distinct, rows, i, units, A1, adjoint, of_constants, of_units)
+        _add_row(distinct, groups, rows, i, units, A1, sums, adjoint, of_constants, of_units)
         _add_forms(slopes, i - begin, A2, of_weights)
         if len(of_linear):
             _add_linear_adjoint(rows, i, slopes, i - begin, of_linear)
@@ -183,22 +225,24 @@ def add_gradients(  # type: ignore[no-untyped-def]
 
 @jit(nogil=True, fastmath=FAST)
 def add_products(  # type: ignore[no-untyped-def]
-    distinct, rows, begin, stop, constants, units, weights, slopes, of_constants, of_units
+    pairs, rows, begin, stop, constants, units, weights, slopes, of_constants, of_units
 ):
     """Add the gradients of the units only, which need <h, x> only."""
-    workspace = np.empty((2, units.shape[1]), units.dtype)
-    A1, adjoint = workspace[0], workspace[1]
+    distinct, groups, n_groups = pairs
+    workspace = np.empty((2 + n_groups, units.shape[1]), units.dtype)
+    A1, adjoint, sums = workspace[0], workspace[1], workspace[2:]
     for i in range(begin, stop):
-        _set_projection(rows, i, constants, units, A1)
+        _set_projection(groups, rows, i, constants, units, A1, sums)
         _set_adjoint(slopes, i - begin, weights, adjoint)
-        _add_row(distinct, rows, i, units, A1, adjoint, of_constants, of_units)
+        _add_row(distinct, groups, rows, i, units, A1, sums, adjoint, of_constants, of_units)
 
 
 @jit(nogil=True, fastmath=FAST)
-def add_forms(distinct, rows, begin, stop, constants, units, slopes, of_weights):  # type: ignore[no-untyped-def]
+def add_forms(pairs, rows, begin, stop, constants, units, slopes, of_weights):  # type: ignore[no-untyped-def]
     """Add the gradients of the weights only, sum_i G_ci K(h_s, x_i)."""
-    workspace = np.empty((2, units.shape[1]), units.dtype)
-    A1, A2 = workspace[0], workspace[1]
+    distinct, groups, n_groups = pairs
+    workspace = np.empty((2 + n_groups, units.shape[1]), units.dtype)
+    A1, A2, sums = workspace[0], workspace[1], workspace[2:]
     for i in range(begin, stop):
-        _set_row(distinct, rows, i, constants, units, A1, A2)
+        _set_row(distinct, groups, rows, i, constants, units, A1, A2, sums)
         _add_forms(slopes, i - begin, A2, of_weights)

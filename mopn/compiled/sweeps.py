@@ -17,7 +17,7 @@ from numba import prange, types
 from numba.extending import overload
 
 from mopn.compiled.cancellation import CANCELLATION, cancels, coordinate_from_rows
-from mopn.compiled.coordinates import derivative_of, quadratic_step, update_state, weight_of
+from mopn.compiled.coordinates import derivative_of, penalized_step, update_state, weight_of
 from mopn.compiled.dummies import as_theta, lower_degrees, sweep_dummies, symmetric_polynomials
 from mopn.compiled.jit import jit
 from mopn.compiled.losses import SQUARED, derivative
@@ -59,7 +59,7 @@ def _omega_of_types(omegas, s):  # type: ignore[no-untyped-def]
 
 @jit(fastmath=IN_ORDER)
 def sweep(  # type: ignore[no-untyped-def]
-    theta, omega, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, begin, stop
+    theta, omega, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, l1, begin, stop
 ):
     """Minimise along the coordinates p_begin, ..., p_{stop-1} in turn; return the largest derivative times its step.
 
@@ -86,6 +86,8 @@ def sweep(  # type: ignore[no-untyped-def]
         The factor of K in the outputs.
     ridge : float
         The objective's penalty is ``ridge / 2 * p_j^2``.
+    l1 : ndarray of shape (1,) or None
+        The sum of all moduli of p, updated, if the penalty is ``ridge / 2`` times its square.
     begin, stop : int
     """
     largest = 0.0
@@ -95,13 +97,12 @@ def sweep(  # type: ignore[no-untyped-def]
         g, c, sizes = _sums(theta, omega, columns, state, weights, old, j)
         if sizes > CANCELLATION**2 * c and cancels(theta, columns, rows, state, weights, p, j, sizes, c):
             decrease = coordinate_from_rows(
-                theta, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, j
+                theta, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, l1, j
             )
             largest = max(largest, decrease)
             continue
-        slope, curvature = scale * g + ridge * old, smoothness * scale * scale * c + ridge
-        step = quadratic_step(slope, curvature)
-        largest = max(largest, slope * step)
+        step, gain = penalized_step(scale * g, smoothness * scale * scale * c, ridge, old, l1)
+        largest = max(largest, gain)
         p[j] = old - step
         if loss.code == SQUARED:
             for entry in range(first, end):
@@ -117,13 +118,14 @@ def sweep(  # type: ignore[no-untyped-def]
 
 @jit()
 def sweep_units(  # type: ignore[no-untyped-def]
-    theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, dummies
+    theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, l1, dummies
 ):
     """Sweep over one unit after the other; return the largest product of a derivative and its step.
 
     ``values[s]`` (q, n) is the initial state of unit s without the slopes. ``P`` (k, dummies + d), ``scales`` (k,),
     ``ridges`` (k,) and ``omegas`` (k, d) or None have a row per unit. The first columns of P are the entries of
-    dummies, which only ANOVA has and which ``columns`` does not contain. The others are as in ``sweep``.
+    dummies, which only ANOVA has, without ``l1``, and which ``columns`` does not contain. The others are as in
+    ``sweep``.
     """
     largest = 0.0
     for s in range(len(P)):
@@ -139,7 +141,9 @@ def sweep_units(  # type: ignore[no-untyped-def]
             largest = max(largest, sweep_dummies(theta, *losses, gamma, scales[s], ridges[s]))
             coefficients = lower_degrees(theta, symmetric_polynomials(gamma, -1))
         unrolled, omega = as_theta(theta, coefficients), _omega_of(omegas, s)
-        decrease = sweep(unrolled, omega, columns, rows, *losses, p, scales[s], ridges[s], 0, columns.size)
+        if l1 is not None:
+            l1[0] = np.abs(p).sum()
+        decrease = sweep(unrolled, omega, columns, rows, *losses, p, scales[s], ridges[s], l1, 0, columns.size)
         largest = max(largest, decrease)
     return largest
 
@@ -175,7 +179,7 @@ def parallel_sweep_units(  # type: ignore[no-untyped-def]
             for thread in prange(threads):
                 begin, stop = parts[group, thread], parts[group, thread + 1]
                 losses = (loss, smoothness, y, outputs, weights, state)
-                data = (*losses, P[s, dummies:], scales[s], ridges[s], begin, stop)
+                data = (*losses, P[s, dummies:], scales[s], ridges[s], None, begin, stop)
                 unrolled, omega = as_theta(theta, coefficients), _omega_of(omegas, s)
                 columns_ = Lines(c_starts, c_indices, c_values, d, n)
                 rows_ = Lines(r_starts, r_indices, r_values, n, d)

@@ -2,12 +2,13 @@
 
 ``homogeneous``: K = <h, x>^2, polynomial networks. ``anova``: K = sum_{i<j} h_i x_i h_j x_j, factorization machines.
 Gamma_c = X' diag(G_c) X for the first; half of it with the diagonal taken out for the second (section 4 of Blondel et
-al., NIPS 2017).
+al., NIPS 2017). Where only features of different groups interact, whole blocks are taken out.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -34,12 +35,15 @@ class Kernel(ABC):
         Whether the kernel has products of distinct features only.
     of_square : float
         The share of <h, x>^2 in the kernel.
+    groups : ndarray of shape (d,) or None
+        The number of each feature's group, -1 for a group of its own; only features of different groups are multiplied.
     """
 
     name: str
     dummies: int
     distinct: bool
     of_square: float
+    groups: np.ndarray | None = None
 
     def features(self, design: Design, H: np.ndarray) -> np.ndarray:
         """Return K(h_r, x_i), shape (n, k), for H (k, d)."""
@@ -111,10 +115,64 @@ class Anova(Kernel):
         return 0.5 * (design.adjoint(P) - H * design.adjoint_squares(R))
 
 
+class AnovaBetweenGroups(Anova):
+    """K(h, x) = sum of h_i x_i h_j x_j over the pairs i < j of different groups: A^2 minus that of every group."""
+
+    def __init__(self, groups: np.ndarray) -> None:
+        self.groups = groups
+        self._members = [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
+
+    def _parts(self, design: Design, H: np.ndarray) -> Iterator[tuple[np.ndarray, Design, np.ndarray]]:
+        """Yield the columns of every group in H, its design, and its part of H."""
+        for members in self._members:
+            columns = self._columns(members, H.shape[1])
+            yield columns, design.columns(members), H[:, columns]
+
+    def _columns(self, members: np.ndarray, d: int) -> np.ndarray:
+        """Return where features are among d columns, of which the first ones are dummies."""
+        return members + (d - len(self.groups))  # type: ignore[arg-type]
+
+    def features_of(self, design: Design, H: np.ndarray, squares: np.ndarray) -> np.ndarray:
+        features = super().features_of(design, H, squares)
+        for _, part, units in self._parts(design, H):
+            features -= KERNELS["anova"].features(part, units)
+        return features
+
+    def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
+        stack = super().gammas(design, G)
+        for members in self._members:
+            columns = self._columns(members, stack.shape[-1])
+            stack[:, columns[:, None], columns] = 0.0
+        return stack
+
+    def inner_products(self, design: Design) -> np.ndarray:
+        products = super().inner_products(design)
+        for members in self._members:
+            part = design.columns(members)
+            products -= (part.unit / design.unit) ** 4 * super().inner_products(part)
+        return products
+
+    def products_of(self, design: Design, R: np.ndarray, H: np.ndarray, P: np.ndarray) -> np.ndarray:
+        products = super().products_of(design, R, H, P)
+        for columns, part, units in self._parts(design, H):
+            products[:, columns] -= KERNELS["anova"].products(part, R, units)
+        return products
+
+
 KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (Homogeneous(), Anova())}
 
 
-def get_kernel(kernel: str | Kernel) -> Kernel:
-    """Return the kernel of a name; the objects of ``KERNELS`` are returned as they are, all others are refused."""
+def get_kernel(kernel: str | Kernel, groups: np.ndarray | None = None) -> Kernel:
+    """Return the kernel of a name, between the groups of features if there are some.
+
+    The objects of ``KERNELS`` are returned as they are, all others are refused.
+    """
     reason = "bounds over all units and compiled loops hold for these alone"
-    return check_member(kernel, "kernel", Kernel, KERNELS, reason)
+    found = check_member(kernel, "kernel", Kernel, KERNELS, reason)
+    if groups is None:
+        return found
+    if not found.distinct:
+        raise ValueError(
+            f"groups of features that do not interact need kernel='anova', got {found.name!r}, whose units have squares"
+        )
+    return AnovaBetweenGroups(groups)

@@ -106,5 +106,8 @@ class CenteredDesign(Design):
     def rows(self, rows: slice | np.ndarray) -> CenteredDesign:
         return CenteredDesign(self.base.rows(rows), self.center)
 
+    def _of_columns(self, features: np.ndarray) -> CenteredDesign:
+        return CenteredDesign(SparseDesign(self.base.X[:, features]), self.center[features])
+
     def single(self) -> CenteredDesign:
         return CenteredDesign(self.base.single(), self.center)

@@ -33,6 +33,7 @@ __all__ = [
     "Design",
     "Entries",
     "SparseDesign",
+    "as_slice",
     "check_finite",
     "check_shape",
     "feature_scales",
@@ -103,6 +104,21 @@ class Design(ABC):
     @abstractmethod
     def rows(self, rows: slice | np.ndarray) -> Design:
         """Return the design of some rows; a slice of rows is not copied."""
+
+    @abstractmethod
+    def _of_columns(self, features: np.ndarray) -> Design:
+        """Return the design of some features, without dummies."""
+
+    @cached_property
+    def _parts(self) -> dict[bytes, Design]:
+        return {}
+
+    def columns(self, features: np.ndarray) -> Design:
+        """Return the design of some features, by ascending indices without dummies, cached."""
+        key = features.tobytes()
+        if key not in self._parts:
+            self._parts[key] = self._of_columns(features)
+        return self._parts[key]
 
     @abstractmethod
     def matrix(self) -> Any:
@@ -246,6 +262,9 @@ class DenseDesign(Design):
     def rows(self, rows: slice | np.ndarray) -> DenseDesign:
         return DenseDesign(self.X[rows], self.dtype)
 
+    def _of_columns(self, features: np.ndarray) -> DenseDesign:
+        return DenseDesign(self.X[:, as_slice(features)], self.dtype)
+
     def single(self) -> DenseDesign:
         return DenseDesign(self.X.astype(np.float32, copy=False), np.float32)
 
@@ -323,6 +342,9 @@ class SparseDesign(Design):
         parts = X.data[entries], X.indices[entries], starts - starts[0]
         return SparseDesign(type(X)(parts, shape=(stop - first, self.shape[1])))
 
+    def _of_columns(self, features: np.ndarray) -> SparseDesign:
+        return SparseDesign(self.X[:, features])
+
     def single(self) -> SparseDesign:
         return SparseDesign(self.X.astype(np.float32, copy=False))
 
@@ -397,6 +419,9 @@ class AugmentedDesign(Design):
     def rows(self, rows: slice | np.ndarray) -> AugmentedDesign:
         return AugmentedDesign(self.base.rows(rows), self.dummies)
 
+    def _of_columns(self, features: np.ndarray) -> Design:
+        return self.base.columns(features)
+
     def single(self) -> AugmentedDesign:
         return AugmentedDesign(self.base.single(), self.dummies)
 
@@ -412,6 +437,12 @@ def feature_scales(counts: np.ndarray, largest: float) -> np.ndarray:
     tiny = float(np.finfo(float).tiny)
     unit = max(largest, tiny) if largest else 1.0
     return np.sqrt(2.0 / (1.0 + counts / max(counts.mean(), tiny))) / unit
+
+
+def as_slice(indices: np.ndarray) -> np.ndarray | slice:
+    """Return ascending indices as a slice, which copies nothing, if they are consecutive."""
+    first, last = int(indices[0]), int(indices[-1])
+    return slice(first, last + 1) if last - first + 1 == len(indices) else indices
 
 
 def linear_design(design: Design) -> Design:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mopn.data.designs import DenseDesign
+from mopn.data.designs import DenseDesign, as_slice
 from mopn.solvers.tools.cached import cached_property
 
 __all__ = ["MappedDesign"]
@@ -43,6 +43,10 @@ class MappedDesign(DenseDesign):
 
     def rows(self, rows: slice | np.ndarray) -> MappedDesign:
         return MappedDesign(self.X[rows], self.center, self.scale)
+
+    def _of_columns(self, features: np.ndarray) -> MappedDesign:
+        center, scale = (np.broadcast_to(a, self.shape[1:])[features] for a in (self.center, self.scale))
+        return MappedDesign(self.X[:, as_slice(features)], center, scale)
 
     def stored(self) -> DenseDesign:
         """Return the mapped data themselves, in the precision of X."""

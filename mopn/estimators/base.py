@@ -20,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mopn.core.feature_groups import feature_groups
 from mopn.core.kernels import KernelName
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
@@ -275,6 +276,7 @@ class NetworkEstimator(ModelEstimator):
         fit_intercept: bool = True,
         scale: ScaleName | None = "features",
         alpha: float | None = None,
+        interactions: Any = None,
         tol: float = 5e-3,
         max_time: float | None = None,
         validation_fraction: float = 0.0,
@@ -317,6 +319,10 @@ class NetworkEstimator(ModelEstimator):
         alpha : float or None, default None
             Strength of the penalty ``alpha / 2 * (||W||^2 + ||b||^2 / 100)`` of a linear term W with constants b, which
             shrinks every coefficient separately. None for no such term.
+        interactions : sequence of sequences of int or str, or None, default None
+            Of factorization machines: groups of columns, by index or name; only products of columns of different groups
+            are in the model, such as users times items. A column of no group interacts with all others. None for all
+            pairs.
         tol : float, default 0.005
             Relative tolerance of the objective: a fit stops when it is proven to be within ``tol`` of the minimum, or,
             with ``max_units``, when ten iterations of the last refit together decrease it by less. With 0 only the
@@ -343,6 +349,7 @@ class NetworkEstimator(ModelEstimator):
         self.fit_intercept = fit_intercept
         self.scale = scale
         self.alpha = alpha
+        self.interactions = interactions
         self.tol = tol
         self.max_time = max_time
         self.validation_fraction = validation_fraction
@@ -568,7 +575,16 @@ class NetworkEstimator(ModelEstimator):
             center=self.fit_intercept and self._kernel == "homogeneous",
             scale=self.scale,
             target_weight=targets.target_weight,
+            interactions=self._by_index(),
         )
+
+    def _by_index(self) -> Any:
+        """Return the interactions with indices in place of the names of columns; blocks know their names themselves."""
+        names = getattr(self, "feature_names_in_", ())
+        if self.interactions is None or not len(names):
+            return self.interactions
+        groups = feature_groups(self.interactions, len(names), names)
+        return None if groups is None else [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
 
     def _previous(self, problem: NetworkProblem, targets: Targets) -> tuple[Any, ...]:
         """Return the network of the previous fit, if this one can start from it."""

@@ -77,6 +77,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         fit_intercept: bool = True,
         scale: ScaleName | None = "features",
         alpha: float | None = None,
+        interactions: Any = None,
         tol: float = 5e-3,
         max_time: float | None = None,
         validation_fraction: float = 0.0,
@@ -120,6 +121,10 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         alpha : float or None, default None
             Strength of the penalty ``alpha / 2 * (||W||^2 + ||b||^2 / 100)`` of a linear term W with constants b, which
             shrinks every coefficient separately. None for no such term.
+        interactions : sequence of sequences of int or str, or None, default None
+            Of factorization machines: groups of columns, by index or name; only products of columns of different groups
+            are in the model, such as users times items. A column of no group interacts with all others. None for all
+            pairs.
         tol : float, default 0.005
             Relative tolerance of the objective: a fit stops when it is proven to be within ``tol`` of the minimum, or,
             with ``max_units``, when ten iterations of the last refit together decrease it by less. With 0 only the

@@ -29,6 +29,8 @@ from mopn.solvers.tools.checks import check_flag, choice, count, shown
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from mopn.factorization.direct import PenaltyName
+
 __all__ = ["FactorizationMachine", "FactorizationMachineClassifier", "FactorizationMachineRegressor"]
 
 _LAMBDAS = {"ones": "ones", "random_signs": "signs", "fit": "fit"}
@@ -67,6 +69,7 @@ class FactorizationMachine(SingleOutputEstimator):
         n_components: int = 10,
         alpha: float = 1.0,
         beta: float = 1.0,
+        penalty: PenaltyName = "weighted",
         tol: float = 1e-3,
         fit_lower: Literal["explicit", "augment", "shared"] | None = "explicit",
         fit_linear: bool = True,
@@ -97,7 +100,11 @@ class FactorizationMachine(SingleOutputEstimator):
         alpha : float, default 1.0
             Strength of ``alpha / 2 * ||w||^2``. The losses are added up over the samples, not averaged.
         beta : float, default 1.0
-            Strength of ``beta * sum_s |lambda_s| ||p_s||^2``.
+            Strength of ``beta * sum_s |lambda_s| ||p_s||^2``, or of another penalty.
+        penalty : {"weighted", "frobenius", "ti", "cs"}, default "weighted"
+            This one; ``beta / 2 * ||P||^2``; or, for degree 2 and "cd": "ti", ``beta * sum_s |lambda_s| ||p_s||_1^2``,
+            which leaves out single pairs of features, or "cs", which leaves out features. See
+            :class:`mopn.FactorizationProblem`.
         tol : float, default 0.001
             Relative tolerance of the objective: a fit stops when ten iterations together decrease it by less. With 0
             only the limits stop a fit.
@@ -130,6 +137,7 @@ class FactorizationMachine(SingleOutputEstimator):
         self.n_components = n_components
         self.alpha = alpha
         self.beta = beta
+        self.penalty = penalty
         self.tol = tol
         self.fit_lower = fit_lower
         self.fit_linear = fit_linear
@@ -157,6 +165,8 @@ class FactorizationMachine(SingleOutputEstimator):
             raise ValueError(
                 f"init_lambdas='fit' needs a single degree: set fit_lower to None or 'augment', not {lower!r}"
             )
+        if self.init_lambdas == "fit" and self.penalty != "weighted":
+            raise ValueError(f"init_lambdas='fit' needs penalty='weighted', got {shown(self.penalty)}")
         return FactorizationProblem(
             X,
             y,
@@ -166,6 +176,7 @@ class FactorizationMachine(SingleOutputEstimator):
             loss=self.loss_,
             alpha=self.alpha,
             beta=self.beta,
+            penalty=self.penalty,
             fit_lower=lower,
             fit_linear=self.fit_linear,
             fit_intercept=self.fit_intercept,

@@ -27,7 +27,7 @@ def with_feature(
     """Return a factorization machine with one more feature, the last, which is 1 in all rows of X.
 
     The coefficients h (k,) of the feature in the units and w (m,) in the linear term minimise the objective of the
-    training, with all others as they are::
+    training, with all others as they are (it is in no group, so it interacts with all of them)::
 
         sum_i loss(y_i, o_i + w + V' (H x_i * h)) + strength * sum_r ||v_r|| h_r^2 + alpha / 2 * ||w||^2,
 
@@ -69,5 +69,6 @@ def with_feature(
     x = minimize(value_gradient, np.zeros(k + m), jac=True, method="L-BFGS-B", options={"gtol": _TOL}).x
     linear = None if model.linear is None else np.column_stack([model.linear, x[k:]])
     names = None if model.feature_names is None else np.append(model.feature_names, _NAME)
+    groups = None if model.groups is None else np.append(model.groups, -1)
     basis = np.column_stack([model.basis, x[:k]])
-    return replace(model, basis=basis, linear=linear, feature_names=names)
+    return replace(model, basis=basis, linear=linear, feature_names=names, groups=groups)

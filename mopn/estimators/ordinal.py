@@ -54,6 +54,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         fit_intercept: bool = False,
         scale: ScaleName | None = None,
         alpha: float | None = 0.7,
+        interactions: Any = None,
         tol: float = 5e-3,
         max_time: float | None = None,
         validation_fraction: float = 0.0,
@@ -93,6 +94,10 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         alpha : float or None, default 0.7
             Strength of the penalty ``alpha / 2 * (||W||^2 + ||b||^2 / 100)`` of a linear term W with constants b, which
             shrinks every coefficient separately. None for no such term.
+        interactions : sequence of sequences of int or str, or None, default None
+            Of factorization machines: groups of columns, by index or name; only products of columns of different groups
+            are in the model, such as users times items. A column of no group interacts with all others. None for all
+            pairs.
         tol : float, default 0.005
             Relative tolerance of the objective: a fit stops when it is proven to be within ``tol`` of the minimum, or,
             with ``max_units``, when ten iterations of the last refit together decrease it by less (and by less than
@@ -191,7 +196,8 @@ class OrdinalFMRegressor(OrdinalRegressor):
         """Return the model with one more feature, the last: a new user or item, from a few ratings.
 
         All other coefficients stay as they are, and those of the new feature minimise the objective of the fit: a small
-        convex problem, which takes milliseconds. The estimator does not change.
+        convex problem, which takes milliseconds. The estimator does not change. With ``interactions``, the feature
+        interacts with those of all groups.
 
         Parameters
         ----------

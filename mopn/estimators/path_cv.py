@@ -173,6 +173,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         self.scorer_ = check_scoring(single, self.scoring)
         given = X, y, sample_weight
         X, y, sample_weight, present = single._samples(*given)
+        single.interactions = single._by_index()
         vars(single).pop("feature_names_in_", None)  # scikit-learn has checked the names
         targets = single._encode(y, sample_weight)
         strengths = check_strengths(single._problem(*merge_equal_samples(X, targets)), self._strengths())

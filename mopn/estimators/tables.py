@@ -53,7 +53,7 @@ class TableEstimator(TableReader, NetworkEstimator):
     }
     # What a fit to a table does not leave open.
     refit, oracle, fit_intercept, scale, alpha = "full", "auto", True, "data", None
-    validation_fraction, warm_start, random_state = 0.0, False, None
+    interactions, validation_fraction, warm_start, random_state = None, 0.0, False, None
 
     def _samples(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2

@@ -16,7 +16,7 @@ from mopn.factorization.minibatch_state import StochasticPasses, without_absent_
 from mopn.factorization.single_output import SingleOutputProblem, affine_terms, check_single_output_loss
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import KernelTerm
-from mopn.factorization.terms.factors import FittedKernelTerm, SharedKernelTerm
+from mopn.factorization.terms.factors import CauchySchwarzTerm, FittedKernelTerm, SharedKernelTerm, TriangleTerm
 from mopn.losses.losses import Loss, LossName
 from mopn.losses.namespaces import to_host
 from mopn.solvers.tools.checks import choice, shown
@@ -26,6 +26,10 @@ __all__ = ["FactorizationProblem"]
 
 _STARTING_ROUNDS = 20
 _LOWER = choice(("explicit", "augment", "shared")).or_none()
+_SPARSE = ("ti", "cs")
+_PENALTY = choice(("weighted", "frobenius", *_SPARSE))
+
+PenaltyName = Literal["weighted", "frobenius", "ti", "cs"]
 
 
 class FactorizationProblem(SingleOutputProblem):
@@ -54,8 +58,12 @@ class FactorizationProblem(SingleOutputProblem):
         Strength for w.
     beta : float, default 1.0
         Strength for P.
-    penalty : {"weighted", "frobenius"}, default "weighted"
-        ``beta * sum_s |lambda_s| ||p_s||^2`` (equation 13), or ``beta / 2 * ||P||^2``.
+    penalty : {"weighted", "frobenius", "ti", "cs"}, default "weighted"
+        ``beta * sum_s |lambda_s| ||p_s||^2`` (equation 13), or ``beta / 2 * ||P||^2``. For pairs (degree 2 without
+        ``theta`` and dummies) by coordinate descent: "ti", ``beta * sum_s |lambda_s| ||p_s||_1^2``, makes the weights
+        of single pairs zero; "cs", ``beta * (sum_j ||p_j||)^2`` with p_j the entries of feature j times the roots of
+        ``|lambda|``, makes features zero. Both are at least beta times the sum of moduli of all weights, by the
+        inequalities of the triangle and of Cauchy and Schwarz (squared norms of Atarashi et al., JMLR 2021).
     fit_lower : {None, "explicit", "augment", "shared"}, default None
         The degrees 2 to m - 1. None: not in the model. "explicit": each has its own units (HOFM). "augment": by m - 1
         dummies, columns of ones in front of X, or m - 2 with ``fit_linear`` (HOFM-shared-augmented); one for the
@@ -110,7 +118,7 @@ class FactorizationProblem(SingleOutputProblem):
         loss: LossName | Loss = "squared",
         alpha: float = 1.0,
         beta: float = 1.0,
-        penalty: Literal["weighted", "frobenius"] = "weighted",
+        penalty: PenaltyName = "weighted",
         fit_lower: Literal["explicit", "augment", "shared"] | None = None,
         fit_linear: bool = False,
         fit_intercept: bool = False,
@@ -128,10 +136,10 @@ class FactorizationProblem(SingleOutputProblem):
         self.alpha, self.beta = check_nonnegative(alpha, "alpha"), check_nonnegative(beta, "beta")
         self.fit_linear = check_flag(fit_linear, "fit_linear")
         self.fit_intercept = check_flag(fit_intercept, "fit_intercept")
-        fit_lower, penalty = _LOWER(fit_lower, "fit_lower"), choice(("weighted", "frobenius"))(penalty, "penalty")
+        fit_lower, self.penalty_name = _LOWER(fit_lower, "fit_lower"), _PENALTY(penalty, "penalty")
         self.fit_lower, self.fitted_lams = fit_lower, isinstance(lams, str) and lams == "fit"
         self.kernel_name, self.theta = kernel, theta
-        self._check_options(kernel, penalty, fit_lower, theta)
+        self._check_options(kernel, fit_lower, theta)
         self.dummies = self._count_dummies(kernel)
         if not isinstance(X, RowBlocks):
             (X,), y, sample_weight, offset = present_rows((X,), y, sample_weight, offset)
@@ -143,16 +151,15 @@ class FactorizationProblem(SingleOutputProblem):
         scale = check_nonnegative(init_scale, "init_scale")
         check_products(rows, factors, alpha=self.alpha, beta=self.beta, init_scale=scale)
         self.lams = self._make_lams(lams, rng)
-        ridge = 2.0 * self.beta * np.abs(self.lams) if penalty == "weighted" else np.full(len(self.lams), self.beta)
         terms = affine_terms(self.design, self.alpha, linear=self.fit_linear, intercept=self.fit_intercept)
-        self.kernel_terms = self._make_kernel_terms(kernel, theta, ridge, scale)
+        self.kernel_terms = self._make_kernel_terms(kernel, theta, scale)
         super().__init__(rows, [*terms, *self.kernel_terms], rng, ("P", [term.name for term in self.kernel_terms]))
 
     def _entries(self) -> dict[str, str]:
         return {"degree": str(self.degree), "kernel": repr(self.kernel_name)} | super()._entries()
 
     def _check_options(
-        self, kernel: str, penalty: str, fit_lower: Literal["explicit", "augment", "shared"] | None, theta: Any
+        self, kernel: str, fit_lower: Literal["explicit", "augment", "shared"] | None, theta: Any
     ) -> None:
         if kernel == "all-subsets" and fit_lower is not None:
             raise ValueError(f"kernel='all-subsets' has all degrees in it; set fit_lower=None, not {fit_lower!r}")
@@ -160,7 +167,12 @@ class FactorizationProblem(SingleOutputProblem):
             raise ValueError("fit_lower='shared' weighs the degrees of kernel='anova' only")
         if theta is not None and fit_lower is not None:
             raise ValueError("theta fixes the weights of the lower degrees; set fit_lower=None")
-        if self.fitted_lams and (penalty != "weighted" or fit_lower in ("explicit", "shared")):
+        if self.penalty_name in _SPARSE and (kernel != "anova" or self.degree != 2 or theta is not None or fit_lower):
+            raise ValueError(
+                f"penalty={self.penalty_name!r} is for pairs: it needs kernel='anova', degree=2, no theta and "
+                "fit_lower=None; fit_linear and fit_intercept are possible"
+            )
+        if self.fitted_lams and (self.penalty_name != "weighted" or fit_lower in ("explicit", "shared")):
             raise ValueError(
                 "lams='fit' needs penalty='weighted', without which lambda is not penalised, and a single degree "
                 "(fit_lower None or 'augment')"
@@ -194,10 +206,17 @@ class FactorizationProblem(SingleOutputProblem):
             raise ValueError(f"lams must be 'ones', 'signs', 'fit' or {k} finite numbers, got {shown(lams)}")
         return lams
 
-    def _make_kernel_terms(self, kernel: str, theta: Any, ridge: np.ndarray, scale: float) -> list[KernelTerm]:
+    def _make_kernel_terms(self, kernel: str, theta: Any, scale: float) -> list[KernelTerm]:
+        ridge = 2.0 * self.beta * np.abs(self.lams)
+        if self.penalty_name == "frobenius":
+            ridge = np.full(len(self.lams), self.beta)
         if self.fit_lower == "shared":
             return [SharedKernelTerm(self.design, self.degree, self.lams, ridge, scale)]
         main = make_factor_kernel(kernel, self.degree, theta)
+        if self.penalty_name == "ti":
+            return [TriangleTerm(self.design, main, self.lams, ridge, scale)]
+        if self.penalty_name == "cs":
+            return [CauchySchwarzTerm(self.design, main, self.lams, self.beta, scale)]
         if self.fitted_lams:
             return [FittedKernelTerm(self.design, main, self.n_components, self.beta, scale)]
         terms = [KernelTerm(self.design, main, self.lams, ridge, scale)]
@@ -210,9 +229,18 @@ class FactorizationProblem(SingleOutputProblem):
     @property
     def oracles(self) -> frozenset[str]:
         """Names of the oracles offered: ``passes`` too, if lambda and theta are fixed and the loss has ``code``."""
-        fixed = not self.fitted_lams and self.fit_lower != "shared"
+        fixed = not self.fitted_lams and all(term.smooth for term in self.kernel_terms)
         stochastic = fixed and self.rows.design is not None and self.losses.loss.code is not None
         return super().oracles | ({"passes"} if stochastic else frozenset())
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why oracles are not offered."""
+        if self.penalty_name not in _SPARSE:
+            return super().reasons
+        reason = f"penalty={self.penalty_name!r} has kinks: it has CoordinateDescent() alone, which needs X in memory"
+        oracles = ("gradient", "passes", "blocks") if self.rows.design is None else ("gradient", "passes")
+        return super().reasons | dict.fromkeys(oracles, reason)
 
     def passes(self, x: np.ndarray) -> StochasticPasses:
         """Return passes of stochastic gradient methods from a point, which is not changed.

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from mopn.compiled.codes import SQUARED
+from mopn.compiled.feature_blocks import sweep_features
 from mopn.compiled.kernels import anova_degrees, anova_degrees_of_columns, pack, parallel_anova_degrees
 from mopn.compiled.parallel import in_turn, threads_usable
 from mopn.compiled.storage import Lines, constant
@@ -131,23 +132,30 @@ class Sweeper:
         self._workspace, self._arrange = state.workspace, state._arrange
         self._slopes = state._arranged_slopes
 
-    def __call__(self, theta, omegas, values, P, scales, ridges) -> float:  # type: ignore[no-untyped-def]
+    def __call__(self, theta, omegas, values, P, scales, ridges, l1=None) -> float:  # type: ignore[no-untyped-def]
         """Sweep over at most eight units P with the initial states ``values`` (8, q, n): see ``sweep_units``.
 
-        The first columns of P, which the design does not have, are the entries of dummies.
+        The first columns of P, which the design does not have, are the entries of dummies. With ``l1`` (1,) the penalty
+        is on the square of the sum of moduli.
         """
         # For sparse columns the state of a sample is contiguous; for full ones each entry is, over all samples.
         shape = values.shape[2], values.shape[1] + 1
         state = self._workspace(shape[::-1]).T if self.columns.indices is None else self._workspace(shape)
         state[:, 0] = self._slopes
         dummies = P.shape[1] - self.columns.size
-        arguments = (theta, omegas, self.columns, self.rows, *self._losses, state, values, P, scales, ridges, dummies)
-        if self._in_threads():
-            decrease = in_turn(parallel_sweep_units, *arguments, self._parts)
+        arguments = (theta, omegas, self.columns, self.rows, *self._losses, state, values, P, scales, ridges)
+        # Columns without common rows have the sum of moduli in common.
+        if self._in_threads() and l1 is None:
+            decrease = in_turn(parallel_sweep_units, *arguments, dummies, self._parts)
         else:
-            decrease = sweep_units(*arguments)
+            decrease = sweep_units(*arguments, l1, dummies)
         self._slopes[:] = state[:, 0]
         return decrease
+
+    def by_features(self, projections: np.ndarray, Q: np.ndarray, signs: np.ndarray, ridge: float) -> float:
+        """Sweep over the features: see ``sweep_features``. The projections (n, k) are changed."""
+        projections = np.ascontiguousarray(self._arrange(projections))
+        return sweep_features(self.columns, self.rows, *self._losses, self._slopes, projections, Q, signs, ridge)
 
     def features(self, features: np.ndarray, out: np.ndarray) -> None:
         """Set out (8, 1, n) to the features (n, k <= 8) of some units."""

@@ -224,9 +224,13 @@ def units_and_weights(model: Predictor, output: int | None) -> tuple[Factorizati
     """Return a model of one output and the weights V (k, m) of its units in the outputs."""
     if isinstance(model, Model):
         V, dummies = model.weights, model.basis.shape[1] - model.n_features
-        units = FactorizationModel(
-            factors=model.basis[None], degree=2, kernel=model.kernel, lams=np.ones(len(V)), dummies=dummies
-        )
+        options: dict[str, Any] = {"degree": 2, "kernel": model.kernel, "dummies": dummies}
+        if model.groups is None:
+            units = FactorizationModel(factors=model.basis[None], lams=np.ones(len(V)), **options)
+        else:
+            factors = _between_groups(model.basis, np.append(np.full(dummies, -1), model.groups))
+            units = FactorizationModel(factors=factors, form="lifted", **options)
+            V = np.vstack([V] * int(model.groups.max() + 2))
     elif isinstance(model, FactorizationModel):
         V, units = np.ones((1, 1)), model
     else:
@@ -239,6 +243,16 @@ def units_and_weights(model: Predictor, output: int | None) -> tuple[Factorizati
     if isinstance(output, bool) or not isinstance(output, (int, np.integer)) or not 0 <= output < V.shape[1]:
         raise ValueError(f"output must be an integer from 0 to {V.shape[1] - 1}, or None for all, got {output!r}")
     return units, V[:, [output]]
+
+
+def _between_groups(H: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Return pairs of factors (2, R, d) whose products are those of features of different groups, without the others.
+
+    They are the part of a unit in each group with the rest of the unit, and the features of no group with all.
+    """
+    left = [np.where(groups == g, H, 0.0) for g in range(-1, groups.max() + 1)]
+    right = [H] + [np.where(groups == g, 0.0, H) for g in range(groups.max() + 1)]
+    return np.stack([np.vstack(left), np.vstack(right)])
 
 
 def _length(weight: Any) -> float:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.kernels import get_kernel
+from mopn.core.feature_groups import check_groups
+from mopn.core.kernels import Kernel, get_kernel
 from mopn.data.designs import AugmentedDesign, Design, linear_design
 from mopn.data.validation import check_flag, finite_numbers
 from mopn.models.base import Predictor, common_offset
@@ -51,6 +52,9 @@ class Model(Predictor):
         an estimator was fitted to. Give others by ``dataclasses.replace(model, feature_names=names)``.
     feature_scales : ndarray of shape (d,), optional
         What the fit divided the features by, 0 for those that were constant; plots of units use it.
+    groups : ndarray of shape (d,), optional
+        The number of each feature's group, -1 for none: with the kernel ``"anova"`` features of the same group are not
+        multiplied.
 
     Raises
     ------
@@ -76,6 +80,7 @@ class Model(Predictor):
     linear: np.ndarray | None = None
     feature_names: np.ndarray | None = None
     feature_scales: np.ndarray | None = None
+    groups: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         basis, weights = finite_numbers(self.basis, "basis"), finite_numbers(self.weights, "weights")
@@ -96,6 +101,9 @@ class Model(Predictor):
         self._set(offset=offset if offset.ndim else float(offset))
         if linear is not None and linear.shape != (m, 1 + self.n_features):
             raise ValueError(f"linear must have shape {(m, 1 + self.n_features)}, got {linear.shape}")
+        if self.groups is not None:
+            self._set(groups=check_groups(self.groups, self.n_features))
+            get_kernel(kernel, self.groups)
         if self.feature_scales is not None:
             self._set(feature_scales=check_scale(self.feature_scales, self.n_features, "feature_scales"))
         self._check_target(m)
@@ -138,6 +146,7 @@ class Model(Predictor):
             classes=problem.classes if classes is None else np.asarray(classes),
             target=target,
             feature_scales=problem.user_X.feature_scales,
+            groups=problem.kernel.groups,
         )
 
     @property
@@ -149,14 +158,27 @@ class Model(Predictor):
     def _dummies(self) -> int:
         return get_kernel(self.kernel).dummies if self.augment else 0
 
+    @property
+    def _kernel(self) -> Kernel:
+        return get_kernel(self.kernel, self.groups)
+
+    def _plain_units(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return units and weights of the same outputs without groups: those of each group alone are subtracted."""
+        if self.groups is None:
+            return self.basis, self.weights
+        of_groups = np.arange(self.groups.max() + 1)[:, None, None] == self.groups
+        parts = self.basis * np.pad(of_groups, ((0, 0), (0, 0), (self._dummies, 0)))
+        return np.vstack([self.basis, *parts]), np.vstack([self.weights, *[-self.weights] * len(parts)])
+
     def _formula(self) -> Formula:
-        units = kernel_formula(self.kernel, np.array([0.0, 1.0]), self.basis, self._dummies, self.weights)
+        H, V = self._plain_units()
+        units = kernel_formula(self.kernel, np.array([0.0, 1.0]), H, self._dummies, V)
         W = np.zeros((self.weights.shape[1], 1 + self.n_features)) if self.linear is None else self.linear
         return Formula(units.constant + W[:, 0] + self.offset, W[:, 1:], units.squares, units.terms)
 
     def _outputs(self, design: Design) -> np.ndarray:
         """Return K(X, H) V + [1, X] W' + offset, shape (n, m)."""
-        kernel = get_kernel(self.kernel)
+        kernel = self._kernel
         if self.augment:
             design = AugmentedDesign(design, kernel.dummies)
         out = np.empty((design.shape[0], self.weights.shape[1]))
@@ -169,11 +191,10 @@ class Model(Predictor):
         return out
 
     def _game(self, background: Background) -> QuadraticGame:
-        kernel = get_kernel(self.kernel)
-        dummies = self.basis.shape[1] - self.n_features
-        ones, H = self.basis[:, :dummies].sum(axis=1), self.basis[:, dummies:]
+        kernel, (H, V) = self._kernel, self._plain_units()
+        ones, H = H[:, : self._dummies].sum(axis=1), H[:, self._dummies :]
         # <h, [1, x]>^2 has the linear term of the dummies, and the linear term of the anova kernel is half of it.
-        V = kernel.of_square * self.weights
+        V = kernel.of_square * V
         W = (2.0 * ones[:, None] * V).T @ H
         if self.linear is not None:
             W += self.linear[:, 1:]

@@ -12,9 +12,10 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from mopn.core.feature_groups import feature_groups
 from mopn.core.flat import joined
 from mopn.core.gap import DualPoint, lower_bound, objective_rounding
-from mopn.core.kernels import KernelName, get_kernel
+from mopn.core.kernels import Kernel, KernelName, get_kernel
 from mopn.core.magnitudes import check_regularizer, check_single, fits_single, scales_at_zero
 from mopn.core.norms import Norm, NormName
 from mopn.core.regularizers import Penalty, Ratio, Regularizer, make_norm_regularizer
@@ -25,7 +26,7 @@ from mopn.data.rows_of_data import rows_of_data
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.data.validation import check_flag
 from mopn.losses.losses import Loss, LossName
-from mopn.losses.namespaces import any_namespace
+from mopn.losses.namespaces import any_namespace, is_device_array
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
@@ -144,6 +145,10 @@ class NetworkProblem(Displayed, Corrective):
         X as it is.
     target_weight : array-like of shape (m,), optional
         For losses per output: factors t_c > 0 of the outputs' losses, F = sum_i w_i sum_c t_c l(y_ic, o_ic).
+    interactions : sequence of sequences of int or str, optional
+        Groups of columns of X, by index or name, for ``kernel="anova"``: the model has only products of columns of
+        different groups, such as users times items for ``[range(943), range(943, 2625)]``. A column of no group
+        interacts with all others. All proofs are about the networks that are left. Default: all pairs.
 
     Notes
     -----
@@ -191,12 +196,15 @@ class NetworkProblem(Displayed, Corrective):
         center: bool = False,
         scale: ScaleName | None = None,
         target_weight: Any = None,
+        interactions: Any = None,
     ) -> None:
         self.kernel = get_kernel(kernel)
         ratio = strength if isinstance(strength, Ratio) and radius is None else None
         self.regularizer = make_norm_regularizer(norm, strength if ratio is None else 0.0, radius)
         self.augment = check_flag(augment, "augment")
         base = rows_of_data(X, y, loss, sample_weight, offset, target_weight)
+        if interactions is not None:
+            self.kernel = self._between(interactions, X, base.n_features)
         centered, scaled = self._check_coordinates(center, scale)
         dummies = self.kernel.dummies if self.augment else 0
         self.user_X = UserX(make_coordinates(base, center=centered, scale=scaled), dummies)
@@ -217,7 +225,20 @@ class NetworkProblem(Displayed, Corrective):
             "loss": repr(self.losses.loss.name),
         }
         entries |= {"kernel": repr(self.kernel.name), "norm": repr(self.norm.name)}
+        if self.kernel.groups is not None:
+            entries["interactions"] = f"between {self.kernel.groups.max() + 1} groups"
         return entries | dict([self.regularizer.words.split("=")])
+
+    def _between(self, interactions: Any, X: Any, d: int) -> Kernel:
+        """Return the kernel without the products of columns of the same group."""
+        if not self.kernel.distinct:
+            raise ValueError(
+                f"interactions are for factorization machines, kernel='anova', got kernel={self.kernel.name!r}; leave "
+                "them out"
+            )
+        if is_device_array(X):
+            raise ValueError("interactions need X in NumPy or SciPy, or in blocks of these; move it to the host")
+        return get_kernel(self.kernel, feature_groups(interactions, d, getattr(X, "columns", ())))
 
     def _check_coordinates(self, center: Any, scale: Any) -> tuple[bool, str | None]:
         center, scale = check_flag(center, "center"), _SCALE(scale, "scale")

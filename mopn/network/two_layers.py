@@ -8,7 +8,7 @@ are float64.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from mopn.core.kernels import Kernel
 from mopn.data.rows import Block, Rows
 from mopn.losses.namespaces import any_namespace, as_double, as_type, crossed
 from mopn.network.sparse_rows import SparseLayout, Units, padded
+
+if TYPE_CHECKING:
+    from mopn.compiled.degree_two import Pairs
 
 __all__ = ["DenseLayers", "SparseLayers", "TwoLayers", "layer_outputs", "two_layers"]
 
@@ -113,7 +116,12 @@ class SparseLayers(TwoLayers):
 
     def __init__(self, rows: Rows, kernel: Kernel, *, single: bool = False) -> None:
         assert rows.entries is not None
+        from mopn.compiled.degree_two import Pairs
+        from mopn.compiled.storage import constant
+
         self.rows, self.layout = rows, SparseLayout(rows.entries, distinct=kernel.distinct)
+        groups = None if kernel.groups is None else constant(kernel.groups, np.int64)
+        self.pairs = Pairs(kernel.distinct, groups, 0 if groups is None else int(groups.max()) + 1)
         self.dtype = np.float32 if single else np.float64
 
     def value(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> float:
@@ -138,13 +146,13 @@ class SparseLayers(TwoLayers):
         """Lay out a point for compiled loops."""
         at = self.layout.units(H, self.dtype)
         weights, linear = padded(V.T, self.dtype), self.layout.linear(W, self.dtype)
-        return _Layers(self.layout.distinct, at, at.constants(), weights, linear)
+        return _Layers(self.pairs, at, at.constants(), weights, linear)
 
 
 class _Layers(NamedTuple):
-    """Units, their constants, weights (m, k') and W' (1 + d, m) as compiled loops take them."""
+    """Pairs, units, their constants, weights (m, k') and W' (1 + d, m) as compiled loops take them."""
 
-    distinct: bool
+    pairs: Pairs
     at: Units
     constants: np.ndarray
     weights: np.ndarray
@@ -159,12 +167,12 @@ def _sparse_value_gradient(block: Block, layers: _Layers) -> tuple[float, Any, A
     """Return the losses, and their gradients with respect to constants, units, weights and W'."""
     from mopn.compiled.degree_two import add_gradients
 
-    distinct, at, constants, weights, linear = layers
+    pairs, at, constants, weights, linear = layers
     value, G = block.losses.value_gradient(_sparse_outputs(block, layers))
     slopes = np.ascontiguousarray(G.T, dtype=at.units.dtype)
     # Sums to which every row contributes are in float64.
     sums = np.zeros(constants.shape), np.zeros_like(at.units), np.zeros(weights.shape), np.zeros(linear.shape)
-    add_gradients(distinct, block.lines, 0, len(G), constants, at.units, weights, slopes, *sums)
+    add_gradients(pairs, block.lines, 0, len(G), constants, at.units, weights, slopes, *sums)
     of_constants, of_units, of_weights, of_linear = sums
     return value, of_constants, of_units.astype(np.float64, copy=False), of_weights, of_linear
 
@@ -172,10 +180,10 @@ def _sparse_value_gradient(block: Block, layers: _Layers) -> tuple[float, Any, A
 def _sparse_outputs(block: Block, layers: _Layers) -> np.ndarray:
     from mopn.compiled.degree_two import set_outputs
 
-    distinct, at, constants, weights, linear = layers
+    pairs, at, constants, weights, linear = layers
     n = block.design.shape[0]
     outputs = np.empty((len(weights), n), at.units.dtype)
-    set_outputs(distinct, block.lines, 0, n, constants, at.units, weights, linear, outputs)
+    set_outputs(pairs, block.lines, 0, n, constants, at.units, weights, linear, outputs)
     return outputs.T.astype(np.float64, copy=False)
 
 
@@ -184,7 +192,7 @@ def _sparse_forms(block: Block, G: np.ndarray, layers: _Layers) -> np.ndarray:
 
     slopes = np.ascontiguousarray(G.T)
     total = np.zeros((len(slopes), layers.at.units.shape[1]))
-    add_forms(layers.distinct, block.lines, 0, len(G), layers.constants, layers.at.units, slopes, total)
+    add_forms(layers.pairs, block.lines, 0, len(G), layers.constants, layers.at.units, slopes, total)
     return total
 
 
@@ -193,7 +201,7 @@ def _sparse_products(block: Block, G: np.ndarray, layers: _Layers) -> tuple[np.n
 
     sums, slopes = (np.zeros_like(layers.constants), np.zeros_like(layers.at.units)), np.ascontiguousarray(G.T)
     parts = layers.constants, layers.at.units, layers.weights
-    add_products(layers.distinct, block.lines, 0, len(G), *parts, slopes, *sums)
+    add_products(layers.pairs, block.lines, 0, len(G), *parts, slopes, *sums)
     return sums
 
 

@@ -50,7 +50,7 @@ CASES = {
         "MultiOutputFMClassifier", LABELS, {"loss": "binary-logistic", "class_weight": {"a": 1, "b": 2, "c": 3}},
     ),
     "numbers": ("MultiOutputPNRegressor", NUMBERS, {"loss": "huber"}),
-    "columns": ("MultiOutputFMRegressor", np.column_stack([NUMBERS, X[:, 1]]), {}),
+    "columns": ("MultiOutputFMRegressor", np.column_stack([NUMBERS, X[:, 1]]), {"interactions": [[0, 1]]}),
     "levels": ("OrdinalFMRegressor", np.digitize(NUMBERS, [-0.5, 0.5]) + 1.0, {"alpha": None}),
 }  # fmt: skip
 

@@ -82,7 +82,7 @@ def test_the_scores_choose(cv):
 
 def test_the_choice_is_fitted_to_all_samples():
     found = search().fit(X, Y)
-    alone = MultiOutputPNClassifier(**found.best_params_).fit(X, Y)
+    alone = MultiOutputPNClassifier(norm="l1/l2", **found.best_params_).fit(X, Y)
     assert_array_equal(found.predict(X), alone.predict(X))
     assert_array_equal(found.decision_function(X), alone.decision_function(X))
     assert_array_equal(found.predict_proba(X), alone.predict_proba(X))

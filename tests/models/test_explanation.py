@@ -38,6 +38,7 @@ MODELS = {
     "more units than features": network("homogeneous", units=9),
     "factorization machine": network("anova"),
     "linear term": network("anova", augment=False, linear=True, units=9),
+    "groups": network("anova", groups=np.array([0, 1, 0, -1, 1])),
     "one output": network("anova", outputs=1),
     "no units": network("homogeneous", units=0, linear=True),
     "degree 1": factors(1, w=w),

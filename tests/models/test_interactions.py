@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from reference import between
 from scipy import sparse
 
 import mopn
@@ -226,12 +227,29 @@ NETWORKS = {
     "factorization": ("anova", 2, 3),
     "one output": ("anova", 0, 1),
 }
+GROUPS = np.array([0, 1, 0, -1, 1, 1, -1])
 
 
-def network(kernel, dummies, outputs):
+def network(kernel, dummies, outputs, groups=None):
     rng = np.random.default_rng(3)
     H, V = rng.standard_normal((4, dummies + D)), rng.standard_normal((4, outputs))
-    return mopn.Model(H, V, kernel=kernel, augment=dummies > 0)
+    return mopn.Model(H, V, kernel=kernel, augment=dummies > 0, groups=groups)
+
+
+@pytest.mark.parametrize("dummies", [0, 2])
+def test_features_of_the_same_group_do_not_interact(dummies):
+    """Not at all: no rounding is left of them."""
+    model, plain = network("anova", dummies, 3, GROUPS), network("anova", dummies, 3)
+    pairs = np.array(list(itertools.combinations(range(D), 2)))
+    allowed = between(GROUPS)[tuple(pairs.T)]
+    weights = mopn.interaction_weights(model, pairs)
+    np.testing.assert_allclose(weights, allowed[:, None] * mopn.interaction_weights(plain, pairs), rtol=1e-13)
+    assert not weights[~allowed].any()
+    everything = mopn.strongest_interactions(model, D * D)
+    assert everything.exact
+    assert sorted(item.features for item in everything) == list(map(tuple, pairs[allowed]))
+    order = np.argsort(-np.linalg.norm(weights, axis=1))[:3]
+    assert [item.features for item in everything[:3]] == list(map(tuple, pairs[order]))
 
 
 @pytest.mark.parametrize("fields", NETWORKS.values(), ids=NETWORKS)
