@@ -13,8 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mopn.dask.blocks import TIMEOUT, DaskBlocks, dask_array, dask_blocks
-from mopn.data.chunked_rows import named
-from mopn.data.row_blocks import RawBlock
+from mopn.data.row_blocks import RawBlock, named
 from mopn.data.validation import as_array, check_weights, distinct_labels, finite_numbers, label_codes
 from mopn.estimators.availability import available_if
 from mopn.estimators.base import NetworkEstimator

@@ -545,7 +545,10 @@ class NetworkEstimator(ModelEstimator):
         return X, targets.values, targets.weights
 
     def _problem(self, X: Any, targets: Targets) -> NetworkProblem:
-        X, y, weights = self._data(X, targets)
+        return self._problem_of(*self._data(X, targets), targets)
+
+    def _problem_of(self, X: Any, y: Any, weights: Any, targets: Targets) -> NetworkProblem:
+        """Return the problem of some data; of the ``targets`` it has the loss, and the constants of the outputs."""
         return NetworkProblem(
             X,
             y,

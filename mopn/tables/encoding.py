@@ -84,10 +84,10 @@ class TableEncoding:
             levels=tuple(level for to, level in zip(self.level_columns, self.levels, strict=True) if to == j),
         )
 
-    def arranged(self, X: Any, name: str = "X") -> Table:
-        """Return a table with the columns of the training data, as numbers and as levels; see :meth:`encode`."""
+    def arranged(self, X: Any, name: str = "X", *, least: int = 1) -> Table:
+        """Return a table of ``least`` rows with the columns of the training data, as numbers and as levels."""
         table = read_table(X, name)
-        if not table.n:
+        if table.n < least:
             raise ValueError(f"Found array with 0 sample(s): {name} must have at least 1 row")
         columns = [table.columns[j] for j in self._order(table, name)]
         for j in self.number_columns:
@@ -97,7 +97,7 @@ class TableEncoding:
                 columns[j] = level_texts(columns[j])
         return Table(self.columns, tuple(columns), table.n, named=True)
 
-    def encode(self, X: Any, name: str = "X") -> Any:
+    def encode(self, X: Any, name: str = "X", *, training: bool = False) -> Any:
         """Return the features of a table.
 
         Parameters
@@ -105,6 +105,10 @@ class TableEncoding:
         X : DataFrame, array-like of shape (n, c), or dict
             As for :func:`mopn.tables.reading.read_table`. Columns of a frame or a dictionary are taken by name, if the
             training data had names.
+        name : str, default "X"
+            For messages.
+        training : bool, default False
+            Whether X is a block of the training data: it may have no rows, and those of weight 0 unknown levels.
 
         Returns
         -------
@@ -122,7 +126,7 @@ class TableEncoding:
             For levels that the training data did not have; their features are the means.
         """
         plain = self._plain_row(X) if isinstance(X, Mapping) else self._plain_array(X)
-        return self.features(*(self._read(X, name) if plain is None else plain))
+        return self.features(*(self._read(X, name, training) if plain is None else plain))
 
     def features(self, numbers: np.ndarray, codes: Sequence[np.ndarray]) -> Any:
         """Return the features of numbers (n, columns of numbers), and of codes (n,) of each column of levels."""
@@ -155,13 +159,17 @@ class TableEncoding:
             return None
         return None if self.levels or not len(X) or np.isinf(X).any() else (X.astype(np.float64, copy=False), [])
 
-    def _read(self, X: Any, name: str) -> tuple[np.ndarray, list[np.ndarray]]:
+    def _read(self, X: Any, name: str, training: bool) -> tuple[np.ndarray, list[np.ndarray]]:
         """Return the numbers (n, columns of numbers) of a table, and the codes (n,) of each column of levels."""
-        table = self.arranged(X, name)
+        table = self.arranged(X, name, least=0 if training else 1)
         numbers = np.empty((table.n, len(self.number_columns)))
         for to, j in enumerate(self.number_columns):
             numbers[:, to] = table.columns[j]
-        return numbers, [self._codes(table.columns[j], i, name) for i, j in enumerate(self.level_columns)]
+        codes = [level.codes(table.columns[j]) for j, level in zip(self.level_columns, self.levels, strict=True)]
+        for j, found in zip(self.level_columns, codes, strict=True):
+            if not training and (found < 0).any():
+                self._warn(table.columns[j][found < 0], f"column {self.columns[j]!r} of {name}")
+        return numbers, codes
 
     def _order(self, table: Table, name: str) -> list[int]:
         """Return where each column is in a table."""
@@ -189,20 +197,16 @@ class TableEncoding:
             "number is NaN or None"
         )
 
-    def _codes(self, values: np.ndarray, i: int, name: str) -> np.ndarray:
-        """Return the codes of levels, and warn of unknown ones."""
-        column, level = self.columns[self.level_columns[i]], self.levels[i]
-        codes = level.codes(values)
-        unknown = (codes < 0) & np.array([value is not None for value in values])
-        if unknown.any():
-            example = values[np.argmax(unknown)]
+    def _warn(self, values: np.ndarray, of: str) -> None:
+        """Warn of unknown levels, if there are some among values without a feature."""
+        unknown = [value for value in values if value is not None]
+        if unknown:
             warnings.warn(
-                f"column {column!r} of {name} has {int(unknown.sum())} values that the training data had not, such as "
-                f"{example!r}; they count as the mean of the known levels",
+                f"{of} has {len(unknown)} values that the training data had not, such as {unknown[0]!r}; they count as "
+                "the mean of the known levels",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return codes
 
     def rounded(self, dtype: type) -> TableEncoding:
         """Return the encoding whose knots are numbers of a dtype; of knots that are then equal one is left.

@@ -46,6 +46,16 @@ class Table:
     n: int
     named: bool
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of columns."""
+        return self.n, len(self.columns)
+
+    @property
+    def stored_arrays(self) -> tuple[np.ndarray, ...]:
+        """The arrays whose entries tell one table from another."""
+        return self.columns
+
     def rows(self, rows: np.ndarray) -> Table:
         """Return some rows."""
         return Table(self.names, tuple(column[rows] for column in self.columns), len(rows), self.named)
