@@ -78,14 +78,20 @@ class TableReader(BaseEstimator):
         """Learn the encoding from a table."""
         self._set_encoding(summarise(table, weights, self._levels()))
 
-    def _learn_in_blocks(self, tables: Chunks) -> None:
-        """Learn the encoding, and the names of the columns, in one pass over blocks whose X are tables."""
-        summary = tables.reduce(partial(named, function=partial(_summary, levels=self._levels())), operator.add)
-        self._set_encoding(summary)
+    def _learn_of_row_blocks(self, X: RowBlocks) -> None:
+        """Learn the encoding, and the names of the columns, from blocks whose X are tables."""
+        summary = self._learn_in_blocks(LocalChunks(X))
         self.n_features_in_ = len(summary.names)
         self.__dict__.pop("feature_names_in_", None)
         if summary.named:
             self.feature_names_in_ = np.array(summary.names, object)
+
+    def _learn_in_blocks(self, tables: Chunks) -> TableSummary:
+        """Learn the encoding in one pass over tables, and return what was found."""
+        task = partial(named, function=partial(_summary, levels=self._levels()))
+        summary: TableSummary = tables.reduce(task, operator.add)
+        self._set_encoding(summary)
+        return summary
 
     def _levels(self) -> list[str | int]:
         return _LEVELS(self.levels, "levels")
@@ -167,7 +173,7 @@ class TableEncoder(TransformerMixin, TableReader):
             If X is no table, a column has no value or too many levels, or no column varies.
         """
         if isinstance(X, RowBlocks):
-            self._learn_in_blocks(LocalChunks(X.read_by(read_table).with_targets(None, sample_weight)))
+            self._learn_of_row_blocks(X.read_by(read_table).with_targets(None, sample_weight))
         else:
             table = self._read(X, reset=True)
             self._learn(table, check_sample_weight(sample_weight, table.n))

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
-from mopn.data.chunked_rows import Chunks, LocalChunks
+from mopn.data.chunked_rows import Chunks
 from mopn.data.input_size import check_input
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.sparse_structure import compressed
@@ -92,7 +92,7 @@ class TableEstimator(TableReader, NetworkEstimator):
     ) -> tuple[RowBlocks, np.ndarray, np.ndarray | None, np.ndarray]:
         """Learn the encoding, and return blocks of features, with the targets and weights of all rows in memory."""
         tables, y, sample_weight = X.read_by(read_table).with_targets_in_memory()
-        self._learn_in_blocks(LocalChunks(tables.with_targets(y, sample_weight)))
+        self._learn_of_row_blocks(tables.with_targets(y, sample_weight))
         features = tables.read_by(partial(self.encoding_.encode, training=True))
         return features, self._plain_targets(y), sample_weight, np.arange(len(y))
 
