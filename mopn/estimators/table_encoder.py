@@ -62,14 +62,12 @@ class TableReader(BaseEstimator):
         """Return a table, and set or check the names and the number of its columns."""
         if isinstance(X, RowBlocks):
             raise TypeError("X is in blocks of rows, which fit takes; call this with each of them")
-        if is_named(X):
-            table = read_table(X)
-            if reset:
-                self.feature_names_in_ = np.array(table.names, object)
-        else:
-            if getattr(X, "ndim", 2) == 2:
-                validate_data(self, X, skip_check_array=True, reset=reset)
-            table = read_table(to_host(X))
+        # A table first: of frames that are none, such as those with two columns of one name, its messages say more.
+        table = read_table(X if is_named(X) else to_host(X))
+        if not is_named(X):
+            validate_data(self, X, skip_check_array=True, reset=reset)
+        elif reset:
+            self.feature_names_in_ = np.array(table.names, object)
         if reset:
             self.n_features_in_ = len(table.names)
         return table
@@ -90,6 +88,8 @@ class TableReader(BaseEstimator):
         """Learn the encoding in one pass over tables, and return what was found."""
         task = partial(named, function=partial(_summary, levels=self._levels()))
         summary: TableSummary = tables.reduce(task, operator.add)
+        if not summary.n:
+            raise ValueError("sample_weight is zero for all samples; at least one must be positive")
         self._set_encoding(summary)
         return summary
 

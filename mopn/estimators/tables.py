@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing, check_X_y
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
@@ -107,12 +107,10 @@ class TableEstimator(TableReader, NetworkEstimator):
         return given if len(present) == _num_samples(given) else _safe_indexing(given, present)
 
     def _checked(self, X: Any) -> Any:
-        """Check the names and the number of columns for a prediction; the model reads the rest."""
+        """Return a table for a prediction; the model checks dictionaries, and arrays like that of the fit."""
         if not hasattr(self, "model_"):
             check_is_fitted(self)
-        if not is_named(X) and not self._is_plain(X) and getattr(X, "ndim", 2) == 2:
-            validate_data(self, X, skip_check_array=True, reset=False)
-        return X
+        return X if is_named(X) or self._is_plain(X) else self._read(X, reset=False)
 
     def _named(self, model: Model) -> Model:  # type: ignore[override]
         return replace(model, feature_names=self.encoding_.feature_names)

@@ -193,8 +193,8 @@ class TableEncoding:
             return values
         text = next(value for value in values if value is not None)
         raise ValueError(
-            f"column {column!r} of {name} holds {text!r}, but numbers in the training data; a missing "
-            "number is NaN or None"
+            f"column {column!r} of {name} holds {text!r}, but numbers or dates in the training data; a missing number "
+            "is NaN or None"
         )
 
     def _warn(self, values: np.ndarray, of: str) -> None:

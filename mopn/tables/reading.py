@@ -108,6 +108,11 @@ def _of_frame(X: Any, name: str) -> Table:
         raise ImportError(
             f"{name} is a frame, which needs narwhals: pip install mopn[sklearn]; a dict of its columns needs nothing"
         ) from None
+    if hasattr(type(X), "collect") or hasattr(type(X), "compute"):
+        raise TypeError(
+            f"{name} is a lazy frame; collect it, or give a frame of Dask to DaskTableClassifier or DaskTableRegressor "
+            "of mopn.dask"
+        )
     names = list(X.column_names if hasattr(X, "column_names") else X.columns)
     _check_names(names, name)
     texts = all(isinstance(key, str) for key in names)
@@ -181,7 +186,7 @@ def _column(values: np.ndarray, of: str) -> np.ndarray:
     """Return numbers, or levels as texts."""
     kind = values.dtype.kind
     if values.ndim != 1:
-        raise ValueError(f"{of} must have one value a row, got shape {values.shape}")
+        raise ValueError(f"{of} must have one value a row, got shape {values.shape}; make several columns of it")
     if kind in "fiu":
         return _finite(values.astype(np.float64), of)
     if kind in "mM":
