@@ -432,6 +432,7 @@ class NetworkEstimator(ModelEstimator):
             problem = self._problem(X, targets)
         if not _is_in_numpy(X):
             self._set_features(X, problem.rows.n_features)
+        del X, training  # the problem has its own arrays: those of validation, merging and encoding are not needed
         validation = None if held_out is None else self._validation(problem, *held_out)
         solver = self._policy.solver(
             problem,

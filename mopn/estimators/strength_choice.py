@@ -41,18 +41,22 @@ def choose_strength(estimator: Any, X: Any, targets: Targets) -> float:
     targets : Targets
     """
     policy = replace(estimator._policy, path_iter=_ITERATIONS)
-    whole = estimator._problem(X, targets)
-    strengths = check_strengths(whole, _RATIOS)
+    strengths, weight, n = _of_all(estimator._problem(X, targets))
     losses = np.zeros(len(strengths))
     parts = _parts_of_blocks if isinstance(X, RowBlocks | Chunks) else _parts
-    for problem, loss in parts(estimator, X, targets, whole.losses.n):
+    for problem, loss in parts(estimator, X, targets, n):
         units = estimator.max_units
         solver = policy.path_solver(problem, len(strengths), refit=estimator.refit, max_units=units)
-        share = problem.losses.total_weight / whole.losses.total_weight
+        share = problem.losses.total_weight / weight
         path = solutions(problem, share * strengths, solver, tol=estimator.tol, max_iter=1)
         for i, (_, network) in enumerate(path):
             losses[i] += loss(Model.from_result(problem, network))
     return float(strengths[np.argmin(losses)])
+
+
+def _of_all(problem: NetworkProblem) -> tuple[np.ndarray, float, int]:
+    """Return the strengths, the weight and the number of all samples, of whose problem nothing else is kept."""
+    return check_strengths(problem, _RATIOS), problem.losses.total_weight, problem.losses.n
 
 
 # A problem of training samples, and the loss of a model on held-out ones.

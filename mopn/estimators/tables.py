@@ -81,11 +81,18 @@ class TableEstimator(TableReader, NetworkEstimator):
         present = np.arange(table.n) if sample_weight is None else np.flatnonzero(sample_weight)
         if len(present) < least:
             raise ValueError(f"at least {least} samples of positive weight are needed to fit, got {len(present)}")
-        table = table.rows(present)
+        if len(present) < table.n:
+            table = table.rows(present)
         y, sample_weight = y[present], None if sample_weight is None else sample_weight[present]
         if reset:
             self._learn(table, sample_weight)
         return self.encoding_.encode(table), y, sample_weight, present
+
+    def _samples_on_device(
+        self, X: Any, y: Any, sample_weight: Any, **options: Any
+    ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
+        """Return features in the memory of the host, where tables are encoded."""
+        return self._samples(to_host(X), y, sample_weight, **options)
 
     def _samples_of_blocks(
         self, X: RowBlocks, reset: bool

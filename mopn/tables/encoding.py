@@ -18,6 +18,8 @@ __all__ = ["TableEncoding"]
 
 # Indicators of more levels are sparse.
 _DENSE_LEVELS = 256
+# Rows that are encoded at once: what a table becomes is much larger than the rest.
+_ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,11 @@ class TableEncoding:
     def n_features(self) -> int:
         """Number of features d."""
         return len(self.owners)
+
+    @cached_property
+    def _is_sparse(self) -> bool:
+        """Whether features are sparse, as indicators of many levels are."""
+        return sum(len(level.means) for level in self.levels) > _DENSE_LEVELS
 
     @cached_property
     def feature_names(self) -> np.ndarray:
@@ -126,17 +133,30 @@ class TableEncoding:
             For levels that the training data did not have; their features are the means.
         """
         plain = self._plain_row(X) if isinstance(X, Mapping) else self._plain_array(X)
-        return self.features(*(self._read(X, name, training) if plain is None else plain))
+        if plain is not None:
+            return self.features(*plain)
+        table = self.arranged(X, name, least=0 if training else 1)
+        levels = [level.codes(table.columns[j]) for j, level in zip(self.level_columns, self.levels, strict=True)]
+        if not training:
+            self._warn_of_unknown(table, levels, name)
+        blocks = [slice(first, first + _ROWS) for first in range(0, max(table.n, 1), _ROWS)]
+        parts = (self.features(self._numbers_of(table, rows), [codes[rows] for codes in levels]) for rows in blocks)
+        if self._is_sparse:
+            return sparse.vstack(list(parts), "csr")
+        out = np.empty((table.n, self.n_features))
+        for rows, part in zip(blocks, parts, strict=True):
+            out[rows] = part
+        return out
 
     def features(self, numbers: np.ndarray, codes: Sequence[np.ndarray]) -> Any:
         """Return the features of numbers (n, columns of numbers), and of codes (n,) of each column of levels."""
         features = self.numbers.encode(numbers)
         if not self.levels:
             return features
-        if sum(len(level.means) for level in self.levels) <= _DENSE_LEVELS:
+        if not self._is_sparse:
             indicators = [level.table.take(c, axis=0, mode="wrap") for level, c in zip(self.levels, codes, strict=True)]
             return np.concatenate([features, *indicators], axis=1)
-        stored = [sparse.csr_matrix(level.table)[c] for level, c in zip(self.levels, codes, strict=True)]
+        stored = [level.sparse_table[c] for level, c in zip(self.levels, codes, strict=True)]
         return sparse.hstack([sparse.csr_matrix(features), *stored], "csr")
 
     def _plain_row(self, X: Mapping[str, Any]) -> tuple[np.ndarray, list[np.ndarray]] | None:
@@ -145,31 +165,29 @@ class TableEncoding:
             return None
         try:
             numbers = [X[self.columns[j]] for j in self.number_columns]
-            codes = [level.known[X[self.columns[j]]] for j, level in zip(self.level_columns, self.levels, strict=True)]
+            codes = [[level.known[X[self.columns[j]]]] for j, level in zip(self.level_columns, self.levels, strict=True)]
         except (KeyError, TypeError):
             return None
-        if not all(x is None or isinstance(x, float) or type(x) is int for x in numbers):
-            return None
-        row = np.array([numbers], np.float64)
-        return None if np.isinf(row).any() else (row, [np.array([code]) for code in codes])
+        row = _plain_numbers(numbers)
+        return None if row is None else (row, [np.array(code) for code in codes])
 
     def _plain_array(self, X: Any) -> tuple[np.ndarray, list[np.ndarray]] | None:
-        """Return an array of numbers, if all columns are numbers and it holds these alone; None for anything else."""
-        if type(X) is not np.ndarray or X.dtype.kind not in "fiu" or X.shape[1:] != (len(self.columns),):
+        """Return numbers, if all columns are numbers and X, an array or a list of one row, holds these alone."""
+        if self.levels or not isinstance(X, (np.ndarray, list)) or not len(X):
             return None
-        return None if self.levels or not len(X) or np.isinf(X).any() else (X.astype(np.float64, copy=False), [])
+        if type(X) is np.ndarray and X.dtype.kind in "fiu" and X.shape[1:] == (len(self.columns),):
+            return None if np.isinf(X).any() else (X.astype(np.float64, copy=False), [])
+        if type(X) is list and len(X) == 1 and isinstance(X[0], list) and len(X[0]) == len(self.columns):
+            row = _plain_numbers(X[0])
+            return None if row is None else (row, [])
+        return None
 
-    def _read(self, X: Any, name: str, training: bool) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Return the numbers (n, columns of numbers) of a table, and the codes (n,) of each column of levels."""
-        table = self.arranged(X, name, least=0 if training else 1)
-        numbers = np.empty((table.n, len(self.number_columns)))
+    def _numbers_of(self, table: Table, rows: slice) -> np.ndarray:
+        """Return some rows of the columns of numbers."""
+        numbers = np.empty((len(range(table.n)[rows]), len(self.number_columns)))
         for to, j in enumerate(self.number_columns):
-            numbers[:, to] = table.columns[j]
-        codes = [level.codes(table.columns[j]) for j, level in zip(self.level_columns, self.levels, strict=True)]
-        for j, found in zip(self.level_columns, codes, strict=True):
-            if not training and (found < 0).any():
-                self._warn(table.columns[j][found < 0], f"column {self.columns[j]!r} of {name}")
-        return numbers, codes
+            numbers[:, to] = table.columns[j][rows]
+        return numbers
 
     def _order(self, table: Table, name: str) -> list[int]:
         """Return where each column is in a table."""
@@ -197,16 +215,17 @@ class TableEncoding:
             "is NaN or None"
         )
 
-    def _warn(self, values: np.ndarray, of: str) -> None:
-        """Warn of unknown levels, if there are some among values without a feature."""
-        unknown = [value for value in values if value is not None]
-        if unknown:
-            warnings.warn(
-                f"{of} has {len(unknown)} values that the training data had not, such as {unknown[0]!r}; they count as "
-                "the mean of the known levels",
-                UserWarning,
-                stacklevel=3,
-            )
+    def _warn_of_unknown(self, table: Table, levels: Sequence[np.ndarray], name: str) -> None:
+        """Warn of levels without a feature, but for gaps."""
+        for j, codes in zip(self.level_columns, levels, strict=True):
+            unknown = [value for value in table.columns[j][codes < 0] if value is not None]
+            if unknown:
+                warnings.warn(
+                    f"column {self.columns[j]!r} of {name} has {len(unknown)} values that the training data had not, "
+                    f"such as {unknown[0]!r}; they count as the mean of the known levels",
+                    UserWarning,
+                    stacklevel=3,
+                )
 
     def rounded(self, dtype: type) -> TableEncoding:
         """Return the encoding whose knots are numbers of a dtype; of knots that are then equal one is left.
@@ -230,6 +249,14 @@ class TableEncoding:
             knots.append(held.astype(np.float64))
             functions.append(f[first])
         return replace(self, numbers=NumberColumns.of(knots, functions, self.numbers.gaps))
+
+
+def _plain_numbers(values: list[Any]) -> np.ndarray | None:
+    """Return Python's numbers and None as a row (1, c); None for anything else."""
+    if not all(x is None or isinstance(x, float) or type(x) is int for x in values):
+        return None
+    row = np.array([values], np.float64)
+    return None if np.isinf(row).any() else row
 
 
 def level_texts(values: np.ndarray) -> np.ndarray:
