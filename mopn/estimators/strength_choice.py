@@ -26,6 +26,8 @@ __all__ = ["choose_strength"]
 _RATIOS = tuple(map(Ratio, (0.03, 0.01, 0.003, 0.001)))
 # Every sample is held out once, or, of more samples than this, those of the first part alone.
 _PARTS, _FEW = 3, 1000
+# Held-out rows that are copied at once.
+_ROWS = 4096
 # Of each refit, which starts at the network of the strength before: scores differ long before the end.
 _ITERATIONS = 6
 
@@ -66,9 +68,17 @@ _Part = tuple[NetworkProblem, Callable[[Model], float]]
 def _parts(estimator: Any, X: Any, targets: Targets, n: int) -> Iterator[_Part]:
     for train, test in _splits(targets, n):
         problem = estimator._problem(*merge_equal_samples(X[train], targets.rows(train)))
-        held_out = targets.rows(test)
-        block = RawBlock(0, X[test], held_out.values, held_out.weights)
-        yield problem, partial(_loss_of_block, block, loss=targets.loss)
+        yield problem, partial(_loss_of_rows, X, targets, test)
+
+
+def _loss_of_rows(X: Any, targets: Targets, rows: np.ndarray, model: Model) -> float:
+    """Return the loss of some rows, of which few are copied at a time."""
+    total = 0.0
+    for first in range(0, len(rows), _ROWS):
+        some = rows[first : first + _ROWS]
+        part = targets.rows(some)
+        total += _loss_of_block(RawBlock(0, X[some], part.values, part.weights), model, targets.loss)
+    return total
 
 
 def _loss_of_block(block: RawBlock, model: Model, loss: Loss) -> float:

@@ -91,6 +91,11 @@ def read_table(X: Any, name: str = "X") -> Table:
     if isinstance(X, Sequence) and len(X) and all(isinstance(row, Mapping) for row in X):
         keys = {key: None for row in X for key in row}
         return _of_dict({key: [row.get(key) for row in X] for key in keys}, name)
+    if hasattr(type(X), "collect") or hasattr(type(X), "compute"):
+        raise TypeError(
+            f"{name} is a lazy frame; collect it, or give a frame of Dask to DaskTableClassifier or DaskTableRegressor "
+            "of mopn.dask"
+        )
     if hasattr(X, "columns") or hasattr(X, "column_names"):
         return _of_frame(X, name)
     return _of_array(X, name)
@@ -108,11 +113,6 @@ def _of_frame(X: Any, name: str) -> Table:
         raise ImportError(
             f"{name} is a frame, which needs narwhals: pip install mopn[sklearn]; a dict of its columns needs nothing"
         ) from None
-    if hasattr(type(X), "collect") or hasattr(type(X), "compute"):
-        raise TypeError(
-            f"{name} is a lazy frame; collect it, or give a frame of Dask to DaskTableClassifier or DaskTableRegressor "
-            "of mopn.dask"
-        )
     names = list(X.column_names if hasattr(X, "column_names") else X.columns)
     _check_names(names, name)
     texts = all(isinstance(key, str) for key in names)
