@@ -1,4 +1,4 @@
-"""The estimators of networks on dask arrays."""
+"""The estimators of networks on dask arrays, and of tables on DataFrames."""
 
 from __future__ import annotations
 

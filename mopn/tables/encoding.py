@@ -165,11 +165,11 @@ class TableEncoding:
             return None
         try:
             numbers = [X[self.columns[j]] for j in self.number_columns]
-            codes = [[level.known[X[self.columns[j]]]] for j, level in zip(self.level_columns, self.levels, strict=True)]
+            codes = [level.known[X[self.columns[j]]] for j, level in zip(self.level_columns, self.levels, strict=True)]
         except (KeyError, TypeError):
             return None
         row = _plain_numbers(numbers)
-        return None if row is None else (row, [np.array(code) for code in codes])
+        return None if row is None else (row, [np.array([code]) for code in codes])
 
     def _plain_array(self, X: Any) -> tuple[np.ndarray, list[np.ndarray]] | None:
         """Return numbers, if all columns are numbers and X, an array or a list of one row, holds these alone."""

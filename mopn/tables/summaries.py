@@ -110,6 +110,9 @@ class LevelSummary:
         return self
 
 
+Column = NumberSummary | LevelSummary
+
+
 @dataclass(frozen=True)
 class TableSummary:
     """The columns of a table, or of some of its rows.
@@ -127,7 +130,7 @@ class TableSummary:
     names: tuple[str, ...]
     named: bool
     n: int
-    columns: tuple[NumberSummary | LevelSummary, ...]
+    columns: tuple[Column, ...]
 
     def __add__(self, other: TableSummary) -> TableSummary:
         """Return the summary of the rows of both, of bounded size.
@@ -217,7 +220,7 @@ def _levels(texts: np.ndarray, weights: np.ndarray, name: str) -> LevelSummary:
     return LevelSummary(levels[order], sums[1:][order], float(sums[0]))
 
 
-def _merged(name: str, a: NumberSummary | LevelSummary, b: NumberSummary | LevelSummary) -> NumberSummary | LevelSummary:
+def _merged(name: str, a: Column, b: Column) -> Column:
     """Return the summary of a column of two blocks; one that is empty takes the kind of the other."""
     if isinstance(a, NumberSummary) and isinstance(b, NumberSummary):
         return a + b

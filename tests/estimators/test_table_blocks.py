@@ -1,5 +1,7 @@
 """Estimators of tables on blocks of rows: networks of the blocks' features, in an encoding learned from all of them."""
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -31,7 +33,7 @@ FITTED = ("basis_", "weights_", "objective_", "gap_", "strength_")
 
 
 def cut(rows):
-    return [rows[a:b] for a, b in zip(CUTS[:-1], CUTS[1:], strict=True)]
+    return [rows[a:b] for a, b in pairwise(CUTS)]
 
 
 def frames(folder):
@@ -73,7 +75,8 @@ def test_callables_bring_the_targets():
 
 
 def test_one_block_has_the_encoding_of_the_table():
-    blocks, memory = TableEncoder().fit(mopn.RowBlocks([FRAME], sample_weight=WEIGHTS)), TableEncoder().fit(FRAME, sample_weight=WEIGHTS)
+    memory = TableEncoder().fit(FRAME, sample_weight=WEIGHTS)
+    blocks = TableEncoder().fit(mopn.RowBlocks([FRAME], sample_weight=WEIGHTS))
     assert np.array_equal(blocks.transform(FRAME), memory.transform(FRAME))
     assert blocks.feature_names_in_.tolist() == memory.feature_names_in_.tolist()
     arrays = TableEncoder().fit(mopn.RowBlocks(FRAME[["size"]].to_numpy(), size=50))
@@ -111,9 +114,7 @@ def test_the_strength_is_that_of_least_loss_on_held_out_rows_of_the_blocks(monke
     argmin = np.argmin
     monkeypatch.setattr(strength_choice.np, "argmin", lambda values: losses.append(values.copy()) or argmin(values))
     targets = single._encode(y, weights)
-    chosen = [
-        strength_choice.choose_strength(single, data, targets) for data in (X, single.encoding_.encode(FRAME))
-    ]
+    chosen = [strength_choice.choose_strength(single, data, targets) for data in (X, single.encoding_.encode(FRAME))]
     assert chosen[0] == pytest.approx(chosen[1], rel=1e-8)
     assert np.allclose(*losses, rtol=1e-3)
     assert table.fit(mopn.RowBlocks(cut(FRAME), LABELS, WEIGHTS)).strength_ == chosen[0]
@@ -136,7 +137,7 @@ def test_samples_to_validate_on_are_in_memory():
     ("parts", "kind", "message"),
     [
         ([FRAME[:50], FRAME[50:].assign(size=np.inf)], ValueError, "block 1: column 'size' of X contains infinity"),
-        ([FRAME[:50], FRAME[50:].assign(size="one")], ValueError, "'size' of X holds numbers in some blocks and levels"),
+        ([FRAME[:50], FRAME[50:].assign(size="one")], ValueError, "numbers in some blocks and levels, such as"),
         ([FRAME[:50], FRAME[50:].rename(columns={"size": "x"})], ValueError, r"different columns: \['size', 'x'\]"),
         ([np.zeros((50, 2)), np.zeros((70, 3))], ValueError, "have 2 and 3 columns"),
         ([FRAME[:0]], ValueError, "the blocks have 0 rows, y has 120"),

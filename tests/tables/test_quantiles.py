@@ -29,16 +29,16 @@ def merged(blocks):
 
 def deviations(found, x, weights):
     """Return the errors of the weights up to and below every number."""
-    at = np.unique(x)[:, None]
-    errors = [abs(below(x, at) @ weights - below(found.values, at) @ found.weights) for below in (np.less_equal, np.less)]
-    return np.concatenate(errors)
+    at, both = np.unique(x)[:, None], (np.less_equal, np.less)
+    return np.concatenate([abs(below(x, at) @ weights - below(found.values, at) @ found.weights) for below in both])
 
 
 @given(NUMBERS, st.integers(1, 9))
 @pytest.mark.parametrize("most", [4, 16])
 def test_ranks_are_wrong_by_the_error_at_most(most, numbers, blocks):
     x, weights = np.array(numbers).T
-    parts = [part for part in zip(np.array_split(x, blocks), np.array_split(weights, blocks), strict=True) if len(part[0])]
+    cuts = zip(np.array_split(x, blocks), np.array_split(weights, blocks), strict=True)
+    parts = [part for part in cuts if len(part[0])]
     with few(most):
         found, total = merged(parts), weights.sum()
     assert len(found.values) <= most
