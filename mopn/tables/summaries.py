@@ -231,10 +231,10 @@ def _merged(name: str, a: Column, b: Column) -> Column:
     for full, other in ((a, b), (b, a)):
         if other.is_empty:
             return replace(full, missing=full.missing + other.missing)
-    level = (a if isinstance(a, LevelSummary) else b).levels[0]
+    level = next(str(column.levels[0]) for column in (a, b) if isinstance(column, LevelSummary))
     raise ValueError(
-        f"column {name!r} of X holds numbers in some blocks and levels, such as {str(level)!r}, in others; give it one "
-        f"type, or name it in levels=[{name!r}]"
+        f"column {name!r} of X holds numbers in some blocks and levels, such as {level!r}, in others; give it one type, "
+        f"or name it in levels=[{name!r}]"
     )
 
 
