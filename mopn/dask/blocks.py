@@ -81,7 +81,7 @@ class DaskBlocks(Chunks):
             self._lost = error
             raise
 
-    def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None = None) -> DaskBlocks:
+    def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None) -> DaskBlocks:
         """Return other blocks, which are computed from these once."""
         self._check_connection()
         graph, keys = self._tasks("mopn-block", task)

@@ -315,8 +315,8 @@ class DaskTableClassifier(DaskTable, DaskClassifier, TableClassifier):
     >>> frame = dask.dataframe.from_pandas(table, npartitions=2)
     >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
     ...     classifier = DaskTableClassifier(strength=0.1).fit(frame[["size", "color"]], frame["label"])
-    >>> classifier.to_local().predict({"size": 1.0, "color": "red"})
-    array(['small'], dtype='<U5')
+    >>> classifier.to_local().predict({"size": 1.0, "color": "red"}).tolist()
+    ['small']
     """
 
 

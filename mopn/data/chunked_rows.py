@@ -80,8 +80,8 @@ class Chunks(ABC):
         return total.value
 
     @abstractmethod
-    def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None = None) -> Chunks:
-        """Return other chunks, of which each is what a task makes of one of these."""
+    def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None) -> Chunks:
+        """Return what a task makes of each chunk, with the labels that y may have then."""
 
     @abstractmethod
     def _reduce(self, task: Callable[[RawBlock], Term], combine: Function) -> Term:
@@ -128,7 +128,7 @@ class LocalChunks(Chunks):
     def __init__(self, blocks: Iterable[RawBlock], classes: np.ndarray | None = None) -> None:
         self.blocks, self.classes = blocks, classes
 
-    def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None = None) -> LocalChunks:
+    def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None) -> LocalChunks:
         return LocalChunks(_Replaced(self.blocks, task), classes)
 
     def _reduce(self, task: Callable[[RawBlock], Term], combine: Function) -> Term:

@@ -74,7 +74,7 @@ class TableReader(BaseEstimator):
 
     def _learn(self, table: Table, weights: np.ndarray | None) -> None:
         """Learn the encoding from a table."""
-        self._set_encoding(summarise(table, weights, self._levels()))
+        self._set_encoding(summarise(table, weights, self._checked_levels()))
 
     def _learn_of_row_blocks(self, X: RowBlocks) -> None:
         """Learn the encoding, and the names of the columns, from blocks whose X are tables."""
@@ -86,18 +86,19 @@ class TableReader(BaseEstimator):
 
     def _learn_in_blocks(self, tables: Chunks) -> TableSummary:
         """Learn the encoding in one pass over tables, and return what was found."""
-        task = partial(named, function=partial(_summary, levels=self._levels()))
+        task = partial(named, function=partial(_summary, levels=self._checked_levels()))
         summary: TableSummary = tables.reduce(task, operator.add)
         if not summary.n:
             raise ValueError("sample_weight is zero for all samples; at least one must be positive")
         self._set_encoding(summary)
         return summary
 
-    def _levels(self) -> list[str | int]:
+    def _checked_levels(self) -> list[str | int]:
+        """Check the parameters, and return the columns of numbers that are levels."""
+        check_options(self, curves=count(0), smoothness=check_nonnegative)
         return _LEVELS(self.levels, "levels")
 
     def _set_encoding(self, summary: TableSummary) -> None:
-        check_options(self, curves=count(0), smoothness=check_nonnegative)
         self.encoding_ = encoding_of(summary, curves=self.curves, smoothness=self.smoothness)
 
 

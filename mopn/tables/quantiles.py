@@ -55,8 +55,8 @@ class Quantiles:
         """Return a distribution on 8192 values at most; the error grows by less than the weight over 8190.
 
         Values whose mid-ranks lie in the same of equal intervals of length s become the one in their middle. Of two or
-        more, the first and the last have together at most twice the weight between these mid-ranks, so all of them less
-        than 2 s, and less than s lies on each side of the middle.
+        more, the first and the last weigh together at most twice the distance of their mid-ranks, so that all of them
+        weigh less than 2 s, and less than s lies on each side of their middle.
         """
         if len(self.values) <= _MOST_VALUES:
             return self
