@@ -233,8 +233,8 @@ def _merged(name: str, a: Column, b: Column) -> Column:
             return replace(full, missing=full.missing + other.missing)
     level = next(str(column.levels[0]) for column in (a, b) if isinstance(column, LevelSummary))
     raise ValueError(
-        f"column {name!r} of X holds numbers in some blocks and levels, such as {level!r}, in others; give it one type, "
-        f"or name it in levels=[{name!r}]"
+        f"column {name!r} of X holds numbers in some blocks and levels, such as {level!r}, in others; give it one "
+        f"type, or name it in levels=[{name!r}]"
     )
 
 
