@@ -15,6 +15,8 @@ from mopn.dask.estimators import (
     DaskMultiOutputPNClassifier,
     DaskMultiOutputPNRegressor,
     DaskOrdinalFMRegressor,
+    DaskTableClassifier,
+    DaskTableRegressor,
 )
 from mopn.dask.problem import DaskNetworkProblem
 
@@ -25,4 +27,6 @@ __all__ = [
     "DaskMultiOutputPNRegressor",
     "DaskNetworkProblem",
     "DaskOrdinalFMRegressor",
+    "DaskTableClassifier",
+    "DaskTableRegressor",
 ]

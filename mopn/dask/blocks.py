@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
+from functools import partial
 from typing import Any, NoReturn
 from uuid import uuid4
 
@@ -22,7 +24,7 @@ from mopn.solvers.tools.allocator import keep_freed_memory
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_seconds, shown
 
-__all__ = ["TIMEOUT", "DaskBlocks", "dask_array", "dask_blocks"]
+__all__ = ["TIMEOUT", "DaskBlocks", "dask_array", "dask_blocks", "dask_frames"]
 
 # Seconds that a pass may take.
 TIMEOUT = 3600.0
@@ -167,8 +169,18 @@ class DaskBlocks(Chunks):
             raise TimeoutError(f"a pass over the data took more than {self.timeout:g} seconds; give a larger timeout")
 
 
-def dask_blocks(X: Any, y: Any, sample_weight: Any, classes: Any, client: Any, timeout: float) -> DaskBlocks:
+def dask_blocks(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    classes: Any,
+    client: Any,
+    timeout: float,
+    convert: Callable[[Any], Any] = row_by_row,
+) -> DaskBlocks:
     """Return the blocks of dask arrays or DataFrames; the cluster begins to compute them.
+
+    X of each is what ``convert`` makes of a block of the dask array X.
 
     Raises
     ------
@@ -188,14 +200,19 @@ def dask_blocks(X: Any, y: Any, sample_weight: Any, classes: Any, client: Any, t
     operands = [part for array in arrays for part in (array, None if array is None else "ijk"[: array.ndim])]
     # Lists of the one chunk of columns, as nothing is to be concatenated.
     options = {"concatenate": False, "align_arrays": False, "dtype": object, "meta": np.empty(0, dtype=object)}
-    held = client.persist(da.blockwise(_raw_block, "i", *operands, token="mopn-rows", **options))
+    make = partial(_raw_block, convert=convert)
+    held = client.persist(da.blockwise(make, "i", *operands, token="mopn-rows", **options))
     futures = held.__dask_graph__()
     return DaskBlocks(client, [futures[key] for key in flatten(held.__dask_keys__())], timeout, classes)
 
 
 def dask_array(values: Any, name: str) -> Any:
     """Return a dask array, also for a DataFrame or Series, with all columns in one chunk."""
-    values = values.to_dask_array() if hasattr(values, "to_dask_array") else values
+    if hasattr(values, "to_dask_array"):
+        with warnings.catch_warnings():
+            # Texts become objects, as labels may be.
+            warnings.filterwarnings("ignore", "Dask currently has limited support for converting pandas extension")
+            values = values.to_dask_array()
     if not isinstance(values, da.Array):
         raise TypeError(
             f"{name} must be a dask array or DataFrame with its rows in chunks, got {shown(values)}; "
@@ -207,6 +224,18 @@ def dask_array(values: Any, name: str) -> Any:
             f"use {name}.rechunk({{1: -1}})"
         )
     return values
+
+
+def dask_frames(values: Any, name: str) -> Any:
+    """Return a dask array whose blocks are the partitions of a DataFrame, as they are; a dask array as it is."""
+    if not hasattr(values, "map_partitions"):
+        return dask_array(values, name)
+    empty = np.empty((0, len(values.columns)), object)
+    return values.map_partitions(_same, meta=empty, enforce_metadata=False)
+
+
+def _same(frame: Any) -> Any:
+    return frame
 
 
 def _beside(X: Any, values: Any, name: str) -> Any:
@@ -232,10 +261,10 @@ def _client() -> distributed.Client:
         raise ValueError("there is no Dask client: make one by dask.distributed.Client(), or give client=") from None
 
 
-def _raw_block(*parts: Any) -> RawBlock:
+def _raw_block(*parts: Any, convert: Callable[[Any], Any]) -> RawBlock:
     """Return a block that has no number yet, of X, y and weights or None."""
     X, y, weights = (part[0] if isinstance(part, list) else part for part in parts)
-    return RawBlock(-1, row_by_row(X), y, weights)
+    return RawBlock(-1, convert(X), y, weights)
 
 
 def _call(task: bytes, number: int, block: RawBlock) -> Any:

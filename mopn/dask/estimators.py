@@ -1,7 +1,8 @@
-"""The estimators of networks on dask arrays."""
+"""The estimators of networks on dask arrays, and of tables on DataFrames."""
 
 from __future__ import annotations
 
+import math
 import operator
 import warnings
 from dataclasses import dataclass
@@ -12,17 +13,20 @@ import dask
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mopn.dask.blocks import TIMEOUT, DaskBlocks, dask_array, dask_blocks
-from mopn.data.chunked_rows import named
-from mopn.data.row_blocks import RawBlock
+from mopn.dask.blocks import TIMEOUT, DaskBlocks, dask_array, dask_blocks, dask_frames
+from mopn.data.row_blocks import RawBlock, named, row_by_row
 from mopn.data.validation import as_array, check_weights, distinct_labels, finite_numbers, label_codes
 from mopn.estimators.availability import available_if
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.classifiers import MultiOutputFMClassifier, MultiOutputPNClassifier, check_probabilities
 from mopn.estimators.ordinal import OrdinalFMRegressor
 from mopn.estimators.regressors import MultiOutputFMRegressor, MultiOutputPNRegressor
+from mopn.estimators.table_encoder import TableReader
+from mopn.estimators.tables import TableClassifier, TableRegressor
 from mopn.estimators.targets import Targets
 from mopn.solvers.tools.checks import shown
+from mopn.tables.encoding import TableEncoding
+from mopn.tables.reading import read_table
 
 __all__ = [
     "DaskMultiOutputFMClassifier",
@@ -30,6 +34,8 @@ __all__ = [
     "DaskMultiOutputPNClassifier",
     "DaskMultiOutputPNRegressor",
     "DaskOrdinalFMRegressor",
+    "DaskTableClassifier",
+    "DaskTableRegressor",
 ]
 
 
@@ -38,6 +44,8 @@ class DaskEstimator(NetworkEstimator):
 
     # Whether y has few distinct values, which are encoded block by block.
     _by_label: ClassVar[bool] = True
+    # An entry that every column of X takes.
+    _entry: ClassVar[float] = 0.0
 
     def fit(  # type: ignore[override]
         self,
@@ -87,7 +95,7 @@ class DaskEstimator(NetworkEstimator):
         if classes is not None and not self._by_label:
             raise ValueError("classes are for labels and ordered levels; this y is numbers")
         y = dask_array(y, "y")
-        blocks = dask_blocks(X, y, sample_weight, classes, client, timeout)
+        blocks = dask_blocks(self._array(X), y, sample_weight, classes, client, timeout, self._convert)
         self._check_columns(X, reset=not (self.warm_start and hasattr(self, "model_")))
         return super().fit(blocks, y)
 
@@ -114,15 +122,24 @@ class DaskEstimator(NetworkEstimator):
             return getattr(self.to_local(), method)(X)
         check_is_fitted(self)
         self._check_columns(X, reset=False)
-        X = dask_array(X, "X")
+        X = self._array(X)
         # What predictions need, and nothing else, goes to the workers.
         plain = type(self.to_local())(loss=self.loss)
         fitted = ("model_", "n_features_in_", self._classes_name)
         vars(plain).update({name: value for name, value in vars(self).items() if name in fitted})
-        row = getattr(plain, method)(np.zeros((1, X.shape[1])))
+        row = getattr(plain, method)(self._convert(np.full((1, X.shape[1]), self._entry)))
         shape = {"drop_axis": 1} if row.ndim == 1 else {"chunks": (X.chunks[0], row.shape[1:])}
-        of_block = partial(_of_rows, getattr(plain, method), row[:0])
+        of_block = partial(_of_rows, getattr(plain, method), self._convert, row[:0])
         return X.map_blocks(of_block, dtype=row.dtype, meta=row[:0], **shape)
+
+    def _array(self, X: Any) -> Any:
+        """Return the dask array of X."""
+        return dask_array(X, "X")
+
+    @staticmethod
+    def _convert(X: Any) -> Any:
+        """Return what a plain estimator takes of a block of this array."""
+        return row_by_row(X)
 
     def _check_columns(self, X: Any, *, reset: bool) -> None:
         """Check the number of columns, and their names and order where X is a DataFrame, as plain estimators do."""
@@ -176,6 +193,25 @@ class DaskClassifier(DaskEstimator):
     def predict_proba(self, X: Any) -> Any:
         """Return probabilities (n, c) or (n, m); lazily, block by block, for a dask array or DataFrame X (n, d)."""
         return self._on_blocks("predict_proba", X)
+
+
+class DaskTable(DaskEstimator):
+    """What estimators of tables have besides: partitions are tables, and become features on the workers."""
+
+    _entry = math.nan
+
+    def _array(self, X: Any) -> Any:
+        return dask_frames(X, "X")
+
+    @staticmethod
+    def _convert(X: Any) -> Any:
+        return read_table(X)
+
+    def _samples(self, X: DaskBlocks, y: Any, sample_weight: Any, **_: Any) -> Any:
+        assert isinstance(self, TableReader)
+        self._learn_in_blocks(X)
+        encode = partial(named, function=partial(_features, encoding=self.encoding_))
+        return super()._samples(X.replaced(encode, X.classes), y, sample_weight)
 
 
 class DaskMultiOutputPNClassifier(DaskClassifier, MultiOutputPNClassifier):
@@ -262,6 +298,43 @@ class DaskOrdinalFMRegressor(DaskEstimator, OrdinalFMRegressor):
         return self._on_blocks("predict_proba", X)
 
 
+class DaskTableClassifier(DaskTable, DaskClassifier, TableClassifier):
+    """A :class:`~mopn.estimators.TableClassifier`, with its parameters and attributes, for dask DataFrames.
+
+    The workers encode their partitions, which may have different categories; knots are quantiles up to a rank error of
+    at most (1 + log2 of the number of partitions) / 8190.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import dask.dataframe
+    >>> from dask.distributed import Client
+    >>> from mopn.dask import DaskTableClassifier
+    >>> table = pd.DataFrame({"size": [1.0, 2.0, None, 4.0] * 30, "color": ["red", "red", "blue", "blue"] * 30})
+    >>> table["label"] = ["small", "large", "large", "large"] * 30
+    >>> frame = dask.dataframe.from_pandas(table, npartitions=2)
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
+    ...     classifier = DaskTableClassifier(strength=0.1).fit(frame[["size", "color"]], frame["label"])
+    >>> classifier.to_local().predict({"size": 1.0, "color": "red"}).tolist()
+    ['small']
+    """
+
+
+class DaskTableRegressor(DaskTable, TableRegressor):
+    """A :class:`~mopn.estimators.TableRegressor`, with its parameters and attributes, for dask DataFrames.
+
+    Examples
+    --------
+    It is used as in the example of :class:`DaskTableClassifier`.
+
+    >>> from mopn.dask import DaskTableRegressor
+    >>> DaskTableRegressor(curves=4).to_local()
+    TableRegressor(curves=4)
+    """
+
+    _by_label = False
+
+
 _INDICATORS = np.arange(2)
 
 
@@ -294,9 +367,14 @@ def _encoded(chunk: RawBlock, labels: np.ndarray, values: np.ndarray, factors: n
     )
 
 
-def _of_rows(predict: Any, empty: np.ndarray, X: Any) -> np.ndarray:
+def _features(block: RawBlock, encoding: TableEncoding) -> RawBlock:
+    """Return a block with the features of its table."""
+    return block._replace(X=encoding.encode(block.X, training=True))
+
+
+def _of_rows(predict: Any, convert: Any, empty: np.ndarray, X: Any) -> np.ndarray:
     """Return the predictions for a block, which may have no rows."""
-    return predict(X) if X.shape[0] else empty
+    return predict(convert(X)) if X.shape[0] else empty
 
 
 def _numbers(chunk: RawBlock) -> tuple[np.ndarray, np.ndarray | None]:

@@ -15,11 +15,12 @@ _RUN = 1024
 
 
 def checksum(*parts: Any) -> int:
-    """Return a number that is the same for equal arrays and sparse matrices, and almost surely another for others."""
+    """Return a number that is the same for equal arrays, sparse matrices and tables, and almost surely another else."""
     total = 0
     for part in parts:
         stored = part.tocsr() if sparse.issparse(part) else part
-        arrays = (stored.indptr, stored.indices, stored.data) if sparse.issparse(part) else (stored,)
+        plain = getattr(part, "stored_arrays", (stored,))  # those of a table
+        arrays = (stored.indptr, stored.indices, stored.data) if sparse.issparse(part) else plain
         total = zlib.crc32(repr(np.shape(part)).encode(), total)
         for array in arrays:
             total = _of_array(np.asarray(array), total)
@@ -28,7 +29,7 @@ def checksum(*parts: Any) -> int:
 
 def _of_array(array: np.ndarray, before: int) -> int:
     if array.dtype.hasobject:
-        array = array.astype(str)
+        array = np.frombuffer("\0".join(map(str, array.flat)).encode(errors="surrogatepass"), np.uint8)
     stored = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     whole = len(stored) - len(stored) % (8 * _RUN)
     sums = stored[:whole].view(np.uint64).reshape(-1, _RUN).sum(axis=1)

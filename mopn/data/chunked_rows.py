@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from mopn.data.feature_scaling import Coordinates
 from mopn.data.loss_checks import check_own_loss
 from mopn.data.losses_of_rows import Losses, OutputLoss
 from mopn.data.row_arrays import RowArray, rows_of
-from mopn.data.row_blocks import RawBlock, RowBlocks
+from mopn.data.row_blocks import RawBlock, named
 from mopn.data.rows import (
     ArrayRows,
     Block,
@@ -39,7 +39,7 @@ from mopn.data.validation import as_array, as_numbers, check_weights, distinct_l
 from mopn.losses.losses import Loss, get_loss
 from mopn.solvers.tools.blas_threads import single_threaded
 
-__all__ = ["ChunkedRows", "Chunks", "LocalChunks", "chunked_rows", "named"]
+__all__ = ["ChunkedRows", "Chunks", "LocalChunks", "chunked_rows"]
 
 # Targets of the first chunk on which losses of the user's own are checked.
 _CHECKED = 10
@@ -78,6 +78,10 @@ class Chunks(ABC):
             raise
         self._check_unchanged(total.checksums)
         return total.value
+
+    @abstractmethod
+    def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None) -> Chunks:
+        """Return what a task makes of each chunk, with the labels that y may have then."""
 
     @abstractmethod
     def _reduce(self, task: Callable[[RawBlock], Term], combine: Function) -> Term:
@@ -119,13 +123,27 @@ def _nothing(*_: Any) -> None:
 
 
 class LocalChunks(Chunks):
-    """Chunks that this process reads, one after the other."""
+    """Chunks that this process reads, one after the other; ``blocks`` yields the same in every pass."""
 
-    def __init__(self, blocks: RowBlocks) -> None:
-        self.blocks = blocks
+    def __init__(self, blocks: Iterable[RawBlock], classes: np.ndarray | None = None) -> None:
+        self.blocks, self.classes = blocks, classes
+
+    def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None) -> LocalChunks:
+        return LocalChunks(_Replaced(self.blocks, task), classes)
 
     def _reduce(self, task: Callable[[RawBlock], Term], combine: Function) -> Term:
         return tree_sum(map(task, self.blocks), combine)
+
+
+@dataclass(frozen=True)
+class _Replaced:
+    """What a task makes of blocks, anew in every pass."""
+
+    blocks: Iterable[RawBlock]
+    task: Callable[[RawBlock], RawBlock]
+
+    def __iter__(self) -> Iterator[RawBlock]:
+        return map(self.task, self.blocks)
 
 
 @dataclass(frozen=True)
@@ -335,14 +353,6 @@ def _merged(a: Summary, b: Summary) -> Summary:
         raise ValueError(f"block {b.number} has {b.n_outputs} targets a row, and block {a.number} has {a.n_outputs}")
     classes = None if a.classes is None else distinct_labels(np.concatenate([a.classes, b.classes]))[0]
     return replace(a, n=a.n + b.n, weight=a.weight + b.weight, classes=classes)
-
-
-def named(chunk: RawBlock, function: Callable[[RawBlock], Any]) -> Any:
-    """Call a function of a chunk; its errors name the block."""
-    try:
-        return function(chunk)
-    except (ValueError, TypeError) as error:
-        raise type(error)(f"block {chunk.number}: {error}") from error
 
 
 def _first(block: Block, *arguments: Any) -> Any:

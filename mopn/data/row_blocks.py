@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from copy import copy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from scipy import sparse
 from mopn.data.validation import as_array, as_numbers
 from mopn.solvers.tools.checks import count, shown
 
-__all__ = ["RawBlock", "RowBlocks", "row_by_row"]
+__all__ = ["RawBlock", "RowBlocks", "named", "row_by_row"]
 
 _SIZE = 65_536
 _READS = ".npy (dense), .npz (of scipy.sparse.save_npz) and .parquet"
@@ -41,10 +41,11 @@ class RowBlocks:
     ----------
     X : array, path or sequence
         A dense array or ``numpy.memmap`` (n, d), or the path of a ``.npy`` file with one, is cut into blocks of
-        ``size`` rows. A sequence has an entry for each block: an array or a sparse matrix, a file's path (``.npy``,
-        ``.npz`` as SciPy saves CSR matrices, ``.parquet`` with pyarrow), or a callable without arguments that returns
-        X, or a tuple (X, y) or (X, y, sample_weight), and always the same. Named columns, of Parquet files and
-        DataFrames, are put into the order of the first block that has names, and estimators keep these.
+        ``size`` rows. A sequence has an entry for each block: an array, a sparse matrix or a frame, a file's path
+        (``.npy``, ``.npz`` as SciPy saves CSR matrices, ``.parquet`` with pyarrow), or a callable without arguments
+        that returns X, or a tuple (X, y) or (X, y, sample_weight), and always the same. Named columns, of Parquet files
+        and frames, are put into the order of the first block that has names, and estimators keep these. All but
+        estimators of tables need numbers.
     y : array-like of shape (n,) or (n, m), optional
         The targets of all rows, which stay in memory; or None if the callables return them.
     sample_weight : array-like of shape (n,), optional
@@ -84,6 +85,8 @@ class RowBlocks:
         self.only_X = False
         # The names of the columns, once a block that has names is read, here or with other targets.
         self.columns: list[Any] = []
+        # What makes X of what a block holds, given its name for messages, if X is not to be an array.
+        self.convert: Callable[[Any, str], Any] | None = None
         # The number of all rows, once all blocks were read.
         self._n_rows: int | None = None
         self.y = None if y is None else as_array(y, "y")
@@ -96,10 +99,22 @@ class RowBlocks:
         for name, new, old in (("y", y, self.y), ("sample_weight", sample_weight, self.sample_weight)):
             if new is not None and old is not None:
                 raise ValueError(f"{name} was given with the blocks already; give it once")
-        y, sample_weight = self.y if y is None else y, self.sample_weight if sample_weight is None else sample_weight
-        both = RowBlocks(self.blocks, y, sample_weight)
-        both.only_X, both.columns = self.only_X, self.columns
-        return both
+        changes: dict[str, Any] = {}
+        if y is not None:
+            changes["y"] = as_array(y, "y")
+        if sample_weight is not None:
+            changes["sample_weight"] = as_numbers(sample_weight, "sample_weight")
+        return self._with(**changes)
+
+    def read_by(self, convert: Callable[[Any, str], Any]) -> RowBlocks:
+        """Return the same blocks, with what a function makes of X, such as a frame, and of its name for messages."""
+        return self._with(convert=convert)
+
+    def _with(self, **changes: Any) -> RowBlocks:
+        """Return the same blocks, with other attributes."""
+        other = copy(self)
+        vars(other).update(changes, _n_rows=None)
+        return other
 
     def with_targets_in_memory(self) -> tuple[RowBlocks, np.ndarray, np.ndarray | None]:
         """Return blocks of X alone, and the targets and weights of all rows."""
@@ -114,9 +129,7 @@ class RowBlocks:
                 weights = np.concatenate([as_numbers(block.sample_weight, "sample_weight") for block in blocks])
         if not len(y):
             raise ValueError("X is empty: its blocks have no rows")
-        alone = RowBlocks(self.blocks)
-        alone.only_X, alone.columns = True, self.columns
-        return alone, y, weights
+        return self._with(y=None, sample_weight=None, only_X=True), y, weights
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -139,22 +152,25 @@ class RowBlocks:
         parts = found if isinstance(found, tuple) else (found,)
         if not 1 <= len(parts) <= 3:
             raise ValueError(f"block {number} must be X, (X, y) or (X, y, sample_weight), got {len(parts)} parts")
-        X = self._by_name(parts[0], f"block {number}" + (f" ({block.name})" if isinstance(block, Path) else ""))
-        return RawBlock(number, row_by_row(X), *((None, None) if self.only_X else (*parts[1:], None, None)[:2]))
+        raw = RawBlock(number, *((parts[0], None, None) if self.only_X else (*parts, None, None)[:3]))
+        of = block.name if isinstance(block, Path) else "X"
+        return raw._replace(X=named(raw, lambda raw: (self.convert or self._array)(raw.X, of)))
 
-    def _by_name(self, X: Any, where: str) -> Any:
-        """Return X with its columns in the order of the first block that has names."""
-        if not hasattr(X, "columns"):
-            return X
-        found, expected = list(X.columns), self.columns or list(X.columns)
+    def _array(self, X: Any, of: str) -> Any:
+        """Return X as an array or sparse matrix, its columns in the order of the first block that has names."""
+        names = getattr(X, "column_names", getattr(X, "columns", None))
+        if names is None:
+            return row_by_row(X)
+        found, expected = list(names), self.columns or list(names)
         self.columns[:] = expected
         if set(found) != set(expected) or len(found) != len(expected):
             lacking, other = (sorted(set(a) - set(b), key=str) for a, b in ((expected, found), (found, expected)))
             raise ValueError(
-                f"{where} has other columns than the blocks before: it lacks {shown(lacking)} and has {shown(other)}"
+                f"{of} has other columns than the blocks before: it lacks {shown(lacking)} and has {shown(other)}"
             )
-        X = X.values if isinstance(X, _Table) else X
-        return X if found == expected else np.asarray(X)[:, [found.index(name) for name in expected]]
+        if hasattr(X, "column_names"):  # a table of Arrow, such as that of a Parquet file
+            return np.column_stack([as_numbers(X[name].to_numpy(), f"column {name!r}") for name in expected])
+        return row_by_row(X if found == expected else np.asarray(X)[:, [found.index(name) for name in expected]])
 
     def __iter__(self) -> Iterator[RawBlock]:
         """Yield the blocks in their order; a thread reads the next one meanwhile."""
@@ -197,15 +213,26 @@ def row_by_row(X: Any) -> Any:
     return X if sparse.issparse(X) else np.ascontiguousarray(X)
 
 
+def named(block: RawBlock, function: Callable[[RawBlock], Any]) -> Any:
+    """Call a function of a block; its errors name the block."""
+    try:
+        return function(block)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"block {block.number}: {error}") from error
+
+
 def _checked(block: Any, number: int) -> Any:
     if isinstance(block, str | os.PathLike):
         path = Path(block)
         if path.suffix not in (".npy", ".npz", ".parquet"):
             raise ValueError(f"block {number} is the file {path.name!r}; {_READS} files can be read")
         return path
-    if callable(block) or sparse.issparse(block) or isinstance(block, np.ndarray):
+    is_frame = hasattr(block, "columns") or hasattr(block, "column_names")
+    if is_frame or callable(block) or sparse.issparse(block) or isinstance(block, np.ndarray):
         return block
-    raise TypeError(f"block {number} must be an array, a sparse matrix, a path or a callable, got {shown(block)}")
+    raise TypeError(
+        f"block {number} must be an array, a sparse matrix, a frame, a path or a callable, got {shown(block)}"
+    )
 
 
 def _read(block: Any) -> Any:
@@ -218,22 +245,12 @@ def _read(block: Any) -> Any:
     return np.array(block) if isinstance(block, np.memmap) else block
 
 
-@dataclass(frozen=True)
-class _Table:
-    """Named columns, as one array."""
-
-    columns: list[str]
-    values: np.ndarray
-
-
-def _parquet(path: Path) -> _Table:
+def _parquet(path: Path) -> Any:
     try:
         from pyarrow import parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError:
         raise ImportError("Parquet files need pyarrow; install it by pip install pyarrow") from None
-    table = parquet.read_table(path)
-    columns = [as_numbers(table[name].to_numpy(), f"column {name!r}") for name in table.column_names]
-    return _Table(table.column_names, np.column_stack(columns))
+    return parquet.read_table(path)
 
 
 _READERS: dict[str, Callable[[Path], Any]] = {".npy": np.load, ".npz": sparse.load_npz, ".parquet": _parquet}

@@ -210,6 +210,8 @@ def _lossy_dtypes(values: np.ndarray) -> list[str]:
 
 def check_member(value: Any, argument: str, kind: type, members: Mapping[str, Member], reason: str) -> Member:
     """Return the member of a closed set that was named, or the member itself; objects of the kind are refused."""
+    if isinstance(value, str) and value in members:
+        return members[value]
     for member in members.values():
         if value is member:
             return member

@@ -447,6 +447,7 @@ class NetworkEstimator(ModelEstimator):
             problem = self._problem(X, targets)
         if not _is_in_numpy(X):
             self._set_features(X, problem.rows.n_features)
+        del X, training  # the problem has its own arrays: those of validation, merging and encoding are not needed
         validation = None if held_out is None else self._validation(problem, *held_out)
         solver = self._policy.solver(
             problem,
@@ -560,7 +561,10 @@ class NetworkEstimator(ModelEstimator):
         return X, targets.values, targets.weights
 
     def _problem(self, X: Any, targets: Targets) -> NetworkProblem:
-        X, y, weights = self._data(X, targets)
+        return self._problem_of(*self._data(X, targets), targets)
+
+    def _problem_of(self, X: Any, y: Any, weights: Any, targets: Targets) -> NetworkProblem:
+        """Return the problem of some data; of the ``targets`` it has the loss, and the constants of the outputs."""
         return NetworkProblem(
             X,
             y,

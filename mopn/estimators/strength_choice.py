@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mopn.core.regularizers import Ratio
+from mopn.data.chunked_rows import Chunks, LocalChunks
+from mopn.data.row_blocks import RawBlock, RowBlocks
+from mopn.data.validation import check_weights
 from mopn.estimators.targets import Targets, merge_equal_samples
+from mopn.losses.losses import Loss
 from mopn.models.multi_output import Model
+from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import check_strengths, solutions
 
 __all__ = ["choose_strength"]
@@ -19,6 +26,8 @@ __all__ = ["choose_strength"]
 _RATIOS = tuple(map(Ratio, (0.03, 0.01, 0.003, 0.001)))
 # Every sample is held out once, or, of more samples than this, those of the first part alone.
 _PARTS, _FEW = 3, 1000
+# Held-out rows that are copied at once.
+_ROWS = 4096
 # Of each refit, which starts at the network of the strength before: scores differ long before the end.
 _ITERATIONS = 6
 
@@ -30,30 +39,58 @@ def choose_strength(estimator: Any, X: Any, targets: Targets) -> float:
     ----------
     estimator : NetworkEstimator
         Whose problems are solved.
-    X : array or sparse matrix of shape (n, d)
+    X : array or sparse matrix of shape (n, d), RowBlocks or Chunks
     targets : Targets
     """
     policy = replace(estimator._policy, path_iter=_ITERATIONS)
-    strengths = check_strengths(estimator._problem(X, targets), _RATIOS)
+    strengths, weight, n = _of_all(estimator._problem(X, targets))
     losses = np.zeros(len(strengths))
-    for train, test in _splits(targets):
-        training, held_out = targets.rows(train), targets.rows(test)
-        problem = estimator._problem(*merge_equal_samples(X[train], training))
+    parts = _parts_of_blocks if isinstance(X, RowBlocks | Chunks) else _parts
+    for problem, loss in parts(estimator, X, targets, n):
         units = estimator.max_units
         solver = policy.path_solver(problem, len(strengths), refit=estimator.refit, max_units=units)
-        part = training.total_weight / targets.total_weight
-        path = solutions(problem, part * strengths, solver, tol=estimator.tol, max_iter=1)
+        share = problem.losses.total_weight / weight
+        path = solutions(problem, share * strengths, solver, tol=estimator.tol, max_iter=1)
         for i, (_, network) in enumerate(path):
-            outputs = Model.from_result(problem, network).outputs(X[test])
-            values = held_out.values if targets.loss.targets == "labels" else held_out.values.reshape(outputs.shape)
-            weights = np.ones(len(test)) if held_out.weights is None else held_out.weights
-            losses[i] += weights @ problem.losses.loss.value(values, outputs)
+            losses[i] += loss(Model.from_result(problem, network))
     return float(strengths[np.argmin(losses)])
 
 
-def _splits(targets: Targets) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _of_all(problem: NetworkProblem) -> tuple[np.ndarray, float, int]:
+    """Return the strengths, the weight and the number of all samples, of whose problem nothing else is kept."""
+    return check_strengths(problem, _RATIOS), problem.losses.total_weight, problem.losses.n
+
+
+# A problem of training samples, and the loss of a model on held-out ones.
+_Part = tuple[NetworkProblem, Callable[[Model], float]]
+
+
+def _parts(estimator: Any, X: Any, targets: Targets, n: int) -> Iterator[_Part]:
+    for train, test in _splits(targets, n):
+        problem = estimator._problem(*merge_equal_samples(X[train], targets.rows(train)))
+        yield problem, partial(_loss_of_rows, X, targets, test, problem.losses.loss)
+
+
+def _loss_of_rows(X: Any, targets: Targets, rows: np.ndarray, loss: Loss, model: Model) -> float:
+    """Return the loss of some rows, of which few are copied at a time."""
+    total = 0.0
+    for first in range(0, len(rows), _ROWS):
+        some = rows[first : first + _ROWS]
+        part = targets.rows(some)
+        total += _loss_of_block(RawBlock(0, X[some], part.values, part.weights), model, loss)
+    return total
+
+
+def _loss_of_block(block: RawBlock, model: Model, loss: Loss) -> float:
+    outputs = model.outputs(block.X)
+    y = block.y if loss.targets == "labels" else np.reshape(block.y, outputs.shape)
+    values = loss.value(y, outputs)
+    return float(values.sum() if block.sample_weight is None else block.sample_weight @ values)
+
+
+def _splits(targets: Targets, n: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield indices of training and of held-out samples, equal parts of each class; an only sample is trained on."""
-    rng, n = np.random.default_rng(0), len(targets.y)
+    rng = np.random.default_rng(0)
     labels = targets.y if targets.form == "labels" else np.zeros(n)
     parts = np.full(n, -1)
     for label in np.unique(labels):
@@ -64,3 +101,26 @@ def _splits(targets: Targets) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         test = parts == part
         if test.any():
             yield np.flatnonzero(~test), np.flatnonzero(test)
+
+
+def _parts_of_blocks(estimator: Any, X: RowBlocks | Chunks, targets: Targets, n: int) -> Iterator[_Part]:
+    """Yield problems of blocks in which held-out samples have the weight 0, drawn block by block."""
+    X, y, weights = estimator._data(X, targets)
+    chunks = LocalChunks(X.with_targets(y, weights)) if isinstance(X, RowBlocks) else X
+    for part in range(_PARTS if n <= _FEW else 1):
+        training = chunks.replaced(partial(_weighted, part=part, held_out=False), chunks.classes)
+        held_out = chunks.replaced(partial(_weighted, part=part, held_out=True), chunks.classes)
+        problem = estimator._problem_of(training, None, None, targets)
+        yield problem, partial(_loss_of_chunks, held_out, loss=problem.losses.loss)
+
+
+def _loss_of_chunks(chunks: Chunks, model: Model, loss: Loss) -> float:
+    return chunks.reduce(partial(_loss_of_block, model=model, loss=loss), operator.add)
+
+
+def _weighted(block: RawBlock, part: int, held_out: bool) -> RawBlock:
+    """Return a block in which the samples of one part, or all others, have the weight 0."""
+    n, rng = np.shape(block.X)[0], np.random.default_rng((0, block.number))
+    weights = check_weights(block.sample_weight, n)
+    chosen = ((rng.permutation(n) + rng.integers(_PARTS)) % _PARTS == part) == held_out
+    return block._replace(sample_weight=chosen * (1.0 if weights is None else weights))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +12,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mopn.data.row_blocks import RowBlocks
-from mopn.data.validation import check_sample_weight
+from mopn.data.chunked_rows import Chunks, LocalChunks
+from mopn.data.row_blocks import RawBlock, RowBlocks, named
+from mopn.data.validation import check_sample_weight, check_weights
 from mopn.losses.namespaces import to_host
 from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count
 from mopn.tables.encoding import TableEncoding
-from mopn.tables.learning import learn_encoding
+from mopn.tables.learning import encoding_of
 from mopn.tables.reading import Table, read_table
+from mopn.tables.summaries import TableSummary, summarise
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -57,24 +61,49 @@ class TableReader(BaseEstimator):
     def _read(self, X: Any, *, reset: bool) -> Table:
         """Return a table, and set or check the names and the number of its columns."""
         if isinstance(X, RowBlocks):
-            raise TypeError("knots are quantiles of whole columns, which need X in memory; give a frame or an array")
-        if is_named(X):
-            table = read_table(X)
-            if reset:
-                self.feature_names_in_ = np.array(table.names, object)
-        else:
-            if getattr(X, "ndim", 2) == 2:
-                validate_data(self, X, skip_check_array=True, reset=reset)
-            table = read_table(to_host(X))
+            raise TypeError("X is in blocks of rows, which fit takes; call this with each of them")
+        # A table first: of frames that are none, such as those with two columns of one name, its messages say more.
+        table = read_table(X if is_named(X) else to_host(X))
+        if not is_named(X):
+            validate_data(self, X, skip_check_array=True, reset=reset)
+        elif reset:
+            self.feature_names_in_ = np.array(table.names, object)
         if reset:
             self.n_features_in_ = len(table.names)
         return table
 
-    def _learn(self, table: Table, weights: np.ndarray | None) -> TableEncoding:
-        """Return the encoding of the training data."""
+    def _learn(self, table: Table, weights: np.ndarray | None) -> None:
+        """Learn the encoding from a table."""
+        self._set_encoding(summarise(table, weights, self._checked_levels()))
+
+    def _learn_of_row_blocks(self, X: RowBlocks) -> None:
+        """Learn the encoding, and the names of the columns, from blocks whose X are tables."""
+        summary = self._learn_in_blocks(LocalChunks(X))
+        self.n_features_in_ = len(summary.names)
+        self.__dict__.pop("feature_names_in_", None)
+        if summary.named:
+            self.feature_names_in_ = np.array(summary.names, object)
+
+    def _learn_in_blocks(self, tables: Chunks) -> TableSummary:
+        """Learn the encoding in one pass over tables, and return what was found."""
+        task = partial(named, function=partial(_summary, levels=self._checked_levels()))
+        summary: TableSummary = tables.reduce(task, operator.add)
+        if not summary.n:
+            raise ValueError("sample_weight is zero for all samples; at least one must be positive")
+        self._set_encoding(summary)
+        return summary
+
+    def _checked_levels(self) -> list[str | int]:
+        """Check the parameters, and return the columns of numbers that are levels."""
         check_options(self, curves=count(0), smoothness=check_nonnegative)
-        levels = _LEVELS(self.levels, "levels")
-        return learn_encoding(table, weights, curves=self.curves, smoothness=self.smoothness, levels=levels)
+        return _LEVELS(self.levels, "levels")
+
+    def _set_encoding(self, summary: TableSummary) -> None:
+        self.encoding_ = encoding_of(summary, curves=self.curves, smoothness=self.smoothness)
+
+
+def _summary(block: RawBlock, levels: Collection[str | int]) -> TableSummary:
+    return summarise(block.X, check_weights(block.sample_weight, block.X.n), levels).pruned()
 
 
 def is_named(X: Any) -> bool:
@@ -129,7 +158,7 @@ class TableEncoder(TransformerMixin, TableReader):
 
         Parameters
         ----------
-        X : DataFrame, array-like of shape (n, c), or dict
+        X : DataFrame, array-like of shape (n, c), dict, or RowBlocks of these
         y : ignored
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated row.
@@ -144,10 +173,11 @@ class TableEncoder(TransformerMixin, TableReader):
         ValueError, TypeError
             If X is no table, a column has no value or too many levels, or no column varies.
         """
-        table = self._read(X, reset=True)
-        weights = check_sample_weight(sample_weight, table.n)
-        present = np.arange(table.n) if weights is None else np.flatnonzero(weights)
-        self.encoding_ = self._learn(table.rows(present), None if weights is None else weights[present])
+        if isinstance(X, RowBlocks):
+            self._learn_of_row_blocks(X.read_by(read_table).with_targets(None, sample_weight))
+        else:
+            table = self._read(X, reset=True)
+            self._learn(table, check_sample_weight(sample_weight, table.n))
         return self
 
     def transform(self, X: Any) -> Any:

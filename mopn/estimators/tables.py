@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing, check_X_y
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
+from mopn.data.chunked_rows import Chunks
 from mopn.data.input_size import check_input
+from mopn.data.row_blocks import RowBlocks
 from mopn.data.sparse_structure import compressed
 from mopn.data.validation import check_sample_weight
 from mopn.estimators.base import NetworkEstimator
@@ -32,6 +35,7 @@ from mopn.network.problem import NetworkProblem
 from mopn.solvers import Result
 from mopn.solvers.progress import Verbose
 from mopn.solvers.tools.checks import Rule
+from mopn.tables.reading import read_table
 
 __all__ = ["TableClassifier", "TableRegressor"]
 
@@ -59,6 +63,8 @@ class TableEstimator(TableReader, NetworkEstimator):
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
         """Validate the samples, learn the encoding if it is to be ``reset``, and return features in place of X."""
+        if isinstance(X, RowBlocks):
+            return self._samples_of_blocks(X.with_targets(y, sample_weight), reset)
         table = self._read(X, reset=reset)
         y = readable(compressed(to_host(y), "y"), "y", numeric=self._numeric_y)
         _, y = check_X_y(
@@ -75,24 +81,43 @@ class TableEstimator(TableReader, NetworkEstimator):
         present = np.arange(table.n) if sample_weight is None else np.flatnonzero(sample_weight)
         if len(present) < least:
             raise ValueError(f"at least {least} samples of positive weight are needed to fit, got {len(present)}")
-        table = table.rows(present)
+        if len(present) < table.n:
+            table = table.rows(present)
         y, sample_weight = y[present], None if sample_weight is None else sample_weight[present]
         if reset:
-            self.encoding_ = self._learn(table, sample_weight)
+            self._learn(table, sample_weight)
         return self.encoding_.encode(table), y, sample_weight, present
 
+    def _samples_on_device(
+        self, X: Any, y: Any, sample_weight: Any, **options: Any
+    ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
+        """Return features in the memory of the host, where tables are encoded."""
+        return self._samples(to_host(X), y, sample_weight, **options)
+
+    def _samples_of_blocks(
+        self, X: RowBlocks, reset: bool
+    ) -> tuple[RowBlocks, np.ndarray, np.ndarray | None, np.ndarray]:
+        """Learn the encoding, and return blocks of features, with the targets and weights of all rows in memory."""
+        tables, y, sample_weight = X.read_by(read_table).with_targets_in_memory()
+        self._learn_of_row_blocks(tables.with_targets(y, sample_weight))
+        features = tables.read_by(partial(self.encoding_.encode, training=True))
+        return features, self._plain_targets(y), sample_weight, np.arange(len(y))
+
+    def _set_features(self, X: Any, number: int) -> None:
+        """Leave the names and the number of the columns of the table, which are set with its encoding."""
+
     def _shown(self, given: Any, X: Any, present: np.ndarray) -> Any:
+        if isinstance(given, RowBlocks | Chunks):
+            return given
         if isinstance(given, Mapping):
             return {name: _safe_indexing(column, present) for name, column in given.items()}
         return given if len(present) == _num_samples(given) else _safe_indexing(given, present)
 
     def _checked(self, X: Any) -> Any:
-        """Check the names and the number of columns for a prediction; the model reads the rest."""
+        """Return a table for a prediction; the model checks dictionaries, and arrays like that of the fit."""
         if not hasattr(self, "model_"):
             check_is_fitted(self)
-        if not is_named(X) and not self._is_plain(X) and getattr(X, "ndim", 2) == 2:
-            validate_data(self, X, skip_check_array=True, reset=False)
-        return X
+        return X if is_named(X) or self._is_plain(X) else self._read(X, reset=False)
 
     def _named(self, model: Model) -> Model:  # type: ignore[override]
         return replace(model, feature_names=self.encoding_.feature_names)

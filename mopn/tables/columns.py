@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from mopn.data.cache import rows_at_once
 from mopn.solvers.tools.cached import cached_property
@@ -79,16 +80,26 @@ class NumberColumns:
         slopes = np.nan_to_num(slopes.ravel(), nan=0.0)  # there is no segment; those of tiny lengths are steps
         return slopes, changes.reshape(self.knots.size, changes.shape[2])
 
+    @cached_property
+    def _first_knots(self) -> np.ndarray:
+        """The index of the first knot of every column among all knots."""
+        return np.arange(0, self.knots.size, max(self.knots.shape[1], 1))
+
+    @cached_property
+    def _features(self) -> tuple[np.ndarray, np.ndarray]:
+        """The indices of the functions among all (c w), and the columns with an indicator of gaps."""
+        return np.flatnonzero(self.used), np.flatnonzero(self.gaps)
+
     @property
     def owners(self) -> np.ndarray:
         """The column of every feature."""
-        return np.append(np.nonzero(self.used)[0], np.flatnonzero(self.gaps))
+        return np.append(np.nonzero(self.used)[0], self._features[1])
 
     def encode(self, X: np.ndarray) -> np.ndarray:
         """Return the features of numbers (n, c), NaN where they are missing."""
-        used, missing = np.flatnonzero(self.used), np.isnan(X)
-        out = np.empty((len(X), len(used) + self.gaps.sum()))
-        out[:, len(used) :] = missing[:, self.gaps]
+        (used, with_gaps), missing = self._features, np.isnan(X)
+        out = np.empty((len(X), len(used) + len(with_gaps)))
+        out[:, len(used) :] = missing[:, with_gaps]
         step, gaps = rows_at_once(1 + self.knots.size), missing.any()
         for first in range(0, len(X), step):
             rows = slice(first, first + step)
@@ -102,7 +113,7 @@ class NumberColumns:
         """Return the functions (n, c, w) of numbers."""
         slopes, changes = self.segments
         segments = (X[..., None] >= self._starts).sum(axis=2)
-        segments += np.arange(0, self.knots.size, max(self.knots.shape[1], 1))
+        segments += self._first_knots
         with np.errstate(over="ignore"):
             part = (X - self.knots.take(segments)) * slopes.take(segments)
         values = changes.take(segments, axis=0)
@@ -161,3 +172,8 @@ class LevelColumn:
     def table(self) -> np.ndarray:
         """The features of every code, those of -1 last."""
         return np.vstack([np.eye(self.count)[:, self.count - len(self.means) :], self.means])
+
+    @cached_property
+    def sparse_table(self) -> sparse.csr_matrix:
+        """The same, sparse."""
+        return sparse.csr_matrix(self.table)

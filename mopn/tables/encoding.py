@@ -18,6 +18,8 @@ __all__ = ["TableEncoding"]
 
 # Indicators of more levels are sparse.
 _DENSE_LEVELS = 256
+# Rows that are encoded at once: what a table becomes is much larger than the rest.
+_ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +59,11 @@ class TableEncoding:
         return len(self.owners)
 
     @cached_property
+    def _is_sparse(self) -> bool:
+        """Whether features are sparse, as indicators of many levels are."""
+        return sum(len(level.means) for level in self.levels) > _DENSE_LEVELS
+
+    @cached_property
     def feature_names(self) -> np.ndarray:
         """What the features are, (d,): "age", "age, curve 1", "age is missing", "city = Bern"."""
         names = []
@@ -84,10 +91,10 @@ class TableEncoding:
             levels=tuple(level for to, level in zip(self.level_columns, self.levels, strict=True) if to == j),
         )
 
-    def arranged(self, X: Any, name: str = "X") -> Table:
-        """Return a table with the columns of the training data, as numbers and as levels; see :meth:`encode`."""
+    def arranged(self, X: Any, name: str = "X", *, least: int = 1) -> Table:
+        """Return a table of ``least`` rows with the columns of the training data, as numbers and as levels."""
         table = read_table(X, name)
-        if not table.n:
+        if table.n < least:
             raise ValueError(f"Found array with 0 sample(s): {name} must have at least 1 row")
         columns = [table.columns[j] for j in self._order(table, name)]
         for j in self.number_columns:
@@ -97,7 +104,7 @@ class TableEncoding:
                 columns[j] = level_texts(columns[j])
         return Table(self.columns, tuple(columns), table.n, named=True)
 
-    def encode(self, X: Any, name: str = "X") -> Any:
+    def encode(self, X: Any, name: str = "X", *, training: bool = False) -> Any:
         """Return the features of a table.
 
         Parameters
@@ -105,6 +112,10 @@ class TableEncoding:
         X : DataFrame, array-like of shape (n, c), or dict
             As for :func:`mopn.tables.reading.read_table`. Columns of a frame or a dictionary are taken by name, if the
             training data had names.
+        name : str, default "X"
+            For messages.
+        training : bool, default False
+            Whether X is a block of the training data: it may have no rows, and those of weight 0 unknown levels.
 
         Returns
         -------
@@ -122,17 +133,30 @@ class TableEncoding:
             For levels that the training data did not have; their features are the means.
         """
         plain = self._plain_row(X) if isinstance(X, Mapping) else self._plain_array(X)
-        return self.features(*(self._read(X, name) if plain is None else plain))
+        if plain is not None:
+            return self.features(*plain)
+        table = self.arranged(X, name, least=0 if training else 1)
+        levels = [level.codes(table.columns[j]) for j, level in zip(self.level_columns, self.levels, strict=True)]
+        if not training:
+            self._warn_of_unknown(table, levels, name)
+        blocks = [slice(first, first + _ROWS) for first in range(0, max(table.n, 1), _ROWS)]
+        parts = (self.features(self._numbers_of(table, rows), [codes[rows] for codes in levels]) for rows in blocks)
+        if self._is_sparse:
+            return sparse.vstack(list(parts), "csr")
+        out = np.empty((table.n, self.n_features))
+        for rows, part in zip(blocks, parts, strict=True):
+            out[rows] = part
+        return out
 
     def features(self, numbers: np.ndarray, codes: Sequence[np.ndarray]) -> Any:
         """Return the features of numbers (n, columns of numbers), and of codes (n,) of each column of levels."""
         features = self.numbers.encode(numbers)
         if not self.levels:
             return features
-        if sum(len(level.means) for level in self.levels) <= _DENSE_LEVELS:
+        if not self._is_sparse:
             indicators = [level.table.take(c, axis=0, mode="wrap") for level, c in zip(self.levels, codes, strict=True)]
             return np.concatenate([features, *indicators], axis=1)
-        stored = [sparse.csr_matrix(level.table)[c] for level, c in zip(self.levels, codes, strict=True)]
+        stored = [level.sparse_table[c] for level, c in zip(self.levels, codes, strict=True)]
         return sparse.hstack([sparse.csr_matrix(features), *stored], "csr")
 
     def _plain_row(self, X: Mapping[str, Any]) -> tuple[np.ndarray, list[np.ndarray]] | None:
@@ -144,24 +168,26 @@ class TableEncoding:
             codes = [level.known[X[self.columns[j]]] for j, level in zip(self.level_columns, self.levels, strict=True)]
         except (KeyError, TypeError):
             return None
-        if not all(x is None or isinstance(x, float) or type(x) is int for x in numbers):
-            return None
-        row = np.array([numbers], np.float64)
-        return None if np.isinf(row).any() else (row, [np.array([code]) for code in codes])
+        row = _plain_numbers(numbers)
+        return None if row is None else (row, [np.array([code]) for code in codes])
 
     def _plain_array(self, X: Any) -> tuple[np.ndarray, list[np.ndarray]] | None:
-        """Return an array of numbers, if all columns are numbers and it holds these alone; None for anything else."""
-        if type(X) is not np.ndarray or X.dtype.kind not in "fiu" or X.shape[1:] != (len(self.columns),):
+        """Return numbers, if all columns are numbers and X, an array or a list of one row, holds these alone."""
+        if self.levels or not isinstance(X, (np.ndarray, list)) or not len(X):
             return None
-        return None if self.levels or not len(X) or np.isinf(X).any() else (X.astype(np.float64, copy=False), [])
+        if type(X) is np.ndarray and X.dtype.kind in "fiu" and X.shape[1:] == (len(self.columns),):
+            return None if np.isinf(X).any() else (X.astype(np.float64, copy=False), [])
+        if type(X) is list and len(X) == 1 and isinstance(X[0], list) and len(X[0]) == len(self.columns):
+            row = _plain_numbers(X[0])
+            return None if row is None else (row, [])
+        return None
 
-    def _read(self, X: Any, name: str) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Return the numbers (n, columns of numbers) of a table, and the codes (n,) of each column of levels."""
-        table = self.arranged(X, name)
-        numbers = np.empty((table.n, len(self.number_columns)))
+    def _numbers_of(self, table: Table, rows: slice) -> np.ndarray:
+        """Return some rows of the columns of numbers."""
+        numbers = np.empty((len(range(table.n)[rows]), len(self.number_columns)))
         for to, j in enumerate(self.number_columns):
-            numbers[:, to] = table.columns[j]
-        return numbers, [self._codes(table.columns[j], i, name) for i, j in enumerate(self.level_columns)]
+            numbers[:, to] = table.columns[j][rows]
+        return numbers
 
     def _order(self, table: Table, name: str) -> list[int]:
         """Return where each column is in a table."""
@@ -185,24 +211,21 @@ class TableEncoding:
             return values
         text = next(value for value in values if value is not None)
         raise ValueError(
-            f"column {column!r} of {name} holds {text!r}, but numbers in the training data; a missing "
-            "number is NaN or None"
+            f"column {column!r} of {name} holds {text!r}, but numbers or dates in the training data; a missing number "
+            "is NaN or None"
         )
 
-    def _codes(self, values: np.ndarray, i: int, name: str) -> np.ndarray:
-        """Return the codes of levels, and warn of unknown ones."""
-        column, level = self.columns[self.level_columns[i]], self.levels[i]
-        codes = level.codes(values)
-        unknown = (codes < 0) & np.array([value is not None for value in values])
-        if unknown.any():
-            example = values[np.argmax(unknown)]
-            warnings.warn(
-                f"column {column!r} of {name} has {int(unknown.sum())} values that the training data had not, such as "
-                f"{example!r}; they count as the mean of the known levels",
-                UserWarning,
-                stacklevel=2,
-            )
-        return codes
+    def _warn_of_unknown(self, table: Table, levels: Sequence[np.ndarray], name: str) -> None:
+        """Warn of levels without a feature, but for gaps."""
+        for j, codes in zip(self.level_columns, levels, strict=True):
+            unknown = [value for value in table.columns[j][codes < 0] if value is not None]
+            if unknown:
+                warnings.warn(
+                    f"column {self.columns[j]!r} of {name} has {len(unknown)} values that the training data had not, "
+                    f"such as {unknown[0]!r}; they count as the mean of the known levels",
+                    UserWarning,
+                    stacklevel=3,
+                )
 
     def rounded(self, dtype: type) -> TableEncoding:
         """Return the encoding whose knots are numbers of a dtype; of knots that are then equal one is left.
@@ -226,6 +249,14 @@ class TableEncoding:
             knots.append(held.astype(np.float64))
             functions.append(f[first])
         return replace(self, numbers=NumberColumns.of(knots, functions, self.numbers.gaps))
+
+
+def _plain_numbers(values: list[Any]) -> np.ndarray | None:
+    """Return Python's numbers and None as a row (1, c); None for anything else."""
+    if not all(x is None or isinstance(x, float) or type(x) is int for x in values):
+        return None
+    row = np.array([values], np.float64)
+    return None if np.isinf(row).any() else row
 
 
 def level_texts(values: np.ndarray) -> np.ndarray:

@@ -6,20 +6,20 @@ from collections.abc import Collection
 
 import numpy as np
 
-from mopn.solvers.tools.checks import shown
 from mopn.tables.columns import LevelColumn, NumberColumns
-from mopn.tables.encoding import TableEncoding, level_texts
+from mopn.tables.encoding import TableEncoding
 from mopn.tables.reading import Table
+from mopn.tables.summaries import NOT_HASHED, LevelSummary, NumberSummary, TableSummary, summarise
 
-__all__ = ["learn_encoding"]
+__all__ = ["encoding_of", "learn_encoding"]
 
-# Knots of a column, and rows whose order statistics they are.
-_KNOTS, _MOST_ROWS = 33, 100_000
+# Knots of a column.
+_KNOTS = 33
 # Columns have fewer functions where they are many, so that the features are not more than these.
 _MOST_FEATURES = 256
 # Levels of a smaller part of the rows have one feature together.
 _RARE = 5e-4
-# More levels are names of rows rather than categories.
+# More levels that are frequent have no features.
 _MOST_LEVELS = 1000
 
 
@@ -31,116 +31,85 @@ def learn_encoding(
     smoothness: float,
     levels: Collection[str | int] = (),
 ) -> TableEncoding:
-    """Return the encoding of a table by its rows.
+    """Return the encoding of a table by its rows; see :func:`encoding_of` and :func:`~mopn.tables.summaries.summarise`.
 
     Parameters
     ----------
     table : Table
     weights : ndarray of shape (n,), optional
-        A weight of 2 equals a repeated row.
+    curves, smoothness : as for ``encoding_of``
+    levels : as for ``summarise``
+    """
+    return encoding_of(summarise(table, weights, levels), curves=curves, smoothness=smoothness)
+
+
+def encoding_of(summary: TableSummary, *, curves: int, smoothness: float) -> TableEncoding:
+    """Return the encoding of a table, or of the blocks of one, by their summary.
+
+    Parameters
+    ----------
+    summary : TableSummary
     curves : int
         Largest number K of functions of a column of numbers, beside itself.
     smoothness : float
         The exponent s of their decay.
-    levels : collection of str or int
-        Names or indices of columns of numbers that are levels.
 
     Raises
     ------
     ValueError
-        For columns without a value, of too many levels, or unknown names in ``levels``; and where all are constant.
+        For columns without a value or of too many levels, and where all are constant.
     """
-    declared = _indices(table, levels)
-    weights = np.ones(table.n) if weights is None else weights
-    curves = min(curves, max(_MOST_FEATURES // len(table.columns) - 1, 0)) if len(table.columns) else curves
-    numbers = [j for j, c in enumerate(table.columns) if c.dtype.kind == "f" and j not in declared]
-    others = [j for j in range(len(table.columns)) if j not in set(numbers)]
-    of_numbers = [_learn_numbers(table.columns[j], weights, table.names[j], curves, smoothness) for j in numbers]
+    of = dict(enumerate(summary.columns))
+    for j, column in of.items():
+        if column.is_empty:
+            raise ValueError(f"column {summary.names[j]!r} of X has no value; drop it")
+    curves = min(curves, max(_MOST_FEATURES // len(of) - 1, 0)) if of else curves
+    numbers = {j: column for j, column in of.items() if isinstance(column, NumberSummary)}
+    levels = {j: column for j, column in of.items() if isinstance(column, LevelSummary)}
+    parts = [_functions(column, curves, smoothness) for column in numbers.values()]
     encoding = TableEncoding(
-        table.names,
-        table.named,
+        summary.names,
+        summary.named,
         tuple(numbers),
-        NumberColumns.of(*([*part] for part in zip(*of_numbers, strict=True)))
-        if numbers
-        else NumberColumns.of([], [], []),
-        tuple(others),
-        tuple(_learn_levels(table.columns[j], weights, table.names[j]) for j in others),
+        NumberColumns.of([t for t, _ in parts], [f for _, f in parts], [c.missing > 0.0 for c in numbers.values()]),
+        tuple(levels),
+        tuple(_levels(column, summary.names[j]) for j, column in levels.items()),
     )
     if not encoding.n_features:
         raise ValueError(
-            f"0 feature(s) (shape=({table.n}, {len(table.columns)})) while a minimum of 1 is required: with "
-            f"n_samples = {table.n}, no column of X varies"
+            f"0 feature(s) (shape=({summary.n}, {len(of)})) while a minimum of 1 is required: with "
+            f"n_samples = {summary.n}, no column of X varies"
         )
     return encoding
 
 
-def _indices(table: Table, levels: Collection[str | int]) -> set[int]:
-    at: dict[str | int, int] = {name: j for j, name in enumerate(table.names)}
-    at |= {j: j for j in range(len(table.names))}
-    unknown = [key for key in levels if key not in at]
-    if unknown:
-        raise ValueError(f"levels names the column {shown(unknown[0])}, which X has not; it has {list(table.names)}")
-    return {at[key] for key in levels}
-
-
-def _learn_numbers(
-    x: np.ndarray, weights: np.ndarray, name: str, curves: int, smoothness: float
-) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return the knots, the values of the functions at them, and whether numbers are missing."""
-    missing = np.isnan(x)
-    present, weights = x[~missing], weights[~missing]
-    if not len(present):
-        raise ValueError(f"column {name!r} of X has no value; drop it")
-    values, counts = _distinct(present, weights)
+def _functions(column: NumberSummary, curves: int, smoothness: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the knots (q,) of a column of numbers, and the values (q, w) of the functions at them."""
+    values, moments = column.quantiles.values, column.moments
+    centered = moments.centered(values)
     if len(values) < 3:
-        mean = counts @ values / counts.sum()
-        itself = (values - mean)[:, None] / np.ptp(values) if len(values) == 2 else np.zeros((1, 0))
-        return values, itself, bool(missing.any())
-    standardised, ranks = _standardised(values, counts), (np.cumsum(counts) - 0.5 * counts) / counts.sum()
+        return values, centered[:, None] / np.ptp(centered) if len(values) == 2 else np.zeros((1, 0))
+    ranks = column.quantiles.mid_ranks
     if len(values) > _KNOTS:
         at = np.unique(np.searchsorted(ranks, np.linspace(0.0, 1.0, _KNOTS)).clip(0, len(values) - 1))
-        values, standardised, ranks = values[at], standardised[at], ranks[at]
+        values, centered, ranks = values[at], centered[at], ranks[at]
     k = np.arange(1, min(curves, len(values) - 1) + 1)
     cosines = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) / k**smoothness
-    return values, np.column_stack([standardised, cosines]), bool(missing.any())
+    return values, np.column_stack([centered / moments.deviation, cosines])
 
 
-def _distinct(x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct values of a sample of the rows, always the same, and their weights; the range is exact.
-
-    What is computed of them is equal to the last bit for rows that are weighted and repeated.
-    """
-    chosen = slice(None) if len(x) <= _MOST_ROWS else np.random.default_rng(0).permutation(len(x))[:_MOST_ROWS]
-    values, group = np.unique(x[chosen], return_inverse=True)
-    values[0], values[-1] = x.min(), x.max()
-    return values, np.bincount(group, weights=weights[chosen])
-
-
-def _standardised(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return values minus their mean, over their deviation, without overflow."""
-    size = np.abs(values).max()
-    scaled = values / size if size else values
-    centered = scaled - counts @ scaled / counts.sum()
-    return centered / np.sqrt(counts @ centered**2 / counts.sum())
-
-
-def _learn_levels(values: np.ndarray, weights: np.ndarray, name: str) -> LevelColumn:
-    texts = level_texts(values) if values.dtype.kind == "f" else values
-    present = np.array([text is not None for text in texts])
-    if not present.any():
-        raise ValueError(f"column {name!r} of X has no value; drop it")
-    known, group = np.unique(texts[present].astype(np.str_), return_inverse=True)
-    shares = np.bincount(group, weights=weights[present]) / weights.sum()
-    frequent, gaps = shares >= _RARE, weights[~present].sum() / weights.sum()
+def _levels(column: LevelSummary, name: str) -> LevelColumn:
+    total = column.weights.sum() + column.missing
+    shares, gap = column.weights / total, column.missing / total
+    frequent, gaps = shares >= _RARE, column.missing > 0.0
     if frequent.sum() > _MOST_LEVELS:
         raise ValueError(
-            f"column {name!r} of X has {len(known)} levels, {frequent.sum()} of them frequent; at most {_MOST_LEVELS} "
-            "have features. Levels are not hashed: drop the column, merge levels, or give indicators of them as a "
-            "sparse matrix to MultiOutputFMClassifier or MultiOutputFMRegressor"
+            f"column {name!r} of X has {len(shares)} levels, {frequent.sum()} of them frequent; at most {_MOST_LEVELS} "
+            f"have features. {NOT_HASHED}"
         )
-    means = np.array(
-        [*shares[frequent], *[shares[~frequent].sum()] * (not frequent.all()), *[gaps] * (not present.all())]
-    )
+    means = np.array([*shares[frequent], *[shares[~frequent].sum()] * (not frequent.all()), *[gap] * gaps])
     # A single feature would be constant, and the first of two is one minus the other.
     means = means[{1: 1, 2: 1}.get(len(means), 0) :]
-    return LevelColumn(tuple(known[frequent].tolist()), tuple(known[~frequent].tolist()), means, not present.all())
+    return LevelColumn(
+        tuple(column.levels[frequent].tolist()), tuple(column.levels[~frequent].tolist()), means, bool(gaps)
+    )

@@ -46,6 +46,16 @@ class Table:
     n: int
     named: bool
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of columns."""
+        return self.n, len(self.columns)
+
+    @property
+    def stored_arrays(self) -> tuple[np.ndarray, ...]:
+        """The arrays whose entries tell one table from another."""
+        return self.columns
+
     def rows(self, rows: np.ndarray) -> Table:
         """Return some rows."""
         return Table(self.names, tuple(column[rows] for column in self.columns), len(rows), self.named)
@@ -81,6 +91,11 @@ def read_table(X: Any, name: str = "X") -> Table:
     if isinstance(X, Sequence) and len(X) and all(isinstance(row, Mapping) for row in X):
         keys = {key: None for row in X for key in row}
         return _of_dict({key: [row.get(key) for row in X] for key in keys}, name)
+    if hasattr(type(X), "collect") or hasattr(type(X), "compute"):
+        raise TypeError(
+            f"{name} is a lazy frame; collect it, or give a frame of Dask to DaskTableClassifier or DaskTableRegressor "
+            "of mopn.dask"
+        )
     if hasattr(X, "columns") or hasattr(X, "column_names"):
         return _of_frame(X, name)
     return _of_array(X, name)
@@ -171,7 +186,7 @@ def _column(values: np.ndarray, of: str) -> np.ndarray:
     """Return numbers, or levels as texts."""
     kind = values.dtype.kind
     if values.ndim != 1:
-        raise ValueError(f"{of} must have one value a row, got shape {values.shape}")
+        raise ValueError(f"{of} must have one value a row, got shape {values.shape}; make several columns of it")
     if kind in "fiu":
         return _finite(values.astype(np.float64), of)
     if kind in "mM":

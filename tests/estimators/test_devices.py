@@ -22,6 +22,7 @@ NETWORKS = [
 IN_NUMPY = [
     (estimators.PathCV(estimators.MultiOutputPNClassifier(), max_units=2, cv=2, strengths=[3.0, 0.5]), LEVELS),
     (estimators.FactorizationMachineRegressor(random_state=0), X[:, 0]),
+    (estimators.TableRegressor(strength=0.1, curves=1, max_units=2, tol=0.1), X[:, 0]),
 ]
 
 

@@ -1,8 +1,13 @@
 """Estimators of tables: what they add to networks of features, and what their models answer by column."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
+import polars
 import pytest
+from scipy import sparse
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import mopn
@@ -136,8 +141,83 @@ def test_frames_are_checked_as_scikit_learn_does():
     table = TableClassifier(**FIXED).fit(FRAME, LABELS)
     with pytest.raises(ValueError, match="should match those that were passed during fit"):
         table.predict(FRAME[["color", "size", "day", "known"]])
-    with pytest.raises(TypeError, match="give a frame or an array"):
-        table.fit(mopn.RowBlocks(np.zeros((4, 2))), LABELS[:4])
+    with pytest.raises(TypeError, match="X is in blocks of rows, which fit takes; call this with each"):
+        table.predict(mopn.RowBlocks([FRAME]))
+
+
+LAZY = polars.LazyFrame({"size": [1.0, 2.0]})
+
+
+@pytest.mark.parametrize("estimator", [TableClassifier(), TableRegressor(), TableEncoder()])
+@pytest.mark.parametrize(
+    ("X", "kind", "message"),
+    [
+        (FRAME.assign(size=[[1, 2]] * N), ValueError, r"'size' of X must have one value a row, .* several columns"),
+        (FRAME.assign(size=[[1], [1, 2]] * (N // 2)), TypeError, r"'size' of X holds \[1\], an object of type list"),
+        (FRAME.assign(color=None), ValueError, "column 'color' of X has no value; drop it"),
+        (FRAME[["color"]].assign(color="red"), ValueError, "no column of X varies"),
+        (FRAME[[]], ValueError, r"0 feature\(s\)"),
+        (pd.concat([FRAME, FRAME[["size"]]], axis=1), ValueError, "X has several columns of the name 'size'; rename"),
+        (FRAME[:0], ValueError, r"Found array with 0 sample\(s\)|column 'size' of X has no value"),
+        (LAZY, TypeError, "X is a lazy frame; collect it, or .* DaskTableClassifier"),
+        (sparse.eye_array(N, format="csr"), TypeError, "sparse matrix.*toarray.*or use MultiOutputPNClassifier"),
+        (FRAME["size"], ValueError, r"X must be a table of shape \(n, columns\)"),
+    ],
+    ids=lambda value: None,
+)
+def test_what_is_no_table_is_refused_by_name(estimator, X, kind, message):
+    y = TRUTH if X is LAZY else TRUTH[: X.shape[0]]
+    with pytest.raises(kind, match=message):
+        clone(estimator).fit(X, y)
+
+
+def test_levels_without_end_are_refused_by_name():
+    table = {"size": np.arange(100_000.0), "id": np.arange(100_000).astype(str)}
+    with pytest.raises(ValueError, match=r"column 'id' of X has more than 50000 levels. Levels are not hashed"):
+        TableClassifier(**FIXED).fit(table, np.arange(100_000) % 2)
+
+
+@pytest.mark.parametrize(
+    ("X", "kind", "message"),
+    [
+        (FRAME.rename(columns={"size": "length"}), ValueError, "unseen at fit time:\n- length"),
+        (FRAME.assign(other=1), ValueError, "unseen at fit time:\n- other"),
+        ({"size": 1.0, "color": "red", "day": None}, ValueError, r"X lacks the columns \['known'\]"),
+        (FRAME.assign(size="one"), ValueError, "column 'size' of X holds 'one', but numbers or dates in the training"),
+        (FRAME.assign(day="2024-01-01"), ValueError, "column 'day' of X holds '2024-01-01', but numbers or dates"),
+        (FRAME.assign(size=True), ValueError, "column 'size' of X holds 'True', but numbers"),
+        (FRAME.assign(size=np.inf), ValueError, "column 'size' of X contains infinity"),
+        (pd.concat([FRAME, FRAME[["size"]]], axis=1), ValueError, "X has several columns of the name 'size'"),
+        (FRAME[:0], ValueError, r"0 sample\(s\): X must have at least 1 row"),
+        (np.zeros((2, 3)), ValueError, "X has 3 features, but TableClassifier is expecting 4"),
+        ([1.0, "red", None, True], ValueError, r"X must be a table of shape \(n, columns\), got shape \(4,\)"),
+    ],
+    ids=lambda value: None,
+)
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_other_tables_than_the_training_data_are_refused_by_name(fitted, X, kind, message):
+    with pytest.raises(kind, match=message):
+        fitted.predict(X)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return TableClassifier(**FIXED).fit(FRAME, LABELS)
+
+
+@pytest.mark.parametrize("strength", [pytest.param("auto", marks=pytest.mark.slow), Ratio(0.01)])
+def test_a_fit_holds_at_most_three_times_the_features(strength):
+    n = 50_000
+    table = {f"x{j}": RNG.standard_normal(n) for j in range(4)} | {"color": RNG.choice(list("abcd"), n)}
+    y = table["x0"] * table["x1"] > 0.0
+    classifier = TableClassifier(strength=strength, max_units=4, tol=0.1)
+    tracemalloc.start()
+    try:
+        classifier.fit(table, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3.0 * 8 * n * classifier.encoding_.n_features
 
 
 def test_pipelines_name_the_features():

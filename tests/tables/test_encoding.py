@@ -180,7 +180,7 @@ def test_what_is_no_table_is_refused(X, kind, message):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ({"x": ["one"], "city": ["Bern"]}, "column 'x' of X holds 'one', but numbers in the training data"),
+        ({"x": ["one"], "city": ["Bern"]}, "column 'x' of X holds 'one', but numbers or dates in the training data"),
         (np.zeros((0, 2)), "Found array with 0 sample"),
         (np.zeros((1, 3)), "X has 3 features, but the training data had 2 columns"),
     ],

@@ -1,0 +1,164 @@
+"""Estimators of tables on blocks of rows: networks of the blocks' features, in an encoding learned from all of them."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mopn
+from mopn import Ratio
+from mopn.data.chunked_rows import LocalChunks
+from mopn.estimators import (
+    MultiOutputPNClassifier,
+    MultiOutputPNRegressor,
+    TableClassifier,
+    TableEncoder,
+    TableRegressor,
+    strength_choice,
+)
+from mopn.tables.reading import read_table
+
+RNG = np.random.default_rng(0)
+N, CUTS = 120, (0, 50, 50, 120)
+FRAME = pd.DataFrame(
+    {"size": RNG.standard_normal(N), "color": RNG.choice(["red", "green", "blue"], N), "known": RNG.random(N) < 0.5}
+)
+TRUTH = (np.sin(2.0 * FRAME["size"]) * np.where(FRAME["color"] == "red", 1.0, -1.0)).to_numpy()
+FRAME.loc[::17, "size"] = np.nan
+LABELS = np.where(TRUTH > 0.2, "high", "low")
+WEIGHTS = RNG.integers(1, 3, N).astype(float)
+FIXED = {"strength": Ratio(0.05), "curves": 2, "max_units": 2, "tol": 0.1}
+FITTED = ("basis_", "weights_", "objective_", "gap_", "strength_")
+
+
+def cut(rows):
+    return [rows[a:b] for a, b in pairwise(CUTS)]
+
+
+def frames(folder):
+    return cut(FRAME)
+
+
+def parquet(folder):
+    paths = [folder / f"{number}.parquet" for number in range(len(CUTS) - 1)]
+    for path, part in zip(paths, cut(FRAME), strict=True):
+        part.astype({"color": "category"}).to_parquet(path)
+    return paths
+
+
+@pytest.mark.parametrize("make", [frames, parquet])
+@pytest.mark.parametrize(
+    ("table", "network", "y"),
+    [(TableClassifier, MultiOutputPNClassifier, LABELS), (TableRegressor, MultiOutputPNRegressor, TRUTH)],
+)
+def test_blocks_of_tables_are_blocks_of_their_features(tmp_path, make, table, network, y):
+    found = table(**FIXED).fit(mopn.RowBlocks(make(tmp_path), y, WEIGHTS))
+    memory = table(**FIXED).fit(FRAME, y, WEIGHTS)
+    assert np.allclose(found.encoding_.encode(FRAME), memory.encoding_.encode(FRAME), rtol=0.0, atol=1e-12)
+    assert found.strength_ == pytest.approx(memory.strength_, rel=1e-8)
+    features = [found.encoding_.encode(part, training=True) for part in cut(FRAME)]
+    options = {name: found.get_params()[name] for name in ("loss", "norm", "strength", "max_units", "tol")}
+    expected = network(scale="data", **options).fit(mopn.RowBlocks(features, y, WEIGHTS))
+    for name in FITTED:
+        assert np.array_equal(getattr(found, name), getattr(expected, name))
+    assert found.feature_names_in_.tolist() == list(FRAME)
+    assert found.n_features_in_ == 3
+    assert np.array_equal(found.predict(FRAME), expected.predict(found.encoding_.encode(FRAME)))
+
+
+def test_callables_bring_the_targets():
+    parts = [lambda part=part: part for part in zip(cut(FRAME), cut(LABELS), cut(WEIGHTS), strict=True)]
+    found = TableClassifier(**FIXED).fit(mopn.RowBlocks(parts))
+    expected = TableClassifier(**FIXED).fit(mopn.RowBlocks(cut(FRAME)), LABELS, WEIGHTS)
+    assert np.array_equal(found.basis_, expected.basis_)
+
+
+def test_one_block_has_the_encoding_of_the_table():
+    memory = TableEncoder().fit(FRAME, sample_weight=WEIGHTS)
+    blocks = TableEncoder().fit(mopn.RowBlocks([FRAME], sample_weight=WEIGHTS))
+    assert np.array_equal(blocks.transform(FRAME), memory.transform(FRAME))
+    assert blocks.feature_names_in_.tolist() == memory.feature_names_in_.tolist()
+    arrays = TableEncoder().fit(mopn.RowBlocks(FRAME[["size"]].to_numpy(), size=50))
+    assert not hasattr(arrays, "feature_names_in_")
+
+
+def test_rows_of_weight_zero_have_no_part_in_the_encoding():
+    other = FRAME.copy()
+    other.loc[60:, "color"] = "pink"
+    weights = np.where(np.arange(N) < 60, WEIGHTS, 0.0)
+    found = TableClassifier(**FIXED).fit(mopn.RowBlocks(cut(other), LABELS, weights))
+    expected = TableClassifier(**FIXED).fit(FRAME[:60], LABELS[:60], WEIGHTS[:60])
+    assert found.encoding_.feature_names.tolist() == expected.encoding_.feature_names.tolist()
+    assert found.strength_ == pytest.approx(expected.strength_, rel=1e-8)
+
+
+@pytest.fixture
+def cheap_choice(monkeypatch):
+    """One part is held out, for two strengths."""
+    monkeypatch.setattr(strength_choice, "_FEW", 0)
+    monkeypatch.setattr(strength_choice, "_RATIOS", (Ratio(0.3), Ratio(0.1)))
+
+
+def test_the_strength_is_that_of_least_loss_on_held_out_rows_of_the_blocks(monkeypatch, cheap_choice):
+    """Rows that are held out have the weight 0: as in memory, with the same rows."""
+    table = TableClassifier(curves=1, max_units=2, tol=0.1)
+    single = TableClassifier(**table.get_params() | {"strength": Ratio(0.5)})
+    X, y, weights, _ = single._samples(mopn.RowBlocks(cut(FRAME), LABELS, WEIGHTS), None, None)
+    parts = [strength_choice._weighted(block, 0, held_out=True).sample_weight for block in X.with_targets(y, weights)]
+    held_out = np.concatenate(parts) > 0
+    assert N / 4 < held_out.sum() < N / 2
+    rows = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+    monkeypatch.setattr(strength_choice, "_splits", lambda *_: iter([rows]))
+    losses = []
+    argmin = np.argmin
+    monkeypatch.setattr(strength_choice.np, "argmin", lambda values: losses.append(values.copy()) or argmin(values))
+    targets = single._encode(y, weights)
+    chosen = [strength_choice.choose_strength(single, data, targets) for data in (X, single.encoding_.encode(FRAME))]
+    assert chosen[0] == pytest.approx(chosen[1], rel=1e-8)
+    assert np.allclose(*losses, rtol=1e-3)
+    assert table.fit(mopn.RowBlocks(cut(FRAME), LABELS, WEIGHTS)).strength_ == chosen[0]
+
+
+def test_regressors_choose_the_strength_in_blocks(cheap_choice):
+    data = mopn.RowBlocks(cut(FRAME), TRUTH)
+    options = {"curves": 1, "max_units": 2, "tol": 0.1}
+    chosen = TableRegressor(**options).fit(data).strength_
+    largest = TableRegressor(**options, strength=Ratio(0.5)).fit(data).strength_ / 0.5
+    assert np.isclose(chosen / largest, [0.3, 0.1], rtol=1e-6).sum() == 1
+
+
+def test_samples_to_validate_on_are_in_memory():
+    table = TableClassifier(**FIXED).fit(mopn.RowBlocks(cut(FRAME), LABELS), X_val=FRAME, y_val=LABELS)
+    assert len(table.validation_scores_) == len(table.trace_)
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind", "message"),
+    [
+        ([FRAME[:50], FRAME[50:].assign(size=np.inf)], ValueError, "block 1: column 'size' of X contains infinity"),
+        ([FRAME[:50], FRAME[50:].assign(size="one")], ValueError, "numbers in some blocks and levels, such as"),
+        ([FRAME[:50], FRAME[50:].rename(columns={"size": "x"})], ValueError, r"different columns: \['size', 'x'\]"),
+        ([np.zeros((50, 2)), np.zeros((70, 3))], ValueError, "have 2 and 3 columns"),
+        ([FRAME[:0]], ValueError, "the blocks have 0 rows, y has 120"),
+        ([FRAME[:50]], ValueError, "y must have one row per sample: the blocks have 50 rows, y has 120"),
+        ([FRAME, [1.0]], TypeError, "block 1 must be an array, a sparse matrix, a frame, a path or a callable"),
+    ],
+)
+def test_blocks_that_are_no_tables_are_refused_by_name(parts, kind, message):
+    with pytest.raises(kind, match=message):
+        TableClassifier(**FIXED).fit(mopn.RowBlocks(parts, LABELS))
+
+
+def test_weights_that_are_all_zero_are_refused():
+    with pytest.raises(ValueError, match="sample_weight is zero for all samples"):
+        TableClassifier(**FIXED).fit(mopn.RowBlocks(cut(FRAME), LABELS, np.zeros(N)))
+
+
+def test_a_block_that_changes_is_noticed():
+    parts = cut(FRAME)
+    chunks = LocalChunks(mopn.RowBlocks([lambda: parts[0], lambda: parts[2]]).read_by(read_table))
+    assert chunks.reduce(lambda block: block.X.n, int.__add__) == N
+    parts[2] = parts[2].assign(color="red")
+    with pytest.raises(OSError, match="block 1 is not what it was"):
+        chunks.reduce(lambda block: block.X.n, int.__add__)
