@@ -112,7 +112,10 @@ def test_a_single_size_and_a_single_fold(size):
 def test_ratios_are_those_of_a_single_fit():
     ratios = (mopn.Ratio(0.01), mopn.Ratio(0.2))
     found = search(strengths=ratios, max_units=3).fit(X, Y)
-    alone = [MultiOutputPNClassifier(norm="l1/l2", strength=ratio, max_units=3).fit(X, Y).strength_ for ratio in reversed(ratios)]
+    alone = [
+        MultiOutputPNClassifier(norm="l1/l2", strength=ratio, max_units=3).fit(X, Y).strength_
+        for ratio in reversed(ratios)
+    ]
     assert_allclose(found.cv_results_["param_strength"], alone, rtol=1e-12)
 
 
