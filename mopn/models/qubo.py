@@ -8,7 +8,6 @@ import numpy as np
 from scipy import sparse
 
 from mopn.losses.namespaces import to_host
-from mopn.models.base import Predictor
 from mopn.models.fields import check_output, feature_groups
 from mopn.models.formula import Formula, Products
 from mopn.solvers.tools.checks import check_positive, shown
@@ -54,7 +53,7 @@ class Qubo(NamedTuple):
         return Q
 
 
-def make_qubo(model: Predictor, X: Any, output: int | None, one_hot: Any, penalty: float | None) -> Qubo:
+def make_qubo(model: Any, X: Any, output: int | None, one_hot: Any, penalty: float | None) -> Qubo:
     """Return an output of a model, and penalties of broken constraints; see ``Fitted.to_qubo``."""
     if model.encoding is not None:
         raise TypeError(
@@ -92,7 +91,7 @@ def make_qubo(model: Predictor, X: Any, output: int | None, one_hot: Any, penalt
     return Qubo(weights | {(i, j): float(Q[i, j]) for i, j in pairs}, float(offset))
 
 
-def _check_binary(model: Predictor, X: Any) -> None:
+def _check_binary(model: Any, X: Any) -> None:
     """Check that all features of some rows are 0 or 1."""
     entries = sparse.coo_array(model._design(to_host(X)).matrix())
     wrong = np.flatnonzero(entries.data != 1)
