@@ -45,7 +45,7 @@ def table(searches: pd.DataFrame) -> str:
         found, excess = group["evaluations"].dropna(), group["excess"]
         spent = f"{found.median():.0f} ({found.min():.0f}-{found.max():.0f})" if len(found) else "-"
         over = f"{excess.median():.2f}  ({excess.min():.2f}-{excess.max():.2f})"
-        times = "  ".join(f"{group[column].median():8.1f}" for column in ("refit", "anneal"))
+        times = "  ".join(f"{group[column].median():8.1f}" for column in ("refit", "anneal")).replace("nan", "  -")
         lines.append(
             f"{name:10s} {d:3d}  {method:11s} {len(found):2d}/{len(group):<2d}  {spent:18s}   {over:20s} {times}"
         )
@@ -75,4 +75,4 @@ def draw(searches: pd.DataFrame, path: str | os.PathLike[str]) -> None:
         tidy(ax)
     axes[0, 0].set_ylabel("best value over the minimum,\nin deviations of random rows")
     legend_below(figure, *axes[0, 0].get_legend_handles_labels(), 3)
-    save(figure, path, dpi=100)
+    save(figure, path, dpi=90)
