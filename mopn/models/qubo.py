@@ -14,7 +14,7 @@ from mopn.solvers.tools.checks import check_positive, shown
 
 __all__ = ["Qubo", "make_qubo"]
 
-# What the default penalty is above its bound, relative to the largest weight: far more than rounding errors.
+# What the default penalty is above its bound, relative to it and to the largest weight: far more than rounding errors.
 _MARGIN = 1e-3
 
 
@@ -136,8 +136,10 @@ def _enough(Q: np.ndarray, groups: list[np.ndarray]) -> list[float]:
     S = np.triu(Q, 1) + np.triu(Q, 1).T
     most = Q.diagonal() + np.maximum(S, 0.0).sum(axis=1)
     least = Q.diagonal() + np.minimum(S, 0.0).sum(axis=1)
-    margin = _MARGIN * float(np.abs(Q).max()) or 1.0
     members = [i for group in groups for i in group]
     if len(set(members)) < len(members):
-        return [float(np.abs(Q).sum()) + margin] * len(groups)
-    return [max(0.0, float(most[group].min()), float(-least[group].min())) + margin for group in groups]
+        bounds = [float(np.abs(Q).sum())] * len(groups)
+    else:
+        bounds = [max(0.0, float(most[group].min()), float(-least[group].min())) for group in groups]
+    margin = _MARGIN * float(np.abs(Q).max()) or 1.0
+    return [(1.0 + _MARGIN) * bound + margin for bound in bounds]
