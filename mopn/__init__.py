@@ -20,6 +20,7 @@ from mopn.data.row_blocks import RowBlocks
 from mopn.losses.losses import Huber, Loss, Poisson, Quantile
 from mopn.models.load import load
 from mopn.models.multi_output import Model
+from mopn.models.qubo import Qubo
 from mopn.models.single_output import FactorizationModel
 from mopn.models.table import TableModel
 from mopn.network.certificate import certify
@@ -59,6 +60,7 @@ __all__ = [
     "Path",
     "Poisson",
     "Quantile",
+    "Qubo",
     "Ratio",
     "Result",
     "RowBlocks",

@@ -1,14 +1,15 @@
-"""What the fields of models may hold: checks that name the field, for models made by hand and read from files."""
+"""What the fields of models may hold, and what names their features and outputs: checks that name the argument."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from mopn.data.validation import finite_numbers
 
-__all__ = ["check_feature_names", "check_labels", "check_number", "check_scale"]
+__all__ = ["check_feature_names", "check_labels", "check_number", "check_output", "check_scale", "feature_groups"]
 
 
 def check_number(value: Any, name: str) -> float:
@@ -50,3 +51,30 @@ def check_labels(classes: Any) -> np.ndarray | None:
     if classes.dtype.kind in "fM" and not np.isfinite(classes).all():
         raise ValueError("classes contains NaN or infinity")
     return classes
+
+
+def check_output(output: Any, m: int) -> int:
+    """Return the number of one of m outputs."""
+    if isinstance(output, bool) or not isinstance(output, (int, np.integer)) or not 0 <= output < m:
+        raise ValueError(f"output must be an integer from 0 to {m - 1}, got {output!r}")
+    return int(output)
+
+
+def feature_groups(groups: Any, labels: Sequence[str], d: int, name: str) -> list[tuple[int, ...]]:
+    """Return groups of features, which are given by index or by name, as tuples of indices."""
+    given, numbers = list(groups) if np.iterable(groups) else [groups], {label: j for j, label in enumerate(labels)}
+    if given and len(numbers) < len(labels):
+        raise ValueError("names must be distinct, so that features can be found by them")
+    return [_indices(group, numbers, d, name) for group in given]
+
+
+def _indices(group: Any, numbers: Mapping[Any, int], d: int, name: str) -> tuple[int, ...]:
+    """Return the indices of a group of features."""
+    try:
+        indices = tuple(numbers.get(j, j) for j in group)
+        right = all(isinstance(j, (int, np.integer)) and 0 <= j < d for j in indices)
+    except TypeError:  # no group, or of objects that cannot be names
+        right = False
+    if not right or not indices or len(set(indices)) < len(indices):
+        raise ValueError(f"{name} must be tuples of distinct indices below {d}, or of names; got {group!r}")
+    return indices

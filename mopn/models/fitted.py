@@ -18,6 +18,8 @@ from mopn.models.robustness import certified_radius
 if TYPE_CHECKING:
     import onnx
 
+    from mopn.models.qubo import Qubo
+
 __all__ = ["Fitted", "fitted_model"]
 
 
@@ -244,6 +246,67 @@ class Fitted(ABC):
         array([4.  , 0.75])
         """
         return certified_radius(self._fitted_model(), to_host(X), norm, scale, return_attack)
+
+    def to_qubo(
+        self, X: Any = None, *, output: int | None = None, one_hot: Any = (), penalty: float | None = None
+    ) -> Qubo:
+        """Return an output as a function of features that are 0 or 1, in dimod's convention, to be minimised.
+
+        For the solvers of quadratic unconstrained binary optimisation (QUBO): simulated annealing, tabu search,
+        quantum annealers. Of any model of degree 2: products of features, linear terms, and squares, as x^2 = x.
+
+        The function is the output before any link, that of :meth:`mopn.Model.outputs`. A logistic link or a logarithm
+        increases with it, so the minimum is that of the probability, of the second class if there are two, or of the
+        mean.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), optional
+            Rows, such as the training data, whose features are checked to be 0 or 1: models do not remember.
+        output : int, optional
+            The number of the output, of models of several.
+        one_hot : sequence of tuples, optional
+            Groups of features, by index or name, of which exactly one is to be 1: those of the levels of a category,
+            say. Each adds penalty * (1 - sum of its features)^2.
+        penalty : float, optional
+            By default there is one for each group, with which all minimisers are proven to satisfy all constraints:
+            a bound on what breaking one can gain, and a thousandth of it and of the largest weight. If groups share
+            features, the bound is the range of the function, and some x must satisfy them all.
+
+        Returns
+        -------
+        Qubo
+            A tuple of ``weights``, a dictionary {(i, j): weight}, and ``offset``; ``matrix()`` is upper triangular.
+
+        Raises
+        ------
+        TypeError
+            For a model of a table, whose features are not 0 and 1.
+        ValueError
+            For degrees above 2, features of X that are not 0 or 1, groups that are none, several outputs and no number
+            of one, or the outputs of a softmax, which have no meaning alone.
+
+        Notes
+        -----
+        With all weights Q (symmetric off the diagonal), x_i = 1 changes the function by at most
+        u_i = Q_ii + sum_j max(Q_ij, 0) and at least l_i = Q_ii + sum_j min(Q_ij, 0). The bound for groups that share no
+        feature is the larger of min_i u_i and max_i -l_i over the group, or 0.
+
+        To maximise, fit the model to -y; or take ``mopn.FactorizationModel.from_outputs(model, [-1.0])``.
+
+        Examples
+        --------
+        >>> import mopn, numpy as np
+        >>> model = mopn.Model(np.array([[1.0, -2.0, 1.0]]), np.array([[-1.0]]), target="vector")
+        >>> weights, offset = model.to_qubo(one_hot=[(0, 1)])
+        >>> round(weights[0, 1], 3), round(offset, 3)  # 4 of the model and two penalties; a penalty
+        (12.016, 4.008)
+
+        ``dimod.BinaryQuadraticModel.from_qubo(*model.to_qubo())`` is the same for dimod and its samplers.
+        """
+        from mopn.models.qubo import make_qubo
+
+        return make_qubo(self._fitted_model(), X, output, one_hot, penalty)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a plain ``.npz`` file, which :func:`mopn.load` reads without pickle.

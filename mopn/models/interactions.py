@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from mopn.compiled.kernels import theta_of_dummies
 from mopn.data.validation import check_count
 from mopn.models.base import Predictor
-from mopn.models.fields import check_feature_names, check_scale
+from mopn.models.fields import check_feature_names, check_output, check_scale, feature_groups
 from mopn.models.fitted import Fitted, fitted_model
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
@@ -101,10 +101,7 @@ def interaction_weights(
     units, V = units_and_weights(machine, output)
     d = machine.n_features
     labels = _labels(machine, names)
-    numbers = {name: j for j, name in enumerate(labels)}
-    if len(numbers) < len(labels):
-        raise ValueError("names must be distinct, so that features can be found by them")
-    tuples = [_indices(group, numbers, d) for group in (features if np.iterable(features) else [features])]
+    tuples = feature_groups(features, labels, d, "features")
     if len({len(group) for group in tuples}) > 1:
         raise ValueError("all tuples of features must have the same length")
     if tuples:
@@ -240,9 +237,7 @@ def units_and_weights(model: Predictor, output: int | None) -> tuple[Factorizati
         )
     if output is None:
         return units, V
-    if isinstance(output, bool) or not isinstance(output, (int, np.integer)) or not 0 <= output < V.shape[1]:
-        raise ValueError(f"output must be an integer from 0 to {V.shape[1] - 1}, or None for all, got {output!r}")
-    return units, V[:, [output]]
+    return units, V[:, [check_output(output, V.shape[1])]]
 
 
 def _between_groups(H: np.ndarray, groups: np.ndarray) -> np.ndarray:
@@ -264,18 +259,6 @@ def _labels(model: Predictor, names: Any) -> list[str]:
     """Return the names of the features, given or those of the model; [] if there are none."""
     labels = model.feature_names if names is None else check_feature_names(names, model.n_features, "names")
     return [] if labels is None else labels.tolist()
-
-
-def _indices(group: Any, numbers: Mapping[Any, int], d: int) -> tuple[int, ...]:
-    """Return the indices of a tuple of features, which are given by index or name."""
-    try:
-        indices = tuple(numbers.get(j, j) for j in group)
-        right = all(isinstance(j, (int, np.integer)) and 0 <= j < d for j in indices)
-    except TypeError:  # no tuple, or of objects that cannot be names
-        right = False
-    if not right or not indices or len(set(indices)) < len(indices):
-        raise ValueError(f"features must be tuples of distinct indices below {d}, or of names; got {group!r}")
-    return indices
 
 
 class _Search:

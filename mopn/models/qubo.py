@@ -1,0 +1,145 @@
+"""Outputs of degree 2 on features that are 0 or 1, as QUBO problems in dimod's convention."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from mopn.losses.namespaces import to_host
+from mopn.models.fields import check_output, feature_groups
+from mopn.models.formula import Formula, Products
+from mopn.solvers.tools.checks import check_positive, shown
+
+__all__ = ["Qubo", "make_qubo"]
+
+# What the default penalty is above its bound, relative to it and to the largest weight: far more than rounding errors.
+_MARGIN = 1e-3
+
+
+class Qubo(NamedTuple):
+    """A quadratic function of x in {0, 1}^d, to be minimised: sum_ij weights[i, j] x_i x_j + offset.
+
+    This is what ``dimod.BinaryQuadraticModel.to_qubo`` returns and ``from_qubo(*qubo)`` takes.
+
+    Attributes
+    ----------
+    weights : dict of (int, int) to float
+        The keys are indices of features, (i, i) for all of them, as x_i^2 = x_i, and (i, j) with i < j where the weight
+        is not 0.
+    offset : float
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> model = mopn.Model(np.array([[1.0, -2.0]]), np.array([[0.5]]), target="vector")  # (x_0 - 2 x_1)^2 / 2
+    >>> qubo = model.to_qubo()
+    >>> qubo.weights
+    {(0, 0): 0.5, (1, 1): 2.0, (0, 1): -2.0}
+    >>> qubo.matrix()
+    array([[ 0.5, -2. ],
+           [ 0. ,  2. ]])
+    """
+
+    weights: dict[tuple[int, int], float]
+    offset: float
+
+    def matrix(self) -> np.ndarray:
+        """Return the upper triangular Q (d, d) of the function x'Qx + offset."""
+        d = sum(i == j for i, j in self.weights)
+        Q = np.zeros((d, d))
+        Q[tuple(np.array(list(self.weights)).T)] = list(self.weights.values())
+        return Q
+
+
+def make_qubo(model: Any, X: Any, output: int | None, one_hot: Any, penalty: float | None) -> Qubo:
+    """Return an output of a model, and penalties of broken constraints; see ``Fitted.to_qubo``."""
+    if model.encoding is not None:
+        raise TypeError(
+            "the features of a table's columns are curves and centered indicators, not 0 and 1: for to_qubo fit an "
+            "estimator of networks, such as MultiOutputPNRegressor, to one column of 0 and 1 for every level"
+        )
+    if model.link == "softmax":
+        raise ValueError(
+            "the outputs of a softmax have no meaning alone, as a number that is added to all changes no probability: "
+            "mopn.FactorizationModel.from_outputs(model, [1, -1, 0]).to_qubo() has the log-odds of the first of three "
+            "classes against the second"
+        )
+    if X is not None:
+        _check_binary(model, X)
+    formula, names = model._formula(), model.feature_names
+    labels = [] if names is None else names.tolist()
+    groups = [np.sort(group) for group in feature_groups(one_hot, labels, model.n_features, "one_hot")]
+    m = len(formula.constant)
+    output = 0 if output is None and m == 1 else check_output(output, m)
+    if penalty is not None and not groups:
+        raise ValueError("penalty is for the constraints in one_hot, of which there are none; leave it out")
+    with np.errstate(over="ignore", invalid="ignore"):
+        offset, Q = _triangular(formula, output)
+        penalties = _enough(Q, groups) if penalty is None else [check_positive(penalty, "penalty")] * len(groups)
+        for group, weight in zip(groups, penalties, strict=True):
+            # (1 - sum of x)^2 = 1 - sum_i x_i + 2 sum_{i<j} x_i x_j
+            Q[group, group] -= weight
+            i, j = np.triu_indices(len(group), 1)
+            Q[group[i], group[j]] += 2.0 * weight
+            offset += weight
+    if not (np.isfinite(Q).all() and np.isfinite(offset)):
+        raise ValueError("the weights overflow, as the numbers of the model or the penalty are too large")
+    weights = {(i, i): value for i, value in enumerate(Q.diagonal().tolist())}
+    pairs = np.transpose(np.nonzero(np.triu(Q, 1))).tolist()
+    return Qubo(weights | {(i, j): float(Q[i, j]) for i, j in pairs}, float(offset))
+
+
+def _check_binary(model: Any, X: Any) -> None:
+    """Check that all features of some rows are 0 or 1."""
+    entries = sparse.coo_array(model._design(to_host(X)).matrix())
+    wrong = np.flatnonzero(entries.data != 1)
+    if len(wrong):
+        column = int(entries.coords[1][wrong[0]])
+        names = model.feature_names
+        feature = f"{column}" if names is None else f"{column} ({str(names[column])!r})"
+        raise ValueError(
+            f"a QUBO is for features that are 0 or 1, but feature {feature} of X is {shown(entries.data[wrong[0]])}: "
+            "fit the model to indicators, one column of 0 and 1 for every level or range of values"
+        )
+
+
+def _triangular(formula: Formula, output: int) -> tuple[float, np.ndarray]:
+    """Return the constant of an output and the upper triangular Q (d, d) with all its other terms, as x_i^2 = x_i."""
+    constant, diagonal = float(formula.constant[output]), formula.linear[output] + formula.squares[output]
+    A = np.zeros((len(diagonal), len(diagonal)))
+    for term in formula.terms:
+        factors = list(zip(term.biases, term.factors, strict=True)) * term.power if isinstance(term, Products) else []
+        if not 1 <= len(factors) <= 2:
+            raise ValueError(
+                "a QUBO is of degree 2, but the model has products of three features or more: fit one with degree=2"
+            )
+        one = np.ones(len(term.factors[0])), np.zeros_like(term.factors[0])
+        (a, P), (b, R) = (*factors, one)[:2]
+        v = term.weights[:, output]
+        constant += (v * a) @ b
+        diagonal = diagonal + (v * a) @ R + (v * b) @ P
+        A += (P.T * v) @ R
+    return constant, np.triu(A + A.T, 1) + np.diag(diagonal + A.diagonal())
+
+
+def _enough(Q: np.ndarray, groups: list[np.ndarray]) -> list[float]:
+    """Return a penalty for every group with which all minimisers satisfy the constraints, if any x does.
+
+    What x_i = 1 adds to the function is between ``least`` and ``most``, whatever the other features are. Where no x_i
+    of a group is 1, one of them costs at most the least ``most``; where s > 1 are, s - 1 of them gain at most s - 1
+    times the largest ``-least``, and the constraint is broken by (s - 1)^2. So with a larger penalty than both each x
+    becomes better by such a step for every group that is broken. Where groups share features, steps for one may break
+    another: there the penalty is above the range of the function.
+    """
+    S = np.triu(Q, 1) + np.triu(Q, 1).T
+    most = Q.diagonal() + np.maximum(S, 0.0).sum(axis=1)
+    least = Q.diagonal() + np.minimum(S, 0.0).sum(axis=1)
+    members = [i for group in groups for i in group]
+    if len(set(members)) < len(members):
+        bounds = [float(np.abs(Q).sum())] * len(groups)
+    else:
+        bounds = [max(0.0, float(most[group].min()), float(-least[group].min())) for group in groups]
+    margin = _MARGIN * float(np.abs(Q).max()) or 1.0
+    return [(1.0 + _MARGIN) * bound + margin for bound in bounds]

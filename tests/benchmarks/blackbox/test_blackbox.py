@@ -1,0 +1,70 @@
+"""The study of black-box optimisation: minima that are known, surrogates, searches, and the program."""
+
+import itertools
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from benchmarks.blackbox import refits, report
+from benchmarks.blackbox.__main__ import main
+from benchmarks.blackbox.functions import FUNCTIONS, Assignment, FrustratedLoops, Landscape
+from benchmarks.blackbox.search import COLUMNS, Run, run_search
+from benchmarks.blackbox.surrogates import SURROGATES, installed_methods
+
+SMALL = {
+    "loops": lambda: FrustratedLoops(side=3, loops=9, seed=1),
+    "landscape": lambda: Landscape(d=9, K=2, seed=1),
+    "assignment": lambda: Assignment(size=3, seed=1),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_minima_are_known(name):
+    function = SMALL[name]()
+    X = np.array(list(itertools.product([0.0, 1.0], repeat=function.d)))
+    kept = np.all([X[:, group].sum(axis=1) == 1 for group in map(list, function.one_hot)], axis=0)
+    X = X[kept] if function.one_hot else X
+    assert function.minimum == pytest.approx(function(X).min(), rel=1e-12)
+    x = function.draw(np.random.default_rng(0))
+    assert (x == X).all(axis=1).any()
+
+
+@pytest.mark.parametrize("method", [name for name, kind in SURROGATES.items() if kind is not None])
+def test_surrogates_are_what_they_predict(method):
+    if method == "adam" and find_spec("torch") is None:
+        pytest.skip("the machine needs torch, which no extra has")
+    X = np.random.default_rng(0).integers(0, 2, (60, 6)).astype(float)
+    surrogate = SURROGATES[method](0)
+    for count in (40, 60):
+        surrogate.fit(X[:count], X[:count, 0] * X[:count, 1] - X[:count, 2])
+    weights, offset = surrogate.qubo([])
+    values = offset + sum(weight * X[:, i] * X[:, j] for (i, j), weight in weights.items())
+    np.testing.assert_allclose(values, surrogate.predict(X), rtol=1e-4, atol=1e-4)
+
+
+def test_a_search_finds_a_small_minimum(monkeypatch):
+    monkeypatch.setattr("benchmarks.blackbox.search.FUNCTIONS", SMALL)
+    for name in SMALL:
+        row = run_search(Run(name, "mopn", 3, first=5, most=500))
+        assert list(row) == COLUMNS
+        assert row["evaluations"] <= 500
+        assert row["excess"] == "0"
+
+
+@pytest.mark.slow
+def test_the_program(tmp_path, capsys):
+    assert main(["--quick", "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "searches.png").is_file()
+    assert main(["--report", "--out", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert ("adam" in out) == ("adam" in installed_methods())
+    assert refits.main(["--quick"]) == 0
+
+
+def test_the_table_tells_what_was_not_found():
+    row = dict(zip(COLUMNS, ["loops", "random", "0", "9", "", "0.5", "", "", "0.9 0.5"], strict=True))
+    found = row | {"seed": "1", "evaluations": "12", "excess": "0"}
+    line = report.table(report.frame([row, found])).splitlines()[-1]
+    assert " 1/2 " in line
+    assert "12 (12-12)" in line
