@@ -8,7 +8,6 @@ leave small integers for their parameters. Parameters take half of the memory of
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +15,7 @@ import numpy as np
 
 from mopn.data.designs import make_design
 from mopn.models.c_encoding import test_rows, write_encoding
-from mopn.models.c_writer import CWriter, quantized
-from mopn.models.files import plain_labels
+from mopn.models.c_writer import CWriter, check_name, quantized
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
 from mopn.models.replacement import replacement
 
@@ -29,8 +27,7 @@ _TOLERANCES = {"float": 1e-5, "double": 1e-12}
 
 def write_c(model: Any, path: str | os.PathLike[str], name: str, dtype: str) -> None:
     """Write the header of a model; see ``Predictor.to_c``."""
-    if not (isinstance(name, str) and re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name)):
-        raise ValueError(f"name must be an identifier of C, the prefix of all names in the header, got {name!r}")
+    check_name(name)
     header = _Header(name, dtype)
     text = header.text(model)
     with replacement(path) as file:
@@ -48,9 +45,8 @@ class _Header(CWriter):
         if scales is not None:
             formula = _rounded(formula, scales)
         encoding = None if model.encoding is None else write_encoding(self, model.encoding)
-        if encoding is None and model.feature_names is not None:
-            self.parts.append("/* The names of x[0], x[1], ... */")
-            self.strings("features", model.feature_names.tolist())
+        if encoding is None:
+            self.feature_names(model.feature_names)
         self._outputs(formula, scales, None if encoding is None else model.n_features)
         if model.has_probabilities:
             self._probabilities(model, m)
@@ -214,11 +210,9 @@ class _Header(CWriter):
             return
         argument = f"const {self.real} *x"
         if model.target == "labels":
-            classes = self._classes(model.classes)
+            classes = self.labels(model.classes)
             self.parts.append(f"/* Returns the index of the label in {classes}. */")
-            highest = f"    for (int c = 1; c < {m}; c++) if (out[c] > out[best]) best = c;\n"
-            best = "    return out[0] > 0;\n" if m == 1 else f"    int best = 0;\n{highest}    return best;\n"
-            self.function("int", "predict", argument, self._local_outputs(m) + best)
+            self.function("int", "predict", argument, self._local_outputs(m) + self.largest(m))
             return
         if model.target == "vector":
             value = f"exp{self.suffix}(out[0])" if model.predicts_means else "out[0]"
@@ -239,17 +233,6 @@ class _Header(CWriter):
 
     def _local_outputs(self, m: int) -> str:
         return f"    {self.real} out[{m}];\n    {self.name}_outputs(x, out);\n"
-
-    def _classes(self, classes: np.ndarray) -> str:
-        """Declare the labels: numbers as such, all others as strings."""
-        labels = plain_labels(classes)
-        assert labels is not None
-        if labels.dtype.kind in "biu":
-            kind = "unsigned long long" if labels.dtype == np.uint64 else "long long"
-            return self.array(kind, "classes", [str(int(label)) for label in labels])
-        if labels.dtype.kind == "f":
-            return self.array("double", "classes", [repr(float(label)) for label in labels])
-        return self.strings("classes", labels.tolist() if labels.dtype.kind == "S" else list(map(str, labels)))
 
     def _self_test(self, formula: Formula, scales: np.ndarray | None, rows: np.ndarray, features: np.ndarray) -> None:
         """Define the test of some rows (r, c), whose features are (r, d)."""

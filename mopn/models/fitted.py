@@ -13,9 +13,12 @@ from mopn.losses.namespaces import to_host
 from mopn.models.files import write
 from mopn.models.formula import blocks
 from mopn.models.games import Game
+from mopn.solvers.tools.checks import choice
 
 if TYPE_CHECKING:
     import onnx
+
+    from mopn.models.integers import IntegerModel
 
 __all__ = ["Fitted", "fitted_model"]
 
@@ -270,7 +273,15 @@ class Fitted(ABC):
 
         return make_onnx(self._fitted_model(), dtype)
 
-    def to_c(self, path: str | os.PathLike[str], *, name: str = "model", dtype: str = "float32") -> None:
+    def to_c(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        name: str = "model",
+        dtype: str | None = None,
+        arithmetic: str = "float",
+        X: Any = None,
+    ) -> IntegerModel | None:
         """Write the model as a C99 header, which needs no memory but the stack and no library but ``math.h``.
 
         Parameters
@@ -279,16 +290,32 @@ class Fitted(ABC):
             Name of the file; an existing file is replaced.
         name : str, default "model"
             The prefix of all names in the header.
-        dtype : {"float32", "float64", "int16"}, default "float32"
-            The type of the parameters. The features, the arithmetic and the outputs are ``double`` for "float64" and
-            ``float`` for the others.
+        dtype : {"float32", "float64", "int16", "int8"}, optional
+            The type of the parameters. Of floats: by default "float32"; the features, the arithmetic and the outputs
+            are ``double`` for "float64" and ``float`` for "float32" and "int16". Of integers: "int8", the default, or
+            "int16".
+        arithmetic : {"float", "integer"}, default "float"
+            With "integer" the header has no float and no division, and includes ``stdint.h`` alone; for models of
+            degree 1 and 2.
+        X : array-like or sparse matrix of shape (n, d), optional
+            For integers: rows from which ranges are taken, such as the training data.
+
+        Returns
+        -------
+        IntegerModel or None
+            For integers what the header computes, bit for bit, with its :class:`~mopn.models.integers.Agreement` with
+            the model; print it.
 
         Raises
         ------
         OSError
             If no file can be written in this folder.
+        TypeError
+            If integers are asked for a model of a table or of a higher degree, or for predictions that need
+            exponentials.
         ValueError
-            For a name that C does not take, another dtype, or numbers beyond it.
+            For a name that C does not take, another dtype, or numbers beyond it; for integers, if 32 bits cannot hold
+            the sums, or without X.
 
         Notes
         -----
@@ -302,10 +329,36 @@ class Fitted(ABC):
         days since 1970, and for a level a constant such as ``MODEL_CITY_ROME``, the index of its text in
         ``model_levels_j`` for column j, or else ``MODEL_CITY_MISSING`` or ``MODEL_CITY_UNKNOWN``.
         ``model_encode(x, z)`` computes the features, and the other functions call it.
-        """
-        from mopn.models.c_header import write_c
 
-        write_c(self._fitted_model(), path, name, dtype)
+        In integers x is of the type ``model_input``. Features of which X has whole numbers alone are these numbers, and
+        any other feature j is the nearest integer to ``x[j] * 2 ** model_bits[j]``, minus ``model_zero[j]``. Numbers out
+        of the range of X are clamped to it, and ``model_check(x)`` returns 0 if there are none. Outputs are integers
+        times a power of 2, which the header says, and there are no probabilities. The parameters are read from flash on
+        an AVR.
+
+        Examples
+        --------
+        >>> import numpy as np, mopn
+        >>> X = np.random.default_rng(0).integers(0, 256, (100, 2))
+        >>> H, V = np.array([[1.0, -1.0], [1.0, 1.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
+        >>> model = mopn.Model(H, V, classes=np.array(["unlike", "alike"]))
+        >>> integers = model.to_c("model.h", arithmetic="integer", X=X)
+        >>> integers.predict([[9, 7], [0, 200], [255, 0]]).tolist()
+        ['alike', 'alike', 'alike']
+        """
+        choice(("float", "integer"))(arithmetic, "arithmetic")
+        if arithmetic == "float":
+            from mopn.models.c_header import write_c
+
+            if X is not None:
+                raise ValueError("X is for arithmetic='integer', which takes ranges from it; leave it out for floats")
+            write_c(self._fitted_model(), path, name, "float32" if dtype is None else dtype)
+            return None
+        from mopn.models.c_integer import write_integer_c
+
+        if X is None:
+            raise ValueError("arithmetic='integer' needs X, rows from which ranges are taken, such as the training data")
+        return write_integer_c(self._fitted_model(), path, name, "int8" if dtype is None else dtype, to_host(X))
 
 
 def fitted_model(value: Any) -> Any:

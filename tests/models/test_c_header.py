@@ -3,17 +3,16 @@
 import ctypes
 import re
 import shutil
-import subprocess
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from c_library import COMPILER, compiled
 from fitted_models import KINDS, NUMBER_ROWS, TABLE_ROWS, TABLES, factors, network, quietly
 from numpy.testing import assert_allclose
 
 import mopn
 
-COMPILER = shutil.which("cc")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 
 X = np.random.default_rng(0).uniform(-1, 1, (50, 4))
@@ -44,28 +43,6 @@ def source(model, name, real):
         kind = {"O": "const char *", "U": "const char *", "f": "double "}.get(model.classes.dtype.kind, "long long ")
         lines.append(f"{kind}class_{name}(int i) {{ return {name}_classes[i]; }}")
     return "\n".join(lines) + "\n"
-
-
-def compiled(folder, text, *command):
-    """Compile a library of a text."""
-    (folder / "library.c").write_text(text)
-    command = command or (COMPILER, "-std=c99")
-    flags = [
-        "-O1",
-        "-Wall",
-        "-Wextra",
-        "-pedantic",
-        "-Werror",
-        "-shared",
-        "-fPIC",
-        "-o",
-        "library.so",
-        "library.c",
-        "-lm",
-    ]
-    done = subprocess.run([*command, *flags], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return ctypes.CDLL(str(folder / "library.so"))
 
 
 @pytest.fixture(scope="module", params=REALS)
