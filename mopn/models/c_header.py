@@ -18,6 +18,7 @@ from mopn.models.c_encoding import test_rows, write_encoding
 from mopn.models.c_writer import CWriter, check_name, quantized
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
 from mopn.models.replacement import replacement
+from mopn.models.shap_export import ShapExport, shap_export
 
 __all__ = ["write_c"]
 
@@ -25,11 +26,11 @@ __all__ = ["write_c"]
 _TOLERANCES = {"float": 1e-5, "double": 1e-12}
 
 
-def write_c(model: Any, path: str | os.PathLike[str], name: str, dtype: str) -> None:
+def write_c(model: Any, path: str | os.PathLike[str], name: str, dtype: str, background: Any) -> None:
     """Write the header of a model; see ``Predictor.to_c``."""
     check_name(name)
     header = _Header(name, dtype)
-    text = header.text(model)
+    text = header.text(model, None if background is None else shap_export(model, background))
     with replacement(path) as file:
         file.write(text.encode())
 
@@ -37,9 +38,9 @@ def write_c(model: Any, path: str | os.PathLike[str], name: str, dtype: str) -> 
 class _Header(CWriter):
     """The functions of a model; of a table they encode its rows first."""
 
-    def text(self, model: Any) -> str:
-        """Return the header of a model."""
-        formula = model._formula()
+    def text(self, model: Any, shap: ShapExport | None) -> str:
+        """Return the header of a model, and of its SHAP values if they are given."""
+        formula = model._formula() if shap is None else shap.formula
         m, d = formula.linear.shape
         scales = _feature_scales(formula) if self.dtype == "int16" else None
         if scales is not None:
@@ -47,7 +48,10 @@ class _Header(CWriter):
         encoding = None if model.encoding is None else write_encoding(self, model.encoding)
         if encoding is None:
             self.feature_names(model.feature_names)
-        self._outputs(formula, scales, None if encoding is None else model.n_features)
+        prepared = self._prepared(d, scales, encoded=encoding is not None)
+        self._outputs(formula, prepared, model.n_features)
+        if shap is not None:
+            self._shap_values(formula, shap, scales, prepared, model.n_features)
         if model.has_probabilities:
             self._probabilities(model, m)
         self._prediction(model, m)
@@ -62,20 +66,23 @@ class _Header(CWriter):
         )
         return "\n".join([head, *self.parts, f"#endif /* {guard} */\n"])
 
-    def _outputs(self, formula: Formula, scales: np.ndarray | None, columns: int | None) -> None:
-        """Define the outputs of features, or of columns; parameters are those of features times their ``scales``."""
+    def _prepared(self, d: int, scales: np.ndarray | None, *, encoded: bool) -> str:
+        """Return the lines that make x the features which parameters multiply: encoded, and times their ``scales``."""
+        lines = f"    {self.real} z[{d}];\n    {self.name}_encode(x, z);\n    x = z;\n" if encoded else ""
+        if scales is None:
+            return lines
+        scale = self.constant("feature_scales", scales)
+        return (
+            f"{lines}    {self.real} scaled[{d}];\n"
+            f"    for (int j = 0; j < {d}; j++) scaled[j] = x[j] * {scale}[j];\n"
+            "    x = scaled;\n"
+        )
+
+    def _outputs(self, formula: Formula, prepared: str, columns: int) -> None:
+        """Define the outputs of features, or of columns."""
         m, d = formula.linear.shape
         constant = self.constant("constant", formula.constant)
-        body = f"    for (int c = 0; c < {m}; c++) out[c] = {constant}[c];\n"
-        if columns is not None:
-            body += f"    {self.real} z[{d}];\n    {self.name}_encode(x, z);\n    x = z;\n"
-        if scales is not None:
-            scale = self.constant("feature_scales", scales)
-            body += (
-                f"    {self.real} scaled[{d}];\n"
-                f"    for (int j = 0; j < {d}; j++) scaled[j] = x[j] * {scale}[j];\n"
-                "    x = scaled;\n"
-            )
+        body = f"    for (int c = 0; c < {m}; c++) out[c] = {constant}[c];\n{prepared}"
         for label, rows, square in (("linear", formula.linear, ""), ("squares", formula.squares, " * x[j]")):
             if rows.any() or (label == "linear" and not formula.terms):
                 pointers, scale = self.stream(label, rows)
@@ -89,8 +96,8 @@ class _Header(CWriter):
                 )
         for number, term in enumerate(formula.terms):
             body += self._term(term, number, d)
-        comment = f"/* Sets out[{m}] to the outputs of x[{columns or d}]. */\n"
-        self.parts.append(comment.rstrip())
+        comment = f"/* Sets out[{m}] to the outputs of x[{columns}]. */"
+        self.parts.append(comment)
         self.function("void", "outputs", f"const {self.real} *x, {self.real} *out", body)
 
     def _term(self, term: Term, number: int, d: int) -> str:
@@ -146,6 +153,51 @@ class _Header(CWriter):
             f"            for (int i = 0; i < {term.power}; i++) feature *= sum;\n"
             "        }\n"
         )
+
+    def _shap_values(
+        self, formula: Formula, shap: ShapExport, scales: np.ndarray | None, prepared: str, columns: int
+    ) -> None:
+        """Define the SHAP values, from the parameters of the outputs."""
+        m, d = formula.linear.shape
+        mean, spread = self.constant("mean", shap.mean if scales is None else shap.mean * scales), shap.spread
+        spread = self.constant("spread", spread)
+        self.parts.append("/* What the SHAP values of each output are added to. */")
+        self.constant("base_values", shap.base)
+        k, slope, body = 0, "0", prepared
+        if formula.linear.any() or not formula.terms:
+            slope += f" + {self._parameter('linear', 'c', d, 'j')}"
+        if formula.squares.any():
+            slope += f" + {self._parameter('squares', 'c', d, 'j')} * (x[j] + {mean}[j])"
+        for term in formula.terms:
+            k = len(term.weights)
+            body += (
+                f"    {self.real} halfway[{k}];\n"
+                f"    for (int s = 0; s < {k}; s++) {{\n"
+                f"        halfway[s] = 2 * {self.name}_b0[s];\n"
+                f"        for (int j = 0; j < {d}; j++) "
+                f"halfway[s] += {self._parameter('u0', 's', d, 'j')} * (x[j] + {mean}[j]);\n"
+                "    }\n"
+            )
+        to, add = "j", "="
+        if shap.owners is not None:
+            owners = self.array("int", "owners", [str(column) for column in shap.owners])
+            body += f"    for (int i = 0; i < {columns * m}; i++) phi[i] = 0;\n"
+            to, add = f"{owners}[j]", "+="
+        body += (
+            f"    for (int j = 0; j < {d}; j++) for (int c = 0; c < {m}; c++) {{\n"
+            f"        {self.real} slope = {slope};\n"
+        )
+        if k:
+            unit = f"{self._parameter('u0', 's', d, 'j')} * {self._parameter('v0', 's', m, 'c')}"
+            body += f"        for (int s = 0; s < {k}; s++) slope += halfway[s] * {unit};\n"
+        body += f"        phi[{to} * {m} + c] {add} slope * (x[j] - {mean}[j]) - {spread}[c * {d} + j];\n    }}\n"
+        self.parts.append(f"/* Sets phi[{columns} * {m}] to the SHAP values of x[{columns}]: by features, then outputs. */")
+        self.function("void", "shap_values", f"const {self.real} *x, {self.real} *phi", body)
+
+    def _parameter(self, label: str, row: str, length: int, column: str) -> str:
+        """Return an entry of parameters that are stored in rows."""
+        entry = f"{self.name}_{label}[{row} * {length} + {column}]"
+        return f"{entry} * {self.name}_{label}_scale[{row}]" if self.dtype == "int16" else entry
 
     # -- predictions --------------------------------------------------------------------------------------------------
 

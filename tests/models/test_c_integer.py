@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from c_library import COMPILER, compiled
-from fitted_models import KINDS, TABLES, factors, network
+from fitted_models import KINDS, SECOND, TABLES, network
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,13 +25,7 @@ CROSS = {
 }
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 
-DEGREE_TWO = [
-    kind
-    for kind, model in KINDS.items()
-    if model.target != "ordinal"
-    and not model.predicts_means
-    and (isinstance(model, mopn.Model) or (model.degree <= 2 and model.kernel != "all-subsets"))
-]
+DEGREE_TWO = [kind for kind in SECOND if KINDS[kind].target != "ordinal" and not KINDS[kind].predicts_means]
 DTYPES = ("int8", "int16")
 
 
