@@ -7,6 +7,7 @@ of a row is made. Nothing that C leaves to the compiler is used: only numbers th
 from __future__ import annotations
 
 import os
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,12 @@ __all__ = ["write_integer_c"]
 
 # Products up to this need no more than the int of an AVR.
 _INT16 = np.iinfo(np.int16).max
-_SIZES = {"int8": 1, "int16": 2, "uint8": 1}
+# Of a line in the comment.
+_LINE = 110
+# Cycles of a product of a parameter and a feature, of one with a square, and of the rest of a unit; and bytes of the
+# stack beside sums and outputs. ``python -m benchmarks.devices --parts costs`` compares them with what emulators count.
+_CYCLES = {"M0": (16, 17, 53), "M4": (12, 13, 35), "AVR, narrow": (48, 126, 233), "AVR, wide": (90, 115, 362)}
+_STACK = 40
 
 
 def write_integer_c(model: Any, path: str | os.PathLike[str], name: str, dtype: str, X: Any) -> IntegerModel:
@@ -41,22 +47,24 @@ class _IntegerHeader(CWriter):
 
     def text(self, integers: IntegerModel) -> str:
         """Return the header."""
-        model, inputs = integers.model, integers.inputs
+        model, d, (k, m), guard = integers.model, len(integers.inputs.bits), integers.V.shape, self.guard
         self.feature_names(model.feature_names)
         self._inputs(integers)
         self._check(integers)
         self._outputs(integers)
-        self._prediction(model, integers.V.shape[1])
+        self._prediction(model, m)
         self._self_test(integers)
-        d, (k, m) = len(inputs.bits), integers.V.shape
-        guard = self.guard
+        comment = (
+            f"A model of {d} features, {m} outputs and {k} units in integers alone, written by mopn.\n"
+            f"With parameters of {integers.dtype}, {integers.agreement}.\n"
+            f"Outputs are integers times 2^{-integers.exponent}. No row can make a sum leave 32 bits.\n"
+            f"{self._cost(integers)}\n"
+            f"{self.name}_self_test() returns 0 if the functions below compute what they should."
+        )
+        lines = [line for part in comment.split("\n") for line in wrap(part, _LINE)]
         head = (
-            f"/* A model of {d} features, {m} outputs and {k} units in integers alone, written by mopn.\n"
-            f"   {_wrapped(str(integers.agreement))}.\n"
-            f"   Outputs are integers times 2^{-integers.exponent}. No row can make a sum leave 32 bits.\n"
-            f"   {self._cost(integers)}\n"
-            f"   {self.name}_self_test() returns 0 if the functions below compute what they should. */\n"
-            f"#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n\n{self._memory(integers.dtype)}"
+            "/* " + "\n   ".join(lines) + f" */\n#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n\n"
+            f"{self._memory(integers.dtype)}"
         )
         return "\n".join([head, *self.parts, f"#endif /* {guard} */\n"])
 
@@ -95,7 +103,7 @@ class _IntegerHeader(CWriter):
 
     def _check(self, integers: IntegerModel) -> None:
         inputs = integers.inputs
-        self.parts.append("/* Returns 0, or else the number of the first feature that is out of range and clamped to it. */")
+        self.parts.append("/* Returns 0, or the number of the first feature that is out of range and clamped to it. */")
         self.function(
             "int",
             "check",
@@ -108,51 +116,19 @@ class _IntegerHeader(CWriter):
         )
 
     def _outputs(self, integers: IntegerModel) -> None:
-        inputs, forms, (k, m) = integers.inputs, integers.forms, integers.V.shape
-        d, linear, number = len(inputs.bits), len(forms.U) - k, f"{self.upper}_PARAMETER"
-        # By features: the parameters of all forms, and those of the feature's square.
-        stream = forms.U[:, :d].T
-        if inputs.with_squares:
-            stream = np.hstack([stream, forms.U[k:, d:].T])
-        kind = f"{integers.dtype}_t"
-        u = self._stored(kind, "u", stream)
+        (k, m), forms = integers.V.shape, len(integers.forms.U)
         # Of a copy compilers make a call of memcpy, which is a library's.
-        start = self._stored("int32_t", "minus_start", -forms.start)
+        start = self._stored("int32_t", "minus_start", -integers.forms.start)
         constant = self._stored("int32_t", "minus_constant", -integers.constant)
-        wide = "" if np.abs(forms.U).max() * max(inputs.highest, -inputs.lowest) <= _INT16 else "(int32_t)"
         body = (
-            f"    const {kind} *u = {u};\n"
-            f"    int32_t sums[{k + linear}];\n"
-            f"    for (int s = 0; s < {k + linear}; s++) sums[s] = -{self.upper}_LONG({start} + s);\n"
+            f"    int32_t sums[{forms}];\n"
+            f"    for (int s = 0; s < {forms}; s++) sums[s] = -{self.upper}_LONG({start} + s);\n"
             f"    for (int c = 0; c < {m}; c++) out[c] = -{self.upper}_LONG({constant} + c);\n"
-            f"    for (int j = 0; j < {d}; j++) {{\n"
-            f"        const int32_t given = {self.feature};\n"
-            f"        const int16_t t = (int16_t)(given < {inputs.lowest} ? {inputs.lowest} : "
-            f"given > {inputs.highest} ? {inputs.highest} : given);\n"
-            f"        if (t == 0) {{ u += {stream.shape[1]}; continue; }}\n"
-            f"        for (int s = 0; s < {k + linear}; s++, u++) sums[s] += {wide}{number}(u) * t;\n"
+            f"{self._sums(integers)}"
         )
-        if inputs.with_squares:
-            body += (
-                f"        const int32_t square = (int32_t)t * t >> {inputs.square_shift};\n"
-                f"        for (int c = {k}; c < {k + m}; c++, u++) sums[c] += {number}(u) * square;\n"
-            )
-        body += "    }\n"
         if k:
-            v = self._stored(kind, "v", integers.V)
-            shifts = self._stored("uint8_t", "shifts", integers.shifts[:k])
-            square_shifts = self._stored("uint8_t", "square_shifts", integers.square_shifts)
-            body += (
-                f"    const {kind} *v = {v};\n"
-                f"    for (int s = 0; s < {k}; s++) {{\n"
-                f"        const uint32_t size = (uint32_t)(sums[s] < 0 ? -sums[s] : sums[s]) "
-                f">> {self.upper}_BYTE({shifts} + s);\n"
-                f"        const uint32_t square = size * size >> {self.upper}_BYTE({square_shifts} + s);\n"
-                f"        const int32_t feature = (int32_t)(square < {integers.top} ? square : {integers.top});\n"
-                f"        for (int c = 0; c < {m}; c++, v++) out[c] += {number}(v) * feature;\n"
-                "    }\n"
-            )
-        if linear:
+            body += self._units(integers)
+        if forms > k:
             shifts = self._stored("uint8_t", "linear_shifts", integers.shifts[k:])
             body += (
                 f"    for (int c = 0; c < {m}; c++) {{\n"
@@ -160,8 +136,49 @@ class _IntegerHeader(CWriter):
                 "        out[c] += sum < 0 ? -(-sum >> shift) : sum >> shift;\n"
                 "    }\n"
             )
+        d = len(integers.inputs.bits)
         self.parts.append(f"/* Sets out[{m}] to the outputs of x[{d}], in steps of 2^{-integers.exponent}. */")
         self.function("void", "outputs", f"const {self.name}_input *x, int32_t *out", body)
+
+    def _sums(self, integers: IntegerModel) -> str:
+        """Return the loop over the features, which adds them to the sums of all forms."""
+        inputs, U, (k, m) = integers.inputs, integers.forms.U, integers.V.shape
+        d, low, high, number = len(inputs.bits), inputs.lowest, inputs.highest, f"{self.upper}_PARAMETER"
+        # By features: the parameters of all forms, and those of the feature's square in linear ones.
+        stream = np.hstack([U[:, :d].T, U[k:, d:].T]) if inputs.with_squares else U.T
+        u = self._stored(f"{integers.dtype}_t", "u", stream)
+        wide = "" if self._narrow(integers) else "(int32_t)"
+        lines = (
+            f"    const {integers.dtype}_t *u = {u};\n"
+            f"    for (int j = 0; j < {d}; j++) {{\n"
+            f"        const int32_t given = {self.feature};\n"
+            f"        const int16_t t = (int16_t)(given < {low} ? {low} : given > {high} ? {high} : given);\n"
+            f"        if (t == 0) {{ u += {stream.shape[1]}; continue; }}\n"
+            f"        for (int s = 0; s < {len(U)}; s++, u++) sums[s] += {wide}{number}(u) * t;\n"
+        )
+        if inputs.with_squares:
+            lines += (
+                f"        const int32_t square = (int32_t)t * t >> {inputs.square_shift};\n"
+                f"        for (int c = {k}; c < {k + m}; c++, u++) sums[c] += {number}(u) * square;\n"
+            )
+        return lines + "    }\n"
+
+    def _units(self, integers: IntegerModel) -> str:
+        """Return the loop over the units, which adds their squares to the outputs."""
+        k, m = integers.V.shape
+        v = self._stored(f"{integers.dtype}_t", "v", integers.V)
+        shifts = self._stored("uint8_t", "shifts", integers.shifts[:k])
+        square_shifts = self._stored("uint8_t", "square_shifts", integers.square_shifts)
+        size = f"(uint32_t)(sums[s] < 0 ? -sums[s] : sums[s]) >> {self.upper}_BYTE({shifts} + s)"
+        return (
+            f"    const {integers.dtype}_t *v = {v};\n"
+            f"    for (int s = 0; s < {k}; s++) {{\n"
+            f"        const uint32_t size = {size};\n"
+            f"        const uint32_t square = size * size >> {self.upper}_BYTE({square_shifts} + s);\n"
+            f"        const int32_t feature = (int32_t)(square < {integers.top} ? square : {integers.top});\n"
+            f"        for (int c = 0; c < {m}; c++, v++) out[c] += {self.upper}_PARAMETER(v) * feature;\n"
+            "    }\n"
+        )
 
     def _prediction(self, model: Any, m: int) -> None:
         argument = f"const {self.name}_input *x"
@@ -194,9 +211,22 @@ class _IntegerHeader(CWriter):
             "    return 0;\n",
         )
 
+    @staticmethod
+    def _narrow(integers: IntegerModel) -> bool:
+        """Return whether products of parameters and features have 16 bits."""
+        inputs = integers.inputs
+        return bool(np.abs(integers.forms.U).max() * max(inputs.highest, -inputs.lowest) <= _INT16)
+
     def _cost(self, integers: IntegerModel) -> str:
-        return ""
-
-
-def _wrapped(text: str) -> str:
-    return text
+        """Return what is known of memory and time before a compiler has seen the header."""
+        (k, m), forms, d = integers.V.shape, len(integers.forms.U), len(integers.inputs.bits)
+        later = k * m + d * m * integers.inputs.with_squares
+        avr = "AVR, narrow" if self._narrow(integers) else "AVR, wide"
+        m0, m4, avr = (
+            f"{round(d * forms * a + later * b + k * c, -2):,}" for a, b, c in (_CYCLES[n] for n in ("M0", "M4", avr))
+        )
+        return (
+            f"Flash: {self.flash:,} bytes of constants, and code of about 0.3 kB on a Cortex-M, 1 kB on an AVR. Stack: "
+            f"about {4 * (forms + m) + _STACK} bytes. Cycles of a row without zeros, to a sixth, compiled for size: {m0} "
+            f"on a Cortex-M0, {m4} on a Cortex-M4, {avr} on an AVR."
+        )
