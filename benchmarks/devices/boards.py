@@ -1,9 +1,10 @@
 """Programs for microcontrollers: compiled for size, and run in emulators for the cycles and the stack of a row.
 
 Cortex-M0 and M4F run in QEMU, which is no model of time: the instructions that it has executed are counted with the
-cycles that the manuals give them (:mod:`benchmarks.devices.cycles`). The AVR runs in simavr, which counts cycles itself.
-Flash is what ``size`` says of the linked program, less that of a program which predicts a constant; floats, exponentials
-and what else a model needs from libraries count. The stack is what a prediction has overwritten of a pattern.
+cycles that the manuals give them (:mod:`benchmarks.devices.cycles`). The AVR runs in simavr, which counts cycles.
+Flash is what ``size`` says of the linked program, less that of a program which predicts a constant; floats,
+exponentials and what else a model needs from libraries count. The stack is what a prediction has overwritten of a
+pattern, at least 64 bytes.
 """
 
 from __future__ import annotations
@@ -216,7 +217,9 @@ class Board:
     def _cycles(self, linked: Path, log: Path, count: int) -> int:
         """Return the cycles between the calls of ``classify`` and its returns, the first ``count`` of them."""
         code = instructions(_run("arm-none-eabi-objdump", "-d", str(linked)))
-        symbols = {words[-1]: words for words in map(str.split, _run("arm-none-eabi-nm", "-S", str(linked)).splitlines())}
+        symbols = {
+            words[-1]: words for words in map(str.split, _run("arm-none-eabi-nm", "-S", str(linked)).splitlines())
+        }
         begin, size = (int(word, 16) for word in symbols["main"][:2])
         entry = int(symbols["classify"][0], 16)
         total, inside = 0, None
@@ -237,17 +240,29 @@ class Board:
 
 
 _ARM = ("arm-none-eabi-gcc", "-mthumb")
-_QEMU = ("qemu-system-arm", "-M", "mps2-an386", "-nographic", "-semihosting-config", "enable=on,target=native", "-kernel")
+_QEMU = (
+    "qemu-system-arm",
+    "-M",
+    "mps2-an386",
+    "-nographic",
+    "-semihosting-config",
+    "enable=on,target=native",
+    "-kernel",
+)
 BOARDS = {
     "m0": Board("Cortex-m0", (*_ARM, "-mcpu=cortex-m0"), _QEMU, 4 << 20),
     "m4f": Board("Cortex-m4f", (*_ARM, "-mcpu=cortex-m4", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"), _QEMU, 4 << 20),
-    "avr": Board("ATmega1284P", ("avr-gcc", "-mmcu=atmega1284p"), ("simavr", "-m", "atmega1284p", "-f", "16000000"), 1 << 17),
+    "avr": Board(
+        "ATmega1284P", ("avr-gcc", "-mmcu=atmega1284p"), ("simavr", "-m", "atmega1284p", "-f", "16000000"), 1 << 17
+    ),
 }
 
 
 def missing_tools() -> list[str]:
     """Return the compilers and emulators that are not installed."""
-    return [name for name in ("arm-none-eabi-gcc", "avr-gcc", "qemu-system-arm", "simavr") if shutil.which(name) is None]
+    return [
+        name for name in ("arm-none-eabi-gcc", "avr-gcc", "qemu-system-arm", "simavr") if shutil.which(name) is None
+    ]
 
 
 def _run(*command: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from itertools import pairwise
 
 __all__ = ["cycles_of", "instructions"]
 
@@ -43,7 +44,7 @@ def cycles_of(addresses: Iterable[int], code: dict[int, tuple[int, str, str]], *
         Whether it is a Cortex-M4, and not a Cortex-M0.
     """
     addresses = list(addresses)
-    steps = Counter(zip(addresses, addresses[1:], strict=False))
+    steps = Counter(pairwise(addresses))
     return sum(
         count * _cycles(*code[here][1:], taken=there != here + code[here][0], m4=m4)
         for (here, there), count in steps.items()
@@ -76,5 +77,5 @@ def _registers(operands: str) -> int:
     count = 0
     for part in inside.split(","):
         ends = [int(number) for number in re.findall(r"[rsd](\d+)", part)]
-        count += ends[1] - ends[0] + 1 if len(ends) == 2 else 1  # noqa: PLR2004
+        count += ends[1] - ends[0] + 1 if len(ends) == 2 else 1
     return count

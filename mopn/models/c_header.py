@@ -191,7 +191,9 @@ class _Header(CWriter):
             unit = f"{self._parameter('u0', 's', d, 'j')} * {self._parameter('v0', 's', m, 'c')}"
             body += f"        for (int s = 0; s < {k}; s++) slope += halfway[s] * {unit};\n"
         body += f"        phi[{to} * {m} + c] {add} slope * (x[j] - {mean}[j]) - {spread}[c * {d} + j];\n    }}\n"
-        self.parts.append(f"/* Sets phi[{columns} * {m}] to the SHAP values of x[{columns}]: by features, then outputs. */")
+        self.parts.append(
+            f"/* Sets phi[{columns} * {m}] to the SHAP values of x[{columns}]: by features, then outputs. */"
+        )
         self.function("void", "shap_values", f"const {self.real} *x, {self.real} *phi", body)
 
     def _parameter(self, label: str, row: str, length: int, column: str) -> str:

@@ -87,8 +87,9 @@ class _IntegerHeader(CWriter):
         return self.array(kind, label, [str(int(i)) for i in values.ravel()], f"{self.upper}_FLASH")
 
     def _inputs(self, integers: IntegerModel) -> None:
-        """Define the type of the inputs and say what they are."""
-        inputs = integers.inputs
+        """Define numbers and type of the inputs and say what they are."""
+        inputs, m = integers.inputs, integers.V.shape[1]
+        self.parts.append(f"#define {self.upper}_FEATURES {len(inputs.bits)}\n#define {self.upper}_OUTPUTS {m}\n")
         if inputs.bits.any() or inputs.zero.any():
             self.parts.append("/* x[j] is the nearest integer to 2^bits[j] times feature j, minus zero[j]. */")
             self.array("int16_t", "bits", [str(i) for i in inputs.bits])
@@ -226,7 +227,7 @@ class _IntegerHeader(CWriter):
             f"{round(d * forms * a + later * b + k * c, -2):,}" for a, b, c in (_CYCLES[n] for n in ("M0", "M4", avr))
         )
         return (
-            f"Flash: {self.flash:,} bytes of constants, and code of about 0.3 kB on a Cortex-M, 1 kB on an AVR. Stack: "
-            f"about {4 * (forms + m) + _STACK} bytes. Cycles of a row without zeros, to a sixth, compiled for size: {m0} "
-            f"on a Cortex-M0, {m4} on a Cortex-M4, {avr} on an AVR."
+            f"Flash: {self.flash:,} bytes of constants, and code of about 0.3 kB on a Cortex-M, 1 kB on an AVR. "
+            f"Stack: about {4 * (forms + m) + _STACK} bytes. Cycles of a row without zeros, to a sixth, compiled for "
+            f"size: {m0} on a Cortex-M0, {m4} on a Cortex-M4, {avr} on an AVR."
         )

@@ -310,7 +310,7 @@ class Fitted(ABC):
         Returns
         -------
         IntegerModel or None
-            For integers what the header computes, bit for bit, with its :class:`~mopn.models.integers.Agreement` with
+            For integers what the header computes, bit for bit, with its :class:`mopn.Agreement` with
             the model; print it.
 
         Raises
@@ -338,20 +338,21 @@ class Fitted(ABC):
         ``model_encode(x, z)`` computes the features, and the other functions call it.
 
         In integers x is of the type ``model_input``. Features of which X has whole numbers alone are these numbers, and
-        any other feature j is the nearest integer to ``x[j] * 2 ** model_bits[j]``, minus ``model_zero[j]``. Numbers out
-        of the range of X are clamped to it, and ``model_check(x)`` returns 0 if there are none. Outputs are integers
-        times a power of 2, which the header says, and there are no probabilities. The parameters are read from flash on
-        an AVR.
+        any other feature j is the nearest integer to ``x[j] * 2 ** model_bits[j]``, minus ``model_zero[j]``. Numbers
+        out of the range of all of X are clamped to it, and ``model_check(x)`` returns 0 if there are none. Outputs are
+        integers times a power of 2, which the header says, and there are no probabilities. On an AVR parameters stay
+        in flash. docs/mathematics.md derives the bound.
 
         Examples
         --------
-        >>> import numpy as np, mopn
-        >>> X = np.random.default_rng(0).integers(0, 256, (100, 2))
+        >>> import numpy as np, mopn, tempfile
+        >>> X = np.random.default_rng(0).integers(-128, 128, (100, 2))
         >>> H, V = np.array([[1.0, -1.0], [1.0, 1.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
         >>> model = mopn.Model(H, V, classes=np.array(["unlike", "alike"]))
-        >>> integers = model.to_c("model.h", arithmetic="integer", X=X)
-        >>> integers.predict([[9, 7], [0, 200], [255, 0]]).tolist()
-        ['alike', 'alike', 'alike']
+        >>> path = f"{tempfile.mkdtemp()}/model.h"
+        >>> integers = model.to_c(path, arithmetic="integer", X=X)
+        >>> integers.predict([[9, 7], [-100, -90], [100, -20]]).tolist()
+        ['alike', 'alike', 'unlike']
         """
         choice(("float", "integer"))(arithmetic, "arithmetic")
         if arithmetic == "float":
@@ -366,7 +367,9 @@ class Fitted(ABC):
         if background is not None:
             raise ValueError("background is for arithmetic='float': SHAP values are not computed in integers")
         if X is None:
-            raise ValueError("arithmetic='integer' needs X, rows from which ranges are taken, such as the training data")
+            raise ValueError(
+                "arithmetic='integer' needs X, rows from which ranges are taken, such as the training data"
+            )
         return write_integer_c(self._fitted_model(), path, name, "int8" if dtype is None else dtype, to_host(X))
 
 

@@ -125,7 +125,7 @@ def choose_inputs(formula: Formula, X: np.ndarray, room: int) -> InputIntegers:
     top = (1 << most) - 1
     lowest, highest = X.min(axis=0), X.max(axis=0)
     largest = np.maximum(np.abs(lowest), np.abs(highest))
-    whole = (X == np.rint(X)).all(axis=0) & (largest <= top)
+    whole = (np.rint(X) == X).all(axis=0) & (largest <= top)
     center = lowest + 0.5 * (highest - lowest)
     # A feature that hardly varies has steps that are no finer than 2^-15 of it, so that ``zero`` has 32 bits.
     half = np.where(whole, 1.0, np.maximum(0.5 * highest - 0.5 * lowest, np.abs(center) * 2.0**-_MOST_BITS))

@@ -189,7 +189,9 @@ def fraction_outputs(model, x):
         out = [o + Fraction(v) * value for o, v in zip(out, weights, strict=True)]
     if model.linear is not None:
         ones = [Fraction(1), *x]
-        out = [o + sum(Fraction(w) * ones[j] for j, w in enumerate(row)) for o, row in zip(out, model.linear, strict=True)]
+        out = [
+            o + sum(Fraction(w) * ones[j] for j, w in enumerate(row)) for o, row in zip(out, model.linear, strict=True)
+        ]
     assert d == model.n_features
     return out
 
@@ -239,9 +241,22 @@ def test_cross_compilers_need_no_library(tmp_path, target, dtype, level):
         pytest.skip(f"no {CROSS[target][0]}")
     KINDS["two classes"].to_c(tmp_path / "model.h", arithmetic="integer", dtype=dtype, X=rows("mixed", 4))
     (tmp_path / "main.c").write_text(
-        '#include "model.h"\nstatic model_input x[4];\nint main(void) { return model_self_test() + model_predict(x); }\n'
+        '#include "model.h"\nstatic model_input x[4];\n'
+        "int main(void) { return model_self_test() + model_predict(x); }\n"
     )
-    flags = ["-std=c99", level, "-Wall", "-Wextra", "-pedantic", "-Werror", "-nostdlib", "main.c", "-lgcc", "-o", "main"]
+    flags = [
+        "-std=c99",
+        level,
+        "-Wall",
+        "-Wextra",
+        "-pedantic",
+        "-Werror",
+        "-nostdlib",
+        "main.c",
+        "-lgcc",
+        "-o",
+        "main",
+    ]
     flags += ["-Wl,--entry=main"] if target != "avr" else ["-nodefaultlibs"]
     done = subprocess.run([*CROSS[target], *flags], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
