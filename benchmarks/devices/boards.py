@@ -22,7 +22,7 @@ from benchmarks.devices.cycles import cycles_of, instructions
 __all__ = ["BOARDS", "Board", "Measured", "Program", "missing_tools"]
 
 _TYPES = {"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "float32": "float", "float64": "double"}
-_PAINTED = {"arm": 16384, "avr": 1024}
+_PAINTED = {"arm": 16384, "avr": 2048}
 _LIMIT = 300
 _LINKER = """
 MEMORY { FLASH (rx) : ORIGIN = 0, LENGTH = 4M  RAM (rwx) : ORIGIN = 0x20000000, LENGTH = 4M }

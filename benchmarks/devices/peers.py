@@ -49,7 +49,7 @@ def peers(split: Split, accuracy: float, rows: np.ndarray, folder: Path) -> Iter
         with warnings.catch_warnings():
             # Perceptrons of few rounds, and trees of features without names.
             warnings.simplefilter("ignore")
-            yield make(split, accuracy, rows, folder)
+            yield from make(split, accuracy, rows, folder)
 
 
 def _best(
@@ -65,7 +65,7 @@ def _best(
     return best
 
 
-def _forest(split: Split, accuracy: float, rows: np.ndarray, folder: Path) -> tuple[Program, float]:
+def _forest(split: Split, accuracy: float, rows: np.ndarray, folder: Path) -> Iterator[tuple[Program, float]]:
     X, X_test, y, _ = split
     # Thresholds are rounded to integers: those between two integers are integers themselves of twice the features.
     whole = all(np.array_equal(A, np.rint(A)) for A in (X, X_test))
@@ -77,12 +77,13 @@ def _forest(split: Split, accuracy: float, rows: np.ndarray, folder: Path) -> tu
     ]
     found, forest = _best(models, X, X_test, split, accuracy)
     label = f"emlearn, {forest.n_estimators} trees of {forest.max_leaf_nodes or 'all'} leaves"
-    converted = _converted(forest, folder, method="inline", dtype="int16_t")
-    converted.save(file=str(folder / "forest.h"), name="forest", include_proba=False)
-    return _program(label, folder / "forest.h", f"forest_predict(x, {X.shape[1]})", rows), found
+    for method, stored in (("inline", "code"), ("loadable", "tables")):
+        converted = _converted(forest, folder, method=method, dtype="int16_t")
+        converted.save(file=str(folder / "forest.h"), name="forest", include_proba=False)
+        yield _program(f"{label}, {stored}", folder / "forest.h", f"forest_predict(x, {X.shape[1]})", rows), found
 
 
-def _perceptron(split: Split, accuracy: float, rows: np.ndarray, folder: Path) -> tuple[Program, float]:
+def _perceptron(split: Split, accuracy: float, rows: np.ndarray, folder: Path) -> Iterator[tuple[Program, float]]:
     X, X_test, _, _ = split
     mean, size = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-12)
     models = [(hidden, MLPClassifier((hidden,), max_iter=300, random_state=0)) for hidden in _HIDDEN]
@@ -94,10 +95,10 @@ def _perceptron(split: Split, accuracy: float, rows: np.ndarray, folder: Path) -
     converted.save(file=str(folder / "perceptron.h"), name="perceptron")
     label = f"emlearn, perceptron of {network.hidden_layer_sizes[0]} units"
     predict = f"perceptron_predict(x, {X.shape[1]})"
-    return _program(label, folder / "perceptron.h", predict, rows.astype(np.float32)), found
+    yield _program(label, folder / "perceptron.h", predict, rows.astype(np.float32)), found
 
 
-def _boosting(split: Split, accuracy: float, rows: np.ndarray, folder: Path) -> tuple[Program, float]:
+def _boosting(split: Split, accuracy: float, rows: np.ndarray, folder: Path) -> Iterator[tuple[Program, float]]:
     import m2cgen
     from lightgbm import LGBMClassifier
 
@@ -115,7 +116,7 @@ def _boosting(split: Split, accuracy: float, rows: np.ndarray, folder: Path) -> 
         f"    for (int c = 1; c < {classes}; c++) if (p[c] > p[best]) best = c;\n    return best;\n}}\n"
     )
     label = f"m2cgen, LightGBM, {boosted.n_estimators} rounds of {boosted.num_leaves} leaves"
-    return _program(label, folder / "boosting.h", "boosted((double *)x)", rows.astype(np.float64)), found
+    yield _program(label, folder / "boosting.h", "boosted((double *)x)", rows.astype(np.float64)), found
 
 
 def _converted(model: Any, folder: Path, **options: Any) -> Any:

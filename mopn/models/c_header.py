@@ -15,6 +15,7 @@ import numpy as np
 
 from mopn.data.designs import make_design
 from mopn.models.c_encoding import test_rows, write_encoding
+from mopn.models.c_shap import write_shap
 from mopn.models.c_writer import CWriter, check_name, quantized
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
 from mopn.models.replacement import replacement
@@ -51,7 +52,7 @@ class _Header(CWriter):
         prepared = self._prepared(d, scales, encoded=encoding is not None)
         self._outputs(formula, prepared, model.n_features)
         if shap is not None:
-            self._shap_values(formula, shap, scales, prepared, model.n_features)
+            write_shap(self, formula, shap, scales, prepared, model.n_features)
         if model.has_probabilities:
             self._probabilities(model, m)
         self._prediction(model, m)
@@ -153,53 +154,6 @@ class _Header(CWriter):
             f"            for (int i = 0; i < {term.power}; i++) feature *= sum;\n"
             "        }\n"
         )
-
-    def _shap_values(
-        self, formula: Formula, shap: ShapExport, scales: np.ndarray | None, prepared: str, columns: int
-    ) -> None:
-        """Define the SHAP values, from the parameters of the outputs."""
-        m, d = formula.linear.shape
-        mean, spread = self.constant("mean", shap.mean if scales is None else shap.mean * scales), shap.spread
-        spread = self.constant("spread", spread)
-        self.parts.append("/* What the SHAP values of each output are added to. */")
-        self.constant("base_values", shap.base)
-        k, slope, body = 0, "0", prepared
-        if formula.linear.any() or not formula.terms:
-            slope += f" + {self._parameter('linear', 'c', d, 'j')}"
-        if formula.squares.any():
-            slope += f" + {self._parameter('squares', 'c', d, 'j')} * (x[j] + {mean}[j])"
-        for term in formula.terms:
-            k = len(term.weights)
-            body += (
-                f"    {self.real} halfway[{k}];\n"
-                f"    for (int s = 0; s < {k}; s++) {{\n"
-                f"        halfway[s] = 2 * {self.name}_b0[s];\n"
-                f"        for (int j = 0; j < {d}; j++) "
-                f"halfway[s] += {self._parameter('u0', 's', d, 'j')} * (x[j] + {mean}[j]);\n"
-                "    }\n"
-            )
-        to, add = "j", "="
-        if shap.owners is not None:
-            owners = self.array("int", "owners", [str(column) for column in shap.owners])
-            body += f"    for (int i = 0; i < {columns * m}; i++) phi[i] = 0;\n"
-            to, add = f"{owners}[j]", "+="
-        body += (
-            f"    for (int j = 0; j < {d}; j++) for (int c = 0; c < {m}; c++) {{\n"
-            f"        {self.real} slope = {slope};\n"
-        )
-        if k:
-            unit = f"{self._parameter('u0', 's', d, 'j')} * {self._parameter('v0', 's', m, 'c')}"
-            body += f"        for (int s = 0; s < {k}; s++) slope += halfway[s] * {unit};\n"
-        body += f"        phi[{to} * {m} + c] {add} slope * (x[j] - {mean}[j]) - {spread}[c * {d} + j];\n    }}\n"
-        self.parts.append(
-            f"/* Sets phi[{columns} * {m}] to the SHAP values of x[{columns}]: by features, then outputs. */"
-        )
-        self.function("void", "shap_values", f"const {self.real} *x, {self.real} *phi", body)
-
-    def _parameter(self, label: str, row: str, length: int, column: str) -> str:
-        """Return an entry of parameters that are stored in rows."""
-        entry = f"{self.name}_{label}[{row} * {length} + {column}]"
-        return f"{entry} * {self.name}_{label}_scale[{row}]" if self.dtype == "int16" else entry
 
     # -- predictions --------------------------------------------------------------------------------------------------
 

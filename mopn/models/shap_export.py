@@ -57,6 +57,6 @@ def shap_export(model: Any, background: Any) -> ShapExport:
     formula = quadratic_formula(model._formula(), "SHAP values in exports are")
     game, owners = model._game(model._background(background, None)), None
     if isinstance(game, ColumnGame):
-        game, owners = game.game, game.owners
+        owners, game = game.owners, game.game
     assert isinstance(game, QuadraticGame)
     return ShapExport(formula, game.background.mean, game.spread, np.atleast_1d(model.base_values(background)), owners)
