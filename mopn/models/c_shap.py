@@ -52,11 +52,12 @@ def write_shap(
 
 def _halfway(writer: CWriter, k: int, d: int, mean: str) -> str:
     """Return the lines of twice the units' forms, half way from the mean to x."""
+    term = f"{_entry(writer, 'u0', 's', d, 'j')} * (x[j] + {mean}[j])"
     return (
         f"    {writer.real} halfway[{k}];\n"
         f"    for (int s = 0; s < {k}; s++) {{\n"
         f"        halfway[s] = 2 * {writer.name}_b0[s];\n"
-        f"        for (int j = 0; j < {d}; j++) halfway[s] += {_entry(writer, 'u0', 's', d, 'j')} * (x[j] + {mean}[j]);\n"
+        f"        for (int j = 0; j < {d}; j++) halfway[s] += {term};\n"
         "    }\n"
     )
 

@@ -59,7 +59,10 @@ def quantize(model: Any, X: Any, dtype: str) -> IntegerModel:
         )
     if model.target == "ordinal" or model.predicts_means:
         raise TypeError("predictions of this model are exponentials, which integers have not; use arithmetic='float'")
-    formula = quadratic_formula(model._formula(), "arithmetic='integer' is")
+    with np.errstate(over="ignore", invalid="ignore"):
+        formula = quadratic_formula(model._formula(), "arithmetic='integer' is")
+    if not np.isfinite(formula.squares).all():
+        raise ValueError("squares of the model's parameters are beyond float64; scale X in training")
     quantizer = _Quantizer(model, formula, dense_rows(model._design(X)), dtype)
     largest = np.abs(quantizer.outputs).max()
     first = 31 - int(np.frexp(largest)[1]) if largest > 0.0 else 0

@@ -303,6 +303,8 @@ def test_what_has_no_integers(tmp_path):
     refused("several", ValueError, "X has 2 features", X=X[:, :2])
     refused("several", ValueError, "NaN", X=np.full_like(X, np.nan))
     refused("several", ValueError, "name must be an identifier of C", name="1st")
+    large = mopn.Model(np.full((1, 4), 1e160), np.ones((1, 2)), kernel="anova", classes=np.arange(2))
+    refused("", ValueError, "squares of the model's parameters are beyond float64", large, X=1e-155 * X)
     many = np.zeros((2, 40_000))
     refused("", ValueError, "32 bits cannot hold the sums of 40000 features", network(d=40_000), X=many, dtype="int16")
     with pytest.raises(ValueError, match="arithmetic must be one of 'float', 'integer', got 'fixed'"):
