@@ -5,6 +5,7 @@
   default on the others; its integers are simulated, and the classes in the emulators have to be theirs. ``may`` counts
   the test rows whose class integers may change by the proven bound, ``do`` those whose class they change. A dash is
   what does not fit into 4 MB, or 128 kB of the ATmega.
+* ``changes``: on 24 sets, the test rows whose class may change, and does, in integers; networks are the default's.
 * ``costs``: flash, stack and cycles that headers of random networks announce, beside those measured.
 
 It needs arm-none-eabi-gcc, avr-gcc, qemu-system-arm and simavr; for the peers emlearn, m2cgen and lightgbm, and
@@ -26,16 +27,18 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common.collection import hold_out, load_raw
+from benchmarks.common.collection import COLLECTION, hold_out, load_raw
 from benchmarks.common.study import make_parser, run
 from benchmarks.devices.boards import BOARDS, Program, missing_tools
 from benchmarks.devices.peers import PACKAGES, peers
 from mopn import Model
 from mopn.estimators import MultiOutputPNClassifier
+from mopn.models.quantization import quantize
 
 __all__ = ["main"]
 
 _SETS = ("digits", "satimage", "segment", "vowel")
+_PARTS = ("sets", "changes", "costs")
 # Rows that are predicted in the emulators.
 _ROWS = 3
 
@@ -47,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("devices", __doc__, sets=_SETS)
-    parser.add_argument("--parts", nargs="+", default=["sets", "costs"], choices=["sets", "costs"])
+    parser.add_argument("--parts", nargs="+", default=list(_PARTS), choices=_PARTS)
     return parser
 
 
@@ -62,6 +65,8 @@ def _program(args: argparse.Namespace) -> int:
             _print_line("", ["accuracy", "may", "do", *boards])
             for name in args.sets:
                 _set(name, args.data, Path(folder))
+        if "changes" in args.parts:
+            _changes(args.data)
         if "costs" in args.parts:
             _costs(Path(folder))
     return 0
@@ -117,6 +122,27 @@ def _measured(
             raise RuntimeError(f"{board.name} predicts {measured.classes}, and not {expected.tolist()}")
         cells.append("-" if measured is None else f"{measured.flash:,} {measured.stack:>7,} {measured.cycles:>11,}")
     _print_line(program.label, [f"{accuracy:.4f}", *changes, *cells])
+
+
+# -- changes -----------------------------------------------------------------------------------------------------------
+
+
+def _changes(data: str) -> None:
+    print(
+        f"\n{'classes in integers':<20}{'rows':>8}"
+        + "".join(f"{cell:>10}" for cell in 2 * ("may", "do"))
+        + "  int8, int16"
+    )
+    total = np.zeros(5, int)
+    for name in COLLECTION:
+        X, y, _ = load_raw(name, data)
+        X, X_test, y, _ = hold_out(np.asarray(X, float), y, 0)
+        model = MultiOutputPNClassifier(random_state=0).fit(X, y).model_
+        found = [quantize(model, X, dtype).agree(X_test) for dtype in ("int8", "int16")]
+        counts = np.array([len(X_test), *(count for one in found for count in (one.may_change, one.changed))])
+        total += counts
+        print(f"{name:<20}{counts[0]:>8,}" + "".join(f"{count:>10,}" for count in counts[1:]), flush=True)
+    print(f"{'all':<20}{total[0]:>8,}" + "".join(f"{count / total[0]:>10.2%}" for count in total[1:]))
 
 
 # -- costs -------------------------------------------------------------------------------------------------------------

@@ -91,12 +91,12 @@ class InputIntegers:
         """Return a quadratic formula as one of the features t, where x = scale t + origin."""
         scale, origin = np.ldexp(1.0, -self.bits - self.shifts), np.ldexp(self.zero.astype(float), -self.bits)
         linear, squares = formula.linear, formula.squares
-        constant = formula.constant + linear @ origin + squares @ origin**2
+        constant = formula.constant + linear @ origin + (squares * origin) @ origin
         terms = []
         for term in formula.terms:
             assert isinstance(term, Products)
             terms.append(replace(term, factors=term.factors * scale, biases=term.biases + term.factors @ origin))
-        return Formula(constant, (linear + 2.0 * squares * origin) * scale, squares * scale**2, tuple(terms))
+        return Formula(constant, (linear + 2.0 * squares * origin) * scale, squares * scale * scale, tuple(terms))
 
 
 def choose_inputs(formula: Formula, X: np.ndarray, room: int) -> InputIntegers:
@@ -150,7 +150,7 @@ def _shifts(formula: Formula, bits: np.ndarray, size: np.ndarray) -> np.ndarray:
     """Return shifts (d,) to the left that make the parameters of features more alike, for inputs up to ``size``."""
     rows = np.vstack([formula.linear, *(term.factors[0] for term in formula.terms)]) * np.ldexp(1.0, -bits)
     largest = np.abs(rows).max(axis=1, keepdims=True)
-    columns = (np.abs(rows) / np.where(largest > 0.0, largest, 1.0)).max(axis=0)
+    columns = (np.abs(rows) / np.where(largest > 0.0, largest, 1.0)).mean(axis=0)
     free = np.floor(np.log2(size.max() / np.maximum(size, 1.0))) if size.max() >= 1.0 else np.zeros(len(size))
     best = (columns * 2.0**-free).max()
     if best <= 0.0 or best * _WORTH >= columns.max():
