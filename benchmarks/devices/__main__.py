@@ -4,7 +4,7 @@
   on a Cortex-M0, a Cortex-M4F and an ATmega1284P. The network is that of the README on digits, with its split, and by
   default on the others; its integers are simulated, and the classes in the emulators have to be theirs. ``may`` counts
   the test rows whose class integers may change by the proven bound, ``do`` those whose class they change. A dash is
-  what does not fit into 4 MB, or 128 kB of the ATmega.
+  what does not fit into 4 MB, or the 128 kB and the 16 kB of memory of the ATmega.
 * ``changes``: on 24 sets, the test rows whose class may change, and does, in integers; networks are the default's.
 * ``costs``: flash, stack and cycles that headers of random networks announce, beside those measured.
 

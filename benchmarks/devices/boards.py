@@ -64,30 +64,31 @@ static void start(void) { UCSR0B = 1 << TXEN0; TCCR1B = 1 << CS10; TIMSK1 = 1 <<
 static uint32_t ticks(void) { const uint16_t low = TCNT1; return ((uint32_t)overflows << 16) + low; }
 """
 _MAIN = """
+static const ROW rows[] STORED = {ROWS};
+static ROW x[COLUMNS];
+static void read(int i) { COPY(x, rows + i * COLUMNS, sizeof x); }
 static void number(uint32_t n) { if (n > 9) number(n / 10); put('0' + (int)(n % 10)); }
-__attribute__((noinline)) static int classify(ROW) { return PREDICT; }
+__attribute__((noinline)) static int classify(const ROW *x) { return PREDICT; }
 /* A call that the compiler moves nowhere. */
-static int (*volatile const call)(ROW) = classify;
-__attribute__((noinline)) static int painted(ROW, uint32_t *stack) {
+static int (*volatile const call)(const ROW *) = classify;
+__attribute__((noinline)) static uint32_t stack(void) {
     volatile uint8_t *const low = (volatile uint8_t *)__builtin_frame_address(0) - PAINTED;
     for (uint32_t i = 0; i < PAINTED - 64; i++) low[i] = 0xa5;
-    const int found = call(x);
+    call(x);
     uint32_t i = 0;
     while (i < PAINTED - 64 && low[i] == 0xa5) i++;
-    *stack = PAINTED - i;
-    return found;
+    return PAINTED - i;
 }
 int main(void) {
     start();
     for (int i = 0; i < COUNT; i++) {
+        read(i);
         const uint32_t begun = ticks();
-        const int found = call(X);
+        const int found = call(x);
         const uint32_t spent = ticks() - begun;
         number((uint32_t)found); put(' '); number(spent); put('\\n');
     }
-    uint32_t stack;
-    painted(FIRST, &stack);
-    number(stack); put('\\n');
+    number(stack()); put('\\n');
     finish();
     return 0;
 }
@@ -164,26 +165,23 @@ class Board:
 
     def _linked(self, program: Program, path: Path) -> Path | None:
         """Compile a program; None if it does not fit into the memory."""
-        kind, d = _TYPES[str(program.rows.dtype)], program.rows.shape[1]
-        stored = "PROGMEM" if self._avr else ""
-        rows = ",\n".join(", ".join(f"{value!r}" for value in row) for row in program.rows.tolist())
-        row = f"{program.label and ''}const {kind} *x"
-        copy = f"static {kind} row[{d}];\n"
-        copy += f"static const {kind} *at(int i) {{ READ(row, rows + i * {d}, sizeof row); return row; }}\n"
-        read = "#include <avr/pgmspace.h>\n#define READ memcpy_P\n" if self._avr else ""
-        read += "#include <string.h>\n" + ("" if self._avr else "#define READ memcpy\n")
-        main = _MAIN.replace("call(X)", "call(x)").replace(
-            "        const uint32_t begun", f"        const {kind} *x = at(i);\n        const uint32_t begun"
-        )
-        main = main.replace("ROW", row).replace("PREDICT", program.predict).replace("COUNT", str(len(program.rows)))
-        main = main.replace("FIRST", "at(0)").replace("PAINTED", f"{_PAINTED['avr' if self._avr else 'arm']}u")
-        text = (
-            f"#include <stdint.h>\n{read}{program.text}\n{_AVR_START if self._avr else _ARM_START}"
-            f"static const {kind} rows[] {stored} = {{{rows}}};\n{copy}{main}"
-        )
+        (count, d), avr = program.rows.shape, self._avr
+        words = {
+            "ROWS": ",\n".join(", ".join(map(repr, row)) for row in program.rows.tolist()),
+            "ROW": _TYPES[str(program.rows.dtype)],
+            "STORED": "PROGMEM" if avr else "",
+            "COLUMNS": str(d),
+            "COPY": "memcpy_P" if avr else "memcpy",
+            "PREDICT": program.predict,
+            "PAINTED": f"{_PAINTED['avr' if avr else 'arm']}u",
+            "COUNT": str(count),
+        }
+        main = re.sub(r"\b(" + "|".join(words) + r")\b", lambda match: words[match[1]], _MAIN)
+        head = "#include <stdint.h>\n#include <string.h>\n" + "#include <avr/pgmspace.h>\n" * avr
+        text = f"{head}{program.text}\n{_AVR_START if avr else _ARM_START}{main}"
         path.with_suffix(".c").write_text(text)
         flags = ["-std=gnu99", "-Os", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-w"]
-        if not self._avr:
+        if not avr:
             path.with_suffix(".ld").write_text(_LINKER)
             flags += ["-nostartfiles", "--specs=nosys.specs", "-T", str(path.with_suffix(".ld"))]
         folders = [f"-I{name}" for name in program.folders]
@@ -191,7 +189,7 @@ class Board:
             [*self.compiler, *flags, *folders, str(path.with_suffix(".c")), "-o", str(path), "-lm"],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        if done.returncode and re.search("will not fit|overflowed|relocation truncated|size of array", done.stderr):
+        if done.returncode and re.search("will not fit|overflowed|relocation truncated|not within region", done.stderr):
             return None
         if done.returncode:
             raise RuntimeError(done.stderr[:2000])

@@ -122,6 +122,16 @@ def test_outputs_are_within_their_bounds(kind, dtype, data):
     assert integers.agreement.error <= integers.agreement.bound
 
 
+@pytest.mark.parametrize("kernel", ["homogeneous", "anova"])
+def test_features_may_have_any_units(kernel):
+    """Whole numbers of a large range beside such of a small one, and beside real ones, lose no digits of parameters."""
+    model, X = network(d=6, k=8, kernel=kernel), rows("whole", 6)
+    expected = quantize(model, X, "int8").agreement.error
+    for units in (np.array([1.0, 256.0, 1.0, 256.0, 1.0, 1.0]), np.array([1.0, 64.0, 1e-3, 1e3, 1.1, 256.0])):
+        changed = replace(model, basis=model.basis / units)
+        assert quantize(changed, X * units, "int8").agreement.error <= 4.0 * expected
+
+
 def plain_outputs(integers, row):
     """The outputs of one row of inputs, in Python's integers; no sum on the way may leave 32 bits."""
 
