@@ -189,7 +189,9 @@ class Board:
             [*self.compiler, *flags, *folders, str(path.with_suffix(".c")), "-o", str(path), "-lm"],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        if done.returncode and re.search("will not fit|overflowed|relocation truncated|not within region", done.stderr):
+        if done.returncode and re.search(
+            "will not fit|overflowed|relocation truncated|not within region|size of array", done.stderr
+        ):
             return None
         if done.returncode:
             raise RuntimeError(done.stderr[:2000])

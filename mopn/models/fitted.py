@@ -349,8 +349,8 @@ class Fitted(ABC):
         >>> X = np.random.default_rng(0).integers(-128, 128, (100, 2))
         >>> H, V = np.array([[1.0, -1.0], [1.0, 1.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
         >>> model = mopn.Model(H, V, classes=np.array(["unlike", "alike"]))
-        >>> path = f"{tempfile.mkdtemp()}/model.h"
-        >>> integers = model.to_c(path, arithmetic="integer", X=X)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     integers = model.to_c(f"{folder}/model.h", arithmetic="integer", X=X)
         >>> integers.predict([[9, 7], [-100, -90], [100, -20]]).tolist()
         ['alike', 'alike', 'unlike']
         """

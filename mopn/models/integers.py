@@ -38,6 +38,12 @@ class Agreement:
         Rows whose class the bound does not exclude to change; None if the model predicts no classes.
     changed : int or None
         Rows whose class was found to change.
+
+    Examples
+    --------
+    >>> import mopn
+    >>> print(mopn.Agreement(rows=450, bound=3.5, error=0.7, may_change=13, changed=0).may_change)
+    13
     """
 
     rows: int
@@ -125,6 +131,15 @@ class IntegerModel(Displayed):
         rounded from.
     center, center_error : ndarray of shape (k,)
         Means of the values of units over the data, and of what they are below the real numbers that they stand for.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn, tempfile
+    >>> model = mopn.Model(np.array([[1.0, 1.0]]), np.array([[0.5]]), target="vector")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     integers = model.to_c(f"{folder}/model.h", arithmetic="integer", X=np.arange(200).reshape(100, 2))
+    >>> bool(np.all(np.abs(integers.outputs([[3, 5]]) - 32.0) <= integers.bounds([[3, 5]])))
+    True
     """
 
     model: Any
