@@ -69,6 +69,10 @@ class Predictor(Displayed, Fitted):
     def _formula(self) -> Formula:
         """Return what the outputs are, in terms that other languages have."""
 
+    def _plain(self) -> Predictor:
+        """Return a model of the same outputs without groups: the units of each group alone are subtracted."""
+        return self
+
     @abstractmethod
     def _game(self, background: Background) -> Game:
         """Return the games of the outputs whose players are the features."""

@@ -75,6 +75,7 @@ class Quadratics:
     """
 
     def __init__(self, model: Any, scale: np.ndarray, *, reduced: bool) -> None:
+        model = model._plain()  # what groups take away has moduli, too
         parameters = _parameters(model)
         absolute = {name: np.abs(value) for name, value in parameters.items()}
         self.terms = Terms.of(model._formula())
