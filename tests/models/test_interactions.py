@@ -1,7 +1,7 @@
 """Models of one output, and the weights of their interactions."""
 
-from dataclasses import replace
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
