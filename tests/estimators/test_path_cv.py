@@ -17,6 +17,7 @@ from mopn.estimators import (
     OrdinalFMRegressor,
     OrdinalPNRegressor,
     PathCV,
+    TableRegressor,
 )
 from mopn.solvers import FullRefit
 
@@ -280,6 +281,11 @@ def test_errors_of_folds(cv, message):
 def test_estimators_without_paths_are_refused(estimator):
     with pytest.raises(TypeError, match=r"estimator must be a multi-output or ordinal estimator of mopn\.estimators"):
         PathCV(estimator).fit(X, Y)
+
+
+def test_estimators_of_tables_are_refused():
+    with pytest.raises(TypeError, match="estimator is a TableRegressor, whose encoding would see the held-out rows"):
+        PathCV(TableRegressor()).fit(np.arange(12.0).reshape(6, 2), np.arange(6.0))
 
 
 def test_the_size_is_that_of_the_estimator_by_default():
