@@ -84,17 +84,18 @@ def gains(fits: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         ``points``: the mean difference of scores, and its standard ``error``; ``wins``, ``ties``, ``losses``; ``loss``
-        and ``fit``: geometric means of ratios.
+        and ``fit``: geometric means of ratios; ``loss_error``: the standard error of the mean logarithm.
     """
     means = fits.groupby(["set", "method"], sort=False)[COLUMNS[3:]].mean()
     values = {name: means[name].unstack("method").reindex(columns=fits["method"].unique()) for name in means}
     first = fits["method"].iloc[0]
     points = values["score"].sub(values["score"][first], axis=0).round(6)
-    ratios = {name: values[name].div(values[name][first], axis=0) for name in ("loss", "fit")}
+    ratios = {name: np.log(values[name].div(values[name][first], axis=0)) for name in ("loss", "fit")}
     return pd.DataFrame(
         {"points": points.mean(), "error": points.sem()}
         | {"wins": (points > 0).sum(), "ties": (points == 0).sum(), "losses": (points < 0).sum()}
-        | {name: np.exp(np.log(ratio).mean()) for name, ratio in ratios.items()}
+        | {name: np.exp(ratio.mean()) for name, ratio in ratios.items()}
+        | {"loss_error": ratios["loss"].sem()}
     )
 
 
@@ -106,7 +107,7 @@ def gains_table(fits: pd.DataFrame) -> str:
             str(name),
             f"{row['points']:+.2f} ± {row['error']:.2f}",
             *(f"{row[key]:.0f}" for key in ("wins", "ties", "losses")),
-            f"{row['loss']:.3f}",
+            f"{row['loss']:.3f} ± {row['loss'] * row['loss_error']:.3f}",
             f"{row['fit']:.2f}",
         ]
         for name, row in gains(fits).iloc[1:].iterrows()

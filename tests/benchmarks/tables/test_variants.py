@@ -33,7 +33,8 @@ def test_gains_are_over_sets_of_the_means_of_splits():
     assert row["error"] == pytest.approx(points.std(ddof=1) / np.sqrt(2))
     assert list(row[["wins", "ties", "losses"]]) == [1, 0, 1]
     assert row["loss"] == pytest.approx(4)
-    assert "| other | -0.50 ± 1.50 | 1 | 0 | 1 | 4.000 | 1.00 |" in variants.gains_table(fits)
+    assert row["loss_error"] == pytest.approx(np.std(np.log([2, 8]), ddof=1) / np.sqrt(2))
+    assert "| other | -0.50 ± 1.50 | 1 | 0 | 1 | 4.000 ± 2.773 | 1.00 |" in variants.gains_table(fits)
     assert "| set 1 | 80.0 | 78.0 |" in variants.scores_table(fits)
 
 
@@ -92,6 +93,15 @@ def test_cosines_of_values_are_those_of_equal_distances(column):
     np.testing.assert_allclose(functions[:, 0], (knots - x.mean()) / x.std(), atol=1e-9)
     for k in range(1, encoded.shape[1]):
         np.testing.assert_allclose(functions[:, k], np.sqrt(2) * np.cos(np.pi * k * u) / k, atol=1e-12)
+
+
+def test_the_column_itself_is_cut_at_three_deviations(column):
+    x, encoder_knots, encoded = column
+    knots, functions = basis.BASES["the column itself within 3 deviations"](*column)
+    np.testing.assert_array_equal(knots, encoder_knots)
+    np.testing.assert_allclose(functions[:, 0], np.clip((knots - x.mean()) / x.std(), -3, 3), atol=1e-9)
+    np.testing.assert_array_equal(functions[:, 1:], encoded[:, 1:])
+    assert functions[-1, 0] < encoded[-1, 0]
 
 
 @pytest.mark.parametrize(("name", "place"), [("quantiles", "quantile"), ("equal distances", "uniform")])
