@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _program(options: argparse.Namespace) -> int:
     fits, failures = fit_variants(options, VARIANTS)
     fits = with_hindsight(fits)
-    print(f"\n{scores_table(fits)}\n\n{gains_table(fits)}")
+    print(f"\n{gains_table(fits)}\n\n{scores_table(fits)}")
     return failures
 
 

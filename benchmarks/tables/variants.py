@@ -43,7 +43,7 @@ def parser_of(program: str, text: str, sets: Sequence[str]) -> argparse.Argument
 
 
 def fit_variants(options: argparse.Namespace, variants: Mapping[str, Variant]) -> tuple[pd.DataFrame, int]:
-    """Fit what the store lacks; return its rows, scores in percent, and how many fits failed."""
+    """Fit what the store lacks; return its rows by variant, scores in percent, and how many fits failed."""
     store, failures = Store(out_folder(options) / "fits.csv", COLUMNS, KEY), 0
     if not options.report:
         sets, splits = (_QUICK_SETS, 1) if options.quick else (options.sets, options.splits)
@@ -53,6 +53,8 @@ def fit_variants(options: argparse.Namespace, variants: Mapping[str, Variant]) -
         failures = fill(store, tasks_of(rows, variants, splits), vars, make_row, _LINE)
     fits = pd.DataFrame(store.rows(), columns=COLUMNS)
     fits[COLUMNS[3:]] = fits[COLUMNS[3:]].apply(pd.to_numeric)
+    places = {name: place for place, name in enumerate(variants)}
+    fits = fits.sort_values("method", key=lambda names: names.map(places), kind="stable")
     return fits.assign(score=100 * fits["score"]), failures
 
 
@@ -101,6 +103,8 @@ def gains(fits: pd.DataFrame) -> pd.DataFrame:
 
 def gains_table(fits: pd.DataFrame) -> str:
     """Return ``gains`` as Markdown."""
+    if fits.empty:
+        return "no results yet"
     head = ["", "points", "wins", "ties", "losses", "loss, ratio", "fit, ratio"]
     rows = [
         [

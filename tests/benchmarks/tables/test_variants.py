@@ -49,6 +49,8 @@ def test_programs_fit_every_variant(program, monkeypatch, tmp_path, capsys):
     cheap = {name: lambda classes: DummyClassifier() if classes else DummyRegressor() for name in program.VARIANTS}
     monkeypatch.setattr(program, "VARIANTS", cheap)
     arguments = ["--data", "nowhere", "--quick", "--out", str(tmp_path)]
+    assert program.main([*arguments, "--report"]) == 0
+    assert "no results yet" in capsys.readouterr().out
     assert program.main(arguments) == 0
     assert program.main([*arguments, "--report"]) == 0
     text = capsys.readouterr().out
