@@ -30,11 +30,10 @@ from benchmarks.common.tables import TABLES
 from benchmarks.tables.fits import table_of
 from benchmarks.tables.methods import METHODS
 from benchmarks.tables.report import markdown
-from mopn import Ratio
 
 __all__ = ["CASES", "COLUMNS", "Case", "main", "run_case", "spread"]
 
-_SETS, _QUICK_SETS = ["titanic-passengers", "iris", "salaries"], ["iris"]
+_SETS, _QUICK_SETS = ["titanic-passengers", "iris"], ["iris"]
 _FITS, _QUICK_FITS = 10, 2
 # Values of a column, and rows over which outputs are averaged.
 _GRID, _ROWS = 10, 100
@@ -57,12 +56,9 @@ class Case(NamedTuple):
         return model.set_params(**self.parameters, **({self.seed: seed} if self.seed else {}))
 
 
-_FIXED = {"strength": Ratio(0.01)}
 _SAMPLED = {"subsample": 0.8, "subsample_freq": 1, "colsample_bytree": 0.8}
 CASES = {
     "mopn": Case("mopn", seed=None),
-    "mopn, strength given": Case("mopn", _FIXED, seed=None),
-    "mopn, strength given, tol 1e-4": Case("mopn", _FIXED | {"tol": 1e-4, "max_units": None}, seed=None),
     "gradient boosting": Case("boosting"),
     "gradient boosting, early stopping": Case("boosting", {"early_stopping": True}),
     "LightGBM": Case("lightgbm"),
