@@ -115,7 +115,7 @@ def draw_costs(summaries: Mapping[str, pd.DataFrame], path: str | os.PathLike[st
             _costs(ax, found, kind, cost)
     handles, labels = axes.flat[0].get_legend_handles_labels()
     legend_below(figure, handles, labels, 4, fontsize=9)
-    save(figure, path, dpi=110)
+    save(figure, path, dpi=95)
 
 
 def _costs(ax: Any, found: pd.DataFrame, kind: str, cost: str) -> None:
@@ -127,6 +127,7 @@ def _costs(ax: Any, found: pd.DataFrame, kind: str, cost: str) -> None:
         face = "none" if METHODS[str(method)].spaces else color
         ax.scatter(row[cost], row["score"], label=METHODS[str(method)].label, facecolors=face, **style)
     ax.set_xscale("log")
+    ax.xaxis.set_minor_formatter("")  # labels between powers of ten collide
     ax.set_xlabel({"bytes": "bytes of the model", "fit": "CPU seconds of a fit"}[cost])
     ax.set_ylabel(f"mean test {_SCORES[kind]} (%)")
     ax.set_title(f"{kind}, {found['sets'].iloc[0]} sets", fontsize=10)
