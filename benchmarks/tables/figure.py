@@ -75,7 +75,7 @@ def draw_ranks(summaries: Mapping[str, pd.DataFrame], path: str | os.PathLike[st
     )
     for ax, (kind, found) in zip(axes.flat, summaries.items(), strict=True):
         _ranks(ax, found["rank"].sort_values(), int(found["sets"].iloc[0]), kind)
-    save(figure, path, dpi=110)
+    save(figure, path, dpi=95)
 
 
 def _ranks(ax: Any, mean_ranks: pd.Series, sets: int, kind: str) -> None:

@@ -162,7 +162,7 @@ _RECURSIVE: Space = {
     "reg": _values(1e-6, 10.0, 8),
     "diag": [False, True],
 }
-# Additive models are not tuned: one fit at the defaults takes longer than the whole search of another method.
+# Additive models are not tuned: one fit at the defaults mostly takes longer than the search of another method.
 _SPACES: dict[str, tuple[Space, Space]] = {
     "mopn": (_NETWORK, _NETWORK),
     "linear": ({"logisticregression__C": _values(1e-3, 1e3, 13)}, {"ridge__alpha": _values(1e-3, 1e3, 13)}),
