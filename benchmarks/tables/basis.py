@@ -1,10 +1,10 @@
 """Which functions of a column of numbers a network of tables should have: the encoder's, and others in their place.
 
 The encoder's: the column itself, standardised, and 8 cosines of its rank, the k-th of size 1 / k. Beside it: fewer and
-more cosines; other decays; no column itself, or cut off at 3 deviations; cosines of values in place of ranks; cubic
-B-splines of scikit-learn with knots at quantiles or at equal distances, as many as cosines, each of deviation 1, beside
-the column itself. All are interpolated between 33 knots, and the strength is the one that the estimator chooses. Prints
-what each gains, with standard errors::
+more cosines; other decays; no column itself, or one that is not cut off at 3 deviations; cosines of values in place of
+ranks; cubic B-splines of scikit-learn with knots at quantiles or at equal distances, as many as cosines, each of
+deviation 1, beside the column itself. All are interpolated between 33 knots, and the strength is the one that the
+estimator chooses. Prints what each gains, with standard errors::
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.tables.basis --data FOLDER
 """
@@ -33,8 +33,6 @@ __all__ = ["BASES", "VARIANTS", "main"]
 _SETS = ["glass", "ecoli", "bupa", "ionosphere", "vowel", "pima", "vehicle"]
 _SETS += ["hitters", "diabetes", "births", "wage", "abalone"]
 
-# Deviations beyond which a value of the column itself counts as they do.
-_FAR = 3.0
 # From the values (n,) of a column, knots (q,) and the encoder's functions (q, 1 + K) there to knots and functions.
 Basis = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -43,8 +41,8 @@ def _cosines_alone(x: np.ndarray, knots: np.ndarray, functions: np.ndarray) -> t
     return knots, functions[:, 1:]
 
 
-def _within(x: np.ndarray, knots: np.ndarray, functions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return knots, np.column_stack([functions[:, 0].clip(-_FAR, _FAR), functions[:, 1:]])
+def _to_the_end(x: np.ndarray, knots: np.ndarray, functions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return knots, np.column_stack([(knots - x.mean()) / x.std(), functions[:, 1:]])
 
 
 def _of_values(x: np.ndarray, knots: np.ndarray, functions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -69,7 +67,7 @@ def _splines(x: np.ndarray, knots: np.ndarray, functions: np.ndarray, *, place: 
 
 BASES: dict[str, Basis] = {
     "without the column itself": _cosines_alone,
-    "the column itself within 3 deviations": _within,
+    "the column itself to its ends": _to_the_end,
     "cosines of values": _of_values,
     "splines, knots at quantiles": partial(_splines, place="quantile"),
     "splines, knots at equal distances": partial(_splines, place="uniform"),
@@ -81,8 +79,11 @@ class _OfBasis:
 
     basis: Basis
 
-    def _learn(self, table: Table, weights: np.ndarray | None) -> TableEncoding:
-        encoding: TableEncoding = super()._learn(table, weights)  # type: ignore[misc]
+    encoding_: TableEncoding
+
+    def _learn(self, table: Table, weights: np.ndarray | None) -> None:
+        super()._learn(table, weights)  # type: ignore[misc]
+        encoding = self.encoding_
         parts = [
             self.basis(table.columns[j][~np.isnan(table.columns[j])], knots, functions)
             if functions.shape[1] > 1
@@ -90,7 +91,7 @@ class _OfBasis:
             for j, (knots, functions) in zip(encoding.number_columns, encoding.numbers.parts, strict=True)
         ]
         numbers = NumberColumns.of([at for at, _ in parts], [values for _, values in parts], encoding.numbers.gaps)
-        return replace(encoding, numbers=numbers)
+        self.encoding_ = replace(encoding, numbers=numbers)
 
 
 def _estimator(classes: bool, **parameters: Any) -> Any:

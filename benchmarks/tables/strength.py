@@ -1,8 +1,8 @@
 """How an estimator of tables should choose the strength of its penalty: the default, and other ways beside it.
 
-The default takes, of four shares of the strength whose solution is zero, the one of least loss on held-out rows.
+The default takes, of five shares of the strength whose solution is zero, the one of least loss on held-out rows.
 Beside it: the same choice among six shares; these six, fixed; 5-fold cross-validation along warm paths (``PathCV``) of
-the four shares, and of the six; and the best of the six in hindsight, by the score and by the loss of the test, which
+the five shares, and of the six; and the best of the six in hindsight, by the score and by the loss of the test, which
 nobody can choose. Prints scores by set, and what each gains over the default, with standard errors::
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.tables.strength --data FOLDER
@@ -72,7 +72,7 @@ VARIANTS: dict[str, Variant] = {
     "default": _chosen,
     "default, six shares": _chosen_of_six,
     **{f"{share:g}": partial(_chosen, strength=Ratio(share)) for share in SHARES},
-    "5 folds, four shares": partial(_crossed, shares=SHARES[1:-1]),
+    "5 folds, five shares": partial(_crossed, shares=SHARES[:-1]),
     "5 folds, six shares": partial(_crossed, shares=SHARES),
 }
 
