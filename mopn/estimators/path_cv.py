@@ -23,7 +23,7 @@ from mopn.estimators.availability import available_if
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, with_callbacks
 from mopn.estimators.folds import Fold
-from mopn.estimators.table_encoder import TableReader
+from mopn.estimators.tables import TableEstimator
 from mopn.estimators.targets import merge_equal_samples
 from mopn.models.fitted import Fitted
 from mopn.models.multi_output import Model
@@ -62,8 +62,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
     Parameters
     ----------
     estimator : estimator
-        Any estimator of :mod:`mopn.estimators` but those of one output and of tables, for which there is
-        ``GridSearchCV``.
+        Any estimator of :mod:`mopn.estimators` but those of one output, for which there is ``GridSearchCV``.
     strengths : array-like of shape (q,), default (Ratio(0.03), Ratio(0.006), Ratio(0.0015), Ratio(0.0003))
         Strengths to choose from: numbers, or :class:`mopn.Ratio` to the smallest one whose solution is zero. They are
         for all samples: as the losses are added up over the samples, each is multiplied by a fold's part of their
@@ -166,10 +165,10 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
                 f"{shown(self.estimator)}; for others there is sklearn.model_selection.GridSearchCV, and within a "
                 "pipeline PathCV is the last step"
             )
-        if isinstance(self.estimator, TableReader):
+        if isinstance(self.estimator, TableEstimator):
             raise TypeError(
-                f"estimator is a {type(self.estimator).__name__}, whose encoding would see the held-out rows; its "
-                "strength='auto' is chosen on held-out rows, and sklearn.model_selection.GridSearchCV takes it"
+                f"{type(self.estimator).__name__} chooses its strength itself; for folds take "
+                "make_pipeline(TableEncoder(), PathCV(MultiOutputPNClassifier())), or GridSearchCV over its strength"
             )
         if isinstance(X, RowBlocks):
             raise TypeError("folds are drawn at random, which needs X in memory; give an array or a sparse matrix")
