@@ -202,9 +202,7 @@ def test_what_groups_take_away_counts_as_rounding(norm):
     """Features of a single group have no products: what is left of the outputs, and their order, is rounding."""
     rng = np.random.default_rng(0)
     d, groups = 40, np.repeat([0, 1], 20)
-    model = mopn.Model(
-        rng.standard_normal((6, d)), rng.standard_normal((6, 3)), "anova", groups=groups, classes=LABELS
-    )
+    model = mopn.Model(rng.standard_normal((6, d)), rng.standard_normal((6, 3)), "anova", groups=groups, classes=LABELS)
     X = rng.standard_normal((20, d)) * (groups == 0)
     assert not model.certified_radius(X, norm).any()
 
