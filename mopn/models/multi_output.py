@@ -15,6 +15,7 @@ from mopn.models.base import Predictor, common_offset
 from mopn.models.fields import check_scale
 from mopn.models.formula import Formula, blocks, kernel_formula
 from mopn.models.games import Background, QuadraticGame
+from mopn.models.quadratic import Quadratic
 
 __all__ = ["Model"]
 
@@ -191,11 +192,4 @@ class Model(Predictor):
         return out
 
     def _game(self, background: Background) -> QuadraticGame:
-        kernel, (H, V) = self._kernel, self._plain_units()
-        ones, H = H[:, : self._dummies].sum(axis=1), H[:, self._dummies :]
-        # <h, [1, x]>^2 has the linear term of the dummies, and the linear term of the anova kernel is half of it.
-        V = kernel.of_square * V
-        W = (2.0 * ones[:, None] * V).T @ H
-        if self.linear is not None:
-            W += self.linear[:, 1:]
-        return QuadraticGame(H, V, W, kernel.distinct, background)
+        return QuadraticGame(Quadratic.of(self._formula()), background)
