@@ -67,7 +67,7 @@ class Margins:
     def _reduce(self) -> None:
         """Change to coordinates of the span, if it is smaller than the space; what that loses is rounding."""
         first, second = self.local.factors
-        bends = self.local.linear.any(axis=1)
+        bends: np.ndarray = self.local.linear.any(axis=1)
         vectors = np.vstack([first, *([] if np.array_equal(first, second) else [second]), self.local.linear[bends]])
         if not 0 < len(vectors) < self.scale.size:
             return

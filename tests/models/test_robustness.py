@@ -29,6 +29,7 @@ MODELS = {
     "span": network(k=2, d=9, classes=LABELS, augment=True, offset=np.array([0.5, 0.0, -1.0])),
     "factorization machine": network(k=3, kernel="anova", classes=LABELS, augment=True),
     "two outputs": KINDS["two outputs"],
+    "between groups": network(kernel="anova", classes=LABELS, augment=True, groups=np.array([0, 1, -1, 1])),
     "one output": network(1, classes=np.array([False, True]), kernel="anova", offset=0.5),
     "labels apart": network(3, d=4, target="indicator", augment=True),
     "direct": one_output(orders=2, dummies=1),
@@ -213,6 +214,16 @@ def test_ties_have_no_radius(norm):
     assert (model.certified_radius(X, norm) == 0).all()
     zero = mopn.Model(np.ones((1, 2)), np.zeros((1, 2)), classes=LABELS[:2])
     assert (zero.certified_radius(X, norm) == 0).all()
+
+
+@every_norm
+@tried(20, rng=generators, digits=st.integers(-5, 5))
+def test_rows_of_a_single_group_have_no_radius(norm, rng, digits):
+    """All outputs are 0; computed, they are what remains of products that the group takes away."""
+    H, V = rng.standard_normal((4, 6)), rng.standard_normal((4, 3))
+    model = mopn.Model(H, V, kernel="anova", groups=np.array([0, 0, 0, 1, 1, 1]), classes=np.arange(3))
+    X = np.hstack([rng.standard_normal((5, 3)) * 10.0**digits, np.zeros((5, 3))])
+    assert (model.certified_radius(X, norm) == 0).all()
 
 
 def test_the_hard_case():
