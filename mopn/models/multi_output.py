@@ -12,9 +12,9 @@ from mopn.core.kernels import Kernel, get_kernel
 from mopn.data.designs import AugmentedDesign, Design, linear_design
 from mopn.data.validation import check_flag, finite_numbers
 from mopn.models.base import Predictor, common_offset
+from mopn.models.explanations.games import Background, QuadraticGame
 from mopn.models.fields import check_scale
 from mopn.models.formula import Formula, blocks, kernel_formula
-from mopn.models.games import Background, QuadraticGame
 from mopn.models.quadratic import Quadratic
 
 __all__ = ["Model"]

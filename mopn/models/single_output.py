@@ -14,10 +14,10 @@ import numpy as np
 from mopn.data.designs import DenseDesign, Design
 from mopn.data.validation import check_count, check_factor_kernel, finite_numbers
 from mopn.models.base import Predictor, common_offset
+from mopn.models.explanations.games import Background, Game, QuadraticGame
+from mopn.models.explanations.higher_games import Multilinear, Powers, PowersOfForms
 from mopn.models.fields import check_number
 from mopn.models.formula import Formula, blocks, kernel_formula, pairs, products
-from mopn.models.games import Background, Game, QuadraticGame
-from mopn.models.higher_games import Multilinear, Powers, PowersOfForms
 from mopn.models.multi_output import Model
 from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import choice

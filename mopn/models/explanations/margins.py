@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mopn.data.designs import Design
+from mopn.models.explanations.games import dense_rows
 from mopn.models.formula import blocks
-from mopn.models.games import dense_rows
 from mopn.models.quadratic import Quadratic
 from mopn.solvers.sphere import power_of_two
 from mopn.solvers.sphere.principal_directions import far_from_orthonormal

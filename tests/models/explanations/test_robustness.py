@@ -327,7 +327,7 @@ def test_every_storage_of_the_rows(norm):
 def test_many_rows_are_many_single_ones(norm, monkeypatch):
     model, X = MODELS["network"], np.random.default_rng(0).standard_normal((30, 4))
     expected = [model.certified_radius(x[None], norm)[0] for x in X]
-    monkeypatch.setattr("mopn.models.robustness.rows_at_once", lambda entries: 7)
+    monkeypatch.setattr("mopn.models.explanations.robustness.rows_at_once", lambda entries: 7)
     np.testing.assert_allclose(model.certified_radius(X, norm), expected, rtol=1e-9)
 
 

@@ -2,7 +2,7 @@
 
 A unit is computed as ``Z = start + <U, y>``, ``f = min(((|Z| >> r) ** 2) >> q, top)``, and an output as the sum of
 ``V f``, of a constant and of ``Z >> r`` for a linear form. y are the features as integers and, if the formula has
-squares of features, ``t * t >> g``. :mod:`mopn.models.quantization` finds shifts and parameters from data.
+squares of features, ``t * t >> g``. :mod:`mopn.models.exports.quantization` finds shifts and parameters from data.
 docs/mathematics.md derives the bound.
 """
 
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from mopn.data.designs import DenseDesign
+from mopn.models.explanations.games import dense_rows
+from mopn.models.exports.input_integers import InputIntegers
 from mopn.models.formula import Formula
-from mopn.models.games import dense_rows
-from mopn.models.input_integers import InputIntegers
 from mopn.models.quadratic import Quadratic
 from mopn.solvers.tools.display import Displayed
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from mopn.models.games import dense_rows
-from mopn.models.input_integers import InputIntegers, choose_inputs
-from mopn.models.integers import Agreement, Forms, IntegerModel, shifted, squares
+from mopn.models.explanations.games import dense_rows
+from mopn.models.exports.input_integers import InputIntegers, choose_inputs
+from mopn.models.exports.integers import Agreement, Forms, IntegerModel, shifted, squares
 from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import choice
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from mopn.data.cache import rows_at_once
 from mopn.data.designs import DenseDesign, Design
+from mopn.models.explanations.games import dense_rows
+from mopn.models.explanations.margins import Margins, with_zero
 from mopn.models.fields import check_scale
-from mopn.models.games import dense_rows
-from mopn.models.margins import Margins, with_zero
 from mopn.models.quadratic import is_quadratic
 from mopn.solvers.numerics.quadric_boxes import box_crossings, box_radii, convex_diagonal, ray_crossings
 from mopn.solvers.numerics.quadric_distance import ball_radii, spectrum

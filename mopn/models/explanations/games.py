@@ -5,7 +5,7 @@ background row b, averaged over the rows of a background (the "interventional" v
 2017, which takes the background's features apart as they are, without a model of how they depend on each other).
 
 Degree 2 has a closed form, in which the background enters by its mean and covariance alone (:class:`QuadraticGame`).
-Higher degrees: :mod:`mopn.models.higher_games`.
+Higher degrees: :mod:`mopn.models.explanations.higher_games`.
 """
 
 from __future__ import annotations

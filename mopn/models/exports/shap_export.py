@@ -4,7 +4,7 @@ With the mean mu and the covariance S of a background, those of an output f(x) =
 
     phi(x) = (x - mu) * grad f((x + mu) / 2) - diag(A S),
 
-which is the formula of :class:`mopn.models.games.QuadraticGame`, as grad f(x) = w + 2 A x.
+which is the formula of :class:`mopn.models.explanations.games.QuadraticGame`, as grad f(x) = w + 2 A x.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from mopn.models.explanations.games import ColumnGame, QuadraticGame
 from mopn.models.formula import Formula
-from mopn.models.games import ColumnGame, QuadraticGame
 
 __all__ = ["ShapExport", "shap_export"]
 
