@@ -44,8 +44,8 @@ class Quadratic:
             if len(U) * term.power == 1:
                 constant, linear = constant + b[0] @ V, linear + V.T @ U[0]
                 continue
-            factors.append(np.repeat(U, term.power, axis=0))
-            biases.append(np.repeat(b, term.power, axis=0))
+            factors.append(np.broadcast_to(U, (2, *U.shape[1:])))
+            biases.append(np.broadcast_to(b, (2, len(V))))
             weights.append(V)
         parts = np.concatenate(factors, axis=1), np.concatenate(biases, axis=1), np.concatenate(weights)
         return cls(constant, linear, formula.squares, *parts)
@@ -64,8 +64,7 @@ class Quadratic:
         """Return the gradients (n, d) of the combination where forms have given values, without those of x * x."""
         weights, linear, _ = self._combined(t)
         first, second = forms * weights
-        gradients: np.ndarray = first @ self.factors[1] + second @ self.factors[0] + linear
-        return gradients
+        return first @ self.factors[1] + second @ self.factors[0] + linear
 
     def _combined(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return v, w and q of a combination, in which outputs of coefficient 0 may be infinite."""
@@ -78,9 +77,9 @@ class Quadratic:
         same = (P == R).all(axis=1) & (a == b)
         H = np.vstack([P[same], (P + R)[~same], (P - R)[~same]])
         c = np.concatenate([a[same], (a + b)[~same], (a - b)[~same]])
-        quarter = 0.25 * V[~same]
-        weights = np.vstack([V[same], quarter, -quarter])
-        return replace(self, factors=np.stack([H, H]), biases=np.stack([c, c]), weights=weights)
+        weights = np.vstack([V[same], 0.25 * V[~same], -0.25 * V[~same]])
+        both = np.broadcast_to(H, (2, *H.shape)), np.broadcast_to(c, (2, len(c)))
+        return replace(self, factors=both[0], biases=both[1], weights=weights)
 
     def formula(self) -> Formula:
         """Return a formula with one term, squares of forms, or with none: a single case for what is written."""

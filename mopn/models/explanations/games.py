@@ -170,7 +170,7 @@ class QuadraticGame(Game):
     @cached_property
     def spread(self) -> np.ndarray:
         """The diagonals of A_c S, shape (m, d)."""
-        spread: np.ndarray = self.V.T @ (self.H * self.background.covariances(self.H))
+        spread = self.V.T @ (self.H * self.background.covariances(self.H))
         return spread + self.outputs.squares * self.background.variances
 
     def _products(self, c: int, Z: np.ndarray, projections: np.ndarray | None, out: np.ndarray) -> None:

@@ -67,7 +67,7 @@ class Margins:
     def _reduce(self) -> None:
         """Change to coordinates of the span, if it is smaller than the space; what that loses is rounding."""
         first, second = self.local.factors
-        bends: np.ndarray = self.local.linear.any(axis=1)
+        bends = np.flatnonzero(self.local.linear.any(axis=1))
         vectors = np.vstack([first, *([] if np.array_equal(first, second) else [second]), self.local.linear[bends]])
         if not 0 < len(vectors) < self.scale.size:
             return
@@ -76,9 +76,9 @@ class Margins:
         lost, lengths = _lengths(vectors - coordinates @ self.basis.T), _lengths(vectors)
         relative = np.divide(lost, lengths, out=np.zeros_like(lost), where=lengths > 0.0).max()
         self.rounding += 4.0 * (relative + far_from_orthonormal(self.basis) + len(vectors) ** 1.5 * _EPS)
-        units = coordinates[: len(vectors) - bends.sum()]
+        units = coordinates[: len(vectors) - len(bends)]
         factors = np.stack([units[: len(first)], units[len(units) - len(first) :]])
-        linear = np.zeros((len(bends), len(vectors)))
+        linear = np.zeros((len(self.local.linear), len(vectors)))
         linear[bends] = coordinates[len(units) :]
         self.local = replace(self.local, factors=factors, linear=linear, squares=np.zeros_like(linear))
 
