@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -163,17 +163,18 @@ class Model(Predictor):
     def _kernel(self) -> Kernel:
         return get_kernel(self.kernel, self.groups)
 
-    def _plain_units(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return units and weights of the same outputs without groups: those of each group alone are subtracted."""
+    def _plain(self) -> Model:
+        """Return a model of the same outputs without groups: the units of each group alone are subtracted."""
         if self.groups is None:
-            return self.basis, self.weights
+            return self
         of_groups = np.arange(self.groups.max() + 1)[:, None, None] == self.groups
         parts = self.basis * np.pad(of_groups, ((0, 0), (0, 0), (self._dummies, 0)))
-        return np.vstack([self.basis, *parts]), np.vstack([self.weights, *[-self.weights] * len(parts)])
+        weights = np.vstack([self.weights, *[-self.weights] * len(parts)])
+        return replace(self, basis=np.vstack([self.basis, *parts]), weights=weights, groups=None)
 
     def _formula(self) -> Formula:
-        H, V = self._plain_units()
-        units = kernel_formula(self.kernel, np.array([0.0, 1.0]), H, self._dummies, V)
+        plain = self._plain()
+        units = kernel_formula(self.kernel, np.array([0.0, 1.0]), plain.basis, self._dummies, plain.weights)
         W = np.zeros((self.weights.shape[1], 1 + self.n_features)) if self.linear is None else self.linear
         return Formula(units.constant + W[:, 0] + self.offset, W[:, 1:], units.squares, units.terms)
 

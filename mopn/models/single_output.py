@@ -179,7 +179,8 @@ class FactorizationModel(Predictor):
         Returns
         -------
         FactorizationModel
-            Of degree 2, with the units as P, their combined weights as lambda, and the combined linear term.
+            Of degree 2, with the units as P, their combined weights as lambda, and the combined linear term; units of
+            groups are units without groups, minus those of each group alone.
 
         Raises
         ------
@@ -192,11 +193,12 @@ class FactorizationModel(Predictor):
             raise ValueError(f"combination must hold {m} finite numbers, one per output, got {combination!r}")
         linear = None if model.linear is None else combination @ model.linear
         constant = 0.0 if linear is None else float(linear[0])
+        plain = model._plain()
         return cls(
-            factors=model.basis[None],
+            factors=plain.basis[None],
             degree=2,
             kernel=model.kernel,
-            lams=model.weights @ combination,
+            lams=plain.weights @ combination,
             w=None if linear is None else linear[1:],
             intercept=float(np.broadcast_to(model.offset, (m,)) @ combination) + constant,
             dummies=model.basis.shape[1] - model.n_features,

@@ -98,7 +98,7 @@ def make_qubo(model: Any, X: Any, output: int | None, one_hot: Any, penalty: flo
 def _check_binary(model: Any, X: Any) -> None:
     """Check that all features of some rows are 0 or 1."""
     entries = sparse.coo_array(model._design(to_host(X)).matrix())
-    wrong = np.flatnonzero(entries.data != 1)
+    wrong = np.flatnonzero((entries.data != 0) & (entries.data != 1))  # zeros may be stored
     if len(wrong):
         column = int(entries.coords[1][wrong[0]])
         names = model.feature_names

@@ -1,6 +1,7 @@
 """Models of one output, and the weights of their interactions."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -395,6 +396,10 @@ def test_outputs_of_a_network_as_one(kernel, augment):
         offset=rng.standard_normal(2),
     )
     combination, X = np.array([2.0, -1.0]), rng.standard_normal((5, 4))
+    if kernel == "anova":
+        grouped = replace(model, groups=np.array([0, 1, 0, -1]))
+        single = mopn.FactorizationModel.from_outputs(grouped, combination)
+        np.testing.assert_allclose(single.predict(X), grouped.outputs(X) @ combination, rtol=1e-11)
     single = mopn.FactorizationModel.from_outputs(model, combination)
     np.testing.assert_allclose(single.predict(X), model.outputs(X) @ combination, rtol=1e-11)
     W = np.einsum("sj,s,sk->jk", model.basis, model.weights @ combination, model.basis)[ones:, ones:]

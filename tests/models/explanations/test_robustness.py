@@ -31,6 +31,8 @@ MODELS = {
     "two outputs": KINDS["two outputs"],
     "between groups": network(kernel="anova", classes=LABELS, augment=True, groups=np.array([0, 1, -1, 1])),
     "one output": network(1, classes=np.array([False, True]), kernel="anova", offset=0.5),
+    "groups": network(kernel="anova", classes=LABELS, augment=True, groups=np.array([0, 1, -1, 1])),
+    "two groups": network(k=1, d=6, kernel="anova", classes=LABELS, groups=np.repeat([0, 1], 3)),
     "labels apart": network(3, d=4, target="indicator", augment=True),
     "direct": one_output(orders=2, dummies=1),
     "theta": one_output(dummies=2, theta=np.array([0.3, 0.7]), w=np.ones(4)),
@@ -194,6 +196,16 @@ def test_the_winner_in_rational_arithmetic(norm, kernel, rng, d, near):
         length = Fraction(float(np.linalg.norm(way, ord=ORDER[norm])) * (1 + 1e-14))
         step = rational(sizes) * rational(way) * Fraction(float(radius)) / length if length else 0 * rational(way)
         assert winner(rational(x[0]) + step) == expected
+
+
+@every_norm
+def test_what_groups_take_away_counts_as_rounding(norm):
+    """Features of a single group have no products: what is left of the outputs, and their order, is rounding."""
+    rng = np.random.default_rng(0)
+    d, groups = 40, np.repeat([0, 1], 20)
+    model = mopn.Model(rng.standard_normal((6, d)), rng.standard_normal((6, 3)), "anova", groups=groups, classes=LABELS)
+    X = rng.standard_normal((20, d)) * (groups == 0)
+    assert not model.certified_radius(X, norm).any()
 
 
 # -- degenerate models -------------------------------------------------------------------------------------------------
