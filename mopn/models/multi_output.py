@@ -12,9 +12,10 @@ from mopn.core.kernels import Kernel, get_kernel
 from mopn.data.designs import AugmentedDesign, Design, linear_design
 from mopn.data.validation import check_flag, finite_numbers
 from mopn.models.base import Predictor, common_offset
+from mopn.models.explanations.games import Background, QuadraticGame
 from mopn.models.fields import check_scale
 from mopn.models.formula import Formula, blocks, kernel_formula
-from mopn.models.games import Background, QuadraticGame
+from mopn.models.quadratic import Quadratic
 
 __all__ = ["Model"]
 
@@ -163,6 +164,7 @@ class Model(Predictor):
         return get_kernel(self.kernel, self.groups)
 
     def _plain(self) -> Model:
+        """Return a model of the same outputs without groups: the units of each group alone are subtracted."""
         if self.groups is None:
             return self
         of_groups = np.arange(self.groups.max() + 1)[:, None, None] == self.groups
@@ -191,12 +193,4 @@ class Model(Predictor):
         return out
 
     def _game(self, background: Background) -> QuadraticGame:
-        kernel, plain = self._kernel, self._plain()
-        H, V = plain.basis, plain.weights
-        ones, H = H[:, : self._dummies].sum(axis=1), H[:, self._dummies :]
-        # <h, [1, x]>^2 has the linear term of the dummies, and the linear term of the anova kernel is half of it.
-        V = kernel.of_square * V
-        W = (2.0 * ones[:, None] * V).T @ H
-        if self.linear is not None:
-            W += self.linear[:, 1:]
-        return QuadraticGame(H, V, W, kernel.distinct, background)
+        return QuadraticGame(Quadratic.of(self._formula()), background)

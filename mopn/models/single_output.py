@@ -14,11 +14,12 @@ import numpy as np
 from mopn.data.designs import DenseDesign, Design
 from mopn.data.validation import check_count, check_factor_kernel, finite_numbers
 from mopn.models.base import Predictor, common_offset
+from mopn.models.explanations.games import Background, Game, QuadraticGame
+from mopn.models.explanations.higher_games import Multilinear, Powers, PowersOfForms
 from mopn.models.fields import check_number
 from mopn.models.formula import Formula, blocks, kernel_formula, pairs, products
-from mopn.models.games import Background, Game, QuadraticGame
-from mopn.models.higher_games import Multilinear, Powers, PowersOfForms
 from mopn.models.multi_output import Model
+from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import choice
 
 __all__ = ["FactorizationModel"]
@@ -245,17 +246,12 @@ class FactorizationModel(Predictor):
         return range(self.degree, self.degree - len(self.factors), -1)
 
     def _game(self, background: Background) -> Game:
+        formula = self._formula()
+        if is_quadratic(formula):
+            return QuadraticGame(Quadratic.of(formula), background)
         if self.form == "lifted":
             return self._as_direct()._game(background)
         assert self.lams is not None
-        if self.degree <= 2 and self.kernel != "all-subsets":
-            squares = self.lams * (0.5 if self.kernel == "anova" else 1.0)
-            if self.theta is not None:
-                squares = squares * self.theta[-1]
-            units = self.factors[0][:, self.dummies :]
-            V = squares[:, None] if self.degree == 2 else np.zeros((len(squares), 1))
-            slopes = self._gradient(np.zeros((1, self.n_features)))
-            return QuadraticGame(units, V, slopes, self.kernel == "anova", background)
         if self.kernel == "homogeneous":
             w = np.zeros(self.n_features) if self.w is None else self.w
             parts = [

@@ -11,7 +11,7 @@ from scipy import sparse
 import mopn
 from mopn.factorization.direct import FactorizationProblem
 from mopn.factorization.lifted import LiftedProblem
-from mopn.models.interactions import Interactions
+from mopn.models.explanations.interactions import Interactions
 
 D = 7
 DIRECT = {
