@@ -13,7 +13,6 @@ from mopn.data.sum_of_losses import SumOfLosses
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.solvers.interface import ActiveUnits
-from mopn.solvers.sphere.refinement import dual_vectors
 
 __all__ = ["ActiveVertex", "NetworkSegment", "Vertex", "active_units", "active_vertex", "best_vertex"]
 
@@ -51,7 +50,7 @@ class ActiveVertex(NamedTuple):
 
 def best_vertex(units: np.ndarray, features: Any, q: np.ndarray, regularizer: NormRegularizer, least: float) -> Vertex:
     """Return the extreme point on a unit, of values q (1, m) of the forms; with several units, the mean of theirs."""
-    directions = -dual_vectors(q, regularizer.norm.exponent) / len(units)
+    directions = regularizer.norm.steepest(q) / len(units)
     size, strength = regularizer.vertex(least, -float(np.vdot(directions, q)))
     return Vertex(units, features, size * directions, strength * size)
 
@@ -146,9 +145,10 @@ class NetworkSegment:
         """Return the network U(gamma)."""
         weights = (1.0 + self.own * gamma) * self.network.weights
         if self.away is not None:
-            # At the limit the unit's weights are exactly 0, without rounding errors.
+            # Rounding changes no sign, and at the limit the unit's weights are exactly 0.
             rest = weights[self.away.rows] - gamma * self.away.vertex.weights
-            weights[self.away.rows] = 0.0 if gamma == self.limit > 0 else rest
+            over = (gamma == self.limit > 0) | (rest * self.away.vertex.weights < 0)
+            weights[self.away.rows] = np.where(over, 0.0, rest)
         network = self.network.with_weights(weights)
         if self.towards is not None:
             network = network.with_units(self.towards.units, self.towards.features)
