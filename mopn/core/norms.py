@@ -49,11 +49,16 @@ class Norm(ABC):
         return np.linalg.norm(G, self.exponent, axis=1)
 
     def steepest(self, G: np.ndarray) -> np.ndarray:
-        """Return for every row of G (k, m) the weights v of norm at most 1 of the least <g_r, v>, minus its dual norm."""
+        """Return weights (k, m) with <g_r, v_r> = minus the dual norm of each row of G; rows of norm 1, or 0."""
         return -dual_vectors(G, self.exponent)
 
     def check_feasible(self, V: np.ndarray) -> None:
-        """Raise ``ValueError`` for weights V (k, m) whose norm is infinite."""
+        """Raise ``ValueError`` if weights V (k, m) must be nonnegative, and are not."""
+        if self.nonnegative and V.min(initial=0.0) < 0.0:
+            raise ValueError(
+                f"the weights must be nonnegative for norm={self.name!r}, and the least is {V.min():.6g}; set negative "
+                "ones to 0, or take norm='l1'"
+            )
 
     @abstractmethod
     def prox(self, V: np.ndarray, step: float) -> np.ndarray:
@@ -114,13 +119,6 @@ class NonnegativeL1(L1):
 
     def steepest(self, G: np.ndarray) -> np.ndarray:
         return np.maximum(super().steepest(np.minimum(G, 0.0)), 0.0)
-
-    def check_feasible(self, V: np.ndarray) -> None:
-        if V.min(initial=0.0) < 0.0:
-            raise ValueError(
-                f"the weights must be nonnegative for norm={self.name!r}, and the least is {V.min():.6g}; set negative "
-                "ones to 0, or take norm='l1'"
-            )
 
     def prox(self, V: np.ndarray, step: float) -> np.ndarray:
         return np.maximum(V - step, 0.0)

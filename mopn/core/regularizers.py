@@ -169,7 +169,7 @@ class NormRegularizer(Regularizer):
 
     @abstractmethod
     def check_feasible(self, V: np.ndarray) -> None:
-        """Raise ``ValueError`` for weights V (k, m) that the norm does not allow, or outside the ball if there is one."""
+        """Raise ``ValueError`` for weights V (k, m) that the norm does not allow, or outside a ball."""
 
     @abstractmethod
     def weight_cost(self, earned: Callable[[], float]) -> float:

@@ -260,7 +260,8 @@ def basis_oracle(
         raise ValueError(f"the oracle 'enumerate' is for the norm 'l1/linf' only, got norm={norm.name!r}")
     if method == "lanczos" and norm.nonnegative:
         raise ValueError(
-            f"the oracle 'lanczos' bounds moduli, got norm={norm.name!r}; take 'exact', which proves up to 3,000 features"
+            f"the oracle 'lanczos' bounds moduli, got norm={norm.name!r}; take 'exact', which proves up to "
+            "3,000 features"
         )
     limits = Limits(check_fraction(tol, "tol"), _WORK(max_work, "max_work"), _SECONDS(max_time, "max_time"))
     return BasisOracle(norm, method, limits, count(least=0).or_none()(seed, "seed"))

@@ -57,8 +57,9 @@ class OutputLayerProblem(Displayed, Smooth):
     Notes
     -----
     The point is V flat, in C order. Oracles: ``composite``; ``barrier`` if the loss has a Hessian, unless weights must
-    be nonnegative or the strength is 0, for which no certificate exists; ``gradient`` where R is smooth (``"squared-l2"``, or a strength of 0). Gaps
-    hold for the outputs Phi V as computed: rounding errors made in computing them are not added.
+    be nonnegative or the strength is 0, for which no certificate exists; ``gradient`` where R is smooth
+    (``"squared-l2"``, or a strength of 0). Gaps hold for the outputs Phi V as computed: rounding errors made in
+    computing them are not added.
 
     Examples
     --------

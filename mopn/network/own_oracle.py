@@ -26,9 +26,8 @@ class OwnOracle(BasisOracle):
     """An oracle whose units come from a function, and whose bound is that of the method "auto".
 
     The function is given Gamma (m, d, d), the matrices of the gradient, and returns a unit (d,) or several (q, d), of
-    any length, that make ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p`` large (of the negative entries alone, for nonnegative
-    weights). The bound is proven in any case: a poor
-    choice makes a run slow, and never a certificate false.
+    any length, that make ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p`` large, of the negative entries alone for
+    nonnegative weights. The bound is proven in any case: a poor choice makes a run slow, and never a certificate false.
     """
 
     function: Callable[[np.ndarray], Any] = np.asarray

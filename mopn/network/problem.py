@@ -331,8 +331,8 @@ class NetworkProblem(Displayed, Corrective):
     def start(self, start: Any = None) -> Network:
         """Return the empty network, or that of an earlier result, or of (basis, weights) or (basis, weights, linear).
 
-        Units are scaled to length 1, with the same outputs, and weights are moved into the ball where there is one, or set to 0
-        where the norm does not allow them.
+        Units are scaled to length 1, with the same outputs. Weights are moved into the ball where there is one, and
+        negative ones are set to 0 where the norm allows none.
         """
         if start is None:
             return self.network(np.zeros((0, self.rows.shape[1])), np.zeros((0, self.losses.n_outputs)))

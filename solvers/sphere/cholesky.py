@@ -105,7 +105,8 @@ def _combination_bound(stack: MatrixFreeStack, w: np.ndarray, value: float, tol:
 def norm_bound(matrix: np.ndarray, value: float, tol: float, *, one_sided: bool = False) -> float:
     """Return a proven upper bound of ||A||_2 for a symmetric matrix (d, d), given a lower bound of it.
 
-    If ``one_sided``, of lambda_max(-A), or 0. The bound is ``value * (1 + tol)`` if this can be proven; otherwise ``tol`` is quadrupled until a proof succeeds.
+    If ``one_sided``, of lambda_max(-A), or 0. The bound is ``value * (1 + tol)`` if this can be proven; otherwise
+    ``tol`` is quadrupled until a proof succeeds.
     """
     d = len(matrix)
     trivial = float(np.linalg.norm(matrix)) * (1 + d * d * _EPS)
