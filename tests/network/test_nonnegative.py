@@ -230,10 +230,10 @@ def test_joint_refits_end_at_nonnegative_weights():
 def test_dense_and_sparse_data_give_the_same_network(kernel):
     X, y = data("logistic")
     runs = [
-        mopn.minimize(mopn.NetworkProblem(Z, y, kernel=kernel, norm=NAME, strength=1.0), FULL, tol=1e-6)
+        mopn.minimize(mopn.NetworkProblem(Z, y, kernel=kernel, norm=NAME, strength=1.0), FULL, tol=1e-4)
         for Z in (X, sparse.csr_array(X))
     ]
-    assert runs[0].fun == pytest.approx(runs[1].fun, rel=2e-6)
+    assert runs[0].fun == pytest.approx(runs[1].fun, rel=2e-4)
     assert all(run.success for run in runs)
 
 
