@@ -336,7 +336,7 @@ def test_the_oracle_says_what_is_wrong_with_a_stack(norm, case):
 
 
 def test_basis_oracle_refuses_arguments():
-    with pytest.raises(ValueError, match="norm must be one of 'l1', 'l1/l2', 'l1/linf', got 'l2'"):
+    with pytest.raises(ValueError, match="norm must be one of 'l1', 'l1/l2', 'l1/linf', 'nonnegative-l1', got 'l2'"):
         basis_oracle("l2")
     with pytest.raises(ValueError, match=r"method must be one of 'auto', 'power', .*, got 'best'"):
         basis_oracle("l1", "best")
