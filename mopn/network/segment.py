@@ -111,7 +111,7 @@ class NetworkSegment:
         linear_moves: bool = False,
     ) -> None:
         self.network, self.losses, self.linear_term = network, losses, linear_term
-        self.towards, self.away = towards, away
+        self.towards, self.away, self.nonnegative = towards, away, regularizer.norm.nonnegative
         # The coefficient of U in D.
         self.own = -1.0 if away is None else 1.0 if towards is None else 0.0
         self.limit = 1.0 if away is None else _limit(away.coefficient, pairwise=towards is not None)
@@ -145,10 +145,10 @@ class NetworkSegment:
         """Return the network U(gamma)."""
         weights = (1.0 + self.own * gamma) * self.network.weights
         if self.away is not None:
-            # Rounding changes no sign, and at the limit the unit's weights are exactly 0.
+            # At the limit the unit's weights are exactly 0, without rounding errors.
             rest = weights[self.away.rows] - gamma * self.away.vertex.weights
-            over = (gamma == self.limit > 0) | (rest * self.away.vertex.weights < 0)
-            weights[self.away.rows] = np.where(over, 0.0, rest)
+            rest = np.maximum(rest, 0.0) if self.nonnegative else rest
+            weights[self.away.rows] = 0.0 if gamma == self.limit > 0 else rest
         network = self.network.with_weights(weights)
         if self.towards is not None:
             network = network.with_units(self.towards.units, self.towards.features)
