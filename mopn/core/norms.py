@@ -29,7 +29,7 @@ class Norm(ABC):
     exponent : float
         The p of the dual norm, max over rows of ``||g_r||_p``.
     nonnegative : bool
-        Whether weights must be nonnegative; only the negative entries of g then count in the dual norm.
+        Whether weights must be nonnegative; only the negative entries of g count then.
     """
 
     name: str
