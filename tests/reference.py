@@ -78,9 +78,9 @@ def pulled_back(X: np.ndarray, G: np.ndarray, kernel: str | np.ndarray) -> np.nd
 def sign_patterns(norm: str, m: int) -> np.ndarray:
     """Output directions whose nonnegative multiples make up the weights: rows s with W_c = sum_s s_c Z_s.
 
-    l1: the unit vectors. l1/linf: all sign vectors up to a common sign.
+    l1, also of nonnegative weights: the unit vectors. l1/linf: all sign vectors up to a common sign.
     """
-    if norm == "l1":
+    if norm in ("l1", "nonnegative-l1"):
         return np.eye(m)
     return np.array([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=m - 1)])
 
@@ -94,6 +94,7 @@ def matrix_optimum(fit, X, norm, strength, kernel="homogeneous", alphas=None, it
     """Minimum of F + strength * sum_s ||Z_s||_* over symmetric Z_s, by FISTA with eigenvalue thresholding.
 
     The penalty is the norm itself: a unit vector h with weight a along direction s costs |a| and adds a h h' to Z_s.
+    Nonnegative weights make up the positive semidefinite Z_s.
     With ``alphas`` (1 + d,) also over coefficients W (m, 1 + d) of a linear term, which cost alphas_j / 2 ||w_j||^2.
     """
     S, (n, d), m = sign_patterns(norm, fit.n_outputs), X.shape, fit.n_outputs
@@ -114,7 +115,8 @@ def matrix_optimum(fit, X, norm, strength, kernel="homogeneous", alphas=None, it
     def threshold(Z, step):
         Z, W = parts(Z)
         values, vectors = np.linalg.eigh(Z)
-        values = np.sign(values) * np.maximum(np.abs(values) - step, 0.0)
+        signs = 1.0 if norm == "nonnegative-l1" else np.sign(values)
+        values = signs * np.maximum(signs * values - step, 0.0)
         new = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)
         return np.concatenate([new.ravel(), W.ravel()]), float(np.abs(values).sum())
 

@@ -1,6 +1,7 @@
 """Sparsity-inducing norms of weights V (k, m) (Table 1 of Blondel et al., NIPS 2017).
 
-Each has its value, its dual norm, the prox of ``step * norm`` and the projection onto a ball.
+Each has its value, its dual norm, the prox of ``step * norm`` and the projection onto a ball. One that is infinite
+beyond nonnegative weights is no norm but a gauge, to which all of this applies: units then only add to outputs.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from typing import Literal
 import numpy as np
 
 from mopn.data.validation import check_member
+from mopn.solvers.sphere.refinement import dual_vectors
 
 __all__ = ["NORMS", "Norm", "NormName", "get_norm"]
 
-NormName = Literal["l1", "l1/l2", "l1/linf"]
+NormName = Literal["l1", "l1/l2", "l1/linf", "nonnegative-l1"]
 
 
 class Norm(ABC):
@@ -26,18 +28,37 @@ class Norm(ABC):
     name : str
     exponent : float
         The p of the dual norm, max over rows of ``||g_r||_p``.
+    nonnegative : bool
+        Whether weights must be nonnegative; only the negative entries of g count then.
     """
 
     name: str
     exponent: float
+    nonnegative = False
 
     @abstractmethod
     def value(self, V: np.ndarray) -> float:
         """Return the norm of V."""
 
     def dual(self, G: np.ndarray) -> float:
-        """Return the dual norm of G (k, m): the largest ``||g_r||_p``; 0 for no rows."""
-        return float(np.linalg.norm(G, self.exponent, axis=1).max(initial=0.0))
+        """Return the dual norm of G (k, m): the largest of its rows; 0 for no rows."""
+        return float(self.duals(G).max(initial=0.0))
+
+    def duals(self, G: np.ndarray) -> np.ndarray:
+        """Return the dual norm of every row of G (k, m): ``||g_r||_p``."""
+        return np.linalg.norm(G, self.exponent, axis=1)
+
+    def steepest(self, G: np.ndarray) -> np.ndarray:
+        """Return weights (k, m) with <g_r, v_r> = minus the dual norm of each row of G; rows of norm 1, or 0."""
+        return -dual_vectors(G, self.exponent)
+
+    def check_feasible(self, V: np.ndarray) -> None:
+        """Raise ``ValueError`` if weights V (k, m) must be nonnegative, and are not."""
+        if self.nonnegative and V.min(initial=0.0) < 0.0:
+            raise ValueError(
+                f"the weights must be nonnegative for norm={self.name!r}, and the least is {V.min():.6g}; set negative "
+                "ones to 0, or take norm='l1'"
+            )
 
     @abstractmethod
     def prox(self, V: np.ndarray, step: float) -> np.ndarray:
@@ -83,6 +104,27 @@ class L1(Norm):
 
     def shrinkage(self, V: np.ndarray, step: float) -> tuple[float, float]:
         return _soft_threshold(np.abs(V), step)
+
+
+class NonnegativeL1(L1):
+    """The sum of all entries, where these are nonnegative, and otherwise infinite; dual: the largest of -G, or 0.
+
+    ``value`` and ``shrinkage`` are for nonnegative entries.
+    """
+
+    name, nonnegative = "nonnegative-l1", True
+
+    def duals(self, G: np.ndarray) -> np.ndarray:
+        return super().duals(np.minimum(G, 0.0))
+
+    def steepest(self, G: np.ndarray) -> np.ndarray:
+        return np.maximum(super().steepest(np.minimum(G, 0.0)), 0.0)
+
+    def prox(self, V: np.ndarray, step: float) -> np.ndarray:
+        return np.maximum(V - step, 0.0)
+
+    def project(self, V: np.ndarray, radius: float) -> np.ndarray:
+        return super().project(np.maximum(V, 0.0), radius)
 
 
 class L1L2(Norm):
@@ -140,7 +182,7 @@ def _clipping_levels(V: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray
     return np.maximum(level, 0.0), count
 
 
-NORMS: dict[str, Norm] = {norm.name: norm for norm in (L1(), L1L2(), L1Linf())}
+NORMS: dict[str, Norm] = {norm.name: norm for norm in (L1(), L1L2(), L1Linf(), NonnegativeL1())}
 
 
 def get_norm(norm: str | Norm) -> Norm:

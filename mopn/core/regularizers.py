@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from mopn.core.barriers import BallBarrier, PenaltyBarrier, QuadraticBarrier
-from mopn.core.norms import Norm, get_norm
+from mopn.core.norms import NORMS, Norm, get_norm
 from mopn.data.validation import check_nonnegative
 from mopn.solvers.interface import Barrier
 from mopn.solvers.numerics.dot import dot
@@ -169,7 +169,7 @@ class NormRegularizer(Regularizer):
 
     @abstractmethod
     def check_feasible(self, V: np.ndarray) -> None:
-        """Raise ``ValueError`` if the weights V (k, m) lie outside the ball, if there is one."""
+        """Raise ``ValueError`` for weights V (k, m) that the norm does not allow, or outside a ball."""
 
     @abstractmethod
     def weight_cost(self, earned: Callable[[], float]) -> float:
@@ -228,11 +228,11 @@ class Penalty(NormRegularizer):
 
     @property
     def smooth(self) -> bool:
-        return not self.active
+        return not self.active and not self.norm.nonnegative
 
     @property
     def has_barrier(self) -> bool:
-        return self.active
+        return self.active and not self.norm.nonnegative
 
     def value(self, V: np.ndarray) -> float:
         return self.strength * self.norm.value(V)
@@ -251,7 +251,7 @@ class Penalty(NormRegularizer):
         return PenaltyBarrier(self.norm, self.strength, V, mu)
 
     def check_feasible(self, V: np.ndarray) -> None:
-        pass
+        self.norm.check_feasible(V)
 
     def weight_cost(self, earned: Callable[[], float]) -> float:
         return self.strength
@@ -289,7 +289,7 @@ class Ball(NormRegularizer):
 
     @property
     def has_barrier(self) -> bool:
-        return self.radius > 0
+        return self.radius > 0 and not self.norm.nonnegative
 
     def value(self, V: np.ndarray) -> float:
         return 0.0
@@ -307,6 +307,7 @@ class Ball(NormRegularizer):
         return BallBarrier(self.norm, self.radius, V, mu, gradient)
 
     def check_feasible(self, V: np.ndarray) -> None:
+        self.norm.check_feasible(V)
         norm = self.norm.value(V)
         if norm > self.radius * (1 + _RADIUS_TOL):
             raise ValueError(
@@ -401,7 +402,7 @@ def make_norm_regularizer(norm: str | Norm, strength: Any, radius: Any) -> NormR
     """Return the regulariser of a norm that makes units zero, with a strength or a radius."""
     amount = _check_amount(strength, radius)
     if _is_squared_l2(norm):
-        raise ValueError(f"norm={norm!r} makes no unit zero; a NetworkProblem takes 'l1', 'l1/l2' or 'l1/linf'")
+        raise ValueError(f"norm={norm!r} makes no unit zero; a NetworkProblem takes one of {list(NORMS)}")
     return Penalty(get_norm(norm), amount) if radius is None else Ball(get_norm(norm), amount)
 
 

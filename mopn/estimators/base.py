@@ -292,9 +292,10 @@ class NetworkEstimator(ModelEstimator):
             "squared"; "huber" (:class:`mopn.Huber`), for outliers; "quantile" (:class:`mopn.Quantile`), by default the
             median; "poisson" (:class:`mopn.Poisson`), for counts; or a :class:`mopn.Loss`. Names take their parameters
             in the unit of y.
-        norm : {"l1", "l1/l2", "l1/linf"}, default "l1", factorization machines: default "l1/l2"
+        norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1", factorization machines: default "l1/l2"
             Norm of the output weights, which makes most units zero. With "l1" every output has its own units, and the
-            certificate is tight; with the others the outputs share units, which few units for many outputs need.
+            certificate is tight; "nonnegative-l1" is the same with weights >= 0, so that units only add. With the
+            others the outputs share units, which few units for many outputs need.
         strength : float or Ratio, default Ratio(0.002)
             Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
             strength whose solution is zero; a number multiplies the norm, while the losses are added up over the

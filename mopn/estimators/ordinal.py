@@ -68,9 +68,10 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         ----------
         loss : str or Loss, default "binary-logistic"
             "binary-logistic", or a :class:`mopn.Loss` per output with the link "logistic".
-        norm : {"l1", "l1/l2", "l1/linf"}, default "l1/l2"
-            Norm of the output weights, which makes most units zero. With "l1" every output has its own units; with the
-            others the outputs share units. "l1" has the tightest certificates.
+        norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1/l2"
+            Norm of the output weights, which makes most units zero. With "l1" every output has its own units, and the
+            tightest certificates; "nonnegative-l1" is the same with weights >= 0, so that units only add. With the
+            others the outputs share units.
         strength : float or Ratio, default 3.5
             Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
             strength whose solution is zero; a number multiplies the norm, while the losses are added up over the

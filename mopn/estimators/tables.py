@@ -179,9 +179,10 @@ class TableClassifier(TableEstimator, Classifier):
         ----------
         loss : str or Loss, default "logistic"
             As for :class:`MultiOutputPNClassifier`.
-        norm : {"l1", "l1/l2", "l1/linf"}, default "l1"
+        norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1"
             Norm of the output weights, which makes most units zero. With "l1" every class has its own units, which are
-            few, and the gap is soon proven; with the others classes share units.
+            few, and the gap is soon proven; "nonnegative-l1" is the same with weights >= 0, so that units only add.
+            With the others classes share units.
         strength : "auto", float or Ratio, default "auto"
             Strength of the penalty; larger means fewer units. "auto" takes, of five :class:`mopn.Ratio` from 0.001 to
             0.1, the one of least loss on held-out samples.
@@ -248,7 +249,7 @@ class TableRegressor(TableEstimator, Regressor):
         ----------
         loss : str or Loss, default "squared"
             As for :class:`MultiOutputPNRegressor`.
-        norm : {"l1", "l1/l2", "l1/linf"}, default "l1"
+        norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1"
             Norm of the output weights, as for :class:`TableClassifier`.
         strength : "auto", float or Ratio, default "auto"
             Strength of the penalty, as for :class:`TableClassifier`.

@@ -282,6 +282,7 @@ class _Signs(_Directions):
     """l1: each unit has one output and one sign, both fixed; W_c = sum_r +-a_r a_r'."""
 
     def __init__(self, weights: np.ndarray, norm: Norm) -> None:
+        self.norm = norm
         self.rows, outputs = np.nonzero(weights)
         entries = weights[self.rows, outputs]
         self.sizes = np.abs(entries)
@@ -306,10 +307,11 @@ class _Signs(_Directions):
             alive = column != 0
             values, vectors = eigen_units(column[alive], basis[alive])
             units.append(vectors)
-            entries.append(np.outer(values, np.eye(weights.shape[1])[c]))
+            # Where weights are nonnegative, eigenvalues below 0 are rounding errors, which a prox takes away.
+            entries.append(self.norm.prox(np.outer(values, np.eye(weights.shape[1])[c]), 0.0))
         return np.vstack(units), np.vstack(entries)
 
 
 def _make_directions(norm: Norm, weights: np.ndarray) -> _Directions:
-    kinds: dict[str, type[_Signs] | type[_Sphere] | type[_Box]] = {"l1": _Signs, "l1/l2": _Sphere, "l1/linf": _Box}
-    return kinds[norm.name](weights, norm)
+    kinds: dict[float, type[_Signs] | type[_Sphere] | type[_Box]] = {math.inf: _Signs, 2.0: _Sphere, 1.0: _Box}
+    return kinds[norm.exponent](weights, norm)

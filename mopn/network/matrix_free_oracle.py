@@ -58,7 +58,8 @@ class MatrixFreeSearch(Search):
 
     def starts(self) -> np.ndarray:
         """Return start vectors (k, d)."""
-        return ritz_starts(self.stack, self.p, self.tol, combined=self.plan.refines)
+        plan = self.plan
+        return ritz_starts(self.stack, self.p, self.tol, combined=plan.refines, one_sided=plan.one_sided)
 
     def refine(self, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Refine the best distinct starts; keep the starts."""
@@ -78,7 +79,8 @@ class MatrixFreeSearch(Search):
         if not allowance.affords(work) or work / OPERATIONS_A_SECOND > allowance.seconds:
             return Proven(np.zeros((0, self.stack.shape[1])), math.inf)
         if self.plan.proof is Proof.CHOLESKY:
-            return Proven(*proven_bound(self.stack, self.p, self.precision, allowance))
+            one_sided = self.plan.one_sided
+            return Proven(*proven_bound(self.stack, self.p, self.precision, allowance, one_sided=one_sided))
         failure, rng = self.chance.next, self.chance.draw(self.seed)
         return Proven(*probable_bound(self.stack, self.p, self._probable, failure, rng, allowance, best))
 

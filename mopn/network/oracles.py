@@ -190,6 +190,7 @@ class OracleRun:
         oracle, p = self.oracle, self.oracle.norm.exponent
         m, d = stack.shape
         way = plan(p, m, d, oracle.method, formed=isinstance(stack, DenseStack))
+        way = way._replace(one_sided=oracle.norm.nonnegative)
         if isinstance(stack, DenseStack):
             return DenseSearch(stack, p, way, oracle.limits, effort, self._multipliers)
         return MatrixFreeSearch(stack, p, way, oracle.limits, effort, self.chance, oracle.seed)
@@ -207,8 +208,9 @@ def basis_oracle(
 
     Parameters
     ----------
-    norm : {"l1", "l1/l2", "l1/linf"}
-        The norm of the weights; p is inf, 2 and 1, respectively.
+    norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}
+        The norm of the weights; p is inf, 2, 1 and inf, respectively. For nonnegative weights the maximum is that of
+        ``-h' Gamma_c h`` over units and outputs, or 0.
     method : {"auto", "power", "eigh", "refine", "enumerate", "exact", "lanczos"}
         ``"power"`` and ``"eigh"`` return the dominant eigenvector of every Gamma_c, optimal for l1: by Lanczos
         (matrix-free; values are lower bounds; some further eigenvectors too) or by a dense eigen-solver. ``"refine"``
@@ -241,8 +243,8 @@ def basis_oracle(
     Raises
     ------
     ValueError
-        For an unknown norm or method, ``"enumerate"`` with another norm than l1/linf, ``tol`` not in (0, 1),
-        or limits that are not positive.
+        For an unknown norm or method, ``"enumerate"`` with another norm than l1/linf, ``"lanczos"`` with nonnegative
+        weights, ``tol`` not in (0, 1), or limits that are not positive.
 
     Examples
     --------
@@ -256,6 +258,11 @@ def basis_oracle(
     method = choice(METHODS)(method, "method")
     if method == "enumerate" and norm.exponent != 1:
         raise ValueError(f"the oracle 'enumerate' is for the norm 'l1/linf' only, got norm={norm.name!r}")
+    if method == "lanczos" and norm.nonnegative:
+        raise ValueError(
+            f"the oracle 'lanczos' bounds moduli, got norm={norm.name!r}; take 'exact', which proves up to "
+            "3,000 features"
+        )
     limits = Limits(check_fraction(tol, "tol"), _WORK(max_work, "max_work"), _SECONDS(max_time, "max_time"))
     return BasisOracle(norm, method, limits, count(least=0).or_none()(seed, "seed"))
 

@@ -11,7 +11,7 @@ from mopn.core.flat import joined, split
 from mopn.core.gap import DualPoint, dual_error, lower_bound, objective_rounding
 from mopn.core.magnitudes import check_regularizer, scales_at_zero
 from mopn.core.norms import NormName
-from mopn.core.regularizers import Regularizer, make_regularizer
+from mopn.core.regularizers import NormRegularizer, Regularizer, make_regularizer
 from mopn.data.designs import DenseDesign
 from mopn.data.input_size import check_input, check_start_size
 from mopn.data.losses_of_rows import Losses
@@ -43,8 +43,8 @@ class OutputLayerProblem(Displayed, Smooth):
     y : array-like
         Labels (n,) or targets (n, m), as the loss asks.
     loss : str or Loss, default "logistic"
-    norm : {"l1", "l1/l2", "l1/linf", "squared-l2"}, default "l1/l2"
-        ``"squared-l2"`` means ``strength / 2 * ||V||^2``.
+    norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1", "squared-l2"}, default "l1/l2"
+        ``"nonnegative-l1"`` is ``"l1"`` with V >= 0, and ``"squared-l2"`` means ``strength / 2 * ||V||^2``.
     strength : float, optional
         Strength of the penalty; give this or ``radius``.
     radius : float, optional
@@ -56,9 +56,10 @@ class OutputLayerProblem(Displayed, Smooth):
 
     Notes
     -----
-    The point is V flat, in C order. Oracles: ``composite``; ``barrier`` if the loss has a Hessian, unless the strength
-    is 0, for which no certificate exists; ``gradient`` where R is smooth (``"squared-l2"``, or a strength of 0). Gaps
-    hold for the outputs Phi V as computed: rounding errors made in computing them are not added.
+    The point is V flat, in C order. Oracles: ``composite``; ``barrier`` if the loss has a Hessian, unless weights must
+    be nonnegative or the strength is 0, for which no certificate exists; ``gradient`` where R is smooth
+    (``"squared-l2"``, or a strength of 0). Gaps hold for the outputs Phi V as computed: rounding errors made in
+    computing them are not added.
 
     Examples
     --------
@@ -132,8 +133,10 @@ class OutputLayerProblem(Displayed, Smooth):
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Why oracles are not offered, where the loss is the reason."""
+        """Why oracles are not offered, where the loss or the norm is the reason."""
         loss = self.losses.loss
+        if isinstance(self.regularizer, NormRegularizer) and self.regularizer.norm.nonnegative:
+            return {"barrier": "there is none for nonnegative weights; use FISTA()"}
         missing = " and no ".join(loss.lacks_for_newton)
         return {"barrier": f"the loss {loss.name!r} has no {missing}"} if missing else {}
 

@@ -176,7 +176,8 @@ def certify_network(
     TypeError
         For arguments that are no numbers.
     ValueError
-        For shapes that do not fit X, y or each other, NaN or infinity, or a network whose norm is 0.
+        For shapes that do not fit X, y or each other, NaN or infinity, a network whose norm is 0, or negative weights
+        where the norm allows none.
 
     Notes
     -----
@@ -213,6 +214,7 @@ def certify_network(
     options |= {"loss": loss, "kernel": kernel, "norm": norm, "interactions": interactions}
     with limited_threads(n_threads):
         basis, weights = unit_length(H, V, H.shape[1], V.shape[1])
+        get_norm(norm).check_feasible(weights)
         omega = get_norm(norm).value(weights)
         if not omega > 0.0:
             raise ValueError("H and V have norm 0: no unit has a weight, and there is no other network of that norm")

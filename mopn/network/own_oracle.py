@@ -26,8 +26,8 @@ class OwnOracle(BasisOracle):
     """An oracle whose units come from a function, and whose bound is that of the method "auto".
 
     The function is given Gamma (m, d, d), the matrices of the gradient, and returns a unit (d,) or several (q, d), of
-    any length, that make ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p`` large. The bound is proven in any case: a poor
-    choice makes a run slow, and never a certificate false.
+    any length, that make ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p`` large, of the negative entries alone for
+    nonnegative weights. The bound is proven in any case: a poor choice makes a run slow, and never a certificate false.
     """
 
     function: Callable[[np.ndarray], Any] = np.asarray
@@ -57,7 +57,7 @@ class _OwnRun(OracleRun):
                 f"got shape {H.shape}"
             )
         H = H / np.linalg.norm(H, axis=1, keepdims=True)
-        H, values = distinct(H, np.linalg.norm(stack.forms(H), self.oracle.norm.exponent, axis=1))
+        H, values = distinct(H, self.oracle.norm.duals(stack.forms(H)))
         return BasisAtoms(H, values, max(bound, float(values[0])), certified=False, bound_is_best=True)
 
 

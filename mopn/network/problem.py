@@ -117,8 +117,9 @@ class NetworkProblem(Displayed, Corrective):
         :class:`mopn.Quantile` have parameters.
     kernel : {"homogeneous", "anova"}, default "homogeneous"
         K(h, x) = <h, x>^2 (polynomial networks), or sum_{i<j} h_i x_i h_j x_j (factorization machines).
-    norm : {"l1", "l1/l2", "l1/linf"}, default "l1/l2"
-        Omega. l1 gives every output its own units; the others share units between outputs.
+    norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1/l2"
+        Omega. l1 gives every output its own units; l1/l2 and l1/linf share units between outputs. "nonnegative-l1" is
+        l1 with weights >= 0: units only add to outputs.
     strength : float or Ratio, optional
         Strength of the penalty, or a :class:`mopn.Ratio` to the smallest one whose solution is zero. Give this or
         ``radius``.
@@ -177,7 +178,7 @@ class NetworkProblem(Displayed, Corrective):
         "composite": "FISTA serves problem.output_layer(problem.start(result)), the weights of a network alone",
         "barrier": "InteriorPoint serves problem.output_layer(problem.start(result)), the weights of a network alone",
         "gradient": "LBFGS serves problem.joint(problem.start(result)), units and weights of a network",
-        "unregularized": "GECO minimises the losses alone: give strength=0",
+        "unregularized": "GECO minimises the losses alone: give strength=0, and a norm of weights of any sign",
     }
 
     def __init__(
@@ -306,7 +307,9 @@ class NetworkProblem(Displayed, Corrective):
     @property
     def oracles(self) -> frozenset[str]:
         """Names of the oracles offered."""
-        return frozenset({"corrective", "atomic" if self.regularized else "unregularized"})
+        offered = {"corrective": True, "atomic": self.regularized}
+        offered["unregularized"] = not self.regularized and not self.norm.nonnegative
+        return frozenset(name for name, there in offered.items() if there)
 
     def default_solver(self) -> ConditionalGradient:
         """Return the solver that :func:`mopn.minimize` takes by default."""
@@ -328,7 +331,8 @@ class NetworkProblem(Displayed, Corrective):
     def start(self, start: Any = None) -> Network:
         """Return the empty network, or that of an earlier result, or of (basis, weights) or (basis, weights, linear).
 
-        Units are scaled to length 1, with the same outputs, and weights are moved into the ball where there is one.
+        Units are scaled to length 1, with the same outputs. Weights are moved into the ball where there is one, and
+        negative ones are set to 0 where the norm allows none.
         """
         if start is None:
             return self.network(np.zeros((0, self.rows.shape[1])), np.zeros((0, self.losses.n_outputs)))
@@ -380,7 +384,8 @@ class NetworkProblem(Displayed, Corrective):
                 "oracle must be a method's name, a function of Gamma (m, d, d), or come from basis_oracle, got "
                 f"{shown(oracle)}"
             )
-        if oracle.norm.exponent != self.norm.exponent and self.losses.n_outputs > 1:
+        same_sides = oracle.norm.nonnegative == self.norm.nonnegative
+        if not same_sides or (oracle.norm.exponent != self.norm.exponent and self.losses.n_outputs > 1):
             raise ValueError(
                 f"the oracle is for the norm {oracle.norm.name!r}, whose bound proves nothing for this problem's "
                 f"{self.norm.name!r}; make one by basis_oracle({self.norm.name!r})"
@@ -432,7 +437,7 @@ class NetworkProblem(Displayed, Corrective):
         errors = 2 * network.basis.shape[1] * _EPS * at.sizes
         return (
             self.norm.dual(self.rows.crossed(network.features, at.G))
-            + self.norm.dual(errors[None])
+            + float(np.linalg.norm(errors, self.norm.exponent))
             + self.dual_rounding(at)
         )
 
@@ -503,13 +508,14 @@ class NetworkProblem(Displayed, Corrective):
             return units
         H = np.random.default_rng(seed).standard_normal((most - len(units), units.shape[1]))
         H /= np.linalg.norm(H, axis=1, keepdims=True)
-        values = np.linalg.norm(self._forms(at).forms(H), self.norm.exponent, axis=1)
+        values = self.norm.duals(self._forms(at).forms(H))
         return np.vstack([units, H[values > cost]])
 
     def with_random_units(self, network: Network, n_units: int, rng: np.random.Generator) -> Network:
         """Return the network with more units of random directions and small weights, a start for ``joint``.
 
-        Under l1 each unit serves one output, in turn. In a ball ``joint`` scales all weights into it.
+        Under l1 each unit serves one output, in turn. In a ball ``joint`` scales all weights into it. A joint refit
+        keeps signs, so that nonnegative weights start so.
         """
         d, m = self.rows.shape[1], self.losses.n_outputs
         length = _SMALL * math.sqrt(self.losses.output_unit / d)
@@ -517,6 +523,8 @@ class NetworkProblem(Displayed, Corrective):
         V = rng.standard_normal((n_units, m))
         if self.norm.exponent == math.inf:
             V *= np.eye(m)[np.arange(n_units) % m]
+        if self.norm.nonnegative:
+            V = np.abs(V)
         basis, weights = unit_length(H, V / np.linalg.norm(V, axis=1, keepdims=True), d, m)
         linear = network.linear
         return self.network(np.vstack([network.basis, basis]), np.vstack([network.weights, weights]), linear)

@@ -13,7 +13,6 @@ from mopn.data.sum_of_losses import SumOfLosses
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.solvers.interface import ActiveUnits
-from mopn.solvers.sphere.refinement import dual_vectors
 
 __all__ = ["ActiveVertex", "NetworkSegment", "Vertex", "active_units", "active_vertex", "best_vertex"]
 
@@ -51,7 +50,7 @@ class ActiveVertex(NamedTuple):
 
 def best_vertex(units: np.ndarray, features: Any, q: np.ndarray, regularizer: NormRegularizer, least: float) -> Vertex:
     """Return the extreme point on a unit, of values q (1, m) of the forms; with several units, the mean of theirs."""
-    directions = -dual_vectors(q, regularizer.norm.exponent) / len(units)
+    directions = regularizer.norm.steepest(q) / len(units)
     size, strength = regularizer.vertex(least, -float(np.vdot(directions, q)))
     return Vertex(units, features, size * directions, strength * size)
 
@@ -112,7 +111,7 @@ class NetworkSegment:
         linear_moves: bool = False,
     ) -> None:
         self.network, self.losses, self.linear_term = network, losses, linear_term
-        self.towards, self.away = towards, away
+        self.towards, self.away, self.nonnegative = towards, away, regularizer.norm.nonnegative
         # The coefficient of U in D.
         self.own = -1.0 if away is None else 1.0 if towards is None else 0.0
         self.limit = 1.0 if away is None else _limit(away.coefficient, pairwise=towards is not None)
@@ -148,6 +147,7 @@ class NetworkSegment:
         if self.away is not None:
             # At the limit the unit's weights are exactly 0, without rounding errors.
             rest = weights[self.away.rows] - gamma * self.away.vertex.weights
+            rest = np.maximum(rest, 0.0) if self.nonnegative else rest
             weights[self.away.rows] = 0.0 if gamma == self.limit > 0 else rest
         network = self.network.with_weights(weights)
         if self.towards is not None:

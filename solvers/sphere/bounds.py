@@ -24,11 +24,14 @@ _FAMILY_LIMIT = 250
 _FAMILY_STEPS = 10
 
 
-def upper_bound(stack: DenseStack, p: float) -> float:
-    """Return the least of the cheap bounds for this p, plus the error made in forming the matrices."""
+def upper_bound(stack: DenseStack, p: float, *, one_sided: bool = False) -> float:
+    """Return the least of the cheap bounds for this p, plus the error made in forming the matrices.
+
+    If ``one_sided`` (p = inf), of max_c -q_c(h), or 0.
+    """
     m = stack.shape[0]
     if p == math.inf or m == 1:
-        bound = _largest_eigenvalue(stack)
+        bound = _largest_eigenvalue(stack, one_sided)
     elif p == 2:
         bound = _bound_for_two(stack)
     else:
@@ -66,11 +69,12 @@ def moduli_error(stack: DenseStack) -> float:
     return float(np.linalg.norm(rest, axis=(1, 2)).sum()) + 2.0 * (d + m + 2) * _EPS * sizes
 
 
-def _largest_eigenvalue(stack: DenseStack) -> float:
-    """For p = inf, exact: max_c ||Gamma_c||_2."""
+def _largest_eigenvalue(stack: DenseStack, one_sided: bool) -> float:
+    """For p = inf, exact: max_c ||Gamma_c||_2; one-sided max_c lambda_max(-Gamma_c), or 0."""
     values, _ = stack.eigen
     errors = [eigen_error(matrix) for matrix in stack.matrices]
-    return float(np.max(np.abs(values).max(axis=1) + errors))
+    sizes = np.maximum(-values, 0.0) if one_sided else np.abs(values)
+    return float(np.max(sizes.max(axis=1) + errors))
 
 
 def _bound_for_two(stack: DenseStack) -> float:

@@ -2,7 +2,7 @@
 
 Lanczos gives a lower bound of ||A||_2 only, however small its residual. If Cholesky factorisations of theta I - A and
 theta I + A both succeed, the two matrices are positive semidefinite up to rounding (Rump, 2006), and theta is an upper
-bound.
+bound. One factorisation, of theta I + A, bounds what the negative eigenvalues alone reach.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def expected_work(stack: MatrixFreeStack, p: float) -> float:
 
 
 def proven_bound(
-    stack: MatrixFreeStack, p: float, tol: float, allowance: Allowance | None = None
+    stack: MatrixFreeStack, p: float, tol: float, allowance: Allowance | None = None, *, one_sided: bool = False
 ) -> tuple[np.ndarray, float]:
     """Find and bound max ||q(h)||_p over unit h: to about ``tol`` for p = inf, and for p = 1 with few outputs.
 
@@ -57,6 +57,8 @@ def proven_bound(
         Relative tolerance of the spectral norms; the target is half of it, to leave room for rounding.
     allowance : Allowance, optional
         Out of time, no further combination is bounded, and the bound is inf. Default: no limits.
+    one_sided : bool, default False
+        Bound max_c -q_c(h), or 0, for p = inf.
 
     Returns
     -------
@@ -71,11 +73,12 @@ def proven_bound(
         return np.zeros((0, d)), math.inf
     W, tol = _combinations(stack, p), 0.5 * tol
     start = lanczos_start(len(W), d, stack.seed)
-    H = lanczos(partial(stack.products, W), start, tol=0.2 * tol, max_steps=_LANCZOS_STEPS)
-    values = np.abs(np.einsum("kd,kd->k", stack.products(W, H), H))
+    H = lanczos(partial(stack.products, W), start, tol=0.2 * tol, max_steps=_LANCZOS_STEPS, one_sided=one_sided)
+    values = np.einsum("kd,kd->k", stack.products(W, H), H)
+    values = np.maximum(-values, 0.0) if one_sided else np.abs(values)
     targets = values if p == 2 else np.full(len(W), values.max())
     bounds = [
-        math.inf if allowance.out_of_time else _combination_bound(stack, w, float(value), tol)
+        math.inf if allowance.out_of_time else _combination_bound(stack, w, float(value), tol, one_sided)
         for w, value in zip(W, targets, strict=True)
     ]
     if p == 2:
@@ -94,22 +97,24 @@ def _combinations(stack: MatrixFreeStack, p: float) -> np.ndarray:
     return np.linalg.eigh(stack.gram())[1].T
 
 
-def _combination_bound(stack: MatrixFreeStack, w: np.ndarray, value: float, tol: float) -> float:
+def _combination_bound(stack: MatrixFreeStack, w: np.ndarray, value: float, tol: float, one_sided: bool) -> float:
     matrix, error = stack.combination(w)
-    return norm_bound(matrix, value, tol) + error
+    return norm_bound(matrix, value, tol, one_sided=one_sided) + error
 
 
-def norm_bound(matrix: np.ndarray, value: float, tol: float) -> float:
+def norm_bound(matrix: np.ndarray, value: float, tol: float, *, one_sided: bool = False) -> float:
     """Return a proven upper bound of ||A||_2 for a symmetric matrix (d, d), given a lower bound of it.
 
-    The bound is ``value * (1 + tol)`` if this can be proven; otherwise ``tol`` is quadrupled until a proof succeeds.
+    If ``one_sided``, of lambda_max(-A), or 0. The bound is ``value * (1 + tol)`` if this can be proven; otherwise
+    ``tol`` is quadrupled until a proof succeeds.
     """
     d = len(matrix)
     trivial = float(np.linalg.norm(matrix)) * (1 + d * d * _EPS)
-    excess = tol
+    # Without a negative eigenvalue it is rounding that limits the proof.
+    value, excess = max(value, _NULL * trivial if one_sided else 0.0), tol
     while 0 < value * (1.0 + excess) < trivial:
         theta = value * (1.0 + excess)
-        if _is_positive(theta, matrix, -1.0) and _is_positive(theta, matrix, 1.0):
+        if _is_positive(theta, matrix, 1.0) and (one_sided or _is_positive(theta, matrix, -1.0)):
             # (d + 2) eps times the trace of the factorised matrix, and the rounding of its diagonal.
             return theta + (d + 4) * _EPS * (d * theta + float(np.abs(np.diag(matrix)).sum()))
         excess *= 4.0

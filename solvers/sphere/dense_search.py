@@ -73,12 +73,12 @@ class DenseSearch(Search):
 
     def cheap_bound(self) -> float:
         """Return the least of the bounds that take milliseconds."""
-        return upper_bound(self.stack, self.p)
+        return upper_bound(self.stack, self.p, one_sided=self.plan.one_sided)
 
     def starts(self) -> np.ndarray:
         """Return start vectors (k, d)."""
         if not self.plan.refines:
-            return dominant_starts(self.stack)
+            return dominant_starts(self.stack, one_sided=self.plan.one_sided)
         starts = [extreme_starts(self.stack), gram_starts(self.stack, self.p)]
         # They nearly always suffice for p = 2. For p = 1 there are many sharp maxima, so random starts are added.
         return np.vstack([*starts, random_starts(self.stack, self.effort.precision or 1.0)] if self.p == 1 else starts)

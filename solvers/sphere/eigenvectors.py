@@ -53,6 +53,8 @@ def lanczos(
     tol: float = 1e-6,
     max_steps: int = 50,
     count: int = 1,
+    *,
+    one_sided: bool = False,
 ) -> np.ndarray:
     """Run Lanczos with full reorthogonalisation, k runs in lockstep so that every step is one block product.
 
@@ -69,6 +71,8 @@ def lanczos(
         Largest dimension of the Krylov spaces; at this limit the best vectors in them are returned.
     count : int, default 1
         Number of vectors of each run to return; later ones are less exact.
+    one_sided : bool, default False
+        Whether the least Ritz values take the place of those of largest modulus.
 
     Returns
     -------
@@ -81,7 +85,7 @@ def lanczos(
     for j, (bases, T, beta) in enumerate(krylov(products, start, steps), start=1):
         Q = bases
         if j == steps or j % _CHECK_EVERY == 0 or not beta.any():
-            theta, s = _dominant_ritz(T, count)
+            theta, s = _dominant_ritz(T, count, one_sided)
             if j == steps or np.all(beta * np.abs(s[0, :, -1]) <= tol * np.abs(theta)):
                 break
     H = np.einsum("ckj,kjd->ckd", s, Q[:, : s.shape[2]]).reshape(-1, d)
@@ -125,12 +129,13 @@ def krylov(
         Q[:, j + 1] = w
 
 
-def _dominant_ritz(T: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _dominant_ritz(T: np.ndarray, count: int, one_sided: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return the eigenvalue of largest modulus of every tridiagonal matrix (k, j, j), and ``count`` eigenvectors.
 
-    The eigenvectors (count, k, j) are sorted by decreasing modulus of their eigenvalues.
+    The eigenvectors (count, k, j) are sorted by decreasing modulus of their eigenvalues; if ``one_sided``, the least
+    eigenvalues come first.
     """
     values, vectors = np.linalg.eigh(T)
-    order = np.argsort(-np.abs(values), axis=1, kind="stable")[:, :count]
+    order = np.argsort(values if one_sided else -np.abs(values), axis=1, kind="stable")[:, :count]
     chosen = np.take_along_axis(vectors, order[:, None, :], axis=2)
     return values[np.arange(len(T)), order[:, 0]], chosen.transpose(2, 0, 1)

@@ -51,13 +51,15 @@ def most_features(method: str) -> float:
 class Plan(NamedTuple):
     """What an oracle does: whether it forms matrices, whether it refines many starts, what it proves by, and what for.
 
-    ``work`` is the largest number of operations of a proof.
+    ``work`` is the largest number of operations of a proof. If ``one_sided``, only negative values of forms count, and
+    the maximum is that of max_c -q_c(h), or 0: for p = inf alone.
     """
 
     formed: bool
     refines: bool
     proof: Proof
     work: float = math.inf
+    one_sided: bool = False
 
     @property
     def is_cheap(self) -> bool:

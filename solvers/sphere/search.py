@@ -96,8 +96,9 @@ class Search(ABC):
         )
 
     def values(self, H: np.ndarray) -> np.ndarray:
-        """Return ``||q(h_r)||_p`` for the rows of H."""
-        return np.linalg.norm(self.stack.forms(H), self.p, axis=1)
+        """Return ``||q(h_r)||_p`` for the rows of H, of the negative values alone if the plan is one-sided."""
+        forms = self.stack.forms(H)
+        return np.linalg.norm(np.minimum(forms, 0.0) if self.plan.one_sided else forms, self.p, axis=1)
 
     @abstractmethod
     def bound(self) -> float:

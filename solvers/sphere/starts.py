@@ -29,10 +29,13 @@ _RITZ_STARTS, _EIGENVECTORS = 6, 12
 _RANDOM_WORK, _RANDOM_STARTS, _FINEST = 1.5e6, 500, 8.0
 
 
-def dominant_starts(stack: DenseStack) -> np.ndarray:
-    """Return dominant eigenvectors of every Gamma_c (k, d), the first of each first: all are units for a round."""
+def dominant_starts(stack: DenseStack, *, one_sided: bool = False) -> np.ndarray:
+    """Return dominant eigenvectors of every Gamma_c (k, d), the first of each first: all are units for a round.
+
+    If ``one_sided``, those of the least eigenvalues.
+    """
     values, vectors = stack.eigen
-    order = np.argsort(-np.abs(values), axis=1, kind="stable")[:, :_EIGENVECTORS]
+    order = np.argsort(values if one_sided else -np.abs(values), axis=1, kind="stable")[:, :_EIGENVECTORS]
     return np.concatenate(np.take_along_axis(vectors, order[:, None], axis=2).transpose(2, 0, 1))
 
 
@@ -42,11 +45,12 @@ def extreme_starts(stack: DenseStack) -> np.ndarray:
     return np.concatenate([vectors[:, :, -1], vectors[:, :, 0]])
 
 
-def ritz_starts(stack: Stack, p: float, tol: float, *, combined: bool) -> np.ndarray:
+def ritz_starts(stack: Stack, p: float, tol: float, *, combined: bool, one_sided: bool = False) -> np.ndarray:
     """Return eigenvectors (k, d) of every Gamma_c and, if ``combined``, of the Gram combinations, by Lanczos."""
     m, d = stack.shape
     W = np.vstack([np.eye(m), _gram_weights(stack, p)]) if combined else np.eye(m)
-    return lanczos(partial(stack.products, W), lanczos_start(len(W), d, stack.seed), tol=tol, count=_RITZ_STARTS)
+    start, products = lanczos_start(len(W), d, stack.seed), partial(stack.products, W)
+    return lanczos(products, start, tol=tol, count=_RITZ_STARTS, one_sided=one_sided)
 
 
 def gram_starts(stack: DenseStack, p: float) -> np.ndarray:

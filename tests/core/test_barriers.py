@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+from networks import TWO_SIDED
 from properties import generators, tried
 from reference import derivatives
 from scipy.optimize import minimize
@@ -13,7 +14,7 @@ from scipy.optimize import minimize
 from mopn.core.norms import NORMS
 from mopn.core.regularizers import make_regularizer
 
-NAMES = sorted(NORMS)
+NAMES = TWO_SIDED
 FORMS = ["strength", "radius"]
 SHAPES = [(1, 1), (4, 1), (1, 3), (3, 2)]
 

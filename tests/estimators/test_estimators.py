@@ -848,7 +848,7 @@ def test_errors_of_weights(cls, weights, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"norm": "l2"}, "norm must be one of 'l1', 'l1/l2', 'l1/linf', got 'l2'"),
+        ({"norm": "l2"}, "norm must be one of 'l1', 'l1/l2', 'l1/linf', 'nonnegative-l1', got 'l2'"),
         ({"norm": "squared-l2"}, "makes no unit zero"),
         ({"loss": "hinge"}, "loss must be one of .*'logistic'.* got 'hinge'"),
         (

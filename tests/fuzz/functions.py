@@ -163,7 +163,7 @@ def _of_certify_network(rng: Generator) -> dict[str, Any]:
         "X": X,
         "y": y,
         "loss": loss,
-        "norm": pick(rng, ("l1", "l1/l2", "l1/linf")),
+        "norm": pick(rng, ("l1", "l1/l2", "l1/linf", "nonnegative-l1")),
         "sample_weight": draw_weights(rng, X.shape[0]),
         "offset": None,
         "oracle": "auto",

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from networks import (
     DATA,
+    TWO_SIDED,
     attained_by_forms,
     draw_forms,
     every_kernel,
@@ -43,7 +44,7 @@ from mopn.solvers.sphere import DenseStack, dense_search, plan
 from mopn.solvers.sphere.cholesky import OPERATIONS_A_SECOND, expected_work
 
 CHOICES = [
-    (norm, method) for norm in sorted(NORMS) for method in METHODS if method != "enumerate" or NORMS[norm].exponent == 1
+    (norm, method) for norm in TWO_SIDED for method in METHODS if method != "enumerate" or NORMS[norm].exponent == 1
 ]
 
 
@@ -335,7 +336,7 @@ def test_the_oracle_says_what_is_wrong_with_a_stack(norm, case):
 
 
 def test_basis_oracle_refuses_arguments():
-    with pytest.raises(ValueError, match="norm must be one of 'l1', 'l1/l2', 'l1/linf', got 'l2'"):
+    with pytest.raises(ValueError, match="norm must be one of 'l1', 'l1/l2', 'l1/linf', 'nonnegative-l1', got 'l2'"):
         basis_oracle("l2")
     with pytest.raises(ValueError, match=r"method must be one of 'auto', 'power', .*, got 'best'"):
         basis_oracle("l1", "best")

@@ -4,12 +4,13 @@ import math
 import re
 
 import pytest
+from networks import TWO_SIDED
 
 from mopn.core.norms import NORMS
 from mopn.oracles import METHODS, basis_oracle
 from mopn.solvers.sphere.plan import Proof, most_features, plan
 
-CHOICES = [(norm, method) for norm in NORMS for method in METHODS if method != "enumerate" or norm == "l1/linf"]
+CHOICES = [(norm, method) for norm in TWO_SIDED for method in METHODS if method != "enumerate" or norm == "l1/linf"]
 SIZES = (1, 20, 26, 27, 100, 500, 501, 1000, 1001, 3000, 3001, 10**5)
 
 
