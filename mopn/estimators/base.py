@@ -250,6 +250,8 @@ class NetworkEstimator(ModelEstimator):
     """What the gaps rest on: "deterministic", "probability 1 - 1e-09" over random numbers, or "none"."""
     n_refit_iter_: int
     """Number of iterations of all refits, most of the work."""
+    # Of the rows of the fit.
+    _total_weight: float
     validation_scores_: np.ndarray | None
     """The score at every row of the trace, if samples were held out."""
 
@@ -636,6 +638,7 @@ class NetworkEstimator(ModelEstimator):
             "weights_": model.weights,
             "linear_": model.linear,
             "strength_": problem.strength,
+            "_total_weight": float(problem.losses.total_weight),
         }
 
     def _set_fitted(

@@ -126,7 +126,10 @@ class Predictor(Displayed, Fitted):
         ----------
         X : array-like or sparse matrix of shape (n, d)
         """
-        outputs = self.outputs(X)
+        return self._predictions(self.outputs(X))
+
+    def _predictions(self, outputs: np.ndarray) -> np.ndarray:
+        """Return what ``predict`` does, for given outputs."""
         if self.target == "labels":
             assert self.classes is not None
             codes = np.argmax(outputs, axis=1) if outputs.shape[1] > 1 else (outputs[:, 0] > 0).astype(np.intp)
