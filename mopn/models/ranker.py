@@ -95,7 +95,7 @@ class Ranker:
         self._right = np.ascontiguousarray(design.project(right).T)
         self._of_items = design.occurrences(np.ones(design.shape[0])) > 0
         self._formula = machine._formula()
-        self._own = machine.outputs(item_rows) - self._formula.constant
+        self._own = machine.outputs(item_rows) - machine.outputs(np.zeros((1, machine.n_features)))
 
     def scores(self, user_row: Any) -> np.ndarray:
         """Return the scores (n_items,): expected levels, or the model's output before any link.

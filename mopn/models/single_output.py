@@ -189,16 +189,17 @@ class FactorizationModel(Predictor):
         combination = finite_numbers(combination, "combination")
         if combination.shape != (m,):
             raise ValueError(f"combination must hold {m} finite numbers, one per output, got {combination!r}")
+        H, V = model._plain_units()
         linear = None if model.linear is None else combination @ model.linear
         constant = 0.0 if linear is None else float(linear[0])
         return cls(
-            factors=model.basis[None],
+            factors=H[None],
             degree=2,
             kernel=model.kernel,
-            lams=model.weights @ combination,
+            lams=V @ combination,
             w=None if linear is None else linear[1:],
             intercept=float(np.broadcast_to(model.offset, (m,)) @ combination) + constant,
-            dummies=model.basis.shape[1] - model.n_features,
+            dummies=H.shape[1] - model.n_features,
             feature_names=model.feature_names,
         )
 

@@ -1,6 +1,7 @@
 """Models of one output, and the weights of their interactions."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -403,6 +404,10 @@ def test_outputs_of_a_network_as_one(kernel, augment):
     np.testing.assert_allclose(mopn.interaction_weights(single, pairs), [W[pair] for pair in pairs], rtol=1e-11)
     with pytest.raises(ValueError, match="combination must hold 2 finite numbers, one per output"):
         mopn.FactorizationModel.from_outputs(model, np.ones(3))
+    if kernel == "anova":
+        grouped = replace(model, groups=np.array([0, 0, 1, -1]))
+        single = mopn.FactorizationModel.from_outputs(grouped, combination)
+        np.testing.assert_allclose(single.predict(X), grouped.outputs(X) @ combination, rtol=1e-11)
     for bad in ("ab", [1.0, np.nan], [1.0, None]):
         with pytest.raises((TypeError, ValueError), match="combination"):
             mopn.FactorizationModel.from_outputs(model, bad)
