@@ -1,6 +1,6 @@
-"""Ranking metrics by group, such as users: nDCG, with scikit-learn's ``ndcg_score``;
-the best items for a user; and similar items.
+"""Ranking metrics by group, such as users; the best items for a user; similar items.
 
+nDCG is computed with scikit-learn's ``ndcg_score``.
 Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques (ACM TOIS, 2002). The gain of an item is its
 relevance y, or 2^y - 1 (Burges et al., Learning to rank using gradient descent, ICML 2005); discounts are
 1 / log2(1 + rank); the score of the best order is 1.

@@ -189,7 +189,7 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
     def _new_feature(self, n: int) -> NewFeature:
         if self.penalty not in ("weighted", "frobenius"):
             raise ValueError(
-                f"penalty={self.penalty!r} has kinks, and fold_in has a method for smooth penalties; fit with 'weighted'"
+                f"penalty={self.penalty!r} has kinks, and fold_in takes smooth penalties: fit with penalty='weighted'"
             )
         of_unit = np.full(len(self.lams_), 0.5) if self.penalty == "frobenius" else np.abs(self.lams_)
         units = self.beta * np.tile(of_unit, len(self.P_))

@@ -81,8 +81,8 @@ class Ranker:
         units, V = units_and_weights(machine, None)
         if units.degree != 2 or units.kernel == "all-subsets":
             raise ValueError(
-                f"rows are split into user and item for degree 2; this model has the kernel {units.kernel!r} and degree "
-                f"{units.degree}: use its predictions of all joined rows"
+                f"rows are split into user and item for degree 2; this model has the kernel {units.kernel!r} and "
+                f"degree {units.degree}: use its predictions of all joined rows"
             )
         if V.shape[1] > 1 and machine.target != "ordinal":
             raise ValueError(
