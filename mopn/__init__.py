@@ -41,15 +41,18 @@ if TYPE_CHECKING:  # what is imported on use
     from mopn.factorization.lifted import LiftedProblem
     from mopn.models.contributions import contributions
     from mopn.models.effects import Effects, effects
+    from mopn.models.integers import Agreement, IntegerModel
     from mopn.models.interactions import interaction_weights, strongest_interactions
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Agreement",
     "Effects",
     "FactorizationModel",
     "FactorizationProblem",
     "Huber",
+    "IntegerModel",
     "JointProblem",
     "LiftedProblem",
     "Loss",
@@ -85,8 +88,10 @@ __all__ = [
 
 # Imported on use, as they import numba.
 _LAZY = {
+    "Agreement": "mopn.models.integers",
     "Effects": "mopn.models.effects",
     "FactorizationProblem": "mopn.factorization.direct",
+    "IntegerModel": "mopn.models.integers",
     "LiftedProblem": "mopn.factorization.lifted",
     "contributions": "mopn.models.contributions",
     "effects": "mopn.models.effects",

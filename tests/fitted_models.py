@@ -66,6 +66,12 @@ KINDS = MODELS | {
     "no factors": factors(degree=3, k=0, intercept=2.0),
 }
 
+# Those of degree 1 and 2.
+SECOND = [
+    kind
+    for kind, model in KINDS.items()
+    if isinstance(model, mopn.Model) or (model.degree <= 2 and model.kernel != "all-subsets")
+]
 
 N = 40
 RNG = np.random.default_rng(2)

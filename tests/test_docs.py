@@ -128,13 +128,15 @@ def test_the_scripts_are_found():
     assert len(SHOWN) >= 8
     assert len(BLOCKS) >= 11
     assert len(EXTENDING) == 4
-    assert len(DEPLOY) == 5
+    assert len(DEPLOY) == 7
     assert len(TORCH) == 3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "row"), [(0, np.zeros((1, 64))), (1, {"age": None, "city": "São Paulo"})], ids=["digits", "table"]
+    ("number", "row"),
+    [(0, np.zeros((1, 64))), (1, {"age": None, "city": "São Paulo"}), (2, np.zeros((1, 64)))],
+    ids=["digits", "table", "integers"],
 )
 def test_a_program_in_c_on_the_page_on_serving(tmp_path, monkeypatch, number, row):
     """It returns the index of the label of a row, which a digit is itself."""

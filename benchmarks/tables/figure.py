@@ -1,8 +1,9 @@
-"""Mean ranks with what differs by more than chance, and scores against the sizes of models."""
+"""Mean ranks with what differs by more than chance, and scores against what models cost."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ import pandas as pd
 
 from benchmarks.common.figures import legend_below, pareto, plt, save, tidy
 from benchmarks.tables.methods import METHODS
-from benchmarks.tables.report import critical_difference, kinds, ranks, summary
+from benchmarks.tables.report import critical_difference
 
-__all__ = ["draw_ranks", "draw_sizes", "groups"]
+__all__ = ["draw_costs", "draw_ranks", "groups"]
 
 _STYLES = {
     "mopn": ("#D55E00", "*"),
@@ -21,9 +22,15 @@ _STYLES = {
     "kernel": ("#009E73", "^"),
     "boosting": ("#CC79A7", "o"),
     "lightgbm": ("#CC79A7", "s"),
+    "recursive": ("#E69F00", "v"),
     "additive": ("#56B4E9", "D"),
 }
 _SCORES = {"classes": "accuracy", "numbers": "R2"}
+
+
+def _style(method: Any) -> tuple[str, str]:
+    """Return the colour and the marker of a method, tuned or not."""
+    return _STYLES[str(method).removesuffix("-tuned")]
 
 
 def groups(values: np.ndarray, difference: float) -> list[tuple[int, int]]:
@@ -48,23 +55,27 @@ def groups(values: np.ndarray, difference: float) -> list[tuple[int, int]]:
     return found
 
 
-def draw_ranks(fits: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+def draw_ranks(summaries: Mapping[str, pd.DataFrame], path: str | os.PathLike[str]) -> None:
     """Draw a diagram of critical differences for classes and one for numbers, and write a PNG file.
 
     Parameters
     ----------
-    fits : DataFrame
-        As ``report.frame`` returns them, of at least one fit.
+    summaries : mapping from kind to DataFrame
+        As ``report.summary`` returns them; at least one.
     path : str or path
     """
-    of_kinds = dict(kinds(fits))
+    heights = [1.3 + 0.3 * len(found) for found in summaries.values()]
     figure, axes = plt.subplots(
-        len(of_kinds), 1, figsize=(8.5, 3.0 * len(of_kinds)), layout="constrained", squeeze=False
+        len(heights),
+        1,
+        figsize=(8.5, sum(heights)),
+        layout="constrained",
+        squeeze=False,
+        gridspec_kw={"height_ratios": heights},
     )
-    for ax, (kind, of_kind) in zip(axes.flat, of_kinds.items(), strict=True):
-        found = summary(of_kind)
-        _ranks(ax, ranks(of_kind).sort_values(), int(found["sets"].iloc[0]), kind)
-    save(figure, path, dpi=150)
+    for ax, (kind, found) in zip(axes.flat, summaries.items(), strict=True):
+        _ranks(ax, found["rank"].sort_values(), int(found["sets"].iloc[0]), kind)
+    save(figure, path, dpi=95)
 
 
 def _ranks(ax: Any, mean_ranks: pd.Series, sets: int, kind: str) -> None:
@@ -74,7 +85,7 @@ def _ranks(ax: Any, mean_ranks: pd.Series, sets: int, kind: str) -> None:
         # The better half is named on the left, the other one on the right.
         left = place < (k + 1) // 2
         x, depth = (0.8, place + 1) if left else (k + 0.2, k - place)
-        ax.plot([rank, rank, x], [0, -depth, -depth], color=_STYLES[str(method)][0], linewidth=1.4)
+        ax.plot([rank, rank, x], [0, -depth, -depth], color=_style(method)[0], linewidth=1.4)
         text = f"{METHODS[str(method)].label}  {rank:.2f}"
         ax.text(x, -depth, f"{text} " if left else f" {text}", ha="right" if left else "left", va="center", fontsize=9)
     for level, (first, last) in enumerate(groups(mean_ranks.to_numpy(), difference)):
@@ -94,28 +105,30 @@ def _ranks(ax: Any, mean_ranks: pd.Series, sets: int, kind: str) -> None:
         ax.text(tick, 0.2, str(tick), ha="center", va="bottom", fontsize=9)
 
 
-def draw_sizes(fits: pd.DataFrame, path: str | os.PathLike[str]) -> None:
-    """Draw mean scores against the geometric means of the models' bytes, and write a PNG file; as ``draw_ranks``."""
-    of_kinds = dict(kinds(fits))
+def draw_costs(summaries: Mapping[str, pd.DataFrame], path: str | os.PathLike[str]) -> None:
+    """Draw mean scores against the models' bytes and the seconds of fits, and write a PNG file; as ``draw_ranks``."""
     figure, axes = plt.subplots(
-        1, len(of_kinds), figsize=(5.2 * len(of_kinds), 4.8), layout="constrained", squeeze=False
+        len(summaries), 2, figsize=(9.0, 0.8 + 3.4 * len(summaries)), layout="constrained", squeeze=False
     )
-    for ax, (kind, of_kind) in zip(axes.flat, of_kinds.items(), strict=True):
-        _sizes(ax, summary(of_kind), kind)
+    for row, (kind, found) in zip(axes, summaries.items(), strict=True):
+        for ax, cost in zip(row, ("bytes", "fit"), strict=True):
+            _costs(ax, found, kind, cost)
     handles, labels = axes.flat[0].get_legend_handles_labels()
     legend_below(figure, handles, labels, 4, fontsize=9)
-    save(figure, path, dpi=150)
+    save(figure, path, dpi=95)
 
 
-def _sizes(ax: Any, found: pd.DataFrame, kind: str) -> None:
-    best = pareto(found["bytes"].to_numpy(), found["score"].to_numpy())
-    ax.step(found["bytes"].iloc[best], found["score"].iloc[best], where="post", color="0.7", linewidth=1.2, zorder=1)
+def _costs(ax: Any, found: pd.DataFrame, kind: str, cost: str) -> None:
+    best = pareto(found[cost].to_numpy(), found["score"].to_numpy())
+    ax.step(found[cost].iloc[best], found["score"].iloc[best], where="post", color="0.7", linewidth=1.2, zorder=1)
     for method, row in found.iterrows():
-        color, marker = _STYLES[str(method)]
-        style = {"s": 170 if marker == "*" else 60, "color": color, "marker": marker, "zorder": 3}
-        ax.scatter(row["bytes"], row["score"], label=METHODS[str(method)].label, **style)
+        color, marker = _style(method)
+        style = {"s": 170 if marker == "*" else 60, "edgecolors": color, "marker": marker, "zorder": 3}
+        face = "none" if METHODS[str(method)].spaces else color
+        ax.scatter(row[cost], row["score"], label=METHODS[str(method)].label, facecolors=face, **style)
     ax.set_xscale("log")
-    ax.set_xlabel(f"bytes of the model, geometric mean over {found['sets'].iloc[0]} sets")
+    ax.xaxis.set_minor_formatter("")  # labels between powers of ten collide
+    ax.set_xlabel({"bytes": "bytes of the model", "fit": "CPU seconds of a fit"}[cost])
     ax.set_ylabel(f"mean test {_SCORES[kind]} (%)")
-    ax.set_title(kind)
+    ax.set_title(f"{kind}, {found['sets'].iloc[0]} sets", fontsize=10)
     tidy(ax)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -22,22 +23,47 @@ from benchmarks.common.processes import CPUTimeError, limit_cpu_time
 from benchmarks.common.study import KEY, Task
 from benchmarks.common.tables import load_table
 from benchmarks.tables.methods import METHODS
+from benchmarks.tables.tuning import tune
 from mopn.estimators import TableClassifier, TableRegressor
 
-__all__ = ["COLUMNS", "run_task", "table_of"]
+__all__ = ["COLUMNS", "SMALL", "SPLITS", "quality", "run_task", "table_of", "tasks_of"]
 
+# Splits of a set, and the rows from which on there is one alone.
+SPLITS, SMALL = 2, 2_000
 # Single rows that are predicted one after another.
 _ROWS = 20
 
 
 _SET = ["rows", "columns", "classes"]
-_MEASURED = ["score", "loss", "calibration", "fit", "one_row", "batch_row", "bytes", "gap"]
+_MEASURED = ["score", "loss", "calibration", "fit", "one_row", "batch_row", "bytes", "gap", "tried"]
 COLUMNS = [*KEY, *_SET, *_MEASURED, "note"]
 
 table_of = lru_cache(maxsize=1)(load_table)
 
 
-def run_task(task: Task, folder: str, fit_seconds: float) -> dict[str, Any]:
+def tasks_of(rows: Mapping[str, int], methods: Iterable[str], splits: int | None) -> list[Task]:
+    """Return what is to be fitted: the first split of all sets, from the smallest on, before the second one.
+
+    Parameters
+    ----------
+    rows : mapping
+        From the names of sets to their numbers of rows.
+    methods : iterable of str
+    splits : int or None
+        Of every set; None for ``SPLITS``, and one from ``SMALL`` rows on.
+    """
+    methods = list(methods)
+    counts = {name: splits or (SPLITS if rows[name] < SMALL else 1) for name in rows}
+    return [
+        Task(name, split, method)
+        for split in range(max(counts.values(), default=0))
+        for name in sorted(rows, key=rows.__getitem__)
+        if split < counts[name]
+        for method in methods
+    ]
+
+
+def run_task(task: Task, folder: str, fit_seconds: float, budget: float) -> dict[str, Any]:
     """Return a row; of a fit that takes too long, a note that says so stands in place of the measurements.
 
     Parameters
@@ -47,15 +73,17 @@ def run_task(task: Task, folder: str, fit_seconds: float) -> dict[str, Any]:
         The data folder.
     fit_seconds : float
         CPU seconds that a fit may take.
+    budget : float
+        CPU seconds of the search before it, of a method that is tuned.
 
     Returns
     -------
     dict
         ``score``: accuracy, or R2; ``loss``: mean log loss, or the root of the mean squared error; ``calibration``:
-        expected calibration error; ``fit``: CPU seconds; ``one_row``: median CPU seconds of predictions of single rows;
-        ``batch_row``: CPU seconds of the prediction of the test part, by row; ``bytes``: of the model's file, which
-        mopn's estimators of tables write themselves, all others pickled; ``gap``: of networks, the proven one,
-        relative.
+        expected calibration error; ``fit``: CPU seconds, with those of the search; ``one_row``: median CPU seconds of
+        predictions of single rows; ``batch_row``: CPU seconds of the prediction of the test part, by row; ``bytes``: of
+        the model's file, which mopn's estimators of tables write themselves, all others pickled; ``gap``: of networks,
+        the proven one, relative; ``tried``: configurations of the search.
     """
     X, y, m = table_of(task.set, folder)
     row = asdict(task) | dict(zip(_SET, (*X.shape, m), strict=True))
@@ -65,20 +93,22 @@ def run_task(task: Task, folder: str, fit_seconds: float) -> dict[str, Any]:
     with threadpool_limits(1), warnings.catch_warnings():
         # Boosted trees warn of features without names, networks of a budget that is spent: what counts is measured.
         warnings.simplefilter("ignore")
+        # Not the time of the process, which is coarse while a timer runs.
+        began, tried = thread_time(), np.nan
+        if method.spaces:
+            tried = tune(model, method.spaces[0 if m else 1], X, y, seconds=budget, seed=task.split)
         try:
             with limit_cpu_time(fit_seconds):
-                # Not the time of the process, which is coarse while a timer runs.
-                began = thread_time()
                 model.fit(X, y)
                 seconds = thread_time() - began
         except CPUTimeError:
             return row | dict.fromkeys(_MEASURED, "") | {"note": f"more than {fit_seconds:g} s"}
-        measured = _quality(model, X_test, y_test, m) | {"fit": seconds} | _costs(model, X_test)
+        measured = quality(model, X_test, y_test, m) | {"fit": seconds} | _costs(model, X_test) | {"tried": tried}
     texts = {name: "" if np.isnan(value) else f"{value:.6g}" for name, value in measured.items()}
     return row | texts | {"note": ""}
 
 
-def _quality(model: Any, X: pd.DataFrame, y: np.ndarray, m: int) -> dict[str, float]:
+def quality(model: Any, X: pd.DataFrame, y: np.ndarray, m: int) -> dict[str, float]:
     """Return the measures of predictions; NaN for what a model does not answer."""
     predicted = model.predict(X)
     if not m:

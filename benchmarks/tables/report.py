@@ -12,11 +12,11 @@ from benchmarks.tables.fits import COLUMNS
 from benchmarks.tables.methods import METHODS
 
 __all__ = ["REFERENCE", "common", "critical_difference", "duels", "frame", "kinds", "means", "ranks", "summary"]
-__all__ += ["tables"]
+__all__ += ["markdown", "tables"]
 
-REFERENCE = "mopn"
+REFERENCE, REFERENCES = "mopn", ("mopn", "mopn-tuned")
 _COSTS = ["fit", "one_row", "batch_row", "bytes"]
-_MEASURES = ["score", "loss", "calibration", *_COSTS, "gap"]
+_MEASURES = ["score", "loss", "calibration", *_COSTS, "gap", "tried"]
 # A method that has fewer of the reference's sets is in no mean over the common sets; what is said of it is by pairs.
 _COVERAGE = 0.8
 # Scores, in percent, whose difference rounding alone could make are equal.
@@ -84,7 +84,7 @@ def summary(fits: pd.DataFrame) -> pd.DataFrame:
         found["loss"] = _geometric_mean(_relative(of_sets, "loss"))
     for cost in _COSTS:
         found[cost] = _geometric_mean(of_sets[cost].unstack("method"))
-    found["gap"] = groups["gap"].median()
+    found[["gap", "tried"]] = groups[["gap", "tried"]].median()
     return found.assign(rank=ranks(fits), sets=of_sets["score"].unstack("method").shape[0]).loc[_in_order(of_sets)]
 
 
@@ -110,13 +110,15 @@ def critical_difference(methods: int, sets: int, level: float = 0.05) -> float:
     return float(quantile * np.sqrt(methods * (methods + 1) / (6 * sets)))
 
 
-def duels(fits: pd.DataFrame) -> pd.DataFrame:
+def duels(fits: pd.DataFrame, reference: str = REFERENCE) -> pd.DataFrame:
     """Return a row a peer: on the sets of one kind that both have, how the reference compares with it.
 
     Parameters
     ----------
     fits : DataFrame
         Of one kind.
+    reference : str, default "mopn"
+        A method.
 
     Returns
     -------
@@ -128,15 +130,15 @@ def duels(fits: pd.DataFrame) -> pd.DataFrame:
     of_sets = means(fits)
     found = {}
     for method in _in_order(of_sets):
-        if method == REFERENCE or REFERENCE not in _in_order(of_sets):
+        if method == reference or reference not in _in_order(of_sets):
             continue
         # The splits of a set that both have.
-        both = fits[fits["method"].isin([REFERENCE, method])].dropna(subset="score")
+        both = fits[fits["method"].isin([reference, method])].dropna(subset="score")
         both = both[both.groupby(["set", "split"])["method"].transform("size") == 2]
         of_both = means(both)
         if of_both.empty:
             continue
-        ours, theirs = (of_both.xs(name, level="method") for name in (REFERENCE, method))
+        ours, theirs = (of_both.xs(name, level="method") for name in (reference, method))
         points = (ours["score"] - theirs["score"]).round(_DIGITS)
         losses = (ours["loss"] - theirs["loss"]).dropna()
         found[method] = {
@@ -182,11 +184,16 @@ def tables(fits: pd.DataFrame) -> str:
     -------
     str
     """
-    parts = [table for _, of_kind in kinds(fits) for table in (_sets(of_kind), _summary(of_kind), _duels(of_kind))]
+    there = [reference for reference in REFERENCES if reference in set(fits["method"])]
+    parts = [
+        table
+        for _, of_kind in kinds(fits)
+        for table in (_sets(of_kind), _summary(of_kind), *(_duels(of_kind, reference) for reference in there))
+    ]
     return "\n\n".join(parts) or "no results yet"
 
 
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -208,7 +215,7 @@ def _sets(fits: pd.DataFrame) -> str:
         size = [str(about.loc[name, key] or "-") for key in ("rows", "columns", "classes")]
         rows.append([name, *size, str(splits[name]), *cells])
     head = ["set", "rows", "columns", "classes", "splits", *(METHODS[method].label for method in methods)]
-    return f"{_score(fits)}:\n\n{_markdown(head, rows)}"
+    return f"{_score(fits)}:\n\n{markdown(head, rows)}"
 
 
 def _cell(value: float, bold: bool) -> str:
@@ -221,6 +228,8 @@ def _summary(fits: pd.DataFrame) -> str:
     found = summary(fits)
     loss = "log loss" if (fits["classes"] > 0).all() else "RMSE over mopn's"
     head = ["", _score(fits), "mean rank", loss, "calibration", "fit, s", "one row, µs", "row of many, µs", "kB", "gap"]
+    searched = bool(found["tried"].notna().any())
+    head += ["tried"] * searched
     rows = [
         [
             METHODS[method].label,
@@ -232,19 +241,20 @@ def _summary(fits: pd.DataFrame) -> str:
             f"{1e6 * row['batch_row']:.1f}",
             f"{row['bytes'] / 1e3:.1f}",
             _cell_of(row["gap"], ".1e"),
+            *[_cell_of(row["tried"], ".0f")] * searched,
         ]
         for method, row in found.iterrows()
     ]
     sets = found["sets"].iloc[0] if len(found) else 0
-    title = f"Over {sets} sets that all of these have; costs: geometric means; gap: the median; others: means."
-    return f"{title}\n\n{_markdown(head, rows)}"
+    title = f"Over {sets} sets that all of these have; costs: geometric means; gap, tried: medians; others: means."
+    return f"{title}\n\n{markdown(head, rows)}"
 
 
 def _cell_of(value: float, form: str) -> str:
     return "-" if np.isnan(value) else format(value, form)
 
 
-def _duels(fits: pd.DataFrame) -> str:
+def _duels(fits: pd.DataFrame, reference: str) -> str:
     head = ["beside", "sets", "wins", "ties", "losses", "points", "less loss", "fit", "one row", "row of many", "bytes"]
     rows = [
         [
@@ -254,7 +264,7 @@ def _duels(fits: pd.DataFrame) -> str:
             "-" if np.isnan(row["loss_wins"]) else f"{row['loss_wins']:.0%}",
             *(f"{row[name]:.3g}" for name in _COSTS),
         ]
-        for method, row in duels(fits).iterrows()
+        for method, row in duels(fits, reference).iterrows()
     ]
-    title = f"{METHODS[REFERENCE].label} beside each, on the sets that both have; costs are geometric means of ratios."
-    return f"{title}\n\n{_markdown(head, rows)}"
+    title = f"{METHODS[reference].label} beside each, on the sets that both have; costs are geometric means of ratios."
+    return f"{title}\n\n{markdown(head, rows)}"

@@ -23,6 +23,7 @@ from mopn.estimators.availability import available_if
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, with_callbacks
 from mopn.estimators.folds import Fold
+from mopn.estimators.tables import TableEstimator
 from mopn.estimators.targets import merge_equal_samples
 from mopn.models.fitted import Fitted
 from mopn.models.multi_output import Model
@@ -163,6 +164,11 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
                 "estimator must be a multi-output or ordinal estimator of mopn.estimators, got "
                 f"{shown(self.estimator)}; for others there is sklearn.model_selection.GridSearchCV, and within a "
                 "pipeline PathCV is the last step"
+            )
+        if isinstance(self.estimator, TableEstimator):
+            raise TypeError(
+                f"{type(self.estimator).__name__} chooses its strength itself; for folds take "
+                "make_pipeline(TableEncoder(), PathCV(MultiOutputPNClassifier())), or GridSearchCV over its strength"
             )
         if isinstance(X, RowBlocks):
             raise TypeError("folds are drawn at random, which needs X in memory; give an array or a sparse matrix")

@@ -23,7 +23,7 @@ from mopn.regularization_path import check_strengths, solutions
 __all__ = ["choose_strength"]
 
 # Ratios to choose from.
-_RATIOS = tuple(map(Ratio, (0.03, 0.01, 0.003, 0.001)))
+_RATIOS = tuple(map(Ratio, (0.1, 0.03, 0.01, 0.003, 0.001)))
 # Every sample is held out once, or, of more samples than this, those of the first part alone.
 _PARTS, _FEW = 3, 1000
 # Held-out rows that are copied at once.

@@ -183,8 +183,8 @@ class TableClassifier(TableEstimator, Classifier):
             Norm of the output weights, which makes most units zero. With "l1" every class has its own units, which are
             few, and the gap is soon proven; with the others classes share units.
         strength : "auto", float or Ratio, default "auto"
-            Strength of the penalty; larger means fewer units. "auto" takes, of four :class:`mopn.Ratio` from 0.001 to
-            0.03, the one of least loss on held-out samples.
+            Strength of the penalty; larger means fewer units. "auto" takes, of five :class:`mopn.Ratio` from 0.001 to
+            0.1, the one of least loss on held-out samples.
         curves : int, default 8
             Largest number of functions of a column of numbers, beside itself.
         smoothness : float, default 1.0

@@ -8,7 +8,6 @@ leave small integers for their parameters. Parameters take half of the memory of
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +15,11 @@ import numpy as np
 
 from mopn.data.designs import make_design
 from mopn.models.c_encoding import test_rows, write_encoding
-from mopn.models.c_writer import CWriter, quantized
-from mopn.models.files import plain_labels
+from mopn.models.c_shap import write_shap
+from mopn.models.c_writer import CWriter, check_name, quantized
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
 from mopn.models.replacement import replacement
+from mopn.models.shap_export import ShapExport, shap_export
 
 __all__ = ["write_c"]
 
@@ -27,12 +27,11 @@ __all__ = ["write_c"]
 _TOLERANCES = {"float": 1e-5, "double": 1e-12}
 
 
-def write_c(model: Any, path: str | os.PathLike[str], name: str, dtype: str) -> None:
+def write_c(model: Any, path: str | os.PathLike[str], name: str, dtype: str, background: Any) -> None:
     """Write the header of a model; see ``Predictor.to_c``."""
-    if not (isinstance(name, str) and re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name)):
-        raise ValueError(f"name must be an identifier of C, the prefix of all names in the header, got {name!r}")
+    check_name(name)
     header = _Header(name, dtype)
-    text = header.text(model)
+    text = header.text(model, None if background is None else shap_export(model, background))
     with replacement(path) as file:
         file.write(text.encode())
 
@@ -40,18 +39,20 @@ def write_c(model: Any, path: str | os.PathLike[str], name: str, dtype: str) -> 
 class _Header(CWriter):
     """The functions of a model; of a table they encode its rows first."""
 
-    def text(self, model: Any) -> str:
-        """Return the header of a model."""
-        formula = model._formula()
+    def text(self, model: Any, shap: ShapExport | None) -> str:
+        """Return the header of a model, and of its SHAP values if they are given."""
+        formula = model._formula() if shap is None else shap.formula
         m, d = formula.linear.shape
         scales = _feature_scales(formula) if self.dtype == "int16" else None
         if scales is not None:
             formula = _rounded(formula, scales)
         encoding = None if model.encoding is None else write_encoding(self, model.encoding)
-        if encoding is None and model.feature_names is not None:
-            self.parts.append("/* The names of x[0], x[1], ... */")
-            self.strings("features", model.feature_names.tolist())
-        self._outputs(formula, scales, None if encoding is None else model.n_features)
+        if encoding is None:
+            self.feature_names(model.feature_names)
+        prepared = self._prepared(d, scales, encoded=encoding is not None)
+        self._outputs(formula, prepared, model.n_features)
+        if shap is not None:
+            write_shap(self, formula, shap, scales, prepared, model.n_features)
         if model.has_probabilities:
             self._probabilities(model, m)
         self._prediction(model, m)
@@ -66,20 +67,23 @@ class _Header(CWriter):
         )
         return "\n".join([head, *self.parts, f"#endif /* {guard} */\n"])
 
-    def _outputs(self, formula: Formula, scales: np.ndarray | None, columns: int | None) -> None:
-        """Define the outputs of features, or of columns; parameters are those of features times their ``scales``."""
+    def _prepared(self, d: int, scales: np.ndarray | None, *, encoded: bool) -> str:
+        """Return the lines that make x the features which parameters multiply: encoded, and times their ``scales``."""
+        lines = f"    {self.real} z[{d}];\n    {self.name}_encode(x, z);\n    x = z;\n" if encoded else ""
+        if scales is None:
+            return lines
+        scale = self.constant("feature_scales", scales)
+        return (
+            f"{lines}    {self.real} scaled[{d}];\n"
+            f"    for (int j = 0; j < {d}; j++) scaled[j] = x[j] * {scale}[j];\n"
+            "    x = scaled;\n"
+        )
+
+    def _outputs(self, formula: Formula, prepared: str, columns: int) -> None:
+        """Define the outputs of features, or of columns."""
         m, d = formula.linear.shape
         constant = self.constant("constant", formula.constant)
-        body = f"    for (int c = 0; c < {m}; c++) out[c] = {constant}[c];\n"
-        if columns is not None:
-            body += f"    {self.real} z[{d}];\n    {self.name}_encode(x, z);\n    x = z;\n"
-        if scales is not None:
-            scale = self.constant("feature_scales", scales)
-            body += (
-                f"    {self.real} scaled[{d}];\n"
-                f"    for (int j = 0; j < {d}; j++) scaled[j] = x[j] * {scale}[j];\n"
-                "    x = scaled;\n"
-            )
+        body = f"    for (int c = 0; c < {m}; c++) out[c] = {constant}[c];\n{prepared}"
         for label, rows, square in (("linear", formula.linear, ""), ("squares", formula.squares, " * x[j]")):
             if rows.any() or (label == "linear" and not formula.terms):
                 pointers, scale = self.stream(label, rows)
@@ -93,8 +97,8 @@ class _Header(CWriter):
                 )
         for number, term in enumerate(formula.terms):
             body += self._term(term, number, d)
-        comment = f"/* Sets out[{m}] to the outputs of x[{columns or d}]. */\n"
-        self.parts.append(comment.rstrip())
+        comment = f"/* Sets out[{m}] to the outputs of x[{columns}]. */"
+        self.parts.append(comment)
         self.function("void", "outputs", f"const {self.real} *x, {self.real} *out", body)
 
     def _term(self, term: Term, number: int, d: int) -> str:
@@ -214,11 +218,9 @@ class _Header(CWriter):
             return
         argument = f"const {self.real} *x"
         if model.target == "labels":
-            classes = self._classes(model.classes)
+            classes = self.labels(model.classes)
             self.parts.append(f"/* Returns the index of the label in {classes}. */")
-            highest = f"    for (int c = 1; c < {m}; c++) if (out[c] > out[best]) best = c;\n"
-            best = "    return out[0] > 0;\n" if m == 1 else f"    int best = 0;\n{highest}    return best;\n"
-            self.function("int", "predict", argument, self._local_outputs(m) + best)
+            self.function("int", "predict", argument, self._local_outputs(m) + self.largest(m))
             return
         if model.target == "vector":
             value = f"exp{self.suffix}(out[0])" if model.predicts_means else "out[0]"
@@ -239,17 +241,6 @@ class _Header(CWriter):
 
     def _local_outputs(self, m: int) -> str:
         return f"    {self.real} out[{m}];\n    {self.name}_outputs(x, out);\n"
-
-    def _classes(self, classes: np.ndarray) -> str:
-        """Declare the labels: numbers as such, all others as strings."""
-        labels = plain_labels(classes)
-        assert labels is not None
-        if labels.dtype.kind in "biu":
-            kind = "unsigned long long" if labels.dtype == np.uint64 else "long long"
-            return self.array(kind, "classes", [str(int(label)) for label in labels])
-        if labels.dtype.kind == "f":
-            return self.array("double", "classes", [repr(float(label)) for label in labels])
-        return self.strings("classes", labels.tolist() if labels.dtype.kind == "S" else list(map(str, labels)))
 
     def _self_test(self, formula: Formula, scales: np.ndarray | None, rows: np.ndarray, features: np.ndarray) -> None:
         """Define the test of some rows (r, c), whose features are (r, d)."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 
+from mopn.models.files import plain_labels
 from mopn.models.formula import as_real
 from mopn.solvers.tools.checks import choice
 
-__all__ = ["CWriter", "quantized"]
+__all__ = ["CWriter", "check_name", "quantized"]
 
 _REALS = {"float32": "float", "float64": "double", "int16": "float"}
 _LARGEST = np.iinfo(np.int16).max
@@ -33,10 +35,11 @@ class CWriter:
         numbers = as_real(values.ravel(), self.kind)
         return self.array(self.real, label, ["NAN" if x != x else f"{x!s}{self.suffix}" for x in numbers])
 
-    def array(self, kind: str, label: str, entries: list[str]) -> str:
-        """Declare an array of one entry or more and return its name."""
+    def array(self, kind: str, label: str, entries: list[str], place: str = "") -> str:
+        """Declare an array of one entry or more, in a ``place`` of memory if there is one, and return its name."""
         lines = [", ".join(entries[i : i + _WIDTH]) for i in range(0, len(entries), _WIDTH)]
-        self.parts.append(f"static const {kind} {self.name}_{label}[] = {{\n    " + ",\n    ".join(lines) + "};\n")
+        head = f"static const {kind} {self.name}_{label}[] {place}".rstrip()
+        self.parts.append(f"{head} = {{\n    " + ",\n    ".join(lines) + "};\n")
         return f"{self.name}_{label}"
 
     def enum(self, names: Sequence[str]) -> None:
@@ -70,10 +73,46 @@ class CWriter:
         """Define a function."""
         self.parts.append(f"static inline {kind} {self.name}_{name}({arguments}) {{\n{body}}}\n")
 
+    def largest(self, m: int) -> str:
+        """Return the lines that return the index of the label for ``out[m]``."""
+        if m == 1:
+            return "    return out[0] > 0;\n"
+        highest = f"    for (int c = 1; c < {m}; c++) if (out[c] > out[best]) best = c;\n"
+        return f"    int best = 0;\n{highest}    return best;\n"
+
     def strings(self, label: str, strings: Sequence[str | bytes]) -> str:
         """Declare an array of texts and return its name."""
         encoded = (string if isinstance(string, bytes) else string.encode() for string in strings)
         return self.array("char *const", label, [_literal(string) for string in encoded])
+
+    def feature_names(self, names: np.ndarray | None) -> None:
+        """Declare the names of features, if there are some."""
+        if names is not None:
+            self.parts.append("/* The names of x[0], x[1], ... */")
+            self.strings("features", names.tolist())
+
+    def labels(self, classes: np.ndarray) -> str:
+        """Declare the labels, numbers as such and all others as strings, and return the name of the array."""
+        labels = plain_labels(classes)
+        assert labels is not None
+        if labels.dtype.kind in "biu":
+            kind = "unsigned long long" if labels.dtype == np.uint64 else "long long"
+            return self.array(kind, "classes", [str(int(label)) for label in labels])
+        if labels.dtype.kind == "f":
+            return self.array("double", "classes", [repr(float(label)) for label in labels])
+        return self.strings("classes", labels.tolist() if labels.dtype.kind == "S" else list(map(str, labels)))
+
+
+def check_name(name: str) -> None:
+    """Check the prefix of the names in a header.
+
+    Raises
+    ------
+    ValueError
+        If it is no identifier of C.
+    """
+    if not (isinstance(name, str) and re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name)):
+        raise ValueError(f"name must be an identifier of C, the prefix of all names in the header, got {name!r}")
 
 
 def quantized(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -14,10 +14,12 @@ from mopn.models.files import write
 from mopn.models.formula import blocks
 from mopn.models.games import Game
 from mopn.models.robustness import certified_radius
+from mopn.solvers.tools.checks import choice
 
 if TYPE_CHECKING:
     import onnx
 
+    from mopn.models.integers import IntegerModel
     from mopn.models.qubo import Qubo
 
 __all__ = ["Fitted", "fitted_model"]
@@ -346,13 +348,16 @@ class Fitted(ABC):
         """
         write(path, self._fitted_model()._fields(), as_json=True)
 
-    def to_onnx(self, *, dtype: str = "float32") -> onnx.ModelProto:
+    def to_onnx(self, *, dtype: str = "float32", background: Any = None) -> onnx.ModelProto:
         """Return the model as an ONNX graph of plain operators, for onnxruntime and other engines.
 
         Parameters
         ----------
         dtype : {"float32", "float64"}, default "float32"
             The type of the input ``X`` (n, d), of the arithmetic and of the outputs.
+        background : array-like or sparse matrix of shape (N, d), optional
+            If given, the graph has the output ``shap_values``, too, what :meth:`shap_values` returns for this
+            background, by the closed form of degree 2. The metadata hold :meth:`base_values`, a JSON list.
 
         Returns
         -------
@@ -372,7 +377,7 @@ class Fitted(ABC):
         ImportError
             If the package onnx is not installed.
         TypeError
-            For labels that ONNX has no type for, such as dates.
+            For labels that ONNX has no type for, such as dates; for a background, if the degree is above 2.
         ValueError
             For another dtype, or numbers beyond it.
 
@@ -385,9 +390,18 @@ class Fitted(ABC):
         """
         from mopn.models.onnx_graph import make_onnx
 
-        return make_onnx(self._fitted_model(), dtype)
+        return make_onnx(self._fitted_model(), dtype, to_host(background))
 
-    def to_c(self, path: str | os.PathLike[str], *, name: str = "model", dtype: str = "float32") -> None:
+    def to_c(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        name: str = "model",
+        dtype: str | None = None,
+        arithmetic: str = "float",
+        X: Any = None,
+        background: Any = None,
+    ) -> IntegerModel | None:
         """Write the model as a C99 header, which needs no memory but the stack and no library but ``math.h``.
 
         Parameters
@@ -396,16 +410,35 @@ class Fitted(ABC):
             Name of the file; an existing file is replaced.
         name : str, default "model"
             The prefix of all names in the header.
-        dtype : {"float32", "float64", "int16"}, default "float32"
-            The type of the parameters. The features, the arithmetic and the outputs are ``double`` for "float64" and
-            ``float`` for the others.
+        dtype : {"float32", "float64", "int16", "int8"}, optional
+            The type of the parameters. Of floats: by default "float32"; the features, the arithmetic and the outputs
+            are ``double`` for "float64" and ``float`` for "float32" and "int16". Of integers: "int8", the default, or
+            "int16".
+        arithmetic : {"float", "integer"}, default "float"
+            With "integer" the header has no float and no division, and includes ``stdint.h`` alone; for models of
+            degree 1 and 2.
+        X : array-like or sparse matrix of shape (n, d), optional
+            For integers: rows from which ranges are taken, such as the training data.
+        background : array-like or sparse matrix of shape (N, d), optional
+            For floats: with it the header has ``model_shap_values(x, phi)``, too, what :meth:`shap_values` returns for
+            this background, by the closed form of degree 2, and ``model_base_values``.
+
+        Returns
+        -------
+        IntegerModel or None
+            For integers what the header computes, bit for bit, with its :class:`mopn.Agreement` with
+            the model; print it.
 
         Raises
         ------
         OSError
             If no file can be written in this folder.
+        TypeError
+            If integers are asked for a model of a table or of a higher degree, or for predictions that need
+            exponentials; or SHAP values for a model of a higher degree.
         ValueError
-            For a name that C does not take, another dtype, or numbers beyond it.
+            For a name that C does not take, another dtype, or numbers beyond it; for integers, if 32 bits cannot hold
+            the sums, or without X.
 
         Notes
         -----
@@ -419,10 +452,41 @@ class Fitted(ABC):
         days since 1970, and for a level a constant such as ``MODEL_CITY_ROME``, the index of its text in
         ``model_levels_j`` for column j, or else ``MODEL_CITY_MISSING`` or ``MODEL_CITY_UNKNOWN``.
         ``model_encode(x, z)`` computes the features, and the other functions call it.
-        """
-        from mopn.models.c_header import write_c
 
-        write_c(self._fitted_model(), path, name, dtype)
+        In integers x is of the type ``model_input``. Features of which X has whole numbers alone are these numbers, and
+        any other feature j is the nearest integer to ``x[j] * 2 ** model_bits[j]``, minus ``model_zero[j]``. Numbers
+        out of the range of all of X are clamped to it, and ``model_check(x)`` returns 0 if there are none. Outputs are
+        integers times a power of 2, which the header says, and there are no probabilities. On an AVR parameters stay
+        in flash. docs/mathematics.md derives the bound.
+
+        Examples
+        --------
+        >>> import numpy as np, mopn, tempfile
+        >>> X = np.random.default_rng(0).integers(-128, 128, (100, 2))
+        >>> H, V = np.array([[1.0, -1.0], [1.0, 1.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
+        >>> model = mopn.Model(H, V, classes=np.array(["unlike", "alike"]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     integers = model.to_c(f"{folder}/model.h", arithmetic="integer", X=X)
+        >>> integers.predict([[9, 7], [-100, -90], [100, -20]]).tolist()
+        ['alike', 'alike', 'unlike']
+        """
+        choice(("float", "integer"))(arithmetic, "arithmetic")
+        if arithmetic == "float":
+            from mopn.models.c_header import write_c
+
+            if X is not None:
+                raise ValueError("X is for arithmetic='integer', which takes ranges from it; leave it out for floats")
+            write_c(self._fitted_model(), path, name, "float32" if dtype is None else dtype, to_host(background))
+            return None
+        from mopn.models.c_integer import write_integer_c
+
+        if background is not None:
+            raise ValueError("background is for arithmetic='float': SHAP values are not computed in integers")
+        if X is None:
+            raise ValueError(
+                "arithmetic='integer' needs X, rows from which ranges are taken, such as the training data"
+            )
+        return write_integer_c(self._fitted_model(), path, name, "int8" if dtype is None else dtype, to_host(X))
 
 
 def fitted_model(value: Any) -> Any:

@@ -125,7 +125,7 @@ class QuadraticGame(Game):
                 self._products(c, sums, projections, out)
                 out += self.W[c]
                 out *= differences
-                out -= self._spread[c]
+                out -= self.spread[c]
         return phi
 
     def interactions(self, design: Design) -> np.ndarray:
@@ -170,7 +170,7 @@ class QuadraticGame(Game):
         return [self.matrix(c) for c in range(self.V.shape[1])] if d <= k else []
 
     @cached_property
-    def _spread(self) -> np.ndarray:
+    def spread(self) -> np.ndarray:
         """The diagonals of A_c S, shape (m, d)."""
         diagonal = self.V.T @ (self.H * self.background.covariances(self.H))
         return diagonal - self._own * self.background.variances if self.distinct else diagonal

@@ -8,7 +8,7 @@ operator of their own, and nothing is a list of dictionaries. The names of the f
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from mopn.models.files import plain_labels
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
 from mopn.models.onnx_encoding import ML, encode_columns
 from mopn.models.onnx_nodes import Graph, type_code
+from mopn.models.shap_export import ShapExport, shap_export
 from mopn.tables.encoding import TableEncoding
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _FORMAT = 8
 _ONE = np.array([1])
 
 
-def make_onnx(model: Any, dtype: str) -> onnx.ModelProto:
+def make_onnx(model: Any, dtype: str, background: Any = None) -> onnx.ModelProto:
     """Return the graph of a model; see ``Predictor.to_onnx``."""
     graph = _graph(dtype)
     formula = model._formula()
@@ -47,14 +48,19 @@ def make_onnx(model: Any, dtype: str) -> onnx.ModelProto:
         graph.output("probabilities", probabilities)
     if model.target not in ("outputs", "vector") or model.predicts_means:
         graph.output("outputs", outputs)
-    return _made(graph, None if model.feature_names is None else model.feature_names.tolist())
+    metadata = {} if model.feature_names is None else {"feature_names": model.feature_names.tolist()}
+    if background is not None:
+        shap = shap_export(model, background)
+        graph.output("shap_values", _shap_values(graph, shap, features, model.n_features))
+        metadata["base_values"] = shap.base.tolist()
+    return _made(graph, metadata)
 
 
 def make_encoder_onnx(encoding: TableEncoding, dtype: str) -> onnx.ModelProto:
     """Return the graph of an encoding; its output is ``features`` (n, d)."""
     graph = _graph(dtype)
     graph.output("features", encode_columns(graph, encoding))
-    return _made(graph, encoding.columns)
+    return _made(graph, {"feature_names": encoding.columns})
 
 
 def _graph(dtype: str) -> Graph:
@@ -66,8 +72,8 @@ def _graph(dtype: str) -> Graph:
     return Graph(dtype)
 
 
-def _made(graph: Graph, names: Sequence[str] | None) -> onnx.ModelProto:
-    """Return the model of a graph, with the names of its features or columns."""
+def _made(graph: Graph, metadata: Mapping[str, Sequence[Any]]) -> onnx.ModelProto:
+    """Return the model of a graph, with metadata as lists of JSON."""
     import onnx
 
     made = onnx.helper.make_model(
@@ -76,8 +82,8 @@ def _made(graph: Graph, names: Sequence[str] | None) -> onnx.ModelProto:
         opset_imports=[onnx.helper.make_opsetid(domain, _OPSETS[domain]) for domain in sorted(graph.domains)],
         ir_version=_FORMAT,
     )
-    if names is not None:
-        onnx.helper.set_model_props(made, {"feature_names": json.dumps(names)})
+    if metadata:
+        onnx.helper.set_model_props(made, {name: json.dumps(values) for name, values in metadata.items()})
     return onnx.shape_inference.infer_shapes(made, check_type=True, strict_mode=True)
 
 
@@ -89,6 +95,25 @@ def _outputs(graph: Graph, formula: Formula, X: str) -> str:
     if formula.linear.any() or not parts:
         parts.append(graph("MatMul", X, formula.linear.T))
     return graph("Add", graph("Sum", *parts), formula.constant)
+
+
+def _shap_values(graph: Graph, shap: ShapExport, X: str, columns: int) -> str:
+    """Add the SHAP values (n, d, m) of features X, or (n, d) of a single output."""
+    formula = shap.formula
+    sums = graph("Add", X, shap.mean)
+    slopes: list[str | np.ndarray] = [formula.linear]
+    if formula.squares.any():
+        slopes.append(graph("Mul", graph("Unsqueeze", sums, _ONE), formula.squares))
+    for term in formula.terms:
+        assert isinstance(term, Products)
+        halfway = graph("Add", graph("MatMul", sums, term.factors[0].T), 2.0 * term.biases[0])
+        weighted = graph("Mul", graph("Unsqueeze", halfway, _ONE), term.weights.T)
+        slopes.append(graph("MatMul", weighted, term.factors[0]))
+    difference = graph("Unsqueeze", graph("Sub", X, shap.mean), _ONE)
+    values = graph("Sub", graph("Mul", graph("Sum", *slopes), difference), shap.spread)
+    if shap.owners is not None:
+        values = graph("MatMul", values, (shap.owners[:, None] == np.arange(columns)).astype(np.float64))
+    return graph("Squeeze", values, _ONE) if len(shap.base) == 1 else graph("Transpose", values, perm=[0, 2, 1])
 
 
 def _features(graph: Graph, term: Term, X: str) -> str:

@@ -84,7 +84,9 @@ class TableModel(Predictor):
         return np.column_stack(columns if self.encoding.level_columns == () else [c.astype(object) for c in columns])
 
     def _background(self, background: Any, design: Design) -> Background:
-        return super()._background(None, design if background is None else self._design(background, "background"))
+        if background is None:
+            return super()._background(None, design)
+        return Background(self._design(background, "background"))
 
     def _outputs(self, design: Design) -> np.ndarray:
         return self.model._outputs(design)

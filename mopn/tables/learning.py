@@ -15,6 +15,9 @@ __all__ = ["encoding_of", "learn_encoding"]
 
 # Knots of a column.
 _KNOTS = 33
+# A standardised column is cut off at this many deviations, as its functions end at the outer knots: outliers would
+# decide its slope otherwise.
+_FAR = 3.0
 # Columns have fewer functions where they are many, so that the features are not more than these.
 _MOST_FEATURES = 256
 # Levels of a smaller part of the rows have one feature together.
@@ -95,7 +98,7 @@ def _functions(column: NumberSummary, curves: int, smoothness: float) -> tuple[n
         values, centered, ranks = values[at], centered[at], ranks[at]
     k = np.arange(1, min(curves, len(values) - 1) + 1)
     cosines = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) / k**smoothness
-    return values, np.column_stack([centered / moments.deviation, cosines])
+    return values, np.column_stack([(centered / moments.deviation).clip(-_FAR, _FAR), cosines])
 
 
 def _levels(column: LevelSummary, name: str) -> LevelColumn:

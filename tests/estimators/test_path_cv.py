@@ -17,6 +17,8 @@ from mopn.estimators import (
     OrdinalFMRegressor,
     OrdinalPNRegressor,
     PathCV,
+    TableClassifier,
+    TableEncoder,
 )
 from mopn.solvers import FullRefit
 
@@ -288,3 +290,11 @@ def test_the_size_is_that_of_the_estimator_by_default():
     assert set(found.cv_results_["param_max_units"]) == {7}
     with pytest.raises((TypeError, ValueError), match="max_units must be an integer >= 1 or several, got None"):
         PathCV(MultiOutputPNClassifier(max_units=None)).fit(X, Y)
+
+
+@pytest.mark.parametrize("strength", ["auto", 0.1])
+def test_tables_choose_their_own_strength(strength):
+    with pytest.raises(TypeError, match=r"TableClassifier chooses its strength itself; .* PathCV"):
+        PathCV(TableClassifier(strength=strength)).fit(X, Y)
+    found = make_pipeline(TableEncoder(), PathCV(MultiOutputPNClassifier(), strengths=[0.3, 0.1])).fit(X, Y)
+    assert found.predict(X).shape == Y.shape

@@ -3,21 +3,19 @@
 import ctypes
 import re
 import shutil
-import subprocess
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from c_library import COMPILER, REALS, c_rows, call, compiled
 from fitted_models import KINDS, NUMBER_ROWS, TABLE_ROWS, TABLES, factors, network, quietly
 from numpy.testing import assert_allclose
 
 import mopn
 
-COMPILER = shutil.which("cc")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 
 X = np.random.default_rng(0).uniform(-1, 1, (50, 4))
-REALS = {"float32": ("float", np.float32), "float64": ("double", np.float64), "int16": ("float", np.float32)}
 # In int16 parameters are rounded by up to 2^-16 of the largest of their row, which grows with powers.
 TOLERANCES = {"float32": 1e-4, "float64": 1e-11, "int16": 1e-2}
 NAMES = {kind: re.sub("[^a-z]", "_", kind) for kind in KINDS}
@@ -46,28 +44,6 @@ def source(model, name, real):
     return "\n".join(lines) + "\n"
 
 
-def compiled(folder, text, *command):
-    """Compile a library of a text."""
-    (folder / "library.c").write_text(text)
-    command = command or (COMPILER, "-std=c99")
-    flags = [
-        "-O1",
-        "-Wall",
-        "-Wextra",
-        "-pedantic",
-        "-Werror",
-        "-shared",
-        "-fPIC",
-        "-o",
-        "library.so",
-        "library.c",
-        "-lm",
-    ]
-    done = subprocess.run([*command, *flags], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return ctypes.CDLL(str(folder / "library.so"))
-
-
 @pytest.fixture(scope="module", params=REALS)
 def library(request, tmp_path_factory):
     """The headers of all models in one library, and their dtype."""
@@ -80,13 +56,6 @@ def library(request, tmp_path_factory):
 
 def rows_of(model, dtype):
     return X[:, : model.n_features].astype(REALS[dtype][1])
-
-
-def call(function, x, shape, dtype):
-    """Return what a function writes for a row."""
-    out = np.full(shape, -7, dtype)
-    function(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(out.ctypes.data))
-    return out
 
 
 @pytest.mark.covering(1)
@@ -257,16 +226,6 @@ def test_a_fitted_model_of_digits(tmp_path, digits_model, dtype, tolerance):
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
-
-
-def c_rows(model, columns, real):
-    """Rows as a program of C has them: NAN for gaps, and the index of a level's text among those of the header."""
-    rows = np.array([[0.0 if isinstance(v, str) else v for v in values] for values in columns.values()], real).T.copy()
-    for j, level in zip(model.encoding.level_columns, model.encoding.levels, strict=True):
-        texts = [*level.levels, *level.rare]
-        numbers = {text: i for i, text in enumerate(texts)} | {None: len(texts)}
-        rows[:, j] = [numbers.get(text, len(texts) + 1) for text in columns[model.encoding.columns[j]]]
-    return rows
 
 
 @pytest.mark.parametrize("dtype", REALS)

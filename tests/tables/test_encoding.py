@@ -79,6 +79,14 @@ def test_features_of_numbers():
     assert encoding.feature_names.tolist() == ["x", "x, curve 1", "x, curve 2", "x is missing"]
 
 
+def test_outliers_do_not_decide_the_slope_of_a_column():
+    x = np.append(RNG.standard_normal(500), [1e3, -50.0])
+    encoding = learned({"x": x}, curves=0, smoothness=1.0)
+    ends = encoding.encode({"x": [1e3, 1e9, -50.0]})[:, 0]
+    assert ends[:2].tolist() == [3.0, 3.0]
+    assert ends[2] == pytest.approx((-50.0 - x.mean()) / x.std(), rel=1e-12)
+
+
 def test_many_values_have_few_knots_at_equal_distances_in_rank():
     x = np.exp(3.0 * RNG.standard_normal(5000))
     encoding = learned({"x": x}, curves=3, smoothness=1.0)

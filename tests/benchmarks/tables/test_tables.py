@@ -98,7 +98,9 @@ def table():
     return X, level, y
 
 
-@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if method.is_installed])
+@pytest.mark.parametrize(
+    "name", [name for name, method in METHODS.items() if method.is_installed and not method.spaces]
+)
 def test_every_method_takes_categories_and_gaps(table, name):
     X, level, y = table
     assert METHODS[name].classifier().fit(X, level).score(X, level) > 0.95
@@ -123,27 +125,27 @@ class Endless(DummyClassifier):
 def test_a_row_measures_the_held_out_rows(monkeypatch):
     recorder = Recorder()
     monkeypatch.setitem(METHODS, "linear", Method("linear", lambda: recorder, DummyRegressor))
-    row = run_task(Task("breast_cancer", 1, "linear"), "nowhere", 60.0)
+    row = run_task(Task("breast_cancer", 1, "linear"), "nowhere", 60.0, 1.0)
     assert list(row) == COLUMNS
     X, y, _ = load_table("breast_cancer", "nowhere")
     X_rest, _, y_rest, y_quarter = hold_out(X, y, 1)
     assert recorder.rows == list(X_rest.index)
     assert float(row["score"]) == pytest.approx(np.mean(y_quarter == np.bincount(y_rest).argmax()), abs=1e-6)
     assert row["gap"] == ""
-    row = run_task(Task("diabetes", 0, "linear"), "nowhere", 60.0)
+    row = run_task(Task("diabetes", 0, "linear"), "nowhere", 60.0, 1.0)
     assert float(row["score"]) <= 0
     assert row["calibration"] == ""
 
 
 def test_networks_report_their_gap_and_the_size_of_their_file():
-    row = run_task(Task("diabetes", 0, "mopn"), "nowhere", 60.0)
+    row = run_task(Task("diabetes", 0, "mopn"), "nowhere", 60.0, 1.0)
     assert 0 <= float(row["gap"]) < 1
     assert float(row["bytes"]) > 0
 
 
 def test_a_fit_that_takes_too_long_is_a_row_with_a_note(monkeypatch):
     monkeypatch.setitem(METHODS, "linear", Method("linear", Endless, DummyRegressor))
-    row = run_task(Task("breast_cancer", 0, "linear"), "nowhere", 0.01)
+    row = run_task(Task("breast_cancer", 0, "linear"), "nowhere", 0.01, 1.0)
     assert list(row) == COLUMNS
     assert (row["score"], row["note"]) == ("", "more than 0.01 s")
 
@@ -191,6 +193,16 @@ def test_errors_of_numbers_are_relative_to_the_reference():
     assert report.duels(fits).loc["linear", "loss_wins"] == 1
 
 
+def test_what_is_tuned_is_the_reference_of_its_own_table():
+    fits = _fits({"mopn": [0.9, 0.8], "linear": [0.8, 0.9], "mopn-tuned": [0.7, 0.6]})
+    found = report.duels(fits, "mopn-tuned")
+    assert list(found.index) == ["mopn", "linear"]
+    assert list(found["losses"]) == [2, 2]
+    text = report.tables(fits)
+    assert "mopn, table beside each" in text
+    assert "mopn, table, tuned beside each" in text
+
+
 def test_the_critical_difference_is_that_of_demsars_example():
     # Section 3.2.2: four algorithms, 14 sets.
     assert report.critical_difference(4, 14) == pytest.approx(1.25, abs=0.005)
@@ -228,7 +240,7 @@ def test_program_fits_resumes_and_reports(cheap, tmp_path, capsys):
     assert main(["--out", str(tmp_path), "--report"]) == 0
     assert "| breast_cancer | 569 | 30 | 2 | 2 |" in capsys.readouterr().out
     assert (tmp_path / "ranks.png").stat().st_size > 0
-    assert (tmp_path / "sizes.png").stat().st_size > 0
+    assert (tmp_path / "costs.png").stat().st_size > 0
     assert pd.read_csv(tmp_path / "numbers.csv", index_col=0).loc["mopn", "sets"] == 1
 
 

@@ -1,0 +1,49 @@
+"""Headers of C as libraries of functions."""
+
+import ctypes
+import shutil
+import subprocess
+
+import numpy as np
+
+COMPILER = shutil.which("cc")
+REALS = {"float32": ("float", np.float32), "float64": ("double", np.float64), "int16": ("float", np.float32)}
+
+
+def compiled(folder, text, *command):
+    """Compile a library of a text."""
+    (folder / "library.c").write_text(text)
+    command = command or (COMPILER, "-std=c99")
+    flags = [
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-pedantic",
+        "-Werror",
+        "-shared",
+        "-fPIC",
+        "-o",
+        "library.so",
+        "library.c",
+        "-lm",
+    ]
+    done = subprocess.run([*command, *flags], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return ctypes.CDLL(str(folder / "library.so"))
+
+
+def call(function, x, shape, dtype):
+    """Return what a function writes for a row."""
+    out = np.full(shape, -7, dtype)
+    function(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(out.ctypes.data))
+    return out
+
+
+def c_rows(model, columns, real):
+    """Rows as a program of C has them: NAN for gaps, and the index of a level's text among those of the header."""
+    rows = np.array([[0.0 if isinstance(v, str) else v for v in values] for values in columns.values()], real).T.copy()
+    for j, level in zip(model.encoding.level_columns, model.encoding.levels, strict=True):
+        texts = [*level.levels, *level.rare]
+        numbers = {text: i for i, text in enumerate(texts)} | {None: len(texts)}
+        rows[:, j] = [numbers.get(text, len(texts) + 1) for text in columns[model.encoding.columns[j]]]
+    return rows
