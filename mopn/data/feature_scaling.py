@@ -103,7 +103,7 @@ def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordina
     elif scale == "data":
         sizes = np.full(len(squares), math.sqrt(squares.sum() / _SQUARED_LENGTH))
     else:
-        sizes = feature_sizes(squares, np.count_nonzero(squares))
+        sizes = feature_sizes(squares, int(np.count_nonzero(squares)))
     return Coordinates(mean, np.where(squares > 0, sizes, np.inf))
 
 

@@ -16,9 +16,8 @@ from mopn.data.validation import as_array, check_block_targets, label_codes
 from mopn.estimators.base import ModelEstimator, NetworkEstimator
 from mopn.estimators.targets import encoded_codes, indicator_values
 from mopn.losses.losses import Loss
-from mopn.models.growth import slopes_of_new, with_feature
+from mopn.models.growth import Machine, slopes_of_new, with_feature
 from mopn.models.multi_output import Model
-from mopn.models.single_output import FactorizationModel
 
 __all__ = ["FoldIn", "NetworkFoldIn"]
 
@@ -48,7 +47,7 @@ class FoldIn(ModelEstimator):
 
     model_: Any
 
-    def fold_in(self, X: Any, y: Any) -> Model | FactorizationModel:
+    def fold_in(self, X: Any, y: Any) -> Machine:
         """Return the model with one more feature, the last: a new user or item, from a few ratings.
 
         All other coefficients stay as they are, and those of the new feature minimise the objective of the fit. Outputs
@@ -118,10 +117,10 @@ class NetworkFoldIn(FoldIn, NetworkEstimator):
             return 1.0
         if self.scale == "data":
             return float(scales.max())
-        return float(feature_sizes(n / (self._total_weight + n), np.count_nonzero(scales)))
+        return float(feature_sizes(n / (self._total_weight + n), int(np.count_nonzero(scales))))
 
 
-def _encoded(model: Model | FactorizationModel, y: np.ndarray, loss: Loss) -> np.ndarray:
+def _encoded(model: Machine, y: np.ndarray, loss: Loss) -> np.ndarray:
     """Return targets (n,) or (n, m) in the form of the loss, as the fit did."""
     m = model.weights.shape[1] if isinstance(model, Model) else 1
     if model.classes is not None and model.target in ("labels", "ordinal"):
@@ -130,9 +129,7 @@ def _encoded(model: Model | FactorizationModel, y: np.ndarray, loss: Loss) -> np
     return check_block_targets(indicator_values(y) if model.target == "indicator" else y, loss, None, m)
 
 
-def _folded_in(
-    model: Model | FactorizationModel, X: Any, Y: np.ndarray, loss: Loss, new: NewFeature
-) -> Model | FactorizationModel:
+def _folded_in(model: Machine, X: Any, Y: np.ndarray, loss: Loss, new: NewFeature) -> Machine:
     """Return the model with a new feature, whose coefficients h (K,) and w (m,) minimise the objective of the fit.
 
     It is sum_i loss(y_i, o_i + w + V' (z_i * h)) + <new.units, h * h> + new.linear / 2 * ||w||^2.

@@ -7,7 +7,7 @@ of Blondel et al., Higher-Order Factorization Machines, NIPS 2016), so outputs a
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -16,14 +16,14 @@ from mopn.models.formula import kernel_formula
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 
-__all__ = ["slopes_of_new", "with_feature"]
+__all__ = ["Machine", "slopes_of_new", "with_feature"]
 
-_Machine = TypeVar("_Machine", Model, FactorizationModel)
+Machine = Model | FactorizationModel
 # The new feature's name, if features have names.
 _NAME = "new"
 
 
-def slopes_of_new(model: Model | FactorizationModel, design: Design) -> tuple[np.ndarray, np.ndarray]:
+def slopes_of_new(model: Machine, design: Design) -> tuple[np.ndarray, np.ndarray]:
     """Return Z (n, K) and V (K, m): coefficients h (K,) of a new feature that is 1 add (Z * h) V to the outputs.
 
     There is a coefficient for each unit, of each degree. The model is no polynomial network, and in the direct form.
@@ -48,7 +48,7 @@ def _slopes(kernel: str, theta: np.ndarray, P: np.ndarray, dummies: int, design:
     return theta[0] + kernel_formula(kernel, theta[1:], P, dummies, each).outputs(design)
 
 
-def with_feature(model: _Machine, h: np.ndarray, w: np.ndarray, scale: float) -> _Machine:
+def with_feature(model: Machine, h: np.ndarray, w: np.ndarray, scale: float) -> Machine:
     """Return the model with one more feature, the last, in no group.
 
     Parameters
