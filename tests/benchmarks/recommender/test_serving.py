@@ -18,7 +18,7 @@ def test_times_are_printed(capsys):
 def test_similar_films_share_genres(tmp_path, capsys, monkeypatch, write):
     """Two kinds of films of one genre each, and of users who like one of them; one film in three is seldom rated."""
     rng = np.random.default_rng(0)
-    pairs = [(u, i) for u in range(30) for i in range(12) if rng.random() < (0.2 if i % 3 == 0 else 0.9)]
+    pairs = [(u, i) for u in range(120) for i in range(12) if rng.random() < (0.2 if i % 3 == 0 else 0.9)]
     lines = [f"{1 + u}\t{1 + i}\t{5 if u % 2 == i % 2 else 1}\t0" for u, i in pairs]
     genres = [f"{1 + i}|Film|||url|{int(i % 2)}|{int(i % 2 == 0)}" for i in range(12)]
     files = {"u1.base": lines[20:], "u1.test": lines[:20], "u.item": genres}
