@@ -250,10 +250,10 @@ class NetworkEstimator(ModelEstimator):
     """What the gaps rest on: "deterministic", "probability 1 - 1e-09" over random numbers, or "none"."""
     n_refit_iter_: int
     """Number of iterations of all refits, most of the work."""
-    # Of the rows of the fit.
-    _total_weight: float
     validation_scores_: np.ndarray | None
     """The score at every row of the trace, if samples were held out."""
+    # The sum of the weights of the rows.
+    _total_weight: float
 
     _kernel: ClassVar[KernelName]
     _rules = COMMON | {

@@ -1,7 +1,7 @@
 """One more feature in a fitted factorization machine: what its coefficients change, and the model that has it.
 
-Kernels of distinct features are affine in each of them, A^m([p, h], [x, 1]) = A^m(p, x) + h A^{m-1}(p, x) (equation 7
-of Blondel et al., Higher-Order Factorization Machines, NIPS 2016), so outputs are linear in all that is new.
+Kernels of distinct features are affine in each of them, A^m([p, h], [x, 1]) = A^m(p, x) + h A^{m-1}(p, x)
+(multi-linearity: Blondel et al., Higher-Order Factorization Machines, NIPS 2016), so outputs are linear in what is new.
 """
 
 from __future__ import annotations

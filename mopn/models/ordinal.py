@@ -35,7 +35,9 @@ def level_probabilities(cumulative: np.ndarray) -> np.ndarray:
 
 def expected_level(cumulative: np.ndarray, levels: np.ndarray) -> np.ndarray:
     """Return sum_c r_c p(y = r_c), the expectation of y (n,)."""
-    gaps = np.diff(levels)
-    # By parts: with equal gaps the sum of the probabilities is enough, in any order.
-    ordered = cumulative if np.all(gaps == gaps[0]) else np.sort(cumulative, axis=1)
-    return levels[-1] - ordered @ gaps
+    with np.errstate(over="ignore"):
+        gaps = np.diff(levels)
+    if np.isfinite(gaps[0]) and np.all(gaps == gaps[0]):
+        # By parts: the sum of the probabilities is enough, in any order, and quick.
+        return levels[-1] - cumulative @ gaps
+    return level_probabilities(cumulative) @ levels

@@ -1,8 +1,8 @@
 """The best items for a user: what only depends on the items is computed once for all users.
 
 In a model of degree 2 the output of a row u + v, of a user and an item that share no feature, is that of u, plus that
-of v, minus that of zeros, plus the products of features of both, which are an inner product of two short vectors
-(equation 5 of Rendle, Factorization Machines, ICDM 2010).
+of v, minus that of zeros, plus the products of features of both, which are an inner product of two short vectors, as
+all interactions are those of factors (Rendle, Factorization Machines, ICDM 2010).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Ranker:
     ----------
     model : Model, FactorizationModel or fitted estimator
         Of degree 2, with one output or ordered levels. Of several outputs, ``FactorizationModel.from_outputs`` makes a
-        model of one, such as the probability of the highest level.
+        model of one: minus the last of those of ordered levels ranks by the probability of the highest level.
     item_rows : array-like or sparse matrix of shape (n_items, d)
         The features of every item, with those of users 0.
 

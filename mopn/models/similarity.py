@@ -78,7 +78,8 @@ def similar_features(
 
     References
     ----------
-    Koren: Factorization Meets the Neighborhood. KDD 2008, equation 2, shrinks similarities so.
+    Koren: Factorization Meets the Neighborhood. KDD 2008. Equation 2 shrinks similarities so, by the number of users
+    who rated both items.
 
     Examples
     --------
