@@ -36,10 +36,13 @@ class Coordinates:
         None for zero.
     scale : ndarray of shape (d,)
         Positive; infinite for constant features, which are 0 in these coordinates whatever their value.
+    total_weight : float, default 0.0
+        The sum of the weights of the rows that they were made for.
     """
 
     center: np.ndarray | None
     scale: np.ndarray
+    total_weight: float = 0.0
 
     @property
     def finite_scale(self) -> np.ndarray:
@@ -104,7 +107,7 @@ def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordina
         sizes = np.full(len(squares), math.sqrt(squares.sum() / _SQUARED_LENGTH))
     else:
         sizes = feature_sizes(squares, int(np.count_nonzero(squares)))
-    return Coordinates(mean, np.where(squares > 0, sizes, np.inf))
+    return Coordinates(mean, np.where(squares > 0, sizes, np.inf), float(total))
 
 
 def feature_sizes(squares: Any, number: int) -> Any:

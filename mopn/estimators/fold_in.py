@@ -112,12 +112,13 @@ class NetworkFoldIn(FoldIn, NetworkEstimator):
         return NewFeature(scale**2 * units, None if self.alpha is None else scale**2 * self.alpha, scale)
 
     def _scale_of_new(self, n: int) -> float:
-        scales = self.model_.feature_scales
-        if self.scale is None or scales is None:
+        coordinates = self._coordinates
+        if coordinates is None:
             return 1.0
+        scales = coordinates.finite_scale
         if self.scale == "data":
             return float(scales.max())
-        return float(feature_sizes(n / (self._total_weight + n), int(np.count_nonzero(scales))))
+        return float(feature_sizes(n / (coordinates.total_weight + n), int(np.count_nonzero(scales))))
 
 
 def _encoded(model: Machine, y: np.ndarray, loss: Loss) -> np.ndarray:
