@@ -18,9 +18,9 @@ from mopn.core.regularizers import Ratio
 from mopn.data.loss_checks import check_loss
 from mopn.data.row_blocks import RowBlocks
 from mopn.losses.losses import Huber, Loss, Poisson, Quantile
+from mopn.models.exports.qubo import Qubo
 from mopn.models.load import load
 from mopn.models.multi_output import Model
-from mopn.models.qubo import Qubo
 from mopn.models.single_output import FactorizationModel
 from mopn.models.table import TableModel
 from mopn.network.certificate import certify
@@ -39,10 +39,10 @@ if TYPE_CHECKING:  # what is imported on use
     from mopn import ranking as ranking
     from mopn.factorization.direct import FactorizationProblem
     from mopn.factorization.lifted import LiftedProblem
-    from mopn.models.contributions import contributions
-    from mopn.models.effects import Effects, effects
-    from mopn.models.integers import Agreement, IntegerModel
-    from mopn.models.interactions import interaction_weights, strongest_interactions
+    from mopn.models.explanations.contributions import contributions
+    from mopn.models.explanations.effects import Effects, effects
+    from mopn.models.explanations.interactions import interaction_weights, strongest_interactions
+    from mopn.models.exports.integers import Agreement, IntegerModel
 
 __version__ = "0.1.0"
 
@@ -88,15 +88,15 @@ __all__ = [
 
 # Imported on use, as they import numba.
 _LAZY = {
-    "Agreement": "mopn.models.integers",
-    "Effects": "mopn.models.effects",
+    "Agreement": "mopn.models.exports.integers",
+    "Effects": "mopn.models.explanations.effects",
     "FactorizationProblem": "mopn.factorization.direct",
-    "IntegerModel": "mopn.models.integers",
+    "IntegerModel": "mopn.models.exports.integers",
     "LiftedProblem": "mopn.factorization.lifted",
-    "contributions": "mopn.models.contributions",
-    "effects": "mopn.models.effects",
-    "interaction_weights": "mopn.models.interactions",
-    "strongest_interactions": "mopn.models.interactions",
+    "contributions": "mopn.models.explanations.contributions",
+    "effects": "mopn.models.explanations.effects",
+    "interaction_weights": "mopn.models.explanations.interactions",
+    "strongest_interactions": "mopn.models.explanations.interactions",
 }
 
 

@@ -1,6 +1,6 @@
-"""The defaults of the classifiers: accuracy and proven gap over norms, ratios of the strength, scales and tolerances.
+"""The defaults of the classifiers: accuracy and proven gap over norms, sizes, ratios of the strength and more.
 
-Polynomial networks of at most 50 units, otherwise at their defaults, on random splits of the sets (three quarters to
+Polynomial networks, otherwise at their defaults, on random splits of the sets (three quarters to
 fit, at most ``--rows`` of them); the mean test accuracy in per cent, CPU seconds of a fit and its gap. The last column
 is a quadratic-kernel SVM, one against the rest, whose C and scaler are chosen on a held-out quarter of the training
 part::
@@ -43,15 +43,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--ratios", type=float, nargs="+", default=[0.01, 0.005, 0.002, 0.001, 0.0005])
     parser.add_argument("--scales", nargs="+", choices=["features", "data"], default=["features"])
     parser.add_argument("--tols", type=float, nargs="+", default=[5e-3])
-    parser.add_argument("--norms", nargs="+", choices=NORMS, default=["l1/l2"])
+    parser.add_argument("--norms", nargs="+", choices=NORMS, default=["l1"])
+    parser.add_argument("--max-units", type=int, nargs="+", default=[200])
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--rows", type=int, default=4000, help="most rows to fit (default 4000)")
     return parser
 
 
 def _program(args: argparse.Namespace) -> None:
-    columns = list(product(args.norms, args.scales, args.ratios, args.tols))
-    header = "".join(f"{f'{norm}, {scale}, {ratio:g}, {tol:g}':>32s}" for norm, scale, ratio, tol in columns)
+    columns = list(product(args.norms, args.max_units, args.scales, args.ratios, args.tols))
+    header = "".join(f"{f'{norm}, {k}, {scale}, {ratio:g}, {tol:g}':>34s}" for norm, k, scale, ratio, tol in columns)
     print(f"{'':16s}{header}{'SVM':>8s}")
     means = []
     with threadpool_limits(1):
@@ -72,21 +73,21 @@ def _line(name: str, rows: list[np.ndarray]) -> np.ndarray:
 
 def _cells(name: str, mean: np.ndarray) -> str:
     cells = "".join(
-        f"{100 * accuracy:14.2f} ({seconds:5.2f} s) {100 * gap:6.1f} %" for accuracy, seconds, gap in mean[:-1]
+        f"{100 * accuracy:16.2f} ({seconds:5.2f} s) {100 * gap:6.1f} %" for accuracy, seconds, gap in mean[:-1]
     )
     return f"{name:16s}{cells}{100 * mean[-1, 0]:8.2f}"
 
 
 def _accuracies(
-    X: np.ndarray, y: np.ndarray, split: int, columns: list[tuple[str, str, float, float]], most: int
+    X: np.ndarray, y: np.ndarray, split: int, columns: list[tuple[str, int, str, float, float]], most: int
 ) -> np.ndarray:
     """Return the test accuracy, the seconds and the relative gap of each fit, and of the SVM's in the last row."""
     X, X_test, y, y_test = hold_out(X, y, split)
     X, y = X[:most], y[:most]
     grid = METHODS[_REFERENCE].grid(*X.shape)
     estimators = [
-        MultiOutputPNClassifier(norm=norm, scale=scale, strength=Ratio(ratio), tol=tol)
-        for norm, scale, ratio, tol in columns
+        MultiOutputPNClassifier(norm=norm, max_units=k, scale=scale, strength=Ratio(ratio), tol=tol)
+        for norm, k, scale, ratio, tol in columns
     ]
     found = []
     for estimator in [*estimators, clone(grid[choose(grid, X, y, split, np.inf)[0]])]:

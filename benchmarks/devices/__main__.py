@@ -33,7 +33,7 @@ from benchmarks.devices.boards import BOARDS, Program, missing_tools
 from benchmarks.devices.peers import PACKAGES, peers
 from mopn import Model
 from mopn.estimators import MultiOutputPNClassifier
-from mopn.models.quantization import quantize
+from mopn.models.exports.quantization import quantize
 
 __all__ = ["main"]
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from mopn.estimators.table_encoder import TableEncoder
-from mopn.models.onnx_graph import make_encoder_onnx, onnx_labels
+from mopn.models.exports.onnx_graph import make_encoder_onnx, onnx_labels
 
 __all__ = ["register_skl2onnx"]
 

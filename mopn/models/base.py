@@ -12,10 +12,10 @@ from scipy import sparse
 from mopn.data.designs import Design, make_design
 from mopn.data.validation import finite_numbers
 from mopn.losses.links import LINKS, check_link
+from mopn.models.explanations.games import Background, Game, dense_rows
 from mopn.models.fields import check_feature_names, check_labels
 from mopn.models.fitted import Fitted
 from mopn.models.formula import Formula
-from mopn.models.games import Background, Game, dense_rows
 from mopn.models.ordinal import expected_level, level_probabilities
 from mopn.solvers.tools.checks import choice
 from mopn.solvers.tools.display import Displayed

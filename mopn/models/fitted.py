@@ -10,17 +10,17 @@ import numpy as np
 
 from mopn.data.designs import Design
 from mopn.losses.namespaces import to_host
+from mopn.models.explanations.games import Game
+from mopn.models.explanations.robustness import certified_radius
 from mopn.models.files import write
 from mopn.models.formula import blocks
-from mopn.models.games import Game
-from mopn.models.robustness import certified_radius
 from mopn.solvers.tools.checks import choice
 
 if TYPE_CHECKING:
     import onnx
 
-    from mopn.models.integers import IntegerModel
-    from mopn.models.qubo import Qubo
+    from mopn.models.exports.integers import IntegerModel
+    from mopn.models.exports.qubo import Qubo
 
 __all__ = ["Fitted", "fitted_model"]
 
@@ -306,7 +306,7 @@ class Fitted(ABC):
 
         ``dimod.BinaryQuadraticModel.from_qubo(*model.to_qubo())`` is the same for dimod and its samplers.
         """
-        from mopn.models.qubo import make_qubo
+        from mopn.models.exports.qubo import make_qubo
 
         return make_qubo(self._fitted_model(), X, output, one_hot, penalty)
 
@@ -388,7 +388,7 @@ class Fitted(ABC):
         table that differs little from others, relative to its size, loses digits, as its knots do. The ANOVA
         kernel of degree 3 and above and the all-subsets kernel form an array (n, d, k).
         """
-        from mopn.models.onnx_graph import make_onnx
+        from mopn.models.exports.onnx_graph import make_onnx
 
         return make_onnx(self._fitted_model(), dtype, to_host(background))
 
@@ -472,13 +472,13 @@ class Fitted(ABC):
         """
         choice(("float", "integer"))(arithmetic, "arithmetic")
         if arithmetic == "float":
-            from mopn.models.c_header import write_c
+            from mopn.models.exports.c_header import write_c
 
             if X is not None:
                 raise ValueError("X is for arithmetic='integer', which takes ranges from it; leave it out for floats")
             write_c(self._fitted_model(), path, name, "float32" if dtype is None else dtype, to_host(background))
             return None
-        from mopn.models.c_integer import write_integer_c
+        from mopn.models.exports.c_integer import write_integer_c
 
         if background is not None:
             raise ValueError("background is for arithmetic='float': SHAP values are not computed in integers")

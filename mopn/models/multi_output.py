@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ from mopn.core.kernels import Kernel, get_kernel
 from mopn.data.designs import AugmentedDesign, Design, linear_design
 from mopn.data.validation import check_flag, finite_numbers
 from mopn.models.base import Predictor, common_offset
+from mopn.models.explanations.games import Background, QuadraticGame
 from mopn.models.fields import check_scale
 from mopn.models.formula import Formula, blocks, kernel_formula
-from mopn.models.games import Background, QuadraticGame
+from mopn.models.quadratic import Quadratic
 
 __all__ = ["Model"]
 
@@ -162,17 +163,18 @@ class Model(Predictor):
     def _kernel(self) -> Kernel:
         return get_kernel(self.kernel, self.groups)
 
-    def _plain_units(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return units and weights of the same outputs without groups: those of each group alone are subtracted."""
+    def _plain(self) -> Model:
+        """Return a model of the same outputs without groups: the units of each group alone are subtracted."""
         if self.groups is None:
-            return self.basis, self.weights
+            return self
         of_groups = np.arange(self.groups.max() + 1)[:, None, None] == self.groups
         parts = self.basis * np.pad(of_groups, ((0, 0), (0, 0), (self._dummies, 0)))
-        return np.vstack([self.basis, *parts]), np.vstack([self.weights, *[-self.weights] * len(parts)])
+        weights = np.vstack([self.weights, *[-self.weights] * len(parts)])
+        return replace(self, basis=np.vstack([self.basis, *parts]), weights=weights, groups=None)
 
     def _formula(self) -> Formula:
-        H, V = self._plain_units()
-        units = kernel_formula(self.kernel, np.array([0.0, 1.0]), H, self._dummies, V)
+        plain = self._plain()
+        units = kernel_formula(self.kernel, np.array([0.0, 1.0]), plain.basis, self._dummies, plain.weights)
         W = np.zeros((self.weights.shape[1], 1 + self.n_features)) if self.linear is None else self.linear
         return Formula(units.constant + W[:, 0] + self.offset, W[:, 1:], units.squares, units.terms)
 
@@ -191,11 +193,4 @@ class Model(Predictor):
         return out
 
     def _game(self, background: Background) -> QuadraticGame:
-        kernel, (H, V) = self._kernel, self._plain_units()
-        ones, H = H[:, : self._dummies].sum(axis=1), H[:, self._dummies :]
-        # <h, [1, x]>^2 has the linear term of the dummies, and the linear term of the anova kernel is half of it.
-        V = kernel.of_square * V
-        W = (2.0 * ones[:, None] * V).T @ H
-        if self.linear is not None:
-            W += self.linear[:, 1:]
-        return QuadraticGame(H, V, W, kernel.distinct, background)
+        return QuadraticGame(Quadratic.of(self._formula()), background)

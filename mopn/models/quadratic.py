@@ -1,43 +1,88 @@
-"""Formulas of degree 2 with squares of forms as their only units: a single case for what is written about them."""
+"""Outputs of degree 2 as quadratic functions: radii, Shapley values, effects, integers and QUBO begin with them."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mopn.data.designs import Design
 from mopn.models.formula import Formula, Products
 
-__all__ = ["quadratic_formula"]
+__all__ = ["Quadratic", "is_quadratic"]
 
 
-def quadratic_formula(formula: Formula, purpose: str) -> Formula:
-    """Return the same outputs with one term, sum_s v_s (b_s + <u_s, x>)^2, or with none.
+def is_quadratic(formula: Formula) -> bool:
+    """Return whether no term has products of more than two features."""
+    return all(isinstance(term, Products) and len(term.factors) * term.power <= 2 for term in formula.terms)
 
-    Forms of degree 1 become part of the linear term, and products of two forms are differences of squares:
-    z_1 z_2 = ((z_1 + z_2)^2 - (z_1 - z_2)^2) / 4.
 
-    Raises
-    ------
-    TypeError
-        If the degree is higher; ``purpose`` says in the message what needs degree 2.
+@dataclass(frozen=True)
+class Quadratic:
+    """Outputs c + W x + Q (x * x) + sum_s v_s (a_s + <p_s, x>) (b_s + <r_s, x>).
+
+    ``constant`` c is (m,), ``linear`` W and ``squares`` Q are (m, d), ``factors`` p and r (2, k, d), ``biases`` a and b
+    (2, k), and ``weights`` V (k, m).
     """
-    constant, linear = formula.constant, formula.linear
-    m, d = linear.shape
-    factors, biases, weights = [np.zeros((0, d))], [np.zeros(0)], [np.zeros((0, m))]
-    for term in formula.terms:
-        if not isinstance(term, Products) or len(term.factors) * term.power > 2:
-            raise TypeError(f"{purpose} for models of degree 1 and 2 alone, and this model has a higher degree")
-        U, b, V = term.factors, term.biases, term.weights
-        if term.power == 2:
-            factors += [U[0]]
-            biases += [b[0]]
-            weights += [V]
-        elif len(U) == 2:
-            factors += [U[0] + U[1], U[0] - U[1]]
-            biases += [b[0] + b[1], b[0] - b[1]]
-            weights += [0.25 * V, -0.25 * V]
-        else:
-            constant, linear = constant + b[0] @ V, linear + V.T @ U[0]
-    squares = Products(np.vstack(weights), np.vstack(factors)[None], np.concatenate(biases)[None], 2)
-    return replace(formula, constant=constant, linear=linear, terms=(squares,) if len(squares.weights) else ())
+
+    constant: np.ndarray
+    linear: np.ndarray
+    squares: np.ndarray
+    factors: np.ndarray
+    biases: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, formula: Formula) -> Quadratic:
+        """Return the outputs of a formula that :func:`is_quadratic`; forms of degree 1 join the linear term."""
+        constant, linear = formula.constant, formula.linear
+        m, d = linear.shape
+        factors, biases, weights = [np.zeros((2, 0, d))], [np.zeros((2, 0))], [np.zeros((0, m))]
+        for term in formula.terms:
+            assert isinstance(term, Products)
+            U, b, V = term.factors, term.biases, term.weights
+            if len(U) * term.power == 1:
+                constant, linear = constant + b[0] @ V, linear + V.T @ U[0]
+                continue
+            factors.append(np.broadcast_to(U, (2, *U.shape[1:])))
+            biases.append(np.broadcast_to(b, (2, len(V))))
+            weights.append(V)
+        parts = np.concatenate(factors, axis=1), np.concatenate(biases, axis=1), np.concatenate(weights)
+        return cls(constant, linear, formula.squares, *parts)
+
+    def forms(self, design: Design) -> np.ndarray:
+        """Return a + <p, x> and b + <r, x> for rows x, shape (2, n, k)."""
+        return np.stack([design.project(U) + b for U, b in zip(self.factors, self.biases, strict=True)])
+
+    def matrix(self, t: np.ndarray) -> np.ndarray:
+        """Return the symmetric A (d, d) of x'Ax in the outputs' combination with coefficients t (m,)."""
+        weights, _, squares = self._combined(t)
+        half = (self.factors[0].T * weights) @ self.factors[1]
+        return 0.5 * (half + half.T) + np.diag(squares)
+
+    def slopes(self, forms: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """Return the gradients (n, d) of the combination where forms have given values, without those of x * x."""
+        weights, linear, _ = self._combined(t)
+        first, second = forms * weights
+        return first @ self.factors[1] + second @ self.factors[0] + linear
+
+    def _combined(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return v, w and q of a combination, in which outputs of coefficient 0 may be infinite."""
+        used = np.flatnonzero(t)
+        return self.weights[:, used] @ t[used], t[used] @ self.linear[used], t[used] @ self.squares[used]
+
+    def squared(self) -> Quadratic:
+        """Return the same with both factors alike: z_1 z_2 = ((z_1 + z_2)^2 - (z_1 - z_2)^2) / 4."""
+        (P, R), (a, b), V = self.factors, self.biases, self.weights
+        same = (P == R).all(axis=1) & (a == b)
+        H = np.vstack([P[same], (P + R)[~same], (P - R)[~same]])
+        c = np.concatenate([a[same], (a + b)[~same], (a - b)[~same]])
+        weights = np.vstack([V[same], 0.25 * V[~same], -0.25 * V[~same]])
+        both = np.broadcast_to(H, (2, *H.shape)), np.broadcast_to(c, (2, len(c)))
+        return replace(self, factors=both[0], biases=both[1], weights=weights)
+
+    def formula(self) -> Formula:
+        """Return a formula with one term, squares of forms, or with none: a single case for what is written."""
+        of = self.squared()
+        terms = (Products(of.weights, of.factors[:1], of.biases[:1], 2),) if len(of.weights) else ()
+        return Formula(self.constant, self.linear, self.squares, terms)

@@ -13,9 +13,9 @@ import numpy as np
 
 from mopn.data.designs import DenseDesign
 from mopn.data.validation import check_count
+from mopn.models.explanations.games import dense_rows
+from mopn.models.explanations.interactions import products, units_and_weights
 from mopn.models.fitted import Fitted, fitted_model
-from mopn.models.games import dense_rows
-from mopn.models.interactions import products, units_and_weights
 
 __all__ = ["Ranker", "Ranking", "rank"]
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.data.validation import check_count, check_nonnegative, finite_numbers
+from mopn.models.explanations.interactions import products, units_and_weights
 from mopn.models.fitted import Fitted, fitted_model
-from mopn.models.interactions import products, units_and_weights
 from mopn.solvers.tools.checks import shown
 
 __all__ = ["Similar", "similar_features"]

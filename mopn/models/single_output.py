@@ -14,11 +14,12 @@ import numpy as np
 from mopn.data.designs import DenseDesign, Design
 from mopn.data.validation import check_count, check_factor_kernel, finite_numbers
 from mopn.models.base import Predictor, common_offset
+from mopn.models.explanations.games import Background, Game, QuadraticGame
+from mopn.models.explanations.higher_games import Multilinear, Powers, PowersOfForms
 from mopn.models.fields import check_number
 from mopn.models.formula import Formula, blocks, kernel_formula, pairs, products
-from mopn.models.games import Background, Game, QuadraticGame
-from mopn.models.higher_games import Multilinear, Powers, PowersOfForms
 from mopn.models.multi_output import Model
+from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import choice
 
 __all__ = ["FactorizationModel"]
@@ -178,7 +179,8 @@ class FactorizationModel(Predictor):
         Returns
         -------
         FactorizationModel
-            Of degree 2, with the units as P, their combined weights as lambda, and the combined linear term.
+            Of degree 2, with the units as P, their combined weights as lambda, and the combined linear term; units of
+            groups are units without groups, minus those of each group alone.
 
         Raises
         ------
@@ -189,17 +191,17 @@ class FactorizationModel(Predictor):
         combination = finite_numbers(combination, "combination")
         if combination.shape != (m,):
             raise ValueError(f"combination must hold {m} finite numbers, one per output, got {combination!r}")
-        H, V = model._plain_units()
         linear = None if model.linear is None else combination @ model.linear
         constant = 0.0 if linear is None else float(linear[0])
+        plain = model._plain()
         return cls(
-            factors=H[None],
+            factors=plain.basis[None],
             degree=2,
             kernel=model.kernel,
-            lams=V @ combination,
+            lams=plain.weights @ combination,
             w=None if linear is None else linear[1:],
             intercept=float(np.broadcast_to(model.offset, (m,)) @ combination) + constant,
-            dummies=H.shape[1] - model.n_features,
+            dummies=model.basis.shape[1] - model.n_features,
             feature_names=model.feature_names,
         )
 
@@ -244,17 +246,12 @@ class FactorizationModel(Predictor):
         return range(self.degree, self.degree - len(self.factors), -1)
 
     def _game(self, background: Background) -> Game:
+        formula = self._formula()
+        if is_quadratic(formula):
+            return QuadraticGame(Quadratic.of(formula), background)
         if self.form == "lifted":
             return self._as_direct()._game(background)
         assert self.lams is not None
-        if self.degree <= 2 and self.kernel != "all-subsets":
-            squares = self.lams * (0.5 if self.kernel == "anova" else 1.0)
-            if self.theta is not None:
-                squares = squares * self.theta[-1]
-            units = self.factors[0][:, self.dummies :]
-            V = squares[:, None] if self.degree == 2 else np.zeros((len(squares), 1))
-            slopes = self._gradient(np.zeros((1, self.n_features)))
-            return QuadraticGame(units, V, slopes, self.kernel == "anova", background)
         if self.kernel == "homogeneous":
             w = np.zeros(self.n_features) if self.w is None else self.w
             parts = [

@@ -9,8 +9,8 @@ import numpy as np
 
 from mopn.data.designs import Design, make_design
 from mopn.models.base import Predictor
+from mopn.models.explanations.games import Background, ColumnGame, Game
 from mopn.models.formula import Formula
-from mopn.models.games import Background, ColumnGame, Game
 from mopn.models.multi_output import Model
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.fields import to_fields

@@ -136,6 +136,7 @@ def certify_network(
     sample_weight: Any = None,
     offset: Any = None,
     target_weight: Any = None,
+    interactions: Any = None,
     oracle: OracleName | BasisOracle = "auto",
     n_threads: int | None = None,
 ) -> NetworkCertificate:
@@ -159,7 +160,7 @@ def certify_network(
         The training data, as the network sees them.
     y : array-like
         Labels (n,), or targets (n,) or (n, m), as for :class:`NetworkProblem`, which has the meaning of ``loss``,
-        ``kernel``, ``norm``, ``sample_weight``, ``offset`` and ``target_weight``, too.
+        ``kernel``, ``norm``, ``sample_weight``, ``offset``, ``target_weight`` and ``interactions``, too.
     oracle : str or oracle, default "auto"
         As for :func:`certify`.
     n_threads : int, optional
@@ -208,7 +209,8 @@ def certify_network(
     check_start_size(V, "V")
     X = X if is_on_accelerator(X) else to_host(X)
     data = {"y": y, "sample_weight": sample_weight, "offset": offset, "target_weight": target_weight}
-    options = {name: to_host(value) for name, value in data.items()} | {"loss": loss, "kernel": kernel, "norm": norm}
+    options = {name: to_host(value) for name, value in data.items()}
+    options |= {"loss": loss, "kernel": kernel, "norm": norm, "interactions": interactions}
     with limited_threads(n_threads):
         basis, weights = unit_length(H, V, H.shape[1], V.shape[1])
         omega = get_norm(norm).value(weights)

@@ -16,7 +16,7 @@ from mopn.plotting.drawing import bars, checked_labels, colors, output_names, pl
 from mopn.solvers.tools.checks import shown
 
 if TYPE_CHECKING:  # needs numba, which most plots do not
-    from mopn.models.interactions import Interactions
+    from mopn.models.explanations.interactions import Interactions
 
 __all__ = ["plot_contributions", "plot_interactions", "plot_unit"]
 
@@ -53,7 +53,7 @@ def plot_interactions(interactions: Interactions | Fitted, outputs: Sequence[Any
     ['0 × 2', '1 × 2']
     """
     if isinstance(interactions, Fitted):
-        from mopn.models.interactions import strongest_interactions
+        from mopn.models.explanations.interactions import strongest_interactions
 
         model = fitted_model(interactions)
         outputs = output_names(model, outputs)

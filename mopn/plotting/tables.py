@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mopn.data.validation import check_count
-from mopn.models.effects import Effects, effects
+from mopn.models.explanations.effects import Effects, effects
 from mopn.models.fitted import Fitted
 from mopn.plotting.drawing import checked_labels, colors, new_axes, output_names, plot_weights, subplots
 from mopn.solvers.tools.checks import choice, shown

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from mopn.models.c_writer import CWriter, check_name
-from mopn.models.integers import IntegerModel
-from mopn.models.quantization import quantize
+from mopn.models.exports.c_writer import CWriter, check_name
+from mopn.models.exports.integers import IntegerModel
+from mopn.models.exports.quantization import quantize
 from mopn.models.replacement import replacement
 
 __all__ = ["write_integer_c"]

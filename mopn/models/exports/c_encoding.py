@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from mopn.models.c_writer import CWriter, quantized
+from mopn.models.exports.c_writer import CWriter, quantized
 from mopn.tables.columns import LevelColumn, NumberColumns
 from mopn.tables.encoding import TableEncoding
 

@@ -148,6 +148,8 @@ def test_errors():
     for X in (np.full((1, 4), -1.0), sparse.csr_array(np.full((1, 4), 2.0))):
         with pytest.raises(ValueError, match="features that are 0 or 1, but feature 0 of X is"):
             model.to_qubo(X, output=0)
+    stored_zero = sparse.csr_array(([1.0, 0.0], ([0, 0], [1, 2])), shape=(1, 4))
+    assert model.to_qubo(stored_zero, output=0) == model.to_qubo(output=0)
     with pytest.raises(ValueError, match="X has 3 features, but the model was trained with 4"):
         model.to_qubo(np.zeros((1, 3)), output=0)
     for one_hot in (3, [0, 1], [(0, 0)], [(0, 4)], [()]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mopn.models.onnx_nodes import Graph, type_code
+from mopn.models.exports.onnx_nodes import Graph, type_code
 from mopn.tables.columns import LevelColumn, NumberColumns
 from mopn.tables.encoding import TableEncoding
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mopn.models.explanations.games import ColumnGame, QuadraticGame, dense_rows
 from mopn.models.fitted import Fitted, fitted_model
-from mopn.models.games import ColumnGame, QuadraticGame, dense_rows
 
 __all__ = ["Contribution", "Contributions", "contributions"]
 

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from mopn.losses.namespaces import to_host
 from mopn.models.fields import check_output, feature_groups
-from mopn.models.formula import Formula, Products
+from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import check_positive, shown
 
 __all__ = ["Qubo", "make_qubo"]
@@ -69,6 +69,10 @@ def make_qubo(model: Any, X: Any, output: int | None, one_hot: Any, penalty: flo
     if X is not None:
         _check_binary(model, X)
     formula, names = model._formula(), model.feature_names
+    if not is_quadratic(formula):
+        raise ValueError(
+            "a QUBO is of degree 2, but the model has products of three features or more: fit one with degree=2"
+        )
     labels = [] if names is None else names.tolist()
     groups = [np.sort(group) for group in feature_groups(one_hot, labels, model.n_features, "one_hot")]
     m = len(formula.constant)
@@ -76,7 +80,7 @@ def make_qubo(model: Any, X: Any, output: int | None, one_hot: Any, penalty: flo
     if penalty is not None and not groups:
         raise ValueError("penalty is for the constraints in one_hot, of which there are none; leave it out")
     with np.errstate(over="ignore", invalid="ignore"):
-        offset, Q = _triangular(formula, output)
+        offset, Q = _triangular(Quadratic.of(formula), output)
         penalties = _enough(Q, groups) if penalty is None else [check_positive(penalty, "penalty")] * len(groups)
         for group, weight in zip(groups, penalties, strict=True):
             # (1 - sum of x)^2 = 1 - sum_i x_i + 2 sum_{i<j} x_i x_j
@@ -94,7 +98,7 @@ def make_qubo(model: Any, X: Any, output: int | None, one_hot: Any, penalty: flo
 def _check_binary(model: Any, X: Any) -> None:
     """Check that all features of some rows are 0 or 1."""
     entries = sparse.coo_array(model._design(to_host(X)).matrix())
-    wrong = np.flatnonzero(entries.data != 1)
+    wrong = np.flatnonzero((entries.data != 0) & (entries.data != 1))  # zeros may be stored
     if len(wrong):
         column = int(entries.coords[1][wrong[0]])
         names = model.feature_names
@@ -105,23 +109,12 @@ def _check_binary(model: Any, X: Any) -> None:
         )
 
 
-def _triangular(formula: Formula, output: int) -> tuple[float, np.ndarray]:
-    """Return the constant of an output and the upper triangular Q (d, d) with all its other terms, as x_i^2 = x_i."""
-    constant, diagonal = float(formula.constant[output]), formula.linear[output] + formula.squares[output]
-    A = np.zeros((len(diagonal), len(diagonal)))
-    for term in formula.terms:
-        factors = list(zip(term.biases, term.factors, strict=True)) * term.power if isinstance(term, Products) else []
-        if not 1 <= len(factors) <= 2:
-            raise ValueError(
-                "a QUBO is of degree 2, but the model has products of three features or more: fit one with degree=2"
-            )
-        one = np.ones(len(term.factors[0])), np.zeros_like(term.factors[0])
-        (a, P), (b, R) = (*factors, one)[:2]
-        v = term.weights[:, output]
-        constant += (v * a) @ b
-        diagonal = diagonal + (v * a) @ R + (v * b) @ P
-        A += (P.T * v) @ R
-    return constant, np.triu(A + A.T, 1) + np.diag(diagonal + A.diagonal())
+def _triangular(outputs: Quadratic, c: int) -> tuple[float, np.ndarray]:
+    """Return the output c at 0, and the upper triangular Q (d, d) of all its other terms, as x_i^2 = x_i."""
+    one = np.eye(len(outputs.constant))[c]
+    A, slope = outputs.matrix(one), outputs.slopes(outputs.biases[:, None], one)[0]
+    offset = outputs.constant[c] + outputs.biases.prod(axis=0) @ outputs.weights[:, c]
+    return float(offset), np.triu(2.0 * A, 1) + np.diag(slope + A.diagonal())
 
 
 def _enough(Q: np.ndarray, groups: list[np.ndarray]) -> list[float]:

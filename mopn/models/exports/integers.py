@@ -2,7 +2,7 @@
 
 A unit is computed as ``Z = start + <U, y>``, ``f = min(((|Z| >> r) ** 2) >> q, top)``, and an output as the sum of
 ``V f``, of a constant and of ``Z >> r`` for a linear form. y are the features as integers and, if the formula has
-squares of features, ``t * t >> g``. :mod:`mopn.models.quantization` finds shifts and parameters from data.
+squares of features, ``t * t >> g``. :mod:`mopn.models.exports.quantization` finds shifts and parameters from data.
 docs/mathematics.md derives the bound.
 """
 
@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from mopn.data.designs import DenseDesign
+from mopn.models.explanations.games import dense_rows
+from mopn.models.exports.input_integers import InputIntegers
 from mopn.models.formula import Formula
-from mopn.models.games import dense_rows
-from mopn.models.input_integers import InputIntegers
-from mopn.models.quadratic import quadratic_formula
+from mopn.models.quadratic import Quadratic
 from mopn.solvers.tools.display import Displayed
 
 __all__ = ["Agreement", "Forms", "IntegerModel", "shifted", "squares"]
@@ -249,7 +249,7 @@ class IntegerModel(Displayed):
     def _rounding(self, X: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """Return bounds (n, m) of the rounding errors of floats: in the model, and in the numbers compared with it."""
         steps = 4.0 * (X.shape[1] + len(self.V) + 16) * np.finfo(float).eps
-        size = quadratic_formula(self.model._formula(), "").mapped(np.abs).outputs(DenseDesign(np.abs(X)))
+        size = Quadratic.of(self.model._formula()).formula().mapped(np.abs).outputs(DenseDesign(np.abs(X)))
         size += self.formula.mapped(np.abs).outputs(DenseDesign(np.abs(eta[:, : X.shape[1]])))
         return steps * size
 

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from mopn.models.formula import Formula, Products
-from mopn.models.games import dense_rows
-from mopn.models.input_integers import InputIntegers, choose_inputs
-from mopn.models.integers import Agreement, Forms, IntegerModel, shifted, squares
-from mopn.models.quadratic import quadratic_formula
+from mopn.models.explanations.games import dense_rows
+from mopn.models.exports.input_integers import InputIntegers, choose_inputs
+from mopn.models.exports.integers import Agreement, Forms, IntegerModel, shifted, squares
+from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import choice
 
 __all__ = ["quantize"]
@@ -60,10 +59,13 @@ def quantize(model: Any, X: Any, dtype: str) -> IntegerModel:
     if model.target == "ordinal" or model.predicts_means:
         raise TypeError("predictions of this model are exponentials, which integers have not; use arithmetic='float'")
     with np.errstate(over="ignore", invalid="ignore"):
-        formula = quadratic_formula(model._formula(), "arithmetic='integer' is")
-    if not np.isfinite(formula.squares).all():
+        formula = model._formula()
+        if not is_quadratic(formula):
+            raise TypeError("arithmetic='integer' is for models of degree 1 and 2 alone; use arithmetic='float'")
+        quadratic = Quadratic.of(formula).squared()
+    if not np.isfinite(quadratic.squares).all():
         raise ValueError("squares of the model's parameters are beyond float64; scale X in training")
-    quantizer = _Quantizer(model, formula, dense_rows(model._design(X)), dtype)
+    quantizer = _Quantizer(model, quadratic, dense_rows(model._design(X)), dtype)
     largest = np.abs(quantizer.outputs).max()
     first = 31 - int(np.frexp(largest)[1]) if largest > 0.0 else 0
     first = min(max(first, -_LARGEST_EXPONENT), _LARGEST_EXPONENT)
@@ -79,13 +81,13 @@ def quantize(model: Any, X: Any, dtype: str) -> IntegerModel:
 class _Quantizer:
     """What does not depend on the steps of the outputs: inputs, linear forms (F, D) and the smallest steps of these."""
 
-    def __init__(self, model: Any, formula: Formula, X: np.ndarray, dtype: str) -> None:
+    def __init__(self, model: Any, quadratic: Quadratic, X: np.ndarray, dtype: str) -> None:
         self.model, self.dtype, self.outputs = model, dtype, model.outputs(X)
-        self.inputs = choose_inputs(formula, X, 31 - _ROOM[dtype])
-        self.formula = self.inputs.rewritten(formula)
+        self.inputs = choose_inputs(quadratic, X, 31 - _ROOM[dtype])
+        self.quadratic = self.inputs.rewritten(quadratic)
         self.y, self.eta = self.inputs.features(self.inputs.integers(X)), self.inputs.exact_features(X)
-        self.k = len(formula.terms[0].weights) if formula.terms else 0
-        self.exact, self.starts = _exact_forms(self.formula, self.inputs)
+        self.k = len(quadratic.weights)
+        self.exact, self.starts = _exact_forms(self.quadratic, self.inputs)
         self.steps = _steps(self.exact, self.starts, self.inputs.size, _PARAMETERS[dtype])
 
     def integers(self, exponent: int) -> IntegerModel | None:
@@ -115,8 +117,9 @@ class _Quantizer:
 
     def _weights(self, exponent: int, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the weights (k, m) of the shifted squares of |Z| >> r, and the shifts with which they use all bits."""
-        weights = self.formula.terms[0].weights if self.k else np.zeros((0, self.outputs.shape[1]))
-        scaled = np.ldexp(weights * (self.steps[: self.k] ** 2)[:, None], (exponent + 2 * sizes)[:, None])
+        scaled = np.ldexp(
+            self.quadratic.weights * (self.steps[: self.k] ** 2)[:, None], (exponent + 2 * sizes)[:, None]
+        )
         largest = np.maximum(np.abs(scaled).max(axis=1), _TINY)
         shifts = np.minimum(np.floor(np.log2(_WEIGHTS[self.dtype] / largest)), _LONGEST).astype(int)
         return np.ldexp(scaled, shifts[:, None]), shifts
@@ -141,22 +144,19 @@ class _Quantizer:
             top=min(_MARGIN * int(units.max(initial=1)), _LARGEST),
             V=V,
             constant=np.rint((np.ldexp(self.outputs, exponent) - sums).mean(axis=0)).astype(np.int64),
-            formula=self.formula,
+            formula=self.quadratic.formula(),
             exact_V=exact_V,
             center=units.mean(axis=0),
             center_error=errors.mean(axis=0),
         )
 
 
-def _exact_forms(formula: Formula, inputs: InputIntegers) -> tuple[np.ndarray, np.ndarray]:
+def _exact_forms(quadratic: Quadratic, inputs: InputIntegers) -> tuple[np.ndarray, np.ndarray]:
     """Return the forms (F, D) of units and, if there are some, of linear terms and squares; and their constants."""
-    U, b, rest = formula.linear[:0], np.zeros(0), formula.linear
-    for term in formula.terms:
-        assert isinstance(term, Products)
-        U, b = term.factors[0], term.biases[0]
+    U, b, rest = quadratic.factors[0], quadratic.biases[0], quadratic.linear
     if inputs.with_squares:
         U = np.hstack([U, np.zeros_like(U)])
-        rest = np.hstack([rest, np.ldexp(formula.squares, inputs.square_shift)])
+        rest = np.hstack([rest, np.ldexp(quadratic.squares, inputs.square_shift)])
     if len(U) and not rest.any():
         return U, b
     return np.vstack([U, rest]), np.append(b, np.zeros(len(rest)))

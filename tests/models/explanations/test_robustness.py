@@ -29,7 +29,10 @@ MODELS = {
     "span": network(k=2, d=9, classes=LABELS, augment=True, offset=np.array([0.5, 0.0, -1.0])),
     "factorization machine": network(k=3, kernel="anova", classes=LABELS, augment=True),
     "two outputs": KINDS["two outputs"],
+    "between groups": network(kernel="anova", classes=LABELS, augment=True, groups=np.array([0, 1, -1, 1])),
     "one output": network(1, classes=np.array([False, True]), kernel="anova", offset=0.5),
+    "groups": network(kernel="anova", classes=LABELS, augment=True, groups=np.array([0, 1, -1, 1])),
+    "two groups": network(k=1, d=6, kernel="anova", classes=LABELS, groups=np.repeat([0, 1], 3)),
     "labels apart": network(3, d=4, target="indicator", augment=True),
     "direct": one_output(orders=2, dummies=1),
     "theta": one_output(dummies=2, theta=np.array([0.3, 0.7]), w=np.ones(4)),
@@ -195,6 +198,16 @@ def test_the_winner_in_rational_arithmetic(norm, kernel, rng, d, near):
         assert winner(rational(x[0]) + step) == expected
 
 
+@every_norm
+def test_what_groups_take_away_counts_as_rounding(norm):
+    """Features of a single group have no products: what is left of the outputs, and their order, is rounding."""
+    rng = np.random.default_rng(0)
+    d, groups = 40, np.repeat([0, 1], 20)
+    model = mopn.Model(rng.standard_normal((6, d)), rng.standard_normal((6, 3)), "anova", groups=groups, classes=LABELS)
+    X = rng.standard_normal((20, d)) * (groups == 0)
+    assert not model.certified_radius(X, norm).any()
+
+
 # -- degenerate models -------------------------------------------------------------------------------------------------
 
 
@@ -213,6 +226,16 @@ def test_ties_have_no_radius(norm):
     assert (model.certified_radius(X, norm) == 0).all()
     zero = mopn.Model(np.ones((1, 2)), np.zeros((1, 2)), classes=LABELS[:2])
     assert (zero.certified_radius(X, norm) == 0).all()
+
+
+@every_norm
+@tried(20, rng=generators, digits=st.integers(-5, 5))
+def test_rows_of_a_single_group_have_no_radius(norm, rng, digits):
+    """All outputs are 0; computed, they are what remains of products that the group takes away."""
+    H, V = rng.standard_normal((4, 6)), rng.standard_normal((4, 3))
+    model = mopn.Model(H, V, kernel="anova", groups=np.array([0, 0, 0, 1, 1, 1]), classes=np.arange(3))
+    X = np.hstack([rng.standard_normal((5, 3)) * 10.0**digits, np.zeros((5, 3))])
+    assert (model.certified_radius(X, norm) == 0).all()
 
 
 def test_the_hard_case():
@@ -316,7 +339,7 @@ def test_every_storage_of_the_rows(norm):
 def test_many_rows_are_many_single_ones(norm, monkeypatch):
     model, X = MODELS["network"], np.random.default_rng(0).standard_normal((30, 4))
     expected = [model.certified_radius(x[None], norm)[0] for x in X]
-    monkeypatch.setattr("mopn.models.robustness.rows_at_once", lambda entries: 7)
+    monkeypatch.setattr("mopn.models.explanations.robustness.rows_at_once", lambda entries: 7)
     np.testing.assert_allclose(model.certified_radius(X, norm), expected, rtol=1e-9)
 
 

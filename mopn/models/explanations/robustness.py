@@ -15,9 +15,10 @@ import numpy as np
 
 from mopn.data.cache import rows_at_once
 from mopn.data.designs import DenseDesign, Design
+from mopn.models.explanations.games import dense_rows
+from mopn.models.explanations.margins import Margins, with_zero
 from mopn.models.fields import check_scale
-from mopn.models.games import dense_rows
-from mopn.models.quadratics import Quadratics, with_zero
+from mopn.models.quadratic import is_quadratic
 from mopn.solvers.numerics.quadric_boxes import box_crossings, box_radii, convex_diagonal, ray_crossings
 from mopn.solvers.numerics.quadric_distance import ball_radii, spectrum
 from mopn.solvers.tools.blas_threads import limited_threads
@@ -43,14 +44,14 @@ def certified_radius(
     model.outputs(X)  # refuses rows whose outputs overflow
     found, attacks = [], []
     with limited_threads(), np.errstate(all="ignore"):
-        quadratics = Quadratics(model, scale, reduced=norm == "l2")
-        rows = Rows.of(model, quadratics, design)
+        margins = Margins(model, scale, reduced=norm == "l2")
+        rows = Rows.of(model, margins, design)
         for contest in contests:
-            nearest = Nearest(quadratics, design.shape[0], return_attack)
-            search(nearest, list(_meetings(quadratics, rows, contest)))
-            found.append(nearest.radii * quadratics.unit)
+            nearest = Nearest(margins, design.shape[0], return_attack)
+            search(nearest, list(_meetings(margins, rows, contest)))
+            found.append(nearest.radii * margins.unit)
             if nearest.steps is not None:
-                attacks.append(_attack(model, quadratics, rows, contest, nearest.steps))
+                attacks.append(_attack(model, margins, rows, contest, nearest.steps))
     if model.target == "labels":
         return (found[0], attacks[0]) if return_attack else found[0]
     radii = np.stack(found, axis=1)
@@ -66,7 +67,10 @@ def _contests(model: Any) -> list[np.ndarray]:
         )
     if model.target not in ("labels", "indicator"):
         raise TypeError(f"certified_radius needs a model that predicts classes, got one of target={model.target!r}")
-    m = len(model._formula().constant)
+    formula = model._formula()
+    if not is_quadratic(formula):
+        raise TypeError("certified_radius needs outputs of degree 2 at most, got a model of higher degree")
+    m = len(formula.constant)
     if m > 1 and model.target == "labels":
         return [np.arange(m)]
     return [np.array([m, c]) for c in range(m)]
@@ -74,16 +78,16 @@ def _contests(model: Any) -> list[np.ndarray]:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows, with outputs (n, m + 1) and errors (n, m + 1, 3), as of :meth:`Quadratics.errors`."""
+    """Rows, with outputs (n, m + 1) and errors (n, m + 1, 3), as of :meth:`Margins.errors`."""
 
     design: Design
     outputs: np.ndarray
     errors: np.ndarray
 
     @classmethod
-    def of(cls, model: Any, quadratics: Quadratics, design: Design) -> Rows:
+    def of(cls, model: Any, margins: Margins, design: Design) -> Rows:
         """Return the rows of a design."""
-        return cls(design, with_zero(model._outputs(design)), quadratics.errors(design))
+        return cls(design, with_zero(model._outputs(design)), margins.errors(design))
 
     def winners(self, contest: np.ndarray) -> np.ndarray:
         """Return the output (n,) that is the largest among some, the first of those that are level."""
@@ -93,13 +97,13 @@ class Rows:
 class Nearest:
     """Of every row the radius that is proven, and the nearest point found at which the class changes.
 
-    ``steps`` (n, d) lead there in the coordinates of :class:`Quadratics`, NaN if there is none; None if nobody asks.
+    ``steps`` (n, d) lead there in the coordinates of :class:`Margins`, NaN if there is none; None if nobody asks.
     """
 
-    def __init__(self, quadratics: Quadratics, n: int, keep_steps: bool) -> None:
+    def __init__(self, margins: Margins, n: int, keep_steps: bool) -> None:
         self.radii, self.distances = np.full(n, np.inf), np.full(n, np.inf)
-        self.steps = np.full((n, quadratics.scale.size), np.nan) if keep_steps else None
-        self.basis = quadratics.basis
+        self.steps = np.full((n, margins.scale.size), np.nan) if keep_steps else None
+        self.basis = margins.basis
 
     def prove(self, rows: np.ndarray, radii: np.ndarray) -> None:
         """Take note of radii in which one other class does not win."""
@@ -119,30 +123,30 @@ class Meeting:
     A block is the indices of its rows, and their slopes, margins and errors.
     """
 
-    def __init__(self, quadratics: Quadratics, rows: Rows, wins: np.ndarray, winner: int, loser: int) -> None:
-        self.quadratics, self.rows, self.wins, self.pair = quadratics, rows, wins, (winner, loser)
+    def __init__(self, margins: Margins, rows: Rows, wins: np.ndarray, winner: int, loser: int) -> None:
+        self.margins, self.rows, self.wins, self.pair = margins, rows, wins, (winner, loser)
 
     @property
     def matrix(self) -> np.ndarray:
         """A of the difference of both outputs."""
-        return self.quadratics.matrix(*self.pair)
+        return self.margins.matrix(*self.pair)
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         winner, loser = self.pair
-        size = rows_at_once(max(self.quadratics.scale.size, *self.quadratics.factors.shape[1:]))
+        size = rows_at_once(max(self.margins.scale.size, *self.margins.local.factors.shape[1:]))
         for first in range(0, len(self.wins), size):
             at = self.wins[first : first + size]
             outputs, errors = self.rows.outputs[at], self.rows.errors[at]
-            slopes = self.quadratics.slopes(self.rows.design.rows(at), winner, loser)
+            slopes = self.margins.slopes(self.rows.design.rows(at), winner, loser)
             yield at, slopes, outputs[:, winner] - outputs[:, loser], errors[:, winner] + errors[:, loser]
 
 
-def _meetings(quadratics: Quadratics, rows: Rows, contest: np.ndarray) -> Iterator[Meeting]:
+def _meetings(margins: Margins, rows: Rows, contest: np.ndarray) -> Iterator[Meeting]:
     winners = rows.winners(contest)
     for winner, loser in permutations(contest.tolist(), 2):
         wins = np.flatnonzero(winners == winner)
         if len(wins):
-            yield Meeting(quadratics, rows, wins, winner, loser)
+            yield Meeting(margins, rows, wins, winner, loser)
 
 
 def _balls(nearest: Nearest, meetings: list[Meeting]) -> None:
@@ -171,7 +175,7 @@ def _boxes(nearest: Nearest, meetings: list[Meeting]) -> None:
 _SEARCHES = {"l2": _balls, "linf": _boxes}
 
 
-def _attack(model: Any, quadratics: Quadratics, rows: Rows, contest: np.ndarray, steps: np.ndarray) -> np.ndarray:
+def _attack(model: Any, margins: Margins, rows: Rows, contest: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Return points (n, d) beyond the ends of steps where another class wins by more than rounding; NaN if none."""
     X, before = dense_rows(rows.design), rows.winners(contest)
     points = np.full_like(steps, np.nan)
@@ -179,8 +183,8 @@ def _attack(model: Any, quadratics: Quadratics, rows: Rows, contest: np.ndarray,
     for beyond in _BEYOND:
         if not len(left):
             break
-        ends = X[left] + (1.0 + beyond) * quadratics.scale * steps[left]
-        there = Rows.of(model, quadratics, DenseDesign(ends))
+        ends = X[left] + (1.0 + beyond) * margins.scale * steps[left]
+        there = Rows.of(model, margins, DenseDesign(ends))
         at, after = np.arange(len(left)), there.winners(contest)
         gains = there.outputs[at, after] - there.outputs[at, before[left]]
         changed = gains > there.errors[at, after, 0] + there.errors[at, before[left], 0]

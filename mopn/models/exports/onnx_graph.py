@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mopn.models.exports.onnx_encoding import ML, encode_columns
+from mopn.models.exports.onnx_nodes import Graph, type_code
+from mopn.models.exports.shap_export import ShapExport, shap_export
 from mopn.models.files import plain_labels
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
-from mopn.models.onnx_encoding import ML, encode_columns
-from mopn.models.onnx_nodes import Graph, type_code
-from mopn.models.shap_export import ShapExport, shap_export
 from mopn.tables.encoding import TableEncoding
 
 if TYPE_CHECKING:

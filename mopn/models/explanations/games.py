@@ -5,7 +5,7 @@ background row b, averaged over the rows of a background (the "interventional" v
 2017, which takes the background's features apart as they are, without a model of how they depend on each other).
 
 Degree 2 has a closed form, in which the background enters by its mean and covariance alone (:class:`QuadraticGame`).
-Higher degrees: :mod:`mopn.models.higher_games`.
+Higher degrees: :mod:`mopn.models.explanations.higher_games`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from mopn.data.cache import rows_at_once
 from mopn.data.centered import CenteredDesign
 from mopn.data.designs import DenseDesign, Design, SparseDesign
+from mopn.models.quadratic import Quadratic
 from mopn.solvers.tools.cached import cached_property
 
 __all__ = ["Background", "ColumnGame", "Game", "QuadraticGame", "dense_rows", "with_totals"]
@@ -95,7 +96,7 @@ class ColumnGame(Game):
 
 
 class QuadraticGame(Game):
-    """Outputs <w_c, x> + x' A_c x with A_c = sum_r v_rc h_r h_r', without its diagonal if features are ``distinct``.
+    """Outputs <w_c, x> + x' A_c x with A_c = sum_r v_rc h_r h_r' + diag(q_c).
 
     With the mean mu and the covariance S of the background,
 
@@ -104,15 +105,15 @@ class QuadraticGame(Game):
 
     Parameters
     ----------
-    H : ndarray of shape (k, d)
-    V : ndarray of shape (k, m)
-    W : ndarray of shape (m, d)
-    distinct : bool
+    outputs : Quadratic
     background : Background
     """
 
-    def __init__(self, H: np.ndarray, V: np.ndarray, W: np.ndarray, distinct: bool, background: Background) -> None:
-        self.H, self.V, self.W, self.distinct, self.background = H, V, W, distinct, background
+    def __init__(self, outputs: Quadratic, background: Background) -> None:
+        self.outputs, self.background = outputs, background
+        units = outputs.squared()
+        self.H, self.V = units.factors[0], units.weights
+        self.W = outputs.linear + 2.0 * (self.V.T * units.biases[0]) @ self.H
 
     def values(self, design: Design) -> np.ndarray:
         n, d = design.shape
@@ -158,10 +159,7 @@ class QuadraticGame(Game):
     def matrix(self, c: int) -> np.ndarray:
         """Return A_c (d, d)."""
         active = np.flatnonzero(self.V[:, c])
-        A = (self.H[active].T * self.V[active, c]) @ self.H[active]
-        if self.distinct:
-            np.fill_diagonal(A, 0.0)
-        return A
+        return (self.H[active].T * self.V[active, c]) @ self.H[active] + np.diag(self.outputs.squares[c])
 
     @cached_property
     def _matrices(self) -> list[np.ndarray]:
@@ -172,13 +170,8 @@ class QuadraticGame(Game):
     @cached_property
     def spread(self) -> np.ndarray:
         """The diagonals of A_c S, shape (m, d)."""
-        diagonal = self.V.T @ (self.H * self.background.covariances(self.H))
-        return diagonal - self._own * self.background.variances if self.distinct else diagonal
-
-    @cached_property
-    def _own(self) -> np.ndarray:
-        """The diagonals of sum_r v_rc h_r h_r', shape (m, d)."""
-        return self.V.T @ (self.H * self.H)
+        spread = self.V.T @ (self.H * self.background.covariances(self.H))
+        return spread + self.outputs.squares * self.background.variances
 
     def _products(self, c: int, Z: np.ndarray, projections: np.ndarray | None, out: np.ndarray) -> None:
         """Write Z A_c (n, d), given the projections of Z on the units unless the matrices are at hand."""
@@ -187,8 +180,8 @@ class QuadraticGame(Game):
             return
         active = np.flatnonzero(self.V[:, c])  # under the norm l1 they are few
         np.matmul(projections[:, active] * self.V[active, c], self.H[active], out=out)
-        if self.distinct:
-            out -= Z * self._own[c]
+        if self.outputs.squares[c].any():
+            out += Z * self.outputs.squares[c]
 
 
 def with_totals(Phi: np.ndarray, phi: np.ndarray) -> np.ndarray:

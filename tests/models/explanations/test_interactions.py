@@ -11,7 +11,7 @@ from scipy import sparse
 import mopn
 from mopn.factorization.direct import FactorizationProblem
 from mopn.factorization.lifted import LiftedProblem
-from mopn.models.interactions import Interactions
+from mopn.models.explanations.interactions import Interactions
 
 D = 7
 DIRECT = {
@@ -396,6 +396,10 @@ def test_outputs_of_a_network_as_one(kernel, augment):
         offset=rng.standard_normal(2),
     )
     combination, X = np.array([2.0, -1.0]), rng.standard_normal((5, 4))
+    if kernel == "anova":
+        grouped = replace(model, groups=np.array([0, 1, 0, -1]))
+        single = mopn.FactorizationModel.from_outputs(grouped, combination)
+        np.testing.assert_allclose(single.predict(X), grouped.outputs(X) @ combination, rtol=1e-11)
     single = mopn.FactorizationModel.from_outputs(model, combination)
     np.testing.assert_allclose(single.predict(X), model.outputs(X) @ combination, rtol=1e-11)
     W = np.einsum("sj,s,sk->jk", model.basis, model.weights @ combination, model.basis)[ones:, ones:]
@@ -404,10 +408,6 @@ def test_outputs_of_a_network_as_one(kernel, augment):
     np.testing.assert_allclose(mopn.interaction_weights(single, pairs), [W[pair] for pair in pairs], rtol=1e-11)
     with pytest.raises(ValueError, match="combination must hold 2 finite numbers, one per output"):
         mopn.FactorizationModel.from_outputs(model, np.ones(3))
-    if kernel == "anova":
-        grouped = replace(model, groups=np.array([0, 0, 1, -1]))
-        single = mopn.FactorizationModel.from_outputs(grouped, combination)
-        np.testing.assert_allclose(single.predict(X), grouped.outputs(X) @ combination, rtol=1e-11)
     for bad in ("ab", [1.0, np.nan], [1.0, None]):
         with pytest.raises((TypeError, ValueError), match="combination"):
             mopn.FactorizationModel.from_outputs(model, bad)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mopn.models.c_writer import CWriter
+from mopn.models.exports.c_writer import CWriter
+from mopn.models.exports.shap_export import ShapExport
 from mopn.models.formula import Formula
-from mopn.models.shap_export import ShapExport
 
 __all__ = ["write_shap"]
 

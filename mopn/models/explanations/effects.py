@@ -15,7 +15,7 @@ from scipy import sparse
 
 from mopn.losses.namespaces import to_host
 from mopn.models.fitted import Fitted, fitted_model
-from mopn.models.formula import Products
+from mopn.models.quadratic import Quadratic
 from mopn.models.table import TableModel
 from mopn.solvers.tools.checks import shown
 from mopn.tables.encoding import TableEncoding
@@ -233,15 +233,12 @@ class _Column:
 
 def _units(model: TableModel) -> tuple[np.ndarray, ...]:
     """Return c (m,), W (m, d), H (k, d), b (k,) and V (k, m) of outputs c + W z + sum_r v_r (b_r + <h_r, z>)^2."""
-    formula = model._formula()
-    d = formula.linear.shape[1]
+    outputs = Quadratic.of(model._formula()).squared()
     # A square of a feature is that of a unit.
-    squared = np.flatnonzero(formula.squares.any(axis=0))
-    H, b, V = np.eye(d)[squared], np.zeros(len(squared)), formula.squares[:, squared].T
-    for term in formula.terms:
-        assert isinstance(term, Products)
-        H, b, V = np.vstack([H, term.factors[0]]), np.append(b, term.biases[0]), np.vstack([V, term.weights])
-    by_output = (np.array(formula.constant), formula.linear, V.T)
+    squares = np.flatnonzero(outputs.squares.any(axis=0))
+    H = np.vstack([np.eye(outputs.linear.shape[1])[squares], outputs.factors[0]])
+    b = np.append(np.zeros(len(squares)), outputs.biases[0])
+    by_output = (outputs.constant, outputs.linear, np.hstack([outputs.squares[:, squares], outputs.weights.T]))
     if model.link == "softmax":
         by_output = tuple(values - values.mean(axis=0) for values in by_output)
     constant, W, V = by_output

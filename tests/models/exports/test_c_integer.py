@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mopn
-from mopn.models.quantization import quantize
+from mopn.models.exports.quantization import quantize
 
 # Cross compilers, where they are: no library, only the functions of the compiler itself.
 CROSS = {

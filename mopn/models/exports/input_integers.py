@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mopn.models.formula import Formula, Products
+from mopn.models.quadratic import Quadratic
 
 __all__ = ["InputIntegers", "choose_inputs"]
 
@@ -87,25 +87,27 @@ class InputIntegers:
         """The largest moduli (D,) of y."""
         return np.maximum(np.abs(self.lowest_features), np.abs(self.highest_features)).astype(np.float64)
 
-    def rewritten(self, formula: Formula) -> Formula:
-        """Return a quadratic formula as one of the features t, where x = scale t + origin."""
+    def rewritten(self, outputs: Quadratic) -> Quadratic:
+        """Return the outputs as functions of the features t, where x = scale t + origin."""
         scale, origin = np.ldexp(1.0, -self.bits - self.shifts), np.ldexp(self.zero.astype(float), -self.bits)
-        linear, squares = formula.linear, formula.squares
-        constant = formula.constant + linear @ origin + (squares * origin) @ origin
-        terms = []
-        for term in formula.terms:
-            assert isinstance(term, Products)
-            terms.append(replace(term, factors=term.factors * scale, biases=term.biases + term.factors @ origin))
-        return Formula(constant, (linear + 2.0 * squares * origin) * scale, squares * scale * scale, tuple(terms))
+        linear, squares = outputs.linear, outputs.squares
+        return Quadratic(
+            outputs.constant + linear @ origin + (squares * origin) @ origin,
+            (linear + 2.0 * squares * origin) * scale,
+            squares * scale * scale,
+            outputs.factors * scale,
+            outputs.biases + outputs.factors @ origin,
+            outputs.weights,
+        )
 
 
-def choose_inputs(formula: Formula, X: np.ndarray, room: int) -> InputIntegers:
+def choose_inputs(outputs: Quadratic, X: np.ndarray, room: int) -> InputIntegers:
     """Return the inputs for the rows of X.
 
     Parameters
     ----------
-    formula : Formula
-        Of squares of forms, as :func:`mopn.models.quadratic.quadratic_formula` returns it.
+    outputs : Quadratic
+        With both factors alike.
     X : ndarray of shape (n, d)
     room : int
         Bits that a sum of all features may have.
@@ -115,7 +117,7 @@ def choose_inputs(formula: Formula, X: np.ndarray, room: int) -> InputIntegers:
     ValueError
         If there are too many features.
     """
-    d, with_squares = X.shape[1], bool(formula.squares.any())
+    d, with_squares = X.shape[1], bool(outputs.squares.any())
     most = min(_MOST_BITS, room - int(np.ceil(np.log2(d * (1 + with_squares)))))
     if most < _FEWEST_BITS:
         raise ValueError(
@@ -132,7 +134,7 @@ def choose_inputs(formula: Formula, X: np.ndarray, room: int) -> InputIntegers:
     bits = np.where(whole, 0, np.floor(np.log2((top - 1) / half))).astype(int)
     zero = np.where(whole, 0.0, np.rint(np.ldexp(center, bits))).astype(np.int64)
     size = np.where(whole, largest, top)
-    inputs = InputIntegers("int16", bits, zero, _shifts(formula, bits, size), 0, 0, with_squares, 0)
+    inputs = InputIntegers("int16", bits, zero, _shifts(outputs, bits, size), 0, 0, with_squares, 0)
     integers = inputs.integers(X)
     t = integers << inputs.shifts
     dtype = next(name for name in _TYPES if _holds(name, integers))
@@ -146,9 +148,9 @@ def choose_inputs(formula: Formula, X: np.ndarray, room: int) -> InputIntegers:
     )
 
 
-def _shifts(formula: Formula, bits: np.ndarray, size: np.ndarray) -> np.ndarray:
+def _shifts(outputs: Quadratic, bits: np.ndarray, size: np.ndarray) -> np.ndarray:
     """Return shifts (d,) to the left that make the parameters of features more alike, for inputs up to ``size``."""
-    rows = np.vstack([formula.linear, *(term.factors[0] for term in formula.terms)]) * np.ldexp(1.0, -bits)
+    rows = np.vstack([outputs.linear, outputs.factors[0]]) * np.ldexp(1.0, -bits)
     largest = np.abs(rows).max(axis=1, keepdims=True)
     columns = (np.abs(rows) / np.where(largest > 0.0, largest, 1.0)).mean(axis=0)
     free = np.floor(np.log2(size.max() / np.maximum(size, 1.0))) if size.max() >= 1.0 else np.zeros(len(size))

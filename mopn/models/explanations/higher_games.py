@@ -19,7 +19,7 @@ import numpy as np
 
 from mopn.data.cache import rows_at_once
 from mopn.data.designs import Design
-from mopn.models.games import Background, Game, dense_rows, with_totals
+from mopn.models.explanations.games import Background, Game, dense_rows, with_totals
 
 __all__ = ["Multilinear", "Powers", "PowersOfForms"]
 

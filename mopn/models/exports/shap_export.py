@@ -4,7 +4,7 @@ With the mean mu and the covariance S of a background, those of an output f(x) =
 
     phi(x) = (x - mu) * grad f((x + mu) / 2) - diag(A S),
 
-which is the formula of :class:`mopn.models.games.QuadraticGame`, as grad f(x) = w + 2 A x.
+which is the formula of :class:`mopn.models.explanations.games.QuadraticGame`, as grad f(x) = w + 2 A x.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from mopn.models.explanations.games import ColumnGame, QuadraticGame
 from mopn.models.formula import Formula
-from mopn.models.games import ColumnGame, QuadraticGame
-from mopn.models.quadratic import quadratic_formula
 
 __all__ = ["ShapExport", "shap_export"]
 
@@ -54,9 +53,10 @@ def shap_export(model: Any, background: Any) -> ShapExport:
     TypeError
         If the degree is above 2, as values are then sums over the rows of the background.
     """
-    formula = quadratic_formula(model._formula(), "SHAP values in exports are")
     game, owners = model._game(model._background(background, None)), None
     if isinstance(game, ColumnGame):
         owners, game = game.owners, game.game
-    assert isinstance(game, QuadraticGame)
-    return ShapExport(formula, game.background.mean, game.spread, np.atleast_1d(model.base_values(background)), owners)
+    if not isinstance(game, QuadraticGame):
+        raise TypeError("SHAP values in exports are for models of degree 1 and 2 alone; this one has a higher degree")
+    base = np.atleast_1d(model.base_values(background))
+    return ShapExport(game.outputs.formula(), game.background.mean, game.spread, base, owners)

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from mopn.data.designs import make_design
-from mopn.models.c_encoding import test_rows, write_encoding
-from mopn.models.c_shap import write_shap
-from mopn.models.c_writer import CWriter, check_name, quantized
+from mopn.models.exports.c_encoding import test_rows, write_encoding
+from mopn.models.exports.c_shap import write_shap
+from mopn.models.exports.c_writer import CWriter, check_name, quantized
+from mopn.models.exports.shap_export import ShapExport, shap_export
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
 from mopn.models.replacement import replacement
-from mopn.models.shap_export import ShapExport, shap_export
 
 __all__ = ["write_c"]
 

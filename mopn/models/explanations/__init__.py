@@ -1,0 +1,1 @@
+"""What explains a model: Shapley values, effects, interactions, contributions and certified radii."""
