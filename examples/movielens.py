@@ -2,8 +2,9 @@
 
 Reads the folder of MovieLens 100K (https://grouplens.org/datasets/movielens/100k/): u.data, u.user, u.item. Users,
 films, ages, occupations and genres become 0/1 features; an ordinal factorization machine learns the probability of
-every rating; films that the user has not rated are ranked by the expected one. A user who is not in the data gives some
-ratings, as ``--user 0 --ratings 50=5 181=5 288=1``, and is folded in without another fit.
+every rating; films that the user has not rated are ranked by the expected one, with what speaks for the first and films
+that are like it. A user who is not in the data gives some ratings, as ``--user 0 --ratings 50=5 181=5 288=1``, and is
+folded in without another fit.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import mopn
 from mopn.estimators import OrdinalFMRegressor
-from mopn.ranking import grouped_ndcg, similar_features
+from mopn.ranking import grouped_ndcg, rank, similar_features
 
 AGES = (18, 25, 35, 45, 50, 56)
 GENRES = (
@@ -83,6 +84,13 @@ def fields(model: Pipeline) -> dict[str, range]:
     return {name: range(*limits) for name, limits in zip(names, pairwise(ends), strict=True)}
 
 
+def only(X: sparse.csr_array, features: list[int]) -> sparse.csr_array:
+    """Return X with some features as they are and zeros in place of all others."""
+    kept = np.zeros(X.shape[1])
+    kept[features] = 1.0
+    return sparse.csr_array(X.multiply(kept))
+
+
 def with_column(X: sparse.csr_array, value: float) -> sparse.csr_array:
     """Return X with one more column, the last, of equal numbers."""
     return sparse.csr_array(sparse.hstack([X, np.full((X.shape[0], 1), value)]))
@@ -140,11 +148,13 @@ def main(arguments: list[str] | None = None) -> None:
         rows, background = with_column(rows, 1.0), with_column(background, 0.0)
         groups["user"] = [*groups["user"], len(names)]
         names.append(f"user {args.user}")
-    expected, liked = machine.predict(rows), machine.predict_proba(rows)[:, -1]
+    of_films = [*groups["film"], *groups["genre"]]
+    of_user = [*groups["user"], *groups["age"], *groups["occupation"]]
+    order, expected = rank(machine, only(rows[:1], of_user), only(rows, of_films), len(unseen))
+    liked = machine.predict_proba(rows)[:, -1]
     print(f"\nfor user {args.user}, who has rated {len(rated)} films: expected rating, probability of the highest one")
-    order = np.argsort(-expected, kind="stable")
-    for place in order[: args.top]:
-        print(f"  {expected[place]:.2f}  {liked[place]:4.0%}  {data.titles[unseen[place]]}")
+    for place, level in zip(order[: args.top], expected, strict=False):
+        print(f"  {level:.2f}  {liked[place]:4.0%}  {data.titles[unseen[place]]}")
 
     # Output c is for ratings of at most c, so features that decrease the outputs increase the rating.
     liking = mopn.FactorizationModel.from_outputs(machine, -np.ones(machine.weights.shape[1]))
@@ -155,7 +165,8 @@ def main(arguments: list[str] | None = None) -> None:
     known_film = next(film for film in unseen[order].tolist() if film in films_there)
     alike = groups["film"][films_there.index(known_film)]
     print(f"\nfilms that the same users like or dislike as {names[alike]}: cosine of their interactions with users")
-    for item in similar_features(machine, alike, groups["film"], args.top, groups["user"]):
+    counts = np.asarray((background != 0).sum(axis=0)).ravel()
+    for item in similar_features(machine, alike, groups["film"], args.top, groups["user"], counts=counts):
         print(f"  {item.cosine:+.3f}  {names[item.feature]}")
     print("\nstrongest interactions, all ratings' log-odds added up")
     for interaction in mopn.strongest_interactions(liking, args.top, names=names):

@@ -1,5 +1,6 @@
-"""Ranking metrics by group, such as users: nDCG, with scikit-learn's ``ndcg_score``; and similar items.
+"""Ranking metrics by group, such as users; the best items for a user; similar items.
 
+nDCG is computed with scikit-learn's ``ndcg_score``.
 Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques (ACM TOIS, 2002). The gain of an item is its
 relevance y, or 2^y - 1 (Burges et al., Learning to rank using gradient descent, ICML 2005); discounts are
 1 / log2(1 + rank); the score of the best order is 1.
@@ -12,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from mopn.data.validation import distinct_labels, finite_numbers
+from mopn.models.ranker import Ranker, Ranking, rank
 from mopn.models.similarity import Similar, similar_features
 from mopn.solvers.tools.checks import choice, count
 
-__all__ = ["Similar", "grouped_ndcg", "similar_features"]
+__all__ = ["Ranker", "Ranking", "Similar", "grouped_ndcg", "rank", "similar_features"]
 
 _GAINS = {"exponential": lambda y: np.exp2(y) - 1.0, "linear": lambda y: y}
 # The largest relevances whose gains can be added up.

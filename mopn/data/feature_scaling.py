@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from mopn.data.designs import DenseDesign, Design, SparseDesign
 from mopn.data.mapped import MappedDesign
 from mopn.data.rows import Block, Rows
 
-__all__ = ["SCALES", "Coordinates", "ScaleName", "make_coordinates"]
+__all__ = ["SCALES", "Coordinates", "ScaleName", "feature_sizes", "make_coordinates"]
 
 ScaleName = Literal["features", "data"]
 SCALES = get_args(ScaleName)
@@ -36,10 +36,13 @@ class Coordinates:
         None for zero.
     scale : ndarray of shape (d,)
         Positive; infinite for constant features, which are 0 in these coordinates whatever their value.
+    total_weight : float, default 0.0
+        The sum of the weights of the rows that they were made for.
     """
 
     center: np.ndarray | None
     scale: np.ndarray
+    total_weight: float = 0.0
 
     @property
     def finite_scale(self) -> np.ndarray:
@@ -103,8 +106,13 @@ def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordina
     elif scale == "data":
         sizes = np.full(len(squares), math.sqrt(squares.sum() / _SQUARED_LENGTH))
     else:
-        sizes = np.sqrt(squares * np.count_nonzero(squares) / _SQUARED_LENGTH)
-    return Coordinates(mean, np.where(squares > 0, sizes, np.inf))
+        sizes = feature_sizes(squares, int(np.count_nonzero(squares)))
+    return Coordinates(mean, np.where(squares > 0, sizes, np.inf), float(total))
+
+
+def feature_sizes(squares: Any, number: int) -> Any:
+    """Return what ``number`` features of given mean squares are divided by with ``scale="features"``."""
+    return np.sqrt(squares * number / _SQUARED_LENGTH)
 
 
 def _moments(block: Block) -> tuple[float, np.ndarray, np.ndarray]:

@@ -25,7 +25,7 @@ from mopn.core.kernels import KernelName
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import Chunks
-from mopn.data.feature_scaling import ScaleName
+from mopn.data.feature_scaling import Coordinates, ScaleName
 from mopn.data.input_size import check_input
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.sparse_structure import compressed
@@ -252,6 +252,8 @@ class NetworkEstimator(ModelEstimator):
     """Number of iterations of all refits, most of the work."""
     validation_scores_: np.ndarray | None
     """The score at every row of the trace, if samples were held out."""
+    # Those of the fit.
+    _coordinates: Coordinates | None
 
     _kernel: ClassVar[KernelName]
     _rules = COMMON | {
@@ -637,6 +639,7 @@ class NetworkEstimator(ModelEstimator):
             "weights_": model.weights,
             "linear_": model.linear,
             "strength_": problem.strength,
+            "_coordinates": problem.user_X.coordinates,
         }
 
     def _set_fitted(

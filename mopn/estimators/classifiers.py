@@ -18,8 +18,9 @@ from mopn.data.feature_scaling import ScaleName
 from mopn.data.validation import distinct_labels
 from mopn.estimators.availability import available_if
 from mopn.estimators.base import NetworkEstimator
+from mopn.estimators.fold_in import NetworkFoldIn
 from mopn.estimators.policy import CLASSIFIERS, FACTORIZATION_MACHINES
-from mopn.estimators.targets import Targets
+from mopn.estimators.targets import Targets, encoded_codes, indicator_values
 from mopn.losses.losses import LOSSES, Loss, LossName, get_loss
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
@@ -203,13 +204,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         classes, codes = distinct_labels(y)
         if len(classes) < 2:
             raise ValueError(f"y has one class only ({classes[0]}); classification needs at least 2 classes")
-        values: np.ndarray
-        if loss.targets == "labels":
-            values = codes
-        elif len(classes) == 2:
-            values = 2.0 * codes - 1.0
-        else:
-            values = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
+        values = encoded_codes(codes, len(classes), loss)
         return Targets(y, values, loss, "labels", classes, sample_weight, self._factors(codes, classes, sample_weight))
 
     def _encode_indicator(self, y: np.ndarray, loss: Loss, sample_weight: np.ndarray | None) -> Targets:
@@ -220,10 +215,8 @@ class Classifier(ClassifierMixin, NetworkEstimator):
             )
         if self.class_weight is not None:
             raise ValueError("class_weight is for labels; for an indicator matrix y give sample_weight to fit instead")
-        if not np.isin(y, (0, 1)).all():
-            raise ValueError(f"an indicator matrix y must hold 0 and 1 only, got {np.unique(y)}")
         loss = _BINARY_FORMS.get(loss, loss)
-        return Targets(y, 2.0 * y - 1.0, loss, "indicator", np.arange(y.shape[1]), sample_weight)
+        return Targets(y, indicator_values(y), loss, "indicator", np.arange(y.shape[1]), sample_weight)
 
     def _factors(self, codes: np.ndarray, classes: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         """Return the weight of each sample's class."""
@@ -275,7 +268,7 @@ class MultiOutputPNClassifier(Classifier):
     _kernel = "homogeneous"
 
 
-class MultiOutputFMClassifier(Classifier):
+class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
     """Multi-class and multi-label classifier: a factorization machine whose classes share their units.
 
     The outputs are ``sum_r v_r sum_{i<j} h_ri z_i h_rj z_j`` with ``z = [1, 1, x]``: a constant, a linear term and the

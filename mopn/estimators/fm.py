@@ -13,6 +13,7 @@ from mopn.data.input_size import is_start_size
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import distinct_labels
 from mopn.estimators.availability import available_if
+from mopn.estimators.fold_in import FoldIn, NewFeature
 from mopn.estimators.single_output import (
     BinaryClassifier,
     SingleLossName,
@@ -42,7 +43,7 @@ def _check_stochastic(estimator: Any) -> None:
         raise AttributeError(f"partial_fit needs solver='adagrad' or 'sgd', got {shown(solver)}")
 
 
-class FactorizationMachine(SingleOutputEstimator):
+class FactorizationMachine(FoldIn, SingleOutputEstimator):
     """Base of the factorization machines."""
 
     P_: np.ndarray
@@ -184,6 +185,15 @@ class FactorizationMachine(SingleOutputEstimator):
             sample_weight=sample_weight,
             rng=seed,
         )
+
+    def _new_feature(self, n: int) -> NewFeature:
+        if self.penalty not in ("weighted", "frobenius"):
+            raise ValueError(
+                f"penalty={self.penalty!r} has kinks, and fold_in takes smooth penalties: fit with penalty='weighted'"
+            )
+        of_unit = np.full(len(self.lams_), 0.5) if self.penalty == "frobenius" else np.abs(self.lams_)
+        units = self.beta * np.tile(of_unit, len(self.P_))
+        return NewFeature(units, self.alpha if self.fit_linear else None)
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Any:
         """Take one pass over some samples, over blocks one after the other."""

@@ -2,73 +2,160 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from abc import abstractmethod
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
+from sklearn.utils.validation import column_or_1d
 
-from mopn.core.kernels import get_kernel
 from mopn.core.norms import get_norm
-from mopn.data.designs import AugmentedDesign
+from mopn.data.feature_scaling import feature_sizes
+from mopn.data.losses_of_rows import Losses
+from mopn.data.validation import as_array, check_block_targets, label_codes
+from mopn.estimators.base import ModelEstimator, NetworkEstimator
+from mopn.estimators.targets import encoded_codes, indicator_values
 from mopn.losses.losses import Loss
+from mopn.models.growth import Machine, slopes_of_new, with_feature
 from mopn.models.multi_output import Model
 
-__all__ = ["with_feature"]
+__all__ = ["FoldIn", "NetworkFoldIn"]
 
+# Relative to the gradient at the start.
 _TOL = 1e-8
-# The new feature's name, if features have names.
-_NAME = "new"
 
 
-def with_feature(
-    model: Model, X: Any, Y: np.ndarray, loss: Loss, *, norm: str, strength: float, alpha: float | None
-) -> Model:
-    """Return a factorization machine with one more feature, the last, which is 1 in all rows of X.
+class NewFeature(NamedTuple):
+    """What the objective of a fit adds for a new feature: <units, h * h> + linear / 2 * ||w||^2.
 
-    The coefficients h (k,) of the feature in the units and w (m,) in the linear term minimise the objective of the
-    training, with all others as they are (it is in no group, so it interacts with all of them)::
-
-        sum_i loss(y_i, o_i + w + V' (H x_i * h)) + strength * sum_r ||v_r|| h_r^2 + alpha / 2 * ||w||^2,
-
-    as the penalty of a unit is that of its weights times its squared length. The outputs are linear in h and w, so this
-    is a small convex problem.
-
-    Parameters
+    Attributes
     ----------
-    model : Model
-        Of the kernel "anova".
-    X : array-like or sparse matrix of shape (n, d)
-        The known features of the rows in which the new one is 1.
-    Y : ndarray of shape (n, m)
-        Targets for the loss.
-    loss : Loss
-    norm : str
-    strength : float
-    alpha : float or None
-        None if there is no linear term.
-
-    Returns
-    -------
-    Model
+    units : ndarray of shape (K,)
+    linear : float or None
+        None without a linear term.
+    scale : float
+        What the fit would have divided the feature by; it is in both penalties.
     """
-    design, (k, m) = model._design(X), model.weights.shape
+
+    units: np.ndarray
+    linear: float | None
+    scale: float = 1.0
+
+
+class FoldIn(ModelEstimator):
+    """Base of factorization machines, which take new users and items without another fit."""
+
+    model_: Any
+
+    def fold_in(self, X: Any, y: Any) -> Machine:
+        """Return the model with one more feature, the last: a new user or item, from a few ratings.
+
+        All other coefficients stay as they are, and those of the new feature minimise the objective of the fit. Outputs
+        are linear in them, so this is a small convex problem, which takes milliseconds. The estimator does not change.
+        With ``interactions``, the feature interacts with those of all groups.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Rows without the new feature, in which it would be 1: of a new user, the films rated and their features.
+        y : array-like of shape (n,) or (n, m)
+            Their targets, like those of ``fit``; labels and levels must be among those of the fit. Each row has the
+            weight 1; ``class_weight`` and ``target_weight`` do not count.
+
+        Returns
+        -------
+        Model or FactorizationModel
+            For rows of d + 1 features. ``model.predict(np.column_stack([X, np.ones(len(X))]))`` are the predictions for
+            the new user, if X is dense.
+
+        Raises
+        ------
+        ValueError
+            For targets that the fit did not have or cannot take, or with a penalty that has kinks ("ti", "cs").
+
+        Notes
+        -----
+        With ``scale="features"`` the feature is divided by the deviation that it has in the rows of the fit and the new
+        ones together, as the fit would do.
+
+        Examples
+        --------
+        Four users (the first columns) like either the first two films or the others; a fifth likes the first film:
+
+        >>> import numpy as np
+        >>> from mopn.estimators import OrdinalFMRegressor
+        >>> X = np.vstack([np.r_[np.eye(4)[u], np.eye(4)[f]] for u in range(4) for f in range(4)])
+        >>> y = [5 if (u < 2) == (f < 2) else 1 for u in range(4) for f in range(4)]
+        >>> regressor = OrdinalFMRegressor(strength=0.1).fit(X, y)
+        >>> films = np.column_stack([np.zeros((4, 4)), np.eye(4)])
+        >>> model = regressor.fold_in(films[[0, 2]], [5, 1])
+        >>> np.round(model.predict(np.column_stack([films, np.ones(4)]))).astype(int).tolist()
+        [5, 5, 1, 1]
+        """
+        X, y = self._checked(X), as_array(y, "y")
+        n = X.shape[0]
+        if y.ndim == 0 or len(y) != n:
+            raise ValueError(f"y must have an entry or row for each of the {n} rows of X, got shape {y.shape}")
+        return _folded_in(self.model_, X, _encoded(self.model_, y, self.loss_), self.loss_, self._new_feature(n))
+
+    @abstractmethod
+    def _new_feature(self, n: int) -> NewFeature:
+        """Return the penalties of a feature that is 1 in n new rows, and 0 in those of the fit."""
+
+
+class NetworkFoldIn(FoldIn, NetworkEstimator):
+    """The same for networks, whose unit r has the penalty strength * ||v_r|| * ||h_r||^2."""
+
+    def _new_feature(self, n: int) -> NewFeature:
+        scale, norm = self._scale_of_new(n), get_norm(self.norm)
+        units = self.strength_ * np.array([norm.value(row[None]) for row in self.model_.weights])
+        return NewFeature(scale**2 * units, None if self.alpha is None else scale**2 * self.alpha, scale)
+
+    def _scale_of_new(self, n: int) -> float:
+        coordinates = self._coordinates
+        if coordinates is None:
+            return 1.0
+        scales = coordinates.finite_scale
+        if self.scale == "data":
+            return float(scales.max())
+        return float(feature_sizes(n / (coordinates.total_weight + n), int(np.count_nonzero(scales))))
+
+
+def _encoded(model: Machine, y: np.ndarray, loss: Loss) -> np.ndarray:
+    """Return targets (n,) or (n, m) in the form of the loss, as the fit did."""
+    m = model.weights.shape[1] if isinstance(model, Model) else 1
+    if model.classes is not None and model.target in ("labels", "ordinal"):
+        codes = label_codes(column_or_1d(y, warn=True), model.classes)
+        return encoded_codes(codes, len(model.classes), loss, ordinal=model.target == "ordinal")
+    return check_block_targets(indicator_values(y) if model.target == "indicator" else y, loss, None, m)
+
+
+def _folded_in(model: Machine, X: Any, Y: np.ndarray, loss: Loss, new: NewFeature) -> Machine:
+    """Return the model with a new feature, whose coefficients h (K,) and w (m,) minimise the objective of the fit.
+
+    It is sum_i loss(y_i, o_i + w + V' (z_i * h)) + <new.units, h * h> + new.linear / 2 * ||w||^2.
+    """
     base = model.outputs(X)
-    augmented = AugmentedDesign(design, get_kernel(model.kernel).dummies) if model.augment else design
-    Z = augmented.project(model.basis)
-    penalties = strength * np.array([get_norm(norm).value(row[None]) for row in model.weights])
-    ridge = np.zeros(m) if alpha is None else np.full(m, alpha)
+    Z, V = slopes_of_new(model, model._design(X))
+    (n, m), k = base.shape, Z.shape[1]
+    losses = Losses(loss, m, None, base, Y)
+    ridges = np.concatenate([2.0 * new.units, np.full(m, new.linear or 0.0)])
+    linear = new.linear is not None
+    # In coordinates of curvatures near 1, whatever the units of X.
+    curvatures = np.concatenate([np.sum(Z**2, axis=0) * np.sum(V**2, axis=1), np.full(m, float(n))])
+    curvatures = losses.smoothness * curvatures + ridges
+    steps = 1.0 / np.sqrt(np.where(curvatures > 0, curvatures, 1.0))
+    steps[k:] *= linear
 
-    def value_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
-        h, w = x[:k], x[k:]
-        losses, G = loss.value_gradient(Y, base + w + (Z * h) @ model.weights)
-        value = losses.sum() + penalties @ h**2 + 0.5 * ridge @ w**2
-        slopes = G.sum(axis=0) + ridge * w if alpha is not None else np.zeros(m)
-        return value, np.concatenate([np.sum(Z * (G @ model.weights.T), axis=0) + 2.0 * penalties * h, slopes])
+    def value_gradient(u: np.ndarray) -> tuple[float, np.ndarray]:
+        x = steps * u
+        value, G = losses.value_gradient((Z * x[:k]) @ V + x[k:])
+        slopes = np.concatenate([np.sum(Z * (G @ V.T), axis=0), G.sum(axis=0)]) + ridges * x
+        return float(value) + 0.5 * float(ridges @ x**2), steps * slopes
 
-    x = minimize(value_gradient, np.zeros(k + m), jac=True, method="L-BFGS-B", options={"gtol": _TOL}).x
-    linear = None if model.linear is None else np.column_stack([model.linear, x[k:]])
-    names = None if model.feature_names is None else np.append(model.feature_names, _NAME)
-    groups = None if model.groups is None else np.append(model.groups, -1)
-    basis = np.column_stack([model.basis, x[:k]])
-    return replace(model, basis=basis, linear=linear, feature_names=names, groups=groups)
+    start = np.zeros(k + m)
+    # Steps that go too far overflow, and are shortened.
+    with np.errstate(over="ignore", invalid="ignore"):
+        tol = _TOL * float(np.abs(value_gradient(start)[1]).max())
+        u = minimize(value_gradient, start, jac=True, method="L-BFGS-B", options={"gtol": tol, "ftol": 0.0}).x
+    return with_feature(model, steps[:k] * u[:k], steps[k:] * u[k:], new.scale)

@@ -15,12 +15,11 @@ from mopn.core.regularizers import Ratio
 from mopn.data.feature_scaling import ScaleName
 from mopn.data.validation import distinct_labels
 from mopn.estimators.base import NetworkEstimator
-from mopn.estimators.fold_in import with_feature
+from mopn.estimators.fold_in import NetworkFoldIn
 from mopn.estimators.policy import ORDINAL
-from mopn.estimators.targets import Targets
+from mopn.estimators.targets import Targets, encoded_codes
 from mopn.losses.losses import Loss, LossName, get_loss
-from mopn.models.multi_output import Model
-from mopn.models.ordinal import cumulative_targets, log_odds
+from mopn.models.ordinal import log_odds
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
@@ -152,7 +151,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
                 f"y has {len(levels)} levels, each of which needs an output; at most {_MAX_LEVELS} are supported: "
                 "round y, or use MultiOutputFMRegressor or MultiOutputPNRegressor"
             )
-        values = cumulative_targets(codes, len(levels))
+        values = encoded_codes(codes, len(levels), loss, ordinal=True)
         return Targets(y, values, loss, "ordinal", levels.astype(np.float64), sample_weight)
 
     def _offset(self, targets: Targets) -> np.ndarray:
@@ -162,7 +161,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         return r2_score(targets.y, prediction, sample_weight=targets.sample_weight)
 
 
-class OrdinalFMRegressor(OrdinalRegressor):
+class OrdinalFMRegressor(NetworkFoldIn, OrdinalRegressor):
     """Regressor of ordered levels, such as ratings: a multi-output factorization machine by ordinal McRank.
 
     Each level c but the last has an output, for the probability that y is at most the level: the logistic function of
@@ -191,58 +190,6 @@ class OrdinalFMRegressor(OrdinalRegressor):
     """
 
     _kernel = "anova"
-    model_: Model
-
-    def fold_in(self, X: Any, y: Any) -> Model:
-        """Return the model with one more feature, the last: a new user or item, from a few ratings.
-
-        All other coefficients stay as they are, and those of the new feature minimise the objective of the fit: a small
-        convex problem, which takes milliseconds. The estimator does not change. With ``interactions``, the feature
-        interacts with those of all groups.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Rows without the new feature, in which it would be 1: of a new user, the films rated and their features.
-        y : array-like of shape (n,)
-            Their levels, which must be among ``levels_``.
-
-        Returns
-        -------
-        Model
-            For rows of d + 1 features. ``model.predict(np.column_stack([X, np.ones(len(X))]))`` are the new user's
-            expected ratings, if X is dense.
-
-        Raises
-        ------
-        ValueError
-            For levels that the fit did not have, or if the estimator has a ``scale``, which a new feature has not.
-
-        Examples
-        --------
-        Four users (the first columns) like either the first two films or the others; a fifth likes the first film:
-
-        >>> import numpy as np
-        >>> from mopn.estimators import OrdinalFMRegressor
-        >>> X = np.vstack([np.r_[np.eye(4)[u], np.eye(4)[f]] for u in range(4) for f in range(4)])
-        >>> y = [5 if (u < 2) == (f < 2) else 1 for u in range(4) for f in range(4)]
-        >>> regressor = OrdinalFMRegressor(strength=0.1).fit(X, y)
-        >>> films = np.column_stack([np.zeros((4, 4)), np.eye(4)])
-        >>> model = regressor.fold_in(films[[0, 2]], [5, 1])
-        >>> np.round(model.predict(np.column_stack([films, np.ones(4)]))).astype(int).tolist()
-        [5, 5, 1, 1]
-        """
-        X = self._checked(X)
-        y = column_or_1d(y, warn=True)
-        if self.scale is not None:
-            raise ValueError("fold_in needs a fit with scale=None; fit such an estimator")
-        if len(y) != X.shape[0]:
-            raise ValueError(f"y must have one level per row of X, {X.shape[0]}, got {len(y)}")
-        unknown = np.setdiff1d(y, self.levels_)
-        if len(unknown):
-            raise ValueError(f"y has the levels {unknown}, which are not among those of the fit, {self.levels_}")
-        Y = cumulative_targets(np.searchsorted(self.levels_, y), len(self.levels_))
-        return with_feature(self.model_, X, Y, self.loss_, norm=self.norm, strength=self.strength_, alpha=self.alpha)
 
 
 class OrdinalPNRegressor(OrdinalRegressor):

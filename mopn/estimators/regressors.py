@@ -9,6 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from mopn.estimators.base import NetworkEstimator
+from mopn.estimators.fold_in import NetworkFoldIn
 from mopn.estimators.policy import FACTORIZATION_MACHINES, REGRESSORS
 from mopn.estimators.targets import Targets, regression_loss
 
@@ -59,7 +60,7 @@ class MultiOutputPNRegressor(Regressor):
     _kernel = "homogeneous"
 
 
-class MultiOutputFMRegressor(Regressor):
+class MultiOutputFMRegressor(NetworkFoldIn, Regressor):
     """Regressor of one or several targets: a factorization machine whose targets share their units.
 
     Predictions are ``mean(y) + sum_r v_r sum_{i<j} h_ri z_i h_rj z_j`` with ``z = [1, 1, x]``: a constant, a linear

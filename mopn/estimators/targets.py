@@ -9,8 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from mopn.losses.losses import Loss, get_loss
+from mopn.models.ordinal import cumulative_targets
 
-__all__ = ["Targets", "merge_equal_samples", "regression_loss"]
+__all__ = ["Targets", "encoded_codes", "indicator_values", "merge_equal_samples", "regression_loss"]
 
 # Largest number of entries of X for which equal samples are merged and samples sorted: this takes up to a tenth of a
 # second and a copy of X. Of larger data nobody asks for the last bits.
@@ -71,6 +72,26 @@ class Targets:
         """Return the targets of some samples."""
         names = ("y", "values", "sample_weight", "class_factor")
         return replace(self, **{name: part[rows] for name in names if (part := getattr(self, name)) is not None})
+
+
+def encoded_codes(codes: np.ndarray, number: int, loss: Loss, *, ordinal: bool = False) -> np.ndarray:
+    """Return the targets for a loss of the codes (n,) of labels or, if ``ordinal``, of levels, of which there are some.
+
+    A multi-class loss takes the codes; others -1 and 1 for two labels (n, 1), against each of more (n, number), or for
+    at most each level but the last.
+    """
+    if loss.targets == "labels":
+        return codes
+    if ordinal:
+        return cumulative_targets(codes, number)
+    return np.where(codes[:, None] == (np.arange(number) if number > 2 else [1]), 1.0, -1.0)
+
+
+def indicator_values(y: np.ndarray) -> np.ndarray:
+    """Return an indicator matrix of 0 and 1 as -1 and 1."""
+    if not np.isin(y, (0, 1)).all():
+        raise ValueError(f"an indicator matrix y must hold 0 and 1 only, got {np.unique(y)}")
+    return 2.0 * y - 1.0
 
 
 def regression_loss(loss: str | Loss, y: np.ndarray) -> Loss:

@@ -149,6 +149,11 @@ class Formula:
             out += design.project_squares(self.squares)
         return out
 
+    def of_columns(self, features: np.ndarray) -> Formula:
+        """Return the formula for some features alone, by index, of rows in which all others are 0."""
+        terms = tuple(replace(term, factors=term.factors[..., features]) for term in self.terms)
+        return Formula(self.constant, self.linear[:, features], self.squares[:, features], terms)
+
     def mapped(self, function: Map) -> Formula:
         """Return the formula with another array in place of each."""
         return replace(_mapped(self, function), terms=tuple(_mapped(term, function) for term in self.terms))

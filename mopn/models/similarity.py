@@ -6,15 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mopn.data.validation import check_count
+from mopn.data.validation import check_count, check_nonnegative, finite_numbers
 from mopn.models.explanations.interactions import products, units_and_weights
 from mopn.models.fitted import Fitted, fitted_model
+from mopn.solvers.tools.checks import shown
 
 __all__ = ["Similar", "similar_features"]
 
 
 class Similar(NamedTuple):
-    """A feature, and the cosine of its interactions with those of the feature asked about.
+    """A feature, and the cosine of its interactions with those of the feature asked about, shrunk if counts are given.
 
     Examples
     --------
@@ -27,7 +28,16 @@ class Similar(NamedTuple):
     cosine: float
 
 
-def similar_features(model: Fitted, feature: int, among: Any, k: int = 10, partners: Any = None) -> list[Similar]:
+def similar_features(
+    model: Fitted,
+    feature: int,
+    among: Any,
+    k: int = 10,
+    partners: Any = None,
+    *,
+    counts: Any = None,
+    shrinkage: float = 10.0,
+) -> list[Similar]:
     """Return the k features whose interactions are most like those of a feature.
 
     Two items are similar if the model gives the same users the same taste for both: the interactions of feature j are
@@ -46,18 +56,30 @@ def similar_features(model: Fitted, feature: int, among: Any, k: int = 10, partn
     partners : sequence of int, optional
         Indices of the features to interact with, such as the columns of all users; default all that are not in
         ``among``.
+    counts : array-like of shape (d,), optional
+        The number of rows of the fit in which each feature is not zero, such as ``(X != 0).sum(axis=0)``. The cosine
+        of a feature with n rows is multiplied by n / (n + ``shrinkage``), as that of an item with few ratings is large
+        by chance. Without counts nothing is shrunk.
+    shrinkage : float, default 10.0
+        The number of rows at which a cosine is halved; 0 for none.
 
     Returns
     -------
     list of Similar
-        In order of decreasing cosine; at most k. Features without interactions are not in it.
+        In order of decreasing cosine, after shrinkage; at most k. Features without interactions are not in it.
 
     Raises
     ------
     TypeError
         If it is neither a model nor an estimator.
     ValueError
-        For indices that are no features, for a degree without pairs, or if there are no partners.
+        For indices that are no features, for a degree without pairs, if there are no partners, or for counts of another
+        shape or below 0.
+
+    References
+    ----------
+    Koren: Factorization Meets the Neighborhood. KDD 2008. Equation 2 shrinks similarities so, by the number of users
+    who rated both items.
 
     Examples
     --------
@@ -88,8 +110,19 @@ def similar_features(model: Fitted, feature: int, among: Any, k: int = 10, partn
     own = np.sqrt(max(left[:, feature] @ metric @ left[:, feature], 0.0))
     there = (lengths > 0) & (own > 0)
     cosines = np.clip(inner[there] / (lengths[there] * (own or 1.0)), -1.0, 1.0)
+    if counts is not None:
+        cosines = cosines * _reliabilities(counts, shrinkage, d)[others[there]]
     order = np.argsort(-cosines, kind="stable")[:k]
     return [Similar(int(others[there][place]), float(cosines[place])) for place in order]
+
+
+def _reliabilities(counts: Any, shrinkage: float, d: int) -> np.ndarray:
+    """Return n / (n + shrinkage) for the counts n (d,); 0 for features without rows."""
+    shrinkage = check_nonnegative(shrinkage, "shrinkage")
+    counts = finite_numbers(counts, "counts")
+    if counts.shape != (d,) or counts.min() < 0:
+        raise ValueError(f"counts must hold a number >= 0 for each of the {d} features, got {shown(counts)}")
+    return counts / np.where(counts > 0, counts + shrinkage, 1.0)
 
 
 def _indices(values: Any, name: str, d: int) -> np.ndarray:

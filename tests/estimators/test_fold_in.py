@@ -1,4 +1,4 @@
-"""A new feature of an ordinal factorization machine, against the objective of the training."""
+"""A new feature of a factorization machine, against the objective of the training."""
 
 from dataclasses import replace
 
@@ -7,8 +7,16 @@ import pytest
 from scipy import sparse
 
 import mopn
-from mopn.estimators import OrdinalFMRegressor
+from mopn.estimators import (
+    FactorizationMachineClassifier,
+    FactorizationMachineRegressor,
+    MultiOutputFMClassifier,
+    MultiOutputFMRegressor,
+    OrdinalFMRegressor,
+)
 from mopn.models.ordinal import cumulative_targets
+
+LABELS = np.array(["a", "b", "c"])
 
 
 def ratings(seed=0):
@@ -16,6 +24,15 @@ def ratings(seed=0):
     users, items = rng.integers(0, 8, 120), rng.integers(0, 6, 120)
     X = np.column_stack([np.eye(8)[users], np.eye(6)[items]])
     return X, np.clip(np.round(3 + rng.standard_normal(8)[users] + 2 * (users % 2 == items % 2)), 1, 5)
+
+
+def films(n=4):
+    """Rows of the first films, without a user."""
+    return np.column_stack([np.zeros((n, 8)), np.eye(6)[:n]])
+
+
+def with_ones(X):
+    return np.column_stack([X, np.ones(len(X))])
 
 
 def objective(regressor, model, X, y):
@@ -30,39 +47,188 @@ def objective(regressor, model, X, y):
     return problem.output_gradient(problem.start((*units, model.linear))).value
 
 
+def moves(model, size, rng):
+    """The model with other coefficients of the last feature."""
+    if isinstance(model, mopn.FactorizationModel):
+        factors, w = model.factors.copy(), None if model.w is None else model.w.copy()
+        factors[:, :, -1] += size * rng.standard_normal(factors.shape[:2])
+        if w is not None:
+            w[-1] += size * rng.standard_normal()
+        return replace(model, factors=factors, w=w)
+    basis, linear = model.basis.copy(), None if model.linear is None else model.linear.copy()
+    basis[:, -1] += size * rng.standard_normal(len(basis))
+    if linear is not None:
+        linear[:, -1] += size * rng.standard_normal(len(linear))
+    return replace(model, basis=basis, linear=linear)
+
+
+def assert_least(value, model):
+    """No other coefficients of the new feature have a smaller value."""
+    rng, least = np.random.default_rng(1), value(model)
+    for size in (1e-3, 1e-1):
+        for _ in range(5):
+            assert value(moves(model, size, rng)) > least
+
+
+def assert_others_as_they_were(model, estimator, X):
+    old = np.column_stack([X, np.zeros(len(X))])
+    np.testing.assert_allclose(model.outputs(old), estimator.model_.outputs(X), atol=1e-12)
+
+
 @pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
 @pytest.mark.parametrize("options", [{}, {"alpha": None}, {"fit_intercept": True}])
 def test_the_new_coefficients_minimise_the_objective_of_the_training(norm, options):
     X, y = ratings()
     regressor = OrdinalFMRegressor(norm=norm, strength=0.5, max_units=4, **options).fit(X, y)
-    films = np.column_stack([np.zeros((4, 8)), np.eye(6)[:4]])
     levels = np.array([5, 2, 5, 3])
-    model = regressor.fold_in(sparse.csr_array(films), levels)
+    model = regressor.fold_in(sparse.csr_array(films()), levels)
     assert len(model.basis)
-    old = np.column_stack([X, np.zeros(len(X))])
-    rows, targets = np.vstack([old, np.column_stack([films, np.ones(4)])]), np.r_[y, levels]
-    least = objective(regressor, model, rows, targets)
-    rng = np.random.default_rng(1)
-    for size in (1e-3, 1e-1):
-        for _ in range(5):
-            basis = model.basis.copy()
-            basis[:, -1] += size * rng.standard_normal(len(basis))
-            linear = None if model.linear is None else model.linear.copy()
-            if linear is not None:
-                linear[:, -1] += size * rng.standard_normal(len(linear))
-            moved = replace(model, basis=basis, linear=linear)
-            assert objective(regressor, moved, rows, targets) > least
-    # Rows without the new feature are as before.
-    np.testing.assert_allclose(model.predict(old), regressor.predict(X))
+    rows = np.vstack([np.column_stack([X, np.zeros(len(X))]), with_ones(films())])
+    targets = np.r_[y, levels]
+    assert_least(lambda moved: objective(regressor, moved, rows, targets), model)
+    assert_others_as_they_were(model, regressor, X)
+
+
+def one_against_others(labels):
+    return np.where(labels[:, None] == LABELS, 1.0, -1.0)
+
+
+# Estimator, targets of the fit from the ratings, targets of the new rows, and what the loss gets for them.
+NETWORKS = {
+    "one target": (MultiOutputFMRegressor(), lambda y: y, [5.0, 2.0, 5.0, 3.0], lambda y: y[:, None]),
+    "two targets": (
+        MultiOutputFMRegressor(loss="huber"),
+        lambda y: np.column_stack([y, -y]),
+        [[5.0, 0.0], [2.0, 1.0], [5.0, -4.0], [3.0, 2.0]],
+        lambda y: y,
+    ),
+    "counts": (MultiOutputFMRegressor(loss="poisson"), lambda y: y, [5.0, 2.0, 5.0, 3.0], lambda y: y[:, None]),
+    "labels": (
+        MultiOutputFMClassifier(loss="logistic"),
+        lambda y: LABELS[(y > 3).astype(int) + (y > 4)],
+        ["c", "a", "c", "b"],
+        lambda y: np.searchsorted(LABELS, y),
+    ),
+    "each label": (
+        MultiOutputFMClassifier(loss="binary-logistic"),
+        lambda y: LABELS[(y > 3).astype(int) + (y > 4)],
+        ["c", "a", "c", "c"],
+        one_against_others,
+    ),
+    "two labels": (
+        MultiOutputFMClassifier(loss="binary-squared-hinge"),
+        lambda y: LABELS[(y > 3).astype(int)],
+        ["b", "a", "b", "b"],
+        lambda y: np.where(y == "b", 1.0, -1.0)[:, None],
+    ),
+    "indicators": (
+        MultiOutputFMClassifier(loss="binary-logistic"),
+        lambda y: np.column_stack([y > 3, y < 2, y > 4]).astype(int),
+        [[1, 0, 1], [0, 1, 0], [1, 0, 0], [0, 0, 0]],
+        lambda y: 2.0 * y - 1.0,
+    ),
+}
+
+
+@pytest.mark.covering(1)
+@pytest.mark.parametrize("scale", ["features", "data", None])
+@pytest.mark.parametrize("alpha", [None, 0.5])
+@pytest.mark.parametrize("interactions", [None, [range(8), range(8, 14)]])
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_networks_of_all_targets(kind, scale, alpha, interactions):
+    estimator, of_ratings, new, encoded = NETWORKS[kind]
+    X, y = ratings()
+    options = {"scale": scale, "alpha": alpha, "interactions": interactions, "max_units": 4, "strength": 0.5}
+    fitted = type(estimator)(loss=estimator.loss, **options).fit(X, of_ratings(y))
+    new, rows = np.array(new), with_ones(films())
+    # A new feature among the others: their mean square, times their number, is four.
+    squares = np.mean(np.vstack([np.column_stack([X, np.zeros(len(X))]), rows]) ** 2, axis=0)[-1]
+    of_fit = np.mean(X**2, axis=0)
+    squared = {None: 1.0, "data": of_fit.sum() / 4.0, "features": squares * X.shape[1] / 4.0}[scale]
+
+    def value(model):
+        losses = fitted.loss_.value_gradient(encoded(new), model.outputs(rows))[0]
+        lengths = [np.linalg.norm(v) for v in model.weights]
+        penalty = fitted.strength_ * np.sum(lengths * model.basis[:, -1] ** 2)
+        ridge = 0.0 if alpha is None else 0.5 * alpha * np.sum(model.linear[:, -1] ** 2)
+        return losses.sum() + squared * (penalty + ridge)
+
+    model = fitted.fold_in(films(), new)
+    assert len(model.basis)
+    assert_least(value, model)
+    assert_others_as_they_were(model, fitted, X)
+
+
+SINGLE = [
+    {},
+    {"penalty": "frobenius"},
+    {"fit_linear": False},
+    {"init_lambdas": "fit"},
+    {"init_lambdas": "random_signs", "fit_linear": False, "fit_lower": "augment"},
+    {"degree": 3},
+    {"degree": 3, "fit_lower": None},
+    {"degree": 3, "fit_lower": "augment"},
+    {"degree": 3, "fit_lower": "shared", "fit_linear": False},
+    {"degree": None},
+]
+
+
+@pytest.mark.parametrize("options", SINGLE, ids=str)
+@pytest.mark.parametrize("kind", [FactorizationMachineRegressor, FactorizationMachineClassifier])
+def test_machines_of_one_output_of_any_degree(kind, options):
+    X, y = ratings()
+    # A feature in all rows, so that new rows have more than two.
+    X, known = np.column_stack([X, np.arange(len(X)) % 3]), np.column_stack([films(), [1.0, 2.0, 0.0, -1.0]])
+    parts = {"alpha": 0.5, "beta": 0.1, "n_components": 3, "random_state": 0, "max_iter": 50, "tol": 0.0}
+    if kind is FactorizationMachineClassifier:
+        y, new, codes = LABELS[(y > 3).astype(int)], np.array(["b", "a", "b", "b"]), np.array([1.0, -1.0, 1.0, 1.0])
+    else:
+        y, codes = y - y.mean(), np.array([2.0, -1.0, 2.0, 0.5])
+        new = codes
+    with pytest.warns(match="iterations"):
+        fitted = kind(**parts, **options).fit(X, y)
+    rows = with_ones(known)
+
+    def value(model):
+        losses = fitted.loss_.value_gradient(codes[:, None], model.outputs(rows))[0]
+        of_units = 0.5 * np.ones(3) if options.get("penalty") else np.abs(model.lams)
+        penalty = 0.1 * np.sum(of_units * model.factors[:, :, -1] ** 2)
+        return losses.sum() + penalty + (0.25 * model.w[-1] ** 2 if model.w is not None else 0.0)
+
+    model = fitted.fold_in(known, new)
+    assert_least(value, model)
+    assert_others_as_they_were(model, fitted, X)
+
+
+@pytest.mark.parametrize("unit", [1e-60, 1e60])
+def test_the_unit_of_a_feature_does_not_matter(unit):
+    """Without a penalty, what is learnt from rows in another unit is the same."""
+    X, y = ratings()
+    parts = {"alpha": 0.0, "beta": 0.0, "n_components": 2, "random_state": 0, "max_iter": 5, "fit_linear": False}
+    with pytest.warns(match="iterations"):
+        fitted = FactorizationMachineRegressor(**parts).fit(X, y)
+    expected = fitted.fold_in(films(), [5, 2, 5, 3]).predict(with_ones(films()))
+    P = fitted.model_.factors / unit
+    fitted.model_ = replace(fitted.model_, factors=P, lams=fitted.model_.lams * unit**2)
+    found = fitted.fold_in(films(), [5, 2, 5, 3]).predict(with_ones(films()))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_bad_input_is_named():
     X, y = ratings()
     regressor = OrdinalFMRegressor(strength=0.5, max_units=3).fit(X, y)
-    with pytest.raises(ValueError, match="levels"):
-        regressor.fold_in(X[:2], [1, 9])
-    with pytest.raises(ValueError, match="one level per row"):
-        regressor.fold_in(X[:2], [1])
-    with pytest.raises(ValueError, match="scale=None"):
-        OrdinalFMRegressor(strength=0.5, max_units=3, scale="features").fit(X, y).fold_in(X[:2], [1, 2])
+    with pytest.raises(ValueError, match="9, which is not among"):
+        regressor.fold_in(X[:2], [2, 9])
+    with pytest.raises(ValueError, match="each of the 2 rows of X"):
+        regressor.fold_in(X[:2], [2])
+    with pytest.raises(ValueError, match="14 features"):
+        regressor.fold_in(X[:2, :5], [2, 3])
+    with pytest.raises(ValueError, match="'cs' has kinks"):
+        FactorizationMachineRegressor(penalty="cs", random_state=0).fit(X, y).fold_in(X[:2], [2, 3])
+    with pytest.raises(ValueError, match="0 and 1 only"):
+        MultiOutputFMClassifier(max_units=1, loss="binary-logistic").fit(X, X[:, :2].astype(int)).fold_in(
+            X[:2], [[1, 2], [0, 1]]
+        )
+    with pytest.raises(ValueError, match="outputs"):
+        MultiOutputFMRegressor(max_units=1).fit(X, X[:, :2]).fold_in(X[:2], X[:2, :3])

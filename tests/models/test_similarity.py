@@ -41,3 +41,21 @@ def test_features_without_interactions_are_left_out_and_bad_indices_named():
             similar_features(model, *call)
     with pytest.raises(ValueError, match="empty"):
         similar_features(model, 1, range(4))
+
+
+@pytest.mark.parametrize("shrinkage", [0.0, 3.0, 10.0])
+def test_cosines_are_shrunk_by_counts(shrinkage):
+    model = next(models())
+    items, counts = [3, 4, 5, 6], np.array([9, 9, 9, 1, 20, 5, 0])
+    plain = {item.feature: item.cosine for item in similar_features(model, 5, items)}
+    share = {j: counts[j] / (counts[j] + shrinkage) if counts[j] else 0.0 for j in plain}
+    found = similar_features(model, 5, items, counts=counts, shrinkage=shrinkage)
+    np.testing.assert_allclose([item.cosine for item in found], [plain[j.feature] * share[j.feature] for j in found])
+    assert [item.feature for item in found] == sorted(plain, key=lambda j: -plain[j] * share[j])
+    for name, options in {
+        "counts": {"counts": counts[:3]},
+        "a number >= 0": {"counts": counts - 1},
+        "shrinkage": {"counts": counts, "shrinkage": -1.0},
+    }.items():
+        with pytest.raises(ValueError, match=name):
+            similar_features(model, 5, items, **options)

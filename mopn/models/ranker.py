@@ -1,0 +1,177 @@
+"""The best items for a user: what only depends on the items is computed once for all users.
+
+In a model of degree 2 the output of a row u + v, of a user and an item that share no feature, is that of u, plus that
+of v, minus that of zeros, plus the products of features of both, which are an inner product of two short vectors, as
+all interactions are those of factors (Rendle, Factorization Machines, ICDM 2010).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mopn.data.designs import DenseDesign
+from mopn.data.validation import check_count
+from mopn.models.explanations.games import dense_rows
+from mopn.models.explanations.interactions import products, units_and_weights
+from mopn.models.fitted import Fitted, fitted_model
+
+__all__ = ["Ranker", "Ranking", "rank"]
+
+
+class Ranking(NamedTuple):
+    """The items that are best for a user, the best first.
+
+    Attributes
+    ----------
+    items : ndarray of shape (n,)
+        Their rows among those of all items.
+    scores : ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mopn.ranking import Ranking
+    >>> Ranking(items=np.array([3, 0]), scores=np.array([4.5, 4.0])).items.tolist()
+    [3, 0]
+    """
+
+    items: np.ndarray
+    scores: np.ndarray
+
+
+class Ranker:
+    """Items, prepared to be scored for one user after the other.
+
+    A user costs the user's own part and one product of a matrix (n_items, K) with a vector, where K is the number k of
+    units, or more if ``interactions`` are given.
+
+    Parameters
+    ----------
+    model : Model, FactorizationModel or fitted estimator
+        Of degree 2, with one output or ordered levels. Of several outputs, ``FactorizationModel.from_outputs`` makes a
+        model of one: minus the last of those of ordered levels ranks by the probability of the highest level.
+    item_rows : array-like or sparse matrix of shape (n_items, d)
+        The features of every item, with those of users 0.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a model nor an estimator, or a model of a table.
+    ValueError
+        For other degrees, or several outputs that are no ordered levels.
+
+    Examples
+    --------
+    Two users (the first columns) and three items:
+
+    >>> import numpy as np, mopn
+    >>> from mopn.ranking import Ranker
+    >>> model = mopn.FactorizationModel(np.array([[[1.0, -1.0, 2.0, 1.0, -1.0]]]), degree=2, lams=np.ones(1))
+    >>> ranker = Ranker(model, np.eye(5)[2:])
+    >>> ranker.rank([[1, 0, 0, 0, 0]], n=2)
+    Ranking(items=array([0, 1]), scores=array([2., 1.]))
+    >>> ranker.scores([[0, 1, 0, 0, 0]])
+    array([-2., -1.,  1.])
+    """
+
+    def __init__(self, model: Fitted, item_rows: Any) -> None:
+        machine: Any = fitted_model(model)
+        units, V = units_and_weights(machine, None)
+        if units.degree != 2 or units.kernel == "all-subsets":
+            raise ValueError(
+                f"rows are split into user and item for degree 2; this model has the kernel {units.kernel!r} and "
+                f"degree {units.degree}: use its predictions of all joined rows"
+            )
+        if V.shape[1] > 1 and machine.target != "ordinal":
+            raise ValueError(
+                f"the model has {V.shape[1]} outputs, and items are ranked by one number: give "
+                "mopn.FactorizationModel.from_outputs(model, combination)"
+            )
+        self._model = machine
+        self._weights, (self._left, right) = products(units, V, 2)
+        design = machine._design(item_rows, "item_rows")
+        self._right = np.ascontiguousarray(design.project(right).T)
+        self._of_items = design.occurrences(np.ones(design.shape[0])) > 0
+        self._formula = machine._formula()
+        self._own = machine.outputs(item_rows) - machine.outputs(np.zeros((1, machine.n_features)))
+
+    def scores(self, user_row: Any) -> np.ndarray:
+        """Return the scores (n_items,): expected levels, or the model's output before any link.
+
+        Parameters
+        ----------
+        user_row : array-like or sparse matrix of shape (1, d)
+            The features of the user, and of the context, with those of items 0.
+
+        Raises
+        ------
+        ValueError
+            For several rows, or a feature that an item has, too.
+        """
+        design = self._model._design(user_row, "user_row")
+        if design.shape[0] != 1:
+            raise ValueError(f"user_row must be a single row, of shape (1, d), got {design.shape[0]} rows")
+        (row,) = dense_rows(design)
+        features = np.flatnonzero(row)
+        shared = features[self._of_items[features]]
+        if len(shared):
+            raise ValueError(f"user_row and item_rows both have the feature {shared[0]}; set it to 0 in one of them")
+        values = row[features]
+        with np.errstate(over="ignore", invalid="ignore"):
+            of_user = self._formula.of_columns(features).outputs(DenseDesign(values[None]))
+            outputs = self._right.T @ ((self._left[:, features] @ values)[:, None] * self._weights)
+            outputs += self._own
+            outputs += of_user
+        if not np.isfinite(outputs).all():
+            raise ValueError("the outputs overflow, as the numbers of user_row are too large; scale it as in training")
+        return self._model._predictions(outputs) if self._model.target == "ordinal" else outputs[:, 0]
+
+    def rank(self, user_row: Any, n: int) -> Ranking:
+        """Return the n items with the largest scores, or all if there are fewer; of equal scores, the first ones.
+
+        Parameters
+        ----------
+        user_row : array-like or sparse matrix of shape (1, d)
+        n : int
+        """
+        n, scores = check_count(n, "n"), self.scores(user_row)
+        least = np.partition(scores, -n)[-n] if n < len(scores) else -np.inf
+        best = np.flatnonzero(scores >= least)
+        best = best[np.argsort(-scores[best], kind="stable")][:n]
+        return Ranking(best, scores[best])
+
+
+def rank(model: Fitted, user_row: Any, item_rows: Any, n: int) -> Ranking:
+    """Return the n best items for a user: those with the largest predictions for the sum of both rows.
+
+    No joined row is formed. For more than one user make a :class:`Ranker`, which reads the items once.
+
+    Parameters
+    ----------
+    model : Model, FactorizationModel or fitted estimator
+        See :class:`Ranker`.
+    user_row : array-like or sparse matrix of shape (1, d)
+    item_rows : array-like or sparse matrix of shape (n_items, d)
+    n : int
+
+    Returns
+    -------
+    Ranking
+        Rows of ``item_rows``, and their scores: expected levels, or the output before any link.
+
+    Raises
+    ------
+    TypeError, ValueError
+        See :class:`Ranker`.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> from mopn.ranking import rank
+    >>> model = mopn.FactorizationModel(np.array([[[1.0, -1.0, 2.0, 1.0, -1.0]]]), degree=2, lams=np.ones(1))
+    >>> rank(model, [[0, 1, 0, 0, 0]], np.eye(5)[2:], n=1)
+    Ranking(items=array([2]), scores=array([1.]))
+    """
+    return Ranker(model, item_rows).rank(user_row, n)

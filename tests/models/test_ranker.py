@@ -1,0 +1,98 @@
+"""Rankings of items, against the predictions of all joined rows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from properties import examples
+from scipy import sparse
+
+import mopn
+from mopn.ranking import Ranker, rank
+
+USERS, D = 4, 9  # the first features are those of users and contexts
+
+
+def models():
+    rng = np.random.default_rng(0)
+    H, V, W = rng.standard_normal((3, D)), rng.standard_normal((3, 1)), rng.standard_normal((1, 1 + D))
+    dummies = rng.standard_normal((3, 2))
+    one = {"target": "vector", "offset": np.array([0.3]), "linear": W}
+    several = {"link": "logistic", "classes": np.array([1.0, 2.0, 4.0, 5.0]), "target": "ordinal"}
+    ordinal = mopn.Model(H, rng.standard_normal((3, 3)), "anova", **several)
+    signs = {"degree": 2, "lams": np.array([1.0, -1.0, 2.0])}
+    groups = np.array([0, 0, 0, -1, 1, 1, 1, 2, 2])
+    return {
+        "network, anova": mopn.Model(H, V, "anova", **one),
+        "network, homogeneous": mopn.Model(H, V, "homogeneous", **one),
+        "network, dummies": mopn.Model(np.column_stack([dummies, H]), V, "anova", augment=True, **one),
+        "network, groups": mopn.Model(H, V, "anova", groups=groups, **one),
+        "network, no units": mopn.Model(H[:0], V[:0], "anova", **one),
+        "levels": ordinal,
+        "levels of equal gaps": replace(ordinal, classes=np.arange(4.0)),
+        "levels, groups": replace(ordinal, groups=groups),
+        "machine": mopn.FactorizationModel(H[None], w=W[0, 1:], intercept=0.5, **signs),
+        "machine, homogeneous": mopn.FactorizationModel(H[None], kernel="homogeneous", **signs),
+        "machine, weights of degrees": mopn.FactorizationModel(H[None], theta=np.array([0.3, 0.7]), **signs),
+        "machine, lifted": mopn.FactorizationModel(np.stack([H, 2 - H]), degree=2, form="lifted"),
+        "network, lifted": mopn.FactorizationModel(
+            rng.standard_normal((2, 3, D + 1)), degree=2, form="lifted", kernel="homogeneous", dummies=1
+        ),
+        "labels": mopn.FactorizationModel(H[None], classes=np.array(["no", "yes"]), **signs),
+    }
+
+
+MODELS = models()
+
+
+def scores_of_rows(model, rows):
+    return model.predict(rows) if model.target == "ordinal" else model.outputs(rows)[:, 0]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csc_array])
+@examples(10)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 30))
+def test_scores_are_predictions_of_the_joined_rows(kind, form, seed, n):
+    model, rng = MODELS[kind], np.random.default_rng(seed)
+    user = np.append(rng.standard_normal(USERS) * rng.integers(0, 2, USERS), np.zeros(D - USERS))[None]
+    items = np.column_stack([np.zeros((20, USERS)), rng.standard_normal((20, D - USERS))])
+    expected = scores_of_rows(model, user + items)
+    found = rank(model, form(user), form(items), n)
+    np.testing.assert_allclose(Ranker(model, items).scores(form(user)), expected, rtol=1e-11, atol=1e-11)
+    order = np.argsort(-expected, kind="stable")[:n]
+    np.testing.assert_array_equal(found.items, order)
+    np.testing.assert_allclose(found.scores, expected[order], rtol=1e-11, atol=1e-11)
+
+
+@examples(30)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.integers(1, 14))
+def test_of_equal_scores_the_first_come_first(values, n):
+    model = mopn.FactorizationModel(np.ones((1, 1, 2)), degree=2, lams=np.ones(1))
+    items = np.column_stack([np.zeros(len(values)), values])
+    expected = sorted(range(len(values)), key=lambda item: -values[item])[:n]
+    assert rank(model, [[1, 0]], items, n).items.tolist() == expected
+
+
+def test_bad_input_is_named():
+    H = np.ones((1, 3))
+    one = mopn.FactorizationModel(H[None], degree=2, lams=np.ones(1))
+    ranker = Ranker(one, [[0, 1, 0], [0, 0, 2]])
+    cases = {
+        "single row": lambda: ranker.rank([[1, 0, 0], [1, 0, 0]], 1),
+        "both have the feature 2": lambda: ranker.rank([[1, 0, 1]], 1),
+        "user_row has 2 features": lambda: ranker.rank([[1, 0]], 1),
+        "item_rows has 2 features": lambda: Ranker(one, [[1, 0]]),
+        "n must be": lambda: ranker.rank([[1, 0, 0]], 0),
+        "2 outputs": lambda: Ranker(mopn.Model(H, np.ones((1, 2)), "anova"), np.eye(3)),
+        "degree 3": lambda: Ranker(mopn.FactorizationModel(H[None], degree=3, lams=np.ones(1)), np.eye(3)),
+        "all-subsets": lambda: Ranker(
+            mopn.FactorizationModel(H[None], degree=2, kernel="all-subsets", lams=np.ones(1)), np.eye(3)
+        ),
+        "overflow": lambda: ranker.rank([[1e308, 0, 0]], 1) and Ranker(one, [[0, 1e300, 0]]).scores([[1e300, 0, 0]]),
+    }
+    for message, call in cases.items():
+        with pytest.raises(ValueError, match=message):
+            call()
