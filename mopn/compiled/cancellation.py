@@ -67,7 +67,7 @@ def cancels(theta, columns, rows, state, weights, p, j, sizes, c):  # type: igno
         i, x = place(columns.indices, entry, first), value(columns.values, entry)
         h, _ = derivative_of(theta, None, state, i, x, p[j], j)
         sampled += weight_of(weights, i) * h * h
-        _without(theta, rows, i, j, p, e, True)
+        _without(theta, rows, i, j, p, e, np.bool_(True))
         h = 0.0
         for t in range(len(theta)):
             h += abs(theta[t]) * e[t]
@@ -89,7 +89,7 @@ def coordinate_from_rows(  # type: ignore[no-untyped-def]
     g, c = 0.0, 0.0
     for entry in range(first, end):
         i, e = place(columns.indices, entry, first), E[np.int64(entry - first)]
-        _without(theta, rows, i, j, p, e, False)
+        _without(theta, rows, i, j, p, e, np.bool_(False))
         h = _derivative_without(theta, e, value(columns.values, entry))
         g += state[i, 0] * h
         c += weight_of(weights, i) * h * h
