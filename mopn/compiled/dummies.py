@@ -13,14 +13,14 @@ from numba.extending import overload
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from mopn.compiled.coordinates import quadratic_step, weight_of
-from mopn.compiled.jit import jit
+from mopn.compiled.jit import inner
 from mopn.compiled.losses import SQUARED, derivative
 from mopn.compiled.vectorization import IN_ORDER
 
 __all__ = ["as_array", "as_theta", "lower_degrees", "sweep_dummies", "symmetric_polynomials"]
 
 
-@jit()
+@inner()
 def symmetric_polynomials(gamma, without):  # type: ignore[no-untyped-def]
     """Return D^0, D^1, ... of the entries of gamma but for one; of all if ``without`` is -1."""
     D = np.zeros(len(gamma) + 1)
@@ -32,7 +32,7 @@ def symmetric_polynomials(gamma, without):  # type: ignore[no-untyped-def]
     return D
 
 
-@jit()
+@inner()
 def lower_degrees(theta, D):  # type: ignore[no-untyped-def]
     """Return sum_{t >= u} theta_t D^{t-u} for u = 1, ..., m.
 
@@ -80,7 +80,7 @@ def _array_of_tuple(theta):  # type: ignore[no-untyped-def]
     return array
 
 
-@jit(fastmath=IN_ORDER)
+@inner(fastmath=IN_ORDER)
 def sweep_dummies(  # type: ignore[no-untyped-def]
     theta, loss, smoothness, y, outputs, weights, state, gamma, scale, ridge
 ):
