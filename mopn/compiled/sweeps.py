@@ -97,13 +97,16 @@ def sweep(  # type: ignore[no-untyped-def]
         first, end = span(columns.starts, j, columns.length)
         old = p[j]
         g, c, sizes = _sums(theta, omega, columns, state, weights, old, j)
-        if rows is not None:
-            if sizes > CANCELLATION**2 * c and cancels(exact, columns, rows, state, weights, p, j, sizes, c):
-                decrease = coordinate_from_rows(
-                    exact, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, l1, j
-                )
-                largest = max(largest, decrease)
-                continue
+        if (
+            rows is not None
+            and sizes > CANCELLATION**2 * c
+            and cancels(exact, columns, rows, state, weights, p, j, sizes, c)
+        ):
+            decrease = coordinate_from_rows(
+                exact, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, l1, j
+            )
+            largest = max(largest, decrease)
+            continue
         step, gain = penalized_step(scale * g, smoothness * scale * scale * c, ridge, old, l1)
         largest = max(largest, gain)
         p[j] = old - step
