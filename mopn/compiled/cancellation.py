@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mopn.compiled.coordinates import derivative_of, penalized_step, weight_of
-from mopn.compiled.jit import jit
+from mopn.compiled.jit import inner
 from mopn.compiled.losses import SQUARED, derivative
 from mopn.compiled.storage import place, span, value
 
@@ -20,7 +20,7 @@ __all__ = ["CANCELLATION", "cancels", "coordinate_from_rows"]
 CANCELLATION, _SAMPLED = 1e3, 16
 
 
-@jit()
+@inner()
 def _without(theta, rows, i, j, p, e, moduli):  # type: ignore[no-untyped-def]
     """Set e to A^0, ..., A^{m-1}, or e[0] to the all-subsets kernel, of a sample without feature j.
 
@@ -41,7 +41,7 @@ def _without(theta, rows, i, j, p, e, moduli):  # type: ignore[no-untyped-def]
                 e[t] += rho * e[t - 1]
 
 
-@jit()
+@inner()
 def _derivative_without(theta, e, x):  # type: ignore[no-untyped-def]
     if theta is None:
         return x * e[0]
@@ -51,7 +51,7 @@ def _derivative_without(theta, e, x):  # type: ignore[no-untyped-def]
     return x * h
 
 
-@jit()
+@inner()
 def cancels(theta, columns, rows, state, weights, p, j, sizes, c):  # type: ignore[no-untyped-def]
     """Return whether the sizes behind h exceed its moduli, x sum_t |theta_t| A^{t-1}(|p|, |x|) without j, too far.
 
@@ -67,7 +67,7 @@ def cancels(theta, columns, rows, state, weights, p, j, sizes, c):  # type: igno
         i, x = place(columns.indices, entry, first), value(columns.values, entry)
         h, _ = derivative_of(theta, None, state, i, x, p[j], j)
         sampled += weight_of(weights, i) * h * h
-        _without(theta, rows, i, j, p, e, True)
+        _without(theta, rows, i, j, p, e, np.bool_(True))
         h = 0.0
         for t in range(len(theta)):
             h += abs(theta[t]) * e[t]
@@ -76,7 +76,7 @@ def cancels(theta, columns, rows, state, weights, p, j, sizes, c):  # type: igno
     return sizes * sampled >= CANCELLATION**2 * c * moduli
 
 
-@jit()
+@inner()
 def coordinate_from_rows(  # type: ignore[no-untyped-def]
     theta, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, l1, j
 ):
@@ -89,7 +89,7 @@ def coordinate_from_rows(  # type: ignore[no-untyped-def]
     g, c = 0.0, 0.0
     for entry in range(first, end):
         i, e = place(columns.indices, entry, first), E[np.int64(entry - first)]
-        _without(theta, rows, i, j, p, e, False)
+        _without(theta, rows, i, j, p, e, np.bool_(False))
         h = _derivative_without(theta, e, value(columns.values, entry))
         g += state[i, 0] * h
         c += weight_of(weights, i) * h * h

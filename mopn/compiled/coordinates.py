@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mopn.compiled.jit import jit
+from mopn.compiled.jit import inner
 from mopn.compiled.vectorization import IN_ORDER
 
 __all__ = ["derivative_of", "penalized_step", "quadratic_step", "update_state", "weight_of"]
@@ -17,7 +17,7 @@ __all__ = ["derivative_of", "penalized_step", "quadratic_step", "update_state", 
 _SMALL_FACTOR = 1e-3
 
 
-@jit()
+@inner()
 def weight_of(weights, i):  # type: ignore[no-untyped-def]
     """Return the weight of a sample, 1 if there are no weights."""
     if weights is None:
@@ -25,13 +25,13 @@ def weight_of(weights, i):  # type: ignore[no-untyped-def]
     return weights[i]
 
 
-@jit()
+@inner()
 def quadratic_step(slope, curvature):  # type: ignore[no-untyped-def]
     """Return the step to the minimum of the quadratic bound."""
     return slope / curvature if curvature > 0.0 else 0.0
 
 
-@jit(fastmath=IN_ORDER)
+@inner(fastmath=IN_ORDER)
 def penalized_step(g, c, ridge, old, l1):  # type: ignore[no-untyped-def]
     """Return the step to the minimum along p_j, of losses of slope g and curvature c, and the derivative times it.
 
@@ -52,7 +52,7 @@ def penalized_step(g, c, ridge, old, l1):  # type: ignore[no-untyped-def]
     return old - new, curvature * (old - new) ** 2
 
 
-@jit(fastmath=IN_ORDER)
+@inner(fastmath=IN_ORDER)
 def derivative_of(theta, omega, state, i, x, p, j):  # type: ignore[no-untyped-def]
     """Return the derivative h of K with respect to p_j at a sample, and the size of the terms it is computed from.
 
@@ -76,7 +76,7 @@ def derivative_of(theta, omega, state, i, x, p, j):  # type: ignore[no-untyped-d
     return x * h, x * total
 
 
-@jit(fastmath=IN_ORDER)
+@inner(fastmath=IN_ORDER)
 def update_state(theta, omega, state, i, x, p, j, step):  # type: ignore[no-untyped-def]
     """Update the state of a sample after a step of p_j; return the change of K."""
     if theta is None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mopn.compiled.jit import jit
+from mopn.compiled.jit import inner, jit
 from mopn.compiled.storage import place, span, value
 from mopn.compiled.vectorization import FAST
 
@@ -32,7 +32,7 @@ class Pairs(NamedTuple):
 
 
 # The steps of a row are inlined: they are a few instructions each, and calls would take a fifth of the time.
-@jit(nogil=True, fastmath=FAST, forceinline=True)
+@inner(nogil=True, fastmath=FAST, forceinline=True)
 def _set_row(distinct, groups, rows, i, constants, units, A1, A2, sums):  # type: ignore[no-untyped-def]
     """Set A1 and A2 (k,) to <h, x_i> and K(h, x_i), and the sums of the groups that occur."""
     k = units.shape[1]
@@ -59,7 +59,7 @@ def _set_row(distinct, groups, rows, i, constants, units, A1, A2, sums):  # type
             A2[s] = A1[s] * A1[s]
 
 
-@jit(nogil=True, fastmath=FAST, forceinline=True)
+@inner(nogil=True, fastmath=FAST, forceinline=True)
 def _clear(groups, rows, first, end, sums):  # type: ignore[no-untyped-def]
     """Set the sums of the groups that occur in a row to zero."""
     if groups is not None:
@@ -69,7 +69,7 @@ def _clear(groups, rows, first, end, sums):  # type: ignore[no-untyped-def]
                 sums[group] = 0
 
 
-@jit(nogil=True, fastmath=FAST, forceinline=True)
+@inner(nogil=True, fastmath=FAST, forceinline=True)
 def _set_projection(groups, rows, i, constants, units, A1, sums):  # type: ignore[no-untyped-def]
     """Set A1 (k,) to <h, x_i>, and the sums of the groups that occur."""
     k = units.shape[1]
@@ -88,7 +88,7 @@ def _set_projection(groups, rows, i, constants, units, A1, sums):  # type: ignor
             A1[s] += h[s] * x
 
 
-@jit(nogil=True, fastmath=FAST, forceinline=True)
+@inner(nogil=True, fastmath=FAST, forceinline=True)
 def _set_adjoint(slopes, i, weights, adjoint):  # type: ignore[no-untyped-def]
     """Set the adjoint (k,) of a row; four outputs at a time, as stores cost more than additions."""
     adjoint[:] = 0
@@ -104,7 +104,7 @@ def _set_adjoint(slopes, i, weights, adjoint):  # type: ignore[no-untyped-def]
             adjoint[s] += a * u[s]
 
 
-@jit(nogil=True, fastmath=FAST, forceinline=True)
+@inner(nogil=True, fastmath=FAST, forceinline=True)
 def _add_forms(slopes, i, A2, of_weights):  # type: ignore[no-untyped-def]
     """Add the slopes of a row times K(h, x) to the derivatives of the weights (m, k)."""
     fours = len(of_weights) - len(of_weights) % 4
@@ -122,7 +122,7 @@ def _add_forms(slopes, i, A2, of_weights):  # type: ignore[no-untyped-def]
             u[s] += a * A2[s]
 
 
-@jit(nogil=True, fastmath=FAST, forceinline=True)
+@inner(nogil=True, fastmath=FAST, forceinline=True)
 def _add_row(distinct, groups, rows, i, units, A1, sums, adjoint, of_constants, of_units):  # type: ignore[no-untyped-def]
     """Add adjoint times the derivative of K(h, x_i) to that of the units; see ``add_gradients`` for the constants."""
     k = units.shape[1]
@@ -145,7 +145,7 @@ def _add_row(distinct, groups, rows, i, units, A1, sums, adjoint, of_constants, 
                 of_h[s] += adjoint[s] * x * (2 * A1[s])
 
 
-@jit(nogil=True, fastmath=FAST, forceinline=True)
+@inner(nogil=True, fastmath=FAST, forceinline=True)
 def _add_linear_row(rows, i, linear, row, outputs):  # type: ignore[no-untyped-def]
     """Add the linear term of a row to its outputs (m, b)."""
     m = linear.shape[1]
@@ -158,7 +158,7 @@ def _add_linear_row(rows, i, linear, row, outputs):  # type: ignore[no-untyped-d
             outputs[c, row] += x * w[c]
 
 
-@jit(nogil=True, fastmath=FAST, forceinline=True)
+@inner(nogil=True, fastmath=FAST, forceinline=True)
 def _add_linear_adjoint(rows, i, slopes, row, of_linear):  # type: ignore[no-untyped-def]
     """Add the slopes of a row to the derivatives of a linear term (1 + d, m)."""
     m = of_linear.shape[1]

@@ -13,14 +13,14 @@ from numba.extending import overload
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from mopn.compiled.coordinates import quadratic_step, weight_of
-from mopn.compiled.jit import jit
+from mopn.compiled.jit import inner
 from mopn.compiled.losses import SQUARED, derivative
 from mopn.compiled.vectorization import IN_ORDER
 
-__all__ = ["as_theta", "lower_degrees", "sweep_dummies", "symmetric_polynomials"]
+__all__ = ["as_array", "as_theta", "lower_degrees", "sweep_dummies", "symmetric_polynomials"]
 
 
-@jit()
+@inner()
 def symmetric_polynomials(gamma, without):  # type: ignore[no-untyped-def]
     """Return D^0, D^1, ... of the entries of gamma but for one; of all if ``without`` is -1."""
     D = np.zeros(len(gamma) + 1)
@@ -32,7 +32,7 @@ def symmetric_polynomials(gamma, without):  # type: ignore[no-untyped-def]
     return D
 
 
-@jit()
+@inner()
 def lower_degrees(theta, D):  # type: ignore[no-untyped-def]
     """Return sum_{t >= u} theta_t D^{t-u} for u = 1, ..., m.
 
@@ -61,7 +61,26 @@ def _as_theta_of_types(theta, coefficients):  # type: ignore[no-untyped-def]
     return lambda theta, coefficients: coefficients
 
 
-@jit(fastmath=IN_ORDER)
+def as_array(theta):  # type: ignore[no-untyped-def]
+    """Return the coefficients as an array, one type for all degrees, or None: what is rare is compiled once."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(as_array)
+def _as_array_of_types(theta):  # type: ignore[no-untyped-def]
+    if isinstance(theta, types.BaseTuple):
+        return _array_of_tuple
+    return lambda theta: theta
+
+
+def _array_of_tuple(theta):  # type: ignore[no-untyped-def]
+    array = np.empty(len(theta))
+    for t in range(len(theta)):
+        array[t] = theta[t]
+    return array
+
+
+@inner(fastmath=IN_ORDER)
 def sweep_dummies(  # type: ignore[no-untyped-def]
     theta, loss, smoothness, y, outputs, weights, state, gamma, scale, ridge
 ):

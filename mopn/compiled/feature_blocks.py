@@ -13,7 +13,7 @@ import numpy as np
 
 from mopn.compiled.cancellation import CANCELLATION
 from mopn.compiled.coordinates import weight_of
-from mopn.compiled.jit import jit
+from mopn.compiled.jit import inner, jit
 from mopn.compiled.losses import SQUARED, derivative
 from mopn.compiled.storage import place, span, value
 from mopn.compiled.vectorization import FAST, IN_ORDER
@@ -21,7 +21,7 @@ from mopn.compiled.vectorization import FAST, IN_ORDER
 __all__ = ["sweep_features"]
 
 
-@jit(fastmath=FAST)
+@inner(fastmath=FAST)
 def _length(q):  # type: ignore[no-untyped-def]
     total = 0.0
     for s in range(len(q)):
@@ -29,7 +29,7 @@ def _length(q):  # type: ignore[no-untyped-def]
     return np.sqrt(total)
 
 
-@jit(fastmath=IN_ORDER)
+@inner(fastmath=IN_ORDER)
 def _set_without(rows, i, j, Q, base):  # type: ignore[no-untyped-def]
     """Set base (k,) to <q_s, x_i> without feature j, from the row itself."""
     first, end = span(rows.starts, i, rows.length)
@@ -41,7 +41,7 @@ def _set_without(rows, i, j, Q, base):  # type: ignore[no-untyped-def]
                 base[s] += Q[feature, s] * x
 
 
-@jit(fastmath=IN_ORDER)
+@inner(fastmath=IN_ORDER)
 def _bases(columns, rows, weights, projections, Q, j, bases):  # type: ignore[no-untyped-def]
     """Set the projections of a column's samples without feature j; return sum_i w_i x_i^2 ||base_i||^2.
 

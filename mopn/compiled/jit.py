@@ -22,8 +22,9 @@ from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache, NullCache
+from numba.extending import register_jitable
 
-__all__ = ["jit"]
+__all__ = ["inner", "jit"]
 
 _SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
 
@@ -32,7 +33,8 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return numba's decorator ``njit`` with these options, and with a cache if there is a folder for it."""
 
     def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher = njit(**options)(function)
+        # Nobody asks for the address of a function.
+        dispatcher = njit(no_cfunc_wrapper=True, **options)(function)
         try:
             dispatcher._cache = _Cache(function, options)
         except Exception:
@@ -40,6 +42,14 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         return dispatcher
 
     return decorate
+
+
+def inner(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator of functions that compiled ones call: parts of these, without an interface to Python.
+
+    Interfaces take a quarter of the compiler's time. Called from Python such a function is Python's.
+    """
+    return register_jitable(no_cpython_wrapper=True, **options)
 
 
 class _Cache(FunctionCache):

@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numba import prange
 
-from mopn.compiled.jit import jit
+from mopn.compiled.jit import inner, jit
 from mopn.compiled.storage import Lines, place, span, value
 from mopn.compiled.vectorization import FAST, WIDTH
 
@@ -73,14 +73,14 @@ def theta_of_dummies(gamma: np.ndarray) -> np.ndarray:
     return theta
 
 
-@jit()
+@inner()
 def workspace(kind, theta, longest):  # type: ignore[no-untyped-def]
     """Return arrays for the dynamic programme of a row of at most ``longest`` entries, and for its adjoints."""
     degrees = len(theta) + 1 if kind == ANOVA else 1
     return np.zeros((longest + 1, degrees, WIDTH)), np.zeros((degrees + 1, WIDTH))
 
 
-@jit(fastmath=FAST)
+@inner(fastmath=FAST)
 def row_values(kind, theta, lines, row, panels, c, table, out):  # type: ignore[no-untyped-def]
     """Set out (8,) to the kernels of a row and panel c, and ``table`` to the intermediate values for ``row_gradient``.
 
@@ -126,7 +126,7 @@ def row_values(kind, theta, lines, row, panels, c, table, out):  # type: ignore[
             out[s] = table[0, 0, s] ** int(theta[1])
 
 
-@jit(fastmath=FAST)
+@inner(fastmath=FAST)
 def row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gradient):  # type: ignore[no-untyped-def]
     """Add scale (8,) times the gradients of the kernels of a row to ``gradient`` (panels, d, 8), after ``row_values``.
 
@@ -164,7 +164,7 @@ def row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gra
                 gradient[c, feature, s] += x * adjoints[0, s]
 
 
-@jit()
+@inner()
 def longest_line(lines):  # type: ignore[no-untyped-def]
     """Return the largest number of entries of a line."""
     longest = 0

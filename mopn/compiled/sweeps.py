@@ -18,8 +18,8 @@ from numba.extending import overload
 
 from mopn.compiled.cancellation import CANCELLATION, cancels, coordinate_from_rows
 from mopn.compiled.coordinates import derivative_of, penalized_step, update_state, weight_of
-from mopn.compiled.dummies import as_theta, lower_degrees, sweep_dummies, symmetric_polynomials
-from mopn.compiled.jit import jit
+from mopn.compiled.dummies import as_array, as_theta, lower_degrees, sweep_dummies, symmetric_polynomials
+from mopn.compiled.jit import inner, jit
 from mopn.compiled.losses import SQUARED, derivative
 from mopn.compiled.storage import Lines, place, span, value
 from mopn.compiled.vectorization import FAST, IN_ORDER
@@ -28,7 +28,7 @@ __all__ = ["parallel_sweep_units", "sweep", "sweep_units"]
 
 
 # The compiler may change the order of the sums, the same for calls with and without threads.
-@jit(fastmath=FAST)
+@inner(fastmath=FAST)
 def _sums(theta, omega, columns, state, weights, p, j):  # type: ignore[no-untyped-def]
     """Return sum_i slope_i h_i, sum_i w_i h_i^2 and the same sum of the sizes behind h, along coordinate j."""
     first, end = span(columns.starts, j, columns.length)
@@ -57,7 +57,7 @@ def _omega_of_types(omegas, s):  # type: ignore[no-untyped-def]
     return lambda omegas, s: omegas[s]
 
 
-@jit(fastmath=IN_ORDER)
+@inner(fastmath=IN_ORDER)
 def sweep(  # type: ignore[no-untyped-def]
     theta, omega, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, l1, begin, stop
 ):
@@ -72,7 +72,7 @@ def sweep(  # type: ignore[no-untyped-def]
         (1.0,) for the linear kernel. The loops over a tuple are unrolled.
     omega : ndarray of shape (d,) or None
     columns, rows : Lines
-        Both of X.
+        Both of X; no rows for kernels whose derivatives have no differences that cancel, the linear one and factors.
     loss : CompiledLoss
         The loss, and ``smoothness``, the bound mu of its second derivative.
     y, outputs : ndarray of shape (n,)
@@ -91,13 +91,19 @@ def sweep(  # type: ignore[no-untyped-def]
     begin, stop : int
     """
     largest = 0.0
+    if rows is not None:
+        exact = as_array(theta)
     for j in range(begin, stop):
         first, end = span(columns.starts, j, columns.length)
         old = p[j]
         g, c, sizes = _sums(theta, omega, columns, state, weights, old, j)
-        if sizes > CANCELLATION**2 * c and cancels(theta, columns, rows, state, weights, p, j, sizes, c):
+        if (
+            rows is not None
+            and sizes > CANCELLATION**2 * c
+            and cancels(exact, columns, rows, state, weights, p, j, sizes, c)
+        ):
             decrease = coordinate_from_rows(
-                theta, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, l1, j
+                exact, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, l1, j
             )
             largest = max(largest, decrease)
             continue
@@ -124,8 +130,8 @@ def sweep_units(  # type: ignore[no-untyped-def]
 
     ``values[s]`` (q, n) is the initial state of unit s without the slopes. ``P`` (k, dummies + d), ``scales`` (k,),
     ``ridges`` (k,) and ``omegas`` (k, d) or None have a row per unit. The first columns of P are the entries of
-    dummies, which only ANOVA has, without ``l1``, and which ``columns`` does not contain. The others are as in
-    ``sweep``.
+    dummies, which only ANOVA has, without ``l1``, and which ``columns`` does not contain; None if there are none, for
+    which less is compiled. The others are as in ``sweep``.
     """
     largest = 0.0
     for s in range(len(P)):
@@ -134,16 +140,15 @@ def sweep_units(  # type: ignore[no-untyped-def]
         for t in range(values.shape[1]):
             for i in range(len(state)):
                 state[i, t + 1] = values[s, t, i]
-        losses, gamma, p = (loss, smoothness, y, outputs, weights, state), P[s, :dummies], P[s, dummies:]
-        coefficients = np.empty(0)
-        # Not compiled if theta is None.
-        if theta is not None:
+        losses, p, coefficients = (loss, smoothness, y, outputs, weights, state), P[s, dummies:], theta
+        if dummies is not None:
+            gamma = P[s, :dummies]
             largest = max(largest, sweep_dummies(theta, *losses, gamma, scales[s], ridges[s]))
-            coefficients = lower_degrees(theta, symmetric_polynomials(gamma, -1))
-        unrolled, omega = as_theta(theta, coefficients), _omega_of(omegas, s)
+            coefficients = as_theta(theta, lower_degrees(theta, symmetric_polynomials(gamma, -1)))
         if l1 is not None:
             l1[0] = np.abs(p).sum()
-        decrease = sweep(unrolled, omega, columns, rows, *losses, p, scales[s], ridges[s], l1, 0, columns.size)
+        omega = _omega_of(omegas, s)
+        decrease = sweep(coefficients, omega, columns, rows, *losses, p, scales[s], ridges[s], l1, 0, columns.size)
         largest = max(largest, decrease)
     return largest
 

@@ -143,12 +143,17 @@ class Sweeper:
         state = self._workspace(shape[::-1]).T if self.columns.indices is None else self._workspace(shape)
         state[:, 0] = self._slopes
         dummies = P.shape[1] - self.columns.size
-        arguments = (theta, omegas, self.columns, self.rows, *self._losses, state, values, P, scales, ridges)
+        losses = (*self._losses, state, values, P, scales, ridges)
         # Columns without common rows have the sum of moduli in common.
         if self._in_threads() and l1 is None:
-            decrease = in_turn(parallel_sweep_units, *arguments, dummies, self._parts)
+            decrease = in_turn(
+                parallel_sweep_units, theta, omegas, self.columns, self.rows, *losses, dummies, self._parts
+            )
         else:
-            decrease = sweep_units(*arguments, l1, dummies)
+            # What a kernel does not need is not compiled.
+            cancels = omegas is None and theta != (1.0,)
+            rows = self.rows if cancels else None
+            decrease = sweep_units(theta, omegas, self.columns, rows, *losses, l1, dummies or None)
         self._slopes[:] = state[:, 0]
         return decrease
 

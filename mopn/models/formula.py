@@ -57,8 +57,17 @@ class Products(Term):
 
     def features(self, design: Design) -> np.ndarray:
         """Return the values (n, k) of the units."""
-        product = np.prod([design.project(U) + b for U, b in zip(self.factors, self.biases, strict=True)], axis=0)
-        return product if self.power == 1 else product**self.power
+        # In place, and without adding zeros: on one-hot rows each pass costs as much as the product with X.
+        forms = [design.project(U) for U in self.factors]
+        for form, b in zip(forms, self.biases, strict=True):
+            if b.any():
+                form += b
+        product, *others = forms
+        for form in others:
+            product *= form
+        if self.power != 1:
+            product **= self.power
+        return product
 
 
 @dataclass(frozen=True)

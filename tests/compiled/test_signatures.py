@@ -97,3 +97,16 @@ def test_predictions():
         for form in forms:
             model.predict(form(X))
         assert compiled() == first
+
+
+@pytest.mark.parametrize(("X", "degree"), [(DENSE, 3), (SPARSE, 2)], ids=["dense", "sparse"])
+def test_a_first_fit_compiles_a_sweep_for_each_degree_and_nothing_for_threads(X, degree):
+    """A signature takes a second or two, which a new user waits for."""
+
+    before = compiled()
+    problem = mopn.FactorizationProblem(X, Y, degree=degree, n_components=2, fit_linear=True)
+    mopn.minimize(problem, CoordinateDescent(), tol=0, max_iter=1)
+    new = {name: count - before[key] for key, count in compiled().items() if (name := key[1]) and count > before[key]}
+    assert new.pop("sweep_units", 0) <= 2
+    assert all(count == 1 for count in new.values()), new
+    assert not any(name.startswith("parallel") for name in new)
