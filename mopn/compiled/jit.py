@@ -47,7 +47,7 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 def inner(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator of functions that compiled ones call: parts of these, without an interface to Python.
 
-    Interfaces take a quarter of the compiler's time. Called from Python such a function is Python's.
+    Interfaces take a seventh of the compiler's time. Called from Python such a function is Python's.
     """
     return register_jitable(no_cpython_wrapper=True, **options)
 
