@@ -14,20 +14,27 @@ from mopn.models.ordinal import cumulative_targets
 def ratings(seed=0):
     rng = np.random.default_rng(seed)
     users, items = rng.integers(0, 8, 120), rng.integers(0, 6, 120)
-    X = np.column_stack([np.eye(8)[users], np.eye(6)[items]])
+    X = np.column_stack([np.eye(8)[users], np.eye(6)[items], np.eye(2)[users % 2]])
     return X, np.clip(np.round(3 + rng.standard_normal(8)[users] + 2 * (users % 2 == items % 2)), 1, 5)
 
 
 def objective(regressor, model, X, y):
-    """The value of the training's problem, of all rows with the new feature, at a model."""
+    """The value of the training's problem, of all rows with the new feature, at a model.
+
+    The side information in columns 14 and 15 is divided down to the largest mean square of users and items.
+    """
+    squares = np.mean(ratings()[0] ** 2, axis=0)
+    sizes = np.append(np.sqrt(np.maximum(squares / squares[:14].max(), 1.0)), 1.0)
+    basis = model.basis * np.append(np.ones(model.basis.shape[1] - 17), sizes)
+    linear = None if model.linear is None else model.linear * np.append(1.0, sizes)
     Y = cumulative_targets(np.searchsorted(regressor.levels_, y), len(regressor.levels_))
     parts = {"norm": regressor.norm, "strength": regressor.strength_, "alpha": regressor.alpha}
     problem = mopn.NetworkProblem(
-        X, Y, "binary-logistic", "anova", offset=model.offset, augment=regressor.fit_intercept, **parts
+        X / sizes, Y, "binary-logistic", "anova", offset=model.offset, augment=regressor.fit_intercept, **parts
     )
-    lengths = np.linalg.norm(model.basis, axis=1)
-    units = model.basis / lengths[:, None], model.weights * lengths[:, None] ** 2
-    return problem.output_gradient(problem.start((*units, model.linear))).value
+    lengths = np.linalg.norm(basis, axis=1)
+    units = basis / lengths[:, None], model.weights * lengths[:, None] ** 2
+    return problem.output_gradient(problem.start((*units, linear))).value
 
 
 @pytest.mark.covering(1)
@@ -36,7 +43,7 @@ def objective(regressor, model, X, y):
 def test_the_new_coefficients_minimise_the_objective_of_the_training(norm, options):
     X, y = ratings()
     regressor = OrdinalFMRegressor(norm=norm, strength=0.5, max_units=4, **options).fit(X, y)
-    films = np.column_stack([np.zeros((4, 8)), np.eye(6)[:4]])
+    films = np.column_stack([np.zeros((4, 8)), np.eye(6)[:4], np.eye(2)[[0, 0, 0, 0]]])
     levels = np.array([5, 2, 5, 3])
     model = regressor.fold_in(sparse.csr_array(films), levels)
     assert len(model.basis)
