@@ -70,5 +70,6 @@ def with_feature(
     linear = None if model.linear is None else np.column_stack([model.linear, x[k:]])
     names = None if model.feature_names is None else np.append(model.feature_names, _NAME)
     groups = None if model.groups is None else np.append(model.groups, -1)
+    scales = None if model.feature_scales is None else np.append(model.feature_scales, 1.0)
     basis = np.column_stack([model.basis, x[:k]])
-    return replace(model, basis=basis, linear=linear, feature_names=names, groups=groups)
+    return replace(model, basis=basis, linear=linear, feature_names=names, groups=groups, feature_scales=scales)
