@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -31,6 +32,8 @@ from mopn.estimators import OrdinalFMRegressor
 
 # Lower ends of the age groups of MovieLens 1M.
 _AGES = (18, 25, 35, 45, 50, 56)
+# Names of the scales.
+SCALES = {"none": None, "large": "large"}
 _SHARES = (0.8, 0.0)
 _USERS = {"ml-100k": 1.0, "ml-1m": 0.1}
 # No unit pays for such a strength.
@@ -48,12 +51,12 @@ class Table:
     users : dict
         From a user's number to gender, age group and occupation.
     films : dict
-        From a film's number to its decade and the names of its genres.
+        From a film's number to its decade and what names its genres.
     """
 
     ratings: np.ndarray
     users: dict[int, tuple[str, ...]]
-    films: dict[int, tuple[str, list[str]]]
+    films: dict[int, tuple[str, list[Any]]]
 
     def of_users(self, share: float) -> Table:
         """Return the rows of a share of the users, drawn at random."""
@@ -77,13 +80,12 @@ class Table:
 
 
 def _movielens_100k(folder: Path) -> Table:
-    names = [line.split("|")[0] for line in _lines(folder / "u.genre")]
     users = {
         int(user): (gender, str(np.searchsorted(_AGES, int(age), side="right")), occupation)
         for user, age, gender, occupation, _ in (line.split("|") for line in _lines(folder / "u.user"))
     }
     films = {
-        int(film[0]): (film[2][-4:-1], [name for name, flag in zip(names, film[5:], strict=True) if flag == "1"])
+        int(film[0]): (film[2][-4:-1], [place for place, flag in enumerate(film[5:]) if flag == "1"])
         for film in (line.split("|") for line in _lines(folder / "u.item"))
     }
     return Table(np.loadtxt(folder / "u.data", dtype=int, usecols=(0, 1, 2)), users, films)
@@ -111,7 +113,7 @@ def _lines(path: Path) -> list[str]:
 
 
 SETS = {
-    "ml-100k": Source("ml-100k", _from("100k", "u.data", "u.user", "u.item", "u.genre"), _movielens_100k),
+    "ml-100k": Source("ml-100k", _from("100k", "u.data", "u.user", "u.item"), _movielens_100k),
     "ml-1m": Source("ml-1m", {**RATINGS["ml-1m"].files, **_from("1m", "users.dat", "movies.dat")}, _movielens_1m),
 }
 
@@ -127,6 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("recommender.side", __doc__, sets=SETS)
     parser.add_argument("--units", type=int, default=50, help="largest number of units (default 50)")
+    parser.add_argument("--scales", nargs="+", choices=SCALES, default=list(SCALES), help="default all")
     parser.add_argument("--rows", type=int, help="so many rows, drawn at random (default: all)")
     return parser
 
@@ -142,12 +145,12 @@ def _program(args: argparse.Namespace) -> None:
             X, y = table.rows(side), table.ratings[:, 2]
             train, test = (X[places.fit], y[places.fit]), (X[places.test], y[places.test])
             biases = _error(OrdinalFMRegressor(strength=_NO_UNITS).fit(*train), test)
-            for scale in (None, "large"):
+            for scale in args.scales:
                 began = time.process_time()
-                regressor = OrdinalFMRegressor(scale=scale, max_units=args.units).fit(*train)
+                regressor = OrdinalFMRegressor(scale=SCALES[scale], max_units=args.units).fit(*train)
                 seconds, columns = time.process_time() - began, "users, items" + ", side" * side
                 print(
-                    f"{name:8s} {len(places.fit):6d}  {columns:20s}{scale!s:6s}{_error(regressor, test):8.4f}"
+                    f"{name:8s} {len(places.fit):6d}  {columns:20s}{scale:6s}{_error(regressor, test):8.4f}"
                     f"{seconds:13.1f}{biases:8.4f}",
                     flush=True,
                 )

@@ -19,7 +19,6 @@ def folder(tmp_path, write):
     small = {
         "u.data": [f"{u}\t{f}\t{y}\t88" for u, f, y in rated],
         "u.user": [f"{u}|{age}|{'FM'[u % 2]}|job{u % 3}|0" for u, age in enumerate(ages, 1)],
-        "u.genre": [f"{name}|{place}" for place, name in enumerate(GENRES)],
         "u.item": [f"{f}|F|01-Jan-{years[f - 1]}||url|{'|'.join(map(str, flags[f - 1]))}" for f in range(1, 10)],
     }
     large = {
@@ -49,7 +48,7 @@ def test_the_program_prints_a_row_a_fit(folder, capsys, monkeypatch):
     assert side.main(["--data", str(folder), "--units", "2"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     assert [(row[0], "side" in row, row[-4]) for row in rows] == [
-        (name, known, scale) for name in side.SETS for known in (False, True) for scale in ("None", "large")
+        (name, known, scale) for name in side.SETS for known in (False, True) for scale in ("none", "large")
     ]
     # Users and films alone are fitted as they are.
     assert all(rows[place][-3] == rows[place + 1][-3] for place in (0, 4))
