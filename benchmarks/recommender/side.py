@@ -130,7 +130,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = make_parser("recommender.side", __doc__, sets=SETS)
     parser.add_argument("--units", type=int, default=50, help="largest number of units (default 50)")
     parser.add_argument("--scales", nargs="+", choices=SCALES, default=list(SCALES), help="default all")
-    parser.add_argument("--rows", type=int, help="so many rows, drawn at random (default: all)")
     return parser
 
 
@@ -140,7 +139,7 @@ def _program(args: argparse.Namespace) -> None:
     print("set      rows  columns             scale     RMSE  CPU seconds  biases")
     for name in args.sets:
         table = read(SETS, name, args.data).of_users(_USERS[name])
-        places = random_parts(len(table.ratings), 0, _SHARES, args.rows)
+        places = random_parts(len(table.ratings), 0, _SHARES)
         for side in (False, True):
             X, y = table.rows(side), table.ratings[:, 2]
             train, test = (X[places.fit], y[places.fit]), (X[places.test], y[places.test])
