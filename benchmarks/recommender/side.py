@@ -136,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
 def _program(args: argparse.Namespace) -> None:
     """Print a row a fit."""
     warnings.simplefilter("ignore", ConvergenceWarning)
-    print("set      rows  columns             scale     RMSE  CPU seconds  biases")
+    print("set        rows  columns             scale     RMSE  CPU seconds  biases")
     for name in args.sets:
         table = read(SETS, name, args.data).of_users(_USERS[name])
         places = random_parts(len(table.ratings), 0, _SHARES)
