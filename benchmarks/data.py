@@ -32,6 +32,7 @@ from benchmarks.direct_lifted.budget import SETS as NUMBERS
 from benchmarks.epochs.__main__ import SETS as OWN
 from benchmarks.links.data import GRAPHS
 from benchmarks.recommender.data import SETS as RATINGS
+from benchmarks.recommender.side import SETS as SIDE
 
 __all__ = ["FILES", "STUDIES", "main"]
 
@@ -43,7 +44,7 @@ STUDIES: Mapping[str, Iterable[Source]] = {
     "epochs": OWN.values(),
     "links": GRAPHS.values(),
     "multiclass": DATA_SETS.values(),
-    "recommender": [*RATINGS.values(), GRAPHS["movielens"]],
+    "recommender": [*RATINGS.values(), *SIDE.values(), GRAPHS["movielens"]],
     "speed": [*COLLECTION.values(), *NUMBERS.values(), RATINGS["ml-100k"]],
     "tables": TABLES.values(),
 }

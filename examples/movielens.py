@@ -116,7 +116,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--ratings", nargs="+", default=[], help="of a user who is not in the data, as film=rating")
     parser.add_argument("--top", type=int, default=10, help="how many (default %(default)s)")
     parser.add_argument("--units", type=int, default=30, help="largest number of units (default %(default)s)")
-    parser.add_argument("--strength", type=float, default=20.0, help="of the penalty (default %(default)s)")
+    parser.add_argument("--strength", type=float, default=3.5, help="of the penalty (default %(default)s)")
     args = parser.parse_args(arguments)
 
     data = MovieLens(args.data)

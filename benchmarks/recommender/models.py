@@ -63,8 +63,8 @@ def _ordinal(X: Any, y: np.ndarray, options: Options, norm: str) -> Fitted:
         scales = np.repeat(np.r_[1.0, 1.0, np.full(len(options.groups) - 2, _OF_FEATURES)], options.groups)
         return sparse.csr_array(rows @ sparse.diags_array(scales))
 
-    strengths = {"strength": options.strength, "alpha": _ALPHA * options.strength}
-    regressor = OrdinalFMRegressor(norm=norm, max_units=options.k, random_state=options.seed, **strengths)
+    given = {"strength": options.strength, "alpha": _ALPHA * options.strength, "scale": None}
+    regressor = OrdinalFMRegressor(norm=norm, max_units=options.k, random_state=options.seed, **given)
     with warnings.catch_warnings():
         # With few units the largest number of them ends the fit.
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -34,7 +34,7 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def decorate(function: Callable[..., Any]) -> Any:
         # Nobody asks for the address of a function.
-        dispatcher = njit(no_cfunc_wrapper=True, **options)(function)
+        dispatcher: Any = njit(no_cfunc_wrapper=True, **options)(function)  # type: ignore[call-overload]
         try:
             dispatcher._cache = _Cache(function, options)
         except Exception:

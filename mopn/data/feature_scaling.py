@@ -20,10 +20,12 @@ from mopn.data.rows import Block, Rows
 
 __all__ = ["SCALES", "Coordinates", "ScaleName", "feature_sizes", "make_coordinates"]
 
-ScaleName = Literal["features", "data"]
+ScaleName = Literal["features", "data", "large"]
 SCALES = get_args(ScaleName)
 # The mean squared length of a scaled sample.
 _SQUARED_LENGTH = 4.0
+# The mean squared length of a sample of a user and an item, which have a one each.
+_PAIR = 2.0
 
 
 @dataclass(frozen=True)
@@ -86,10 +88,13 @@ def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordina
         Dense or sparse, without dummies; their sample weights count.
     center : bool
         Whether to subtract the mean.
-    scale : {"features", "data"} or None
+    scale : {"features", "data", "large"} or None
         Divide every feature by a number of its own, or all features by the same one, so that the mean squared length of
         a sample is 4. The first makes all features vary equally: they have equal deviations, or without ``center``
-        equal mean squares.
+        equal mean squares. "large" leaves the smallest features that make up a mean squared length of 2, such as users
+        and items, and divides the larger ones, such as a gender, so that their mean squares are the largest of these.
+        Above that size a column is penalised by its frequency, as in the weighted trace norm of Srebro and
+        Salakhutdinov, Collaborative Filtering in a Non-Uniform World (NIPS 2010).
     """
     if not center and scale is None:
         return None
@@ -105,14 +110,25 @@ def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordina
         sizes = np.ones(len(squares))
     elif scale == "data":
         sizes = np.full(len(squares), math.sqrt(squares.sum() / _SQUARED_LENGTH))
+    elif scale == "large":
+        sizes = np.maximum(1.0, np.sqrt(squares / _largest_of_pair(squares)))
     else:
         sizes = feature_sizes(squares, int(np.count_nonzero(squares)))
-    return Coordinates(mean, np.where(squares > 0, sizes, np.inf), float(total))
+    sizes = np.where(squares > 0, sizes, np.inf)
+    return None if mean is None and (sizes == 1.0).all() else Coordinates(mean, sizes, float(total))
 
 
 def feature_sizes(squares: Any, number: int) -> Any:
     """Return what ``number`` features of given mean squares are divided by with ``scale="features"``."""
     return np.sqrt(squares * number / _SQUARED_LENGTH)
+
+
+def _largest_of_pair(squares: np.ndarray) -> float:
+    """Return the largest of the smallest mean squares that add up to 2, or of all if they are less; never 0."""
+    ordered = np.sort(squares)
+    # Mean squares of a user and an item a row add up to 2 but for rounding errors.
+    place = np.searchsorted(np.cumsum(ordered), _PAIR * (1.0 - 1e-9))
+    return float(ordered[min(place, len(ordered) - 1)]) or 1.0
 
 
 def _moments(block: Block) -> tuple[float, np.ndarray, np.ndarray]:

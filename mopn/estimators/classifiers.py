@@ -117,9 +117,10 @@ class Classifier(ClassifierMixin, NetworkEstimator):
             Give the units a constant and linear terms, by dummy columns of ones in front of X: one for polynomial
             networks, two for factorization machines. Polynomial networks are fitted to X minus its mean, so that the
             penalty does not depend on the origin of the features. Sparse X stays sparse.
-        scale : {"features", "data"} or None, default "features"
+        scale : {"features", "data", "large"} or None, default "features"
             Divide every feature by its deviation, or X by one number, so that the mean squared length of a sample is 4
-            and the penalty does not depend on the units of X. The fitted model is for X as given.
+            and the penalty does not depend on the units of X. "large", for one-hot rows, divides what many rows share
+            (:class:`mopn.NetworkProblem`). The fitted model is for X as given.
         alpha : float or None, default None
             Strength of the penalty ``alpha / 2 * (||W||^2 + ||b||^2 / 100)`` of a linear term W with constants b, which
             shrinks every coefficient separately. None for no such term.

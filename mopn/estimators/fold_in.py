@@ -113,7 +113,8 @@ class NetworkFoldIn(FoldIn, NetworkEstimator):
 
     def _scale_of_new(self, n: int) -> float:
         coordinates = self._coordinates
-        if coordinates is None:
+        # Few rows have the new feature, so that it is not among the large ones.
+        if coordinates is None or self.scale == "large":
             return 1.0
         scales = coordinates.finite_scale
         if self.scale == "data":

@@ -51,7 +51,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         refit: RefitName | Correction = "full",
         oracle: OracleName | BasisOracle = "auto",
         fit_intercept: bool = False,
-        scale: ScaleName | None = None,
+        scale: ScaleName | None = "large",
         alpha: float | None = 0.7,
         interactions: Any = None,
         tol: float = 5e-3,
@@ -88,9 +88,11 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         fit_intercept : bool, default False
             Give the units linear terms, by dummy columns of ones in front of X. The constants of ``alpha`` are there
             anyway.
-        scale : {"features", "data"} or None, default None
-            Divide every feature by its deviation, or X by one number, so that the mean squared length of a sample is 4
-            and the penalty does not depend on the units of X. The fitted model is for X as given.
+        scale : {"large", "features", "data"} or None, default "large"
+            "large" leaves the smallest features that make up a mean squared length of 2, such as users and items, and
+            divides the larger ones, such as an age group, so that their mean squares are the largest of these; without
+            it a column that many rows share fits their noise. The others divide every feature by its deviation, or X by
+            one number, so that the mean squared length of a sample is 4. The fitted model is for X as given.
         alpha : float or None, default 0.7
             Strength of the penalty ``alpha / 2 * (||W||^2 + ||b||^2 / 100)`` of a linear term W with constants b, which
             shrinks every coefficient separately. None for no such term.

@@ -139,11 +139,13 @@ class NetworkProblem(Displayed, Corrective):
     center : bool, default False
         Solve the problem for X minus the mean of its rows, with ``kernel="homogeneous"`` and ``augment`` only. The same
         models are possible, but the penalty no longer depends on the origin of the features. Sparse X stays sparse.
-    scale : {"features", "data"}, optional
+    scale : {"features", "data", "large"}, optional
         Divide every feature by a number of its own, or all features by the same one, so that the mean squared length of
         a row is 4; the penalty then does not depend on the units of the features. ``"features"`` gives all of them the
-        same deviation (the same mean square, without ``center``) but those that are constant, which become 0. Default:
-        X as it is.
+        same deviation (the same mean square, without ``center``) but those that are constant, which become 0.
+        ``"large"``, for one-hot rows, leaves the smallest features that make up a mean squared length of 2, such as
+        users and items, and divides the larger ones, such as a gender, so that their mean squares are the largest of
+        these. Default: X as it is.
     target_weight : array-like of shape (m,), optional
         For losses per output: factors t_c > 0 of the outputs' losses, F = sum_i w_i sum_c t_c l(y_ic, o_ic).
     interactions : sequence of sequences of int or str, optional

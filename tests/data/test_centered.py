@@ -10,7 +10,7 @@ from scipy import sparse
 
 from mopn.data.centered import CenteredDesign
 from mopn.data.designs import AugmentedDesign, SparseDesign, make_design, stored_design
-from mopn.data.feature_scaling import make_coordinates
+from mopn.data.feature_scaling import SCALES, make_coordinates
 from mopn.data.losses_of_rows import Losses
 
 varied = partial(tried, 10, seed=seeds)
@@ -98,7 +98,7 @@ def test_one_scale_of_the_data_keeps_proportions(storage, center, seed):
 
 
 @every_format
-@pytest.mark.parametrize("scale", [None, "data", "features"])
+@pytest.mark.parametrize("scale", [None, *SCALES])
 def test_units_of_the_original_data_have_the_same_projections(storage, scale):
     rng, X, _ = draw(3)
     X[:, 1] = 7.0
@@ -112,7 +112,7 @@ def test_units_of_the_original_data_have_the_same_projections(storage, scale):
 
 
 @pytest.mark.covering(1)
-@pytest.mark.parametrize("scale", ["data", "features"])
+@pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.1, 1e9, 1e-9])
 @every_format
@@ -135,3 +135,26 @@ def test_small_deviations_beside_a_large_mean_count_in_dense_data():
 
 def test_without_centring_and_scaling_there_are_no_coordinates():
     assert coordinates_of(make_design([[1.0]]), np.ones(1), center=False, scale=None) is None
+
+
+@every_format
+def test_large_features_come_down_to_the_size_of_users_and_items(storage):
+    rng = np.random.default_rng(0)
+    users, items, weights = rng.integers(0, 9, 200), rng.integers(0, 7, 200), rng.integers(1, 4, 200).astype(float)
+    pairs = np.hstack([np.eye(9)[users], np.eye(7)[items]])
+    side = np.hstack([np.eye(2)[users % 2], np.full((200, 1), 1995.0)])
+    most = np.average(pairs, axis=0, weights=weights).max()
+    base = stored_design(storage(np.hstack([side, pairs])))
+    Z = coordinates_of(base, weights, center=False, scale="large").design(base).matrix()
+    Z = Z.toarray() if sparse.issparse(Z) else Z
+    np.testing.assert_array_equal(Z[:, 3:], pairs)
+    np.testing.assert_allclose(np.average(Z[:, :3] ** 2, axis=0, weights=weights), most)
+
+
+@every_format
+@varied()
+def test_users_and_items_alone_are_not_scaled(storage, seed):
+    rng = np.random.default_rng(seed)
+    weights = rng.uniform(0.1, 2.0, 50)
+    pairs = np.hstack([np.eye(8)[np.r_[:8, rng.integers(0, 8, 42)]], np.eye(5)[np.r_[:5, rng.integers(0, 5, 45)]]])
+    assert coordinates_of(stored_design(storage(pairs)), weights, center=False, scale="large") is None

@@ -858,7 +858,7 @@ def test_errors_of_weights(cls, weights, message):
         ({"strength": -1.0}, "strength must be a finite number >= 0 or a mopn.Ratio, got -1.0"),
         ({"strength": np.nan}, "strength must be a finite number >= 0"),
         ({"strength": None}, "strength must be a finite number >= 0 or a mopn.Ratio, got None"),
-        ({"scale": "all"}, "scale must be one of 'features', 'data' or None, got 'all'"),
+        ({"scale": "all"}, "scale must be one of 'features', 'data', 'large' or None, got 'all'"),
         ({"fit_intercept": 1}, "fit_intercept must be True or False, got 1"),
         ({"strength": 0.0}, "a strength of 0.*no certificate exists"),
         ({"max_units": 0}, "max_units must be an integer >= 1"),

@@ -22,13 +22,13 @@ LABELS = np.array(["a", "b", "c"])
 def ratings(seed=0):
     rng = np.random.default_rng(seed)
     users, items = rng.integers(0, 8, 120), rng.integers(0, 6, 120)
-    X = np.column_stack([np.eye(8)[users], np.eye(6)[items]])
+    X = np.column_stack([np.eye(8)[users], np.eye(6)[items], np.eye(2)[users % 2]])
     return X, np.clip(np.round(3 + rng.standard_normal(8)[users] + 2 * (users % 2 == items % 2)), 1, 5)
 
 
 def films(n=4):
-    """Rows of the first films, without a user."""
-    return np.column_stack([np.zeros((n, 8)), np.eye(6)[:n]])
+    """Rows of the first films, without a user, but with what is known of one."""
+    return np.column_stack([np.zeros((n, 8)), np.eye(6)[:n], np.tile([1.0, 0.0], (n, 1))])
 
 
 def with_ones(X):
@@ -36,15 +36,22 @@ def with_ones(X):
 
 
 def objective(regressor, model, X, y):
-    """The value of the training's problem, of all rows with the new feature, at a model."""
+    """The value of the training's problem, of all rows with the new feature, at a model.
+
+    The side information in columns 14 and 15 is divided down to the largest mean square of users and items.
+    """
+    squares = np.mean(ratings()[0] ** 2, axis=0)
+    sizes = np.append(np.sqrt(np.maximum(squares / squares[:14].max(), 1.0)), 1.0)
+    basis = model.basis * np.append(np.ones(model.basis.shape[1] - 17), sizes)
+    linear = None if model.linear is None else model.linear * np.append(1.0, sizes)
     Y = cumulative_targets(np.searchsorted(regressor.levels_, y), len(regressor.levels_))
     parts = {"norm": regressor.norm, "strength": regressor.strength_, "alpha": regressor.alpha}
     problem = mopn.NetworkProblem(
-        X, Y, "binary-logistic", "anova", offset=model.offset, augment=regressor.fit_intercept, **parts
+        X / sizes, Y, "binary-logistic", "anova", offset=model.offset, augment=regressor.fit_intercept, **parts
     )
-    lengths = np.linalg.norm(model.basis, axis=1)
-    units = model.basis / lengths[:, None], model.weights * lengths[:, None] ** 2
-    return problem.output_gradient(problem.start((*units, model.linear))).value
+    lengths = np.linalg.norm(basis, axis=1)
+    units = basis / lengths[:, None], model.weights * lengths[:, None] ** 2
+    return problem.output_gradient(problem.start((*units, linear))).value
 
 
 def moves(model, size, rng):
@@ -222,7 +229,7 @@ def test_bad_input_is_named():
         regressor.fold_in(X[:2], [2, 9])
     with pytest.raises(ValueError, match="each of the 2 rows of X"):
         regressor.fold_in(X[:2], [2])
-    with pytest.raises(ValueError, match="14 features"):
+    with pytest.raises(ValueError, match="16 features"):
         regressor.fold_in(X[:2, :5], [2, 3])
     with pytest.raises(ValueError, match="'cs' has kinks"):
         FactorizationMachineRegressor(penalty="cs", random_state=0).fit(X, y).fold_in(X[:2], [2, 3])

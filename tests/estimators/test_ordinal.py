@@ -150,3 +150,34 @@ def test_other_levels_do_not_continue():
     assert regressor.objective_ <= before * (1.0 + 1e-9)
     with pytest.raises(ValueError, match="a network for the levels"):
         regressor.fit(X, 2.0 * Y)
+
+
+def pairs_and_side_information(seed, n=3000):
+    """Users and items, with groups of both on which ratings depend, with groups that tell nothing, and ratings."""
+    rng = np.random.default_rng(seed)
+    users, items = rng.integers(0, 200, n), rng.integers(0, 100, n)
+    told, idle = (np.column_stack([rng.integers(0, 4, 200)[users], rng.integers(0, 5, 100)[items]]) for _ in range(2))
+    taste, style, liking = rng.normal(size=(200, 2)), rng.normal(size=(100, 2)), rng.normal(size=(4, 5))
+    score = 3 + liking[told[:, 0], told[:, 1]] + 0.5 * np.sum(taste[users] * style[items], axis=1)
+    pairs = np.column_stack([users, items])
+    return pairs, told, idle, np.clip(np.round(score + 0.5 * rng.normal(size=n)), 1, 5)
+
+
+def held_out_error(table, y, **options):
+    n = len(y) * 3 // 4
+    model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), OrdinalFMRegressor(max_units=10, **options))
+    model.fit(table[:n], y[:n])
+    return np.sqrt(np.mean((model.predict(table[n:]) - y[n:]) ** 2))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_side_information_helps_and_never_hurts(seed):
+    pairs, told, idle, y = pairs_and_side_information(seed)
+    alone = held_out_error(pairs, y)
+    assert held_out_error(np.hstack([pairs, told]), y) < 0.9 * alone
+    assert held_out_error(np.hstack([pairs, idle]), y) < 1.01 * alone
+
+
+def test_users_and_items_alone_are_fitted_as_they_are():
+    pairs, _, _, y = pairs_and_side_information(0, n=500)
+    assert held_out_error(pairs, y) == held_out_error(pairs, y, scale=None)

@@ -61,11 +61,19 @@ def _treated(given: dict[str, Any]) -> np.ndarray:
     if given.get("center"):
         X = X - np.average(X, axis=0, weights=weights)
     squares = np.average(X**2, axis=0, weights=weights)
+    if given.get("scale") == "large":
+        return X / np.sqrt(np.maximum(squares / _largest_of_pair(squares), 1.0))
     if given.get("scale") == "features":
         X = X / np.sqrt(np.where(squares > 0, squares, np.inf))
     if given.get("scale"):
         X = 2 * X / np.sqrt(np.average(np.sum(X**2, axis=1), weights=weights) or np.inf)
     return X
+
+
+def _largest_of_pair(squares: np.ndarray) -> float:
+    """Return the largest of the smallest mean squares that make up 2."""
+    ordered = np.sort(squares)
+    return ordered[np.append(np.cumsum(ordered)[:-1], np.inf) >= 2.0 - 1e-6][0] or 1.0
 
 
 def _network(given: dict[str, Any], result: Any) -> tuple[np.ndarray, float]:

@@ -6,6 +6,7 @@ from networks import LOSSES, data, every_norm, random_network
 from scipy import sparse
 
 import mopn
+from mopn.data.feature_scaling import SCALES
 from mopn.solvers import ConditionalGradient
 
 STORAGES = {"dense": np.asarray, "single": np.float32, "csr": sparse.csr_array, "csc": sparse.csc_array}
@@ -24,6 +25,15 @@ def shifted(loss="logistic", n=60, d=4, seed=0):
     return np.hstack([X, np.full((n, 1), 3.0)]).astype(np.float32).astype(float), y
 
 
+def sizes_of_large(squares):
+    """What brings large features down to the largest of the smallest that make up a mean squared length of 2."""
+    kept, length = 0.0, 0.0
+    for square in sorted(squares):
+        if length < 2.0 - 1e-6:
+            kept, length = square, length + square
+    return np.sqrt(np.maximum(squares / kept, 1.0))
+
+
 def by_hand(X, weights, scale):
     """X, centered and scaled."""
     Z = X - np.average(X, axis=0, weights=weights)
@@ -32,13 +42,15 @@ def by_hand(X, weights, scale):
     if scale == "features":
         Z = Z / np.sqrt(np.where(squares, squares, np.inf))
     Z[:, -1] = 0.0
+    if scale == "large":
+        return Z / sizes_of_large(squares)
     return Z if scale is None else Z * 2 / np.sqrt(np.average(np.sum(Z**2, axis=1), weights=weights))
 
 
 @every_storage
 @every_norm
 @pytest.mark.parametrize("alpha", [None, 2.0])
-@pytest.mark.parametrize("scale", [None, "data", "features"])
+@pytest.mark.parametrize("scale", [None, *SCALES])
 def test_the_problem_is_that_of_data_treated_by_hand(storage, norm, alpha, scale):
     X, y = shifted()
     weights = np.random.default_rng(1).uniform(0.5, 2.0, len(X))
@@ -91,7 +103,7 @@ def test_the_model_takes_the_users_data(storage, loss, alpha):
 
 @pytest.mark.parametrize("kernel", ["homogeneous", "anova"])
 @pytest.mark.parametrize("augment", [False, True])
-@pytest.mark.parametrize("scale", ["data", "features"])
+@pytest.mark.parametrize("scale", SCALES)
 def test_a_scale_needs_neither_center_nor_dummies(kernel, augment, scale):
     X, y = shifted()
     problem = mopn.NetworkProblem(X, y, kernel=kernel, strength=0.1, augment=augment, scale=scale)
@@ -122,8 +134,8 @@ def test_the_minimum_depends_on_neither_origin_nor_unit_nor_order(factor):
         ({"augment": False}, "center=True needs kernel='homogeneous' and augment=True"),
         ({"kernel": "anova"}, "got kernel='anova' and augment=True"),
         ({"center": "yes"}, "center must be True or False, got 'yes'"),
-        ({"scale": "all"}, "scale must be one of 'features', 'data' or None, got 'all'"),
-        ({"scale": True}, "scale must be one of 'features', 'data' or None, got True"),
+        ({"scale": "all"}, "scale must be one of 'features', 'data', 'large' or None, got 'all'"),
+        ({"scale": True}, "scale must be one of 'features', 'data', 'large' or None, got True"),
     ],
 )
 def test_bad_options(change, message):

@@ -89,7 +89,7 @@ def test_the_package_has_public_names_only():
 )
 def test_the_names_of_types_are_those_known(names, known):
     assert set(typing.get_args(names)) == set(known)
-    assert SCALES == ("features", "data")
+    assert SCALES == ("features", "data", "large")
 
 
 @pytest.mark.parametrize("solver", [mopn.solvers.FISTA(), mopn.solvers.GECO(), mopn.solvers.ConditionalGradient()])
