@@ -127,7 +127,7 @@ def _largest_of_pair(squares: np.ndarray) -> float:
     """Return the largest of the smallest mean squares that add up to 2, or of all if they are less; never 0."""
     ordered = np.sort(squares)
     # Mean squares of a user and an item a row add up to 2 but for rounding errors.
-    place = np.searchsorted(np.cumsum(ordered), _PAIR * (1.0 - 1e-9))
+    place = int(np.searchsorted(np.cumsum(ordered), _PAIR * (1.0 - 1e-9)))
     return float(ordered[min(place, len(ordered) - 1)]) or 1.0
 
 
