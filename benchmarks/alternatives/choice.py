@@ -61,11 +61,12 @@ def choose(X: np.ndarray, X_test: np.ndarray, y: np.ndarray, y_test: np.ndarray)
 
 def follow(X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """Return the cost of a path in fits at its last strength, and its last objective over that of the fit."""
-    problem = mopn.NetworkProblem(X, y, strength=1.0, augment=True, center=True, scale="features")
+    cold = MultiOutputPNClassifier()
+    problem = mopn.NetworkProblem(X, y, norm=cold.norm, strength=1.0, augment=True, center=True, scale="features")
     found: dict[str, Any] = {}
     seconds = _seconds(lambda: found.update(path=mopn.path(problem, _STRENGTHS)))
     path = found["path"]
-    cold = MultiOutputPNClassifier(strength=float(path.strengths[-1]))
+    cold.set_params(strength=float(path.strengths[-1]))
     cost = seconds / np.median([_seconds(lambda: cold.fit(X, y)) for _ in range(3)])
     return float(cost), path.results[-1].fun / cold.objective_
 

@@ -22,7 +22,6 @@ from benchmarks.common.datasets import DATA_SETS, load, split
 from benchmarks.common.figures import legend_below, plt, save
 from benchmarks.common.sources import check
 from benchmarks.common.study import make_parser, out_folder, run
-from mopn.core.norms import NORMS
 from mopn.plotting import NORM_COLORS, plot_convergence
 
 _PIXELS = ("digits", "usps", "mnist")
@@ -61,7 +60,7 @@ def _program(args: argparse.Namespace) -> None:
         X, y = samples(name, args.data)
         for row, fraction in enumerate(args.fractions):
             runs = {}
-            for norm in NORMS:
+            for norm in NORM_COLORS:
                 result = prove(X, y, norm, fraction, args.tol, args.max_time)
                 print_row(name, norm, fraction, result)
                 runs[norm] = result

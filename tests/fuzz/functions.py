@@ -156,14 +156,16 @@ def _of_certify_network(rng: Generator) -> dict[str, Any]:
     X, loss, k = draw_X(rng), pick(rng, sorted(LOSSES)), int(rng.integers(1, 4))
     y = draw_targets(rng, X, targets_of(loss, single=False))
     m = len(np.unique(y)) if y.dtype.kind == "i" else y.reshape(len(y), -1).shape[1]
+    norm = pick(rng, ("l1", "l1/l2", "l1/linf", "nonnegative-l1"))
+    V = rng.standard_normal((k, m))
     return {
         "H": rng.standard_normal((k, X.shape[1] + int(rng.integers(2)))),
-        "V": rng.standard_normal((k, m)),
+        "V": np.abs(V) if norm == "nonnegative-l1" else V,
         "linear": pick(rng, (None, (rng.standard_normal((m, X.shape[1])), None), (None, rng.standard_normal(m)))),
         "X": X,
         "y": y,
         "loss": loss,
-        "norm": pick(rng, ("l1", "l1/l2", "l1/linf", "nonnegative-l1")),
+        "norm": norm,
         "sample_weight": draw_weights(rng, X.shape[0]),
         "offset": None,
         "oracle": "auto",
