@@ -11,6 +11,7 @@ from mpmath import mp, mpf
 from scipy import sparse
 
 import mopn
+from benchmarks.common.norms import NORMS
 
 __all__ = [
     "LOSSES",
@@ -25,7 +26,6 @@ __all__ = [
 ]
 
 LOSSES = ("logistic", "smoothed-hinge", "squared-hinge", "squared", "binary-logistic", "binary-squared-hinge")
-NORMS = ("l1", "l1/l2", "l1/linf")
 STORAGES: dict[str, Callable[[np.ndarray], Any]] = {
     "dense": np.asarray,
     "float32": lambda X: X.astype(np.float32),

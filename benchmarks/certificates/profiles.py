@@ -25,6 +25,7 @@ from sklearn.model_selection import train_test_split
 import mopn
 from benchmarks.certificates.profile_figure import LEVELS, draw, level_column, summary
 from benchmarks.common.collection import COLLECTION, load_raw
+from benchmarks.common.norms import NORMS
 from benchmarks.common.sources import MissingDataError, check
 from benchmarks.common.store import Store
 from benchmarks.common.study import fill, make_parser, out_folder, run
@@ -34,7 +35,6 @@ SETS = (*COLLECTION, "iris")
 REFITS = {"both layers": "full", "output layer": "output", "plain steps": "none"}
 RATIOS = (0.2, 0.02)
 KEY = ("set", "norm", "ratio", "solver", "rows", "max_time")
-_NORMS = ("l1", "l1/l2", "l1/linf")
 COLUMNS = (*KEY, "n", "features", "classes", *map(level_column, LEVELS), "gap", "seconds", "status")
 
 
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("certificates.profiles", __doc__, sets=SETS, results="profiles")
-    parser.add_argument("--norms", nargs="+", choices=_NORMS, default=list(_NORMS), help="default: all three")
+    parser.add_argument("--norms", nargs="+", choices=NORMS, default=list(NORMS), help="default: all three")
     parser.add_argument("--ratios", nargs="+", type=float, default=list(RATIOS), help="strengths, as mopn.Ratio")
     parser.add_argument("--rows", type=int, default=1000, help="largest number of rows a set (default 1000)")
     parser.add_argument("--max-time", type=float, default=20.0, help="seconds a fit (default 20)")

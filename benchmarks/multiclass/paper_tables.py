@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from benchmarks.common.norms import NORMS
+
 __all__ = ["NORMS", "TABLE_2", "TABLE_4", "Cell", "Figure"]
 
 SETS = ("segment", "vowel", "satimage", "letter")
-NORMS = ("l1", "l1/l2", "l1/linf")
 NONE = "-"
 
 

@@ -11,13 +11,12 @@ import numpy as np
 
 import mopn
 from benchmarks.common.datasets import load, split
+from benchmarks.common.norms import NORMS
 from benchmarks.speed.ratios import Ratio, make_ratio, print_medians
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.solvers import FISTA, ConditionalGradient, InteriorPoint
 
 __all__ = ["REFIT_TOL", "REPEATS", "SHORT", "STRENGTHS", "features", "refits", "solved"]
-
-_NORMS = ("l1", "l1/l2", "l1/linf")
 
 STRENGTHS = (0.1, 1.0, 10.0)
 REFIT_TOL = 1e-6
@@ -34,7 +33,7 @@ def refits(args: argparse.Namespace) -> None:
     ratios: dict[str, list[Ratio]] = defaultdict(list)
     for name in args.sets:
         Phi, y = features(name, args.data)
-        for norm in _NORMS:
+        for norm in NORMS:
             for strength in STRENGTHS:
                 problem = OutputLayerProblem(Phi, y, norm=norm, strength=strength)
                 ours, theirs = (solved(problem, s, REFIT_TOL, args.cap) for s in (InteriorPoint(), FISTA()))

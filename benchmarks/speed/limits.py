@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 import mopn
+from benchmarks.common.norms import NORMS
 from benchmarks.common.study import make_parser, run
 from mopn.solvers import FISTA, GECO, LBFGS, SGD, ConditionalGradient, CoordinateDescent, InteriorPoint, Problem, Solver
 
@@ -27,7 +28,6 @@ __all__ = ["main"]
 _LIMITS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
 # Rows, features, classes.
 _SHAPES = ((300, 6, 3), (2_000, 20, 10), (1_500, 64, 10), (5_000, 300, 20))
-_NORMS = ("l1", "l1/l2", "l1/linf")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,7 +64,7 @@ def _runs() -> Iterator[tuple[str, Problem, Solver]]:
     for n, d, m in _SHAPES:
         X = rng.uniform(-1, 1, (n, d))
         y = rng.integers(m, size=n)
-        for norm in _NORMS:
+        for norm in NORMS:
             problem = mopn.NetworkProblem(X, y, norm=norm, strength=1.0, augment=True)
             problem = problem.with_strength(0.1 * problem.strength_max())
             for name, solver in _NETWORK_SOLVERS.items():

@@ -29,14 +29,14 @@ from sklearn.datasets import load_diabetes, load_digits
 
 import mopn
 from benchmarks.common.datasets import DATA_SETS, load, split
+from benchmarks.common.norms import NORMS
 from benchmarks.common.study import make_parser, run
 from mopn.estimators import FactorizationMachineRegressor, MultiOutputPNClassifier, MultiOutputPNRegressor
 
 __all__ = ["main"]
 
-_NORMS = ("l1", "l1/l2", "l1/linf")
 _SETS = ("digits", *DATA_SETS, "diabetes")
-_CASES = (*(f"{name}:{norm}" for name in _SETS for norm in _NORMS), "sparse:cd")
+_CASES = (*(f"{name}:{norm}" for name in _SETS for norm in NORMS), "sparse:cd")
 # Rows, users and items, and epochs, of a factorization machine by coordinate descent.
 _ROWS, _USERS, _ITEMS, _EPOCHS = 60_000, 900, 1600, 20
 

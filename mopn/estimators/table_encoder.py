@@ -18,7 +18,7 @@ from mopn.data.validation import check_sample_weight, check_weights
 from mopn.losses.namespaces import to_host
 from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count
 from mopn.tables.encoding import TableEncoding
-from mopn.tables.learning import encoding_of
+from mopn.tables.learning import encoding_of, learn_encoding
 from mopn.tables.reading import Table, read_table
 from mopn.tables.summaries import TableSummary, summarise
 
@@ -74,7 +74,8 @@ class TableReader(BaseEstimator):
 
     def _learn(self, table: Table, weights: np.ndarray | None) -> None:
         """Learn the encoding from a table."""
-        self._set_encoding(summarise(table, weights, self._checked_levels()))
+        levels = self._checked_levels()
+        self.encoding_ = learn_encoding(table, weights, curves=self.curves, smoothness=self.smoothness, levels=levels)
 
     def _learn_of_row_blocks(self, X: RowBlocks) -> None:
         """Learn the encoding, and the names of the columns, from blocks whose X are tables."""
@@ -90,16 +91,13 @@ class TableReader(BaseEstimator):
         summary: TableSummary = tables.reduce(task, operator.add)
         if not summary.n:
             raise ValueError("sample_weight is zero for all samples; at least one must be positive")
-        self._set_encoding(summary)
+        self.encoding_ = encoding_of(summary, curves=self.curves, smoothness=self.smoothness)
         return summary
 
     def _checked_levels(self) -> list[str | int]:
         """Check the parameters, and return the columns of numbers that are levels."""
         check_options(self, curves=count(0), smoothness=check_nonnegative)
         return _LEVELS(self.levels, "levels")
-
-    def _set_encoding(self, summary: TableSummary) -> None:
-        self.encoding_ = encoding_of(summary, curves=self.curves, smoothness=self.smoothness)
 
 
 def _summary(block: RawBlock, levels: Collection[str | int]) -> TableSummary:

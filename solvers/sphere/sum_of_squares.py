@@ -153,6 +153,7 @@ def _raised(proof: Multipliers, below: Quartic, above: Quartic, H: np.ndarray) -
     Z = below.lift.powers(H)
     # Least squares ||sum_r w_r z_r z_r' - X|| over w >= 0, by its normal equations.
     factor = np.linalg.cholesky((Z @ Z.T) ** 2 + _RIDGE * np.eye(len(Z)))
-    weights, _ = nnls(factor.T, np.linalg.solve(factor, np.einsum("ra,ab,rb->r", Z, proof.X, Z)))
+    moments = np.linalg.solve(factor, np.einsum("ra,ab,rb->r", Z, proof.X, Z))
+    weights, _ = nnls(factor.T, moments, maxiter=100 * len(Z))  # it raises an error at its limit
     Z = above.lift.powers(H)
     return Multipliers(above.project(above.lift.raised(proof.N)), (Z.T * weights) @ Z)
