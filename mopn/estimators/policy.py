@@ -98,5 +98,5 @@ CLASSIFIERS = FitPolicy(single_precision=True)
 REGRESSORS = FitPolicy()
 # The expected level gains from the last refit to its end.
 ORDINAL = FitPolicy(polish_tol=5e-6)
-# Of wide one-hot rows l1 takes ten times the time and hundreds of units, and its bound is not tight there, either.
+# Of wide one-hot rows l1 takes many more units and far longer, and its bound is not tight there, either.
 FACTORIZATION_MACHINES: dict[str, Any] = {"norm": "l1/l2", "max_units": 50}
