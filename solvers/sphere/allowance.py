@@ -40,6 +40,10 @@ class Allowance:
         """Whether so many operations are left, and any time."""
         return work <= self.work - self.spent and not self.out_of_time
 
+    def part(self, work: float) -> Allowance:
+        """Return an allowance of at most so many of the operations that are left."""
+        return Allowance(min(work, self.work - self.spent), self.seconds)
+
     def spend(self, work: float) -> None:
         """Take off so many operations."""
         self.spent += work

@@ -14,11 +14,15 @@ antisymmetric, N_ji = -N_ij; and, for p = 1, one with diagonal blocks whose sum 
 at most max(t, lambda_max(M + N)): at any larger t the B are smaller.
 
 (sum_c u_c Gamma_c)^2 <= |u|^2 sum_c Gamma_c^2, and roots of matrices are monotone: R = |u| (sum_c Gamma_c,22^2)^(1/2).
+
+For p = 1 some signs may be fixed: y = E' z for fewer signs z, where the first row of E has those that are fixed, and each
+other row a single 1. Then z has the form (E (x) I) M (E (x) I)', times its own s over that of y.
 """
 
 from __future__ import annotations
 
 import math
+from copy import copy
 
 import numpy as np
 
@@ -26,7 +30,7 @@ from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.node_matrices import inverse_root
 from mopn.solvers.sphere.stack import sum_of_squares
 
-__all__ = ["Biquadratic", "rest_majorant"]
+__all__ = ["Biquadratic", "in_bases", "rest_majorant"]
 
 _EPS = float(np.finfo(float).eps)
 
@@ -64,9 +68,20 @@ class Biquadratic:
         if r < d:
             blocks[1:, :, 1:] += self._complement(matrices[:, :r, r:], R)
         n = (m + 1) * r
-        self.matrix = blocks.reshape(n, n)
         # Entries of equal names are computed alike, but for the order of sums in a product of matrices.
-        self.matrix = 0.5 * (self.matrix + self.matrix.T)
+        self.matrix = _symmetric(blocks.reshape(n, n))
+
+    def with_signs(self, E: np.ndarray) -> Biquadratic:
+        """Return the form for the signs y = E' z (p = 1), for E (k, m + 1) with entries -1, 0 and 1, one in a column."""
+        k, m = E.shape
+        form = copy(self)
+        form.shape, form._length = (k, self.shape[1]), float(k)
+        form.matrix = _symmetric(in_bases(self.matrix, E) * (k / m))
+        # ||E||_2^2 is the number of signs in a row, and so many squared are added up.
+        most = float(np.abs(E).sum(axis=1).max())
+        added = (2.0 * most + 6.0) * _EPS * float(np.linalg.norm(self.matrix))
+        form._error = (k / m) * most * (self._error + added)
+        return form
 
     def _complement(self, across: np.ndarray, R: np.ndarray) -> np.ndarray:
         """Return the blocks s B (m, r, m, r), for Gamma_12 (m, r, d - r); their rounding errors count from now on."""
@@ -126,6 +141,21 @@ class Biquadratic:
         k, r = self.shape
         vectors = np.linalg.eigh(X)[1][:, -3:].T.reshape(-1, k, r)
         return np.linalg.svd(vectors)[2][:, 0]
+
+
+def in_bases(matrix: np.ndarray, E: np.ndarray, Q: np.ndarray | None = None) -> np.ndarray:
+    """Return (E (x) Q) M (E (x) Q)', for E (k, m) and Q (q, r), or the identity."""
+    r = len(matrix) // E.shape[1] if Q is None else Q.shape[1]
+    blocks = matrix.reshape(E.shape[1], r, E.shape[1], r)
+    blocks = np.einsum("ia,jb,apbq->ipjq", E, E, blocks, optimize=True)
+    if Q is not None:
+        blocks = np.einsum("rp,ipjq,sq->irjs", Q, blocks, Q, optimize=True)
+    n = blocks.shape[0] * blocks.shape[1]
+    return blocks.reshape(n, n)
+
+
+def _symmetric(matrix: np.ndarray) -> np.ndarray:
+    return 0.5 * (matrix + matrix.T)
 
 
 def rest_majorant(rest: np.ndarray, p: int) -> np.ndarray:

@@ -104,12 +104,9 @@ class DenseSearch(Search):
         values = self.values(H)
         if self.left <= 0 or found.bound <= values.max() * (1.0 + self.precision):
             return found
-        if self.plan.proof is Proof.BIQUADRATIC_SIGNS:
-            more = self._prove_by_signs(H[[np.argmax(values)]])
-        elif self.p == 2 and self.stack.shape[1] <= MOST_SQUARED:
-            more = self._prove_by_squares(H)
-        else:
+        if self.p == 1 or self.stack.shape[1] > MOST_SQUARED:
             return found
+        more = self._prove_by_squares(H)
         parts = found.parts if found.bound <= more.bound else None
         return Proven(np.vstack([found.H, more.H]), min(found.bound, more.bound), found.work + more.work, parts)
 

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from mopn.solvers.sphere.allowance import Allowance
-from mopn.solvers.sphere.biquadratic import Biquadratic, rest_majorant
+from mopn.solvers.sphere.biquadratic import Biquadratic, in_bases, rest_majorant
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
+from mopn.solvers.sphere.branch_forms import branch_on_forms, few_steps
 from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.principal_directions import RotatedOutputs, in_basis, principal_basis, rotated_outputs
 from mopn.solvers.sphere.refinement import dual_vectors, refine
@@ -74,7 +75,7 @@ class Turned(NamedTuple):
         turn = np.eye(len(outputs) + 1, len(self.outputs) + 1)
         turn[1:, 1:] = outputs @ self.outputs.T
         Q = features.T @ self.features
-        N, X = (_turned(matrix, turn, Q) for matrix in self.multipliers[:2])
+        N, X = (in_bases(matrix, turn, Q) for matrix in self.multipliers[:2])
         return Multipliers(N, X)
 
 
@@ -118,35 +119,60 @@ def nest_and_bound(
 
     if not affords(min(d, _RANKS[0])):
         return NestedBound(H[:0], math.inf, None, last)
-    active = _active(H, np.linalg.norm(stack.forms(H), p, axis=1))
-    active, values = refine(stack, active, p, max_time=allowance.seconds)
-    best, found, bound, directions, attained = float(values.max()), [active], math.inf, 0, 0.0
+    units = _Units(stack, p, allowance)
+    active = units.add(_active(H, np.linalg.norm(stack.forms(H), p, axis=1)))
+    bound, directions, attained = math.inf, 0, 0.0
     turned, U = _InPrincipalBases(stack, p), dual_vectors(stack.forms(active), p)
     for r in _ranks(d):
         if not affords(r):
             break
-        target = turned.form_bound(best * (1.0 + tol))
+        target = turned.form_bound(units.best * (1.0 + tol))
         form = turned.form(r, target * (1.0 - _MARGIN))
         if form is None:
             continue
-        reach = form.reach(_unit_rows(active @ turned.features[:, :r]), U @ turned.outputs.basis.T)
-        gives_away = reach - best
-        if gives_away > _GIVEN_AWAY * tol * best:
-            if gives_away > _WORTH * (bound - best):
+        outputs, features = turned.outputs.basis, turned.features[:, :r]
+        reach = form.reach(_unit_rows(active @ features), U @ outputs.T)
+        gives_away = reach - units.best
+        enough = gives_away <= _GIVEN_AWAY * tol * units.best
+        if not enough:
+            if gives_away > _WORTH * (bound - units.best):
                 continue
             target = max(target, reach + _RELAXATION * gives_away)
-        outputs, features = turned.outputs.basis, turned.features[:, :r]
         start = Multipliers.none(len(form.matrix)) if last is None else last.on(outputs, features)
-        proof = tighten(form, start, target, allowance)
-        last = Turned(proof, outputs, features)
-        if turned.bound(proof.bound) < bound:
-            bound, directions, attained = turned.bound(proof.bound), r, reach
-        new, values = refine(stack, form.starts(proof.X) @ features.T, p)
-        found, best = [*found, new], max(best, float(values.max()))
-        if bound <= best * (1.0 + tol):
+        branches = enough and p == 1
+        proof = (few_steps if branches else tighten)(form, start, target, allowance)
+        proven, last = proof.bound, Turned(proof, outputs, features)
+        units.add(form.starts(proof.X) @ features.T)
+        if branches:
+
+            def tight(starts: np.ndarray, features: np.ndarray = features) -> float:
+                """Return the bound by a form that is tight enough, once these starts are looked at."""
+                units.add(starts @ features.T)
+                return turned.form_bound(units.best * (1.0 + tol))
+
+            proven = branch_on_forms(form, proof, tight, allowance)
+        if turned.bound(proven) < bound:
+            bound, directions, attained = turned.bound(proven), r, reach
+        if bound <= units.best * (1.0 + tol):
             break
-    parts = BoundParts(directions, bound - attained, attained - best) if directions else None
-    return NestedBound(np.vstack(found), bound, parts, last)
+    parts = BoundParts(directions, bound - attained, attained - units.best) if directions else None
+    return NestedBound(np.vstack(units.found), bound, parts, last)
+
+
+class _Units:
+    """The unit vectors found so far, and the best value."""
+
+    def __init__(self, stack: DenseStack, p: int, allowance: Allowance) -> None:
+        self._stack, self._p, self._allowance = stack, p, allowance
+        self.found: list[np.ndarray] = []
+        self.best = 0.0
+
+    def add(self, H: np.ndarray) -> np.ndarray:
+        """Refine the rows of H (k, d); return and keep them."""
+        H, values = refine(self._stack, H, self._p, max_time=self._allowance.seconds)
+        self.found.append(H)
+        self.best = max(self.best, float(values.max()))
+        return H
 
 
 class _InPrincipalBases:
@@ -188,11 +214,3 @@ def _ranks(d: int) -> list[int]:
 def _unit_rows(A: np.ndarray) -> np.ndarray:
     lengths = np.linalg.norm(A, axis=1, keepdims=True)
     return A / np.where(lengths > 0, lengths, 1.0)
-
-
-def _turned(matrix: np.ndarray, turn: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    """Return (turn (x) Q) matrix (turn (x) Q)'."""
-    r, k = Q.shape[0], len(turn)
-    blocks = matrix.reshape(turn.shape[1], Q.shape[1], turn.shape[1], Q.shape[1])
-    blocks = np.einsum("ia,jb,apbq->ipjq", turn, turn, blocks, optimize=True)
-    return np.einsum("rp,ipjq,sq->irjs", Q, blocks, Q, optimize=True).reshape(k * r, k * r)

@@ -23,8 +23,8 @@ MOST_SQUARED = 40
 # Operations of a proof by the method "auto" beyond these features: some seconds.
 _AUTO_FEATURES, _AUTO_WORK = 26, 3e10
 # With fewer outputs than these, and up to this work for all vectors of signs together, these alone are the proof for
-# l1/linf.
-_MANY_SIGNED, _FEW_SIGNS = 13, 1e9
+# l1/linf: by the method "auto", and by "exact".
+_MANY_SIGNED, _FEW_SIGNS, _FEWER_THAN_FORMS = 13, 1e9, 1e11
 # From so many outputs on, plans do not depend on their number.
 _MANY = 20
 
@@ -38,7 +38,7 @@ class Proof(Enum):
     SIGNS = "branch and bound on signs"
     SQUARES = "sums of squares"
     BIQUADRATIC = "biquadratic forms on principal directions"
-    BIQUADRATIC_SIGNS = "biquadratic forms and branch and bound on signs"
+    BIQUADRATIC_SIGNS = "branch and bound on signs by biquadratic forms"
     CHOLESKY = "Cholesky factors"
     RANDOM = "polynomials of random starts"
 
@@ -103,9 +103,9 @@ def plan(p: float, m: int, d: int, method: str = "auto", *, formed: bool | None 
     if not formed:
         return Plan(formed, refines, Proof.CHOLESKY if p != 1 or m <= MAX_SIGNED else Proof.CHEAP)
     if p == 1:
-        few = m < _MANY_SIGNED and 2.0**m * d**3 <= _FEW_SIGNS
-        many = Proof.BIQUADRATIC_SIGNS if math.isinf(work) else Proof.BIQUADRATIC
-        return Plan(formed, refines, Proof.SIGNS if few else many, work)
+        most = _FEWER_THAN_FORMS if math.isinf(work) else _FEW_SIGNS
+        few = m < _MANY_SIGNED and 2.0**m * d**3 <= most
+        return Plan(formed, refines, Proof.SIGNS if few else Proof.BIQUADRATIC_SIGNS, work)
     squared = d <= MOST_SQUARED and d + 1 < 2 * (m + 1)
     return Plan(formed, refines, Proof.SQUARES if squared else Proof.BIQUADRATIC, work)
 

@@ -43,6 +43,23 @@ def test_its_values_are_those_of_the_combinations(p, seed):
     assert np.linalg.norm(N) > 1.0
 
 
+@varied()
+def test_its_values_with_some_signs_fixed(seed):
+    """Those of the whole form at y = E' z, and no other."""
+    rng = np.random.default_rng(seed)
+    A = symmetric(decaying(rng, 4, 5, 0.5))
+    form = Biquadratic(A, 3, 1e3, rest_majorant(A[:, 3:, 3:], 1), 1)
+    E = np.array([[1.0, 0.0, -1.0, 0.0, 1.0], [0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0]])
+    node, H = form.with_signs(E), unit_vectors(rng, 20, 3)
+    z = np.hstack([np.ones((20, 1)), rng.choice([-1.0, 1.0], (20, 2))])
+    X, Z = products(1, (z @ E)[:, 1:], H), products(1, z[:, 1:], H)
+    expected = np.einsum("ka,ab,kb->k", X, form.matrix, X)
+    N = node.project(symmetric(rng.standard_normal((1, 9, 9)))[0])
+    np.testing.assert_allclose(np.einsum("ka,ab,kb->k", Z, node.matrix + N, Z), expected, rtol=1e-12)
+    assert (node.matrix == node.matrix.T).all()
+    assert (node.shape, form.shape) == ((3, 3), (5, 3))
+
+
 @pytest.mark.covering(1)
 @either_norm
 @every_kind
@@ -73,6 +90,22 @@ def test_the_schur_complement_covers_the_other_directions(p, seed):
             Biquadratic(A, 4, t, R, p)
         return
     assert Biquadratic(A, 4, t, R, p).reach(h[None, :4] / np.linalg.norm(h[:4]), u[None]) >= t * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e140])
+def test_a_bound_with_fixed_signs_covers_its_rounding(scale):
+    """Against h'(sum_c s_c Gamma_c) h in forty digits: with all signs fixed there is nothing but rounding between."""
+    rng = np.random.default_rng(9)
+    A, rest = scale * symmetric(rng.standard_normal((30, 3, 3))), np.zeros((0, 0))
+    A[1::2] = -A[::2] * (1.0 + 1e-15)
+    E = np.ones((1, 31))
+    node = Biquadratic(A, 3, 0.0, rest, 1).with_signs(E)
+    values, vectors = np.linalg.eigh(node.matrix)
+    with mp.workdps(40):
+        h = [mpf(float(value)) for value in vectors[:, -1]]
+        total = sum(mpf(float(A[c, a, b])) * h[a] * h[b] for c, a, b in np.ndindex(30, 3, 3))
+        total /= sum(value * value for value in h)
+        assert mpf(node.bound(node.matrix, float(values[-1]), np.zeros((3, 3)))) >= total
 
 
 @either_norm

@@ -1,0 +1,113 @@
+"""The least bound for p = 1 by branch and bound on the signs of the outputs, with a biquadratic form at every node.
+
+A node fixes some signs, which makes its form one block smaller for each (``biquadratic``). It inherits the multipliers
+of its parent, which prove its parent's bound there, and takes some steps from them: few, as two nodes of fixed signs
+soon are nearer to the maximum than many steps bring the one. The next sign to fix is the one on which the pseudo-moments
+are least decided. Nodes are opened best first.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.sphere.biquadratic import Biquadratic, in_bases
+from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
+
+__all__ = ["branch_on_forms", "few_steps"]
+
+# Steps of the boundary point method at a node.
+_STEPS = 60
+
+
+class _Node(NamedTuple):
+    """The form for the signs y = E' z, and the multipliers of its bound."""
+
+    E: np.ndarray
+    form: Biquadratic
+    proof: Multipliers
+
+
+def few_steps(form: Biquadratic, start: Multipliers, target: float, allowance: Allowance) -> Multipliers:
+    """Tighten a bound by no more steps than a node takes; the allowance pays for them."""
+    part = allowance.part(_STEPS * step_work(len(form.matrix)))
+    found = tighten(form, start, target, part)
+    allowance.spend(part.spent)
+    return found
+
+
+def branch_on_forms(
+    root: Biquadratic, proof: Multipliers, target: Callable[[np.ndarray], float], allowance: Allowance
+) -> float:
+    """Return a bound of a form over all signs.
+
+    Parameters
+    ----------
+    root : Biquadratic
+        For p = 1.
+    proof : Multipliers
+        Those of :func:`few_steps`.
+    target : callable
+        Called with unit vectors (k, r) to start searches from; returns the bound that is tight enough, in view of what
+        was found from them.
+    allowance : Allowance
+        At any limit the largest bound of the open nodes is returned, a proof.
+
+    Returns
+    -------
+    float
+        Rounding errors included.
+    """
+    k, _ = root.shape
+    heap = [(-proof.bound, 0, _Node(np.eye(k), root, proof))]
+    closed, enough, names = root.t, target(root.starts(proof.X)), itertools.count(1)
+    while heap and -heap[0][0] > max(enough, closed):
+        parent = heap[0][2]
+        if not allowance.affords(_STEPS * step_work(len(parent.form.matrix))):
+            break
+        heapq.heappop(heap)
+        for sign in (1.0, -1.0):
+            node = _child(root, parent, sign, enough, allowance)
+            enough = target(node.form.starts(node.proof.X))
+            if node.proof.bound <= enough or len(node.E) == 1:
+                closed = max(closed, node.proof.bound)
+            else:
+                heapq.heappush(heap, (-node.proof.bound, next(names), node))
+    return max(closed, -heap[0][0] if heap else 0.0)
+
+
+def _child(root: Biquadratic, parent: _Node, sign: float, target: float, allowance: Allowance) -> _Node:
+    """Return the node that fixes one more sign, with its bound, which is at most its parent's up to rounding."""
+    T = np.delete(np.eye(len(parent.E)), column := _least_decided(parent), axis=0)
+    T[0, column] = sign
+    E = T @ parent.E
+    form = root.with_signs(E)
+    start = _inherited(parent, T)
+    return _Node(E, form, few_steps(form, start, target, allowance))
+
+
+def _least_decided(node: _Node) -> int:
+    """Return the sign y_c for which the pseudo-moment of y_0 y_c is nearest to 0."""
+    k, r = node.form.shape
+    moments = np.trace(node.proof.X.reshape(k, r, k, r)[0, :, 1:], axis1=0, axis2=2)
+    return 1 + int(np.argmin(np.abs(moments)))
+
+
+def _inherited(parent: _Node, T: np.ndarray) -> Multipliers:
+    """Return the multipliers of a node that proves its parent's bound at its signs, y = T' z, and its pseudo-moments.
+
+    What the lengths of rows of T have too much of the bound in one block, they have too little in others.
+    """
+    k, r = parent.form.shape
+    counts = np.sum(T * T, axis=1)
+    ratio = len(T) / k
+    N = ratio * in_bases(parent.proof.N, T)
+    N -= parent.proof.bound * np.kron(np.diag(ratio * counts - 1.0), np.eye(r))
+    X = in_bases(parent.proof.X, T / counts[:, None])
+    trace = float(np.trace(X))
+    return Multipliers(N, X / trace if trace > 0.0 else X)
