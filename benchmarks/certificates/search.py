@@ -58,8 +58,8 @@ from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.biquadratic import Biquadratic, rest_majorant
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
 from mopn.solvers.sphere.bounds import eigen_error
-from mopn.solvers.sphere.branch_signs import NODE_WORK
 from mopn.solvers.sphere.branch_forms import branch_on_forms
+from mopn.solvers.sphere.branch_signs import NODE_WORK
 from mopn.solvers.sphere.nested import nest_and_bound
 from mopn.solvers.sphere.principal_directions import in_basis, principal_basis, rotated_outputs
 from mopn.solvers.sphere.probable import probable_bound
@@ -286,7 +286,7 @@ def form_violations(rng: Rng) -> Iterator[str]:
         n = len(form.matrix)
         proof = tighten(form, Multipliers.none(n), t, Allowance(rng.integers(0, 200) * step_work(n)))
         # Nodes below it, as if none but tight ones were good enough.
-        proven = branch_on_forms(form, proof, lambda starts: t, Allowance(3e9)) if p == 1 else proof.bound
+        proven = branch_on_forms(form, proof, lambda starts, t=t: t, Allowance(3e9)) if p == 1 else proof.bound
         bound = proven + stack.rounding(p)
         bound = bound if outputs is None else outputs.bound(bound)
         if not attained <= bound:

@@ -15,8 +15,8 @@ at most max(t, lambda_max(M + N)): at any larger t the B are smaller.
 
 (sum_c u_c Gamma_c)^2 <= |u|^2 sum_c Gamma_c^2, and roots of matrices are monotone: R = |u| (sum_c Gamma_c,22^2)^(1/2).
 
-For p = 1 some signs may be fixed: y = E' z for fewer signs z, where the first row of E has those that are fixed, and each
-other row a single 1. Then z has the form (E (x) I) M (E (x) I)', times its own s over that of y.
+For p = 1 some signs may be fixed: y = E' z for fewer signs z, where the first row of E has those that are fixed, and
+each other row a single 1. Then z has the form (E (x) I) M (E (x) I)', times its own s over that of y.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Biquadratic:
         self.matrix = _symmetric(blocks.reshape(n, n))
 
     def with_signs(self, E: np.ndarray) -> Biquadratic:
-        """Return the form for the signs y = E' z (p = 1), for E (k, m + 1) with entries -1, 0 and 1, one in a column."""
+        """Return the form for the signs y = E' z (p = 1), for E (k, m + 1) with a single -1 or 1 in each column."""
         k, m = E.shape
         form = copy(self)
         form.shape, form._length = (k, self.shape[1]), float(k)

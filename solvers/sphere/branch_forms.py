@@ -1,8 +1,8 @@
 """The least bound for p = 1 by branch and bound on the signs of the outputs, with a biquadratic form at every node.
 
-A node fixes some signs, which makes its form one block smaller for each (``biquadratic``). It inherits the multipliers
-of its parent, which prove its parent's bound there, and takes some steps from them: few, as two nodes of fixed signs
-soon are nearer to the maximum than many steps bring the one. The next sign to fix is the one on which the pseudo-moments
+A node fixes some signs, each of which makes its form one block smaller (``biquadratic``). It inherits the multipliers
+of its parent, which prove the parent's bound there, and takes some steps from them: few, as both nodes of a fixed sign
+soon are nearer to the maximum than many steps bring the one. The next sign to fix is that on which the pseudo-moments
 are least decided. Nodes are opened best first.
 """
 
