@@ -25,6 +25,7 @@ import math
 from copy import copy
 
 import numpy as np
+from scipy.linalg import eigh
 
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.node_matrices import inverse_root
@@ -139,7 +140,8 @@ class Biquadratic:
     def starts(self, X: np.ndarray) -> np.ndarray:
         """Return unit vectors (3, r): the dominant directions of the three top eigenvectors of pseudo-moments."""
         k, r = self.shape
-        vectors = np.linalg.eigh(X)[1][:, -3:].T.reshape(-1, k, r)
+        n = len(X)
+        vectors = eigh(X, subset_by_index=(max(n - 3, 0), n - 1), check_finite=False)[1].T.reshape(-1, k, r)
         return np.linalg.svd(vectors)[2][:, 0]
 
 

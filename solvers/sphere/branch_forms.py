@@ -65,7 +65,10 @@ def branch_on_forms(
     """
     k, _ = root.shape
     heap = [(-proof.bound, 0, _Node(np.eye(k), root, proof))]
-    closed, enough, names = root.t, target(root.starts(proof.X)), itertools.count(1)
+    closed, names = root.t, itertools.count(1)
+    if allowance.out_of_time:
+        return proof.bound
+    enough = target(root.starts(proof.X))
     while heap and -heap[0][0] > max(enough, closed):
         parent = heap[0][2]
         if not allowance.affords(_STEPS * step_work(len(parent.form.matrix))):
@@ -73,7 +76,8 @@ def branch_on_forms(
         heapq.heappop(heap)
         for sign in (1.0, -1.0):
             node = _child(root, parent, sign, enough, allowance)
-            enough = target(node.form.starts(node.proof.X))
+            if not allowance.out_of_time:
+                enough = target(node.form.starts(node.proof.X))
             if node.proof.bound <= enough or len(node.E) == 1:
                 closed = max(closed, node.proof.bound)
             else:

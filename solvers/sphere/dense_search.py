@@ -14,6 +14,7 @@ from mopn.solvers.sphere.bounds import upper_bound
 from mopn.solvers.sphere.branch_signs import branch_and_bound
 from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.enumeration import enumerate_signs
+from mopn.solvers.sphere.few_outputs import bound_by_eigenvalues
 from mopn.solvers.sphere.nested import LEAST_STEPS, Turned, nest_and_bound
 from mopn.solvers.sphere.plan import MOST_SQUARED, Plan, Proof
 from mopn.solvers.sphere.refinement import refine
@@ -99,12 +100,13 @@ class DenseSearch(Search):
             return self._prove_by_signs(H[[np.argmax(values)]])
         if self.plan.proof is Proof.SQUARES:
             return self._prove_by_squares(H)
-        found = self._prove_by_biquadratic_forms(H)
+        first = self._prove_by_cones if self.plan.proof is Proof.CONES else self._prove_by_biquadratic_forms
+        found = first(H)
         H = np.vstack([H, found.H])
         values = self.values(H)
         if self.left <= 0 or found.bound <= values.max() * (1.0 + self.precision):
             return found
-        if self.p == 1 or self.stack.shape[1] > MOST_SQUARED:
+        if self.p == 1 or self.plan.proof is Proof.CONES or self.stack.shape[1] > MOST_SQUARED:
             return found
         more = self._prove_by_squares(H)
         parts = found.parts if found.bound <= more.bound else None
@@ -114,6 +116,11 @@ class DenseSearch(Search):
         allowance = self.allowance(_SIGNS_WORK)
         h, bound = branch_and_bound(self.stack, best, self.precision, allowance)
         return Proven(h[None], bound, allowance.spent)
+
+    def _prove_by_cones(self, H: np.ndarray) -> Proven:
+        allowance = self.allowance(_WORK)
+        found, bound = bound_by_eigenvalues(self.stack, H, self.precision, allowance)
+        return Proven(found, bound, allowance.spent)
 
     def _prove_by_biquadratic_forms(self, H: np.ndarray) -> Proven:
         allowance = self.allowance(_WORK)

@@ -142,15 +142,16 @@ def nest_and_bound(
         branches = enough and p == 1
         proof = (few_steps if branches else tighten)(form, start, target, allowance)
         proven, last = proof.bound, Turned(proof, outputs, features)
-        units.add(form.starts(proof.X) @ features.T)
+
+        def tight(starts: np.ndarray, features: np.ndarray = features) -> float:
+            """Return the bound by a form that is tight enough, once these starts are looked at."""
+            units.add(starts @ features.T)
+            return turned.form_bound(units.best * (1.0 + tol))
+
         if branches:
-
-            def tight(starts: np.ndarray, features: np.ndarray = features) -> float:
-                """Return the bound by a form that is tight enough, once these starts are looked at."""
-                units.add(starts @ features.T)
-                return turned.form_bound(units.best * (1.0 + tol))
-
             proven = branch_on_forms(form, proof, tight, allowance)
+        elif not allowance.out_of_time:
+            tight(form.starts(proof.X))
         if turned.bound(proven) < bound:
             bound, directions, attained = turned.bound(proven), r, reach
         if bound <= units.best * (1.0 + tol):

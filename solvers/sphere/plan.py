@@ -20,6 +20,8 @@ COMPRESSED_LIMIT, _LARGEST_STACK = 1000, 1 << 26
 CHOLESKY_LIMIT = 3000
 # Sums of squares work on matrices of order d (d + 1) / 2 first, up to this d, and biquadratic forms on (m + 1) d.
 MOST_SQUARED = 40
+# With so many outputs, eigenvalues of some of their combinations are the proof for l1/l2.
+_FEW_OUTPUTS = 4
 # Operations of a proof by the method "auto" beyond these features: some seconds.
 _AUTO_FEATURES, _AUTO_WORK = 26, 3e10
 # With fewer outputs than these, and up to this work for all vectors of signs together, these alone are the proof for
@@ -36,6 +38,7 @@ class Proof(Enum):
     EIGENVALUES = "eigenvalues"
     ALL_SIGNS = "eigenvalues of all signed sums"
     SIGNS = "branch and bound on signs"
+    CONES = "eigenvalues on cones of outputs"
     SQUARES = "sums of squares"
     BIQUADRATIC = "biquadratic forms on principal directions"
     BIQUADRATIC_SIGNS = "branch and bound on signs by biquadratic forms"
@@ -106,6 +109,8 @@ def plan(p: float, m: int, d: int, method: str = "auto", *, formed: bool | None 
         most = _FEWER_THAN_FORMS if math.isinf(work) else _FEW_SIGNS
         few = m < _MANY_SIGNED and 2.0**m * d**3 <= most
         return Plan(formed, refines, Proof.SIGNS if few else Proof.BIQUADRATIC_SIGNS, work)
+    if m <= _FEW_OUTPUTS:
+        return Plan(formed, refines, Proof.CONES, work)
     squared = d <= MOST_SQUARED and d + 1 < 2 * (m + 1)
     return Plan(formed, refines, Proof.SQUARES if squared else Proof.BIQUADRATIC, work)
 

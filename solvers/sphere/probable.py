@@ -10,27 +10,22 @@ It takes k products and three vectors. All s prove something; the best is |lambd
 starts fail together with a probability of at most 2 delta^2 / pi, so that delta may be large beside rounding errors.
 The probability is over the starts alone, which must not be known to whoever chose A: see :mod:`mopn.solvers.chance`.
 
-For p = inf the matrices are the Gamma_c, for p = 1 all signed sums. For p = 2, with g(w) = max_h |sum_c w_c q_c(h)|,
-
-    max_h ||q(h)||_2 = max over unit w of g(w),
-
-and g is sublinear: on the cone of w_1, ..., w_m it is at most <u, w> where <u, w_i> = g(w_i), so at most ||u|| for unit
-w. The cones of the largest bound are split first.
+For p = inf the matrices are the Gamma_c, for p = 1 all signed sums, for p = 2 combinations on cones of directions
+(:mod:`mopn.solvers.sphere.cones`).
 """
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from scipy.optimize import lsq_linear
 
 from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.cholesky import MAX_SIGNED
+from mopn.solvers.sphere.cones import MAX_SPLIT, bound_by_cones
 from mopn.solvers.sphere.eigenvectors import lanczos
 from mopn.solvers.sphere.stack import MatrixFreeStack, Stack
 
@@ -44,17 +39,10 @@ _STARTS, _LOOK, _OF_STEPS, _BEYOND = 2, 30, 0.25, 0.2
 _NOTHING = 1e-10
 # So many numbers may the Krylov spaces of several matrices take.
 _MEMORY = 1 << 25
-# With more outputs their cones are not split: there are 2^(m - 1) of them.
-_MAX_SPLIT = 8
 # The largest number of matrices that are bounded for p = 2, and how many at a time.
 _MOST_RUNS, _AT_A_TIME = 512, 16
 # The fraction of the tolerance that the errors of runs may take where cones are split.
 _TOL_OF_RUNS = 0.5
-# The relative error of one cone's bound, solved from vectors that are far from parallel, for each unit of their
-# condition; and the condition from which on nothing is solved.
-_SOLVE, _SINGULAR = 1e-12, 1e8
-# Corners that agree to so many digits are one.
-_DIGITS = 12
 
 
 def least_component(failure: float) -> float:
@@ -161,14 +149,14 @@ def probable_bound(
     allowance = allowance or Allowance()
     m, _ = stack.shape
     # Most of the tolerance is for the cones, where it is expensive.
-    fraction = _TOL_OF_RUNS if p == 2 and 1 < m <= _MAX_SPLIT else 1.0
+    fraction = _TOL_OF_RUNS if p == 2 and 1 < m <= MAX_SPLIT else 1.0
     norm = _Norm(stack, fraction * tol, failure / _runs(m, p), rng, allowance, best)
     if p == math.inf:
         bound = float(norm(np.eye(m)).max())
     elif p == 1 and m <= MAX_SIGNED:
         bound = float(norm(np.array([(1.0, *s) for s in itertools.product((1.0, -1.0), repeat=m - 1)])).max())
     else:
-        bound = _bound_by_cones(norm, np.linalg.eigh(stack.gram())[1].T, tol)
+        bound = bound_by_cones(norm, np.linalg.eigh(stack.gram())[1].T, tol, _MOST_RUNS)
         bound *= math.sqrt(m) if p == 1 else 1.0
     return np.vstack(norm.found), bound + norm.steps * stack.rounding(p)
 
@@ -193,7 +181,12 @@ class _Norm:
         self.steps, self.least = steps_for(d, (1.0 - _BEYOND) * tol, failure), least_component(failure)
         self.look, self.beyond = _look(self.steps), 1.0 + _BEYOND * tol
         self.at_a_time = max(1, min(_AT_A_TIME, _MEMORY // (self.look * d)))
-        self.found, self.forms = [np.zeros((0, d))], np.zeros((0, m))
+        self.found, self.forms, self.runs = [np.zeros((0, d))], np.zeros((0, m)), 0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the time is over, or so many matrices were bounded as the probability is shared by."""
+        return self.allowance.out_of_time or self.runs >= self.stack.shape[0] + _MOST_RUNS
 
     def __call__(self, W: np.ndarray) -> np.ndarray:
         """Return the bounds (k,) for the rows of W (k, m); infinite for those that the time does not suffice for."""
@@ -202,6 +195,7 @@ class _Norm:
             if self.allowance.out_of_time:
                 break
             rows = slice(first, first + self.at_a_time)
+            self.runs += len(W[rows])
             bounds[rows] = self._bounds(W[rows])
         return bounds
 
@@ -216,107 +210,3 @@ class _Norm:
         products = partial(self.stack.products, np.tile(W, (_STARTS, 1)))
         bounds = chebyshev_bound(products, np.concatenate(starts), scale, self.steps, self.least)
         return bounds.reshape(_STARTS, -1).max(axis=0)
-
-
-def _bound_by_cones(norm: _Norm, axes: np.ndarray, tol: float) -> float:
-    """Bound max g(w) over unit w from the axes (m, m), orthonormal, and from directions between them."""
-    m, values = len(axes), norm(axes)
-    if m == 1 or m > _MAX_SPLIT or not np.isfinite(values).all():
-        return float(np.linalg.norm(values)) * (1.0 + 10 * m * _EPS)
-    signs = itertools.product((1.0, -1.0), repeat=m - 1)
-    cones = _Cones((np.array([1.0, *s])[:, None] * axes, values) for s in signs)
-    corners: dict[bytes, tuple[np.ndarray, float]] = {}
-    splits = 0
-    # Corners are shared, so that cones may be split for nothing; the number of splits is limited, too.
-    while splits < _MOST_RUNS:
-        target = norm.best * (1.0 + tol) + m * _SMALLEST
-        if norm.allowance.out_of_time or len(corners) >= _MOST_RUNS or cones.bound <= target:
-            break
-        splits += 1
-        widest: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        new: dict[bytes, np.ndarray] = {}
-        while cones.heap and cones.bound > target and len(new) < norm.at_a_time:
-            cone, of_cone = cones.pop()
-            middle = _middle(cone)
-            widest.append((cone, of_cone, middle))
-            if _key(middle) not in corners:
-                new[_key(middle)] = middle
-        if new:
-            W = np.array(list(new.values()))
-            corners |= {key: (w, float(value)) for key, w, value in zip(new, W, norm(W), strict=True)}
-        for cone, of_cone, middle in widest:
-            w, value = corners[_key(middle)]
-            if math.isinf(value):
-                cones.push(cone, of_cone)
-                continue
-            for corner in _longest_edge(cone):
-                part, of_part = cone.copy(), of_cone.copy()
-                part[corner], of_part[corner] = math.copysign(1.0, float(w @ middle)) * w, value
-                cones.push(part, of_part)
-    # The corner w of the parts of a cone differs from its middle by at most sqrt(m) 10^-digits. A unit vector of the
-    # cone is at most sqrt(m) times as much from one of the parts, and g of the difference is at most that times its
-    # maximum.
-    return cones.bound * (1.0 + 2.0 * m * 10.0**-_DIGITS * splits)
-
-
-class _Cones:
-    """Cones of m corners each, by decreasing bound."""
-
-    def __init__(self, cones: Iterable[tuple[np.ndarray, np.ndarray]]) -> None:
-        self.heap: list[tuple[float, int, np.ndarray, np.ndarray]] = []
-        self.order = itertools.count()
-        for cone, values in cones:
-            self.push(cone, values)
-
-    def push(self, cone: np.ndarray, values: np.ndarray) -> None:
-        """Add a cone with corners (m, m) and g at these."""
-        heapq.heappush(self.heap, (-_bound_on_cone(cone, values), next(self.order), cone, values))
-
-    def pop(self) -> tuple[np.ndarray, np.ndarray]:
-        """Remove the cone of the largest bound."""
-        return heapq.heappop(self.heap)[2:]
-
-    @property
-    def bound(self) -> float:
-        """The largest bound."""
-        return -self.heap[0][0]
-
-
-def _bound_on_cone(cone: np.ndarray, values: np.ndarray) -> float:
-    """Bound the maximum, over unit w = C'a with a >= 0, of a'v, where v are bounds of g at the corners C (m, m).
-
-    g is convex and homogeneous, so that a'v bounds it. It is <u, w> for the solution u of C u = v, so its maximum is
-    the length of the projection of u onto the cone. Corners that nearly coincide determine no u; there the sum of a is
-    at most 1 over the least cosine between a corner and the axis.
-    """
-    size = max(float(values.max()), float(np.finfo(float).tiny))
-    axis = cone.sum(axis=0)
-    cosine = float((cone @ axis).min()) / max(float(np.linalg.norm(axis)), _SOLVE)
-    narrow = 1.0 / cosine if cosine > 0 else math.inf
-    condition = float(np.linalg.cond(cone))
-    if condition > _SINGULAR:
-        return size * narrow * (1.0 + _SOLVE)
-    u = np.linalg.solve(cone, values / size)
-    projection = cone.T @ lsq_linear(cone.T, u, (0.0, math.inf), method="bvls").x
-    # Whatever the projection, <u, w> = <projection, w> + a'C(u - projection), and a is no longer than C's inverse.
-    rest = max(float((cone @ (u - projection)).max()), 0.0)
-    bound = float(np.linalg.norm(projection)) + math.sqrt(len(cone)) * condition * rest
-    return size * min(bound, narrow) * (1.0 + _SOLVE * condition)
-
-
-def _longest_edge(cone: np.ndarray) -> tuple[int, int]:
-    """Return the two corners that are farthest from each other."""
-    i, j = np.unravel_index(np.argmin(cone @ cone.T), cone.shape)
-    return int(i), int(j)
-
-
-def _middle(cone: np.ndarray) -> np.ndarray:
-    i, j = _longest_edge(cone)
-    w = cone[i] + cone[j]
-    return w / np.linalg.norm(w)
-
-
-def _key(w: np.ndarray) -> bytes:
-    """Return what neighbouring cones, and the opposite ones, call their common corner."""
-    w = np.round(w, _DIGITS) + 0.0
-    return (w if w[np.flatnonzero(w)[0]] > 0 else 0.0 - w).tobytes()

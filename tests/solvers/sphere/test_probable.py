@@ -11,7 +11,6 @@ from stacks import SHAPES, attained, draw, every_kind, gaussian, good_vectors
 from mopn.solvers.sphere import DenseStack, refine
 from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.probable import (
-    _bound_on_cone,
     chebyshev_bound,
     expected_products,
     least_component,
@@ -151,29 +150,6 @@ def test_no_stack_of_any_kind_has_a_value_above_the_bound(kind, p):
         rng, stack = draw(kind, seed, shape)
         bound = probable_bound(DenseStack(stack), p, 0.1, *chance(seed))[1]
         assert attained(stack, good_vectors(rng, stack, p), p).max() <= bound * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("m", [2, 3, 4])
-@pytest.mark.parametrize("seed", range(10))
-def test_the_bound_on_a_cone_is_the_largest_value_of_its_linear_function(m, seed):
-    """Values that differ put the maximum of the linear function on all of the sphere outside the cone."""
-    rng = np.random.default_rng(seed)
-    cone = np.abs(rng.standard_normal((m, m))) + np.eye(m)
-    cone /= np.linalg.norm(cone, axis=1, keepdims=True)
-    values = rng.uniform(0.1, 1.0, m)
-    # A grid of the cone: with exponents, it is fine near the faces too.
-    a = rng.dirichlet(np.full(m, 0.3), 20_000)
-    a = np.vstack([a, np.eye(m)])
-    least = float(((a @ values) / np.linalg.norm(a @ cone, axis=1)).max())
-    assert least <= _bound_on_cone(cone, values) <= least * (1 + 2e-2)
-
-
-@pytest.mark.parametrize("width", [0.0, 1e-16, 1e-9, 1e-3])
-def test_corners_that_nearly_coincide_bound_their_cone(width):
-    cone = np.array([1.0, 0.0, 0.0]) + width * np.random.default_rng(0).standard_normal((3, 3))
-    cone /= np.linalg.norm(cone, axis=1, keepdims=True)
-    bound = _bound_on_cone(cone, np.array([1e-16, 3e-16, 2e-16]))
-    assert 3e-16 <= bound <= 3e-16 * (1 + 10 * width + 1e-3)
 
 
 @pytest.mark.parametrize("looks", range(5))

@@ -1,0 +1,170 @@
+"""Bounds for p = 2 from those of single combinations of the outputs: branch and bound on cones of their directions.
+
+With g(w) = max_h |sum_c w_c q_c(h)|,
+
+    max_h ||q(h)||_2 = max over unit w of g(w),
+
+and g is sublinear: on the cone of w_1, ..., w_m it is at most <u, w> where <u, w_i> = g(w_i), so at most ||u|| for unit
+w. The cones of the largest bound are split first.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Iterable
+from typing import Protocol
+
+import numpy as np
+from scipy.optimize import nnls
+
+__all__ = ["MAX_SPLIT", "Norm", "bound_by_cones"]
+
+_TINY = float(np.finfo(float).tiny)
+_EPS = float(np.finfo(float).eps)
+# With more outputs their cones are not split: there are 2^(m - 1) of them.
+MAX_SPLIT = 8
+# The relative error of one cone's bound, solved from vectors that are far from parallel, for each unit of their
+# condition; and the condition from which on nothing is solved.
+_SOLVE, _SINGULAR = 1e-12, 1e8
+# Corners that agree to so many digits are one. Cones whose corners' cosines are less than this from 1 are not split.
+_DIGITS, _NARROW = 12, 1e-12
+
+
+class Norm(Protocol):
+    """g, from above."""
+
+    # The best value that is known, and how many directions are best bounded at a time.
+    best: float
+    at_a_time: int
+
+    def __call__(self, W: np.ndarray) -> np.ndarray:
+        """Return the bounds (k,) for the rows of W (k, m); infinite for those that nothing is left for."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing is left for further directions."""
+
+
+def bound_by_cones(norm: Norm, axes: np.ndarray, tol: float, most: int) -> float:
+    """Bound max g(w) over unit w from the axes (m, m), orthonormal, and from directions between them.
+
+    Until the bound exceeds the best value by no more than ``tol``, relative, or at most so many times.
+    """
+    m, values = len(axes), norm(axes)
+    if m == 1 or m > MAX_SPLIT or not np.isfinite(values).all():
+        return float(np.linalg.norm(values)) * (1.0 + 10 * m * _EPS)
+    signs = itertools.product((1.0, -1.0), repeat=m - 1)
+    cones = _Cones((np.array([1.0, *s])[:, None] * axes, values) for s in signs)
+    corners: dict[bytes, tuple[np.ndarray, float]] = {}
+    splits = 0
+    # Corners are shared, so that cones may be split for nothing; the number of splits is limited, too.
+    while splits < most and not norm.exhausted:
+        target = norm.best * (1.0 + tol) + m * _TINY
+        if not cones.has_above(target):
+            break
+        splits += 1
+        widest: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        new: dict[bytes, np.ndarray] = {}
+        while cones.has_above(target) and len(new) < norm.at_a_time:
+            cone, of_cone = cones.pop()
+            middle = _middle(cone)
+            widest.append((cone, of_cone, middle))
+            if _key(middle) not in corners:
+                new[_key(middle)] = middle
+        if new:
+            W = np.array(list(new.values()))
+            corners |= {key: (w, float(value)) for key, w, value in zip(new, W, norm(W), strict=True)}
+        for cone, of_cone, middle in widest:
+            w, value = corners[_key(middle)]
+            if math.isinf(value):
+                cones.push(cone, of_cone)
+                continue
+            for corner in _longest_edge(cone):
+                part, of_part = cone.copy(), of_cone.copy()
+                part[corner], of_part[corner] = math.copysign(1.0, float(w @ middle)) * w, value
+                cones.push(part, of_part)
+    # The corner w of the parts of a cone differs from its middle by at most sqrt(m) 10^-digits. A unit vector of the
+    # cone is at most sqrt(m) times as much from one of the parts, and g of the difference is at most that times its
+    # maximum.
+    return cones.bound * (1.0 + 2.0 * m * 10.0**-_DIGITS * splits)
+
+
+class _Cones:
+    """Cones of m corners each, by decreasing bound; narrow ones are closed, and only their largest bound is kept."""
+
+    def __init__(self, cones: Iterable[tuple[np.ndarray, np.ndarray]]) -> None:
+        self.heap: list[tuple[float, int, np.ndarray, np.ndarray]] = []
+        self.order, self.closed = itertools.count(), 0.0
+        for cone, values in cones:
+            self.push(cone, values)
+
+    def push(self, cone: np.ndarray, values: np.ndarray) -> None:
+        """Add a cone with corners (m, m) and g at these."""
+        bound = _bound_on_cone(cone, values)
+        if float((cone @ cone.T).min()) >= 1.0 - _NARROW:
+            self.closed = max(self.closed, bound)
+        else:
+            heapq.heappush(self.heap, (-bound, next(self.order), cone, values))
+
+    def has_above(self, target: float) -> bool:
+        """Whether the largest bound is above a target, and is one of a cone that may be split."""
+        return bool(self.heap) and -self.heap[0][0] > max(target, self.closed)
+
+    def pop(self) -> tuple[np.ndarray, np.ndarray]:
+        """Remove the cone of the largest bound."""
+        return heapq.heappop(self.heap)[2:]
+
+    @property
+    def bound(self) -> float:
+        """The largest bound."""
+        return max(self.closed, -self.heap[0][0] if self.heap else 0.0)
+
+
+def _bound_on_cone(cone: np.ndarray, values: np.ndarray) -> float:
+    """Bound the maximum, over unit w = C'a with a >= 0, of a'v, where v are bounds of g at the corners C (m, m).
+
+    g is convex and homogeneous, so that a'v bounds it. It is <u, w> for the solution u of C u = v, so its maximum is
+    the length of the projection of u onto the cone. Corners that nearly coincide determine no u; there the sum of a is
+    at most 1 over the least cosine between a corner and the axis.
+    """
+    size = max(float(values.max()), _TINY)
+    axis = cone.sum(axis=0)
+    cosine = float((cone @ axis).min()) / max(float(np.linalg.norm(axis)), _SOLVE)
+    narrow = 1.0 / cosine if cosine > 0 else math.inf
+    condition = float(np.linalg.cond(cone))
+    if condition > _SINGULAR:
+        return size * narrow * (1.0 + _SOLVE)
+    u = np.linalg.solve(cone, values / size)
+    projection = cone.T @ _weights(cone, u)
+    # Whatever the projection, <u, w> = <projection, w> + a'C(u - projection), and a is no longer than C's inverse.
+    rest = max(float((cone @ (u - projection)).max()), 0.0)
+    bound = float(np.linalg.norm(projection)) + math.sqrt(len(cone)) * condition * rest
+    return size * min(bound * (1.0 + _SOLVE * condition), narrow * (1.0 + _SOLVE))
+
+
+def _weights(cone: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Return the weights of the corners whose sum is nearest to u; zeros if the search for them fails."""
+    try:
+        return nnls(cone.T, u)[0]
+    except RuntimeError:
+        return np.zeros(len(cone))
+
+
+def _longest_edge(cone: np.ndarray) -> tuple[int, int]:
+    """Return the two corners that are farthest from each other."""
+    i, j = np.unravel_index(np.argmin(cone @ cone.T), cone.shape)
+    return int(i), int(j)
+
+
+def _middle(cone: np.ndarray) -> np.ndarray:
+    i, j = _longest_edge(cone)
+    w = cone[i] + cone[j]
+    return w / np.linalg.norm(w)
+
+
+def _key(w: np.ndarray) -> bytes:
+    """Return what neighbouring cones, and the opposite ones, call their common corner."""
+    w = np.round(w, _DIGITS) + 0.0
+    return (w if w[np.flatnonzero(w)[0]] > 0 else 0.0 - w).tobytes()

@@ -1,0 +1,85 @@
+"""The maximum for p = 2 and few independent outputs: cones of their directions, by eigenvalues of single matrices.
+
+Three classes have two independent outputs, as their gradients sum to zero; a dozen eigenvalue problems of order d then
+prove the maximum to 1e-4. Three independent outputs take a hundred, and four some hundreds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.sphere.bounds import eigen_scale
+from mopn.solvers.sphere.cones import bound_by_cones
+from mopn.solvers.sphere.principal_directions import rotated_outputs
+from mopn.solvers.sphere.refinement import refine
+from mopn.solvers.sphere.stack import DenseStack
+
+__all__ = ["bound_by_eigenvalues"]
+
+_EPS = float(np.finfo(float).eps)
+# Rounds of splits, which loosen a bound by their number (``cones``).
+_ROUNDS, _AT_A_TIME = 10_000, 16
+
+
+def bound_by_eigenvalues(
+    stack: DenseStack, H: np.ndarray, tol: float, allowance: Allowance
+) -> tuple[np.ndarray, float]:
+    """Bound ``||q(h)||_2`` over unit h.
+
+    Parameters
+    ----------
+    stack : DenseStack
+        Matrices Gamma (m, d, d), scaled to about 1, not all zero; few of them are independent.
+    H : ndarray of shape (k, d)
+        Unit vectors to start from.
+    tol : float
+        Largest relative difference between the bound and the best value.
+    allowance : Allowance
+        At any limit the largest bound of the open cones is a proof.
+
+    Returns
+    -------
+    H : ndarray of shape (k, d)
+        Unit vectors found.
+    bound : float
+        Rounding errors included.
+    """
+    outputs = rotated_outputs(stack)
+    norm = _Largest(outputs.stack, H, allowance)
+    bound = bound_by_cones(norm, np.eye(len(outputs.basis)), tol, _ROUNDS)
+    return np.vstack(norm.found), outputs.bound(bound + float(np.linalg.norm(outputs.stack.error)))
+
+
+class _Largest:
+    """g(w) = max over unit h of |h' (sum_c w_c Gamma_c) h|, from above, for several w at a time."""
+
+    at_a_time = _AT_A_TIME
+
+    def __init__(self, stack: DenseStack, H: np.ndarray, allowance: Allowance) -> None:
+        self.stack, self.allowance = stack, allowance
+        self.best, self.found = float(np.linalg.norm(stack.forms(H), axis=1).max()), [H[:0]]
+        m, d = stack.shape
+        self._work = 0.5 * d**3 + 1e5
+        # Of the sum of m terms, and of its eigenvalues, for unit w.
+        self._error = (eigen_scale(d) + m + 2) * _EPS * float(np.sqrt(np.sum(stack.matrices**2)))
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the allowance has too little left for a round."""
+        return not self.allowance.affords(self.at_a_time * self._work)
+
+    def __call__(self, W: np.ndarray) -> np.ndarray:
+        """Return the bounds (k,) for the rows of W (k, m); the eigenvector of the largest starts a search."""
+        if not self.allowance.affords(len(W) * self._work):
+            return np.full(len(W), np.inf)
+        self.allowance.spend(len(W) * self._work)
+        matrices = self.stack.combine(W)
+        bounds = np.abs(np.linalg.eigvalsh(matrices)).max(axis=1) + self._error * np.linalg.norm(W, axis=1)
+        if bounds.max() > self.best:
+            values, vectors = np.linalg.eigh(matrices[np.argmax(bounds)])
+            h = vectors[:, [np.argmax(np.abs(values))]].T
+            h, value = refine(self.stack, h, 2, max_time=self.allowance.seconds)
+            self.best = max(self.best, float(value[0]))
+            self.found.append(h)
+        return bounds

@@ -1,0 +1,86 @@
+"""Cones of directions of the outputs: the bound on one, and the maximum for few outputs by eigenvalues."""
+
+import numpy as np
+import pytest
+from stacks import STACKS, best_of_many, decaying, every_kind, symmetric, unit_vectors
+
+from mopn.solvers.sphere import DenseStack
+from mopn.solvers.sphere import cones as cones_module
+from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.sphere.cones import _bound_on_cone
+from mopn.solvers.sphere.few_outputs import bound_by_eigenvalues
+
+
+@pytest.mark.parametrize("m", [2, 3, 4])
+@pytest.mark.parametrize("seed", range(10))
+def test_the_bound_on_a_cone_is_the_largest_value_of_its_linear_function(m, seed):
+    """Values that differ put the maximum of the linear function on all of the sphere outside the cone."""
+    rng = np.random.default_rng(seed)
+    cone = np.abs(rng.standard_normal((m, m))) + np.eye(m)
+    cone /= np.linalg.norm(cone, axis=1, keepdims=True)
+    values = rng.uniform(0.1, 1.0, m)
+    # A grid of the cone: with exponents, it is fine near the faces too.
+    a = rng.dirichlet(np.full(m, 0.3), 20_000)
+    a = np.vstack([a, np.eye(m)])
+    least = float(((a @ values) / np.linalg.norm(a @ cone, axis=1)).max())
+    assert least <= _bound_on_cone(cone, values) <= least * (1 + 2e-2)
+
+
+@pytest.mark.parametrize("width", [0.0, 1e-16, 1e-9, 1e-3])
+def test_corners_that_nearly_coincide_bound_their_cone(width):
+    cone = np.array([1.0, 0.0, 0.0]) + width * np.random.default_rng(0).standard_normal((3, 3))
+    cone /= np.linalg.norm(cone, axis=1, keepdims=True)
+    bound = _bound_on_cone(cone, np.array([1e-16, 3e-16, 2e-16]))
+    assert 3e-16 <= bound <= 3e-16 * (1 + 10 * width + 1e-3)
+
+
+def test_a_search_that_fails_leaves_a_bound(monkeypatch):
+    """That of nonnegative weights may reach its limit of iterations."""
+
+    def fails(A, b):
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    cone, values = np.array([[1.0, 0.0], [0.6, 0.8]]), np.array([1.0, 1.0])
+    exact = _bound_on_cone(cone, values)
+    monkeypatch.setattr(cones_module, "nnls", fails)
+    assert 1.0 < exact <= _bound_on_cone(cone, values) < np.inf
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-150, 1e140])
+@every_kind
+def test_few_outputs_are_proven_to_any_precision(kind, scale):
+    """Of up to four; some are combinations of others, and one may be zero."""
+    rng = np.random.default_rng(1)
+    for m in (1, 2, 3, 4):
+        A = scale * symmetric(STACKS[kind](rng, m, 5))
+        stack, _ = DenseStack(np.concatenate([A, -A.sum(axis=0, keepdims=True), 0.0 * A[:1]])).scaled()
+        value = best_of_many(stack.matrices, 2, rng, starts=50)
+        for tol in (1e-2, 1e-6) if value > 0 else ():
+            H, bound = bound_by_eigenvalues(stack, unit_vectors(rng, 1, 5), tol, Allowance())
+            best = max(value, np.linalg.norm(stack.forms(H), axis=1).max(initial=0.0))
+            assert best <= bound <= best * (1 + 1.01 * tol)
+
+
+@every_kind
+def test_no_bound_of_few_outputs_is_below_the_maximum(kind):
+    """However tight it is asked to be."""
+    rng = np.random.default_rng(2)
+    for m in (2, 3):
+        stack, _ = DenseStack(symmetric(STACKS[kind](rng, m, 6))).scaled()
+        value = best_of_many(stack.matrices, 2, rng, starts=50)
+        if value > 0:
+            H, bound = bound_by_eigenvalues(stack, unit_vectors(rng, 1, 6), 1e-15, Allowance(1e8))
+            assert value <= bound <= value * (1 + 1e-8)
+            assert np.linalg.norm(stack.forms(H), axis=1).max(initial=0.0) <= bound
+
+
+@pytest.mark.parametrize("work", [1e6, 3e6, 1e7])
+def test_few_outputs_have_a_proof_at_any_limit(work):
+    rng = np.random.default_rng(3)
+    stack, _ = DenseStack(symmetric(decaying(rng, 4, 30, 0.9))).scaled()
+    value = best_of_many(stack.matrices, 2, rng, starts=50)
+    allowance = Allowance(work)
+    bound = bound_by_eigenvalues(stack, unit_vectors(rng, 1, 30), 1e-9, allowance)[1]
+    assert value <= bound <= 3 * value
+    assert allowance.spent <= work
+    assert bound_by_eigenvalues(stack, np.eye(30)[:1], 1e-9, Allowance(1e3))[1] == np.inf
