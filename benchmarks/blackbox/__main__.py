@@ -40,7 +40,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = make_parser("blackbox", __doc__, data=False, results="blackbox")
     add_restart_options(parser, "one seed, and 40 evaluations")
     parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=list(FUNCTIONS))
-    parser.add_argument("--d", type=int, help="number of features, of loops and assignments a square (default 32 to 36)")
+    parser.add_argument(
+        "--d", type=int, help="number of features, of loops and assignments a square (default 32 to 36)"
+    )
     parser.add_argument("--methods", nargs="+", choices=SURROGATES, default=list(SURROGATES))
     parser.add_argument("--seeds", type=int, default=10, help="number of seeds (default %(default)s)")
     parser.add_argument("--evaluations", type=int, default=100, help="the most of a search (default %(default)s)")

@@ -12,6 +12,7 @@ from benchmarks.blackbox.functions import FUNCTIONS
 from benchmarks.blackbox.search import COLUMNS, Run, run_search
 from benchmarks.blackbox.surrogates import SURROGATES, installed_methods
 
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_minima_are_known(name):
     function = FUNCTIONS[name](9)
