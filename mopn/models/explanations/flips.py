@@ -233,7 +233,7 @@ def _fixed(fixed: Any, names: Sequence[str], d: int) -> tuple[int, ...]:
     return () if given == [] else feature_groups([given], list(names), d, "fixed")[0]
 
 
-def _binary(values: np.ndarray, features: Sequence[int]) -> np.ndarray:
+def _binary(values: np.ndarray, features: Sequence[int] | np.ndarray) -> np.ndarray:
     """Return values (n, c) of features as integers, if they are 0 or 1."""
     wrong = np.argwhere((values != 0) & (values != 1))
     if len(wrong):
