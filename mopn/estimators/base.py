@@ -621,6 +621,31 @@ class NetworkEstimator(ModelEstimator):
             )
         linear = problem.linear_term.start(self.linear_ if self.alpha is not None else None, problem.losses.n_outputs)
         basis, linear = problem.user_X.of_problem(basis, linear)
+        offset = self._offset(targets)
+        constant = 0.0 if offset is None else self.model_.offset - offset
+        return self._with_constant(problem, constant, basis, weights, linear)
+
+    def _with_constant(
+        self, problem: NetworkProblem, constant: Any, basis: np.ndarray, weights: np.ndarray, linear: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the network with a constant (m,) added to its outputs, where it can express one.
+
+        The offset beside a network is that of the targets. It moves with every new sample, and all outputs with it,
+        whose slopes add up, so that proofs would find the network far from optimal.
+        """
+        if not np.any(constant):
+            return basis, weights, linear
+        if linear.size:
+            return basis, weights, linear + np.outer(constant, np.arange(linear.shape[1]) == 0)
+        dummies = problem.rows.shape[1] - problem.rows.n_features
+        last = basis[-1:]
+        if not len(last) or last[:, dummies:].any() or np.ptp(last[:, :dummies]):  # it is none of dummies alone
+            if not dummies or (self.max_units is not None and len(basis) >= self.max_units):
+                return basis, weights, linear
+            basis = np.vstack([basis, np.arange(basis.shape[1]) < dummies])
+            weights = np.vstack([weights, np.zeros_like(constant)])
+        # Both kernels are of degree 2, and 1 where all dummies are.
+        weights = np.vstack([weights[:-1], weights[-1:] + constant / basis[-1, 0] ** 2])
         return basis, weights, linear
 
     def _validation(self, problem: NetworkProblem, X: Any, targets: Targets) -> Validation:

@@ -609,6 +609,20 @@ def test_a_warm_start_ends_where_a_cold_start_does(cls):
     assert warm.n_iter_ == 1
 
 
+@pytest.mark.parametrize("alpha", [None, 1.0])
+@pytest.mark.parametrize("cls", REGRESSORS)
+def test_a_warm_start_predicts_as_the_model_before_whatever_the_mean_of_the_targets(cls, alpha):
+    """With more samples, which are far out: the fit ends at its start, as any gap will do."""
+    order = np.argsort(-np.linalg.norm(Y_NUMBERS, axis=1))
+    warm = few(cls, norm="l1", strength=0.2, max_units=None, tol=1e-2, alpha=alpha, warm_start=True)
+    warm.fit(X[order[2:]], Y_NUMBERS[order[2:]])
+    before, units = warm.predict(X), len(warm.basis_)
+    for rows in (order[1:], order):
+        warm.set_params(tol=1e3).fit(X[rows], Y_NUMBERS[rows])
+        assert_allclose(warm.predict(X), before, rtol=1e-9, atol=1e-9)
+    assert len(warm.basis_) <= units + (alpha is None)
+
+
 def test_a_warm_start_follows_a_path_of_strengths():
     model = few(MultiOutputPNClassifier, warm_start=True, max_units=None, norm="l1", tol=1e-2)
     for strength in (8.0, 4.0, 2.0):
