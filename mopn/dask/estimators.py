@@ -44,6 +44,10 @@ class DaskEstimator(NetworkEstimator):
 
     # Whether y has few distinct values, which are encoded block by block.
     _by_label: ClassVar[bool] = True
+    _without_paths = (
+        "has its data on a cluster, and folds are drawn at random, which needs X in memory: choose the strength by "
+        "PathCV of the plain estimator, to_local(), on a part of the rows; as a mopn.Ratio it serves all rows"
+    )
     # An entry that every column of X takes.
     _entry: ClassVar[float] = 0.0
 
@@ -53,6 +57,7 @@ class DaskEstimator(NetworkEstimator):
         y: Any,
         sample_weight: Any = None,
         *,
+        target_weight: Any = None,
         classes: Any = None,
         client: Any = None,
         timeout: float = TIMEOUT,
@@ -66,6 +71,8 @@ class DaskEstimator(NetworkEstimator):
         y : dask array, DataFrame or Series of shape (n,) or (n, m)
             As of the plain estimator. Regressors of numbers take it into the memory of this process as well.
         sample_weight : dask array or Series of shape (n,), optional
+        target_weight : array-like of shape (m,), optional
+            As of the plain estimator.
         classes : array-like, optional
             The labels, or ordered levels, that y may have; those that no row has get outputs, too. Default: those that
             it has.
@@ -97,7 +104,7 @@ class DaskEstimator(NetworkEstimator):
         y = dask_array(y, "y")
         blocks = dask_blocks(self._array(X), y, sample_weight, classes, client, timeout, self._convert)
         self._check_columns(X, reset=not (self.warm_start and hasattr(self, "model_")))
-        return super().fit(blocks, y)
+        return super().fit(blocks, y, target_weight=target_weight)
 
     def predict(self, X: Any) -> Any:
         """Predict y, like that of ``fit``; lazily, block by block, for a dask array or DataFrame X (n, d)."""

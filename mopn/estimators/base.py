@@ -256,6 +256,8 @@ class NetworkEstimator(ModelEstimator):
     _coordinates: Coordinates | None
 
     _kernel: ClassVar[KernelName]
+    # Why PathCV takes no estimator of this kind.
+    _without_paths: ClassVar[str | None] = None
     _rules = COMMON | {
         "strength": STRENGTH,
         "max_units": count().or_none(),

@@ -52,6 +52,10 @@ class TableEstimator(TableReader, NetworkEstimator):
     """Units H (k, 1 + d) of the d features of ``encoding_``; the first column belongs to the constant."""
 
     _kernel = "homogeneous"
+    _without_paths = (
+        "chooses its strength itself; for folds take make_pipeline(TableEncoder(), PathCV(MultiOutputPNClassifier())), "
+        "or GridSearchCV over its strength"
+    )
     _rules = NetworkEstimator._rules | {
         "strength": Rule(f"'auto', {STRENGTH.takes}", _strength),
     }

@@ -55,6 +55,17 @@ CASES = {
 }  # fmt: skip
 
 
+def test_weights_by_target_and_no_paths(client):
+    name, y, options = CASES["columns"]
+    local = fit(getattr(estimators, name)(**STEP | options), mopn.RowBlocks(parts(X), y), target_weight=[1.0, 9.0])
+    spread = getattr(mopn.dask, f"Dask{name}")(**STEP | options)
+    fit(spread, chunked(X), chunked(y), target_weight=[1.0, 9.0], timeout=300)
+    for attribute in FITTED:
+        np.testing.assert_array_equal(getattr(spread, attribute), getattr(local, attribute))
+    with pytest.raises(TypeError, match=rf"Dask{name} has its data on a cluster.* to_local\(\)"):
+        estimators.PathCV(spread).fit(X, y)
+
+
 @pytest.mark.covering(1)
 @pytest.mark.parametrize("case", CASES)
 def test_fits_are_those_of_blocks_in_one_process(client, case):
