@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import replace
 from functools import update_wrapper
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -624,7 +624,7 @@ class NetworkEstimator(ModelEstimator):
         linear = problem.linear_term.start(self.linear_ if self.alpha is not None else None, problem.losses.n_outputs)
         basis, linear = problem.user_X.of_problem(basis, linear)
         offset = self._offset(targets)
-        constant = 0.0 if offset is None else self.model_.offset - offset
+        constant = 0.0 if offset is None else cast(Model, self.model_).offset - offset
         return self._with_constant(problem, constant, basis, weights, linear)
 
     def _with_constant(
