@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mopn.dask.blocks import TIMEOUT, DaskBlocks, dask_array, dask_blocks, dask_frames
 from mopn.data.row_blocks import RawBlock, named, row_by_row
-from mopn.data.validation import as_array, check_weights, distinct_labels, finite_numbers, label_codes
+from mopn.data.validation import as_array, check_weights, distinct_labels, finite_numbers, label_codes, of_present
 from mopn.estimators.availability import available_if
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.classifiers import MultiOutputFMClassifier, MultiOutputPNClassifier, check_probabilities
@@ -169,6 +169,8 @@ class DaskEstimator(NetworkEstimator):
         found = X.reduce(partial(named, function=partial(_counted, classes=classes)), operator.add)
         if y.ndim > 1:
             return X, np.repeat(_INDICATORS[:, None], y.shape[1], axis=1), None, None
+        if classes is None:  # as in memory, labels of rows of weight 0 alone are none
+            found = LabelWeights(found.labels[found.weights > 0.0], found.weights[found.weights > 0.0])
         return X, found.labels, found.weights, None
 
     def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
@@ -366,7 +368,8 @@ def _counted(chunk: RawBlock, classes: np.ndarray | None) -> LabelWeights:
 
 def _encoded(chunk: RawBlock, labels: np.ndarray, values: np.ndarray, factors: np.ndarray | None) -> RawBlock:
     """Return a block with the targets of a problem, given those of each label, and the factors of their weights."""
-    codes, weights = label_codes(as_array(chunk.y, "y"), labels), chunk.sample_weight
+    y, weights = as_array(chunk.y, "y"), chunk.sample_weight
+    codes = label_codes(of_present(y, weights, labels[0]) if y.ndim == 1 else y, labels)
     if factors is not None:
         weights = factors[codes] if weights is None else weights * factors[codes]
     return RawBlock(

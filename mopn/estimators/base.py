@@ -29,7 +29,7 @@ from mopn.data.feature_scaling import Coordinates, ScaleName
 from mopn.data.input_size import check_input
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.sparse_structure import compressed
-from mopn.data.validation import as_array, as_numbers, check_flag, check_sample_weight, present_rows
+from mopn.data.validation import as_array, as_numbers, check_flag, check_sample_weight, of_present, present_rows
 from mopn.estimators.callbacks import CallbackSupportMixin, begin_fit, samples_of, with_callbacks
 from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable
 from mopn.estimators.policy import FitPolicy
@@ -160,7 +160,8 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     ) -> tuple[RowBlocks, np.ndarray, np.ndarray | None, np.ndarray]:
         """Return blocks of X, and the targets and weights of all rows in memory; the problem validates them."""
         X, y, sample_weight = X.with_targets_in_memory()
-        return self._in_known_order(X, reset), self._plain_targets(y), sample_weight, np.arange(len(y))
+        y = of_present(self._plain_targets(y), sample_weight)
+        return self._in_known_order(X, reset), y, sample_weight, np.arange(len(y))
 
     def _in_known_order(self, X: RowBlocks, reset: bool) -> RowBlocks:
         """Return blocks whose named columns are put into the order of the fit before, if that is continued."""
@@ -363,6 +364,21 @@ class NetworkEstimator(ModelEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    def _warn(self, result: Result) -> None:
+        """Warn of a fit that did not succeed, and of outputs for which there were too few units."""
+        super()._warn(result)
+        used = result.weights.any(axis=0)
+        # Outputs that are compared with each other need no unit in one of them.
+        most, needed = self.max_units or math.inf, len(used) - (self.loss_.targets == "labels")
+        if used.sum() < needed > most and self.alpha is None:
+            warnings.warn(
+                f"max_units={most} is less than the {len(used)} outputs, and {len(used) - used.sum()} of them, such as "
+                f"number {used.argmin()}, have no unit and so a constant value: under norm={self.norm!r} a unit is "
+                "mostly of one output. Raise max_units, take norm='l1/l2', or give alpha, for a linear term",
+                UserWarning,
+                stacklevel=3,
+            )
+
     def _set_parameters(self, arguments: dict[str, Any]) -> None:
         """Set the parameters to the arguments of an ``__init__`` with other defaults, whose signature names them."""
         self.__dict__.update((name, value) for name, value in arguments.items() if value is not self)
@@ -416,6 +432,8 @@ class NetworkEstimator(ModelEstimator):
         -----
         ConvergenceWarning
             If a number overflowed, or the network was not found in a thousand rounds.
+        UserWarning
+            If outputs have neither a unit nor a linear term, as ``max_units`` is less than their number.
 
         Notes
         -----
@@ -502,7 +520,7 @@ class NetworkEstimator(ModelEstimator):
         """Return X as it is, and the rest in NumPy; the problem validates X."""
         y = self._plain_targets(to_host(y))
         sample_weight = check_sample_weight(to_host(sample_weight), len(y))
-        return X, y, sample_weight, np.arange(len(y))
+        return X, of_present(y, sample_weight), sample_weight, np.arange(len(y))
 
     def _shown(self, given: Any, X: Any, present: np.ndarray) -> Any:
         """Return what callbacks see of the samples: what predictions take, of the samples present."""

@@ -29,7 +29,9 @@ class Regressor(RegressorMixin, NetworkEstimator):
 
     def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
         values = y.astype(np.float64, copy=False)
-        loss = regression_loss(self.loss, values)
+        # Blocks keep rows of weight 0.
+        present = values if sample_weight is None or not np.any(sample_weight) else values[sample_weight > 0]
+        loss = regression_loss(self.loss, present)
         return Targets(y, values, loss, "vector" if y.ndim == 1 else "outputs", None, sample_weight)
 
     def _score(self, targets: Targets, prediction: np.ndarray) -> float:
