@@ -247,7 +247,9 @@ def of_present(y: np.ndarray, sample_weight: np.ndarray | None, target: Any = No
 
     This is the first such row's, or the ``target`` that is given. So no class is of rows without weight alone.
     """
-    absent = np.zeros(len(y), bool) if np.shape(sample_weight) != (len(y),) else np.asarray(sample_weight) == 0
+    if sample_weight is None or np.shape(sample_weight) != (len(y),):
+        return y
+    absent = np.asarray(sample_weight) == 0
     if not absent.any() or (absent.all() and target is None):
         return y
     target = y[np.argmin(absent)] if target is None else target

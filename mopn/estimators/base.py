@@ -367,7 +367,7 @@ class NetworkEstimator(ModelEstimator):
     def _warn(self, result: Result) -> None:
         """Warn of a fit that did not succeed, and of outputs for which there were too few units."""
         super()._warn(result)
-        used = result.weights.any(axis=0)
+        used = np.array(result.weights.any(axis=0))
         # Outputs that are compared with each other need no unit in one of them.
         most, needed = self.max_units or math.inf, len(used) - (self.loss_.targets == "labels")
         if used.sum() < needed > most and self.alpha is None:

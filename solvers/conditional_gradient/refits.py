@@ -225,7 +225,7 @@ class _OutputRefits(Corrector):
         self.least_target = monitor.tol or _LEAST_TARGET
 
     def start(self, point: Any) -> Any:
-        """Fit the coefficients beside units of an empty point; of a larger one than the limit the largest units stay."""
+        """Fit the coefficients beside units of an empty point; of one beyond the limit the largest units stay."""
         return self._limited(super().start(point), jointly=self.options.can_move_units)
 
     def _limited(self, point: Any, *, jointly: bool) -> Any:
