@@ -41,6 +41,8 @@ def attack_flips(P, lines, starts, allowed, current, margins, tolerances, found,
     """
     for i in range(len(margins)):
         columns, options, gains, pairs = _game(P, lines[i], starts, allowed, current[i])
+        if not _is_finite(margins[i], gains, pairs):
+            continue
         trial = np.empty(current.shape[1], np.intp)
         for first in np.argsort(-gains)[:_STARTS]:
             margin, left, at = margins[i], gains.copy(), first
@@ -69,15 +71,12 @@ def prove_flips(P, lines, starts, allowed, current, margins, tolerances, most_wo
     for i in range(len(margins)):
         most = min(proven[i], found[i] - 1)
         columns, options, gains, pairs = _game(P, lines[i], starts, allowed, current[i])
-        if not (np.isfinite(margins[i]) and np.isfinite(gains).all() and np.isfinite(pairs).all()):
+        if not _is_finite(margins[i], gains, pairs):
             proven[i] = 0
             continue
         heads = np.searchsorted(columns, np.arange(current.shape[1] + 1))
-        bonus, trial, work = (
-            _bonus(pairs, columns, current.shape[1], most),
-            np.empty(most, np.intp),
-            np.array([most_work]),
-        )
+        bonus = _bonus(pairs, columns, current.shape[1], most)
+        trial, work = np.empty(most, np.intp), np.array([most_work])
         proven[i] = most
         for r in range(1, most + 1):
             state = _search(r, margins[i], tolerances[i, r], heads, gains, pairs, bonus, trial, work)
@@ -112,20 +111,22 @@ def _game(P, line, starts, allowed, current):  # type: ignore[no-untyped-def]
 
 
 @inner(error_model="numpy")
+def _is_finite(margin, gains, pairs):  # type: ignore[no-untyped-def]
+    """Whether nothing overflowed: else nothing is known."""
+    return np.isfinite(margin) and np.isfinite(gains).all() and np.isfinite(pairs).all()
+
+
+@inner(error_model="numpy")
 def _bonus(pairs, columns, C, most):  # type: ignore[no-untyped-def]
     """Return half of what each flip can gain at most by pairs with 0, ..., most - 1 flips of other columns."""
-    bonus, best, largest = np.zeros((len(pairs), max(most, 1))), np.empty(C), np.empty(max(most, 1))
+    bonus, best = np.zeros((len(pairs), max(most, 1))), np.empty(C)
     for s in range(len(pairs)):
         best[:] = 0.0
         for t in range(len(pairs)):
             best[columns[t]] = max(best[columns[t]], pairs[s, t])
-        largest[:] = 0.0
-        for value in best:
-            for place in range(most - 1):  # the largest so far stay in order
-                if value > largest[place]:
-                    largest[place], value = value, largest[place]
+        ascending = np.sort(best)
         for count in range(1, most):
-            bonus[s, count] = bonus[s, count - 1] + 0.5 * largest[count - 1]
+            bonus[s, count] = bonus[s, count - 1] + 0.5 * ascending[C - count]
     return bonus
 
 
@@ -159,15 +160,12 @@ def _search(r, margin, tolerance, heads, gains, pairs, bonus, trial, work):  # t
             work[0] -= N
             if work[0] < 0:
                 return _OPEN
-            levels[level + 1], margins[level + 1], sizes[level + 1] = (
-                levels[level] + pairs[s],
-                after,
-                sizes[level] - place - 1,
-            )
-            left = order[level + 1, : sizes[level + 1]]
-            left[:] = order[level, place + 1 : sizes[level]]
+            rest = order[level, place + 1 : sizes[level]]
             level += 1
-            tried[level] = 0
+            left = order[level, : len(rest)]
+            left[:] = rest
+            levels[level] = levels[level - 1] + pairs[s]
+            margins[level], sizes[level], tried[level] = after, len(rest), 0
             counts[level] = _begin(
                 after, tolerance, heads, levels[level], bonus[:, : r - level], left, flips[level], places[level]
             )

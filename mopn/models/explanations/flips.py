@@ -46,6 +46,14 @@ class Flips(NamedTuple):
         ``proven + 1``, or inf while all columns are proven.
     attack : ndarray, dict or None
         Rows after such a change, if they were asked for; as they were, where none is known.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> names = np.array(["same", "different"])
+    >>> either = mopn.Model(np.array([[1.0, -1.0]]), np.ones((1, 1)), offset=-0.5, classes=names)
+    >>> either.certified_flips([[1, 0]], return_attack=True)
+    Flips(proven=array([0]), found=array([1.]), attack=array([[0., 0.]]))
     """
 
     proven: np.ndarray

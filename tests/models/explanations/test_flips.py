@@ -192,7 +192,9 @@ def test_outputs_that_are_constant_never_change():
 
 def test_coefficients_that_overflow_prove_nothing():
     model = mopn.Model(np.ones((2, 3)), np.full((2, 1), 1.7e308), offset=1.0, classes=LABELS[:2])
-    assert (model.certified_flips(np.zeros((1, 3))).proven == 0).all()
+    flips = model.certified_flips(np.zeros((1, 3)))
+    assert (flips.proven == 0).all()
+    assert np.isinf(flips.found).all()
     with pytest.raises(ValueError, match="row 0 of X overflow"):
         model.certified_flips(np.ones((1, 3)))
 
