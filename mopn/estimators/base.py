@@ -370,7 +370,7 @@ class NetworkEstimator(ModelEstimator):
         used = np.array(result.weights.any(axis=0))
         # Outputs that are compared with each other need no unit in one of them.
         most, needed = self.max_units or math.inf, len(used) - (self.loss_.targets == "labels")
-        if used.sum() < needed > most and self.alpha is None:
+        if result.status == Status.MAX_UNITS and used.sum() < needed > most and self.alpha is None:
             warnings.warn(
                 f"max_units={most} is less than the {len(used)} outputs, and {len(used) - used.sum()} of them, such as "
                 f"number {used.argmin()}, have no unit and so a constant value: under norm={self.norm!r} a unit is "
