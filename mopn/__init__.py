@@ -18,6 +18,7 @@ from mopn.core.regularizers import Ratio
 from mopn.data.loss_checks import check_loss
 from mopn.data.row_blocks import RowBlocks
 from mopn.losses.losses import Huber, Loss, Poisson, Quantile
+from mopn.models.explanations.flips import Flips
 from mopn.models.exports.qubo import Qubo
 from mopn.models.load import load
 from mopn.models.multi_output import Model
@@ -51,6 +52,7 @@ __all__ = [
     "Effects",
     "FactorizationModel",
     "FactorizationProblem",
+    "Flips",
     "Huber",
     "IntegerModel",
     "JointProblem",

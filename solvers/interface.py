@@ -612,6 +612,15 @@ class Corrective(Atomic, Protocol):
         With ``fill``, other such units are added if there are fewer than ``most``, as many as a refit can use.
         """
 
+    def limited(self, point: Any, most: int, *, jointly: bool) -> Any:
+        """Return the point with the largest weights alone, if it has more units than ``most``.
+
+        With ``jointly``, as refits of both layers count them, which may make several units of one.
+        """
+        while point.n_units > most:
+            point = point.without_smallest_unit()
+        return point
+
     def with_random_units(self, point: Any, n_units: int, rng: np.random.Generator) -> Any:
         """Return the point with more units, of random weights that are not zero: a start for ``joint``."""
 

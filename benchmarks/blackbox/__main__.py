@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.blackbox import report
-from benchmarks.blackbox.functions import FUNCTIONS
+from benchmarks.blackbox.functions import FUNCTIONS, SIZES
 from benchmarks.blackbox.search import COLUMNS, KEY, Run, run_search
 from benchmarks.blackbox.surrogates import SURROGATES, installed_methods
 from benchmarks.common.store import Store
@@ -28,7 +28,7 @@ from benchmarks.common.study import add_restart_options, fill, make_parser, out_
 
 __all__ = ["main"]
 
-_LINE = "{function}, {method}, seed {seed}: {evaluations} evaluations, excess {excess}, {refit} ms a refit"
+_LINE = "{function}, d = {d}, {method}, seed {seed}: {evaluations} evaluations, excess {excess}, {refit} ms a refit"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,8 +39,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("blackbox", __doc__, data=False, results="blackbox")
     add_restart_options(parser, "one seed, and 40 evaluations")
+    parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=list(FUNCTIONS))
+    parser.add_argument(
+        "--d", type=int, help="number of features, of loops and assignments a square (default 32 to 36)"
+    )
     parser.add_argument("--methods", nargs="+", choices=SURROGATES, default=list(SURROGATES))
     parser.add_argument("--seeds", type=int, default=10, help="number of seeds (default %(default)s)")
+    parser.add_argument("--evaluations", type=int, default=100, help="the most of a search (default %(default)s)")
     return parser
 
 
@@ -48,9 +53,12 @@ def _study(options: argparse.Namespace) -> int:
     out, failures = out_folder(options), 0
     store = Store(out / "searches.csv", COLUMNS, KEY)
     if not options.report:
-        seeds, limit = (1, {"most": 40}) if options.quick else (options.seeds, {})
+        seeds, most = (1, 40) if options.quick else (options.seeds, options.evaluations)
         methods = [method for method in installed_methods() if method in options.methods]
-        runs = [Run(f, method, seed, **limit) for seed in range(seeds) for f in FUNCTIONS for method in methods]
+        sizes = {f: options.d or SIZES[f] for f in options.functions}
+        runs = [
+            Run(f, d, method, seed, most=most) for seed in range(seeds) for f, d in sizes.items() for method in methods
+        ]
         failures = fill(store, runs, vars, run_search, _LINE)
     _report(store, out)
     return failures

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["FUNCTIONS", "Assignment", "BlackBox", "FrustratedLoops", "Landscape"]
+__all__ = ["FUNCTIONS", "SIZES", "Assignment", "BlackBox", "FrustratedLoops", "Landscape"]
 
 
 class BlackBox(ABC):
@@ -123,8 +125,10 @@ class Assignment(BlackBox):
 
 # Drawn with a seed that no search has: else a search could start at the planted state.
 _SEED = 1_000_003
-FUNCTIONS = {
-    "loops": lambda: FrustratedLoops(side=6, loops=36, seed=_SEED),
-    "landscape": lambda: Landscape(d=32, K=2, seed=_SEED),
-    "assignment": lambda: Assignment(size=6, seed=_SEED),
+FUNCTIONS: dict[str, Callable[[int], BlackBox]] = {
+    "loops": lambda d: FrustratedLoops(side=math.isqrt(d), loops=d, seed=_SEED),
+    "landscape": lambda d: Landscape(d=d, K=2, seed=_SEED),
+    "assignment": lambda d: Assignment(size=math.isqrt(d), seed=_SEED),
 }
+# The number of features unless another one is asked for.
+SIZES = {"loops": 36, "landscape": 32, "assignment": 36}

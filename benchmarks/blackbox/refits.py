@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.metrics import r2_score
 
 import mopn
-from benchmarks.blackbox.functions import FUNCTIONS, FrustratedLoops
+from benchmarks.blackbox.functions import FUNCTIONS, SIZES, FrustratedLoops
 from benchmarks.blackbox.surrogates import SURROGATES, installed_methods
 from benchmarks.common.study import make_parser, run
 
@@ -70,7 +70,7 @@ def spreads(rows: int = _ROWS) -> Iterator[str]:
     """Yield a line for every function and method: deviations between seeds, relative to that of the values."""
     yield "function    method       deviation between seeds  R2 held out (least-most)"
     for name, make in FUNCTIONS.items():
-        function, rng = make(), np.random.default_rng(0)
+        function, rng = make(SIZES[name]), np.random.default_rng(0)
         X = np.array([function.draw(rng) for _ in range(rows + _HELD_OUT)])
         y = function(X)
         for method, kind in _fitted_methods().items():

@@ -54,10 +54,9 @@ def table(searches: pd.DataFrame) -> str:
 
 def draw(searches: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """Draw the excess over the minimum against evaluations, median and range over the seeds, and write a PNG file."""
-    names = list(dict.fromkeys(searches["function"]))
-    figure, axes = plt.subplots(1, len(names), figsize=(3.3 * len(names), 3.2), layout="constrained", squeeze=False)
-    for ax, name in zip(axes[0], names, strict=True):
-        of_function = searches[searches["function"] == name]
+    groups = list(searches.groupby(["function", "d"], sort=False))
+    figure, axes = plt.subplots(1, len(groups), figsize=(3.3 * len(groups), 3.2), layout="constrained", squeeze=False)
+    for ax, ((name, d), of_function) in zip(axes[0], groups, strict=True):
         traces = [[float(value) for value in trace.split()] for trace in of_function["trace"]]
         length = max(map(len, traces))
         for method, color in _COLORS.items():
@@ -69,7 +68,7 @@ def draw(searches: pd.DataFrame, path: str | os.PathLike[str]) -> None:
             counts = _STEP * np.arange(1, length + 1)
             ax.fill_between(counts, excess.min(axis=0), excess.max(axis=0), color=color, alpha=0.15, linewidth=0)
             ax.plot(counts, np.median(excess, axis=0), color=color, label=_LABELS[method])
-        ax.set_title(f"{_TITLES[name]}, d = {of_function['d'].iloc[0]}", fontsize=10)
+        ax.set_title(f"{_TITLES[name]}, d = {d}", fontsize=10)
         ax.set_xlabel("evaluations")
         ax.set_ylim(bottom=0)
         tidy(ax)

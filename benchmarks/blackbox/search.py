@@ -15,8 +15,8 @@ from benchmarks.blackbox.surrogates import SURROGATES, Surrogate
 
 __all__ = ["COLUMNS", "KEY", "Run", "run_search"]
 
-KEY = ["function", "method", "seed"]
-COLUMNS = [*KEY, "d", "evaluations", "excess", "refit", "anneal", "trace"]
+KEY = ["function", "d", "method", "seed"]
+COLUMNS = [*KEY, "evaluations", "excess", "refit", "anneal", "trace"]
 _READS, _SWEEPS = 10, 200
 # A value this near to the minimum, relative, is the minimum.
 _EQUAL = 1e-9
@@ -24,9 +24,10 @@ _EQUAL = 1e-9
 
 @dataclass(frozen=True)
 class Run:
-    """A search: a method on a function, whose first rows and annealing are drawn with a seed."""
+    """A search: a method on a function of d features, whose first rows and annealing are drawn with a seed."""
 
     function: str
+    d: int
     method: str
     seed: int
     first: int = 20
@@ -47,7 +48,7 @@ def run_search(run: Run) -> dict[str, Any]:
         in deviations of random rows; the medians of the CPU milliseconds of a refit and of an annealing; and the excess
         after every tenth evaluation.
     """
-    function = FUNCTIONS[run.function]()
+    function = FUNCTIONS[run.function](run.d)
     rng, kind = np.random.default_rng(run.seed), SURROGATES[run.method]
     reference = np.random.default_rng(0)
     spread = float(np.std(function(np.array([function.draw(reference) for _ in range(1000)]))))
@@ -67,9 +68,9 @@ def run_search(run: Run) -> dict[str, Any]:
     refit, anneal = (f"{ms:.3g}" for ms in 1e3 * np.median(times, axis=0)) if times else ("", "")
     return {
         "function": run.function,
+        "d": run.d,
         "method": run.method,
         "seed": run.seed,
-        "d": function.d,
         "evaluations": len(y) if found else "",
         "excess": f"{excesses[-1]:.4g}",
         "refit": refit,

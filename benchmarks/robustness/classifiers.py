@@ -13,7 +13,7 @@ from sklearn.svm import SVC, LinearSVC
 import mopn
 from mopn.estimators import MultiOutputFMClassifier, MultiOutputPNClassifier
 
-__all__ = ["ATTACKED", "PROVEN", "attacked_distances"]
+__all__ = ["ATTACKED", "PROVEN", "attacked_distances", "linear_model"]
 
 # Copies of the images with noise, and its deviation.
 _COPIES, _NOISE = 5, 2.0
@@ -36,7 +36,7 @@ def _machine(X: np.ndarray, y: np.ndarray, **options: Any) -> mopn.Model:
     return MultiOutputFMClassifier(norm="l1", random_state=0, **options).fit(X, y).model_
 
 
-def _linear(classifier: Any, X: np.ndarray, y: np.ndarray) -> mopn.Model:
+def linear_model(classifier: Any, X: np.ndarray, y: np.ndarray) -> mopn.Model:
     """Return a linear classifier as a network without units."""
     fitted = classifier.fit(X, y)
     linear = np.column_stack([fitted.intercept_, fitted.coef_])
@@ -71,8 +71,8 @@ PROVEN: dict[str, Fit] = {
     "factorization machine, l1": _machine,
     "scale='data', factorization machine": lambda X, y: _machine(X, y, scale="data"),
     "quadratic SVM, one against the rest": _quadratic_svm,
-    "logistic regression": lambda X, y: _linear(LogisticRegression(max_iter=5000), X, y),
-    "linear SVM": lambda X, y: _linear(LinearSVC(max_iter=50000), X, y),
+    "logistic regression": lambda X, y: linear_model(LogisticRegression(max_iter=5000), X, y),
+    "linear SVM": lambda X, y: linear_model(LinearSVC(max_iter=50000), X, y),
 }
 ATTACKED: dict[str, Fit] = {
     "RBF SVM, one against the rest": lambda X, y: OneVsRestClassifier(SVC()).fit(X, y),

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mopn.dask.blocks import TIMEOUT, DaskBlocks, dask_array, dask_blocks, dask_frames
 from mopn.data.row_blocks import RawBlock, named, row_by_row
-from mopn.data.validation import as_array, check_weights, distinct_labels, finite_numbers, label_codes
+from mopn.data.validation import as_array, check_weights, distinct_labels, finite_numbers, label_codes, of_present
 from mopn.estimators.availability import available_if
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.classifiers import MultiOutputFMClassifier, MultiOutputPNClassifier, check_probabilities
@@ -44,6 +44,10 @@ class DaskEstimator(NetworkEstimator):
 
     # Whether y has few distinct values, which are encoded block by block.
     _by_label: ClassVar[bool] = True
+    _without_paths = (
+        "has its data on a cluster, and folds are drawn at random, which needs X in memory: choose the strength by "
+        "PathCV of the plain estimator, to_local(), on a part of the rows; as a mopn.Ratio it serves all rows"
+    )
     # An entry that every column of X takes.
     _entry: ClassVar[float] = 0.0
 
@@ -53,6 +57,7 @@ class DaskEstimator(NetworkEstimator):
         y: Any,
         sample_weight: Any = None,
         *,
+        target_weight: Any = None,
         classes: Any = None,
         client: Any = None,
         timeout: float = TIMEOUT,
@@ -66,6 +71,8 @@ class DaskEstimator(NetworkEstimator):
         y : dask array, DataFrame or Series of shape (n,) or (n, m)
             As of the plain estimator. Regressors of numbers take it into the memory of this process as well.
         sample_weight : dask array or Series of shape (n,), optional
+        target_weight : array-like of shape (m,), optional
+            As of the plain estimator.
         classes : array-like, optional
             The labels, or ordered levels, that y may have; those that no row has get outputs, too. Default: those that
             it has.
@@ -97,7 +104,7 @@ class DaskEstimator(NetworkEstimator):
         y = dask_array(y, "y")
         blocks = dask_blocks(self._array(X), y, sample_weight, classes, client, timeout, self._convert)
         self._check_columns(X, reset=not (self.warm_start and hasattr(self, "model_")))
-        return super().fit(blocks, y)
+        return super().fit(blocks, y, target_weight=target_weight)
 
     def predict(self, X: Any) -> Any:
         """Predict y, like that of ``fit``; lazily, block by block, for a dask array or DataFrame X (n, d)."""
@@ -162,6 +169,8 @@ class DaskEstimator(NetworkEstimator):
         found = X.reduce(partial(named, function=partial(_counted, classes=classes)), operator.add)
         if y.ndim > 1:
             return X, np.repeat(_INDICATORS[:, None], y.shape[1], axis=1), None, None
+        if classes is None:  # as in memory, labels of rows of weight 0 alone are none
+            found = LabelWeights(found.labels[found.weights > 0.0], found.weights[found.weights > 0.0])
         return X, found.labels, found.weights, None
 
     def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
@@ -359,7 +368,8 @@ def _counted(chunk: RawBlock, classes: np.ndarray | None) -> LabelWeights:
 
 def _encoded(chunk: RawBlock, labels: np.ndarray, values: np.ndarray, factors: np.ndarray | None) -> RawBlock:
     """Return a block with the targets of a problem, given those of each label, and the factors of their weights."""
-    codes, weights = label_codes(as_array(chunk.y, "y"), labels), chunk.sample_weight
+    y, weights = as_array(chunk.y, "y"), chunk.sample_weight
+    codes = label_codes(of_present(y, weights, labels[0]) if y.ndim == 1 else y, labels)
     if factors is not None:
         weights = factors[codes] if weights is None else weights * factors[codes]
     return RawBlock(

@@ -30,6 +30,7 @@ __all__ = [
     "distinct_labels",
     "finite_numbers",
     "label_codes",
+    "of_present",
     "present_rows",
 ]
 
@@ -239,6 +240,20 @@ def check_factor_kernel(kernel: Any, degree: Any, theta: Any = None) -> tuple[st
     if theta.shape != (degree,):
         raise ValueError(f"theta must hold {degree} numbers, one per degree, got shape {theta.shape}")
     return kernel, degree, theta
+
+
+def of_present(y: np.ndarray, sample_weight: np.ndarray | None, target: Any = None) -> np.ndarray:
+    """Return y where rows of weight 0, which have no part in a fit but stay, have the target of a row with weight.
+
+    This is the first such row's, or the ``target`` that is given. So no class is of rows without weight alone.
+    """
+    if sample_weight is None or np.shape(sample_weight) != (len(y),):
+        return y
+    absent = np.asarray(sample_weight) == 0
+    if not absent.any() or (absent.all() and target is None):
+        return y
+    target = y[np.argmin(absent)] if target is None else target
+    return np.where(absent.reshape(-1, *[1] * (y.ndim - 1)), target, y)
 
 
 def present_rows(parts: Sequence[Any], y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:

@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import replace
 from functools import update_wrapper
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -29,7 +29,7 @@ from mopn.data.feature_scaling import Coordinates, ScaleName
 from mopn.data.input_size import check_input
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.sparse_structure import compressed
-from mopn.data.validation import as_array, as_numbers, check_flag, check_sample_weight, present_rows
+from mopn.data.validation import as_array, as_numbers, check_flag, check_sample_weight, of_present, present_rows
 from mopn.estimators.callbacks import CallbackSupportMixin, begin_fit, samples_of, with_callbacks
 from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable
 from mopn.estimators.policy import FitPolicy
@@ -160,7 +160,8 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     ) -> tuple[RowBlocks, np.ndarray, np.ndarray | None, np.ndarray]:
         """Return blocks of X, and the targets and weights of all rows in memory; the problem validates them."""
         X, y, sample_weight = X.with_targets_in_memory()
-        return self._in_known_order(X, reset), self._plain_targets(y), sample_weight, np.arange(len(y))
+        y = of_present(self._plain_targets(y), sample_weight)
+        return self._in_known_order(X, reset), y, sample_weight, np.arange(len(y))
 
     def _in_known_order(self, X: RowBlocks, reset: bool) -> RowBlocks:
         """Return blocks whose named columns are put into the order of the fit before, if that is continued."""
@@ -256,6 +257,8 @@ class NetworkEstimator(ModelEstimator):
     _coordinates: Coordinates | None
 
     _kernel: ClassVar[KernelName]
+    # Why PathCV takes no estimator of this kind.
+    _without_paths: ClassVar[str | None] = None
     _rules = COMMON | {
         "strength": STRENGTH,
         "max_units": count().or_none(),
@@ -361,6 +364,21 @@ class NetworkEstimator(ModelEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    def _warn(self, result: Result) -> None:
+        """Warn of a fit that did not succeed, and of outputs for which there were too few units."""
+        super()._warn(result)
+        used = np.array(result.weights.any(axis=0))
+        # Outputs that are compared with each other need no unit in one of them.
+        most, needed = self.max_units or math.inf, len(used) - (self.loss_.targets == "labels")
+        if result.status == Status.MAX_UNITS and used.sum() < needed > most and self.alpha is None:
+            warnings.warn(
+                f"max_units={most} is less than the {len(used)} outputs, and {len(used) - used.sum()} of them, such as "
+                f"number {used.argmin()}, have no unit and so a constant value: under norm={self.norm!r} a unit is "
+                "mostly of one output. Raise max_units, take norm='l1/l2', or give alpha, for a linear term",
+                UserWarning,
+                stacklevel=3,
+            )
+
     def _set_parameters(self, arguments: dict[str, Any]) -> None:
         """Set the parameters to the arguments of an ``__init__`` with other defaults, whose signature names them."""
         self.__dict__.update((name, value) for name, value in arguments.items() if value is not self)
@@ -414,6 +432,8 @@ class NetworkEstimator(ModelEstimator):
         -----
         ConvergenceWarning
             If a number overflowed, or the network was not found in a thousand rounds.
+        UserWarning
+            If outputs have neither a unit nor a linear term, as ``max_units`` is less than their number.
 
         Notes
         -----
@@ -500,7 +520,7 @@ class NetworkEstimator(ModelEstimator):
         """Return X as it is, and the rest in NumPy; the problem validates X."""
         y = self._plain_targets(to_host(y))
         sample_weight = check_sample_weight(to_host(sample_weight), len(y))
-        return X, y, sample_weight, np.arange(len(y))
+        return X, of_present(y, sample_weight), sample_weight, np.arange(len(y))
 
     def _shown(self, given: Any, X: Any, present: np.ndarray) -> Any:
         """Return what callbacks see of the samples: what predictions take, of the samples present."""
@@ -621,6 +641,31 @@ class NetworkEstimator(ModelEstimator):
             )
         linear = problem.linear_term.start(self.linear_ if self.alpha is not None else None, problem.losses.n_outputs)
         basis, linear = problem.user_X.of_problem(basis, linear)
+        offset = self._offset(targets)
+        constant = 0.0 if offset is None else cast(Model, self.model_).offset - offset
+        return self._with_constant(problem, constant, basis, weights, linear)
+
+    def _with_constant(
+        self, problem: NetworkProblem, constant: Any, basis: np.ndarray, weights: np.ndarray, linear: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the network with a constant (m,) added to its outputs, where it can express one.
+
+        The offset beside a network is that of the targets. It moves with every new sample, and all outputs with it,
+        whose slopes add up, so that proofs would find the network far from optimal.
+        """
+        if not np.any(constant):
+            return basis, weights, linear
+        if linear.size:
+            return basis, weights, linear + np.outer(constant, np.arange(linear.shape[1]) == 0)
+        dummies = problem.rows.shape[1] - problem.rows.n_features
+        last = basis[-1:]
+        if not len(last) or last[:, dummies:].any() or np.ptp(last[:, :dummies]):  # it is none of dummies alone
+            if not dummies or (self.max_units is not None and len(basis) >= self.max_units):
+                return basis, weights, linear
+            basis = np.vstack([basis, np.arange(basis.shape[1]) < dummies])
+            weights = np.vstack([weights, np.zeros_like(constant)])
+        # Both kernels are of degree 2, and 1 where all dummies are.
+        weights = np.vstack([weights[:-1], weights[-1:] + constant / basis[-1, 0] ** 2])
         return basis, weights, linear
 
     def _validation(self, problem: NetworkProblem, X: Any, targets: Targets) -> Validation:

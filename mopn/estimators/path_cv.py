@@ -23,7 +23,6 @@ from mopn.estimators.availability import available_if
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, with_callbacks
 from mopn.estimators.folds import Fold
-from mopn.estimators.tables import TableEstimator
 from mopn.estimators.targets import merge_equal_samples
 from mopn.models.fitted import Fitted
 from mopn.models.multi_output import Model
@@ -62,7 +61,8 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
     Parameters
     ----------
     estimator : estimator
-        Any estimator of :mod:`mopn.estimators` but those of one output, for which there is ``GridSearchCV``.
+        Any estimator of :mod:`mopn.estimators` but those of one output, for which there is ``GridSearchCV``, and of
+        tables, which choose their strength themselves: of classes, numbers or ordered levels.
     strengths : array-like of shape (q,), default (Ratio(0.03), Ratio(0.006), Ratio(0.0015), Ratio(0.0003))
         Strengths to choose from: numbers, or :class:`mopn.Ratio` to the smallest one whose solution is zero. They are
         for all samples: as the losses are added up over the samples, each is multiplied by a fold's part of their
@@ -135,7 +135,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         self.n_jobs = n_jobs
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, target_weight: Any = None, **params: Any) -> Self:
         """Score all strengths and sizes on every fold, and fit the best ones to all samples.
 
         Parameters
@@ -146,6 +146,8 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
             As for the estimator.
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated sample within its fold.
+        target_weight : array-like of shape (m,), optional
+            As for the estimator, in every fold and in the last fit; scores do not know them.
         **params
             What the splitter ``cv`` takes, such as ``groups``.
 
@@ -165,11 +167,8 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
                 f"{shown(self.estimator)}; for others there is sklearn.model_selection.GridSearchCV, and within a "
                 "pipeline PathCV is the last step"
             )
-        if isinstance(self.estimator, TableEstimator):
-            raise TypeError(
-                f"{type(self.estimator).__name__} chooses its strength itself; for folds take "
-                "make_pipeline(TableEncoder(), PathCV(MultiOutputPNClassifier())), or GridSearchCV over its strength"
-            )
+        if self.estimator._without_paths is not None:
+            raise TypeError(f"{type(self.estimator).__name__} {self.estimator._without_paths}")
         if isinstance(X, RowBlocks):
             raise TypeError("folds are drawn at random, which needs X in memory; give an array or a sparse matrix")
         given_sizes = self.estimator.max_units if self.max_units is None else self.max_units
@@ -181,7 +180,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         X, y, sample_weight, present = single._samples(*given)
         single.interactions = single._by_index()
         vars(single).pop("feature_names_in_", None)  # scikit-learn has checked the names
-        targets = single._encode(y, sample_weight)
+        targets = single._encode(y, sample_weight).by_column(target_weight)
         strengths = check_strengths(single._problem(*merge_equal_samples(X, targets)), self._strengths())
         parts = list(self._splitter(y, present).split(X, y, **process_routing(self, "fit", **params).splitter.split))
         if not parts:
@@ -195,7 +194,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         refit = task.subtask("refit")
         with refit.handed_on(best):
             refit.begin()
-            best.fit(*given)
+            best.fit(*given, target_weight=target_weight)
         self.best_estimator_ = best
         refit.end({})
         task.end({})

@@ -19,7 +19,7 @@ from mopn.data.chunked_rows import Chunks
 from mopn.data.input_size import check_input
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.sparse_structure import compressed
-from mopn.data.validation import check_sample_weight
+from mopn.data.validation import check_sample_weight, of_present
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.classifiers import Classifier
 from mopn.estimators.parameters import STRENGTH, readable
@@ -52,6 +52,10 @@ class TableEstimator(TableReader, NetworkEstimator):
     """Units H (k, 1 + d) of the d features of ``encoding_``; the first column belongs to the constant."""
 
     _kernel = "homogeneous"
+    _without_paths = (
+        "chooses its strength itself; for folds take make_pipeline(TableEncoder(), PathCV(MultiOutputPNClassifier())), "
+        "or GridSearchCV over its strength"
+    )
     _rules = NetworkEstimator._rules | {
         "strength": Rule(f"'auto', {STRENGTH.takes}", _strength),
     }
@@ -101,7 +105,8 @@ class TableEstimator(TableReader, NetworkEstimator):
         tables, y, sample_weight = X.read_by(read_table).with_targets_in_memory()
         self._learn_of_row_blocks(tables.with_targets(y, sample_weight))
         features = tables.read_by(partial(self.encoding_.encode, training=True))
-        return features, self._plain_targets(y), sample_weight, np.arange(len(y))
+        y = of_present(self._plain_targets(y), sample_weight)
+        return features, y, sample_weight, np.arange(len(y))
 
     def _set_features(self, X: Any, number: int) -> None:
         """Leave the names and the number of the columns of the table, which are set with its encoding."""

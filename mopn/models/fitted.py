@@ -10,6 +10,7 @@ import numpy as np
 
 from mopn.data.designs import Design
 from mopn.losses.namespaces import to_host
+from mopn.models.explanations.flips import Flips, certified_flips
 from mopn.models.explanations.games import Game
 from mopn.models.explanations.robustness import certified_radius
 from mopn.models.files import write
@@ -203,7 +204,7 @@ class Fitted(ABC):
 
         Within this radius :meth:`predict` returns the same label at every point, rounding errors included. Nothing is
         assumed of the data, and no bounds of features: all points around the row count, whether they occur or not.
-        One-hot columns are numbers as all others.
+        One-hot columns are numbers as all others; :meth:`certified_flips` is for these.
 
         Parameters
         ----------
@@ -248,6 +249,59 @@ class Fitted(ABC):
         array([4.  , 0.75])
         """
         return certified_radius(self._fitted_model(), to_host(X), norm, scale, return_attack)
+
+    def certified_flips(self, X: Any, *, one_hot: Any = (), fixed: Any = (), return_attack: bool = False) -> Flips:
+        """Return how many categories, or features of 0 and 1, may change while the predicted class provably stays.
+
+        Of a model of tables, columns of levels change, each to any level of the training data, or to a gap if it had
+        one; columns of numbers stay. Of a model of features, each is 0 or 1 and may flip, and of a group of one-hot
+        features another one becomes the 1. A change of a column, or group, counts as one, whatever it becomes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or a table
+        one_hot : sequence of tuples, optional
+            Of a model of features, groups of these, by index or name, of which exactly one is 1.
+        fixed : sequence of int or str, optional
+            Features, or columns of a table, that do not change; such features may hold any numbers.
+        return_attack : bool, default False
+            Whether to return rows of other classes as well.
+
+        Returns
+        -------
+        Flips
+            A tuple of ``proven``, the number of columns that may change, whichever they are; ``found``, the number of
+            columns of a change to another class; and ``attack``, rows after that change: an array of shape (n, d), or a
+            dictionary of the columns of a table. Of m labels that are predicted apart, all have another axis, of
+            length m, behind the rows.
+
+        Raises
+        ------
+        TypeError
+            If the model predicts no classes, or has outputs of a degree above 2.
+        ValueError
+            As :meth:`mopn.Model.outputs`; for groups or names that are none, features that are not 0 or 1, and if there
+            is nothing that can change.
+
+        Notes
+        -----
+        Flips gain a number each, and one for each pair. Half of what a pair gains is given to either, so that the best
+        of these sums bound what r flips gain; branch and bound closes what that leaves open, for a few milliseconds a
+        row and class. Rounding errors count against the flips. A row and a pair of classes take a matrix over all
+        options that its columns have. docs/mathematics.md, section 15. The question, and relaxations of it: Liu et al.
+        (SIGIR 2020), *Certifiable Robustness to Discrete Adversarial Perturbations for Factorization Machines*.
+
+        Examples
+        --------
+        >>> import numpy as np, mopn
+        >>> votes = mopn.Model(np.ones((1, 5)), np.ones((1, 1)), offset=-6.0, classes=np.array(["no", "yes"]))
+        >>> votes.predict([[1, 1, 1, 1, 1]])  # 25 - 6 > 0; of two votes it is 4 - 6
+        array(['yes'], dtype='<U3')
+        >>> proven, found, attack = votes.certified_flips([[1, 1, 1, 1, 1]], return_attack=True)
+        >>> proven, found, votes.predict(attack)
+        (array([2]), array([3.]), array(['no'], dtype='<U3'))
+        """
+        return certified_flips(self._fitted_model(), to_host(X), one_hot, fixed, return_attack)
 
     def to_qubo(
         self, X: Any = None, *, output: int | None = None, one_hot: Any = (), penalty: float | None = None

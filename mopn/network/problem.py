@@ -513,6 +513,19 @@ class NetworkProblem(Displayed, Corrective):
         values = self.norm.duals(self._forms(at).forms(H))
         return np.vstack([units, H[values > cost]])
 
+    def limited(self, network: Network, most: int, *, jointly: bool) -> Network:
+        """Return the network with the largest weights alone, if it has more units than ``most``.
+
+        With ``jointly``, as refits of both layers count them: under l1 these give each unit one output.
+        """
+        by_output = jointly and self.norm.exponent == math.inf
+        sizes = np.abs(network.weights) if by_output else np.linalg.norm(network.weights, axis=1)[:, None]
+        if np.count_nonzero(sizes) <= most:
+            return network
+        kept = np.zeros(sizes.size, bool)
+        kept[np.argsort(-sizes, axis=None, kind="stable")[:most]] = True
+        return network.with_weights(np.where(kept.reshape(sizes.shape), network.weights, 0.0)).drop_zero_units()
+
     def with_random_units(self, network: Network, n_units: int, rng: np.random.Generator) -> Network:
         """Return the network with more units of random directions and small weights, a start for ``joint``.
 

@@ -220,8 +220,16 @@ class _OutputRefits(Corrector):
         self.options, self.layer_solver = options, solver
         self.start_tol, self.start_iter = _START_TOL * options.tol, options.polish_iter
         self.max_iter = schedule.refit_iterations(options.max_iter, options.polish_iter)
+        self.most = schedule.max_units
         self.target, self.near, self.estimate, self.fall = math.inf, False, math.inf, _FALL
         self.least_target = monitor.tol or _LEAST_TARGET
+
+    def start(self, point: Any) -> Any:
+        """Fit the coefficients beside units of an empty point; of one beyond the limit the largest units stay."""
+        return self._limited(super().start(point), jointly=self.options.can_move_units)
+
+    def _limited(self, point: Any, *, jointly: bool) -> Any:
+        return point if self.most is None else self.problem.limited(point, self.most, jointly=jointly)
 
     def set_target(self, selection: Selection) -> None:
         """Set the target gap: the estimated one, but mostly at most 0.7 times the last, and at least the tolerance.
@@ -355,6 +363,7 @@ class _FullRefits(_OutputRefits):
     ) -> tuple[CorrectivePoint, float]:
         if not (point.n_units or point.extra_size):
             return point, math.inf
+        point = self._limited(point, jointly=self.full.is_smooth)
         single = self.full.precision == "single" and tol >= _SINGLE_TOL
         form = Form("gradient" if self.full.is_smooth else "composite", single, sample_fraction, seed=self.monitor.seed)
         problem, solver = self.problem.joint(point, form), self.full.solver

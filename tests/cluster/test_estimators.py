@@ -40,6 +40,7 @@ def parts(array):
 def fit(estimator, *data, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "max_units=1 is less")
         return estimator.fit(*data, **options)
 
 
@@ -53,6 +54,17 @@ CASES = {
     "columns": ("MultiOutputFMRegressor", np.column_stack([NUMBERS, X[:, 1]]), {"interactions": [[0, 1]]}),
     "levels": ("OrdinalFMRegressor", np.digitize(NUMBERS, [-0.5, 0.5]) + 1.0, {"alpha": None}),
 }  # fmt: skip
+
+
+def test_weights_by_target_and_no_paths(client):
+    name, y, options = CASES["columns"]
+    local = fit(getattr(estimators, name)(**STEP | options), mopn.RowBlocks(parts(X), y), target_weight=[1.0, 9.0])
+    spread = getattr(mopn.dask, f"Dask{name}")(**STEP | options)
+    fit(spread, chunked(X), chunked(y), target_weight=[1.0, 9.0], timeout=300)
+    for attribute in FITTED:
+        np.testing.assert_array_equal(getattr(spread, attribute), getattr(local, attribute))
+    with pytest.raises(TypeError, match=rf"Dask{name} has its data on a cluster.* to_local\(\)"):
+        estimators.PathCV(spread).fit(X, y)
 
 
 @pytest.mark.covering(1)
@@ -93,6 +105,16 @@ def test_a_class_that_no_row_has(client):
         classifier.set_params(class_weight="balanced").fit(chunked(X), chunked(LABELS), classes=["a", "b", "c", "d"])
     with pytest.raises(ValueError, match=r"block \d: y has the label .*, which is not among the classes"):
         classifier.fit(chunked(X), chunked(LABELS), classes=["a", "b"])
+
+
+def test_a_class_of_rows_without_weight_is_none(client):
+    weights = np.where(LABELS == "b", 0.0, WEIGHTS)
+    classifier = fit(
+        mopn.dask.DaskMultiOutputFMClassifier(**STEP), chunked(X), chunked(LABELS), chunked(weights), timeout=300
+    )
+    np.testing.assert_array_equal(classifier.classes_, ["a", "c"])
+    expected = fit(estimators.MultiOutputFMClassifier(**STEP), X, LABELS, weights)
+    assert classifier.objective_ == pytest.approx(expected.objective_, rel=1e-6)
 
 
 def test_what_estimators_refuse(client):

@@ -17,7 +17,9 @@ from mopn.estimators import (
     FactorizationMachineClassifier,
     MultiOutputFMClassifier,
     MultiOutputPNClassifier,
+    MultiOutputPNRegressor,
     OrdinalFMRegressor,
+    TableClassifier,
 )
 from mopn.solvers import ConditionalGradient, Status
 
@@ -233,6 +235,21 @@ def test_blocks_without_rows_are_left_out():
         np.testing.assert_array_equal(found.classes_, np.unique(Y))
     with pytest.raises(ValueError, match="X is empty: its blocks have no rows"):
         MultiOutputPNClassifier().fit(mopn.RowBlocks([X[:0]], Y[:0]))
+
+
+@pytest.mark.parametrize("kind", [MultiOutputPNClassifier, OrdinalFMRegressor, TableClassifier, MultiOutputPNRegressor])
+def test_targets_of_rows_without_weight_have_no_part(kind):
+    """Neither in the classes or levels, nor in the scale of a loss: in blocks as in memory."""
+    weights = np.where(Y == 2, 0.0, WEIGHTS)
+    y = np.where(Y == 2, 1e6, X[:, 0]) if kind is MultiOutputPNRegressor else np.array([3.0, 1.0, 2.0])[Y]
+    options = {"loss": "huber"} if kind is MultiOutputPNRegressor else {}
+    options |= {"max_units": 2, "norm": "l1/l2", "strength": 0.3}
+    whole = kind(**options).fit(X, y, weights)
+    found = kind(**options).fit(mopn.RowBlocks(cut(X), y), None, weights)
+    for attribute in ("classes_", "levels_"):
+        np.testing.assert_array_equal(getattr(found, attribute, None), getattr(whole, attribute, None))
+    assert 2.0 not in getattr(found, "classes_", [])
+    np.testing.assert_allclose(found.predict(X), whole.predict(X), rtol=1e-3, atol=1e-3)
 
 
 def changed(what):

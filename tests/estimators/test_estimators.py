@@ -170,7 +170,21 @@ def test_the_gap_of_a_small_network_is_that_of_its_size(cls):
     assert 0 <= model.restricted_gap_ <= 1e-2 * model.objective_ < 0.1 * model.gap_
     # A round adds one unit, and a refit takes several iterations.
     assert model.n_refit_iter_ > model.n_iter_ >= 2
-    assert cls(strength=0.1, max_units=2, refit="none").fit(X, default_y(cls)).n_refit_iter_ == 0
+    assert cls(strength=0.1, max_units=3, refit="none").fit(X, default_y(cls)).n_refit_iter_ == 0
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_too_few_units_for_all_outputs_are_told(cls):
+    """Where outputs get none, unless they have a linear term; one of several classes needs none."""
+    y, options = default_y(cls), {"norm": "l1", "strength": 0.1}
+    with pytest.warns(UserWarning, match=r"max_units=1 is less than the 3 outputs, and 2 of them, such as number \d, "):
+        model = cls(**options, max_units=1).fit(X, y)
+    assert (~model.weights_.any(axis=0)).sum() == 2
+    cls(**options, max_units=1, alpha=1.0).fit(X, y)
+    cls(norm="l1/l2", strength=0.1, max_units=1).fit(X, y)
+    cls(norm="l1", strength=1e6, max_units=3).fit(X, y)
+    if cls in CLASSIFIERS:
+        cls(**options, max_units=2).fit(X, y)
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
@@ -607,6 +621,20 @@ def test_a_warm_start_ends_where_a_cold_start_does(cls):
     assert warm.objective_ - warm.gap_ <= cold.objective_ <= warm.objective_ + cold.gap_
     warm.fit(X, y)
     assert warm.n_iter_ == 1
+
+
+@pytest.mark.parametrize("alpha", [None, 1.0])
+@pytest.mark.parametrize("cls", REGRESSORS)
+def test_a_warm_start_predicts_as_the_model_before_whatever_the_mean_of_the_targets(cls, alpha):
+    """With more samples, which are far out: the fit ends at its start, as any gap will do."""
+    order = np.argsort(-np.linalg.norm(Y_NUMBERS, axis=1))
+    warm = few(cls, norm="l1", strength=0.2, max_units=None, tol=1e-2, alpha=alpha, warm_start=True)
+    warm.fit(X[order[2:]], Y_NUMBERS[order[2:]])
+    before, units = warm.predict(X), len(warm.basis_)
+    for rows in (order[1:], order):
+        warm.set_params(tol=1e3).fit(X[rows], Y_NUMBERS[rows])
+        assert_allclose(warm.predict(X), before, rtol=1e-9, atol=1e-9)
+    assert len(warm.basis_) <= units + (alpha is None)
 
 
 def test_a_warm_start_follows_a_path_of_strengths():

@@ -10,15 +10,15 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
 import mopn
+from mopn import estimators
 from mopn.estimators import (
     FactorizationMachineRegressor,
-    MultiOutputFMRegressor,
     MultiOutputPNClassifier,
     OrdinalFMRegressor,
-    OrdinalPNRegressor,
     PathCV,
     TableClassifier,
     TableEncoder,
+    base,
 )
 from mopn.solvers import FullRefit
 
@@ -126,15 +126,53 @@ IDS = np.column_stack([np.eye(8)[USERS], np.eye(6)[ITEMS]])
 RATINGS = np.clip(3 + (USERS % 3 == 0) + np.where(USERS % 2 == ITEMS % 2, 1, -1), 1, 5)
 
 
-@pytest.mark.parametrize("kind", [OrdinalFMRegressor, OrdinalPNRegressor, MultiOutputFMRegressor])
-def test_regressors(kind):
-    found = search(kind, strengths=(0.05, 1.0, 500.0), max_units=(4, 2)).fit(IDS, RATINGS)
+TARGETS = {
+    "MultiOutputPNClassifier": [RATINGS > 3, RATINGS, np.column_stack([USERS % 2, ITEMS % 2])],
+    "MultiOutputFMClassifier": [RATINGS > 3, RATINGS, np.column_stack([USERS % 2, ITEMS % 2])],
+    "MultiOutputPNRegressor": [RATINGS, np.column_stack([RATINGS, RATINGS**2])],
+    "MultiOutputFMRegressor": [RATINGS, np.column_stack([RATINGS, RATINGS**2])],
+    "OrdinalPNRegressor": [RATINGS],
+    "OrdinalFMRegressor": [RATINGS],
+}
+
+
+@pytest.mark.parametrize(("name", "y"), [(name, y) for name, kinds in TARGETS.items() for y in kinds])
+def test_every_estimator_of_networks(name, y):
+    kind = getattr(estimators, name)
+    loss = {"loss": "binary-logistic"} if name.endswith("Classifier") and y.ndim > 1 else {}
+    found = search(kind, strengths=(0.05, 1.0, 500.0), max_units=(4, 2), **loss).fit(IDS, y)
     assert found.best_params_["strength"] < 500.0
-    alone = kind(**found.best_params_).fit(IDS, RATINGS)
+    alone = kind(norm="l1/l2", **loss, **found.best_params_).fit(IDS, y)
     assert_array_equal(found.predict(IDS), alone.predict(IDS))
-    assert found.score(IDS, RATINGS) == alone.score(IDS, RATINGS)
-    assert hasattr(found, "predict_proba") == hasattr(alone, "predict_proba")
-    assert not hasattr(found, "decision_function")
+    assert found.score(IDS, y) == alone.score(IDS, y)
+    for method in ("predict_proba", "decision_function"):
+        assert hasattr(found, method) == hasattr(alone, method)
+
+
+def test_no_estimator_of_networks_is_left_out():
+    """They are searched here, or say why not."""
+    kinds = {name: getattr(estimators, name) for name in estimators.__all__}
+    networks = {name: kind for name, kind in kinds.items() if issubclass(kind, base.NetworkEstimator)}
+    assert TARGETS.keys() == {name for name, kind in networks.items() if kind._without_paths is None}
+    assert networks.keys() - TARGETS.keys() == {"TableClassifier", "TableRegressor"}
+
+
+@pytest.mark.parametrize("name", ["MultiOutputPNRegressor", "MultiOutputFMClassifier"])
+def test_weights_by_target_count_in_all_folds(name):
+    """Those of all targets together are weights of all samples, of which scores do not depend."""
+    kind, y = getattr(estimators, name), TARGETS[name][-1]
+    options = {"loss": "binary-logistic"} if name.endswith("Classifier") else {}
+    found = search(kind, cv=KFold(3), **options).fit(IDS, y, target_weight=[4.0, 4.0])
+    expected = search(kind, cv=KFold(3), **options).fit(IDS, y, np.full(len(y), 4.0))
+    assert_allclose(scores_of(found), scores_of(expected), rtol=1e-6)
+    assert found.best_params_ == expected.best_params_
+    plain = search(kind, cv=KFold(3), **options).fit(IDS, y)
+    assert not np.allclose(scores_of(found), scores_of(plain), rtol=1e-3)
+    uneven = search(kind, cv=KFold(3), **options).fit(IDS, y, target_weight=[1.0, 9.0])
+    alone = kind(norm="l1/l2", **options, **uneven.best_params_).fit(IDS, y, target_weight=[1.0, 9.0])
+    assert uneven.best_estimator_.objective_ == alone.objective_
+    with pytest.raises(ValueError, match="target_weight is for the columns of y"):
+        search(cv=KFold(3)).fit(X, Y, target_weight=[1.0, 2.0, 1.0])
 
 
 @pytest.mark.slow

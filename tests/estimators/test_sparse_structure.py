@@ -9,8 +9,8 @@ from mopn import estimators
 X = sparse.random_array((40, 4), density=0.5, format="csr", random_state=np.random.default_rng(0))
 LABELS = np.arange(40) % 3
 ESTIMATORS = [
-    (estimators.MultiOutputPNClassifier(max_units=1), LABELS),
-    (estimators.PathCV(estimators.MultiOutputPNClassifier(), max_units=1, strengths=(1.0, 0.1), cv=2), LABELS),
+    (estimators.MultiOutputPNClassifier(max_units=2), LABELS),
+    (estimators.PathCV(estimators.MultiOutputPNClassifier(), max_units=2, strengths=(1.0, 0.1), cv=2), LABELS),
     (estimators.OrdinalPNRegressor(max_units=1), LABELS),
     (estimators.FactorizationMachineRegressor(max_iter=1), LABELS),
 ]

@@ -4,11 +4,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from networks import LOSSES, data, problem_of
+from networks import LOSSES, data, every_norm, problem_of
 from reference import loss_of_sample, matrix_optimum, norm_of_rows
 
 import mopn
-from mopn.solvers import FISTA, GECO, ConditionalGradient, PlainStep, Status
+from mopn.solvers import FISTA, GECO, ConditionalGradient, FullRefit, PlainStep, Status
 from mopn.solvers.conditional_gradient import make_correction
 from mopn.solvers.interface import Form
 
@@ -218,6 +218,33 @@ def test_start_of_wrong_shape(bad):
     X, y = data("logistic")
     with pytest.raises(ValueError, match="start must have basis"):
         mopn.minimize(mopn.NetworkProblem(X, y, strength=1.0), ConditionalGradient(), start=bad)
+
+
+@every_norm
+@pytest.mark.parametrize("options", [{"refit": "output"}, {"refit": "full"}, {"refit": FullRefit(solver=FISTA())}])
+@pytest.mark.parametrize("schedule", ["grow", "fill"])
+def test_no_start_has_more_units_than_the_limit(norm, options, schedule):
+    """A larger network; and one whose units have all outputs, of which refits of both layers make several under l1."""
+    problem, rng = problem_of(norm, value=0.3), np.random.default_rng(0)
+    solver = ConditionalGradient(max_units=6, schedule=schedule, **options)
+    for k in (5, 6, 9):
+        start = rng.standard_normal((k, 5)), rng.standard_normal((k, 3))
+        result = mopn.minimize(problem, solver, start=start, max_iter=4)
+        assert len(result.basis) <= 6
+        assert result.trace["n_units"].max() <= 6
+
+
+@every_norm
+@pytest.mark.parametrize("jointly", [False, True])
+def test_what_a_limit_leaves_are_the_largest_weights(norm, jointly):
+    problem, rng = problem_of(norm), np.random.default_rng(0)
+    network = problem.start((rng.standard_normal((7, 5)), rng.standard_normal((7, 3))))
+    by_output = jointly and norm == "l1"
+    sizes = np.abs(network.weights) if by_output else np.linalg.norm(network.weights, axis=1)
+    for most in (1, 4, 7, 21):
+        limited = problem.limited(network, most, jointly=jointly)
+        left = np.abs(limited.weights[limited.weights != 0]) if by_output else np.linalg.norm(limited.weights, axis=1)
+        np.testing.assert_allclose(np.sort(left), np.sort(sizes.ravel())[-most:])
 
 
 @pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])

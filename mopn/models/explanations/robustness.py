@@ -24,7 +24,7 @@ from mopn.solvers.numerics.quadric_distance import ball_radii, spectrum
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_flag, choice
 
-__all__ = ["certified_radius"]
+__all__ = ["Rows", "certified_radius", "contests", "meetings"]
 
 # How far beyond the boundary, relative to the way there, an attack may have to go until predictions change.
 _BEYOND = 10.0 ** np.arange(-14.0, -1.0)
@@ -36,7 +36,13 @@ def certified_radius(
     """Return what :meth:`mopn.Model.certified_radius` does, of a model."""
     search = _SEARCHES[choice(_SEARCHES)(norm, "norm")]
     check_flag(return_attack, "return_attack")
-    contests = _contests(model)
+    if model.encoding is not None:
+        raise TypeError(
+            "certified_radius measures changes of numbers, and the columns of a table may hold categories and gaps: "
+            "certified_flips counts changes of categories; for the features that the columns become ask the network, "
+            "model.model, with rows model.encoding.encode(X)"
+        )
+    predictions = contests(model, "certified_radius")
     scale = np.ones(model.n_features) if scale is None else check_scale(scale, model.n_features)
     if (scale < 0.0).any():
         raise ValueError(f"scale must be >= 0, got {scale.min()}")
@@ -46,9 +52,9 @@ def certified_radius(
     with limited_threads(), np.errstate(all="ignore"):
         margins = Margins(model, scale, reduced=norm == "l2")
         rows = Rows.of(model, margins, design)
-        for contest in contests:
+        for contest in predictions:
             nearest = Nearest(margins, design.shape[0], return_attack)
-            search(nearest, list(_meetings(margins, rows, contest)))
+            search(nearest, list(meetings(margins, rows, contest)))
             found.append(nearest.radii * margins.unit)
             if nearest.steps is not None:
                 attacks.append(_attack(model, margins, rows, contest, nearest.steps))
@@ -58,18 +64,16 @@ def certified_radius(
     return (radii, np.stack(attacks, axis=1)) if return_attack else radii
 
 
-def _contests(model: Any) -> list[np.ndarray]:
-    """Return the outputs among which the largest wins, for each prediction; there is one more output, which is 0."""
-    if model.encoding is not None:
-        raise TypeError(
-            "certified_radius measures changes of numbers, and the columns of a table may hold categories and gaps; "
-            "ask the network of the features that they become: model.model, with rows model.encoding.encode(X)"
-        )
+def contests(model: Any, name: str) -> list[np.ndarray]:
+    """Return the outputs among which the largest wins, for each prediction; there is one more output, which is 0.
+
+    Messages of errors have the name of what is asked for.
+    """
     if model.target not in ("labels", "indicator"):
-        raise TypeError(f"certified_radius needs a model that predicts classes, got one of target={model.target!r}")
+        raise TypeError(f"{name} needs a model that predicts classes, got one of target={model.target!r}")
     formula = model._formula()
     if not is_quadratic(formula):
-        raise TypeError("certified_radius needs outputs of degree 2 at most, got a model of higher degree")
+        raise TypeError(f"{name} needs outputs of degree 2 at most, got a model of higher degree")
     m = len(formula.constant)
     if m > 1 and model.target == "labels":
         return [np.arange(m)]
@@ -141,7 +145,8 @@ class Meeting:
             yield at, slopes, outputs[:, winner] - outputs[:, loser], errors[:, winner] + errors[:, loser]
 
 
-def _meetings(margins: Margins, rows: Rows, contest: np.ndarray) -> Iterator[Meeting]:
+def meetings(margins: Margins, rows: Rows, contest: np.ndarray) -> Iterator[Meeting]:
+    """Yield the meetings of all outputs that win somewhere with all others."""
     winners = rows.winners(contest)
     for winner, loser in permutations(contest.tolist(), 2):
         wins = np.flatnonzero(winners == winner)

@@ -8,20 +8,14 @@ import pytest
 
 from benchmarks.blackbox import refits, report
 from benchmarks.blackbox.__main__ import main
-from benchmarks.blackbox.functions import FUNCTIONS, Assignment, FrustratedLoops, Landscape
+from benchmarks.blackbox.functions import FUNCTIONS
 from benchmarks.blackbox.search import COLUMNS, Run, run_search
 from benchmarks.blackbox.surrogates import SURROGATES, installed_methods
-
-SMALL = {
-    "loops": lambda: FrustratedLoops(side=3, loops=9, seed=1),
-    "landscape": lambda: Landscape(d=9, K=2, seed=1),
-    "assignment": lambda: Assignment(size=3, seed=1),
-}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_minima_are_known(name):
-    function = SMALL[name]()
+    function = FUNCTIONS[name](9)
     X = np.array(list(itertools.product([0.0, 1.0], repeat=function.d)))
     kept = np.all([X[:, group].sum(axis=1) == 1 for group in map(list, function.one_hot)], axis=0)
     X = X[kept] if function.one_hot else X
@@ -43,10 +37,9 @@ def test_surrogates_are_what_they_predict(method):
     np.testing.assert_allclose(values, surrogate.predict(X), rtol=1e-4, atol=1e-4)
 
 
-def test_a_search_finds_a_small_minimum(monkeypatch):
-    monkeypatch.setattr("benchmarks.blackbox.search.FUNCTIONS", SMALL)
-    for name in SMALL:
-        row = run_search(Run(name, "mopn", 3, first=5, most=500))
+def test_a_search_finds_a_small_minimum():
+    for name in FUNCTIONS:
+        row = run_search(Run(name, 9, "mopn", 3, first=5, most=500))
         assert list(row) == COLUMNS
         assert row["evaluations"] <= 500
         assert row["excess"] == "0"
@@ -63,7 +56,7 @@ def test_the_program(tmp_path, capsys):
 
 
 def test_the_table_tells_what_was_not_found():
-    row = dict(zip(COLUMNS, ["loops", "random", "0", "9", "", "0.5", "", "", "0.9 0.5"], strict=True))
+    row = dict(zip(COLUMNS, ["loops", "9", "random", "0", "", "0.5", "", "", "0.9 0.5"], strict=True))
     found = row | {"seed": "1", "evaluations": "12", "excess": "0"}
     line = report.table(report.frame([row, found])).splitlines()[-1]
     assert " 1/2 " in line

@@ -1,6 +1,7 @@
 """The study of radii: models made of other classifiers predict as these do, and attacks reach other classes."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("sklearn")
@@ -10,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
+from benchmarks.robustness import flips
 from benchmarks.robustness.__main__ import main
 from benchmarks.robustness.classifiers import ATTACKED, PROVEN, attacked_distances
 
@@ -36,6 +38,17 @@ def test_attacks_find_the_boundaries_that_symmetry_tells():
     found = attacked_distances(several, rows)
     assert (found >= expected * (1 - 1e-6)).all()
     np.testing.assert_allclose(found, expected, rtol=0.02)
+
+
+@pytest.mark.parametrize("model", flips._MODELS)
+def test_flips_of_a_class_that_a_column_tells(model):
+    """One column tells the class and the others nothing: every row has exactly one flip that alters it."""
+    table = pd.DataFrame(RNG.integers(0, 3, (400, 4)).astype(str), columns=list("abcd"))
+    y = (table["b"] == "1").to_numpy().astype(int)
+    found = flips.answers(flips._MODELS[model], table[:300], table[300:], y[:300], y[300:])
+    assert found.right.all()
+    assert (found.flips.found == 1).all()
+    assert found.columns == 4
 
 
 @pytest.mark.slow

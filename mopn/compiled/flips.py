@@ -1,0 +1,204 @@
+"""Flips of columns to other options: the fewest that turn a margin, by branch and bound.
+
+A row has an option in each of its columns. A flip to another option s takes ``gains[s]`` from the margin, and two flips
+s and t, of different columns, take ``pairs[s, t]`` more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mopn.compiled.jit import inner, jit
+
+__all__ = ["attack_flips", "prove_flips"]
+
+# Greedy attacks of a row begin with each of so many single flips.
+_STARTS = 32
+_PROVEN, _FOUND, _OPEN = 0, 1, 2
+
+
+@jit(error_model="numpy")
+def attack_flips(P, lines, starts, allowed, current, margins, tolerances, found, picks):  # type: ignore[no-untyped-def]
+    """Lower ``found`` (n,) where flips, one after the other, turn the margin of a row by more than rounding.
+
+    Parameters
+    ----------
+    P : ndarray of shape (T, T)
+        The quadratic part of the margin between the T options of all columns.
+    lines : ndarray of shape (n, T)
+        Slopes of the margin along the options, at each row.
+    starts : ndarray of shape (C + 1,)
+        Where the options of each column begin.
+    allowed : ndarray of bool, shape (T,)
+        Whether one may flip to an option.
+    current : ndarray of shape (n, C)
+        The options of the rows.
+    margins : ndarray of shape (n,)
+    tolerances : ndarray of shape (n, C + 1)
+        What rounding changes after so many flips.
+    found, picks : ndarray of shape (n,), (n, C)
+        The number of flips, and the option that each column flips to, -1 if it does not; overwritten.
+    """
+    for i in range(len(margins)):
+        columns, options, gains, pairs = _game(P, lines[i], starts, allowed, current[i])
+        if not _is_finite(margins[i], gains, pairs):
+            continue
+        trial = np.empty(current.shape[1], np.intp)
+        for first in np.argsort(-gains)[:_STARTS]:
+            margin, left, at = margins[i], gains.copy(), first
+            for count in range(1, min(found[i], current.shape[1] + 1)):
+                margin -= left[at]
+                trial[count - 1] = at
+                if margin < -tolerances[i, count]:
+                    found[i] = count
+                    _pick(trial[:count], columns, options, picks[i])
+                    break
+                for s in range(len(left)):
+                    left[s] = -np.inf if columns[s] == columns[at] else left[s] + pairs[at, s]
+                at = left.argmax()
+                if left[at] == -np.inf:
+                    break
+
+
+@jit(error_model="numpy")
+def prove_flips(P, lines, starts, allowed, current, margins, tolerances, most_work, proven, found, picks):  # type: ignore[no-untyped-def]
+    """Lower ``proven`` (n,) to the largest number of flips that leave the margin above rounding, as far as is proven.
+
+    No more is asked than ``proven`` holds, and less than ``found``, which is lowered where the search meets fewer flips
+    that turn the margin. For a row it reads some ``most_work`` entries at most, which take about as many nanoseconds.
+    All other parameters are those of :func:`attack_flips`.
+    """
+    for i in range(len(margins)):
+        most = min(proven[i], found[i] - 1)
+        columns, options, gains, pairs = _game(P, lines[i], starts, allowed, current[i])
+        if not _is_finite(margins[i], gains, pairs):
+            proven[i] = 0
+            continue
+        heads = np.searchsorted(columns, np.arange(current.shape[1] + 1))
+        bonus = _bonus(pairs, columns, current.shape[1], most)
+        trial, work = np.empty(most, np.intp), np.array([most_work])
+        proven[i] = most
+        for r in range(1, most + 1):
+            state = _search(r, margins[i], tolerances[i, r], heads, gains, pairs, bonus, trial, work)
+            if state == _FOUND:
+                found[i] = r
+                _pick(trial[:r], columns, options, picks[i])
+            if state != _PROVEN:
+                proven[i] = r - 1
+                break
+
+
+@inner(error_model="numpy")
+def _game(P, line, starts, allowed, current):  # type: ignore[no-untyped-def]
+    """Return the columns (N,), options (N,), gains (N,) and pairs (N, N) of all flips of a row."""
+    T, C = len(line), len(current)
+    columns, options, N = np.empty(T, np.intp), np.empty(T, np.intp), 0
+    for j in range(C):
+        for t in range(starts[j], starts[j + 1]):
+            if allowed[t] and t != current[j]:
+                columns[N], options[N] = j, t
+                N += 1
+    columns, options = columns[:N], options[:N]
+    gains, pairs = np.empty(N), np.zeros((N, N))
+    for a in range(N):
+        s, c = options[a], current[columns[a]]
+        gains[a] = line[c] - line[s] - (P[s, s] - 2.0 * P[s, c] + P[c, c])
+        for b in range(a):
+            if columns[a] != columns[b]:
+                t, e = options[b], current[columns[b]]
+                pairs[a, b] = pairs[b, a] = -2.0 * (P[s, t] - P[s, e] - P[c, t] + P[c, e])
+    return columns, options, gains, pairs
+
+
+@inner(error_model="numpy")
+def _is_finite(margin, gains, pairs):  # type: ignore[no-untyped-def]
+    """Whether nothing overflowed: else nothing is known."""
+    return np.isfinite(margin) and np.isfinite(gains).all() and np.isfinite(pairs).all()
+
+
+@inner(error_model="numpy")
+def _bonus(pairs, columns, C, most):  # type: ignore[no-untyped-def]
+    """Return half of what each flip can gain at most by pairs with 0, ..., most - 1 flips of other columns."""
+    bonus, best = np.zeros((len(pairs), max(most, 1))), np.empty(C)
+    for s in range(len(pairs)):
+        best[:] = 0.0
+        for t in range(len(pairs)):
+            best[columns[t]] = max(best[columns[t]], pairs[s, t])
+        ascending = np.sort(best)
+        for count in range(1, most):
+            bonus[s, count] = bonus[s, count - 1] + 0.5 * ascending[C - count]
+    return bonus
+
+
+@inner(error_model="numpy")
+def _search(r, margin, tolerance, heads, gains, pairs, bonus, trial, work):  # type: ignore[no-untyped-def]
+    """Return whether r flips, at most, turn a margin; those of ``trial`` do if it is found. Depth first.
+
+    A set of flips gains no more than the sum of their gains with each one's bonus, as a pair gives half of what it
+    gains to either. So the set begins with each column, the best first, until even the best ones gain too little.
+    """
+    N, C = len(gains), len(heads) - 1
+    levels, margins, flips, places = np.empty((r, N)), np.empty(r), np.empty((r, N), np.intp), np.empty((r, N), np.intp)
+    order, sizes = np.empty((r, C), np.intp), np.empty(r, np.intp)
+    counts, tried = np.empty(r, np.intp), np.zeros(r, np.intp)
+    levels[0], margins[0], order[0], sizes[0] = gains, margin, np.arange(C), C
+    counts[0] = _begin(margin, tolerance, heads, gains, bonus[:, :r], order[0], flips[0], places[0])
+    level, state = 0, _PROVEN
+    while level >= 0:
+        if tried[level] == counts[level]:
+            level -= 1
+            continue
+        s, place = flips[level, tried[level]], places[level, tried[level]]
+        tried[level] += 1
+        trial[level] = s
+        after = margins[level] - levels[level, s]
+        if after < -tolerance:
+            return _FOUND
+        if not after > tolerance:
+            state = _OPEN
+        if level + 1 < r:
+            work[0] -= N
+            if work[0] < 0:
+                return _OPEN
+            rest = order[level, place + 1 : sizes[level]]
+            level += 1
+            left = order[level, : len(rest)]
+            left[:] = rest
+            levels[level] = levels[level - 1] + pairs[s]
+            margins[level], sizes[level], tried[level] = after, len(rest), 0
+            counts[level] = _begin(
+                after, tolerance, heads, levels[level], bonus[:, : r - level], left, flips[level], places[level]
+            )
+    return state
+
+
+@inner(error_model="numpy")
+def _begin(margin, tolerance, heads, gains, bonus, order, flips, places):  # type: ignore[no-untyped-def]
+    """List the flips that a set of ``bonus.shape[1]`` may begin with, and the places of their columns; return how many.
+
+    The columns in ``order``, of which the set is made, are sorted.
+    """
+    budget, count = bonus.shape[1], 0
+    best = np.zeros(len(order))
+    for place, j in enumerate(order):
+        for s in range(heads[j], heads[j + 1]):
+            best[place] = max(best[place], gains[s] + bonus[s, -1])
+    sort = np.argsort(-best)
+    order[:], best = order[sort], best[sort]
+    for place in range(len(order)):
+        rest = best[place + 1 : place + budget].sum()
+        if margin - best[place] - rest > tolerance:
+            break
+        for s in range(heads[order[place]], heads[order[place] + 1]):
+            if not margin - (gains[s] + bonus[s, -1]) - rest > tolerance:
+                flips[count], places[count] = s, place
+                count += 1
+    return count
+
+
+@inner(error_model="numpy")
+def _pick(flips, columns, options, picks):  # type: ignore[no-untyped-def]
+    """Set the option that each column flips to, -1 if it does not."""
+    picks[:] = -1
+    for s in flips:
+        picks[columns[s]] = options[s]
