@@ -109,6 +109,8 @@ class TableEstimator(TableReader, NetworkEstimator):
     def _shown(self, given: Any, X: Any, present: np.ndarray) -> Any:
         if isinstance(given, RowBlocks | Chunks):
             return given
+        if sparse.issparse(given):
+            given = given.tocsr()
         if isinstance(given, Mapping):
             return {name: _safe_indexing(column, present) for name, column in given.items()}
         return given if len(present) == _num_samples(given) else _safe_indexing(given, present)

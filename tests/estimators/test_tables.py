@@ -83,6 +83,36 @@ def test_the_strength_is_that_of_least_loss_on_held_out_samples(y):
     assert np.isclose(chosen, ratios * largest).sum() == 1
 
 
+@pytest.mark.parametrize(("table", "y"), [(TableClassifier, LABELS), (TableRegressor, TRUTH)])
+@pytest.mark.parametrize("named", [False, True], ids=["matrix", "frame"])
+def test_it_does_not_change_a_model_how_columns_are_stored(table, y, named):
+    rng = np.random.default_rng(1)
+    dense = rng.standard_normal((N, 5)) * (rng.random((N, 5)) < 0.3)
+    dense[:, 0] += np.where(rng.random(N) < 0.5, TRUTH, 0.0)
+    stored = sparse.csr_array(dense)
+    if named:
+        dense = FRAME.join(pd.DataFrame(dense, columns=list("abcde")))
+        stored = dense.astype(dict.fromkeys("abcde", pd.SparseDtype(float, 0.0)))
+    expected = table(tol=1e-8, **FIXED).fit(dense, y)
+    found = table(tol=1e-8, **FIXED).fit(stored, y)
+    assert sparse.issparse(found.encoding_.encode(stored))
+    assert found.objective_ == pytest.approx(expected.objective_, rel=1e-6)
+    assert found.relative_gap_ < 1e-6
+    outputs = expected.model_.outputs(dense)
+    for X in (stored, dense):
+        assert np.allclose(found.model_.outputs(X), outputs, atol=1e-3 * np.abs(outputs).max())
+    effects = mopn.effects(found, stored), mopn.effects(found, dense)
+    assert np.allclose(*(effect.main(0) for effect in effects), rtol=1e-12, atol=1e-12)
+    assert np.allclose(found.shap_values(stored[:3], stored), found.shap_values(dense[:3], dense), atol=1e-12)
+
+
+def test_sparse_columns_choose_the_strength_of_dense_ones():
+    dense = np.random.default_rng(1).standard_normal((N, 6))
+    dense *= np.abs(dense) > 1.0
+    found, expected = (TableClassifier(curves=1).fit(X, LABELS) for X in (sparse.csc_array(dense), dense))
+    assert found.strength_ == pytest.approx(expected.strength_, rel=1e-9)
+
+
 def test_weights_are_repetitions():
     weights = RNG.integers(0, 3, N)
     rows = np.repeat(np.arange(N), weights)
@@ -160,7 +190,7 @@ LAZY = polars.LazyFrame({"size": [1.0, 2.0]})
         (pd.concat([FRAME, FRAME[["size"]]], axis=1), ValueError, "X has several columns of the name 'size'; rename"),
         (FRAME[:0], ValueError, r"Found array with 0 sample\(s\)|column 'size' of X has no value"),
         (LAZY, TypeError, "X is a lazy frame; collect it, or .* DaskTableClassifier"),
-        (sparse.eye_array(N, format="csr"), TypeError, "sparse matrix.*toarray.*or use MultiOutputPNClassifier"),
+        (sparse.diags_array(np.full(N, np.inf)), ValueError, "X contains infinity"),
         (FRAME["size"], ValueError, r"X must be a table of shape \(n, columns\)"),
     ],
     ids=lambda value: None,
