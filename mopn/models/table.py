@@ -102,4 +102,7 @@ class TableModel(Predictor):
         return {"columns": counts} | self.model._entries()
 
     def _fields(self) -> dict[str, Any]:
-        return self.model._fields() | to_fields(self.encoding)
+        fields = self.model._fields() | to_fields(self.encoding)
+        if np.array_equal(fields["feature_names"], self.encoding.feature_names):
+            fields["feature_names"] = None  # the encoding has them
+        return fields

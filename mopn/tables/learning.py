@@ -106,7 +106,9 @@ def _standardised(column: NumberSummary, curves: int, smoothness: float) -> tupl
         values, centered, ranks = values[at], centered[at], ranks[at]
     k = np.arange(1, min(curves, len(values) - 1) + 1)
     cosines = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) / k**smoothness
-    return values, np.column_stack([(centered / moments.deviation).clip(-_FAR, _FAR), cosines])
+    functions = np.column_stack([(centered / moments.deviation).clip(-_FAR, _FAR), cosines])
+    # Numbers of single precision will do, which take half of the bytes in files.
+    return values, functions.astype(np.float32).astype(np.float64)
 
 
 def _levels(column: LevelSummary, name: str) -> LevelColumn:

@@ -1,6 +1,7 @@
 """Estimators of tables: what they add to networks of features, and what their models answer by column."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from mopn.estimators import (
     TableClassifier,
     TableEncoder,
     TableRegressor,
+    strength_choice,
 )
 from mopn.estimators.strength_choice import choose_strength
 from mopn.estimators.targets import merge_equal_samples
@@ -79,8 +81,24 @@ def test_the_strength_is_that_of_least_loss_on_held_out_samples(y):
     table.fit(FRAME, y)
     assert table.strength_ == chosen
     largest = single._problem(Z, targets).strength_max()
-    ratios = np.array([0.03, 0.01, 0.003, 0.001])
+    ratios = np.array([0.1, 0.03, 0.01, 0.003, 0.001])
     assert np.isclose(chosen, ratios * largest).sum() == 1
+
+
+def test_paths_end_where_the_loss_rises(monkeypatch):
+    """Three parts, whose losses are added up; what comes after the first rise is not computed."""
+    computed, parts = [], iter([[3.0, 2.0, 2.0, 9.0, 0.0], [3.0, 3.0, 4.0, 1.0, 0.0], [3.0, 1.0, 0.0, 0.0, 0.0]])
+
+    def losses(*_):
+        for loss in next(parts):
+            computed.append(loss)
+            yield loss
+
+    monkeypatch.setattr(strength_choice, "_losses", losses)
+    table = TableClassifier(curves=0).fit(FRAME, LABELS)
+    largest = 2.0 * TableClassifier(curves=0, strength=Ratio(0.5)).fit(FRAME, LABELS).strength_
+    assert table.strength_ == pytest.approx(0.03 * largest)
+    assert len(computed) == 3 * 4
 
 
 @pytest.mark.parametrize(("table", "y"), [(TableClassifier, LABELS), (TableRegressor, TRUTH)])
@@ -157,6 +175,18 @@ def test_models_come_back_from_files(tmp_path, write):
     model = mopn.load(tmp_path / "model")
     assert np.array_equal(model.predict_proba(FRAME), table.predict_proba(FRAME))
     assert model.predict(FRAME.iloc[0].to_dict()).tolist() == table.predict(FRAME[:1]).tolist()
+    assert model.model.feature_names.tolist() == table.encoding_.feature_names.tolist()
+
+
+def test_files_hold_no_names_twice_and_functions_in_single_precision(tmp_path):
+    model = TableClassifier(**FIXED).fit(FRAME, LABELS).model_
+    model.save(tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz") as fields:
+        assert "feature_names" not in fields
+        assert fields["functions"].dtype == np.float32
+    names = [f"feature {j}" for j in range(model.encoding.n_features)]
+    replace(model, model=replace(model.model, feature_names=names)).save(tmp_path / "named.npz")
+    assert mopn.load(tmp_path / "named.npz").model.feature_names.tolist() == names
 
 
 def test_unknown_levels_are_counted_in_a_warning():
