@@ -89,6 +89,8 @@ def encoding_of(summary: TableSummary, *, curves: int, smoothness: float) -> Tab
 def _functions(column: NumberSummary, curves: int, smoothness: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the knots (q,) of a column of numbers, and the values (q, w) of the functions at them."""
     knots, functions = _standardised(column, curves, smoothness)
+    # Numbers of single precision will do, which take half of the bytes in files.
+    functions = functions.astype(np.float32).astype(np.float64)
     zero = np.flatnonzero(knots == 0.0)
     return knots, functions - functions[zero] if column.sparse and len(zero) else functions
 
@@ -106,9 +108,7 @@ def _standardised(column: NumberSummary, curves: int, smoothness: float) -> tupl
         values, centered, ranks = values[at], centered[at], ranks[at]
     k = np.arange(1, min(curves, len(values) - 1) + 1)
     cosines = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) / k**smoothness
-    functions = np.column_stack([(centered / moments.deviation).clip(-_FAR, _FAR), cosines])
-    # Numbers of single precision will do, which take half of the bytes in files.
-    return values, functions.astype(np.float32).astype(np.float64)
+    return values, np.column_stack([(centered / moments.deviation).clip(-_FAR, _FAR), cosines])
 
 
 def _levels(column: LevelSummary, name: str) -> LevelColumn:
