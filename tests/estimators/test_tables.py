@@ -124,13 +124,6 @@ def test_it_does_not_change_a_model_how_columns_are_stored(table, y, named):
     assert np.allclose(found.shap_values(stored[:3], stored), found.shap_values(dense[:3], dense), atol=1e-12)
 
 
-def test_sparse_columns_choose_the_strength_of_dense_ones():
-    dense = np.random.default_rng(1).standard_normal((N, 6))
-    dense *= np.abs(dense) > 1.0
-    found, expected = (TableClassifier(curves=1).fit(X, LABELS) for X in (sparse.csc_array(dense), dense))
-    assert found.strength_ == pytest.approx(expected.strength_, rel=1e-9)
-
-
 def test_weights_are_repetitions():
     weights = RNG.integers(0, 3, N)
     rows = np.repeat(np.arange(N), weights)
