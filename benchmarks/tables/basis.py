@@ -4,7 +4,7 @@ The encoder's: the column itself, standardised, and 8 cosines of its rank, the k
 more cosines; other decays; no column itself, or one that is not cut off at 3 deviations; cosines of values in place of
 ranks; cubic B-splines of scikit-learn with knots at quantiles or at equal distances, as many as cosines, each of
 deviation 1, beside the column itself. All are interpolated between 33 knots, and the strength is the one that the
-estimator chooses. Prints what each gains, with standard errors::
+estimator chooses. Prints what each gains, with standard errors, and scores by set::
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.tables.basis --data FOLDER
 """
@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.preprocessing import SplineTransformer
 
 from benchmarks.common.study import run
-from benchmarks.tables.variants import Variant, fit_variants, gains_table, parser_of
+from benchmarks.tables.variants import Variant, fit_variants, gains_table, parser_of, scores_table
 from mopn.estimators import TableClassifier, TableRegressor
 from mopn.tables.columns import NumberColumns
 from mopn.tables.encoding import TableEncoding
@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _program(options: argparse.Namespace) -> int:
     fits, failures = fit_variants(options, VARIANTS)
-    print("\n" + gains_table(fits))
+    print(f"\n{gains_table(fits)}\n\n{scores_table(fits)}")
     return failures
 
 

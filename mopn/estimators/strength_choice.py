@@ -19,6 +19,7 @@ from mopn.losses.losses import Loss
 from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import check_strengths, solutions
+from mopn.solvers import Result
 
 __all__ = ["choose_strength"]
 
@@ -35,6 +36,9 @@ _ITERATIONS = 6
 def choose_strength(estimator: Any, X: Any, targets: Targets) -> float:
     """Return the strength of least loss on held-out samples, for all samples.
 
+    The paths of all parts go on together, from the largest strength on, until the loss is larger than before: beyond,
+    networks fit ever more of what the samples have by chance, and take longer.
+
     Parameters
     ----------
     estimator : NetworkEstimator
@@ -44,16 +48,25 @@ def choose_strength(estimator: Any, X: Any, targets: Targets) -> float:
     """
     policy = replace(estimator._policy, path_iter=_ITERATIONS)
     strengths, weight, n = _of_all(estimator._problem(X, targets))
-    losses = np.zeros(len(strengths))
     parts = _parts_of_blocks if isinstance(X, RowBlocks | Chunks) else _parts
+    paths = []
     for problem, loss in parts(estimator, X, targets, n):
-        units = estimator.max_units
-        solver = policy.path_solver(problem, len(strengths), refit=estimator.refit, max_units=units)
+        solver = policy.path_solver(problem, len(strengths), refit=estimator.refit, max_units=estimator.max_units)
         share = problem.losses.total_weight / weight
-        path = solutions(problem, share * strengths, solver, tol=estimator.tol, max_iter=1)
-        for i, (_, network) in enumerate(path):
-            losses[i] += loss(Model.from_result(problem, network))
+        networks = solutions(problem, share * strengths, solver, tol=estimator.tol, max_iter=1)
+        paths.append(_losses(networks, loss))
+    losses: list[float] = []
+    for of_parts in zip(*paths, strict=False):
+        losses.append(sum(of_parts))
+        if losses[-1] > min(losses):
+            break
     return float(strengths[np.argmin(losses)])
+
+
+def _losses(networks: Iterator[tuple[NetworkProblem, Result]], loss: Callable[[Model], float]) -> Iterator[float]:
+    """Yield the losses of the networks of a path, which are computed as they are asked for."""
+    for problem, network in networks:
+        yield loss(Model.from_result(problem, network))
 
 
 def _of_all(problem: NetworkProblem) -> tuple[np.ndarray, float, int]:

@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -54,8 +55,7 @@ class TableReader(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        tags.input_tags.sparse = tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
         return tags
 
     def _read(self, X: Any, *, reset: bool) -> Table:
@@ -106,7 +106,9 @@ def _summary(block: RawBlock, levels: Collection[str | int]) -> TableSummary:
 
 def is_named(X: Any) -> bool:
     """Whether X is made of dictionaries, whose columns are known by name alone."""
-    return isinstance(X, Mapping) or (isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping))
+    if isinstance(X, Mapping):
+        return not sparse.issparse(X)  # one of SciPy's matrices is a dictionary of its entries
+    return isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping)
 
 
 class TableEncoder(TransformerMixin, TableReader):
@@ -117,6 +119,9 @@ class TableEncoder(TransformerMixin, TableReader):
     missing these are 0, and an indicator is 1. Two values become one feature, and a constant none. A column of texts,
     booleans or categories becomes an indicator of each level, rare ones together; a level that is unknown has their
     means. Dates are numbers, days since 1970.
+
+    A column of numbers that comes sparse, in a matrix of SciPy or a column of pandas that is filled with 0, stays so:
+    its functions are shifted so that they are 0 at 0, and a missing number counts as 0, beside its indicator.
 
     Parameters
     ----------
@@ -156,7 +161,7 @@ class TableEncoder(TransformerMixin, TableReader):
 
         Parameters
         ----------
-        X : DataFrame, array-like of shape (n, c), dict, or RowBlocks of these
+        X : DataFrame, array-like or sparse matrix of shape (n, c), dict, or RowBlocks of these
         y : ignored
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated row.
@@ -183,13 +188,13 @@ class TableEncoder(TransformerMixin, TableReader):
 
         Parameters
         ----------
-        X : DataFrame, array-like of shape (n, c), or dict
+        X : DataFrame, array-like or sparse matrix of shape (n, c), or dict
             Columns of dictionaries are taken by name.
 
         Returns
         -------
         ndarray or CSR matrix of shape (n, d)
-            Sparse if there are many levels.
+            Sparse if there are many levels, or if a column of X is sparse.
 
         Warns
         -----

@@ -114,6 +114,8 @@ class TableEstimator(TableReader, NetworkEstimator):
     def _shown(self, given: Any, X: Any, present: np.ndarray) -> Any:
         if isinstance(given, RowBlocks | Chunks):
             return given
+        if sparse.issparse(given):
+            given = given.tocsr()
         if isinstance(given, Mapping):
             return {name: _safe_indexing(column, present) for name, column in given.items()}
         return given if len(present) == _num_samples(given) else _safe_indexing(given, present)
@@ -189,8 +191,8 @@ class TableClassifier(TableEstimator, Classifier):
             few, and the gap is soon proven; "nonnegative-l1" is the same with weights >= 0, so that units only add.
             With the others classes share units.
         strength : "auto", float or Ratio, default "auto"
-            Strength of the penalty; larger means fewer units. "auto" takes, of five :class:`mopn.Ratio` from 0.001 to
-            0.1, the one of least loss on held-out samples.
+            Strength of the penalty; larger means fewer units. "auto" takes, of five :class:`mopn.Ratio` from 0.1 down
+            to 0.001, that before the loss on held-out samples rises.
         curves : int, default 8
             Largest number of functions of a column of numbers, beside itself.
         smoothness : float, default 1.0

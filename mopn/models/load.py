@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 from mopn.models.files import read
@@ -57,7 +58,10 @@ def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableMode
 def _model(values: dict[str, Any]) -> Model | FactorizationModel | TableModel:
     if "columns" in values:
         encoding = from_fields({name: values.pop(name, None) for name in FIELDS})
-        return TableModel(Model(**values), encoding)
+        model = TableModel(Model(**values), encoding)
+        # Names are only in files if they are not those of the encoding.
+        named = values.get("feature_names") is not None
+        return model if named else replace(model, model=replace(model.model, feature_names=encoding.feature_names))
     if "basis" in values:
         return Model(**values)
     if "factors" in values:

@@ -80,7 +80,7 @@ class TableModel(Predictor):
         return make_design(self.encoding.encode(X, name))
 
     def _cells(self, X: Any) -> np.ndarray:
-        columns = self.encoding.arranged(X).columns
+        columns = self.encoding.arranged(X).dense().columns
         return np.column_stack(columns if self.encoding.level_columns == () else [c.astype(object) for c in columns])
 
     def _background(self, background: Any, design: Design) -> Background:
@@ -102,4 +102,7 @@ class TableModel(Predictor):
         return {"columns": counts} | self.model._entries()
 
     def _fields(self) -> dict[str, Any]:
-        return self.model._fields() | to_fields(self.encoding)
+        fields = self.model._fields() | to_fields(self.encoding)
+        if np.array_equal(fields["feature_names"], self.encoding.feature_names):
+            fields["feature_names"] = None  # the encoding has them
+        return fields

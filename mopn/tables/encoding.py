@@ -13,6 +13,7 @@ from scipy import sparse
 from mopn.solvers.tools.cached import cached_property
 from mopn.tables.columns import LevelColumn, NumberColumns
 from mopn.tables.reading import Table, read_table
+from mopn.tables.sparse_column import SparseColumn
 
 __all__ = ["TableEncoding"]
 
@@ -109,7 +110,7 @@ class TableEncoding:
 
         Parameters
         ----------
-        X : DataFrame, array-like of shape (n, c), or dict
+        X : DataFrame, array-like or sparse matrix of shape (n, c), or dict
             As for :func:`mopn.tables.reading.read_table`. Columns of a frame or a dictionary are taken by name, if the
             training data had names.
         name : str, default "X"
@@ -120,7 +121,7 @@ class TableEncoding:
         Returns
         -------
         ndarray or CSR matrix of shape (n, d)
-            Sparse if there are many levels.
+            Sparse if there are many levels, or if a column of X is sparse.
 
         Raises
         ------
@@ -132,13 +133,17 @@ class TableEncoding:
         UserWarning
             For levels that the training data did not have; their features are the means.
         """
-        plain = self._plain_row(X) if isinstance(X, Mapping) else self._plain_array(X)
-        if plain is not None:
-            return self.features(*plain)
+        if not sparse.issparse(X):
+            plain = self._plain_row(X) if isinstance(X, Mapping) else self._plain_array(X)
+            if plain is not None:
+                return self.features(*plain)
         table = self.arranged(X, name, least=0 if training else 1)
         levels = [level.codes(table.columns[j]) for j, level in zip(self.level_columns, self.levels, strict=True)]
         if not training:
             self._warn_of_unknown(table, levels, name)
+        numbers = [table.columns[j] for j in self.number_columns]
+        if any(isinstance(x, SparseColumn) for x in numbers):
+            return self._with_levels(self.numbers.encode_sparse(numbers), levels)
         blocks = [slice(first, first + _ROWS) for first in range(0, max(table.n, 1), _ROWS)]
         parts = (self.features(self._numbers_of(table, rows), [codes[rows] for codes in levels]) for rows in blocks)
         if self._is_sparse:
@@ -156,8 +161,12 @@ class TableEncoding:
         if not self._is_sparse:
             indicators = [level.table.take(c, axis=0, mode="wrap") for level, c in zip(self.levels, codes, strict=True)]
             return np.concatenate([features, *indicators], axis=1)
+        return self._with_levels(sparse.csr_matrix(features), codes)
+
+    def _with_levels(self, features: Any, codes: Sequence[np.ndarray]) -> Any:
+        """Return sparse features of numbers with indicators of levels behind them."""
         stored = [level.sparse_table[c] for level, c in zip(self.levels, codes, strict=True)]
-        return sparse.hstack([sparse.csr_matrix(features), *stored], "csr")
+        return sparse.hstack([features, *stored], "csr")
 
     def _plain_row(self, X: Mapping[str, Any]) -> tuple[np.ndarray, list[np.ndarray]] | None:
         """Return the numbers and codes of a row of Python's numbers, known texts and None; None for anything else."""
@@ -206,7 +215,7 @@ class TableEncoding:
             raise ValueError(f"{name}{lacks}{' and' * bool(missing and unknown)}{has}")
         return [at[column] for column in self.columns]
 
-    def _numbers(self, values: np.ndarray, column: str, name: str) -> np.ndarray:
+    def _numbers(self, values: Any, column: str, name: str) -> Any:
         if values.dtype.kind == "f":
             return values
         text = next(value for value in values if value is not None)
@@ -259,6 +268,7 @@ def _plain_numbers(values: list[Any]) -> np.ndarray | None:
     return None if np.isinf(row).any() else row
 
 
-def level_texts(values: np.ndarray) -> np.ndarray:
+def level_texts(values: np.ndarray | SparseColumn) -> np.ndarray:
     """Return numbers as levels."""
-    return np.array([None if x != x else str(int(x)) if x == int(x) else str(x) for x in values.tolist()], object)
+    numbers = np.asarray(values).tolist()
+    return np.array([None if x != x else str(int(x)) if x == int(x) else str(x) for x in numbers], object)

@@ -44,7 +44,7 @@ def to_fields(encoding: TableEncoding) -> dict[str, Any]:
         "number_columns": np.array(encoding.number_columns, np.intp),
         "knots": numbers.knots[finite],
         "knot_counts": finite.sum(axis=1),
-        "functions": numbers.functions[finite],
+        "functions": _narrowed(numbers.functions[finite]),
         "function_counts": numbers.widths,
         "number_gaps": numbers.gaps,
         "level_columns": np.array(encoding.level_columns, np.intp),
@@ -56,6 +56,13 @@ def to_fields(encoding: TableEncoding) -> dict[str, Any]:
         "mean_counts": np.array([len(level.means) for level in levels], np.intp),
         "level_gaps": np.array([level.gaps for level in levels], bool),
     }
+
+
+def _narrowed(numbers: np.ndarray) -> np.ndarray:
+    """Return numbers in single precision, if that changes none of them."""
+    with np.errstate(over="ignore"):
+        single: np.ndarray = numbers.astype(np.float32)
+    return single if np.array_equal(single, numbers) else numbers
 
 
 def from_fields(values: Mapping[str, Any]) -> TableEncoding:

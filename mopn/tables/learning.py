@@ -88,13 +88,23 @@ def encoding_of(summary: TableSummary, *, curves: int, smoothness: float) -> Tab
 
 def _functions(column: NumberSummary, curves: int, smoothness: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the knots (q,) of a column of numbers, and the values (q, w) of the functions at them."""
+    knots, functions = _standardised(column, curves, smoothness)
+    # Numbers of single precision will do, which take half of the bytes in files.
+    functions = functions.astype(np.float32).astype(np.float64)
+    zero = np.flatnonzero(knots == 0.0)
+    return knots, functions - functions[zero] if column.sparse and len(zero) else functions
+
+
+def _standardised(column: NumberSummary, curves: int, smoothness: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same, before the functions of a sparse column are shifted; zero is among its knots."""
     values, moments = column.quantiles.values, column.moments
     centered = moments.centered(values)
     if len(values) < 3:
         return values, centered[:, None] / np.ptp(centered) if len(values) == 2 else np.zeros((1, 0))
     ranks = column.quantiles.mid_ranks
     if len(values) > _KNOTS:
-        at = np.unique(np.searchsorted(ranks, np.linspace(0.0, 1.0, _KNOTS)).clip(0, len(values) - 1))
+        at = np.searchsorted(ranks, np.linspace(0.0, 1.0, _KNOTS)).clip(0, len(values) - 1)
+        at = np.union1d(at, np.flatnonzero(values == 0.0)) if column.sparse else np.unique(at)
         values, centered, ranks = values[at], centered[at], ranks[at]
     k = np.arange(1, min(curves, len(values) - 1) + 1)
     cosines = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) / k**smoothness

@@ -1,14 +1,15 @@
 """Tables of every kind as columns of numbers and of levels: frames, arrays, dictionaries, single rows.
 
 A number that is missing becomes NaN, a level that is missing None; levels are texts. Frames are read by narwhals, which
-knows those of pandas, polars and Arrow; arrays and dictionaries need NumPy alone.
+knows those of pandas, polars and Arrow; arrays and dictionaries need NumPy alone. Columns that come sparse, in a matrix
+of SciPy or a frame of pandas, stay so.
 """
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -16,7 +17,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from mopn.data.sparse_structure import compressed
 from mopn.solvers.tools.checks import shown
+from mopn.tables.sparse_column import SparseColumn
 
 __all__ = ["Table", "read_table"]
 
@@ -33,7 +36,7 @@ class Table:
     ----------
     names : tuple of str
         Those of a frame or a dictionary; of an array "x0", "x1", ....
-    columns : tuple of ndarray of shape (n,)
+    columns : tuple of ndarray of shape (n,) or SparseColumn
         Numbers, float64 with NaN where they are missing; or levels, texts with None where they are missing.
     n : int
         Number of rows.
@@ -42,7 +45,7 @@ class Table:
     """
 
     names: tuple[str, ...]
-    columns: tuple[np.ndarray, ...]
+    columns: tuple[Any, ...]
     n: int
     named: bool
 
@@ -54,11 +57,16 @@ class Table:
     @property
     def stored_arrays(self) -> tuple[np.ndarray, ...]:
         """The arrays whose entries tell one table from another."""
-        return self.columns
+        parts = ((x.rows, x.values) if isinstance(x, SparseColumn) else (x,) for x in self.columns)
+        return tuple(array for part in parts for array in part)
 
     def rows(self, rows: np.ndarray) -> Table:
         """Return some rows."""
         return Table(self.names, tuple(column[rows] for column in self.columns), len(rows), self.named)
+
+    def dense(self) -> Table:
+        """Return the same table, whose columns are arrays."""
+        return replace(self, columns=tuple(map(np.asarray, self.columns)))
 
 
 def read_table(X: Any, name: str = "X") -> Table:
@@ -66,7 +74,7 @@ def read_table(X: Any, name: str = "X") -> Table:
 
     Parameters
     ----------
-    X : DataFrame, array-like of shape (n, c), or dict
+    X : DataFrame, array-like or sparse matrix of shape (n, c), or dict
         A dictionary has a sequence or a single value for every column; a sequence of dictionaries has a row in each.
     name : str, default "X"
         For messages.
@@ -74,18 +82,15 @@ def read_table(X: Any, name: str = "X") -> Table:
     Raises
     ------
     TypeError, ValueError
-        If it is no table: of another number of axes, sparse, with two columns of one name, cells that hold several
-        values, or columns of several lengths.
+        If it is no table: of another number of axes, with two columns of one name, cells that hold several values, or
+        columns of several lengths.
     ImportError
         For a frame, if narwhals is not installed.
     """
     if isinstance(X, Table):
         return X
     if sparse.issparse(X):
-        raise TypeError(
-            f"{name} is a sparse matrix, whose columns have no functions; give {name}.toarray(), or use "
-            "MultiOutputPNClassifier or MultiOutputPNRegressor, which take it"
-        )
+        return _of_sparse(X, name)
     if isinstance(X, Mapping):
         return _of_dict(X, name)
     if isinstance(X, Sequence) and len(X) and all(isinstance(row, Mapping) for row in X):
@@ -117,10 +122,13 @@ def _of_frame(X: Any, name: str) -> Table:
     _check_names(names, name)
     texts = all(isinstance(key, str) for key in names)
     frame = nw.from_native(X if texts else X.rename(columns=str), eager_only=True)
-    columns = []
+    columns: list[np.ndarray | SparseColumn] = []
     for key in frame.columns:
         series, of = frame[key], f"column {key!r} of {name}"
-        if series.dtype.is_numeric():
+        stored = _of_pandas(series.to_native(), of)
+        if stored is not None:
+            columns.append(stored)
+        elif series.dtype.is_numeric():
             columns.append(_finite(series.cast(nw.Float64).fill_null(np.nan).to_numpy(), of))
         elif series.dtype.is_temporal() and series.dtype != nw.Time:
             columns.append(_days(series.to_numpy(), of))
@@ -129,23 +137,52 @@ def _of_frame(X: Any, name: str) -> Table:
     return _table(names, columns, name, len(frame))
 
 
+def _of_pandas(series: Any, of: str) -> SparseColumn | None:
+    """Return a column of pandas whose zeros are not stored; None for any other."""
+    stored: Any = getattr(series, "array", None)
+    if not hasattr(stored, "sp_values") or stored.sp_values.dtype.kind not in "fiu" or stored.fill_value != 0:
+        return None
+    rows, values = stored.sp_index.to_int_index().indices, stored.sp_values.astype(np.float64)
+    return SparseColumn(rows, _finite(values, of), len(stored))
+
+
+def _of_sparse(X: Any, name: str) -> Table:
+    _check_array(X, name)
+    X = compressed(X, name).tocsc()
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    values = _finite(X.data.astype(np.float64, copy=False), name)
+    parts = [slice(*ends) for ends in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
+    columns = [SparseColumn(X.indices[part], values[part], X.shape[0]) for part in parts]
+    return Table(_numbered(len(columns)), tuple(columns), X.shape[0], named=False)
+
+
 def _of_array(X: Any, name: str) -> Table:
     array = X if isinstance(X, np.ndarray) else _objects(X) if isinstance(X, Iterable) else np.asarray(X)
-    if array.ndim != 2:
-        raise ValueError(
-            f"{name} must be a table of shape (n, columns), got shape {array.shape}. Reshape your data: "
-            "X.reshape(-1, 1) has one column, X.reshape(1, -1) one row"
-        )
-    if array.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}")
+    _check_array(array, name)
     if array.dtype.kind in "fiu":
         columns = [*_finite(array.astype(np.float64, copy=False), name).T]
     else:
         columns = [_column(column, f"column {j} of {name}") for j, column in enumerate(array.T)]
-    return Table(tuple(f"x{j}" for j in range(array.shape[1])), tuple(columns), len(array), named=False)
+    return Table(_numbered(len(columns)), tuple(columns), len(array), named=False)
 
 
-def _table(names: list[Any], columns: list[np.ndarray], name: str, n: int = 0) -> Table:
+def _check_array(X: Any, name: str) -> None:
+    if X.ndim != 2:
+        raise ValueError(
+            f"{name} must be a table of shape (n, columns), got shape {X.shape}. Reshape your data: "
+            "X.reshape(-1, 1) has one column, X.reshape(1, -1) one row"
+        )
+    if X.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}")
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    return tuple(f"x{j}" for j in range(count))
+
+
+def _table(names: list[Any], columns: Sequence[np.ndarray | SparseColumn], name: str, n: int = 0) -> Table:
     _check_names(names, name)
     lengths = {len(column) for column in columns}
     if len(lengths) > 1:

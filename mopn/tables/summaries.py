@@ -11,6 +11,7 @@ from mopn.solvers.tools.checks import shown
 from mopn.tables.encoding import level_texts
 from mopn.tables.quantiles import Quantiles
 from mopn.tables.reading import Table
+from mopn.tables.sparse_column import SparseColumn
 
 __all__ = ["NOT_HASHED", "LevelSummary", "NumberSummary", "TableSummary", "summarise"]
 
@@ -66,11 +67,12 @@ class Moments:
 
 @dataclass(frozen=True)
 class NumberSummary:
-    """A column of numbers: quantiles, moments, and the weight of the rows without one."""
+    """A column of numbers: quantiles, moments, the weight of the rows without one, and whether it came sparse."""
 
     quantiles: Quantiles
     moments: Moments
     missing: float
+    sparse: bool
 
     @property
     def is_empty(self) -> bool:
@@ -79,7 +81,10 @@ class NumberSummary:
 
     def __add__(self, other: NumberSummary) -> NumberSummary:
         return NumberSummary(
-            self.quantiles + other.quantiles, self.moments + other.moments, self.missing + other.missing
+            self.quantiles + other.quantiles,
+            self.moments + other.moments,
+            self.missing + other.missing,
+            self.sparse or other.sparse,
         )
 
     def pruned(self) -> NumberSummary:
@@ -188,7 +193,7 @@ def summarise(table: Table, weights: np.ndarray | None, levels: Collection[str |
     columns = tuple(
         _numbers(values, weights)
         if values.dtype.kind == "f" and j not in declared
-        else _levels(level_texts(values) if values.dtype.kind == "f" else values, weights, table.names[j])
+        else _levels(level_texts(values) if values.dtype.kind == "f" else np.asarray(values), weights, table.names[j])
         for j, values in enumerate(table.columns)
     )
     return TableSummary(table.names, table.named, table.n, columns)
@@ -203,11 +208,13 @@ def _indices(table: Table, levels: Collection[str | int]) -> set[int]:
     return {at[key] for key in levels}
 
 
-def _numbers(x: np.ndarray, weights: np.ndarray) -> NumberSummary:
+def _numbers(x: np.ndarray | SparseColumn, weights: np.ndarray) -> NumberSummary:
+    if isinstance(x, SparseColumn):
+        return replace(_numbers(*x.weighted(weights)), sparse=True)
     missing = np.isnan(x)
     gone = float(weights[missing].sum())
     quantiles = Quantiles.of(x[~missing], weights[~missing]) if gone else Quantiles.of(x, weights)
-    return NumberSummary(quantiles, Moments.of(quantiles.values, quantiles.weights), gone)
+    return NumberSummary(quantiles, Moments.of(quantiles.values, quantiles.weights), gone, False)
 
 
 def _levels(texts: np.ndarray, weights: np.ndarray, name: str) -> LevelSummary:

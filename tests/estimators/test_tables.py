@@ -1,6 +1,7 @@
 """Estimators of tables: what they add to networks of features, and what their models answer by column."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from mopn.estimators import (
     TableClassifier,
     TableEncoder,
     TableRegressor,
+    strength_choice,
 )
 from mopn.estimators.strength_choice import choose_strength
 from mopn.estimators.targets import merge_equal_samples
@@ -79,8 +81,47 @@ def test_the_strength_is_that_of_least_loss_on_held_out_samples(y):
     table.fit(FRAME, y)
     assert table.strength_ == chosen
     largest = single._problem(Z, targets).strength_max()
-    ratios = np.array([0.03, 0.01, 0.003, 0.001])
+    ratios = np.array([0.1, 0.03, 0.01, 0.003, 0.001])
     assert np.isclose(chosen, ratios * largest).sum() == 1
+
+
+def test_paths_end_where_the_loss_rises(monkeypatch):
+    """Three parts, whose losses are added up; what comes after the first rise is not computed."""
+    computed, parts = [], iter([[3.0, 2.0, 2.0, 9.0, 0.0], [3.0, 3.0, 4.0, 1.0, 0.0], [3.0, 1.0, 0.0, 0.0, 0.0]])
+
+    def losses(*_):
+        for loss in next(parts):
+            computed.append(loss)
+            yield loss
+
+    monkeypatch.setattr(strength_choice, "_losses", losses)
+    table = TableClassifier(curves=0).fit(FRAME, LABELS)
+    largest = 2.0 * TableClassifier(curves=0, strength=Ratio(0.5)).fit(FRAME, LABELS).strength_
+    assert table.strength_ == pytest.approx(0.03 * largest)
+    assert len(computed) == 3 * 4
+
+
+@pytest.mark.parametrize(("table", "y"), [(TableClassifier, LABELS), (TableRegressor, TRUTH)])
+@pytest.mark.parametrize("named", [False, True], ids=["matrix", "frame"])
+def test_it_does_not_change_a_model_how_columns_are_stored(table, y, named):
+    rng = np.random.default_rng(1)
+    dense = rng.standard_normal((N, 5)) * (rng.random((N, 5)) < 0.3)
+    dense[:, 0] += np.where(rng.random(N) < 0.5, TRUTH, 0.0)
+    stored = sparse.csr_array(dense)
+    if named:
+        dense = FRAME.join(pd.DataFrame(dense, columns=list("abcde")))
+        stored = dense.astype(dict.fromkeys("abcde", pd.SparseDtype(float, 0.0)))
+    expected = table(tol=1e-8, **FIXED).fit(dense, y)
+    found = table(tol=1e-8, **FIXED).fit(stored, y)
+    assert sparse.issparse(found.encoding_.encode(stored))
+    assert found.objective_ == pytest.approx(expected.objective_, rel=1e-6)
+    assert found.relative_gap_ < 1e-6
+    outputs = expected.model_.outputs(dense)
+    for X in (stored, dense):
+        assert np.allclose(found.model_.outputs(X), outputs, atol=1e-3 * np.abs(outputs).max())
+    effects = mopn.effects(found, stored), mopn.effects(found, dense)
+    assert np.allclose(*(effect.main(0) for effect in effects), rtol=1e-12, atol=1e-12)
+    assert np.allclose(found.shap_values(stored[:3], stored), found.shap_values(dense[:3], dense), atol=1e-12)
 
 
 def test_weights_are_repetitions():
@@ -127,6 +168,18 @@ def test_models_come_back_from_files(tmp_path, write):
     model = mopn.load(tmp_path / "model")
     assert np.array_equal(model.predict_proba(FRAME), table.predict_proba(FRAME))
     assert model.predict(FRAME.iloc[0].to_dict()).tolist() == table.predict(FRAME[:1]).tolist()
+    assert model.model.feature_names.tolist() == table.encoding_.feature_names.tolist()
+
+
+def test_files_hold_no_names_twice_and_functions_in_single_precision(tmp_path):
+    model = TableClassifier(**FIXED).fit(FRAME, LABELS).model_
+    model.save(tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz") as fields:
+        assert "feature_names" not in fields
+        assert fields["functions"].dtype == np.float32
+    names = [f"feature {j}" for j in range(model.encoding.n_features)]
+    replace(model, model=replace(model.model, feature_names=names)).save(tmp_path / "named.npz")
+    assert mopn.load(tmp_path / "named.npz").model.feature_names.tolist() == names
 
 
 def test_unknown_levels_are_counted_in_a_warning():
@@ -160,7 +213,7 @@ LAZY = polars.LazyFrame({"size": [1.0, 2.0]})
         (pd.concat([FRAME, FRAME[["size"]]], axis=1), ValueError, "X has several columns of the name 'size'; rename"),
         (FRAME[:0], ValueError, r"Found array with 0 sample\(s\)|column 'size' of X has no value"),
         (LAZY, TypeError, "X is a lazy frame; collect it, or .* DaskTableClassifier"),
-        (sparse.eye_array(N, format="csr"), TypeError, "sparse matrix.*toarray.*or use MultiOutputPNClassifier"),
+        (sparse.diags_array(np.full(N, np.inf)), ValueError, "X contains infinity"),
         (FRAME["size"], ValueError, r"X must be a table of shape \(n, columns\)"),
     ],
     ids=lambda value: None,

@@ -84,7 +84,7 @@ def test_outliers_do_not_decide_the_slope_of_a_column():
     encoding = learned({"x": x}, curves=0, smoothness=1.0)
     ends = encoding.encode({"x": [1e3, 1e9, -50.0]})[:, 0]
     assert ends[:2].tolist() == [3.0, 3.0]
-    assert ends[2] == pytest.approx((-50.0 - x.mean()) / x.std(), rel=1e-12)
+    assert ends[2] == pytest.approx((-50.0 - x.mean()) / x.std(), rel=1e-7)
 
 
 def test_many_values_have_few_knots_at_equal_distances_in_rank():

@@ -59,7 +59,7 @@ class Effects:
 
     def __init__(self, model: TableModel, X: Any) -> None:
         self.model, encoding = model, model.encoding
-        self.background = encoding.arranged(X)
+        self.background = encoding.arranged(X).dense()
         self._columns = [_Column(encoding.of_column(j), x) for j, x in enumerate(self.background.columns)]
         self._members = [np.flatnonzero(encoding.owners == j) for j in range(len(self._columns))]
         constant, W, self._H, biases, self._V = _units(model)

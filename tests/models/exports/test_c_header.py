@@ -129,7 +129,7 @@ def test_labels_of_other_types(tmp_path, labels, texts):
     assert re.search(r"model_classes\[\] = \{\s+(.*)\};", text)[1].split(", ") == texts
 
 
-OF_NETWORK, OF_ENCODING = ("constant", "v0", "u0", "b0", "squares"), ("values_0", "values_2", "knots_2", "means_5")
+OF_NETWORK, OF_ENCODING = ("constant", "v0", "u0", "b0", "squares"), ("values_0", "values_2", "knots_2", "means_6")
 
 
 @pytest.mark.parametrize("array", [*OF_NETWORK, *OF_ENCODING])
@@ -256,11 +256,11 @@ def test_columns_and_levels_have_names(tmp_path):
         f"static const int numbers[] = {{{numbers}, MODEL_CITY_UNKNOWN - MODEL_CITY_MISSING}};\n"
         "int number(int i) { return numbers[i]; }\n"
         "const char *column(int j) { return model_columns[j]; }\n"
-        "const char *city(int i) { return model_levels_5[i]; }\n",
+        "const char *city(int i) { return model_levels_6[i]; }\n",
     )
     library.column.restype = library.city.restype = ctypes.c_char_p
     j, *found = (library.number(i) for i in range(7))
-    assert [library.column(i).decode() for i in range(10)] == list(TABLE_ROWS)
+    assert [library.column(i).decode() for i in range(11)] == list(TABLE_ROWS)
     assert library.column(j) == b"city"
     texts = [library.city(i).decode() for i in found[:-1]]
     assert texts[0] == "Bern"
