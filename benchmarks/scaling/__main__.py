@@ -5,6 +5,8 @@ units, double precision) on rows in memory, beside the matrix products that it c
 and beside reading all rows once (their sum). The measured function is called in turn with the others, and the least of
 several times counts.
 
+``losses``: the same pass with every loss, and of wider rows of fewer outputs, in seconds of the processor.
+
 ``dask``: the same pass by workers of one thread each, processes on this machine, beside as many threads of this
 process; and on a thousand rows, where all that it takes is overhead.
 
@@ -24,6 +26,7 @@ than so many gigabytes of address space (``ulimit -v``).
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 import tempfile
@@ -33,8 +36,12 @@ from pathlib import Path
 from benchmarks.common.processes import run_program
 from benchmarks.common.study import make_parser, run
 from benchmarks.scaling import fits, passes
+from mopn.losses.losses import LOSSES
 
-_PARTS = ("passes", "dask", "device", "files", "limit")
+_PARTS = ("passes", "losses", "dask", "device", "files", "limit")
+
+# Features and outputs of the rows of losses.
+_SHAPES = [(20, 10), (100, 5)]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,6 +72,8 @@ def _program(args: argparse.Namespace) -> None:
         return
     if "passes" in args.parts:
         _passes(args.rows or [10_000, 100_000, 1_000_000], args.threads)
+    if "losses" in args.parts:
+        _losses(args.rows or [200_000])
     if "dask" in args.parts:
         _dask(args.rows or [1000, 1_000_000], args.threads, args.blocks)
     if "device" in args.parts:
@@ -79,6 +88,8 @@ def _program(args: argparse.Namespace) -> None:
 def _cell(part: str, *arguments: str) -> dict[str, float]:
     if part == "passes":
         return passes.measure(int(arguments[0]))
+    if part == "losses":
+        return passes.of_loss(arguments[0], *map(int, arguments[1:]))
     if part == "dask":
         return passes.on_workers(*map(int, arguments))
     if part == "device":
@@ -100,6 +111,17 @@ def _passes(sizes: Sequence[int], threads: Sequence[int]) -> None:
                 f"{1e3 * row['reading']:6.2f} ms {row['pass'] / row['products']:14.2f} {first / row['pass']:9.2f}",
                 flush=True,
             )
+
+
+def _losses(sizes: Sequence[int]) -> None:
+    print("\n      rows  features  outputs  loss                    pass   products  pass/products")
+    for n, (d, m), name in itertools.product(sizes, _SHAPES, LOSSES):
+        row = run_program("scaling", "--cell", "losses", name, n, d, m)
+        print(
+            f"{n:10d} {d:9d} {m:8d}  {name:20s} {1e3 * row['pass']:5.1f} ms {1e3 * row['products']:7.1f} ms "
+            f"{row['pass'] / row['products']:14.2f}",
+            flush=True,
+        )
 
 
 def _dask(sizes: Sequence[int], workers: Sequence[int], blocks: int) -> None:
