@@ -18,7 +18,7 @@ from mopn.losses.namespaces import crossed
 from mopn.network.two_layers import two_layers
 from mopn.solvers.tools.blas_threads import limited_threads
 
-__all__ = ["measure", "of_loss", "on_device", "on_workers"]
+__all__ = ["make_pass", "measure", "of_loss", "on_device", "on_workers"]
 
 _D, _M, _K = 20, 10, 10
 _REPEATS = 7
@@ -30,7 +30,7 @@ def measure(n: int) -> dict[str, float]:
     rows = ArrayRows(make_design(X), Losses.of_data("logistic", y, n))
     H, V, _ = layers = _layers()
     with limited_threads():
-        timed = {"pass": _pass(rows, layers), "products": lambda: rows.sum(_products, H, V)}
+        timed = {"pass": make_pass(rows, layers), "products": lambda: rows.sum(_products, H, V)}
         return _least_seconds(timed | {"reading": lambda: rows.sum(_read)})
 
 
@@ -45,7 +45,7 @@ def of_loss(name: str, n: int, d: int, m: int) -> dict[str, float]:
     rows = ArrayRows(make_design(rng.uniform(-1.0, 1.0, (n, d))), Losses.of_data(name, y, n))
     H, V, _ = layers = _layers(d, m)
     with limited_threads():
-        timed = {"pass": _pass(rows, layers), "products": lambda: rows.sum(_products, H, V)}
+        timed = {"pass": make_pass(rows, layers), "products": lambda: rows.sum(_products, H, V)}
         return _least_seconds(timed, time.process_time)
 
 
@@ -62,7 +62,7 @@ def on_workers(n: int, workers: int, blocks: int) -> dict[str, float]:
         problem = mopn.dask.DaskNetworkProblem(*in_chunks, classes=range(_M), client=client, strength=1.0)
         here = ArrayRows(make_design(X), Losses.of_data("logistic", y, n))
         with limited_threads():
-            return _least_seconds({"workers": _pass(problem.rows, _layers()), "threads": _pass(here, _layers())})
+            return _least_seconds({"workers": make_pass(problem.rows), "threads": make_pass(here)})
 
 
 def on_device(n: int, library: str, device: str) -> dict[str, float]:
@@ -78,8 +78,8 @@ def on_device(n: int, library: str, device: str) -> dict[str, float]:
 
         there = torch.asarray(X, device=device)
     here, away = (mopn.NetworkProblem(rows, y, strength=1.0).rows for rows in (X, there))
-    timed = {"here": _pass(here, _layers()), "double": _pass(away, _layers())}
-    return _least_seconds(timed | {"single": _pass(away, _layers(), single=True)})
+    timed = {"here": make_pass(here), "double": make_pass(away)}
+    return _least_seconds(timed | {"single": make_pass(away, single=True)})
 
 
 def _data(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -96,10 +96,11 @@ def _layers(d: int = _D, m: int = _M) -> _Layers:
     return rng.standard_normal((_K, d)) / np.sqrt(d), rng.standard_normal((_K, m)), np.zeros((m, 0))
 
 
-def _pass(rows: Any, point: _Layers, *, single: bool = False) -> Callable[[], object]:
+def make_pass(rows: Any, point: _Layers | None = None, *, single: bool = False) -> Callable[[], object]:
     """Return a function that evaluates the objective and the gradients of both layers, in NumPy's arrays."""
     layers = two_layers(rows, get_kernel("homogeneous"), single=single)
-    return lambda: layers.value_gradient(*point)
+    at = point or _layers()
+    return lambda: layers.value_gradient(*at)
 
 
 def _least_seconds(
