@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 from benchmarks.common.processes import peak_memory
 from mopn.estimators import MultiOutputPNClassifier
 
-__all__ = ["KINDS", "METHODS", "Fit", "make_rows", "stages"]
+__all__ = ["KINDS", "METHODS", "Fit", "class_scores", "make_rows", "stages"]
 
 KINDS = ("squares", "steps")
 _CLASSES, _TEST, _NOISE, _TERMS = 5, 20_000, 0.1, 3
@@ -52,13 +52,14 @@ def make_rows(kind: str, n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndar
     for first in range(0, n, _BLOCK):
         part = X[first : first + _BLOCK]
         part[:] = rng.uniform(-1.0, 1.0, part.shape)
-        y[first : first + _BLOCK] = np.argmax(_scores(kind, part), axis=1)
+        y[first : first + _BLOCK] = np.argmax(class_scores(kind, part), axis=1)
     noisy = rng.random(n) < _NOISE
     y[noisy] = rng.integers(_CLASSES, size=int(noisy.sum()))
     return X, y
 
 
-def _scores(kind: str, X: np.ndarray) -> np.ndarray:
+def class_scores(kind: str, X: np.ndarray) -> np.ndarray:
+    """Return what the classes have at each row, the largest of which names it."""
     rng, d = np.random.default_rng(0), X.shape[1]
     if kind == "squares":
         return (X @ rng.standard_normal((d, _CLASSES))) ** 2
