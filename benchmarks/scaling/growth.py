@@ -97,7 +97,7 @@ def _report(rows: Sequence[dict[str, str]]) -> None:
                 until = f"{reached[0]:.1f}" if reached else "-"
                 print(
                     f"{kind:8s} {d:8d}  {method:11s} {n:7d} {max(accuracies):14.4f} {until:>22s} {seconds[-1]:12.1f} "
-                    f"{row['memory']:>5s} MB {exponent:>9s}"
+                    f"{row['memory']:>5s} MB {exponent:>9s}".rstrip()
                 )
 
 
