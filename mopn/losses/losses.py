@@ -426,8 +426,9 @@ class Poisson(Loss):
         d = O - _logarithms(y)
         # exp(o) - y - y d; where the mean is near y the first two cancel.
         near = (abs(d) < _NEAR) & (y > 0)
-        relative = xp.expm1(xp.clip(d, -_NEAR, _NEAR))
-        values = either(near, y * at_least(relative - d, 0.0), means - y * (1.0 + d))
+        nearby = xp.clip(d, -_NEAR, _NEAR)
+        relative = xp.expm1(nearby)
+        values = either(near, y * at_least(relative - nearby, 0.0), means - y * (1.0 + d))
         values += means * at_least(O - codes.LARGEST_EXPONENT, 0.0)
         return row_sums(values), either(near, y * relative, means - y)
 
