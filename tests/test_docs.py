@@ -18,6 +18,7 @@ import matplotlib as mpl
 import matplotlib.pyplot
 import numpy as np
 import pytest
+import stand_ins
 
 import mopn
 
@@ -90,7 +91,9 @@ def test_a_script_of_the_documents(number, tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(1, len(SCALE)))
 def test_a_script_of_the_page_on_data_of_any_size(number, tmp_path, monkeypatch, capsys):
-    for name in re.findall(r"^ *(?:import|from) (torch|distributed|dask)\b", SCALE[number], flags=re.MULTILINE):
+    for name in re.findall(
+        r"^ *(?:import|from) (torch|distributed|dask|ray|pyspark)\b", SCALE[number], flags=re.MULTILINE
+    ):
         if name == "torch":
             pytest.importorskip("array_api_compat")
         # The folder of tests that is called dask would be found in its place.
@@ -98,6 +101,17 @@ def test_a_script_of_the_page_on_data_of_any_size(number, tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     run(SCALE[number], f"scale {number}")
     check_printed(SCALE[number], capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", stand_ins.MODULES)
+def test_a_recipe_with_a_stand_in(name, tmp_path, monkeypatch, capsys):
+    """For ray and pyspark, which are large; where they are installed, the test before runs the recipes with them."""
+    (script,) = (script for script in SCALE if re.search(rf"^(?:import|from) {name}\b", script, flags=re.MULTILINE))
+    for module, fake in stand_ins.MODULES[name].items():
+        monkeypatch.setitem(sys.modules, module, fake)
+    monkeypatch.chdir(tmp_path)
+    run(script, name)
+    check_printed(script, capsys.readouterr().out)
 
 
 @pytest.mark.slow

@@ -5,8 +5,13 @@ units, double precision) on rows in memory, beside the matrix products that it c
 and beside reading all rows once (their sum). The measured function is called in turn with the others, and the least of
 several times counts.
 
+``losses``: the same pass with every loss, and of wider rows of fewer outputs, in seconds of the processor.
+
 ``dask``: the same pass by workers of one thread each, processes on this machine, beside as many threads of this
 process; and on a thousand rows, where all that it takes is overhead.
+
+``cluster``: rows that two processes of a cluster make and hold, as a rehearsal of a larger one: the seconds until they
+are held, of a pass, of a pass in the processors of both, and of a short fit (2 units, two minutes at most).
 
 ``device``: the same pass over float32 rows on a device, in double and in single precision, beside that of NumPy.
 
@@ -24,6 +29,7 @@ than so many gigabytes of address space (``ulimit -v``).
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 import tempfile
@@ -32,9 +38,13 @@ from pathlib import Path
 
 from benchmarks.common.processes import run_program
 from benchmarks.common.study import make_parser, run
-from benchmarks.scaling import fits, passes
+from benchmarks.scaling import cluster, fits, passes
+from mopn.losses.losses import LOSSES
 
-_PARTS = ("passes", "dask", "device", "files", "limit")
+_PARTS = ("passes", "losses", "dask", "cluster", "device", "files", "limit")
+
+# Features and outputs of the rows of losses.
+_SHAPES = [(20, 10), (100, 5)]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--parts", nargs="+", choices=_PARTS, default=["passes", "files"])
     parser.add_argument("--rows", nargs="+", type=int, help="default: 10^4 to 10^6 for passes, 10^7 for files")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--blocks", type=int, default=8, help="blocks of the rows of dask (default 8)")
+    parser.add_argument("--blocks", type=int, default=8, help="blocks of the rows of dask and cluster (default 8)")
     parser.add_argument(
         "--device", default="torch:cuda", help="torch: and the name of a device, or cupy (default torch:cuda)"
     )
@@ -65,8 +75,12 @@ def _program(args: argparse.Namespace) -> None:
         return
     if "passes" in args.parts:
         _passes(args.rows or [10_000, 100_000, 1_000_000], args.threads)
+    if "losses" in args.parts:
+        _losses(args.rows or [200_000])
     if "dask" in args.parts:
         _dask(args.rows or [1000, 1_000_000], args.threads, args.blocks)
+    if "cluster" in args.parts:
+        _cluster(args.rows or [10_000, 10_000_000], args.blocks)
     if "device" in args.parts:
         _device(args.rows or [100_000, 1_000_000, 10_000_000], args.device)
     if "files" in args.parts:
@@ -79,8 +93,12 @@ def _program(args: argparse.Namespace) -> None:
 def _cell(part: str, *arguments: str) -> dict[str, float]:
     if part == "passes":
         return passes.measure(int(arguments[0]))
+    if part == "losses":
+        return passes.of_loss(arguments[0], *map(int, arguments[1:]))
     if part == "dask":
         return passes.on_workers(*map(int, arguments))
+    if part == "cluster":
+        return cluster.rehearse(*map(int, arguments))
     if part == "device":
         return passes.on_device(int(arguments[0]), *arguments[1:])
     if part == "limit":
@@ -102,6 +120,17 @@ def _passes(sizes: Sequence[int], threads: Sequence[int]) -> None:
             )
 
 
+def _losses(sizes: Sequence[int]) -> None:
+    print("\n      rows  features  outputs  loss                    pass   products  pass/products")
+    for n, (d, m), name in itertools.product(sizes, _SHAPES, LOSSES):
+        row = run_program("scaling", "--cell", "losses", name, n, d, m)
+        print(
+            f"{n:10d} {d:9d} {m:8d}  {name:20s} {1e3 * row['pass']:5.1f} ms {1e3 * row['products']:7.1f} ms "
+            f"{row['pass'] / row['products']:14.2f}",
+            flush=True,
+        )
+
+
 def _dask(sizes: Sequence[int], workers: Sequence[int], blocks: int) -> None:
     print("\n      rows  blocks  workers    a pass   as many threads  threads/workers")
     for n in sizes:
@@ -112,6 +141,17 @@ def _dask(sizes: Sequence[int], workers: Sequence[int], blocks: int) -> None:
                 f"{row['threads'] / row['workers']:16.2f}",
                 flush=True,
             )
+
+
+def _cluster(sizes: Sequence[int], blocks: int) -> None:
+    print("\n      rows  blocks    load    a pass  processors  million rows/s      fit  passes  peak of a worker")
+    for n in sizes:
+        row = run_program("scaling", "--cell", "cluster", n, 2, blocks)
+        print(
+            f"{n:10d} {blocks:7d} {row['load']:5.1f} s {row['pass']:7.3f} s {row['processors']:9.2f} s "
+            f"{n / row['pass'] / 1e6:15.2f} {row['fit']:6.1f} s {row['passes']:7.0f} {row['peak'] / 1e6:14.0f} MB",
+            flush=True,
+        )
 
 
 def _device(sizes: Sequence[int], device: str) -> None:

@@ -13,11 +13,12 @@ from mopn.core.kernels import get_kernel
 from mopn.data.designs import make_design
 from mopn.data.losses_of_rows import Losses
 from mopn.data.rows import ArrayRows, Block
+from mopn.losses.losses import get_loss
 from mopn.losses.namespaces import crossed
 from mopn.network.two_layers import two_layers
 from mopn.solvers.tools.blas_threads import limited_threads
 
-__all__ = ["measure", "on_device", "on_workers"]
+__all__ = ["make_pass", "measure", "of_loss", "on_device", "on_workers"]
 
 _D, _M, _K = 20, 10, 10
 _REPEATS = 7
@@ -27,11 +28,25 @@ def measure(n: int) -> dict[str, float]:
     """Return the least seconds of a pass, of its products and of reading the rows, called in turn."""
     X, y = _data(n)
     rows = ArrayRows(make_design(X), Losses.of_data("logistic", y, n))
-    H, V, _ = _layers()
+    H, V, _ = layers = _layers()
     with limited_threads():
-        return _least_seconds(
-            {"pass": _pass(rows), "products": lambda: rows.sum(_products, H, V), "reading": lambda: rows.sum(_read)}
-        )
+        timed = {"pass": make_pass(rows, layers), "products": lambda: rows.sum(_products, H, V)}
+        return _least_seconds(timed | {"reading": lambda: rows.sum(_read)})
+
+
+def of_loss(name: str, n: int, d: int, m: int) -> dict[str, float]:
+    """Return the least seconds of the processor of a pass with a loss, and of its products."""
+    rng, kind = np.random.default_rng(0), get_loss(name).targets
+    y = np.arange(n) % m if kind == "labels" else rng.standard_normal((n, m))
+    if kind == "signs":
+        y = np.sign(y)
+    if kind == "counts":
+        y = np.floor(np.abs(y))
+    rows = ArrayRows(make_design(rng.uniform(-1.0, 1.0, (n, d))), Losses.of_data(name, y, n))
+    H, V, _ = layers = _layers(d, m)
+    with limited_threads():
+        timed = {"pass": make_pass(rows, layers), "products": lambda: rows.sum(_products, H, V)}
+        return _least_seconds(timed, time.process_time)
 
 
 def on_workers(n: int, workers: int, blocks: int) -> dict[str, float]:
@@ -47,7 +62,7 @@ def on_workers(n: int, workers: int, blocks: int) -> dict[str, float]:
         problem = mopn.dask.DaskNetworkProblem(*in_chunks, classes=range(_M), client=client, strength=1.0)
         here = ArrayRows(make_design(X), Losses.of_data("logistic", y, n))
         with limited_threads():
-            return _least_seconds({"workers": _pass(problem.rows), "threads": _pass(here)})
+            return _least_seconds({"workers": make_pass(problem.rows), "threads": make_pass(here)})
 
 
 def on_device(n: int, library: str, device: str) -> dict[str, float]:
@@ -63,7 +78,8 @@ def on_device(n: int, library: str, device: str) -> dict[str, float]:
 
         there = torch.asarray(X, device=device)
     here, away = (mopn.NetworkProblem(rows, y, strength=1.0).rows for rows in (X, there))
-    return _least_seconds({"here": _pass(here), "double": _pass(away), "single": _pass(away, single=True)})
+    timed = {"here": make_pass(here), "double": make_pass(away)}
+    return _least_seconds(timed | {"single": make_pass(away, single=True)})
 
 
 def _data(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -71,25 +87,32 @@ def _data(n: int) -> tuple[np.ndarray, np.ndarray]:
     return rng.uniform(-1.0, 1.0, (n, _D)), np.arange(n) % _M
 
 
-def _layers() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+_Layers = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def _layers(d: int = _D, m: int = _M) -> _Layers:
+    """Return units, weights and a linear term without coefficients; outputs are of the size 1."""
     rng = np.random.default_rng(1)
-    return rng.standard_normal((_K, _D)), rng.standard_normal((_K, _M)), np.zeros((_M, 0))
+    return rng.standard_normal((_K, d)) / np.sqrt(d), rng.standard_normal((_K, m)), np.zeros((m, 0))
 
 
-def _pass(rows: Any, *, single: bool = False) -> Callable[[], object]:
+def make_pass(rows: Any, point: _Layers | None = None, *, single: bool = False) -> Callable[[], object]:
     """Return a function that evaluates the objective and the gradients of both layers, in NumPy's arrays."""
-    layers, point = two_layers(rows, get_kernel("homogeneous"), single=single), _layers()
-    return lambda: layers.value_gradient(*point)
+    layers = two_layers(rows, get_kernel("homogeneous"), single=single)
+    at = point or _layers()
+    return lambda: layers.value_gradient(*at)
 
 
-def _least_seconds(timed: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+def _least_seconds(
+    timed: Mapping[str, Callable[[], object]], clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
     """Return the least of several times of functions that are called in turn."""
     seconds: dict[str, list[float]] = {name: [] for name in timed}
     for _ in range(_REPEATS):
         for name, function in timed.items():
-            began = time.perf_counter()
+            began = clock()
             function()
-            seconds[name].append(time.perf_counter() - began)
+            seconds[name].append(clock() - began)
     return {name: min(times) for name, times in seconds.items()}
 
 

@@ -27,8 +27,9 @@ def _without(theta, rows, i, j, p, e, moduli):  # type: ignore[no-untyped-def]
     With ``moduli``, set it to those of |p| and |x|.
     """
     first, end = span(rows.starts, i, rows.length)
-    e[:] = 0.0
     e[0] = 1.0
+    for t in range(1, len(e)):
+        e[t] = 0.0
     for entry in range(first, end):
         feature, x = place(rows.indices, entry, first), value(rows.values, entry)
         if feature == j:

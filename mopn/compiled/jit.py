@@ -49,7 +49,7 @@ def inner(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     Interfaces take a seventh of the compiler's time. Called from Python such a function is Python's.
     """
-    return register_jitable(no_cpython_wrapper=True, **options)
+    return register_jitable(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
 
 
 class _Cache(FunctionCache):
@@ -91,4 +91,4 @@ class _NoCache(NullCache):
 @cache
 def _announce(when: str) -> None:
     """Tell the user that the following seconds are those of the compiler."""
-    logging.getLogger("mopn").warning("mopn compiles its loops for this machine, which takes up to a minute, %s", when)
+    logging.getLogger("mopn").warning("mopn compiles its loops for this machine, which takes some seconds, %s", when)

@@ -201,8 +201,9 @@ def add_anova(theta, lines, panels, weights, out):  # type: ignore[no-untyped-de
 
     If ``theta`` is a tuple, its length is known to the compiler, and the kernels of a row stay in registers.
     """
-    A = np.zeros((len(theta) + 1, WIDTH))
-    A[0] = 1.0
+    A = np.empty((len(theta) + 1, WIDTH))
+    for s in range(WIDTH):
+        A[0, s] = 1.0
     for c in range(len(panels)):
         for row in range(lines.size):
             first, end = span(lines.starts, row, lines.length)
@@ -227,8 +228,9 @@ def anova_degrees(theta, lines, panels, c, out, begin, stop):  # type: ignore[no
 
     ``theta``, a tuple or an array, has length m; the rows are those from ``begin`` to ``stop - 1``.
     """
-    A = np.zeros((len(theta), WIDTH))
-    A[0] = 1.0
+    A = np.empty((len(theta), WIDTH))
+    for s in range(WIDTH):
+        A[0, s] = 1.0
     for row in range(begin, stop):
         first, end = span(lines.starts, row, lines.length)
         for t in range(1, len(theta)):
@@ -255,7 +257,7 @@ def parallel_anova_degrees(theta, lines, panels, c, out, threads):  # type: igno
 
 
 @jit(fastmath=FAST)
-def anova_degrees_of_columns(theta, columns, P, out):  # type: ignore[no-untyped-def]
+def anova_degrees_of_columns(columns, P, out):  # type: ignore[no-untyped-def]
     """Set the same from full columns for units P (k, d), in blocks of rows that stay in the cache."""
     for s in range(len(P)):
         out[s] = 0.0
@@ -263,7 +265,7 @@ def anova_degrees_of_columns(theta, columns, P, out):  # type: ignore[no-untyped
             stop = min(begin + _BLOCK, columns.length)
             for j in range(columns.size):
                 p, x = P[s, j], columns.values[j * columns.length + begin : j * columns.length + stop]
-                for t in range(len(theta) - 2, 0, -1):
+                for t in range(out.shape[1] - 1, 0, -1):
                     A, lower = out[s, t][begin:stop], out[s, t - 1][begin:stop]
                     for i in range(len(x)):
                         A[i] += p * x[i] * lower[i]

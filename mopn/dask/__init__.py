@@ -15,6 +15,7 @@ from mopn.dask.estimators import (
     DaskMultiOutputPNClassifier,
     DaskMultiOutputPNRegressor,
     DaskOrdinalFMRegressor,
+    DaskOrdinalPNRegressor,
     DaskTableClassifier,
     DaskTableRegressor,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "DaskMultiOutputPNRegressor",
     "DaskNetworkProblem",
     "DaskOrdinalFMRegressor",
+    "DaskOrdinalPNRegressor",
     "DaskTableClassifier",
     "DaskTableRegressor",
 ]

@@ -146,14 +146,20 @@ class DaskBlocks(Chunks):
         try:
             return self.client.sync(getattr(self.client.scheduler, what), **arguments, callback_timeout=_ANSWER)
         except (OSError, distributed.TimeoutError) as error:
-            raise ConnectionError(f"the Dask scheduler does not answer: {error}") from error
+            raise self._lost_scheduler(error) from error
 
     def _check_connection(self) -> None:
         status = self.client.status
         if status in ("closing", "closed"):
             raise ConnectionError(f"the Dask client is {status}; keep it open until the fit is over")
         if status != "running":
-            raise ConnectionError(f"the Dask scheduler does not answer: the client is {status}")
+            raise self._lost_scheduler(f"the client is {status}")
+
+    def _lost_scheduler(self, why: object) -> ConnectionError:
+        return ConnectionError(
+            f"the Dask scheduler does not answer: {why}; the blocks of rows of its workers, {len(self.blocks)} in "
+            "all, are lost and have to be made anew on another cluster"
+        )
 
     def _check_cluster(self, end: float) -> None:
         """Raise an error at the end of the time, and if no worker is there or comes within a while."""

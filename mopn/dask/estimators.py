@@ -19,7 +19,7 @@ from mopn.data.validation import as_array, check_weights, distinct_labels, finit
 from mopn.estimators.availability import available_if
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.classifiers import MultiOutputFMClassifier, MultiOutputPNClassifier, check_probabilities
-from mopn.estimators.ordinal import OrdinalFMRegressor
+from mopn.estimators.ordinal import OrdinalFMRegressor, OrdinalPNRegressor
 from mopn.estimators.regressors import MultiOutputFMRegressor, MultiOutputPNRegressor
 from mopn.estimators.table_encoder import TableReader
 from mopn.estimators.tables import TableClassifier, TableRegressor
@@ -34,6 +34,7 @@ __all__ = [
     "DaskMultiOutputPNClassifier",
     "DaskMultiOutputPNRegressor",
     "DaskOrdinalFMRegressor",
+    "DaskOrdinalPNRegressor",
     "DaskTableClassifier",
     "DaskTableRegressor",
 ]
@@ -50,6 +51,10 @@ class DaskEstimator(NetworkEstimator):
     )
     # An entry that every column of X takes.
     _entry: ClassVar[float] = 0.0
+
+    client: Any = None
+    """The ``dask.distributed.Client`` of ``fit`` and ``score``, if one is set; None for the current one. It is no
+    parameter, so copies, pickles and :meth:`to_local` do not have it."""
 
     def fit(  # type: ignore[override]
         self,
@@ -77,7 +82,7 @@ class DaskEstimator(NetworkEstimator):
             The labels, or ordered levels, that y may have; those that no row has get outputs, too. Default: those that
             it has.
         client : dask.distributed.Client, optional
-            Default: the current one.
+            Default: the attribute ``client``, or else the current one.
         timeout : float, default 3600
             Seconds that a pass over the data may take; the first one computes the blocks, too.
 
@@ -101,7 +106,7 @@ class DaskEstimator(NetworkEstimator):
         """
         if classes is not None and not self._by_label:
             raise ValueError("classes are for labels and ordered levels; this y is numbers")
-        y = dask_array(y, "y")
+        y, client = dask_array(y, "y"), self.client if client is None else client
         blocks = dask_blocks(self._array(X), y, sample_weight, classes, client, timeout, self._convert)
         self._check_columns(X, reset=not (self.warm_start and hasattr(self, "model_")))
         return super().fit(blocks, y, target_weight=target_weight)
@@ -113,15 +118,18 @@ class DaskEstimator(NetworkEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the score of the plain estimator; predictions, y and weights come to this process."""
         y, weights = dask_array(y, "y"), None if sample_weight is None else dask_array(sample_weight, "sample_weight")
-        predicted, y, weights = dask.compute(self.predict(X), y, weights)
+        predicted, y, weights = dask.compute(self.predict(X), y, weights, scheduler=self.client)
         return self._score(Targets(np.asarray(y), np.empty(0), self.loss_, "", None, weights), predicted)
 
     def to_local(self) -> Any:
         """Return the plain estimator, fitted if this one is."""
         local = next(kind for kind in type(self).__mro__ if not issubclass(kind, DaskEstimator))
         plain = local(**self.get_params(deep=False))
-        vars(plain).update(vars(self))
+        vars(plain).update({name: value for name, value in vars(self).items() if name != "client"})
         return plain
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "client"}
 
     def _on_blocks(self, method: str, X: Any) -> Any:
         """Call a method of the plain estimator, for every block of a dask array."""
@@ -286,7 +294,15 @@ class DaskMultiOutputFMRegressor(DaskEstimator, MultiOutputFMRegressor):
     _by_label = False
 
 
-class DaskOrdinalFMRegressor(DaskEstimator, OrdinalFMRegressor):
+class DaskOrdinal(DaskEstimator):
+    """What regressors of ordered levels have besides."""
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities (n, n_levels); lazily, block by block, for a dask array or DataFrame X (n, d)."""
+        return self._on_blocks("predict_proba", X)
+
+
+class DaskOrdinalFMRegressor(DaskOrdinal, OrdinalFMRegressor):
     """An :class:`~mopn.estimators.OrdinalFMRegressor`, with its parameters and attributes, for dask arrays.
 
     Examples
@@ -302,9 +318,18 @@ class DaskOrdinalFMRegressor(DaskEstimator, OrdinalFMRegressor):
     (1, 3)
     """
 
-    def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities (n, n_levels); lazily, block by block, for a dask array or DataFrame X (n, d)."""
-        return self._on_blocks("predict_proba", X)
+
+class DaskOrdinalPNRegressor(DaskOrdinal, OrdinalPNRegressor):
+    """An :class:`~mopn.estimators.OrdinalPNRegressor`, with its parameters and attributes, for dask arrays.
+
+    Examples
+    --------
+    It is used as in the example of :class:`DaskOrdinalFMRegressor`.
+
+    >>> from mopn.dask import DaskOrdinalPNRegressor
+    >>> DaskOrdinalPNRegressor(max_units=4).to_local()
+    OrdinalPNRegressor(max_units=4)
+    """
 
 
 class DaskTableClassifier(DaskTable, DaskClassifier, TableClassifier):

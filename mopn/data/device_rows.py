@@ -21,7 +21,7 @@ from mopn.data.losses_of_rows import Losses
 from mopn.data.rows import TYPICAL_COLUMNS, Block, Function, KeptBlocks, PassCounter, Rows, tree_sum
 from mopn.data.thread_pool import in_threads
 from mopn.losses.losses import Loss
-from mopn.losses.namespaces import is_device_array, is_for_any_namespace, namespace, to_device, to_host
+from mopn.losses.namespaces import check_has_data, is_device_array, is_for_any_namespace, namespace, to_device, to_host
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.cached import cached_property
 
@@ -222,6 +222,7 @@ def device_rows(
     layout = str(getattr(X, "layout", "torch.strided"))
     if layout != "torch.strided":
         raise TypeError(f"X on a device must be dense, got the layout {layout}; pass a SciPy matrix for sparse data")
+    check_has_data(X)
     X = X.detach() if hasattr(X, "detach") else X
     check_shape(tuple(X.shape))
     xp = namespace(X)

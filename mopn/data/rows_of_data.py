@@ -12,7 +12,7 @@ from mopn.data.losses_of_rows import Losses
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.rows import ArrayRows, Rows
 from mopn.losses.losses import Loss
-from mopn.losses.namespaces import is_device_array
+from mopn.losses.namespaces import is_device_array, to_host
 
 __all__ = ["rows_of_data"]
 
@@ -24,7 +24,7 @@ def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: A
     ----------
     X : array-like or sparse matrix of shape (n, d), array on a device, RowBlocks or Chunks
     y, sample_weight : array-like
-        None if the blocks bring them.
+        None if the blocks bring them. Arrays on a device are copied to where X is.
     loss : str or Loss
     offset : array-like of shape (n, m) or (m,), optional
         For data in blocks it must be the same for all rows.
@@ -40,7 +40,7 @@ def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: A
         return device_rows(X, y, loss, sample_weight, offset, target_weight)
     design = stored_design(X)
     check_input(design.largest, "X")
-    losses = Losses.of_data(loss, y, design.shape[0], sample_weight, offset, target_weight)
+    losses = Losses.of_data(loss, *map(to_host, (y, design.shape[0], sample_weight, offset, target_weight)))
     if losses.weights is not None:
         check_input(losses.weights, "sample_weight")
     return ArrayRows(design, losses)

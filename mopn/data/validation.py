@@ -101,7 +101,7 @@ def _per_output(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, int, None]:
     if y.ndim > 2 or 0 in y.shape:
         raise ValueError(f"y must have shape (n,) or (n, m) with m >= 1, got {y.shape}")
     try:
-        Y = finite_numbers(y, "y").reshape(len(y), -1).copy()
+        Y = finite_numbers(y, "y").reshape(len(y), -1).copy("F")
     except TypeError as error:
         raise TypeError(f"loss={loss.name!r} takes numeric targets, and loss='logistic' labels: {error}") from None
     if loss.targets == "signs" and not np.isin(Y, (-1.0, 1.0)).all():

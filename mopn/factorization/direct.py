@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mopn.core.factor_kernels import make_factor_kernel
+from mopn.core.factor_kernels import AnovaFactors, make_factor_kernel
 from mopn.core.magnitudes import check_products
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.rows_of_data import rows_of_data
@@ -151,8 +151,10 @@ class FactorizationProblem(SingleOutputProblem):
         scale = check_nonnegative(init_scale, "init_scale")
         check_products(rows, factors, alpha=self.alpha, beta=self.beta, init_scale=scale)
         self.lams = self._make_lams(lams, rng)
-        terms = affine_terms(self.design, self.alpha, linear=self.fit_linear, intercept=self.fit_intercept)
         self.kernel_terms = self._make_kernel_terms(kernel, theta, scale)
+        terms = affine_terms(
+            self.design, self.alpha, linear=self.fit_linear, intercept=self.fit_intercept, degree=self._linear_degree()
+        )
         super().__init__(rows, [*terms, *self.kernel_terms], rng, ("P", [term.name for term in self.kernel_terms]))
 
     def _entries(self) -> dict[str, str]:
@@ -225,6 +227,13 @@ class FactorizationProblem(SingleOutputProblem):
                 lower = make_factor_kernel(kernel, degree)
                 terms.append(KernelTerm(self.design, lower, self.lams, ridge, scale, name=f"P{degree}"))
         return terms
+
+    def _linear_degree(self) -> int:
+        """Return the least degree of a kernel whose sweeps the linear term can have, or 1."""
+        if self.dummies or self.penalty_name in _SPARSE:
+            return 1
+        kernels = [term.kernel for term in self.kernel_terms]
+        return min((len(kernel.theta) for kernel in kernels if isinstance(kernel, AnovaFactors)), default=1)
 
     @property
     def oracles(self) -> frozenset[str]:

@@ -298,7 +298,7 @@ def check_single_output_loss(loss: str | Loss) -> Loss:
     return loss
 
 
-def affine_terms(design: Design, alpha: float, *, linear: bool, intercept: bool) -> list[Term]:
-    """Return the terms b and <w, x>, where they are fitted."""
+def affine_terms(design: Design, alpha: float, *, linear: bool, intercept: bool, degree: int = 1) -> list[Term]:
+    """Return the terms b and <w, x>, where they are fitted; see ``Linear`` for the degree."""
     terms: list[Term] = [Intercept(design.shape[0])] if intercept else []
-    return [*terms, Linear(design, alpha)] if linear else terms
+    return [*terms, Linear(design, alpha, degree)] if linear else terms

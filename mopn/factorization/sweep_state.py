@@ -151,7 +151,7 @@ class Sweeper:
             )
         else:
             # What a kernel does not need is not compiled.
-            cancels = omegas is None and theta != (1.0,)
+            cancels = omegas is None and (theta is None or len(theta) > 1)
             rows = self.rows if cancels else None
             decrease = sweep_units(theta, omegas, self.columns, rows, *losses, l1, dummies or None)
         self._slopes[:] = state[:, 0]
@@ -170,7 +170,7 @@ class Sweeper:
         """Set out (8, m - 1, n) to A^1, ..., A^{m-1} for at most eight units P, without the part of dummies."""
         P = np.ascontiguousarray(P[:, P.shape[1] - self.columns.size :])
         if self.columns.indices is None:
-            anova_degrees_of_columns(theta, self.columns, P, out)
+            anova_degrees_of_columns(self.columns, P, out)
         elif self._in_threads():
             in_turn(parallel_anova_degrees, theta, self.rows, pack(P), 0, out, self.n_threads)
         else:

@@ -20,8 +20,10 @@ from mopn.losses.array_functions import (
     at,
     at_least,
     at_most,
+    either,
     exp_in_place,
     largest,
+    one_where,
     own_entries,
     put,
     row_maxima,
@@ -45,6 +47,8 @@ LossName = Literal[
 _TARGETS = ("labels", "numbers", "signs", "counts")
 # Relative differences of means below which expm1 and log1p keep digits.
 _NEAR = 0.5
+# Margins whose exponentials, and the sums of these, are far from overflow.
+_MODERATE = 600.0
 _POSITIVE = number("a finite number > 0", lambda x: x > 0)
 _LEVEL = number("a number between 0 and 1, both excluded", lambda x: 0 < x < 1)
 
@@ -68,8 +72,9 @@ class Logistic(Loss):
     def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
         own = own_entries(O, y)
         P, others, excess, top = self._exponentials(O, own)
-        P *= (1.0 / (1.0 + excess))[:, None]
-        return top + namespace(O).log1p(excess), put(own, P, -others / (1.0 + excess))
+        share = 1.0 / (1.0 + excess)
+        P *= share[:, None]
+        return top + namespace(O).log1p(excess), put(own, P, -others * share)
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Softmax:  # noqa: E741
         own = own_entries(O, y)
@@ -79,20 +84,24 @@ class Logistic(Loss):
         return Softmax(P)
 
     def _exponentials(self, O: Any, own: Any) -> tuple[Any, Any, Any, Any]:  # noqa: E741
-        """Return E = exp(z - max z) of the margins z_c = cost + o_c - o_y, with 0 in place of that of z_y = 0.
+        """Return E = exp(z - t) of the margins z_c = cost + o_c - o_y, with 0 in place of that of z_y = 0.
 
-        Also their sum, the sum of all exponentials minus 1, and max z >= 0. Where y has the largest margin, E holds the
-        small terms alone, which keeps the digits of small losses.
+        Also their sum, the sum of all exponentials minus 1, and t: max z >= 0, or 0 where no exponential is too large.
+        Where y has the largest margin, E holds the small terms alone, which keeps the digits of small losses.
         """
         E = O - at(own, O)[:, None]
         if self.cost:
             E += self.cost
             E = put(own, E, 0.0)
-        top = row_maxima(E)
-        E -= top[:, None]
+        top: Any = 0.0
+        # On a device, to look at the margins would take longer than what it saves.
+        moderate = isinstance(E, np.ndarray) and E.max(initial=0.0) < _MODERATE
+        if not moderate:
+            top = row_maxima(E)
+            E -= top[:, None]
         E = put(own, exp_in_place(E), 0.0)
         others = row_sums(E)
-        return E, others, others + namespace(O).expm1(-top), top
+        return E, others, others if moderate else others + namespace(O).expm1(-top), top
 
     def conjugate(self, y: Any, G: Any) -> Any:
         # The mass of the other classes is their sum: 1 + g_y would lose small masses of rows of heavy weight.
@@ -143,7 +152,9 @@ class SquaredHinge(Loss):
 
     def _hinges(self, O: Any, own: Any) -> Any:  # noqa: E741
         """Return max(1 + o_c - o_y, 0), and 0 for c = y."""
-        return put(own, at_least(1.0 + (O - at(own, O)[:, None]), 0.0), 0.0)
+        Z = O - at(own, O)[:, None]
+        Z += 1.0
+        return put(own, at_least(Z, 0.0), 0.0)
 
     def conjugate(self, y: Any, G: Any) -> Any:
         terms = G * (0.25 * G - 1.0)
@@ -197,12 +208,16 @@ class BinaryLogistic(Loss):
     def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
         xp, margins = namespace(O), y * O
         # log(1 + exp(-z)) = max(-z, 0) + log(1 + e) with e = exp(-|z|), which the gradient takes too.
-        e = xp.exp(-abs(margins))
-        values = xp.log1p(e) - at_most(margins, 0.0)
-        G = xp.where(margins > 0.0, e, 1.0)
+        e = abs(margins)
+        e *= -1.0
+        e = exp_in_place(e)
+        values = xp.log1p(e)
+        values -= at_most(margins, 0.0)
+        G = one_where(margins <= 0.0, e)
         e += 1.0
         G /= e
-        G *= -y
+        G *= y
+        G *= -1.0
         return row_sums(values), G
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
@@ -230,8 +245,12 @@ class BinarySquaredHinge(Loss):
         return 2.0
 
     def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
-        Z = at_least(1.0 - y * O, 0.0)
-        return rowwise_inner(Z, Z), -2.0 * y * Z
+        Z = y * O
+        Z -= 1.0
+        Z = at_most(Z, 0.0)
+        G = 2.0 * y
+        G *= Z
+        return rowwise_inner(Z, Z), G
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
         return Diagonal(np.where(y * O < 1.0, 2.0, 0.0))
@@ -272,9 +291,9 @@ class Clipped(Loss):
         return 1.0 / self._width
 
     def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
-        xp, R = namespace(O), O - y
-        G = xp.clip(R / self._width, self._low, self._high)
-        return row_sums(G * (R - 0.5 * self._width * G)), G
+        R = O - y
+        G = namespace(O).clip(R / self._width, self._low, self._high)
+        return rowwise_inner(G, R) - 0.5 * self._width * rowwise_inner(G, G), G
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
         slopes = (O - y) / self._width
@@ -407,10 +426,11 @@ class Poisson(Loss):
         d = O - _logarithms(y)
         # exp(o) - y - y d; where the mean is near y the first two cancel.
         near = (abs(d) < _NEAR) & (y > 0)
-        relative = xp.expm1(xp.where(near, d, 0.0))
-        values = xp.where(near, y * at_least(relative - d, 0.0), means - y * (1.0 + d))
+        nearby = xp.clip(d, -_NEAR, _NEAR)
+        relative = xp.expm1(nearby)
+        values = either(near, y * at_least(relative - nearby, 0.0), means - y * (1.0 + d))
         values += means * at_least(O - codes.LARGEST_EXPONENT, 0.0)
-        return row_sums(values), xp.where(near, y * relative, means - y)
+        return row_sums(values), either(near, y * relative, means - y)
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
         return Diagonal(self._means(O))
@@ -443,8 +463,7 @@ class Poisson(Loss):
 
 def _logarithms(y: Any) -> Any:
     """Return log y, and 0 where y is 0."""
-    xp = namespace(y)
-    return xp.log(xp.where(y > 0, y, 1.0))
+    return namespace(y).log(one_where(y == 0.0, y))
 
 
 def _reciprocal(a: Any) -> float:

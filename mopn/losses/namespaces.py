@@ -14,6 +14,7 @@ __all__ = [
     "any_namespace",
     "as_double",
     "as_type",
+    "check_has_data",
     "crossed",
     "is_device_array",
     "is_for_any_namespace",
@@ -71,12 +72,19 @@ def to_host(array: Any) -> Any:
     """Return an array of any namespace as one of NumPy, copied if it is on a device; all else as it is."""
     if not is_device_array(array):
         return array
+    check_has_data(array)
     library = _library(array)
     if library == "torch":
         return array.detach().cpu().numpy()
     if library == "cupy":
         return array.get()
     return np.from_dlpack(array, device="cpu")
+
+
+def check_has_data(array: Any) -> None:
+    """Raise ``ValueError`` for a tensor of PyTorch that has a shape only."""
+    if getattr(array, "is_meta", False):
+        raise ValueError("an array on PyTorch's device 'meta' has a shape and no entries; give one that has entries")
 
 
 def _library(values: Any) -> str:

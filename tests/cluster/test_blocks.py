@@ -226,7 +226,7 @@ def test_what_ends_workers_is_said(restarts, monkeypatch):
         raise distributed.comm.CommClosedError("closed")
 
     client.sync = closed
-    with pytest.raises(ConnectionError, match="the Dask scheduler does not answer: closed"):
+    with pytest.raises(ConnectionError, match=r"the Dask scheduler does not answer: closed; .* 1 in all, are lost"):
         blocks._check_cluster(0.0)
 
 
@@ -287,6 +287,78 @@ def test_workers_join_late(undisturbed, monkeypatch):
 
         assert_same(run(problem(chunked(X)), callback=more), undisturbed)
         late.join()
+
+
+@pytest.mark.slow
+def test_workers_leave(undisturbed):
+    """One after the other; the last ones take over what they held."""
+    with (
+        distributed.LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+        distributed.Client(cluster, timeout=30) as client,
+    ):
+        spread, left = problem(chunked(X)), []
+
+        def leave(intermediate_result):
+            workers = list(client.scheduler_info()["workers"])
+            client.retire_workers(workers[:1])
+            left.append(len(workers) - 1)
+
+        assert_same(run(spread, callback=leave), undisturbed)
+        assert left == [2, 1]
+
+
+@pytest.mark.slow
+def test_workers_that_spill_to_disk(tmp_path):
+    """More rows than the memory that their worker takes for data: it reads them from disk in every pass."""
+    rows = np.repeat(X, 250, axis=0)
+    y, local = (
+        np.repeat(Y, 250),
+        mopn.NetworkProblem(mopn.RowBlocks(np.split(rows, 10), np.repeat(Y, 250)), strength=1.0),
+    )
+    limits = {"target": 0.5, "spill": False, "pause": False, "terminate": False}
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    with (
+        dask.config.set({f"distributed.worker.memory.{name}": value for name, value in limits.items()}),
+        distributed.LocalCluster(**options, memory_limit=rows.nbytes // 2, local_directory=tmp_path) as cluster,
+        distributed.Client(cluster, timeout=30),
+    ):
+        spread = problem(chunked(rows, (5000,) * 10), chunked(y, (5000,) * 10))
+        assert_equal(values(spread), values(local))
+        (worker,) = cluster.workers.values()
+        assert worker.data.disk
+
+
+def start(program, file, *options):
+    """Start a program of Dask in a process of its own."""
+    command = [sys.executable, "-m", f"distributed.cli.dask_{program}", "--scheduler-file", str(file), *options]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+@pytest.mark.slow
+def test_a_scheduler_dies(tmp_path):
+    file = tmp_path / "scheduler.json"
+    scheduler = start("scheduler", file, "--port", "0", "--dashboard-address", ":0")
+    worker = start("worker", file, "--no-nanny", "--no-dashboard", "--local-directory", str(tmp_path))
+    try:
+        with distributed.Client(scheduler_file=str(file), timeout=60) as client:
+            client.wait_for_workers(1, timeout=LIMIT)
+
+            def kill(intermediate_result):
+                if intermediate_result.nit == 1:
+                    scheduler.kill()
+                    scheduler.wait()
+
+            solver = ConditionalGradient(refit="full", max_units=3, schedule="fill")
+            result = mopn.minimize(problem(chunked(X)), solver, tol=1e-9, callback=kill)
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+    assert result.status == Status.FAILED
+    assert re.search(
+        "the Dask scheduler does not answer: .*; the blocks of rows .*, 4 in all, are lost", str(result.error)
+    )
+    assert len(result.basis) >= 1
 
 
 @pytest.mark.parametrize("what", ["client", "cluster", "data", "workers"])

@@ -53,6 +53,7 @@ CASES = {
     "numbers": ("MultiOutputPNRegressor", NUMBERS, {"loss": "huber"}),
     "columns": ("MultiOutputFMRegressor", np.column_stack([NUMBERS, X[:, 1]]), {"interactions": [[0, 1]]}),
     "levels": ("OrdinalFMRegressor", np.digitize(NUMBERS, [-0.5, 0.5]) + 1.0, {"alpha": None}),
+    "levels of a network": ("OrdinalPNRegressor", np.digitize(NUMBERS, [-0.5, 0.5]) + 1.0, {"alpha": None}),
 }  # fmt: skip
 
 
@@ -71,7 +72,7 @@ def test_weights_by_target_and_no_paths(client):
 @pytest.mark.parametrize("case", CASES)
 def test_fits_are_those_of_blocks_in_one_process(client, case):
     name, y, options = CASES[case]
-    weights = None if case == "levels" else WEIGHTS
+    weights = None if case.startswith("levels") else WEIGHTS
     local = fit(getattr(estimators, name)(**STEP | options), mopn.RowBlocks(parts(X), y, weights))
     plain = getattr(mopn.dask, f"Dask{name}")(**STEP | options)
     data = chunked(X), chunked(y)
@@ -92,6 +93,29 @@ def test_fits_are_those_of_blocks_in_one_process(client, case):
                 *(a if a.dtype.kind != "U" else a == expected for a in (lazy.compute(), expected))
             )
     assert spread.score(*data) == pytest.approx(local.score(X, y))
+
+
+def test_a_client_of_its_own(cluster):
+    """It fits and scores, without a current client; copies, pickles and plain estimators do not have it."""
+    with distributed.Client(cluster, timeout=30, set_as_default=False) as client:
+        model = mopn.dask.DaskMultiOutputPNClassifier(**STEP)
+        model.client = client
+        data = [client.persist(chunked(part)) for part in (X, LABELS)]
+        with pytest.raises(ValueError, match="there is no Dask client"):
+            clone(model).fit(*data)
+        fit(model, *data, timeout=300)
+        assert model.score(*data) == model.to_local().score(X, LABELS)
+        for other in (clone(model), model.to_local(), pickle.loads(pickle.dumps(model))):
+            assert getattr(other, "client", None) is None
+
+
+def test_tasks_have_names_for_the_bars_of_the_dashboard(client):
+    fit(mopn.dask.DaskMultiOutputPNRegressor(**STEP), chunked(X), chunked(NUMBERS), timeout=300)
+
+    def prefixes(dask_scheduler):
+        return set(dask_scheduler.task_prefixes)
+
+    assert {"mopn-rows", "mopn-term", "mopn-sum"} <= client.run_on_scheduler(prefixes)
 
 
 @pytest.mark.slow

@@ -196,7 +196,7 @@ def test_degrees_from_columns_and_from_rows(n, degree):
     design, P = make_design(rng.uniform(-1, 1, (n, 14))), rng.standard_normal((3, 14))
     theta = AnovaFactors(np.eye(degree)[-1]).coefficients
     out = np.full((2, WIDTH, degree - 1, n), np.nan)
-    compiled.anova_degrees_of_columns(theta, design.column_lines, P, out[0])
+    compiled.anova_degrees_of_columns(design.column_lines, P, out[0])
     compiled.anova_degrees(theta, design.row_lines, compiled.pack(P), 0, out[1], 0, n)
     for t in range(1, degree):
         exact = make_factor_kernel("anova", t).features(design, P)

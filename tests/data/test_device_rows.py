@@ -10,7 +10,9 @@ from mopn.data.device_design import DeviceDesign
 from mopn.data.device_rows import DeviceArray, DeviceRows
 from mopn.data.feature_scaling import Coordinates
 from mopn.data.losses_of_rows import Losses
+from mopn.data.row_blocks import RowBlocks
 from mopn.data.rows import ArrayRows
+from mopn.data.rows_of_data import rows_of_data
 from mopn.losses.namespaces import any_namespace, to_host
 
 RNG = np.random.default_rng(0)
@@ -50,6 +52,25 @@ def projected(block, H):
 
 def host_projected(block, H):
     return block.design.project(H)
+
+
+@every_library
+def test_targets_and_weights_on_a_device_beside_rows_on_the_host(library):
+    move = on_device(library)
+    rows = rows_of_data(X, move(Y), "squared", move(WEIGHTS), move(A[:1, [0, 0, 1]]))
+    np.testing.assert_array_equal(rows.losses.y, Y)
+    np.testing.assert_array_equal(rows.losses.weights, WEIGHTS)
+    with pytest.raises(TypeError, match=r"block 1 is a \w+\.\w+, and blocks are NumPy's"):
+        RowBlocks([X, move(X)], np.vstack([Y, Y]))
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_tensors_without_entries_are_refused(which):
+    torch = pytest.importorskip("torch")
+    parts = [torch.asarray(part) for part in (X, Y, WEIGHTS)]
+    parts[which] = parts[which].to("meta")
+    with pytest.raises(ValueError, match="has a shape and no entries"):
+        rows_of_data(*parts[:2], "squared", parts[2], None)
 
 
 @every_library

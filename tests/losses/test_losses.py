@@ -173,6 +173,22 @@ def test_value_and_gradient_equal_exact_arithmetic(name, m, library, rng):
     check_exact(loss_in(library, name), y, out, rtol=1e-14 * m)
 
 
+@every_case
+def test_memory_orders_and_types_of_labels_change_nothing(name, m, rng):
+    loss = LOSSES[name]
+    y, out = draw(loss, rng, 8, m)
+    expected = loss.value_gradient(y, np.asfortranarray(out))
+    small = y.astype(np.int8)
+    for outputs in (
+        np.ascontiguousarray(out),
+        np.hstack([out, out])[:, :m],
+        np.asfortranarray(np.tile(out, (2, 1)))[:8],
+    ):
+        values, G = loss.value_gradient(small if loss.targets == "labels" else np.asfortranarray(y), outputs)
+        np.testing.assert_allclose(values, expected[0], rtol=1e-14)
+        np.testing.assert_allclose(G, expected[1], rtol=1e-14)
+
+
 @every_namespace
 @every_loss
 @every_size

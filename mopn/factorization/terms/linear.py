@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mopn.core.factor_kernels import AnovaFactors
 from mopn.data.designs import Design, feature_scales
 from mopn.data.rows import Block, Rows
 from mopn.factorization.sweep_state import SweepState
@@ -49,10 +50,14 @@ class Intercept(Term):
 
 
 class Linear(Term):
-    """<w, x> with the penalty ``alpha / 2 * ||w||^2``; dummies of the design have no coefficients."""
+    """<w, x> with the penalty ``alpha / 2 * ||w||^2``; dummies of the design have no coefficients.
 
-    def __init__(self, design: Design, alpha: float) -> None:
-        self.design, self.alpha = design.without_dummies, alpha
+    <w, x> is also A^{1..m}(w, x; theta) for theta = (1, 0, ..., 0). As such a kernel, of a ``degree`` that the problem
+    has anyway, it has the same sweeps, and needs no compiled functions of its own.
+    """
+
+    def __init__(self, design: Design, alpha: float, degree: int = 1) -> None:
+        self.design, self.alpha, self.degree = design.without_dummies, alpha, degree
         super().__init__({"w": (self.design.shape[1],)}, (self.design,))
 
     def start(self, rng: np.random.Generator) -> Parameters:
@@ -72,12 +77,14 @@ class Linear(Term):
         return {"w": feature_scales(rows.sum(_occurrences), largest)}
 
     def on(self, block: Block) -> Linear:
-        return Linear(block.design, self.alpha)
+        return Linear(block.design, self.alpha, self.degree)
 
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
         sweep = state.sweeper(self.design)
-        nothing, scale, ridge = np.empty((1, 0, self.design.shape[0])), np.ones(1), np.array([self.alpha])
-        yield lambda: sweep((1.0,), None, nothing, at["w"][None], scale, ridge)
+        theta = AnovaFactors(np.arange(self.degree) == 0).coefficients
+        # No derivative depends on the state but for the slopes.
+        nothing, scale, ridge = np.zeros((1, self.degree - 1, self.design.shape[0])), np.ones(1), np.array([self.alpha])
+        yield lambda: sweep(theta, None, nothing, at["w"][None], scale, ridge)
 
 
 def _largest(block: Block) -> float:
