@@ -47,8 +47,8 @@ LossName = Literal[
 _TARGETS = ("labels", "numbers", "signs", "counts")
 # Relative differences of means below which expm1 and log1p keep digits.
 _NEAR = 0.5
-# Margins whose exponentials, and the sums of these, are far from overflow.
-_MODERATE = 600.0
+# Margins below this fraction of the largest exponent have exponentials whose sums are far from overflow.
+_MODERATE = 0.85
 _POSITIVE = number("a finite number > 0", lambda x: x > 0)
 _LEVEL = number("a number between 0 and 1, both excluded", lambda x: 0 < x < 1)
 
@@ -95,7 +95,7 @@ class Logistic(Loss):
             E = put(own, E, 0.0)
         top: Any = 0.0
         # On a device, to look at the margins would take longer than what it saves.
-        moderate = isinstance(E, np.ndarray) and E.max(initial=0.0) < _MODERATE
+        moderate = isinstance(E, np.ndarray) and E.max(initial=0.0) < _MODERATE * np.log(np.finfo(E.dtype).max)
         if not moderate:
             top = row_maxima(E)
             E -= top[:, None]

@@ -189,6 +189,18 @@ def test_memory_orders_and_types_of_labels_change_nothing(name, m, rng):
         np.testing.assert_allclose(G, expected[1], rtol=1e-14)
 
 
+@pytest.mark.parametrize("size", [1.0, 30.0, 80.0, 200.0, 1e4])
+@pytest.mark.parametrize("name", [name for name in LOSSES if name != "poisson"])
+def test_single_precision_overflows_no_sooner(name, size):
+    """Of outputs far beyond the exponents of single precision."""
+    loss = LOSSES[name]
+    y, out = draw(loss, np.random.default_rng(0), 8, 3)
+    out = (size * np.sign(out)).astype(np.float32)
+    single, double = (loss.value_gradient(y, O) for O in (out, out.astype(float)))
+    for computed, expected in zip(single, double, strict=True):
+        np.testing.assert_allclose(computed, expected, rtol=1e-4, atol=1e-6 * size)
+
+
 @every_namespace
 @every_loss
 @every_size
