@@ -62,9 +62,11 @@ class RelationBlocks:
         if not isinstance(tables, Sequence) or not len(tables):
             raise TypeError(f"tables must be a sequence of at least one array or sparse matrix, got {shown(tables)}")
         parts = [_table(table, f"tables[{k}]") for k, table in enumerate(tables)]
-        sizes = np.array([part.shape[0] for part in parts])
-        places = _checked(rows, sizes) + np.cumsum(sizes) - sizes
-        self._set(RelationDesign(SparseDesign(sparse.block_diag(parts, format="csr")), places))
+        sizes = np.array([part.shape for part in parts])
+        ends = np.cumsum(sizes, axis=0)
+        places = _checked(rows, sizes[:, 0]) + ends[:, 0] - sizes[:, 0]
+        tables_ = SparseDesign(sparse.block_diag(parts, format="csr"))
+        self._set(RelationDesign(tables_, places, np.append(0, ends[:, 1])))
 
     def _set(self, design: RelationDesign) -> None:
         self.design, self.shape = design, design.shape

@@ -33,28 +33,30 @@ class RelationDesign(Design):
         B, block diagonal.
     places : ndarray of shape (n, K)
         The columns of the ones in S, ascending: the rows of B that make up a sample.
+    cuts : ndarray of shape (K + 1,)
+        The first column of every table, and the number of columns.
     """
 
-    def __init__(self, tables: SparseDesign, places: np.ndarray) -> None:
-        self.tables, self.places = tables, places
+    def __init__(self, tables: SparseDesign, places: np.ndarray, cuts: np.ndarray) -> None:
+        self.tables, self.places, self.cuts = tables, places, cuts
         self.shape = len(places), tables.shape[1]
 
     @cached_property
-    def _choice(self) -> Any:
-        """S, in CSR."""
+    def choice(self) -> SparseDesign:
+        """S."""
         n, k = self.places.shape
         parts = np.ones(n * k), self.places.reshape(-1), np.arange(0, n * k + 1, k)
-        return sparse.csr_array(parts, shape=(n, self.tables.shape[0]))
+        return SparseDesign(sparse.csr_array(parts, shape=(n, self.tables.shape[0])))
 
     def by_table_row(self, R: np.ndarray) -> np.ndarray:
         """Return S' R, the sums of R (n, ...) over the samples of every row of B."""
-        return self._choice.T @ R
+        return self.choice.X.T @ R
 
     def project(self, H: np.ndarray) -> np.ndarray:
-        return self._choice @ self.tables.project(H)
+        return self.choice.X @ self.tables.project(H)
 
     def project_squares(self, H: np.ndarray) -> np.ndarray:
-        return self._choice @ self.tables.project_squares(H)
+        return self.choice.X @ self.tables.project_squares(H)
 
     def adjoint(self, R: np.ndarray) -> np.ndarray:
         return self.tables.adjoint(self.by_table_row(R))
@@ -63,7 +65,7 @@ class RelationDesign(Design):
         return self.tables.adjoint_squares(self.by_table_row(R))
 
     def gram(self, g: np.ndarray) -> np.ndarray:
-        B, S = self.tables.X, self._choice
+        B, S = self.tables.X, self.choice.X
         return (B.T @ (S.T @ (sparse.diags_array(g) @ S)) @ B).toarray()
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
@@ -78,22 +80,20 @@ class RelationDesign(Design):
 
     @cached_property
     def absolute(self) -> RelationDesign:
-        return RelationDesign(self.tables.absolute, self.places)
+        return RelationDesign(self.tables.absolute, self.places, self.cuts)
 
     def matrix(self) -> Any:
         """Return X itself in CSR, formed anew: with many entries a row, if the tables have them."""
-        return self._choice @ self.tables.X
+        return self.choice.X @ self.tables.X
 
     @property
     def entries(self) -> Entries:
         return Entries()
 
-    @cached_property
+    @property
     def stored_lines(self) -> Lines:
         """The rows of S, which are all ones."""
-        from mopn.compiled.storage import row_lines
-
-        return row_lines(self._choice)
+        return self.choice.row_lines
 
     @property
     def work(self) -> tuple[float, float]:
@@ -107,14 +107,14 @@ class RelationDesign(Design):
         return -(-self.tables.X.nnz // self.places.shape[1])
 
     def rows(self, rows: slice | np.ndarray) -> RelationDesign:
-        return RelationDesign(self.tables, self.places[rows])
+        return RelationDesign(self.tables, self.places[rows], self.cuts)
 
     def scaled(self, scale: np.ndarray) -> RelationDesign:
         """Return the design with every feature divided by a number of its own."""
-        return RelationDesign(self.tables.scaled(scale), self.places)
+        return RelationDesign(self.tables.scaled(scale), self.places, self.cuts)
 
     def _of_columns(self, features: np.ndarray) -> RelationDesign:
-        return RelationDesign(self.tables.columns(features), self.places)
+        return RelationDesign(self.tables.columns(features), self.places, np.searchsorted(features, self.cuts))
 
     def single(self) -> RelationDesign:
-        return RelationDesign(self.tables.single(), self.places)
+        return RelationDesign(self.tables.single(), self.places, self.cuts)
