@@ -26,9 +26,9 @@ _CANCELLATION = 1e3
 def _rest(places, i, t, own):  # type: ignore[no-untyped-def]
     """Return what the rows of the tables other than t add to <p, x_i>."""
     rest = 0.0
-    for u in range(places.shape[1]):
+    for u in range(len(places)):
         if u != t:
-            rest += own[places[i, u]]
+            rest += own[places[u, i]]
     return rest
 
 
@@ -58,7 +58,7 @@ def sweep_tables(columns, rows, cuts, places, weights, slopes, own, p, scale, ri
         Both of all tables, block diagonal, N rows in all.
     cuts : ndarray of shape (K + 1,)
         The first column of every table, and the number of columns.
-    places : ndarray of shape (n, K)
+    places : ndarray of shape (K, n)
         The row of each table that a sample has.
     weights : ndarray of shape (n,) or None
     slopes : ndarray of shape (n,)
@@ -73,14 +73,14 @@ def sweep_tables(columns, rows, cuts, places, weights, slopes, own, p, scale, ri
         Whether the kernel is <p, x>, of which e_b is 0 and r_i is 1, and not A^2.
     """
     largest = 0.0
-    n, n_tables = places.shape
+    n_tables, n = places.shape
     rest = np.ones(n)
     for t in range(n_tables):
-        sums = np.zeros((6, columns.length))
-        weight, mean, variance, slope, slope_about, tilt = sums
-        shift = np.zeros(columns.length)
+        # What belongs to a row lies in one line of the cache.
+        weight, mean, variance, slope, slope_about, shift, tilt = np.zeros((columns.length, 8)).T[:7]
+        place_of = places[t]
         for i in range(n):
-            b, w = places[i, t], weight_of(weights, i)
+            b, w = place_of[i], weight_of(weights, i)
             if not linear:
                 rest[i] = _rest(places, i, t, own)
             weight[b] += w
@@ -90,10 +90,10 @@ def sweep_tables(columns, rows, cuts, places, weights, slopes, own, p, scale, ri
             if weight[b] > 0.0:
                 mean[b] /= weight[b]
         for i in range(n):
-            b = places[i, t]
-            rest[i] -= mean[b]
-            variance[b] += weight_of(weights, i) * rest[i] * rest[i]
-            slope_about[b] += slopes[i] * rest[i]
+            b = place_of[i]
+            about = rest[i] - mean[b]
+            variance[b] += weight_of(weights, i) * about * about
+            slope_about[b] += slopes[i] * about
         for j in range(cuts[t], cuts[t + 1]):
             first, end = span(columns.starts, j, columns.length)
             g, c = 0.0, 0.0
@@ -116,7 +116,6 @@ def sweep_tables(columns, rows, cuts, places, weights, slopes, own, p, scale, ri
                 own[b] = base + new * x
             p[j] = new
         for i in range(n):
-            b = places[i, t]
-            slopes[i] += weight_of(weights, i) * (shift[b] + tilt[b] * rest[i])
-            rest[i] = 1.0
+            b = place_of[i]
+            slopes[i] += weight_of(weights, i) * (shift[b] + tilt[b] * (rest[i] - mean[b]))
     return largest

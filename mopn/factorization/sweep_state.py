@@ -188,7 +188,8 @@ class RelationSweeper:
 
     def __init__(self, state: SweepState, design: RelationDesign) -> None:
         tables = self._tables = design.tables
-        self._data = tables.column_lines, tables.row_lines, design.cuts, design.places, state._arranged_weights
+        places = constant(design.places.T, np.uint32)
+        self._data = tables.column_lines, tables.row_lines, design.cuts, places, state._arranged_weights
         self._slopes = state._arranged_slopes
 
     def __call__(self, theta, omegas, values, P, scales, ridges, l1=None) -> float:  # type: ignore[no-untyped-def]
