@@ -105,8 +105,8 @@ def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordina
         return None
     if center and isinstance(rows.template, RelationDesign):
         raise ValueError(
-            "center=True, and with it fit_intercept=True of polynomial networks, takes no RelationBlocks: subtract means "
-            "from the tables, set it to False, or pass X.tocsr()"
+            "center=True, and with it fit_intercept=True of polynomial networks, takes no RelationBlocks: set it to "
+            "False, or pass X.tocsr()"
         )
     total, sums, about_zero = rows.sum(_moments)
     about_zero = about_zero / total

@@ -72,6 +72,7 @@ class RelationDesign(Design):
         return self.tables.occurrences(self.by_table_row(weights))
 
     def inner_products(self, power: int, unit: float) -> np.ndarray:
+        # Of few samples, for which the plain matrix is small.
         return SparseDesign(self.matrix()).inner_products(power, unit)
 
     @property

@@ -109,7 +109,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like or sparse matrix of shape (n, d), or RelationBlocks
 
         Returns
         -------
@@ -399,8 +399,9 @@ class NetworkEstimator(ModelEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d), or RowBlocks
-            Training data, in memory or (:class:`mopn.RowBlocks`) read in every pass.
+        X : array-like or sparse matrix of shape (n, d), RelationBlocks or RowBlocks
+            Training data, in memory, as tables that samples share (:class:`mopn.RelationBlocks`), or read in every pass
+            (:class:`mopn.RowBlocks`).
             float32 is kept; sparse formats other than CSR and CSC are converted. A dense array of PyTorch or CuPy on
             an accelerator stays there, and what reads it is computed there; other arrays of theirs are converted.
         y : array-like of shape (n,) or (n, m), optional

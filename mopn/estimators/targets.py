@@ -120,10 +120,8 @@ def merge_equal_samples(X: Any, targets: Targets) -> tuple[Any, Targets]:
     Rounding errors depend on the order of the rows, and accumulate during a fit. After this step fits are the same to
     the last bit for every order of the rows, and whether samples are repeated or weighted. Large data are not changed.
     """
-    if isinstance(X, RelationBlocks):
-        entries = X.design.places.size
-    else:
-        entries = X.nnz if sparse.issparse(X) else X.size
+    sized = X.design.places if isinstance(X, RelationBlocks) else X
+    entries = sized.nnz if sparse.issparse(sized) else sized.size
     if entries > MERGE_LIMIT:
         return X, targets
     of_x = _codes(X)

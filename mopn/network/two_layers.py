@@ -209,8 +209,8 @@ def _sparse_products(block: Block, G: np.ndarray, layers: _Layers) -> tuple[np.n
 class RelationLayers(SparseLayers):
     """By the same loops over S and over the tables B of the design S B.
 
-    With a = B h, a number for every row of the tables, A^2(h, x_i) is A^2(a, s_i) and the sum of A^2(h, b) over the rows
-    b that make up the sample: a linear term of S. <h, x_i>^2 is <a, s_i>^2.
+    With a = B h, a number for every row of the tables, A^2(h, x_i) is A^2(a, s_i) plus the sum of A^2(h, b) over the
+    rows b that make up the sample: a linear term of S. <h, x_i>^2 is <a, s_i>^2.
     """
 
     def __init__(self, rows: Rows, kernel: Kernel, *, single: bool = False) -> None:
