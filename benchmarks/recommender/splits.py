@@ -8,7 +8,7 @@ MovieLens 1M, 90 % of the ratings against 10 %, drawn at random ten times; Movie
 its users, with a length of 1 each: pairs of the training rows alone. "dates" adds the week of the rating (MovieLens 1M
 has no dates here). All X are :class:`mopn.RelationBlocks`.
 
-``FM``: ``FactorizationMachineRegressor`` with 10 units and beta = alpha / 2; of a grid, the alpha with the least RMSE on
+``FM``: ``FactorizationMachineRegressor`` with 10 units and beta = alpha / 2; the alpha of a grid with the least RMSE on
 a tenth of the training rows of the first split. ``ordinal``: ``OrdinalFMRegressor``, all parameters at their defaults;
 ``ordinal-10`` with 10 units. ``myFM``: Gibbs sampling of rank 10, its defaults but 300 iterations, if that package is
 installed. ``libFM``: MCMC, "-dim 1,1,10 -iter 300", with users and items alone, if ``--libfm`` names the program.
@@ -39,7 +39,7 @@ from benchmarks.recommender.data import SETS, Ratings, load
 from mopn import RelationBlocks
 from mopn.estimators import FactorizationMachineRegressor, OrdinalFMRegressor
 
-__all__ = ["main"]
+__all__ = ["main", "make_columns", "make_parts"]
 
 NAMES = ("ml-100k", "ml-1m")
 COLUMNS = ("ids", "implicit", "dates")
@@ -119,10 +119,10 @@ def _rows(
     name: str, columns: str, method: str, fit: Fit, ratings: Ratings, weeks: np.ndarray | None, splits: int
 ) -> None:
     """Print the rows of a method."""
-    parts = [_parts(name, len(ratings.y), split) for split in range(1 if name == "ml-100k" else splits)]
+    parts = [make_parts(name, len(ratings.y), split) for split in range(1 if name == "ml-100k" else splits)]
     alpha, errors = _best_alpha(fit, ratings, columns, weeks, parts[0][0]) if method == "FM" else 0.0, []
     for split, (train, test) in enumerate(parts):
-        case = Case(ratings, _design(ratings, columns, weeks, train), train, test)
+        case = Case(ratings, make_columns(ratings, columns, weeks, train), train, test)
         began = _processor()
         errors.append(case.error(fit(case, alpha)))
         shown = f"{alpha:5g}" if alpha else "     "
@@ -140,7 +140,7 @@ def _best_alpha(fit: Fit, ratings: Ratings, columns: str, weeks: np.ndarray | No
     """Return the best strength on a tenth of the training rows, which are drawn at random."""
     order = np.random.default_rng(0).permutation(train)
     held, rest = order[: len(order) // 10], order[len(order) // 10 :]
-    case = Case(ratings, _design(ratings, columns, weeks, rest), rest, held)
+    case = Case(ratings, make_columns(ratings, columns, weeks, rest), rest, held)
     return min(_ALPHAS, key=lambda alpha: case.error(fit(case, alpha)))
 
 
@@ -153,7 +153,7 @@ def _processor() -> float:
 # -- data --------------------------------------------------------------------------------------------------------------
 
 
-def _parts(name: str, n: int, split: int) -> tuple[np.ndarray, np.ndarray]:
+def make_parts(name: str, n: int, split: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the training and the test rows."""
     if name == "ml-100k":
         return np.arange(n - _U1_TEST), np.arange(n - _U1_TEST, n)
@@ -168,7 +168,7 @@ def _weeks(folder: str) -> np.ndarray:
     return np.unique(np.concatenate(times) // _WEEK, return_inverse=True)[1]
 
 
-def _design(ratings: Ratings, columns: str, weeks: np.ndarray | None, train: np.ndarray) -> Design:
+def make_columns(ratings: Ratings, columns: str, weeks: np.ndarray | None, train: np.ndarray) -> Design:
     """Return tables of users and items, and of weeks."""
     shape, pairs = ratings.shape, (ratings.users[train], ratings.items[train])
     rated = sparse.csr_array((np.ones(len(train)), pairs), shape=shape)

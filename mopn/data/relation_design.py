@@ -115,7 +115,7 @@ class RelationDesign(Design):
         return RelationDesign(self.tables.scaled(scale), self.places, self.cuts)
 
     def _of_columns(self, features: np.ndarray) -> RelationDesign:
-        return RelationDesign(self.tables.columns(features), self.places, np.searchsorted(features, self.cuts))
+        return RelationDesign(self.tables._of_columns(features), self.places, np.searchsorted(features, self.cuts))
 
     def single(self) -> RelationDesign:
         return RelationDesign(self.tables.single(), self.places, self.cuts)

@@ -120,7 +120,7 @@ def merge_equal_samples(X: Any, targets: Targets) -> tuple[Any, Targets]:
     Rounding errors depend on the order of the rows, and accumulate during a fit. After this step fits are the same to
     the last bit for every order of the rows, and whether samples are repeated or weighted. Large data are not changed.
     """
-    sized = X.design.places if isinstance(X, RelationBlocks) else X
+    sized: Any = X.design.places if isinstance(X, RelationBlocks) else X
     entries = sized.nnz if sparse.issparse(sized) else sized.size
     if entries > MERGE_LIMIT:
         return X, targets

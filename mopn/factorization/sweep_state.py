@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -91,8 +92,8 @@ class SweepState:
             self._lines[id(design)] = arranged_lines(design, self.order)
         return self._lines[id(design)]
 
-    def sweeper(self, design: Design) -> Sweeper | RelationSweeper:
-        """Return the sweeps over the columns of a design."""
+    def sweeper(self, design: Design) -> Any:
+        """Return the sweeps over the columns of a design, a ``Sweeper`` or a ``RelationSweeper``."""
         return RelationSweeper(self, design) if isinstance(design, RelationDesign) else Sweeper(self, design)
 
     def workspace(self, shape: tuple[int, ...], copy: int = 0) -> np.ndarray:
