@@ -5,8 +5,9 @@ MovieLens 1M, 90 % of the ratings against 10 %, drawn at random ten times; Movie
     OMP_NUM_THREADS=1 python -m benchmarks.recommender.splits --data FOLDER
 
 "implicit" adds to the columns of a user those of the items that the user rated, and to the columns of an item those of
-its users, with a length of 1 each: pairs of the training rows alone. "dates" adds the week of the rating (MovieLens 1M
-has no dates here). All X are :class:`mopn.RelationBlocks`.
+its users, with a length of 1 each: pairs of the training rows alone. "shorter" and "longer", which are left out by
+default, are the same with lengths of 0.7 and 1.4: another scale for their fields. "dates" adds the week of the rating
+(MovieLens 1M has no dates here). All X are :class:`mopn.RelationBlocks`.
 
 ``FM``: ``FactorizationMachineRegressor`` with 10 units and beta = alpha / 2; the alpha of a grid with the least RMSE on
 a tenth of the training rows of the first split. ``ordinal``: ``OrdinalFMRegressor``, all parameters at their defaults;
@@ -43,6 +44,8 @@ __all__ = ["main", "make_columns", "make_parts"]
 
 NAMES = ("ml-100k", "ml-1m")
 COLUMNS = ("ids", "implicit", "dates")
+# The lengths of implicit columns, by the names of the columns.
+LENGTHS = {"implicit": 1.0, "dates": 1.0, "shorter": 0.7, "longer": 1.4}
 METHODS = ("FM", "ordinal", "ordinal-10", "myFM", "libFM")
 # RMSE: Sedhain et al., AutoRec: Autoencoders Meet Collaborative Filtering (WWW 2015), table 1; myFM's documentation.
 PUBLISHED = {
@@ -92,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("recommender.splits", __doc__, sets=NAMES)
     parser.add_argument("--splits", type=int, default=10, help="splits of MovieLens 1M (default 10)")
-    parser.add_argument("--columns", nargs="+", choices=COLUMNS, default=list(COLUMNS))
+    parser.add_argument("--columns", nargs="+", choices=["ids", *LENGTHS], default=list(COLUMNS))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--libfm", type=Path, help="the program libFM (default: none)")
     return parser
@@ -172,7 +175,8 @@ def make_columns(ratings: Ratings, columns: str, weeks: np.ndarray | None, train
     """Return tables of users and items, and of weeks."""
     shape, pairs = ratings.shape, (ratings.users[train], ratings.items[train])
     rated = sparse.csr_array((np.ones(len(train)), pairs), shape=shape)
-    implicit = [] if columns == "ids" else [normalize(rated), normalize(sparse.csr_array(rated.T))]
+    sides = [] if columns == "ids" else [rated, sparse.csr_array(rated.T)]
+    implicit = [LENGTHS[columns] * normalize(side) for side in sides]
     tables, places, fields = [], [ratings.users, ratings.items], []
     for side, size in enumerate(shape):
         parts = [sparse.eye_array(size), *implicit[side : side + 1]]

@@ -6,7 +6,6 @@ from scipy import sparse
 
 import mopn
 from mopn.data.designs import AugmentedDesign, make_design
-from mopn.data.relation_design import RelationDesign
 
 RNG = np.random.default_rng(0)
 N, K, M = 60, 3, 2
@@ -120,8 +119,3 @@ def test_errors(tables, rows, error, match):
 def test_a_single_sample_is_no_number():
     with pytest.raises(TypeError, match="samples are taken by a slice"):
         relations()[3]
-
-
-def test_the_design_is_by_tables():
-    assert isinstance(relations().design, RelationDesign)
-    assert relations()[:9].design.tables is not None
