@@ -61,8 +61,10 @@ def test_fits_and_their_proofs(options):
         for problem in problems(strength=5.0, **options)
     )
     assert found.fun == pytest.approx(expected.fun, rel=1e-6)
-    assert found.gap == pytest.approx(expected.gap, rel=1e-3)
     assert found.gap_is_proven
+    # How tight a gap is depends on the clock; each is a bound for the other network, too.
+    for one, other in ((found, expected), (expected, found)):
+        assert one.fun - one.gap <= other.fun * (1.0 + 1e-12)
 
 
 @pytest.mark.parametrize("kernel", ["anova", "homogeneous"])
