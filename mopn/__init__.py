@@ -16,6 +16,7 @@ if util.find_spec("mopn.solvers") is None:
 from mopn import oracles, solvers
 from mopn.core.regularizers import Ratio
 from mopn.data.loss_checks import check_loss
+from mopn.data.relation_blocks import RelationBlocks
 from mopn.data.row_blocks import RowBlocks
 from mopn.losses.losses import Huber, Loss, Poisson, Quantile
 from mopn.models.explanations.flips import Flips
@@ -67,6 +68,7 @@ __all__ = [
     "Quantile",
     "Qubo",
     "Ratio",
+    "RelationBlocks",
     "Result",
     "RowBlocks",
     "Status",

@@ -12,10 +12,18 @@ import numpy as np
 
 from mopn.compiled import kernels as compiled
 from mopn.compiled.vectorization import WIDTH
-from mopn.data.designs import Design
+from mopn.data.designs import Design, SparseDesign
+from mopn.data.relation_design import RelationDesign
 from mopn.data.validation import check_factor_kernel
 
-__all__ = ["AllSubsetsFactors", "AnovaFactors", "FactorKernel", "HomogeneousFactors", "make_factor_kernel"]
+__all__ = [
+    "AllSubsetsFactors",
+    "AnovaFactors",
+    "FactorKernel",
+    "HomogeneousFactors",
+    "RelatedPairs",
+    "make_factor_kernel",
+]
 
 # Largest number of coefficients whose loops are unrolled.
 _UNROLLED = 10
@@ -77,6 +85,31 @@ class AnovaFactors(FactorKernel):
         out = np.zeros(design.shape[0])
         compiled.add_anova(self.coefficients, design.row_lines, compiled.pack(P), _packed_weights(lams), out)
         return out
+
+
+class RelatedPairs(AnovaFactors):
+    """A^2 on a design S B of relation blocks: pairs within the rows of B, and pairs of B p within the rows of S."""
+
+    def __init__(self) -> None:
+        super().__init__(np.array([0.0, 1.0]))
+
+    def features(self, design: Design, P: np.ndarray) -> np.ndarray:
+        S, B = _factors(design)
+        return super().features(S, B.project(P).T) + S.X @ super().features(B, P)
+
+    def outputs(self, design: Design, P: np.ndarray, lams: np.ndarray) -> np.ndarray:
+        S, B = _factors(design)
+        return super().outputs(S, B.project(P).T, lams) + S.X @ super().outputs(B, P, lams)
+
+    def gradient(self, design: Design, P: np.ndarray, lams: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+        S, B = _factors(design)
+        between = super().gradient(S, B.project(P).T, lams, slopes)
+        return B.adjoint(between.T) + super().gradient(B, P, lams, S.X.T @ slopes)
+
+
+def _factors(design: Design) -> tuple[SparseDesign, SparseDesign]:
+    assert isinstance(design, RelationDesign)
+    return design.choice, design.tables
 
 
 class AllSubsetsFactors(FactorKernel):

@@ -129,8 +129,8 @@ class Design(ABC):
         """Return the design in float32, whose products with float32 arrays are computed in float32."""
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Design]]:
-        """Cut the design into blocks of ``size`` rows."""
-        n = self.shape[0]
+        """Cut the design into blocks of ``size`` rows, or of more if fewer do not pay."""
+        n, size = self.shape[0], max(size, self.least_rows)
         for first in range(0, n, size):
             rows = slice(first, min(first + size, n))
             yield rows, self if size >= n else self.rows(rows)
@@ -168,9 +168,22 @@ class Design(ABC):
         return None
 
     @property
+    def least_rows(self) -> int:
+        """The number of rows below which a block costs more than its rows."""
+        return 1
+
+    @property
     def stored_lines(self) -> Lines:
         """The rows of stored entries for compiled functions."""
         return self.row_lines
+
+    @property
+    def work(self) -> tuple[float, float]:
+        """The number of stored entries that a product reads, and of products that add up to the Gram matrix."""
+        starts = self.stored_lines.starts
+        assert starts is not None
+        entries = np.diff(starts).astype(np.float64)
+        return float(entries.sum()), float(entries @ entries)
 
     @cached_property
     def column_lines(self) -> Lines:
@@ -323,6 +336,11 @@ class SparseDesign(Design):
     def matrix(self) -> Any:
         return self.X
 
+    def scaled(self, scale: np.ndarray) -> SparseDesign:
+        """Return the design with every feature divided by a number of its own."""
+        X = self.X
+        return SparseDesign(type(X)((X.data / scale[self.stored_columns], X.indices, X.indptr), shape=X.shape))
+
     @cached_property
     def _by_rows(self) -> Any:
         return self.X.tocsr()
@@ -411,6 +429,14 @@ class AugmentedDesign(Design):
     def entries(self) -> Entries | None:
         entries = self.base.entries
         return None if entries is None else entries._replace(dummies=entries.dummies + self.dummies)
+
+    @property
+    def work(self) -> tuple[float, float]:
+        return self.base.work
+
+    @property
+    def least_rows(self) -> int:
+        return self.base.least_rows
 
     @property
     def stored_lines(self) -> Lines:

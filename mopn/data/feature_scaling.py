@@ -16,6 +16,7 @@ import numpy as np
 from mopn.data.centered import CenteredDesign, uncentered
 from mopn.data.designs import DenseDesign, Design, SparseDesign
 from mopn.data.mapped import MappedDesign
+from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
 
 __all__ = ["SCALES", "Coordinates", "ScaleName", "feature_sizes", "make_coordinates"]
@@ -51,17 +52,21 @@ class Coordinates:
         """The scale (d,), with 0 for constant features."""
         return np.where(np.isfinite(self.scale), self.scale, 0.0)
 
-    def design(self, base: DenseDesign | SparseDesign) -> Design:
+    def design(self, base: DenseDesign | SparseDesign | RelationDesign) -> Design:
         """Return the data in these coordinates; sparse data stays sparse, and single precision is mapped when read."""
         design = self.view(base)
-        return design.stored() if isinstance(design, MappedDesign) and base.X.dtype == np.float64 else design
+        if isinstance(design, MappedDesign) and isinstance(base, DenseDesign) and base.X.dtype == np.float64:
+            return design.stored()
+        return design
 
-    def view(self, base: DenseDesign | SparseDesign) -> Design:
+    def view(self, base: DenseDesign | SparseDesign | RelationDesign) -> Design:
         """Return the data in these coordinates, without a copy of dense data."""
+        if isinstance(base, RelationDesign):
+            assert self.center is None
+            return base.scaled(self.scale)
         if isinstance(base, DenseDesign):
             return MappedDesign(base.X, 0.0 if self.center is None else self.center, self.scale)
-        X = base.X
-        scaled = SparseDesign(type(X)((X.data / self.scale[base.stored_columns], X.indices, X.indptr), shape=X.shape))
+        scaled = base.scaled(self.scale)
         return scaled if self.center is None else CenteredDesign(scaled, self.center / self.scale)
 
     def original(self, H: np.ndarray, dummies: int) -> np.ndarray:
@@ -98,6 +103,11 @@ def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordina
     """
     if not center and scale is None:
         return None
+    if center and isinstance(rows.template, RelationDesign):
+        raise ValueError(
+            "center=True, and with it fit_intercept=True of polynomial networks, takes no RelationBlocks: set it to "
+            "False, or pass X.tocsr()"
+        )
     total, sums, about_zero = rows.sum(_moments)
     about_zero = about_zero / total
     if center:

@@ -266,7 +266,7 @@ def present_rows(parts: Sequence[Any], y: Any, sample_weight: Any, offset: Any) 
     if sample_weight is None or as_array(sample_weight, "sample_weight").shape != (n,):
         return parts, y, sample_weight, offset
     sample_weight = check_sample_weight(sample_weight, n)
-    parts = [part if sparse.issparse(part) else as_array(part, "X") for part in parts]
+    parts = [part if hasattr(part, "tocsr") else as_array(part, "X") for part in parts]
     if np.all(sample_weight) or any(part.shape[:1] != (n,) for part in parts):
         return parts, y, sample_weight, offset
     rows = np.flatnonzero(sample_weight)

@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from mopn.core.feature_groups import feature_groups
 from mopn.core.kernels import KernelName
@@ -27,6 +27,7 @@ from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import Chunks
 from mopn.data.feature_scaling import Coordinates, ScaleName
 from mopn.data.input_size import check_input
+from mopn.data.relation_blocks import RelationBlocks
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.sparse_structure import compressed
 from mopn.data.validation import as_array, as_numbers, check_flag, check_sample_weight, of_present, present_rows
@@ -108,7 +109,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like or sparse matrix of shape (n, d), or RelationBlocks
 
         Returns
         -------
@@ -146,7 +147,10 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         X, y, sample_weight = to_host(X), to_host(y), to_host(sample_weight)
         X, y = readable(compressed(X), "X"), readable(compressed(y, "y"), "y", numeric=self._numeric_y)
         checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}
-        X, y = validate_data(self, X, y, reset=reset, **checks)
+        if isinstance(X, RelationBlocks):
+            y = self._targets_of_relations(X, y, checks, reset)
+        else:
+            X, y = validate_data(self, X, y, reset=reset, **checks)
         y = y.toarray() if sparse.issparse(y) else y
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
         check_input(0.0 if sample_weight is None else sample_weight, "sample_weight")
@@ -154,6 +158,18 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         if len(indices) < least:
             raise ValueError(f"at least {least} samples of positive weight are needed to fit, got {len(indices)}")
         return X, y, sample_weight, indices
+
+    def _targets_of_relations(self, X: RelationBlocks, y: Any, checks: dict[str, Any], reset: bool) -> Any:
+        """Validate y for relation blocks, and their number of features."""
+        if reset:
+            self._set_features(X, X.shape[1])
+        self._check_relations(X)
+        return check_X_y(X.design.places, y, estimator=self, **checks)[1]
+
+    def _check_relations(self, X: RelationBlocks) -> None:
+        if X.shape[1] != self.n_features_in_:
+            name = type(self).__name__
+            raise ValueError(f"X has {X.shape[1]} features, but {name} is expecting {self.n_features_in_} features")
 
     def _samples_of_blocks(
         self, X: RowBlocks, reset: bool
@@ -173,7 +189,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     def _set_features(self, X: Any, number: int) -> None:
         """Set what scikit-learn sets for arrays, once the problem has read X: how many features it has, and names."""
         self.n_features_in_ = number
-        if isinstance(X, RowBlocks) or is_device_array(X):
+        if isinstance(X, RowBlocks | RelationBlocks) or is_device_array(X):
             self._set_names(X)
 
     def _set_names(self, X: Any) -> None:
@@ -192,6 +208,9 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         if hasattr(self, "model_") and self._is_plain(X):
             return X
         check_is_fitted(self)
+        if isinstance(X, RelationBlocks):
+            self._check_relations(X)
+            return X
         return validate_data(self, readable(compressed(to_host(X)), "X"), reset=False, **_X_FORMAT)
 
     def _is_plain(self, X: Any) -> bool:
@@ -398,8 +417,9 @@ class NetworkEstimator(ModelEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d), or RowBlocks
-            Training data, in memory or (:class:`mopn.RowBlocks`) read in every pass.
+        X : array-like or sparse matrix of shape (n, d), RelationBlocks or RowBlocks
+            Training data, in memory, as tables that samples share (:class:`mopn.RelationBlocks`), or read in every pass
+            (:class:`mopn.RowBlocks`).
             float32 is kept; sparse formats other than CSR and CSC are converted. A dense array of PyTorch or CuPy on
             an accelerator stays there, and what reads it is computed there; other arrays of theirs are converted.
         y : array-like of shape (n,) or (n, m), optional

@@ -69,8 +69,10 @@ class SingleOutputEstimator(ModelEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d), or RowBlocks
-            Training data. Sparse formats other than CSR and CSC are converted. With :class:`mopn.RowBlocks`, which is
+        X : array-like or sparse matrix of shape (n, d), RelationBlocks or RowBlocks
+            Training data. Sparse formats other than CSR and CSC are converted. :class:`mopn.RelationBlocks` are summed
+            by the rows of their tables for factorization machines of degree 2 with the squared loss, by "cd" and
+            "lbfgs"; all else forms the plain matrix. With :class:`mopn.RowBlocks`, which is
             read in every pass, the solver must be "lbfgs"; for stochastic passes there is ``partial_fit``.
         y : array-like of shape (n,), optional
             None if the blocks bring it. Classifiers: labels of two classes. Regressors: numbers.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from mopn.data.relation_blocks import RelationBlocks
 from mopn.losses.losses import Loss, get_loss
 from mopn.models.ordinal import cumulative_targets
 
@@ -119,7 +120,8 @@ def merge_equal_samples(X: Any, targets: Targets) -> tuple[Any, Targets]:
     Rounding errors depend on the order of the rows, and accumulate during a fit. After this step fits are the same to
     the last bit for every order of the rows, and whether samples are repeated or weighted. Large data are not changed.
     """
-    entries = X.nnz if sparse.issparse(X) else X.size
+    sized: Any = X.design.places if isinstance(X, RelationBlocks) else X
+    entries = sized.nnz if sparse.issparse(sized) else sized.size
     if entries > MERGE_LIMIT:
         return X, targets
     of_x = _codes(X)
@@ -139,6 +141,8 @@ def _codes(X: Any) -> np.ndarray:
 
     The order decides which rows a refit on a sample of the rows draws, so the last digits of X must not decide it.
     """
+    if isinstance(X, RelationBlocks):
+        return _table_codes(X.design.places)
     codes = _sparse_codes if sparse.issparse(X) else _dense_codes
     exact = codes(X)
     with np.errstate(over="ignore", under="ignore"):

@@ -6,8 +6,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mopn.core.factor_kernels import AnovaFactors, make_factor_kernel
+from mopn.compiled.codes import SQUARED
+from mopn.core.factor_kernels import AnovaFactors, FactorKernel, RelatedPairs, make_factor_kernel
 from mopn.core.magnitudes import check_products
+from mopn.data.relation_blocks import RelationBlocks
+from mopn.data.relation_design import RelationDesign
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.rows_of_data import rows_of_data
 from mopn.data.validation import check_count, check_flag, check_nonnegative, finite_numbers, present_rows
@@ -41,7 +44,10 @@ class FactorizationProblem(SingleOutputProblem):
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, d)
+    X : array-like or sparse matrix of shape (n, d), or RelationBlocks
+        :class:`mopn.RelationBlocks` are summed by the rows of their tables for pairs and the squared loss: ``degree`` 2
+        with ``kernel="anova"``, without ``theta``, dummies and the penalties "ti" and "cs". All else, and stochastic
+        solvers, form the plain matrix.
     y : array-like of shape (n,)
         Numbers, or -1 and +1 for the binary losses.
     degree : int, default 2
@@ -141,6 +147,8 @@ class FactorizationProblem(SingleOutputProblem):
         self.kernel_name, self.theta = kernel, theta
         self._check_options(kernel, fit_lower, theta)
         self.dummies = self._count_dummies(kernel)
+        if isinstance(X, RelationBlocks) and not self._sums_by_table(kernel, theta, loss):
+            X = X.tocsr()
         if not isinstance(X, RowBlocks):
             (X,), y, sample_weight, offset = present_rows((X,), y, sample_weight, offset)
         rows = rows_of_data(to_host(X), y, loss, sample_weight, offset).in_coordinates(None, self.dummies)
@@ -169,7 +177,7 @@ class FactorizationProblem(SingleOutputProblem):
             raise ValueError("fit_lower='shared' weighs the degrees of kernel='anova' only")
         if theta is not None and fit_lower is not None:
             raise ValueError("theta fixes the weights of the lower degrees; set fit_lower=None")
-        if self.penalty_name in _SPARSE and (kernel != "anova" or self.degree != 2 or theta is not None or fit_lower):
+        if self.penalty_name in _SPARSE and (fit_lower or not self._has_pairs(kernel, theta)):
             raise ValueError(
                 f"penalty={self.penalty_name!r} is for pairs: it needs kernel='anova', degree=2, no theta and "
                 "fit_lower=None; fit_linear and fit_intercept are possible"
@@ -179,6 +187,15 @@ class FactorizationProblem(SingleOutputProblem):
                 "lams='fit' needs penalty='weighted', without which lambda is not penalised, and a single degree "
                 "(fit_lower None or 'augment')"
             )
+
+    def _has_pairs(self, kernel: str, theta: Any) -> bool:
+        """Whether the kernel is A^2."""
+        return kernel == "anova" and self.degree == 2 and theta is None
+
+    def _sums_by_table(self, kernel: str, theta: Any, loss: Loss) -> bool:
+        """Whether relation blocks are summed by the rows of their tables, and not as the plain matrix."""
+        smooth = self.penalty_name not in _SPARSE and self.fit_lower in (None, "explicit")
+        return smooth and self._has_pairs(kernel, theta) and loss.code == SQUARED
 
     def _count_dummies(self, kernel: str) -> int:
         if self.fit_lower != "augment":
@@ -214,7 +231,10 @@ class FactorizationProblem(SingleOutputProblem):
             ridge = np.full(len(self.lams), self.beta)
         if self.fit_lower == "shared":
             return [SharedKernelTerm(self.design, self.degree, self.lams, ridge, scale)]
-        main = make_factor_kernel(kernel, self.degree, theta)
+        if isinstance(self.design, RelationDesign):
+            main: FactorKernel = RelatedPairs()
+        else:
+            main = make_factor_kernel(kernel, self.degree, theta)
         if self.penalty_name == "ti":
             return [TriangleTerm(self.design, main, self.lams, ridge, scale)]
         if self.penalty_name == "cs":
@@ -230,7 +250,8 @@ class FactorizationProblem(SingleOutputProblem):
 
     def _linear_degree(self) -> int:
         """Return the least degree of a kernel whose sweeps the linear term can have, or 1."""
-        if self.dummies or self.penalty_name in _SPARSE:
+        # The rows of tables have a sweep of their own for it.
+        if self.dummies or self.penalty_name in _SPARSE or isinstance(self.design, RelationDesign):
             return 1
         kernels = [term.kernel for term in self.kernel_terms]
         return min((len(kernel.theta) for kernel in kernels if isinstance(kernel, AnovaFactors)), default=1)

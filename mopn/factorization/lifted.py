@@ -10,6 +10,7 @@ from mopn.core.kernels import KernelName
 from mopn.core.magnitudes import check_products
 from mopn.data.designs import make_design
 from mopn.data.losses_of_rows import Losses
+from mopn.data.relation_blocks import RelationBlocks
 from mopn.data.rows import ArrayRows
 from mopn.data.validation import check_count, check_flag, check_nonnegative, present_rows
 from mopn.factorization.conversions import direct_to_network, lifted_to_direct
@@ -31,7 +32,8 @@ class LiftedProblem(SingleOutputProblem):
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d), or a tuple of m of them
-        A tuple has one X per factor: for m = 2, low-rank bilinear regression a' U V' b.
+        A tuple has one X per factor: for m = 2, low-rank bilinear regression a' U V' b. Of
+        :class:`mopn.RelationBlocks` the plain matrix is formed.
     y : array-like of shape (n,)
         Numbers, or -1 and +1 for the binary losses.
     degree : int, default 2
@@ -106,6 +108,7 @@ class LiftedProblem(SingleOutputProblem):
         self.kernel_name, self.several = kernel, isinstance(X, tuple)
         self._check_options(X, kernel, fit_linear)
         parts = X if self.several else (X,)
+        parts = tuple(part.tocsr() if isinstance(part, RelationBlocks) else part for part in parts)
         parts, y, sample_weight, offset = present_rows(parts, y, sample_weight, offset)
         designs = [make_design(part, self.dummies) for part in parts]
         if len({design.shape[0] for design in designs}) > 1:

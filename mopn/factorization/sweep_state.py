@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +11,11 @@ from mopn.compiled.codes import SQUARED
 from mopn.compiled.feature_blocks import sweep_features
 from mopn.compiled.kernels import anova_degrees, anova_degrees_of_columns, pack, parallel_anova_degrees
 from mopn.compiled.parallel import in_turn, threads_usable
+from mopn.compiled.relation_sweeps import sweep_tables
 from mopn.compiled.storage import Lines, constant
 from mopn.compiled.sweeps import parallel_sweep_units, sweep_units
 from mopn.data.designs import Design
+from mopn.data.relation_design import RelationDesign
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.factorization.column_groups import arranged_lines, arrangement, column_parts
 from mopn.solvers.numerics.dot import dot
@@ -41,7 +44,8 @@ class SweepState:
         self, losses: SumOfLosses, outputs: np.ndarray, designs: Iterable[Design] = (), n_threads: int = 1
     ) -> None:
         self.losses, self.n_threads = losses, n_threads
-        self.order = arrangement([design.column_lines for design in designs], n_threads)
+        lines = [design.column_lines for design in designs if not isinstance(design, RelationDesign)]
+        self.order = arrangement(lines, n_threads)
         self.loss, self.smoothness = losses.loss.compiled, losses.loss.smoothness(1)
         targets = losses.in_memory
         self._offset = 0.0 if targets.offset is None else targets.offset[:, 0]
@@ -88,9 +92,9 @@ class SweepState:
             self._lines[id(design)] = arranged_lines(design, self.order)
         return self._lines[id(design)]
 
-    def sweeper(self, design: Design) -> Sweeper:
-        """Return the sweeps over the columns of a design."""
-        return Sweeper(self, design)
+    def sweeper(self, design: Design) -> Any:
+        """Return the sweeps over the columns of a design, a ``Sweeper`` or a ``RelationSweeper``."""
+        return RelationSweeper(self, design) if isinstance(design, RelationDesign) else Sweeper(self, design)
 
     def workspace(self, shape: tuple[int, ...], copy: int = 0) -> np.ndarray:
         """Return a workspace, the same array in every call with the same shape and ``copy``."""
@@ -178,3 +182,23 @@ class Sweeper:
 
     def _in_threads(self) -> bool:
         return self._parts is not None and threads_usable()
+
+
+class RelationSweeper:
+    """Sweeps over the columns of tables, for pairs and linear terms, with the squared loss; without threads."""
+
+    def __init__(self, state: SweepState, design: RelationDesign) -> None:
+        tables = self._tables = design.tables
+        places = constant(design.places.T, np.uint32)
+        self._data = tables.column_lines, tables.row_lines, design.cuts, places, state._arranged_weights
+        self._slopes = state._arranged_slopes
+
+    def __call__(self, theta, omegas, values, P, scales, ridges, l1=None) -> float:  # type: ignore[no-untyped-def]
+        """Sweep over units P, as a ``Sweeper`` does, for theta (1.0,) or (0.0, 1.0)."""
+        linear, own = len(theta) == 1, np.ascontiguousarray(self._tables.project(P).T)
+        units = np.flatnonzero(scales)
+        each = (sweep_tables(*self._data, self._slopes, own[s], P[s], scales[s], ridges[s], linear) for s in units)
+        return max(each, default=0.0)
+
+    def degrees(self, theta: tuple[float, ...], P: np.ndarray, out: np.ndarray) -> None:
+        """Do nothing: sweeps start from the rows of tables, not from those of samples."""

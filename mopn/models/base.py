@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mopn.data.designs import Design, make_design
+from mopn.data.designs import Design
+from mopn.data.relation_blocks import design_of
 from mopn.data.validation import finite_numbers
 from mopn.losses.links import LINKS, check_link
 from mopn.models.explanations.games import Background, Game, dense_rows
@@ -173,7 +174,7 @@ class Predictor(Displayed, Fitted):
 
     def _design(self, X: Any, name: str = "X") -> Design:
         """Validate X and wrap it."""
-        design = make_design(X)
+        design = design_of(X)
         if design.shape[1] != self.n_features:
             raise ValueError(f"{name} has {design.shape[1]} features, but the model was trained with {self.n_features}")
         if self.feature_names is not None:

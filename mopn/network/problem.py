@@ -105,8 +105,9 @@ class NetworkProblem(Displayed, Corrective):
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, d), or RowBlocks
+    X : array-like or sparse matrix of shape (n, d), RelationBlocks or RowBlocks
         Data; dense float64/float32, CSR and CSC are used without a copy. Scale the features, to [-1, 1] for example.
+        :class:`mopn.RelationBlocks` are tables that samples have in common; ``center`` does not take them.
         :class:`mopn.RowBlocks` is data that need not fit into memory.
         A dense float64/float32 array of PyTorch or CuPy stays on its device, where sums over the rows are computed.
     y : array-like

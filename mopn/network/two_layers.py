@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mopn.core.kernels import Kernel
+from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
 from mopn.losses.namespaces import any_namespace, as_double, as_type, crossed
 from mopn.network.sparse_rows import SparseLayout, Units, padded
@@ -205,7 +206,98 @@ def _sparse_products(block: Block, G: np.ndarray, layers: _Layers) -> tuple[np.n
     return sums
 
 
+class RelationLayers(SparseLayers):
+    """By the same loops over S and over the tables B of the design S B.
+
+    With a = B h, a number for every row of the tables, A^2(h, x_i) is A^2(a, s_i) plus the sum of A^2(h, b) over the
+    rows b that make up the sample: a linear term of S. <h, x_i>^2 is <a, s_i>^2.
+    """
+
+    def __init__(self, rows: Rows, kernel: Kernel, *, single: bool = False) -> None:
+        super().__init__(rows, kernel, single=single)
+        design = rows.template.without_dummies
+        assert isinstance(design, RelationDesign)
+        self.tables = design.tables
+
+    def value_gradient(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> tuple[float, Any, Any, Any]:
+        from mopn.compiled.degree_two import add_gradients
+
+        layers, tables = self._layers(H, V, W), self._of_tables(H, V, W)
+        value, of_constants, of_rows, of_weights, of_rest = self.rows.sum(_sparse_value_gradient, layers)
+        of_units, of_linear = self.tables.X.T @ of_rows, np.zeros(tables.linear.shape)
+        slopes = np.ascontiguousarray(of_rest[1:].T, dtype=self.dtype)
+        of_inside = of_weights if self.pairs.distinct else np.zeros_like(of_weights)
+        sums = np.zeros(of_constants.shape), of_units, of_inside, of_linear
+        add_gradients(*self._over_tables(tables), tables.weights, slopes, *sums)
+        of_linear[:1] = of_rest[:1]
+        gradient = self.layout.gradient(layers.at, of_constants, of_units, len(H))
+        return value, gradient, of_weights.T[: len(H)], self.layout.linear_gradient(of_linear)
+
+    def forms(self, G: Any, H: np.ndarray) -> np.ndarray:
+        from mopn.compiled.degree_two import add_forms
+
+        nothing = np.zeros((len(H), 0)), np.zeros((0, 0))
+        tables = self._of_tables(H, *nothing)
+        total = self.rows.sum(_sparse_forms, self._between_tables(H, *nothing), along=(G,))
+        if self.pairs.distinct:
+            add_forms(*self._over_tables(tables), self._slopes(G), total)
+        return total.T[: len(H)]
+
+    def products(self, G: Any, W: np.ndarray, H: np.ndarray) -> np.ndarray:
+        from mopn.compiled.degree_two import add_products
+
+        tables, layers = (of(H, W, np.zeros((0, 0))) for of in (self._of_tables, self._between_tables))
+        of_constants, of_rows = self.rows.sum(_sparse_products, layers, along=(G,))
+        of_units = self.tables.X.T @ of_rows
+        if self.pairs.distinct:
+            sums = np.zeros(of_constants.shape), of_units
+            add_products(*self._over_tables(tables), tables.weights, self._slopes(G), *sums)
+        return 0.5 * self.layout.gradient(layers.at, of_constants, of_units, len(H))
+
+    def _layers(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> _Layers:
+        """Lay out a point for loops over S: the outputs within the rows of tables are its linear term."""
+        from mopn.compiled.degree_two import set_outputs
+
+        layers, tables = self._between_tables(H, V, W), self._of_tables(H, V, W)
+        rest = np.zeros((1 + self.tables.shape[0], V.shape[1]), self.dtype)
+        inside = np.empty((V.shape[1], self.tables.shape[0]), self.dtype)
+        set_outputs(*self._over_tables(tables), tables.weights, tables.linear, inside)
+        rest[1:] = inside.T
+        if W.shape[1]:
+            rest[0] = layers.linear[0]
+        return layers._replace(linear=rest)
+
+    def _between_tables(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> _Layers:
+        """Lay out a point for loops over S, without the outputs within the rows of tables."""
+        layers = super()._layers(H, V, W)
+        values = np.ascontiguousarray(self.tables.X @ layers.at.units, dtype=self.dtype)
+        return layers._replace(at=Units(layers.at.dummies, values))
+
+    def _of_tables(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> _Layers:
+        """Lay out a point for loops over the tables, which have the products of distinct features; no constants."""
+        layers = super()._layers(H, V if self.pairs.distinct else np.zeros_like(V), W)
+        layers.linear[:1] = 0.0
+        return layers._replace(constants=np.zeros_like(layers.constants))
+
+    def _over_tables(self, tables: _Layers) -> tuple[Any, ...]:
+        """Return the first arguments of loops over the tables."""
+        return self.pairs, self.tables.row_lines, 0, self.tables.shape[0], tables.constants, tables.at.units
+
+    def _slopes(self, G: Any) -> np.ndarray:
+        """Return G' S."""
+        return np.ascontiguousarray(self.rows.sum(_by_table_row, along=(G,)).T)
+
+
+def _by_table_row(block: Block, G: np.ndarray) -> np.ndarray:
+    design = block.design.without_dummies
+    assert isinstance(design, RelationDesign)
+    return design.by_table_row(G)
+
+
 def two_layers(rows: Rows, kernel: Kernel, *, single: bool = False) -> TwoLayers:
-    """Return the sums for rows, dense or sparse."""
-    kind = DenseLayers if rows.entries is None else SparseLayers
-    return kind(rows, kernel, single=single)
+    """Return the sums for rows: dense, sparse, or of relation blocks."""
+    related = isinstance(rows.template.without_dummies, RelationDesign)
+    # Groups may have columns of several tables, which products of matrices take.
+    if rows.entries is None or (related and kernel.groups is not None):
+        return DenseLayers(rows, kernel, single=single)
+    return (RelationLayers if related else SparseLayers)(rows, kernel, single=single)

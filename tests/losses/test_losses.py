@@ -196,7 +196,7 @@ def test_single_precision_overflows_no_sooner(name, size):
     loss = LOSSES[name]
     y, out = draw(loss, np.random.default_rng(0), 8, 3)
     out = (size * np.sign(out)).astype(np.float32)
-    single, double = (loss.value_gradient(y, O) for O in (out, out.astype(float)))
+    single, double = (loss.value_gradient(y, outputs) for outputs in (out, out.astype(float)))
     for computed, expected in zip(single, double, strict=True):
         np.testing.assert_allclose(computed, expected, rtol=1e-4, atol=1e-6 * size)
 

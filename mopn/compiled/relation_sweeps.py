@@ -1,0 +1,121 @@
+"""Sweeps of coordinate descent over the columns of tables whose rows many samples share, for the squared loss.
+
+Where x_i has the row b of a table, the derivative of A^2 with respect to p_j is h_i = x_bj (e_b + r_i): e_b is <p, b>
+without column j, and r_i what the rows of the other tables add to <p, x_i>. So steps along the columns of a table need
+of the samples of b only five sums, and what they change is affine in r_i: the samples are read before and after the
+steps of a whole table (Rendle, Scaling Factorization Machines to Relational Data, VLDB 2013). Here the sums are about
+the mean of r_i, so that none of them is a difference of large numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mopn.compiled.coordinates import penalized_step, weight_of
+from mopn.compiled.jit import inner, jit
+from mopn.compiled.storage import place, span, value
+from mopn.compiled.vectorization import IN_ORDER
+
+__all__ = ["sweep_tables"]
+
+# Where a difference is smaller than its terms by this factor, <p, b> without a column is computed from b itself.
+_CANCELLATION = 1e3
+
+
+@inner(fastmath=IN_ORDER)
+def _rest(places, i, t, own):  # type: ignore[no-untyped-def]
+    """Return what the rows of the tables other than t add to <p, x_i>."""
+    rest = 0.0
+    for u in range(len(places)):
+        if u != t:
+            rest += own[places[u, i]]
+    return rest
+
+
+@inner(fastmath=IN_ORDER)
+def _without(rows, own, mean, b, p, j, x):  # type: ignore[no-untyped-def]
+    """Return <p, b> without column j, whose entry is x."""
+    part = p[j] * x
+    base = own[b] - part
+    if abs(own[b]) + abs(part) <= _CANCELLATION * abs(base + mean[b]):
+        return base
+    base = 0.0
+    first, end = span(rows.starts, b, rows.length)
+    for entry in range(first, end):
+        column = place(rows.indices, entry, first)
+        if column != j:
+            base += p[column] * value(rows.values, entry)
+    return base
+
+
+@jit(fastmath=IN_ORDER)
+def sweep_tables(columns, rows, cuts, places, weights, slopes, own, p, scale, ridge, linear):  # type: ignore[no-untyped-def]
+    """Minimise along p_0, p_1, ... in turn; return the largest product of a derivative and its step.
+
+    Parameters
+    ----------
+    columns, rows : Lines
+        Both of all tables, block diagonal, N rows in all.
+    cuts : ndarray of shape (K + 1,)
+        The first column of every table, and the number of columns.
+    places : ndarray of shape (K, n)
+        The row of each table that a sample has.
+    weights : ndarray of shape (n,) or None
+    slopes : ndarray of shape (n,)
+        w_i (o_i - y_i); updated.
+    own : ndarray of shape (N,)
+        <p, b>; updated.
+    p : ndarray of shape (d,)
+        Updated.
+    scale, ridge : float
+        The factor of the kernel in the outputs, and of ``p_j^2 / 2`` in the objective.
+    linear : bool
+        Whether the kernel is <p, x>, of which e_b is 0 and r_i is 1, and not A^2.
+    """
+    largest = 0.0
+    n_tables, n = places.shape
+    rest = np.ones(n)
+    for t in range(n_tables):
+        # What belongs to a row lies in one line of the cache.
+        weight, mean, variance, slope, slope_about, shift, tilt = np.zeros((columns.length, 8)).T[:7]
+        place_of = places[t]
+        for i in range(n):
+            b, w = place_of[i], weight_of(weights, i)
+            if not linear:
+                rest[i] = _rest(places, i, t, own)
+            weight[b] += w
+            mean[b] += w * rest[i]
+            slope[b] += slopes[i]
+        for b in range(columns.length):
+            if weight[b] > 0.0:
+                mean[b] /= weight[b]
+        for i in range(n):
+            b = place_of[i]
+            about = rest[i] - mean[b]
+            variance[b] += weight_of(weights, i) * about * about
+            slope_about[b] += slopes[i] * about
+        for j in range(cuts[t], cuts[t + 1]):
+            first, end = span(columns.starts, j, columns.length)
+            g, c = 0.0, 0.0
+            for entry in range(first, end):
+                b, x = place(columns.indices, entry, first), value(columns.values, entry)
+                e = mean[b] + (0.0 if linear else _without(rows, own, mean, b, p, j, x))
+                g += x * (e * slope[b] + slope_about[b])
+                c += x * x * (e * e * weight[b] + variance[b])
+            step, gain = penalized_step(scale * g, scale * scale * c, ridge, p[j], None)
+            largest = max(largest, gain)
+            new = p[j] - step
+            for entry in range(first, end):
+                b, x = place(columns.indices, entry, first), value(columns.values, entry)
+                base = 0.0 if linear else _without(rows, own, mean, b, p, j, x)
+                change = -scale * step * x
+                shift[b] += change * (mean[b] + base)
+                tilt[b] += change
+                slope[b] += change * (mean[b] + base) * weight[b]
+                slope_about[b] += change * variance[b]
+                own[b] = base + new * x
+            p[j] = new
+        for i in range(n):
+            b = place_of[i]
+            slopes[i] += weight_of(weights, i) * (shift[b] + tilt[b] * (rest[i] - mean[b]))
+    return largest

@@ -1,0 +1,112 @@
+"""Relation blocks: what users, items and others have in common with all their samples, as tables stored once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mopn.data.designs import Design, SparseDesign, stored_design
+from mopn.data.relation_design import RelationDesign
+from mopn.data.validation import as_numbers
+from mopn.solvers.tools.checks import shown
+
+__all__ = ["RelationBlocks", "design_of"]
+
+
+class RelationBlocks:
+    """X = [T_1[r_1], ..., T_K[r_K]]: a sample is a row of every table, side by side, and tables are stored once.
+
+    All ratings of a user have the same columns of the user: the number, the age group, the films that the user rated.
+    Pass this as X to :class:`mopn.NetworkProblem`, to :class:`mopn.FactorizationProblem`, or to estimators of networks
+    and of factorization machines. Models are those of the plain matrix, up to rounding; memory and time are those of
+    the tables and K numbers a sample. Source: Rendle, Scaling Factorization Machines to Relational Data (VLDB 2013).
+
+    Parameters
+    ----------
+    tables : sequence of K array-likes or sparse matrices of shape (N_k, d_k)
+        Finite numbers. X has their columns one after the other.
+    rows : array-like of int of shape (n, K)
+        The row of each table that a sample has, from 0. Columns without a table, such as a date, are a table of
+        their distinct values.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, d), with d the number of the columns of all tables.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a table is invalid, or ``rows`` are not integers that fit the tables.
+
+    Examples
+    --------
+    Two users and three films; a user's columns are the user and, with ones of total length 1, the films seen:
+
+    >>> import numpy as np, mopn
+    >>> from sklearn.preprocessing import normalize
+    >>> users, films = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 2])
+    >>> seen = np.zeros((2, 3))
+    >>> seen[users, films] = 1
+    >>> X = mopn.RelationBlocks([np.hstack([np.eye(2), normalize(seen)]), np.eye(3)], np.column_stack([users, films]))
+    >>> X.shape, X[:1].tocsr().toarray().round(1).tolist()
+    ((4, 8), [[1.0, 0.0, 0.7, 0.7, 0.0, 1.0, 0.0, 0.0]])
+    """
+
+    ndim = 2
+
+    def __init__(self, tables: Sequence[Any], rows: Any) -> None:
+        if not isinstance(tables, Sequence) or not len(tables):
+            raise TypeError(f"tables must be a sequence of at least one array or sparse matrix, got {shown(tables)}")
+        parts = [_table(table, f"tables[{k}]") for k, table in enumerate(tables)]
+        sizes = np.array([part.shape for part in parts])
+        ends = np.cumsum(sizes, axis=0)
+        places = _checked(rows, sizes[:, 0]) + ends[:, 0] - sizes[:, 0]
+        tables_ = SparseDesign(sparse.block_diag(parts, format="csr"))
+        self._set(RelationDesign(tables_, places, np.append(0, ends[:, 1])))
+
+    def _set(self, design: RelationDesign) -> None:
+        self.design, self.shape = design, design.shape
+
+    def __getitem__(self, rows: Any) -> RelationBlocks:
+        """Return some samples, by a slice, an array of indices or a mask; the tables are shared."""
+        # scikit-learn's cross-validation asks for X[rows, ...].
+        rows = rows[0] if isinstance(rows, tuple) else rows
+        if not isinstance(rows, slice | np.ndarray | list):
+            raise TypeError(f"samples are taken by a slice, an array of indices or a mask, got {shown(rows)}")
+        some = object.__new__(RelationBlocks)
+        some._set(self.design.rows(rows if isinstance(rows, slice) else np.asarray(rows)))
+        return some
+
+    def tocsr(self) -> Any:
+        """Return the plain matrix (n, d), in CSR."""
+        return self.design.matrix()
+
+
+def design_of(X: Any) -> Design:
+    """Validate the user's X and wrap it."""
+    return X.design if isinstance(X, RelationBlocks) else stored_design(X)
+
+
+def _table(table: Any, name: str) -> Any:
+    try:
+        return stored_design(table).matrix().astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def _checked(rows: Any, sizes: np.ndarray) -> np.ndarray:
+    """Return the rows of tables of some sizes that make up the samples."""
+    rows = as_numbers(rows, "rows")
+    if rows.ndim != 2 or rows.shape[1] != len(sizes) or not len(rows):
+        raise ValueError(f"rows must have shape (n, {len(sizes)}), a column for each table, got {rows.shape}")
+    if rows.dtype.kind not in "iu":
+        raise TypeError(f"rows must be integers, got dtype {rows.dtype}")
+    outside = (rows < 0) | (rows >= sizes)
+    if outside.any():
+        i, k = np.argwhere(outside)[0]
+        raise ValueError(f"rows[{i}, {k}] is {rows[i, k]}, but tables[{k}] has {sizes[k]} rows, numbered from 0")
+    return rows.astype(np.int64, copy=False)

@@ -1,0 +1,121 @@
+"""Rows that tables of users, items and others have in common: the design S B, with each row of a table stored once.
+
+A sample is a row of every table side by side, x_i = [b_{1, s_i1}, ..., b_{K, s_iK}]: so X = S B, where B is block
+diagonal and holds the tables, and S (n, rows of all tables) has K ones a row. Products with X are products with B and
+with S: sums by blocks of Rendle, Scaling Factorization Machines to Relational Data (VLDB 2013).
+
+Sums over the samples are sums over those of a row of B, and then over the rows of B. No number passes through more
+additions than in one sum after the other, so bounds of rounding errors hold as they are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from mopn.data.designs import Design, Entries, SparseDesign
+from mopn.solvers.tools.cached import cached_property
+
+if TYPE_CHECKING:
+    from mopn.compiled.storage import Lines
+
+__all__ = ["RelationDesign"]
+
+
+class RelationDesign(Design):
+    """X = S B.
+
+    Attributes
+    ----------
+    tables : SparseDesign
+        B, block diagonal.
+    places : ndarray of shape (n, K)
+        The columns of the ones in S, ascending: the rows of B that make up a sample.
+    cuts : ndarray of shape (K + 1,)
+        The first column of every table, and the number of columns.
+    """
+
+    def __init__(self, tables: SparseDesign, places: np.ndarray, cuts: np.ndarray) -> None:
+        self.tables, self.places, self.cuts = tables, places, cuts
+        self.shape = len(places), tables.shape[1]
+
+    @cached_property
+    def choice(self) -> SparseDesign:
+        """S."""
+        n, k = self.places.shape
+        parts = np.ones(n * k), self.places.reshape(-1), np.arange(0, n * k + 1, k)
+        return SparseDesign(sparse.csr_array(parts, shape=(n, self.tables.shape[0])))
+
+    def by_table_row(self, R: np.ndarray) -> np.ndarray:
+        """Return S' R, the sums of R (n, ...) over the samples of every row of B."""
+        return self.choice.X.T @ R
+
+    def project(self, H: np.ndarray) -> np.ndarray:
+        return self.choice.X @ self.tables.project(H)
+
+    def project_squares(self, H: np.ndarray) -> np.ndarray:
+        return self.choice.X @ self.tables.project_squares(H)
+
+    def adjoint(self, R: np.ndarray) -> np.ndarray:
+        return self.tables.adjoint(self.by_table_row(R))
+
+    def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
+        return self.tables.adjoint_squares(self.by_table_row(R))
+
+    def gram(self, g: np.ndarray) -> np.ndarray:
+        B, S = self.tables.X, self.choice.X
+        return (B.T @ (S.T @ (sparse.diags_array(g) @ S)) @ B).toarray()
+
+    def occurrences(self, weights: np.ndarray) -> np.ndarray:
+        return self.tables.occurrences(self.by_table_row(weights))
+
+    def inner_products(self, power: int, unit: float) -> np.ndarray:
+        # Of few samples, for which the plain matrix is small.
+        return SparseDesign(self.matrix()).inner_products(power, unit)
+
+    @property
+    def largest(self) -> float:
+        return self.tables.largest
+
+    @cached_property
+    def absolute(self) -> RelationDesign:
+        return RelationDesign(self.tables.absolute, self.places, self.cuts)
+
+    def matrix(self) -> Any:
+        """Return X itself in CSR, formed anew: with many entries a row, if the tables have them."""
+        return self.choice.X @ self.tables.X
+
+    @property
+    def entries(self) -> Entries:
+        return Entries()
+
+    @property
+    def stored_lines(self) -> Lines:
+        """The rows of S, which are all ones."""
+        return self.choice.row_lines
+
+    @property
+    def work(self) -> tuple[float, float]:
+        """Those of S and of B: S' diag(g) S has at most n K^2 entries, each of which meets rows of B."""
+        (n, k), stored = self.places.shape, float(self.tables.X.nnz)
+        return n * k + stored, n * k * k + stored * self.shape[1]
+
+    @property
+    def least_rows(self) -> int:
+        """Every block of rows reads all tables, so it has as many entries in S as these have."""
+        return -(-self.tables.X.nnz // self.places.shape[1])
+
+    def rows(self, rows: slice | np.ndarray) -> RelationDesign:
+        return RelationDesign(self.tables, self.places[rows], self.cuts)
+
+    def scaled(self, scale: np.ndarray) -> RelationDesign:
+        """Return the design with every feature divided by a number of its own."""
+        return RelationDesign(self.tables.scaled(scale), self.places, self.cuts)
+
+    def _of_columns(self, features: np.ndarray) -> RelationDesign:
+        return RelationDesign(self.tables._of_columns(features), self.places, np.searchsorted(features, self.cuts))
+
+    def single(self) -> RelationDesign:
+        return RelationDesign(self.tables.single(), self.places, self.cuts)

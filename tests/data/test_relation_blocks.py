@@ -1,0 +1,121 @@
+"""Relation blocks: their designs against the plain matrix, whose rows are put together one by one."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mopn
+from mopn.data.designs import AugmentedDesign, make_design
+
+RNG = np.random.default_rng(0)
+N, K, M = 60, 3, 2
+# Users, items, and a context; entries are float32 numbers.
+TABLES = [
+    RNG.integers(-4, 5, (7, 5)) / 4.0 * (RNG.random((7, 5)) < 0.6),
+    RNG.integers(-4, 5, (4, 3)) / 4.0,
+    np.eye(3, dtype=int),
+]
+ROWS = np.column_stack([RNG.integers(0, len(table), N) for table in TABLES])
+X = np.array([np.concatenate([table[row] for table, row in zip(TABLES, rows, strict=True)]) for rows in ROWS])
+D = X.shape[1]
+STORAGES = {
+    "dense": np.asarray,
+    "float32": lambda table: table.astype(np.float32),
+    "list": lambda table: table.tolist(),
+    "csr": sparse.csr_array,
+    "csc": sparse.csc_matrix,
+    "coo": sparse.coo_array,
+}
+
+
+def relations(storage="csr", rows=ROWS):
+    return mopn.RelationBlocks([STORAGES[storage](table) for table in TABLES], rows)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_samples_are_rows_of_tables_side_by_side(storage):
+    related = relations(storage, ROWS.astype(np.int16))
+    assert related.shape == X.shape
+    np.testing.assert_array_equal(related.tocsr().toarray(), X)
+    mask = X[:, 0] > 0
+    for rows in (slice(3, 20), slice(None, None, 7), np.array([5, 5, 0]), [4, 1], mask):
+        np.testing.assert_array_equal(related[rows].tocsr().toarray(), X[rows])
+        assert related[rows].shape == X[rows].shape
+    np.testing.assert_array_equal(related[np.array([2]), ...].tocsr().toarray(), X[[2]])
+
+
+@pytest.mark.parametrize("dummies", [0, 2])
+def test_products(dummies):
+    base = relations().design
+    design = AugmentedDesign(base, dummies) if dummies else base
+    plain = make_design(X, dummies)
+    H, R = RNG.standard_normal((4, D + dummies)), RNG.standard_normal((N, M))
+    weights = RNG.random(N) * (RNG.random(N) < 0.5)
+    assert design.largest == plain.largest
+    for found, expected in (
+        (design.project(H), plain.project(H)),
+        (design.project_squares(H), plain.project_squares(H)),
+        (design.adjoint(R), plain.adjoint(R)),
+        (design.adjoint_squares(R), plain.adjoint_squares(R)),
+        (design.grams(R), plain.grams(R)),
+        (design.occurrences(weights), plain.occurrences(weights)),
+        (design.squared_norms, plain.squared_norms),
+        (design.squared_column_sizes, plain.squared_column_sizes),
+        (design.row_products, plain.row_products),
+        (design.squared_row_products, plain.squared_row_products),
+        (design.absolute.project(H), plain.absolute.project(H)),
+        (design.single().matrix().toarray(), plain.matrix()),
+        (design.columns(np.array([0, 6, 7])).project(H[:, :3]), plain.columns(np.array([0, 6, 7])).project(H[:, :3])),
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-14)
+
+
+def test_columns_know_their_tables():
+    part = relations().design.columns(np.array([1, 4, 6, 9]))
+    assert part.cuts.tolist() == [0, 2, 3, 4]
+    np.testing.assert_array_equal(part.matrix().toarray(), X[:, [1, 4, 6, 9]])
+
+
+def test_scaled():
+    scale = RNG.uniform(0.5, 2.0, D)
+    np.testing.assert_allclose(relations().design.scaled(scale).matrix().toarray(), X / scale, rtol=1e-15)
+
+
+def test_blocks_have_as_many_entries_as_the_tables():
+    design = relations().design
+    stored = sum(np.count_nonzero(table) for table in TABLES)
+    sizes = [block.shape[0] for _, block in AugmentedDesign(design, 1).blocks(1)]
+    assert sum(sizes) == N
+    assert min(sizes[:-1]) * K >= stored > (min(sizes[:-1]) - 1) * K
+    assert [block.shape[0] for _, block in design.blocks(25)] == [25, 25, 10]
+
+
+def test_work_is_that_of_tables_and_choices():
+    entries, products = AugmentedDesign(relations().design, 2).work
+    assert entries == N * K + sum(np.count_nonzero(table) for table in TABLES)
+    assert products >= N * K * K
+
+
+@pytest.mark.parametrize(
+    ("tables", "rows", "error", "match"),
+    [
+        ([], ROWS, TypeError, "tables must be a sequence of at least one"),
+        (np.eye(3), ROWS, TypeError, "tables must be a sequence"),
+        ([np.eye(3), np.full((2, 2), np.nan)], ROWS[:, :2], ValueError, r"tables\[1\]: X contains NaN"),
+        ([np.eye(3), "no"], ROWS[:, :2], TypeError, r"tables\[1\]"),
+        ([np.eye(9)], ROWS, ValueError, r"rows must have shape \(n, 1\), a column for each table, got \(60, 3\)"),
+        ([np.eye(9)], ROWS[:0, :1], ValueError, "rows must have shape"),
+        ([np.eye(9)], ROWS[:, 0], ValueError, "rows must have shape"),
+        ([np.eye(9)], ROWS[:, :1] + 0.5, TypeError, "rows must be integers, got dtype float64"),
+        ([np.eye(9), np.eye(2)], [[0, 0], [1, 2]], ValueError, r"rows\[1, 1\] is 2, but tables\[1\] has 2 rows"),
+        ([np.eye(9)], [[-1]], ValueError, r"rows\[0, 0\] is -1"),
+    ],
+)
+def test_errors(tables, rows, error, match):
+    with pytest.raises(error, match=match):
+        mopn.RelationBlocks(tables, rows)
+
+
+def test_a_single_sample_is_no_number():
+    with pytest.raises(TypeError, match="samples are taken by a slice"):
+        relations()[3]

@@ -1,0 +1,124 @@
+"""Estimators on relation blocks, against the plain matrix."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+
+import mopn
+from mopn.data.relation_design import RelationDesign
+from mopn.estimators import (
+    FactorizationMachineClassifier,
+    FactorizationMachineRegressor,
+    MultiOutputFMClassifier,
+    MultiOutputFMRegressor,
+    MultiOutputPNClassifier,
+    OrdinalFMRegressor,
+    OrdinalPNRegressor,
+    PathCV,
+    PolynomialNetworkRegressor,
+)
+from mopn.network import gradient_forms
+
+RNG = np.random.default_rng(0)
+N = 120
+# Users with what they rated, items with their users; a context.
+TABLES = [
+    np.hstack([np.eye(6), RNG.random((6, 4)) < 0.5]),
+    np.hstack([np.eye(5), RNG.random((5, 3)) / 2.0]),
+    np.eye(3),
+]
+ROWS = np.column_stack([RNG.integers(0, len(table), N) for table in TABLES])
+RELATED = mopn.RelationBlocks(TABLES, ROWS)
+PLAIN = RELATED.tocsr()
+D = PLAIN.shape[1]
+SCORES = RNG.normal(size=(6, 2))[ROWS[:, 0]] * RNG.normal(size=(5, 2))[ROWS[:, 1]]
+Y = np.digitize(SCORES.sum(axis=1), [-0.7, 0.7])
+WEIGHTS = RNG.integers(0, 3, N).astype(float)
+BY_TABLE = {
+    "labels": MultiOutputFMClassifier(max_units=2),
+    "labels of networks": MultiOutputPNClassifier(max_units=2, fit_intercept=False),
+    "ordered": OrdinalFMRegressor(max_units=2),
+    "ordered, networks": OrdinalPNRegressor(max_units=2),
+    "numbers": MultiOutputFMRegressor(max_units=2),
+    "held out": OrdinalFMRegressor(max_units=2, validation_fraction=0.2, random_state=0),
+    "groups": OrdinalFMRegressor(max_units=2, interactions=[range(10), range(10, 18)]),
+    "a choice": PathCV(OrdinalFMRegressor(max_units=2), strengths=(1.0, 0.5), cv=2),
+    "one output": FactorizationMachineRegressor(random_state=0, n_components=3),
+}
+PLAINLY = {
+    "two classes": FactorizationMachineClassifier(random_state=0, n_components=3),
+    "degree 3": FactorizationMachineRegressor(degree=3, random_state=0, n_components=3),
+    "steps": FactorizationMachineRegressor(solver="adagrad", random_state=0, n_components=3, max_iter=3),
+    "lifted": PolynomialNetworkRegressor(random_state=0, n_components=3),
+}
+
+
+def targets(estimator):
+    return Y > 0 if isinstance(estimator, FactorizationMachineClassifier) else Y
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
+@pytest.mark.parametrize("estimator", (BY_TABLE | PLAINLY).values(), ids=BY_TABLE | PLAINLY)
+def test_fits_and_predictions(estimator, weights):
+    y = targets(estimator)
+    found, expected = (clone(estimator).fit(X, y, sample_weight=weights) for X in (RELATED, PLAIN))
+    assert found.n_features_in_ == D
+    best, right = (getattr(fitted, "best_estimator_", fitted) for fitted in (found, expected))
+    # Samples are merged in another order, and fits end within their tolerance.
+    assert best.objective_ == pytest.approx(right.objective_, rel=1e-2)
+    np.testing.assert_allclose(found.predict(RELATED), found.predict(PLAIN), rtol=1e-10, atol=1e-10)
+    assert found.score(RELATED, y) == pytest.approx(found.score(PLAIN, y), rel=1e-10)
+
+
+@pytest.mark.parametrize("estimator", BY_TABLE.values(), ids=BY_TABLE)
+def test_neither_fits_nor_predictions_form_the_plain_matrix(estimator, monkeypatch):
+    monkeypatch.setattr(RelationDesign, "matrix", lambda self: pytest.fail("formed"))
+    # Bounds from all pairs of a few samples do.
+    monkeypatch.setattr(gradient_forms, "_GRAM_SAMPLES", 0)
+    clone(estimator).fit(RELATED, Y).predict(RELATED[:9])
+
+
+def test_repeated_and_weighted_samples_are_the_same():
+    counts = RNG.integers(1, 4, N)
+    repeated = np.repeat(np.arange(N), counts)[RNG.permutation(counts.sum())]
+    once = OrdinalFMRegressor(max_units=2).fit(RELATED, Y, sample_weight=counts)
+    often = OrdinalFMRegressor(max_units=2).fit(RELATED[repeated], Y[repeated])
+    np.testing.assert_array_equal(once.basis_, often.basis_)
+
+
+def test_cross_validation():
+    model = FactorizationMachineRegressor(random_state=0, n_components=3)
+    scores = [cross_val_score(model, X, Y, cv=3) for X in (RELATED, PLAIN)]
+    np.testing.assert_allclose(*scores, rtol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [BY_TABLE["ordered"], BY_TABLE["one output"]], ids=["ordered", "one output"])
+def test_a_new_user(estimator):
+    model = clone(estimator).fit(RELATED, Y)
+    found, expected = (model.fold_in(X[:4], Y[:4]) for X in (RELATED, PLAIN))
+    new = [np.zeros((1, 10)), *TABLES[1:], [[1.0]]]
+    rows = np.column_stack([np.zeros(4, int), ROWS[:4, 1:], np.zeros(4, int)])
+    grown = mopn.RelationBlocks(new, rows)
+    np.testing.assert_allclose(found.predict(grown), expected.predict(grown.tocsr()), rtol=1e-6)
+
+
+def test_names_of_an_earlier_fit_are_forgotten():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(PLAIN.toarray(), columns=[f"x{j}" for j in range(D)])
+    model = OrdinalFMRegressor(max_units=2).fit(frame, Y)
+    assert not hasattr(model.fit(RELATED, Y), "feature_names_in_")
+
+
+def test_errors():
+    model = OrdinalFMRegressor(max_units=2)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit(RELATED, Y[:-1])
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        model.fit(RELATED, np.where(Y == 1, np.nan, Y))
+    model.fit(RELATED, Y)
+    with pytest.raises(ValueError, match="X has 18 features, but OrdinalFMRegressor is expecting 21 features"):
+        model.predict(mopn.RelationBlocks(TABLES[:2], ROWS[:, :2]))
+    with pytest.raises(ValueError, match="takes no RelationBlocks"):
+        MultiOutputPNClassifier().fit(RELATED, Y)
