@@ -98,18 +98,18 @@ ROOMS = ("mopn.solvers", "mopn.network", "mopn.core", "mopn.data")
 EXEMPT = {
     "a term of a proof, or what floating point takes for zero or for equal": [
         "barriers.ROOT_STEPS", "barriers.ROOT_TOL", "barriers.VANISHING", "bounds.EIGEN", "cholesky.NULL",
-        "conjugate_gradients.LEAST_EIGENVALUE", "conjugate_gradients.RIDGE", "eigenvectors.ROUNDED", "fista.NOISE",
-        "gap.DUAL_ERROR", "gap.TERM_ERROR", "interior_point.NOISE", "joint.ZERO", "majorants.FLOOR", "nested.MARGIN",
-        "oracles.CERTIFIED_TOL", "principal_directions.NOTHING", "probable.DIGITS", "probable.SINGULAR",
-        "probable.SOLVE", "quasi_newton.NOISE", "regularizers.ON_THE_SPHERE", "regularizers.RADIUS_TOL",
+        "cones.DIGITS", "cones.NARROW", "cones.SINGULAR", "cones.SOLVE", "conjugate_gradients.LEAST_EIGENVALUE",
+        "conjugate_gradients.RIDGE", "eigenvectors.ROUNDED", "fista.NOISE", "gap.DUAL_ERROR", "gap.TERM_ERROR",
+        "interior_point.NOISE", "joint.ZERO", "majorants.FLOOR", "nested.MARGIN", "oracles.CERTIFIED_TOL",
+        "principal_directions.NOTHING", "quasi_newton.NOISE", "regularizers.ON_THE_SPHERE", "regularizers.RADIUS_TOL",
         "segment.WHOLE", "spectral.ZERO", "starts.NULL", "steps.NEGLIGIBLE", "steps.NOISE",
     ],
     "memory and blocks: they change the time of large data, and results by rounding": [
         "blas_threads.LARGE", "branch_signs.BATCH", "cache.CACHE_ENTRIES", "checksums.RUN",
         "device_rows.BLOCK_ENTRIES", "directions.PAIRS", "eigenvectors.MEMORY", "enumeration.CHUNK",
-        "factor_kernels.UNROLLED", "lbfgs.BYTES", "probable.AT_A_TIME", "probable.MEMORY", "row_blocks.SIZE",
-        "rows.BRANCHES_A_THREAD", "rows.ROWS_PER_FEATURE", "rows.SPARSE_BLOCKS", "rows.SPARSE_ROWS",
-        "rows.TYPICAL_COLUMNS",
+        "factor_kernels.UNROLLED", "few_outputs.AT_A_TIME", "lbfgs.BYTES", "probable.AT_A_TIME", "probable.MEMORY",
+        "row_blocks.SIZE", "rows.BRANCHES_A_THREAD", "rows.ROWS_PER_FEATURE", "rows.SPARSE_BLOCKS",
+        "rows.SPARSE_ROWS", "rows.TYPICAL_COLUMNS",
     ],
     "what input is refused, what is printed, and a baseline": [
         "checks.MOST_CHARACTERS", "chunked_rows.CHECKED", "driver.BETWEEN", "driver.WIDTH",
