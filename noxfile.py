@@ -113,6 +113,7 @@ def install(session: nox.Session) -> None:
 @nox.session(python=PYTHONS, reuse_venv=False, default=False)
 def serving(session: nox.Session) -> None:
     """Install what loads models and predicts in a clean environment, and do both."""
+    shutil.rmtree(ROOT / "serving" / "build", ignore_errors=True)
     session.install("pip", str(ROOT / "serving"))
     session.run("python", "-m", "pip", "check")
     session.chdir(session.create_tmp())
