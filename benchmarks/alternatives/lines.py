@@ -1,8 +1,8 @@
 """A single row by the estimator, and by a line of NumPy that returns the same class: what checks of the input cost.
 
 Estimators are the plainest of the grids. Logistic regressions get 1,000 rows and stop early, which changes no time of a
-prediction. The line of each must agree with ``predict`` on the test part. Prints geometric means over the sets; those too wide for
-quadratic features are left out::
+prediction. The line of each must agree with ``predict`` on the test part. Prints the microseconds of each set and their
+geometric means; sets that are too wide for quadratic features are left out::
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.alternatives.lines --data FOLDER
 """
@@ -13,7 +13,6 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import cycle
 from timeit import repeat
 from typing import Any
@@ -49,7 +48,7 @@ def _program(options: argparse.Namespace) -> int:
     with threadpool_limits(1):
         for name in options.sets:
             X, y, _ = load_raw(name, options.data)
-            X, X_test, y, y_test = hold_out(X, y, 0)
+            X, X_test, y, _ = hold_out(X, y, 0)
             try:
                 times.append([_times(method, X, y, X_test) for method in LINES])
             except TooLargeError:
@@ -89,7 +88,7 @@ def _first(outputs: np.ndarray) -> Any:
     return outputs.argmax() if len(outputs) > 1 else int(outputs[0] > 0)
 
 
-# -- lines of fitted estimators: the scaling of pipelines is a factor s and a shift t -----------------------------------
+# -- lines of fitted estimators: the scaling of pipelines is a factor s and a shift t ----------------------------------
 
 
 def _scaling(model: Any) -> tuple[np.ndarray, np.ndarray]:
