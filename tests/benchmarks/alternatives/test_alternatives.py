@@ -334,9 +334,9 @@ def test_fits_to_noisy_features_are_rows_of_the_file(tmp_path, capsys):
 # -- lines of NumPy ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["wine", "breast_cancer"])
+@pytest.mark.parametrize("name", ["digits", "breast_cancer"])
 def test_a_line_returns_the_classes_of_its_estimator_and_is_timed(name, capsys):
-    """The program itself compares the classes of all test rows, here of three and of two."""
+    """The program itself compares the classes of all test rows, here of ten and of two."""
     assert lines.main(["--sets", name]) == 0
     (times,) = (line.split()[1:] for line in capsys.readouterr().out.splitlines() if line.startswith(name))
     assert len(times) == 2 * len(lines.LINES)
@@ -345,4 +345,4 @@ def test_a_line_returns_the_classes_of_its_estimator_and_is_timed(name, capsys):
 def test_a_line_with_other_classes_is_refused(monkeypatch):
     monkeypatch.setattr(lines, "LINES", {"linear": lambda model: lambda x: -lines._linear(model)(x)})
     with pytest.raises(AssertionError, match="linear: the line has other classes"):
-        lines.main(["--sets", "wine"])
+        lines.main(["--sets", "digits"])
