@@ -14,7 +14,7 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	$(HERE) -s checks tests
 
-# What a release needs: the distributions, the site, and the slow tests, too.
+# All that one environment can tell of a release: the distributions, the site, and the slow tests, too.
 test-all: $(VENV)/.test
 	$(NOX) -s build
 	$(HERE) -s checks docs
@@ -40,4 +40,4 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	touch $@ $(VENV)/.demo
 
 clean:
-	rm -rf $(VENV) .nox demo-output docs/_build docs/api/generated docs/api/backreferences docs/gallery docs/pages
+	rm -rf build dist serving/build serving/*.egg-info $(VENV) .nox demo-output docs/_build docs/api/generated docs/api/backreferences docs/gallery docs/pages

@@ -9,8 +9,10 @@ The workflows call them, and so does ``make``, which has one environment for all
 ``nox -s tests -- --all`` runs the slow tests, too.
 """
 
+import re
 import shutil
 from pathlib import Path
+from zipfile import ZipFile
 
 import nox
 
@@ -19,6 +21,7 @@ nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_venv = "yes"
 
 ROOT = Path(__file__).parent
+PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14"]
 
 
 @nox.session(venv_backend="virtualenv")
@@ -70,15 +73,62 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def version(session: nox.Session) -> None:
+    """Check that CHANGELOG.md begins with mopn.__version__ and a date, and the tag after ``--``, if one is given."""
+    number = re.search(r'^__version__ = "(.+)"$', (ROOT / "mopn" / "__init__.py").read_text("utf-8"), re.M)[1]
+    heading = re.search(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)[1]
+    if not re.fullmatch(re.escape(number) + r" \(\d{4}-\d\d-\d\d\)", heading):
+        session.error(f"CHANGELOG.md begins with {heading!r}; a release needs '{number} (YYYY-MM-DD)'")
+    if session.posargs not in ([], [f"v{number}"]):
+        session.error(f"the tag is {session.posargs[0]!r}; mopn/__init__.py says v{number}")
+
+
+@nox.session(default=False)
 def build(session: nox.Session) -> None:
-    """Build the source distribution, and from it the wheel, and import the wheel."""
+    """Build the source distribution, and from it the wheel; MANIFEST.in says why the former has its size."""
     session.install("build")
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
     session.run("python", "-m", "build")
+    (source,) = (ROOT / "dist").glob("*.tar.gz")
     (wheel,) = (ROOT / "dist").glob("*.whl")
-    session.install(str(wheel))
+    session.log(f"{source.name}: {source.stat().st_size:,} bytes; {wheel.name}: {wheel.stat().st_size:,}")
+    if source.stat().st_size > 1_500_000:
+        session.error("the source distribution has grown beyond 1.5 MB")
+    if strangers := [name for name in ZipFile(wheel).namelist() if not name.startswith(("mopn/", "mopn-"))]:
+        session.error(f"the wheel has more than mopn: {strangers}")
+
+
+@nox.session(python=PYTHONS, reuse_venv=False, default=False)
+def install(session: nox.Session) -> None:
+    """Install the wheel of `build` in a clean environment, alone and with extras, and run the README's first script."""
+    (wheel,) = (ROOT / "dist").glob("*.whl")
+    script = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)[1]
     session.chdir(session.create_tmp())
-    session.run("python", "-c", "import mopn; print(mopn.__version__, mopn.__file__)")
+    for extras, program in (("", "import mopn; print(mopn.__version__, mopn.__file__)"), ("[sklearn,plot]", script)):
+        session.install("pip", f"mopn{extras} @ {wheel.as_uri()}")
+        session.run("python", "-m", "pip", "check")
+        session.run("python", "-c", program, env={"MPLBACKEND": "agg"})
+
+
+@nox.session(python=PYTHONS, reuse_venv=False, default=False)
+def serving(session: nox.Session) -> None:
+    """Install what loads models and predicts in a clean environment, and do both."""
+    shutil.rmtree(ROOT / "serving" / "build", ignore_errors=True)
+    session.install("pip", str(ROOT / "serving"))
+    session.run("python", "-m", "pip", "check")
+    session.chdir(session.create_tmp())
+    model = "import mopn, numpy as np; mopn.Model(np.eye(2), np.ones((2, 1))).save('model.npz')"
+    session.run("python", "-c", f"{model}; print(mopn.load('model.npz').outputs(np.eye(2)))")
+
+
+@nox.session(venv_backend="none", default=False)
+def release(session: nox.Session) -> None:
+    """Run all that a release needs; a Python that is neither here nor fetched by uv is skipped, and named."""
+    clean = [f"{name}-{python}" for name in ("install", "serving") for python in PYTHONS]
+    for name in ("version", "checks", "build", *clean, "docs"):
+        session.notify(name, [])
+    for name in ("tests", "lowest"):
+        session.notify(name, ["--all"])
 
 
 @nox.session(default=False)

@@ -65,7 +65,7 @@ def grouped_ndcg(
     try:
         from sklearn.metrics import ndcg_score
     except ImportError as error:
-        raise ImportError("mopn.ranking needs scikit-learn: pip install mopn[sklearn]") from error
+        raise ImportError("mopn.ranking needs scikit-learn: pip install scikit-learn") from error
 
     y_true, y_score, codes = _checked(y_true, y_score, groups)
     gain, short = choice(_GAINS)(gain, "gain"), choice(("drop", "perfect"))(short, "short")

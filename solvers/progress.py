@@ -66,7 +66,7 @@ class ProgressBar:
         try:
             from tqdm.auto import tqdm
         except ImportError as error:
-            raise ImportError("verbose='bar' needs the package tqdm: pip install mopn[progress]") from error
+            raise ImportError("verbose='bar' needs the package tqdm: pip install tqdm") from error
         self.tol, self.max_iter, self.max_time = tol, max_iter, max_time
         self.first = math.nan
         self.bar = tqdm(total=1.0, bar_format="{percentage:3.0f}%|{bar}| {elapsed}{postfix}")

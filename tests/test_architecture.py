@@ -1,12 +1,15 @@
-"""What may import what: read from the source, imports for type hints and within functions included."""
+"""What may import what, all imports of the source included, and what is said of packages and versions."""
 
 import ast
+import re
 import sys
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+import mopn
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = {"mopn": ROOT / "mopn", "mopn.solvers": ROOT / "solvers"}
@@ -131,6 +134,28 @@ def test_every_package_is_installed_and_type_checked():
 def test_the_hook_before_commits_has_the_formatter_of_the_tests():
     (ruff,) = (name for name in project()["project"]["optional-dependencies"]["test"] if name.startswith("ruff"))
     assert ruff.replace("ruff==", "rev: v") in (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+
+
+def test_the_version_is_said_once_and_has_its_changes():
+    assert project()["project"]["dynamic"] == ["version"]
+    assert "version:" not in (ROOT / "CITATION.cff").read_text(encoding="utf-8").replace("cff-version:", "")
+    newest = re.search(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1]
+    assert re.fullmatch(re.escape(mopn.__version__) + r" \((unreleased|\d{4}-\d\d-\d\d)\)", newest)
+
+
+def test_messages_name_packages_that_can_be_installed_wherever_mopn_comes_from():
+    """An extra of mopn could be installed by name from a registry alone, and not beside a checkout or a wheel."""
+    extras = project()["project"]["optional-dependencies"]
+    known = {re.match(r"[\w-]+", need)[0] for needs in extras.values() for need in needs} - {"mopn"}
+    named = {
+        re.match(r"[\w-]+", package.strip("'\""))[0]
+        for path in sources().values()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for packages in re.findall(r"pip install ([^;`]+)", node.value)
+        for package in packages.split()
+    }
+    assert {"scikit-learn", "dask", "tqdm"} <= named <= known
 
 
 def project():

@@ -278,10 +278,13 @@ def named_files(text):
 def test_files_that_the_documents_name_exist(document):
     text = (ROOT / document).read_text(encoding="utf-8")
     folders = ROOT, (ROOT / document).parent
+    figures = any((ROOT / "docs").glob("*.png"))  # the source distribution leaves them out
     missing = [
         name
         for name in named_files(text)
-        if not any((folder / name).exists() for folder in folders) and name not in SOURCES
+        if (figures or not name.endswith(".png"))
+        and not any((folder / name).exists() for folder in folders)
+        and name not in SOURCES
     ]
     assert not missing
 
@@ -301,6 +304,13 @@ def test_anchors_that_the_documents_link_to_exist(document):
         headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), flags=re.MULTILINE)
         slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
         assert anchor in slugs
+
+
+def test_the_comparison_is_the_same_in_the_readme_and_on_the_site():
+    readme, page = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/which_model.md"))
+    bounds = "* A **quadratic-kernel SVM**", "![Accuracy against"
+    first, second = (text[text.index(bounds[0]) : text.index(bounds[1])] for text in (readme, page))
+    assert first == second
 
 
 def test_every_public_name_has_a_docstring():
@@ -390,10 +400,42 @@ def test_the_reference_has_every_public_name_and_an_example_of_it(module):
         assert not callable(thing) or ">>>" in thing.__doc__, name
 
 
-def test_links_of_pages_lead_to_pages():
-    """Of a link to a source file the text is left; results of studies and scripts of the gallery have pages."""
+@pytest.fixture
+def pages(monkeypatch):
+    """What docs/_ext/repository_pages.py defines."""
     pytest.importorskip("sphinx")
-    pages = runpy.run_path(str(ROOT / "docs/_ext/repository_pages.py"))
+    monkeypatch.syspath_prepend(ROOT / "docs/_ext")
+    return runpy.run_path(str(ROOT / "docs/_ext/repository_pages.py"))
+
+
+def test_every_measurement_and_figure_has_its_command_and_date(pages):
+    read = runpy.run_path(str(ROOT / "docs/_ext/measurements.py"))["measurements"]
+    found = [one for path in ROOT.glob("benchmarks/*/RESULTS.md") for one in read(path.read_text("utf-8"))]
+    assert len(found) > 40
+    assert not [one.title for one in found if not one.dates]
+    drawn = {figure for one in found for figure in one.figures}
+    # Other figures are drawn by scripts on their pages or by examples.
+    scripts = "\n".join(path.read_text("utf-8") for path in [*ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.py")])
+    drawn |= set(re.findall(r'savefig\([^()]*"(\w+\.png)"', scripts))
+    assert not {path.name for path in ROOT.glob("docs/*.png")} - drawn
+    text = pages["listing"](
+        {source: page for source, page in pages["copies"]().items() if source.parent.parent == ROOT / "benchmarks"}
+    )
+    assert all(command in text for one in found for command in one.commands)
+
+
+def test_sections_of_results_without_commands_belong_to_the_one_before():
+    read = runpy.run_path(str(ROOT / "docs/_ext/measurements.py"))["measurements"]
+    first, second = read(
+        "# A\n\n2026-01-02\n\n## B\n\n    X=1 python -m b \\\n        --c\n\nText.\n\n## C\n\n![c](../../docs/c.png)\n"
+        "\n## D\n\n    taskset -c 0 env Y=2 python -m d\n    python -m e\n\n2026-03-04 and 2026-03-03.\n"
+    )
+    assert first == ("B", ["    X=1 python -m b \\\n        --c"], ["2026-01-02"], ["c.png"])
+    assert second[1:3] == (["    taskset -c 0 env Y=2 python -m d", "    python -m e"], ["2026-03-03", "2026-03-04"])
+
+
+def test_links_of_pages_lead_to_pages(pages):
+    """Of a link to a source file the text is left; results of studies and scripts of the gallery have pages."""
     page = ROOT / "docs/start.md"
     text = "[a](strength.md#x) [b](../benchmarks/speed/RESULTS.md#y) [c](../solvers/fista.py) [d](https://e.org)"
     script = "[e](../examples/gallery/plot_path.py)"

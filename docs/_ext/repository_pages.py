@@ -10,6 +10,7 @@ import os
 import re
 from pathlib import Path
 
+from measurements import listing
 from sphinx.application import Sphinx
 
 DOCS = Path(__file__).parents[1]
@@ -53,11 +54,11 @@ def with_site_links(text: str, source: Path, page: Path) -> str:
 def _write(app: Sphinx) -> None:
     """Write the copies, those that changed."""
     PAGES.mkdir(exist_ok=True)
-    studies = [page.stem for page in copies().values() if page.stem.startswith("benchmarks-")]
-    contents = "\n```{toctree}\n:hidden:\n\n" + "\n".join(studies) + "\n```\n"
+    studies = {source: page for source, page in copies().items() if page.stem.startswith("benchmarks-")}
+    contents = "\n```{toctree}\n:hidden:\n\n" + "\n".join(page.stem for page in studies.values()) + "\n```\n"
     for source, page in copies().items():
         text = with_site_links(source.read_text(encoding="utf-8"), source, page)
-        text += contents if page.stem == "benchmarks" else ""
+        text += listing(studies) + contents if page.stem == "benchmarks" else ""
         if not page.exists() or page.read_text(encoding="utf-8") != text:
             page.write_text(text, encoding="utf-8")
 

@@ -2,13 +2,13 @@
 
 The estimators validate and encode the data: a ``NetworkProblem`` defines the objective, ``ConditionalGradient``
 minimises it, and a ``Model`` predicts. Estimators of one output use ``FactorizationProblem`` and ``LiftedProblem``.
-This package needs scikit-learn (``pip install mopn[sklearn]``).
+This package needs scikit-learn (``pip install scikit-learn``).
 """
 
 try:
     from sklearn.utils.validation import validate_data  # noqa: F401  (new in 1.6)
 except ImportError as error:
-    raise ImportError("mopn.estimators needs scikit-learn >= 1.6: pip install mopn[sklearn]") from error
+    raise ImportError("mopn.estimators needs scikit-learn >= 1.6: pip install 'scikit-learn>=1.6'") from error
 
 from mopn.estimators.classifiers import MultiOutputFMClassifier, MultiOutputPNClassifier
 from mopn.estimators.fm import FactorizationMachineClassifier, FactorizationMachineRegressor

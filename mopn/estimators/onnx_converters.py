@@ -30,7 +30,7 @@ def register_skl2onnx() -> None:
     try:
         from skl2onnx import update_registered_converter
     except ImportError as error:
-        raise ImportError("register_skl2onnx needs the package skl2onnx: pip install mopn[onnx]") from error
+        raise ImportError("register_skl2onnx needs the package skl2onnx: pip install skl2onnx") from error
     from mopn import estimators
 
     for name in estimators.__all__:

@@ -63,7 +63,7 @@ def namespace(array: Any) -> Any:
         from array_api_compat import array_namespace
     except ImportError:
         raise ImportError(
-            f"arrays of {type(array).__module__} need array-api-compat; install it by pip install mopn[device]"
+            f"arrays of {type(array).__module__} need array-api-compat: pip install array-api-compat"
         ) from None
     return array_namespace(array)
 

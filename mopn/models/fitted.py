@@ -182,7 +182,7 @@ class Fitted(ABC):
         try:
             from shap import Explanation
         except ImportError:
-            raise ImportError("explanations as objects of shap need it: pip install 'mopn[shap]'") from None
+            raise ImportError("explanations as objects of shap need it: pip install shap") from None
         model = self._fitted_model()
         values = self.shap_values(X, background)
         base = self.base_values(X if background is None else background)

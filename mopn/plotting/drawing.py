@@ -92,5 +92,5 @@ def subplots(*shape: int, **options: Any) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'mopn[plot]'") from None
+        raise ImportError("plots need matplotlib: pip install matplotlib") from None
     return plt.subplots(*shape, layout="constrained", **options)[1]

@@ -116,7 +116,7 @@ def _of_frame(X: Any, name: str) -> Table:
         import narwhals.stable.v2 as nw
     except ImportError:
         raise ImportError(
-            f"{name} is a frame, which needs narwhals: pip install mopn[sklearn]; a dict of its columns needs nothing"
+            f"{name} is a frame, which needs narwhals: pip install narwhals; a dict of its columns needs nothing"
         ) from None
     names = list(X.column_names if hasattr(X, "column_names") else X.columns)
     _check_names(names, name)

@@ -125,5 +125,5 @@ def test_columns_of_a_table_are_inputs(estimator):
 
 def test_without_skl2onnx_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "skl2onnx", None)
-    with pytest.raises(ImportError, match=r"pip install mopn\[onnx\]"):
+    with pytest.raises(ImportError, match="pip install skl2onnx"):
         register_skl2onnx()

@@ -93,7 +93,7 @@ assert (mopn.load("model.npz").predict(np.load("X.npy")) == np.load("expected.np
 try:
     import mopn.estimators
 except ImportError as error:
-    assert "pip install mopn[sklearn]" in str(error), error
+    assert "pip install 'scikit-learn>=1.6'" in str(error), error
 else:
     raise AssertionError("imported without scikit-learn")
 """

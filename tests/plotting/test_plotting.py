@@ -77,7 +77,7 @@ def test_unknown_column(results):
 
 def test_missing_matplotlib_is_named(monkeypatch, results):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match="pip install 'mopn\\[plot\\]'"):
+    with pytest.raises(ImportError, match="pip install matplotlib"):
         plot_convergence(results)
 
 

@@ -71,7 +71,7 @@ def test_the_bar_ends_with_an_error(capsys):
 
 def test_without_tqdm_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    with pytest.raises(ImportError, match=r"pip install mopn\[progress\]"):
+    with pytest.raises(ImportError, match=r"pip install tqdm"):
         mopn.minimize(PROBLEM, mopn.solvers.ConditionalGradient(), verbose="bar")
 
 

@@ -68,7 +68,7 @@ def _graph(dtype: str) -> Graph:
     try:
         import onnx  # noqa: F401
     except ImportError as error:
-        raise ImportError("to_onnx needs the package onnx: pip install mopn[onnx]") from error
+        raise ImportError("to_onnx needs the package onnx: pip install onnx") from error
     return Graph(dtype)
 
 

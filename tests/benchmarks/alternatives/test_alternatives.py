@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
 
-from benchmarks.alternatives import choice, noise, report, rows
+from benchmarks.alternatives import choice, lines, noise, report, rows
 from benchmarks.alternatives.__main__ import main
 from benchmarks.alternatives.fits import COLUMNS, choose, run_task
 from benchmarks.alternatives.methods import METHODS, Method, TooLargeError, installed_methods
@@ -329,3 +329,20 @@ def test_fits_to_noisy_features_are_rows_of_the_file(tmp_path, capsys):
     plain, noisy = Store(tmp_path / "fits.csv", noise.COLUMNS, noise.KEY).rows()
     assert float(noisy["objective"]) == pytest.approx(float(plain["objective"]), rel=1e-2)
     assert capsys.readouterr().out.splitlines()[-1] == "spreads above 1 %, of 1: now 0"
+
+
+# -- lines of NumPy ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["digits", "breast_cancer"])
+def test_a_line_returns_the_classes_of_its_estimator_and_is_timed(name, capsys):
+    """The program itself compares the classes of all test rows, here of ten and of two."""
+    assert lines.main(["--sets", name]) == 0
+    (times,) = (line.split()[1:] for line in capsys.readouterr().out.splitlines() if line.startswith(name))
+    assert len(times) == 2 * len(lines.LINES)
+
+
+def test_a_line_with_other_classes_is_refused(monkeypatch):
+    monkeypatch.setattr(lines, "LINES", {"linear": lambda model: lambda x: -lines._linear(model)(x)})
+    with pytest.raises(AssertionError, match="linear: the line has other classes"):
+        lines.main(["--sets", "digits"])

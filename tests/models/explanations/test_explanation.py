@@ -164,7 +164,7 @@ def test_outputs_of_an_explanation_are_named_by_classes():
 
 def test_missing_shap_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "shap", None)
-    with pytest.raises(ImportError, match="pip install 'mopn\\[shap\\]'"):
+    with pytest.raises(ImportError, match="pip install shap"):
         MODELS["one output"].to_shap(rows(3, 0))
 
 

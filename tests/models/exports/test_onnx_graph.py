@@ -90,7 +90,7 @@ def test_what_cannot_be_written():
 
 def test_without_onnx_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ImportError, match=r"pip install mopn\[onnx\]"):
+    with pytest.raises(ImportError, match="pip install onnx"):
         network().to_onnx()
 
 
