@@ -32,6 +32,8 @@ _LIBRARIES = ("torch", "cupy", "array_api_strict")
 # Products of so many rows are added up in the precision of the arrays, and their sums in float64. A product of two tall
 # arrays is also faster as a batch of such ones.
 _ROWS_OF_A_SUM = 4096
+# Older NumPy takes arrays from the host alone.
+_ON_HOST = {"device": "cpu"} if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else {}
 
 
 def any_namespace(function: _Function) -> _Function:
@@ -78,7 +80,7 @@ def to_host(array: Any) -> Any:
         return array.detach().cpu().numpy()
     if library == "cupy":
         return array.get()
-    return np.from_dlpack(array, device="cpu")
+    return np.from_dlpack(array, **_ON_HOST)
 
 
 def check_has_data(array: Any) -> None:
