@@ -33,7 +33,7 @@ _LIBRARIES = ("torch", "cupy", "array_api_strict")
 # arrays is also faster as a batch of such ones.
 _ROWS_OF_A_SUM = 4096
 # Older NumPy takes arrays from the host alone.
-_ON_HOST = {"device": "cpu"} if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else {}
+_ON_HOST: dict[str, Any] = {"device": "cpu"} if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else {}
 
 
 def any_namespace(function: _Function) -> _Function:
