@@ -40,6 +40,7 @@ autosummary_generate = True
 autosummary_context = {"inner_members": inner_members}
 suppress_warnings = ["config.cache"]  # a function in the context cannot be cached
 autoclass_content = "both"  # the parameters of estimators are those of the __init__ that several share
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # numpydoc's sections have the types
 numpydoc_show_class_members = False
 copybutton_exclude = ".linenos, .gp, .go"
@@ -57,6 +58,7 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "mopn"
+html_context = {"default_mode": "auto"}  # light or dark as the reader's system; without it the theme logs an error
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
