@@ -25,6 +25,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "mathml",
+    "name_links",
     "repository_pages",
 ]
 exclude_patterns = ["_build", "_ext", "**/*.ipynb"]

@@ -48,7 +48,7 @@ WALK = """<!doctype html><link rel="icon" href="data:,"><iframe height="800"></i
         // What is for screen readers alone has one pixel, and what spills out of a part is that of those around it.
         if (wide <= room + 1 || room <= 1) continue;
         if (part.tagName != "HTML" && getComputedStyle(part).overflowX == "visible") continue;
-        faults.push(`${page}: ${part.tagName} ${part.className} has ${wide} pixels in ${room}, in a window of ${width}`);
+        faults.push(`${page}: ${part.tagName} ${part.className} has ${wide} pixels in ${room}, at ${width}`);
       }
     }
     faults.push(...frame.contentWindow.faults.map(fault => `${page}: ${fault}`));
@@ -144,6 +144,14 @@ def faults_in_a_browser(site, profile):
 @needs_site
 def test_links_lead_somewhere():
     assert not broken_links(SITE)
+
+
+@needs_site
+def test_names_of_classes_are_links():
+    pages = Page(SITE / "which_model.html"), Page(SITE / "api" / "index.html")
+    for page, folder in zip(pages, ("api/generated", "generated"), strict=True):
+        name = "mopn.estimators.MultiOutputPNClassifier"
+        assert f"{folder}/{name}.html#{name}" in page.links
 
 
 @needs_site
