@@ -55,6 +55,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "write_computation_times": False,
     "plot_gallery": True,
+    "within_subsection_order": "gallery_order.Order",
     "remove_config_comments": True,
 }
 

@@ -36,7 +36,7 @@ addEventListener("unhandledrejection", event => faults.push(event.reason));
 # alone may scroll sideways.
 WALK = """<!doctype html><link rel="icon" href="data:,"><iframe height="800"></iframe><script>
 (async () => {
-  const PARTS = "html, body :not(pre, pre *, table, table *, .formula, math, math *)";
+  const PARTS = "html, body :not(pre, pre *, table, table *, .formula, .long-formula, math, math *)";
   const frame = document.querySelector("iframe"), faults = [];
   for (const page of %s) {
     frame.width = %d;

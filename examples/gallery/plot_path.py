@@ -3,7 +3,7 @@ A path of strengths
 ===================
 
 The weaker the penalty, the more units. A path solves the problem for descending strengths, each from the solution
-before it, and scores every model on held-out rows.
+before it, and scores every model on held-out rows. In the figures strong penalties are on the left.
 """
 
 import matplotlib.pyplot as plt
