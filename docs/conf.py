@@ -27,6 +27,7 @@ extensions = [
     "mathml",
     "name_links",
     "repository_pages",
+    "search_words",
 ]
 exclude_patterns = ["_build", "_ext", "**/*.ipynb"]
 highlight_language = "text"  # of indented blocks: commands and tables
@@ -60,7 +61,7 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "pydata_sphinx_theme"
-html_title = "mopn"
+html_title = f"mopn {release}"
 # light or dark as the reader's system; without it the theme logs an error
 html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
