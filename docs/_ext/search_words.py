@@ -1,4 +1,4 @@
-"""Words that readers search for, where a page says another: entries of the index, which the search ranks like titles."""
+"""Words that readers search for and pages do not say: entries of the index, which the search ranks like titles."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ WORDS = {
 def _add(app: Sphinx, name: str, source: list[str]) -> None:
     if name in WORDS:
         title, _, text = source[0].partition("\n")
-        entries = "\n".join(f"single: {word}" for word in WORDS[name])
-        source[0] = f"{title}\n\n```{{index}}\n{entries}\n```\n{text}"
+        source[0] = f"{title}\n\n```{{index}} {', '.join(WORDS[name])}\n```\n{text}"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
