@@ -21,9 +21,10 @@ WORDS = {
 
 
 def _add(app: Sphinx, name: str, source: list[str]) -> None:
+    # The search ranks main entries, those with the mark, before words of the text.
     if name in WORDS:
         title, _, text = source[0].partition("\n")
-        source[0] = f"{title}\n\n```{{index}} {', '.join(WORDS[name])}\n```\n{text}"
+        source[0] = f"{title}\n\n```{{index}} {', '.join(f'!{word}' for word in WORDS[name])}\n```\n{text}"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
