@@ -25,7 +25,9 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "mathml",
+    "name_links",
     "repository_pages",
+    "search_words",
 ]
 exclude_patterns = ["_build", "_ext", "**/*.ipynb"]
 highlight_language = "text"  # of indented blocks: commands and tables
@@ -39,7 +41,9 @@ html_math_renderer = "mathml"
 autosummary_generate = True
 autosummary_context = {"inner_members": inner_members}
 suppress_warnings = ["config.cache"]  # a function in the context cannot be cached
-autoclass_content = "both"  # the parameters of estimators are those of the __init__ that several share
+# the parameters of estimators are those of the __init__ that several share
+autoclass_content = "both"
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # numpydoc's sections have the types
 numpydoc_show_class_members = False
 copybutton_exclude = ".linenos, .gp, .go"
@@ -52,11 +56,14 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "write_computation_times": False,
     "plot_gallery": True,
+    "within_subsection_order": "gallery_order.Order",
     "remove_config_comments": True,
 }
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"mopn {release}"
+# light or dark as the reader's system; without it the theme logs an error
+html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
@@ -74,7 +81,13 @@ html_theme_options = {
 def setup(app: Any) -> None:
     """Leave out the methods that scikit-learn documents: theirs refer to labels of its site."""
 
-    def inherited(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
-        return True if str(getattr(member, "__module__", "")).startswith(("sklearn", "scipy")) else None
+    def inherited(
+        app: Any, what: str, name: str, member: Any, skip: bool, options: Any
+    ) -> bool | None:
+        return (
+            True
+            if str(getattr(member, "__module__", "")).startswith(("sklearn", "scipy"))
+            else None
+        )
 
     app.connect("autodoc-skip-member", inherited)

@@ -10,7 +10,10 @@ from sphinx.application import Sphinx
 
 
 def _inline(translator: Any, node: nodes.math) -> None:
-    translator.body.append(convert(node.astext(), display="inline"))
+    """Write a formula as a whole; one that is longer than a phone's line scrolls there."""
+    formula = convert(node.astext(), display="inline")
+    is_long = len(node.astext()) > 35
+    translator.body.append(f'<span class="long-formula">{formula}</span>' if is_long else formula)
     raise nodes.SkipNode
 
 

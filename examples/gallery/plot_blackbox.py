@@ -31,21 +31,32 @@ def cost(x):
 def is_new_layout(x):
     """Whether annealing, which is no exact method, has kept the constraints, and the row is none of those before."""
     grid = x.reshape(size, size)
-    return (grid.sum(axis=0) == 1).all() and (grid.sum(axis=1) == 1).all() and not (x == X).all(axis=1).any()
+    return (
+        (grid.sum(axis=0) == 1).all()
+        and (grid.sum(axis=1) == 1).all()
+        and not (x == X).all(axis=1).any()
+    )
 
 
 # %%
 # Feature (i, j) is 1 if machine i is at place j. Every machine has one place and every place one machine: these are the
 # groups of ``one_hot``, and the default penalty is proven to suffice.
-layouts = np.array([np.eye(size)[list(order)].ravel() for order in itertools.permutations(range(size))])
+layouts = np.array(
+    [np.eye(size)[list(order)].ravel() for order in itertools.permutations(range(size))]
+)
 cells = np.arange(size * size).reshape(size, size)
 X = rng.permutation(layouts)[:15]
 y = np.array([cost(x) for x in X])
-model = MultiOutputPNRegressor(norm="l1", strength=mopn.Ratio(0.01), max_units=None, tol=0.02, warm_start=True)
+model = MultiOutputPNRegressor(
+    norm="l1", strength=mopn.Ratio(0.01), max_units=None, tol=0.02, warm_start=True
+)
 for _ in range(45):
     qubo = model.fit(X, y).to_qubo(X, one_hot=[*cells, *cells.T])
     found = SimulatedAnnealingSampler().sample(
-        dimod.BinaryQuadraticModel.from_qubo(*qubo), num_reads=20, num_sweeps=200, seed=1
+        dimod.BinaryQuadraticModel.from_qubo(*qubo),
+        num_reads=20,
+        num_sweeps=200,
+        seed=1,
     )
     ranked = found.record.sample[np.argsort(found.record.energy)].astype(float)
     x = next((x for x in ranked if is_new_layout(x)), rng.permutation(layouts)[0])
@@ -55,11 +66,28 @@ for _ in range(45):
 # Beside the same number of random layouts, and the best of all 720.
 best = min(cost(x) for x in layouts)
 random = [cost(x) for x in rng.permutation(layouts)[: len(y)]]
-print(f"best of {len(y)}: {y.min():.3f}, of as many random ones {min(random):.3f}, of all {best:.3f}")
+print(
+    f"best of {len(y)}: {y.min():.3f}, of as many random ones {min(random):.3f}, of "
+    f"all {best:.3f}"
+)
 figure, ax = plt.subplots(figsize=(5.6, 3.4), layout="constrained")
-ax.step(range(1, len(y) + 1), np.minimum.accumulate(y), where="post", color="#D55E00", label="surrogate")
-ax.step(range(1, len(y) + 1), np.minimum.accumulate(random), where="post", color="0.5", label="random layouts")
-ax.axhline(best, color="black", linewidth=0.8, linestyle=":", label="best of all layouts")
+ax.step(
+    range(1, len(y) + 1),
+    np.minimum.accumulate(y),
+    where="post",
+    color="#D55E00",
+    label="surrogate",
+)
+ax.step(
+    range(1, len(y) + 1),
+    np.minimum.accumulate(random),
+    where="post",
+    color="0.5",
+    label="random layouts",
+)
+ax.axhline(
+    best, color="black", linewidth=0.8, linestyle=":", label="best of all layouts"
+)
 ax.axvspan(1, 15, color="0.95")
 ax.set_xlabel("layouts measured")
 ax.set_ylabel("least cost so far")

@@ -17,9 +17,14 @@ solver = mopn.solvers.ConditionalGradient(refit="full")
 runs = {}
 for norm in ("l1", "l1/l2", "l1/linf"):
     strength = mopn.Ratio(0.01)
-    problem = mopn.NetworkProblem(X, y, norm=norm, strength=strength, augment=True, center=True, scale="features")
+    problem = mopn.NetworkProblem(
+        X, y, norm=norm, strength=strength, augment=True, center=True, scale="features"
+    )
     result = runs[norm] = mopn.minimize(problem, solver, tol=1e-4)
-    print(f"{norm:8} {len(result.basis):2d} units, objective {result.fun:.4f}, within {result.gap / result.fun:.1e}")
+    print(
+        f"{norm:8} {len(result.basis):2d} units, objective {result.fun:.4f}, within "
+        f"{result.gap / result.fun:.1e}"
+    )
 
 ax = plot_convergence(runs, x="time", y="relative_gap")
 ax.axhline(1e-4, color="0.6", linestyle=":")

@@ -26,9 +26,13 @@ for loss in ("squared", "huber"):
     print(f"{loss:8} mean error {np.mean(np.abs(model.predict(x) - truth)):.3f}")
     axes[0].plot(x[:, 0], model.predict(x), label=loss)
 for level in (0.1, 0.5, 0.8):
-    model = MultiOutputPNRegressor(loss=mopn.Quantile(level, 0.2), max_units=3).fit(x, y)
+    model = MultiOutputPNRegressor(loss=mopn.Quantile(level, 0.2), max_units=3).fit(
+        x, y
+    )
     below = np.mean(y <= model.predict(x))
-    axes[1].plot(x[:, 0], model.predict(x), label=f"{level:.0%} (below it: {below:.0%})")
+    axes[1].plot(
+        x[:, 0], model.predict(x), label=f"{level:.0%} (below it: {below:.0%})"
+    )
 model = MultiOutputPNRegressor(loss="poisson", max_units=3).fit(x, counts)
 axes[2].plot(x[:, 0], model.predict(x), label="poisson")
 axes[2].plot(x[:, 0], np.exp(0.5 * truth), ":", color="0.3", label="true mean")

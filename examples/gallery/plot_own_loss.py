@@ -46,10 +46,17 @@ mopn.check_loss(Expectile(0.9), y)
 figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
 ax.scatter(x[:, 0], y, s=6, color="0.7")
 for level in (0.1, 0.5, 0.9):
-    problem = mopn.NetworkProblem(x, y, loss=Expectile(level), norm="l1", strength=1.0, augment=True)
-    result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-4)
+    problem = mopn.NetworkProblem(
+        x, y, loss=Expectile(level), norm="l1", strength=1.0, augment=True
+    )
+    result = mopn.minimize(
+        problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-4
+    )
     model = mopn.Model.from_result(problem, result)
-    print(f"level {level}: proven within {result.gap / result.fun:.1e} of the best network")
+    print(
+        f"level {level}: proven within {result.gap / result.fun:.1e} of the best "
+        "network"
+    )
     ax.plot(x[:, 0], model.outputs(x), label=f"level {level}")
 ax.legend()
 plt.show()

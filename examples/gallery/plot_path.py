@@ -3,7 +3,7 @@ A path of strengths
 ===================
 
 The weaker the penalty, the more units. A path solves the problem for descending strengths, each from the solution
-before it, and scores every model on held-out rows.
+before it, and scores every model on held-out rows. In the figures strong penalties are on the left.
 """
 
 import matplotlib.pyplot as plt
@@ -15,20 +15,35 @@ import mopn
 from mopn.plotting import NORM_COLORS
 
 X, y = load_breast_cancer(return_X_y=True)
-X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=0, stratify=y)
+X_train, X_test, y_train, y_test = train_test_split(
+    X, y, test_size=0.4, random_state=0, stratify=y
+)
 
 figure, axes = plt.subplots(1, 3, figsize=(9.5, 3.2), layout="constrained", sharex=True)
 for norm in ("l1", "l1/l2"):
     problem = mopn.NetworkProblem(
-        X_train, y_train, norm=norm, strength=1.0, augment=True, center=True, scale="features"
+        X_train,
+        y_train,
+        norm=norm,
+        strength=1.0,
+        augment=True,
+        center=True,
+        scale="features",
     )
-    path = mopn.path(problem, 12, score=lambda model: np.mean(model.predict(X_test) == y_test))
-    print(f"{norm}: best at strength {path.strengths[path.best]:.3g}, {path.n_units[path.best]} units")
+    path = mopn.path(
+        problem, 12, score=lambda model: np.mean(model.predict(X_test) == y_test)
+    )
+    print(
+        f"{norm}: best at strength {path.strengths[path.best]:.3g}, "
+        f"{path.n_units[path.best]} units"
+    )
     columns = path.n_units, path.scores, path.column("gap") / path.column("fun")
     for ax, column in zip(axes, columns, strict=True):
         ax.plot(path.strengths, column, ".-", label=norm, color=NORM_COLORS[norm])
 
-for ax, label in zip(axes, ("units", "accuracy on held-out rows", "proven relative gap"), strict=True):
+for ax, label in zip(
+    axes, ("units", "accuracy on held-out rows", "proven relative gap"), strict=True
+):
     ax.set_xscale("log")
     ax.set_xlabel("strength")
     ax.set_title(label, fontsize=10)

@@ -19,15 +19,30 @@ model = MultiOutputPNClassifier(max_units=6, random_state=0).fit(X, y)
 
 shown = X[:40]
 grid = np.meshgrid(np.linspace(-1.3, 1.3, 300), np.linspace(-1.3, 1.3, 300))
-regions = model.predict(np.column_stack([grid[0].ravel(), grid[1].ravel()])).reshape(grid[0].shape)
-figure, axes = plt.subplots(1, 2, figsize=(9, 4.5), layout="constrained", sharex=True, sharey=True)
+regions = model.predict(np.column_stack([grid[0].ravel(), grid[1].ravel()])).reshape(
+    grid[0].shape
+)
+figure, axes = plt.subplots(
+    1, 2, figsize=(9, 4.5), layout="constrained", sharex=True, sharey=True
+)
 for ax, norm in zip(axes, ("l2", "linf"), strict=True):
     radii, attack = model.certified_radius(shown, norm, return_attack=True)
     ax.pcolormesh(*grid, regions, cmap="tab10", vmin=0, vmax=9, alpha=0.25)
     for x, r in zip(shown, radii, strict=True):
-        ax.add_patch(Circle(x, r, fill=False) if norm == "l2" else Rectangle(x - r, 2 * r, 2 * r, fill=False))
+        ax.add_patch(
+            Circle(x, r, fill=False)
+            if norm == "l2"
+            else Rectangle(x - r, 2 * r, 2 * r, fill=False)
+        )
     ax.scatter(*shown.T, s=8, c="k")
-    ax.scatter(*attack.T, s=8, c="tab:red", label="nearest point found in another class")
-    ax.set(title=f"{norm}: median radius {np.median(radii):.2f}", aspect="equal", xlim=(-1.3, 1.3), ylim=(-1.3, 1.3))
+    ax.scatter(
+        *attack.T, s=8, c="tab:red", label="nearest point found in another class"
+    )
+    ax.set(
+        title=f"{norm}: median radius {np.median(radii):.2f}",
+        aspect="equal",
+        xlim=(-1.3, 1.3),
+        ylim=(-1.3, 1.3),
+    )
 axes[0].legend(loc="lower left", fontsize=8)
 plt.show()

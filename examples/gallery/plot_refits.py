@@ -13,10 +13,16 @@ import mopn
 from mopn.plotting import plot_convergence
 
 X, y = load_wine(return_X_y=True)
-problem = mopn.NetworkProblem(X, y, norm="l1", strength=1.0, augment=True, center=True, scale="features")
+problem = mopn.NetworkProblem(
+    X, y, norm="l1", strength=1.0, augment=True, center=True, scale="features"
+)
 runs = {
     f'refit="{refit}"': mopn.minimize(
-        problem, mopn.solvers.ConditionalGradient(refit=refit), tol=1e-5, max_iter=300, max_time=2.0
+        problem,
+        mopn.solvers.ConditionalGradient(refit=refit),
+        tol=1e-5,
+        max_iter=300,
+        max_time=2.0,
     )
     for refit in ("none", "output", "full")
 }

@@ -18,16 +18,26 @@ squares = rng.uniform(-1, 1, (400, 2))
 sets = {
     "rings": make_circles(400, noise=0.1, factor=0.5, random_state=0),
     "checkerboard": (squares, (squares[:, 0] * squares[:, 1] > 0).astype(int)),
-    "four classes": (squares, (squares[:, 0] * squares[:, 1] > 0) + 2 * (np.sum(squares**2, axis=1) > 0.6)),
+    "four classes": (
+        squares,
+        (squares[:, 0] * squares[:, 1] > 0) + 2 * (np.sum(squares**2, axis=1) > 0.6),
+    ),
 }
 
 grid = np.meshgrid(np.linspace(-1.3, 1.3, 150), np.linspace(-1.3, 1.3, 150))
-figure, axes = plt.subplots(2, 3, figsize=(9, 6), layout="constrained", sharex="col", sharey="col")
+figure, axes = plt.subplots(
+    2, 3, figsize=(9, 6), layout="constrained", sharex="col", sharey="col"
+)
 for (name, (X, y)), column in zip(sets.items(), axes.T, strict=True):
-    models = {"linear": LogisticRegression(), "network": MultiOutputPNClassifier(max_units=6, random_state=0)}
+    models = {
+        "linear": LogisticRegression(),
+        "network": MultiOutputPNClassifier(max_units=6, random_state=0),
+    }
     for (label, model), ax in zip(models.items(), column, strict=True):
         model.fit(X, y)
-        regions = model.predict(np.column_stack([grid[0].ravel(), grid[1].ravel()])).reshape(grid[0].shape)
+        regions = model.predict(
+            np.column_stack([grid[0].ravel(), grid[1].ravel()])
+        ).reshape(grid[0].shape)
         ax.pcolormesh(*grid, regions, cmap="tab10", vmin=0, vmax=9, alpha=0.25)
         ax.scatter(*X.T, c=y, s=8, cmap="tab10", vmin=0, vmax=9)
         units = f", {len(model.basis_)} units" if label == "network" else ""

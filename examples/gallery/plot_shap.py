@@ -14,12 +14,15 @@ from sklearn.model_selection import train_test_split
 from mopn.estimators import MultiOutputFMClassifier
 
 data = load_breast_cancer()
-X_train, X_test, y_train, y_test = train_test_split(data.data, data.target, random_state=0)
+X_train, X_test, y_train, y_test = train_test_split(
+    data.data, data.target, random_state=0
+)
 classifier = MultiOutputFMClassifier(max_units=10, random_state=0).fit(X_train, y_train)
 print(f"test accuracy {classifier.score(X_test, y_test):.3f}")
 
 model = classifier.model_
-values = model.shap_values(X_test, background=X_train)[:, :, 1]  # of the output "benign"
+# of the output "benign"
+values = model.shap_values(X_test, background=X_train)[:, :, 1]
 rest = model.outputs(X_test)[:, 1] - values.sum(axis=1) - model.base_values(X_train)[1]
 print(f"largest error of the sums: {np.abs(rest).max():.0e}")
 
@@ -30,7 +33,13 @@ rng = np.random.default_rng(0)
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 for place, j in enumerate(order):
     ranks = np.argsort(np.argsort(X_test[:, j])) / len(X_test)
-    points = ax.scatter(values[:, j], place + rng.uniform(-0.3, 0.3, len(values)), c=ranks, s=8, cmap="coolwarm")
+    points = ax.scatter(
+        values[:, j],
+        place + rng.uniform(-0.3, 0.3, len(values)),
+        c=ranks,
+        s=8,
+        cmap="coolwarm",
+    )
 ax.set_yticks(range(len(order)), data.feature_names[order])
 ax.axvline(0, color="0.6", linewidth=1)
 ax.set_xlabel("what the feature adds to the output “benign”")

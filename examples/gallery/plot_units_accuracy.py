@@ -17,19 +17,33 @@ from mopn.plotting import NORM_COLORS
 
 X, y = load_digits(return_X_y=True)
 X = X / 16
-X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
+X_train, X_test, y_train, y_test = train_test_split(
+    X, y, test_size=0.5, random_state=0, stratify=y
+)
 
 units = [3, 5, 8, 12, 20, 35]
 fig, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 for norm in ("l1", "l1/l2"):
     models = [
-        MultiOutputPNClassifier(norm=norm, max_units=k, scale="data", random_state=0).fit(X_train, y_train)
+        MultiOutputPNClassifier(
+            norm=norm, max_units=k, scale="data", random_state=0
+        ).fit(X_train, y_train)
         for k in units
     ]
-    ax.plot(units, [model.score(X_test, y_test) for model in models], ".-", label=norm, color=NORM_COLORS[norm])
+    ax.plot(
+        units,
+        [model.score(X_test, y_test) for model in models],
+        ".-",
+        label=norm,
+        color=NORM_COLORS[norm],
+    )
 baselines = {
-    "linear": LogisticRegression(max_iter=2000).fit(X_train, y_train).score(X_test, y_test),
-    "quadratic SVM": SVC(kernel="poly", degree=2, coef0=1.0).fit(X_train, y_train).score(X_test, y_test),
+    "linear": LogisticRegression(max_iter=2000)
+    .fit(X_train, y_train)
+    .score(X_test, y_test),
+    "quadratic SVM": SVC(kernel="poly", degree=2, coef0=1.0)
+    .fit(X_train, y_train)
+    .score(X_test, y_test),
 }
 for style, (label, accuracy) in zip((":", "--"), baselines.items(), strict=True):
     ax.axhline(accuracy, color="0.35", linestyle=style, label=label)

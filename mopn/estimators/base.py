@@ -308,7 +308,7 @@ class NetworkEstimator(ModelEstimator):
         random_state: Any = None,
         verbose: Verbose = 0,
     ) -> None:
-        """Set the parameters.
+        r"""Set the parameters.
 
         Parameters
         ----------
@@ -343,8 +343,8 @@ class NetworkEstimator(ModelEstimator):
             and the penalty does not depend on the units of X. "large", for one-hot rows, divides what many rows share
             (:class:`mopn.NetworkProblem`). The fitted model is for X as given.
         alpha : float or None, default None
-            Strength of the penalty ``alpha / 2 * (||W||^2 + ||b||^2 / 100)`` of a linear term W with constants b, which
-            shrinks every coefficient separately. None for no such term.
+            Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
+            b, which shrinks every coefficient separately. None for no such term.
         interactions : sequence of sequences of int or str, or None, default None
             Of factorization machines: groups of columns, by index or name; only products of columns of different groups
             are in the model, such as users times items. A column of no group interacts with all others. None for all

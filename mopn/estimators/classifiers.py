@@ -87,7 +87,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
         random_state: Any = None,
         verbose: Verbose = 0,
     ) -> None:
-        """Set the parameters.
+        r"""Set the parameters.
 
         Parameters
         ----------
@@ -122,8 +122,8 @@ class Classifier(ClassifierMixin, NetworkEstimator):
             and the penalty does not depend on the units of X. "large", for one-hot rows, divides what many rows share
             (:class:`mopn.NetworkProblem`). The fitted model is for X as given.
         alpha : float or None, default None
-            Strength of the penalty ``alpha / 2 * (||W||^2 + ||b||^2 / 100)`` of a linear term W with constants b, which
-            shrinks every coefficient separately. None for no such term.
+            Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
+            b, which shrinks every coefficient separately. None for no such term.
         interactions : sequence of sequences of int or str, or None, default None
             Of factorization machines: groups of columns, by index or name; only products of columns of different groups
             are in the model, such as users times items. A column of no group interacts with all others. None for all
@@ -242,10 +242,11 @@ class Classifier(ClassifierMixin, NetworkEstimator):
 
 
 class MultiOutputPNClassifier(Classifier):
-    """Multi-class and multi-label classifier: one polynomial network for all classes.
+    r"""Multi-class and multi-label classifier: one polynomial network for all classes.
 
-    The outputs are ``sum_r <h_r, z>^2 v_r`` with ``z = [1, x]``. Units h_r and weights v_r minimise a convex problem
-    over all networks of any size, and the distance to its minimum is bounded (``gap_``).
+    The outputs are :math:`\sum_r \langle h_r, z\rangle^2 v_r` with :math:`z = [1, x]`. Units :math:`h_r` and weights
+    :math:`v_r` minimise a convex problem over all networks of any size, and the distance to its minimum is bounded
+    (``gap_``).
 
     See Also
     --------
@@ -270,11 +271,11 @@ class MultiOutputPNClassifier(Classifier):
 
 
 class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
-    """Multi-class and multi-label classifier: a factorization machine whose classes share their units.
+    r"""Multi-class and multi-label classifier: a factorization machine whose classes share their units.
 
-    The outputs are ``sum_r v_r sum_{i<j} h_ri z_i h_rj z_j`` with ``z = [1, 1, x]``: a constant, a linear term and the
-    products of distinct features. Units h_r and weights v_r minimise a convex problem over all networks of any size,
-    and the distance to its minimum is bounded (``gap_``).
+    The outputs are :math:`\sum_r v_r \sum_{i<j} h_{ri} z_i h_{rj} z_j` with :math:`z = [1, 1, x]`: a constant, a
+    linear term and the products of distinct features. Units :math:`h_r` and weights :math:`v_r` minimise a convex
+    problem over all networks of any size, and the distance to its minimum is bounded (``gap_``).
 
     See Also
     --------

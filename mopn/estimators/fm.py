@@ -83,7 +83,7 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         verbose: Verbose = 0,
         random_state: Any = None,
     ) -> None:
-        """Set the parameters.
+        r"""Set the parameters.
 
         Parameters
         ----------
@@ -99,12 +99,12 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         n_components : int, default 10
             Number k of units, for each degree if there are several.
         alpha : float, default 1.0
-            Strength of ``alpha / 2 * ||w||^2``. The losses are added up over the samples, not averaged.
+            Strength of :math:`\frac{\alpha}{2} \|w\|^2`. The losses are added up over the samples, not averaged.
         beta : float, default 1.0
-            Strength of ``beta * sum_s |lambda_s| ||p_s||^2``, or of another penalty.
+            Strength of :math:`\beta \sum_s |\lambda_s| \|p_s\|^2`, or of another penalty.
         penalty : {"weighted", "frobenius", "ti", "cs"}, default "weighted"
-            This one; ``beta / 2 * ||P||^2``; or, for degree 2 and "cd": "ti", ``beta * sum_s |lambda_s| ||p_s||_1^2``,
-            which leaves out single pairs of features, or "cs", which leaves out features. See
+            This one; :math:`\frac{\beta}{2} \|P\|^2`; or, for degree 2 and "cd": "ti", :math:`\beta \sum_s |\lambda_s|
+            \|p_s\|_1^2`, which leaves out single pairs of features, or "cs", which leaves out features. See
             :class:`mopn.FactorizationProblem`.
         tol : float, default 0.001
             Relative tolerance of the objective: a fit stops when ten iterations together decrease it by less. With 0

@@ -61,7 +61,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         random_state: Any = None,
         verbose: Verbose = 0,
     ) -> None:
-        """Set the parameters.
+        r"""Set the parameters.
 
         Parameters
         ----------
@@ -94,8 +94,8 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
             it a column that many rows share fits their noise. The others divide every feature by its deviation, or X by
             one number, so that the mean squared length of a sample is 4. The fitted model is for X as given.
         alpha : float or None, default 0.7
-            Strength of the penalty ``alpha / 2 * (||W||^2 + ||b||^2 / 100)`` of a linear term W with constants b, which
-            shrinks every coefficient separately. None for no such term.
+            Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
+            b, which shrinks every coefficient separately. None for no such term.
         interactions : sequence of sequences of int or str, or None, default None
             Of factorization machines: groups of columns, by index or name; only products of columns of different groups
             are in the model, such as users times items. A column of no group interacts with all others. None for all
@@ -164,13 +164,14 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
 
 
 class OrdinalFMRegressor(NetworkFoldIn, OrdinalRegressor):
-    """Regressor of ordered levels, such as ratings: a multi-output factorization machine by ordinal McRank.
+    r"""Regressor of ordered levels, such as ratings: a multi-output factorization machine by ordinal McRank.
 
     Each level c but the last has an output, for the probability that y is at most the level: the logistic function of
-    ``offset_c + b_c + <w_c, x> + sum_r v_rc sum_{i<j} h_ri x_i h_rj x_j``. All outputs are trained together and share
-    their units. ``alpha=None`` omits the linear term; ``fit_intercept`` gives the units one by dummies. Predictions are
-    expectations of y, after sorting probabilities that cross. Units h_r and weights v_r minimise a convex problem over
-    all networks of any size, and the distance to its minimum is bounded (``gap_``).
+    :math:`\mathrm{offset}_c + b_c + \langle w_c, x\rangle + \sum_r v_{rc} \sum_{i<j} h_{ri} x_i h_{rj} x_j`. All
+    outputs are trained together and share their units. ``alpha=None`` omits the linear term; ``fit_intercept`` gives
+    the units one by dummies. Predictions are expectations of y, after sorting probabilities that cross. Units
+    :math:`h_r` and weights :math:`v_r` minimise a convex problem over all networks of any size, and the distance to its
+    minimum is bounded (``gap_``).
 
     See Also
     --------
@@ -195,13 +196,14 @@ class OrdinalFMRegressor(NetworkFoldIn, OrdinalRegressor):
 
 
 class OrdinalPNRegressor(OrdinalRegressor):
-    """Regressor of ordered levels: a multi-output polynomial network by ordinal McRank.
+    r"""Regressor of ordered levels: a multi-output polynomial network by ordinal McRank.
 
     Each level c but the last has an output, for the probability that y is at most the level: the logistic function of
-    ``offset_c + b_c + <w_c, x> + sum_r v_rc <h_r, x>^2``. All outputs are trained together and share their units.
-    ``alpha=None`` omits the linear term; ``fit_intercept`` gives the units one by a dummy. Predictions are expectations
-    of y, after sorting probabilities that cross. Units h_r and weights v_r minimise a convex problem over all networks
-    of any size, and the distance to its minimum is bounded (``gap_``).
+    :math:`\mathrm{offset}_c + b_c + \langle w_c, x\rangle + \sum_r v_{rc} \langle h_r, x\rangle^2`. All outputs are
+    trained together and share their units. ``alpha=None`` omits the linear term; ``fit_intercept`` gives the units one
+    by a dummy. Predictions are expectations of y, after sorting probabilities that cross. Units :math:`h_r` and weights
+    :math:`v_r` minimise a convex problem over all networks of any size, and the distance to its minimum is bounded
+    (``gap_``).
 
     See Also
     --------

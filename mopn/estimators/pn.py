@@ -46,7 +46,7 @@ class PolynomialNetwork(SingleOutputEstimator):
         verbose: Verbose = 0,
         random_state: Any = None,
     ) -> None:
-        """Set the parameters.
+        r"""Set the parameters.
 
         Parameters
         ----------
@@ -61,7 +61,8 @@ class PolynomialNetwork(SingleOutputEstimator):
         n_components : int, default 10
             Number r of products.
         beta : float, default 1.0
-            Strength of ``beta / 2 * sum_t ||U^t||^2``. The losses are added up over the samples, not averaged.
+            Strength of :math:`\frac{\beta}{2} \sum_t \|U^t\|^2`. The losses are added up over the samples, not
+            averaged.
         tol : float, default 0.001
             Relative tolerance of the objective: a fit stops when ten iterations together decrease it by less. With 0
             only the limits stop a fit.

@@ -39,10 +39,11 @@ class Regressor(RegressorMixin, NetworkEstimator):
 
 
 class MultiOutputPNRegressor(Regressor):
-    """Regressor of one or several targets: one polynomial network for all targets.
+    r"""Regressor of one or several targets: one polynomial network for all targets.
 
-    Predictions are ``mean(y) + sum_r <h_r, z>^2 v_r`` with ``z = [1, x]``. Units h_r and weights v_r minimise a convex
-    problem over all networks of any size, and the distance to its minimum is bounded (``gap_``).
+    Predictions are the mean of y plus :math:`\sum_r \langle h_r, z\rangle^2 v_r` with :math:`z = [1, x]`. Units
+    :math:`h_r` and weights :math:`v_r` minimise a convex problem over all networks of any size, and the distance to its
+    minimum is bounded (``gap_``).
 
     See Also
     --------
@@ -63,11 +64,11 @@ class MultiOutputPNRegressor(Regressor):
 
 
 class MultiOutputFMRegressor(NetworkFoldIn, Regressor):
-    """Regressor of one or several targets: a factorization machine whose targets share their units.
+    r"""Regressor of one or several targets: a factorization machine whose targets share their units.
 
-    Predictions are ``mean(y) + sum_r v_r sum_{i<j} h_ri z_i h_rj z_j`` with ``z = [1, 1, x]``: a constant, a linear
-    term and the products of distinct features. Units h_r and weights v_r minimise a convex problem over all networks of
-    any size, and the distance to its minimum is bounded (``gap_``).
+    Predictions are the mean of y plus :math:`\sum_r v_r \sum_{i<j} h_{ri} z_i h_{rj} z_j` with :math:`z = [1, 1, x]`: a
+    constant, a linear term and the products of distinct features. Units :math:`h_r` and weights :math:`v_r` minimise a
+    convex problem over all networks of any size, and the distance to its minimum is bounded (``gap_``).
 
     See Also
     --------

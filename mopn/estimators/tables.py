@@ -143,12 +143,12 @@ class TableEstimator(TableReader, NetworkEstimator):
 
 
 class TableClassifier(TableEstimator, Classifier):
-    """Classifier of tables: numbers, categories and dates, with gaps, as they are.
+    r"""Classifier of tables: numbers, categories and dates, with gaps, as they are.
 
-    The outputs are sums of squares of additive models: a weight of each class times (g_1(x_1) + ... + g_c(x_c))^2,
-    where g_j is a smooth function of the column j, or a number for each of its levels. So a model has a smooth effect
-    of every column and of every pair of columns, of low rank. They minimise a convex problem, and the distance to its
-    minimum is bounded (``gap_``).
+    The outputs are sums of squares of additive models: a weight of each class times :math:`(g_1(x_1) + \dots +
+    g_c(x_c))^2`, where :math:`g_j` is a smooth function of the column j, or a number for each of its levels. So a model
+    has a smooth effect of every column and of every pair of columns, of low rank. They minimise a convex problem, and
+    the distance to its minimum is bounded (``gap_``).
 
     See Also
     --------
@@ -215,10 +215,10 @@ class TableClassifier(TableEstimator, Classifier):
 
 
 class TableRegressor(TableEstimator, Regressor):
-    """Regressor of tables: numbers, categories and dates, with gaps, as they are; one or several targets.
+    r"""Regressor of tables: numbers, categories and dates, with gaps, as they are; one or several targets.
 
-    Predictions are ``mean(y)`` plus sums of squares of additive models (g_1(x_1) + ... + g_c(x_c))^2, times a weight of
-    each target; see :class:`TableClassifier`.
+    Predictions are ``mean(y)`` plus sums of squares of additive models :math:`(g_1(x_1) + \dots + g_c(x_c))^2`,
+    times a weight of each target; see :class:`TableClassifier`.
 
     See Also
     --------

@@ -36,11 +36,11 @@ PenaltyName = Literal["weighted", "frobenius", "ti", "cs"]
 
 
 class FactorizationProblem(SingleOutputProblem):
-    """Minimise sum_i w_i l(y_i, o_i + offset_i) + alpha / 2 ||w||^2 + penalty(P).
+    r"""Minimise :math:`\sum_i w_i \ell(y_i, o_i + \mathrm{offset}_i) + \frac{\alpha}{2} \|w\|^2` + penalty of P.
 
-    The outputs are o_i = b + <w, x_i> + sum_s lambda_s K(p_s, x_i). Sums over samples, not means. Sources: equations 4
-    and 13 of Blondel et al., Polynomial Networks and Factorization Machines (ICML 2016); equations 4 and 10 of Blondel
-    et al., Higher-Order Factorization Machines (NIPS 2016).
+    The outputs are :math:`o_i = b + \langle w, x_i\rangle + \sum_s \lambda_s K(p_s, x_i)`. Sums over samples, not
+    means. Sources: equations 4 and 13 of Blondel et al., Polynomial Networks and Factorization Machines (ICML 2016);
+    equations 4 and 10 of Blondel et al., Higher-Order Factorization Machines (NIPS 2016).
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ class FactorizationProblem(SingleOutputProblem):
     n_components : int, default 30
         Number k of units, for each degree if there are several.
     kernel : {"anova", "all-subsets", "homogeneous"}, default "anova"
-        Products of m distinct features; of any number of distinct features; <p, x>^m. The last kernel is not convex in
-        each coordinate, so it has no coordinate descent; :class:`mopn.LiftedProblem` does.
+        Products of m distinct features; of any number of distinct features; :math:`\langle p, x\rangle^m`. The last
+        kernel is not convex in each coordinate, so it has no coordinate descent; :class:`mopn.LiftedProblem` does.
     loss : str or Loss, default "squared"
         "squared", "huber", "quantile", "poisson", "binary-logistic", "binary-squared-hinge", or a :class:`mopn.Loss`
         per output. Coordinate descent takes all of these but "poisson".
@@ -65,11 +65,12 @@ class FactorizationProblem(SingleOutputProblem):
     beta : float, default 1.0
         Strength for P.
     penalty : {"weighted", "frobenius", "ti", "cs"}, default "weighted"
-        ``beta * sum_s |lambda_s| ||p_s||^2`` (equation 13), or ``beta / 2 * ||P||^2``. For pairs (degree 2 without
-        ``theta`` and dummies) by coordinate descent: "ti", ``beta * sum_s |lambda_s| ||p_s||_1^2``, makes the weights
-        of single pairs zero; "cs", ``beta * (sum_j ||p_j||)^2`` with p_j the entries of feature j times the roots of
-        ``|lambda|``, makes features zero. Both are at least beta times the sum of moduli of all weights, by the
-        inequalities of the triangle and of Cauchy and Schwarz (squared norms of Atarashi et al., JMLR 2021).
+        :math:`\beta \sum_s |\lambda_s| \|p_s\|^2` (equation 13), or :math:`\frac{\beta}{2} \|P\|^2`. For pairs (degree
+        2 without ``theta`` and dummies) by coordinate descent: "ti", :math:`\beta \sum_s |\lambda_s| \|p_s\|_1^2`,
+        makes the weights of single pairs zero; "cs", :math:`\beta (\sum_j \|p_j\|)^2` with p_j the entries of feature j
+        times the roots of ``|lambda|``, makes features zero. Both are at least beta times the sum of moduli of all
+        weights, by the inequalities of the triangle and of Cauchy and Schwarz (squared norms of Atarashi et al., JMLR
+        2021).
     fit_lower : {None, "explicit", "augment", "shared"}, default None
         The degrees 2 to m - 1. None: not in the model. "explicit": each has its own units (HOFM). "augment": by m - 1
         dummies, columns of ones in front of X, or m - 2 with ``fit_linear`` (HOFM-shared-augmented); one for the

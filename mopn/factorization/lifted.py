@@ -23,11 +23,12 @@ __all__ = ["LiftedProblem"]
 
 
 class LiftedProblem(SingleOutputProblem):
-    """Minimise sum_i w_i l(y_i, o_i + offset_i) + alpha / 2 ||w||^2 + beta / 2 sum_t ||U^t||^2.
+    r"""Minimise :math:`\sum_i w_i \ell(y_i, o_i + \mathrm{offset}_i) + \frac{\alpha}{2} \|w\|^2` + penalty of U.
 
-    The outputs are o_i = b + <w, x_i> + sum_s prod_t <u_s^t, x_i>, which is <S(M), x_i^(tensor m)> for a tensor M of
-    rank r: section 5 and appendix D.2 of Blondel et al., Polynomial Networks and Factorization Machines (ICML 2016).
-    Convex in each factor U^t, unlike <p, x>^m in p.
+    The outputs are :math:`o_i = b + \langle w, x_i\rangle + \sum_s \prod_t \langle u_s^t, x_i\rangle`, which is
+    :math:`\langle S(M), x_i^{\otimes m}\rangle` for a tensor M of rank r, and the penalty is :math:`\frac{\beta}{2}
+    \sum_t \|U^t\|^2`: section 5 and appendix D.2 of Blondel et al., Polynomial Networks and Factorization Machines
+    (ICML 2016). Convex in each factor U^t, unlike :math:`\langle p, x\rangle^m` in p.
 
     Parameters
     ----------

@@ -98,10 +98,11 @@ class OutputGradient:
 
 
 class NetworkProblem(Displayed, Corrective):
-    """Minimise F(U) + strength * Omega(U), or F(U) s.t. Omega(U) <= radius, over all units of the unit sphere.
+    r"""Minimise :math:`F(U) + \mathrm{strength} \cdot \Omega(U)`, or :math:`F(U)` in a ball, over all units.
 
-    F(U) = sum_i w_i l(y_i, o_i + offset_i) with outputs o_i = sum_r K(h_r, x_i) v_r, and a linear term
-    if ``alpha`` is given: sums over samples, not means.
+    :math:`F(U) = \sum_i w_i \ell(y_i, o_i + \mathrm{offset}_i)` with outputs :math:`o_i = \sum_r K(h_r, x_i) v_r` for
+    units of length 1, and a linear term if ``alpha`` is given: sums over samples, not means. In the ball
+    :math:`\Omega(U)` is at most the radius.
 
     Parameters
     ----------
@@ -117,7 +118,8 @@ class NetworkProblem(Displayed, Corrective):
         "poisson" (counts), "binary-logistic", "binary-squared-hinge" (targets -1 and +1). :class:`mopn.Huber` and
         :class:`mopn.Quantile` have parameters.
     kernel : {"homogeneous", "anova"}, default "homogeneous"
-        K(h, x) = <h, x>^2 (polynomial networks), or sum_{i<j} h_i x_i h_j x_j (factorization machines).
+        :math:`K(h, x) = \langle h, x\rangle^2` (polynomial networks), or :math:`\sum_{i<j} h_i x_i h_j x_j`
+        (factorization machines).
     norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1/l2"
         Omega. l1 gives every output its own units; l1/l2 and l1/linf share units between outputs. "nonnegative-l1" is
         l1 with weights >= 0: units only add to outputs.

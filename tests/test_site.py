@@ -1,0 +1,197 @@
+"""The built site: every link leads somewhere, and a browser loads every page without an error or a sideways scroll."""
+
+import json
+import os
+import queue
+import shutil
+import subprocess
+import threading
+from functools import partial
+from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+SITE = Path(__file__).parents[1] / "docs" / "_build" / "html"
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
+WIDTHS = 1280, 390
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+needs_site = pytest.mark.skipif(not (SITE / "index.html").exists(), reason="the site is not built: make docs")
+needs_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium")
+pytestmark = pytest.mark.slow
+
+# Each page gets this before its own scripts.
+LISTENER = b"""<script>
+var faults = [];
+console.error = (...words) => faults.push(words.join(" "));
+addEventListener("error", event => faults.push(event.message));
+addEventListener("unhandledrejection", event => faults.push(event.reason));
+</script>"""
+# A page within a page has the width of its frame, also for the rules of its style sheets. Code, tables and formulas
+# alone may scroll sideways.
+WALK = """<!doctype html><link rel="icon" href="data:,"><iframe height="800"></iframe><script>
+(async () => {
+  const PARTS = "html, body :not(pre, pre *, table, table *, .formula, .long-formula, math, math *)";
+  const frame = document.querySelector("iframe"), faults = [];
+  for (const page of %s) {
+    frame.width = %d;
+    await new Promise(loaded => { frame.onload = loaded; frame.src = page; });
+    for (const width of %s) {
+      frame.width = width;
+      for (const part of frame.contentDocument.querySelectorAll(PARTS)) {
+        const {scrollWidth: wide, clientWidth: room} = part;
+        // What is for screen readers alone has one pixel, and what spills out of a part is that of those around it.
+        if (wide <= room + 1 || room <= 1) continue;
+        if (part.tagName != "HTML" && getComputedStyle(part).overflowX == "visible") continue;
+        faults.push(`${page}: ${part.tagName} ${part.className} has ${wide} pixels in ${room}, at ${width}`);
+      }
+    }
+    faults.push(...frame.contentWindow.faults.map(fault => `${page}: ${fault}`));
+  }
+  await fetch("faults", {method: "POST", body: JSON.stringify(faults)});
+})();
+</script>"""
+
+
+class Page(HTMLParser):
+    """What a page links to, and what can be linked to in it."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.links, self.anchors = set(), {""}
+        self.feed(path.read_text("utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.anchors |= {attrs[key] for key in ("id", "name") if attrs.get(key)}
+        self.links |= {unquote(attrs[key]) for key in ("href", "src") if attrs.get(key)}
+
+
+def pages_of(site):
+    """Return the names of a site's pages; what a theme brings is none."""
+    names = (path.relative_to(site) for path in sorted(site.rglob("*.html")))
+    return [name.as_posix() for name in names if name.parts[0] != "_static"]
+
+
+def broken_links(site):
+    """Return the links within a site to files or anchors that do not exist."""
+    pages = {name: Page(site / name) for name in pages_of(site)}
+    broken = set()
+    for name, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = Path(os.path.normpath((site / name).parent / parts.path)) if parts.path else site / name
+            linked = pages.get(os.path.relpath(target, site))
+            if not target.is_file() or (linked and parts.fragment not in linked.anchors):
+                broken.add(f"{name}: {link}")
+    return broken
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """The files of a site, pages with the listener, and the walk over all of them, which reports its faults."""
+
+    def do_GET(self):
+        pages = pages_of(Path(self.directory))
+        if self.path == "/walk":
+            self.answer((WALK % (json.dumps(pages), WIDTHS[0], list(WIDTHS))).encode())
+        elif self.path[1:] in pages:
+            page = (Path(self.directory) / self.path[1:]).read_bytes()
+            self.answer(page.replace(b"<head>", b"<head>" + LISTENER, 1))
+        else:
+            super().do_GET()
+
+    def do_POST(self):
+        self.server.reports.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.answer(b"")
+
+    def answer(self, body):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+    def log_error(self, *_):
+        self.server.missing.add(f"{self.path} is missing")
+
+
+def faults_in_a_browser(site, profile):
+    """Return what Chromium finds in a site: errors of its scripts, files that are not there, and pages too wide."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=site)) as server:
+        server.reports, server.missing = queue.Queue(), set()
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        walk = f"http://127.0.0.1:{server.server_port}/walk"
+        command = [BROWSER, *FLAGS, f"--user-data-dir={profile}", walk]
+        browser = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            return {*server.reports.get(timeout=600), *server.missing}
+        finally:
+            browser.terminate()
+            browser.wait()
+            server.shutdown()
+
+
+@needs_site
+def test_links_lead_somewhere():
+    assert not broken_links(SITE)
+
+
+@needs_site
+def test_names_of_classes_are_links():
+    pages = Page(SITE / "which_model.html"), Page(SITE / "api" / "index.html")
+    for page, folder in zip(pages, ("api/generated", "generated"), strict=True):
+        name = "mopn.estimators.MultiOutputPNClassifier"
+        assert f"{folder}/{name}.html#{name}" in page.links
+
+
+@needs_site
+@needs_browser
+def test_a_browser_loads_every_page(tmp_path):
+    assert not faults_in_a_browser(SITE, tmp_path)
+
+
+PAGE = "<!doctype html><html><head></head><body>%s</body></html>"
+FAULTS = {
+    "wide.html": '<p style="width: 500px">wide</p>',
+    "cut.html": '<div style="width: 200px; overflow: auto"><p style="width: 300px">cut</p></div>',
+    "error.html": "<script>console.error('told')</script>",
+    "thrown.html": "<script>undefined_name()</script>",
+    "image.html": '<img src="none.png">',
+}
+
+
+@pytest.fixture
+def faulty(tmp_path):
+    """A site of one good page and several with a fault each."""
+    site = tmp_path / "site"
+    site.mkdir()
+    for name, body in FAULTS.items():
+        (site / name).write_text(PAGE % body, "utf-8")
+    links = "index.html#here wide.html #here https://example.org gone.html #gone wide.html#gone"
+    anchors = " ".join(f'<a href="{link}">x</a>' for link in links.split())
+    (site / "index.html").write_text(PAGE % f'<p id="here">{anchors}</p>', "utf-8")
+    return site
+
+
+def test_broken_links_are_found(faulty):
+    broken = {"image.html: none.png", *(f"index.html: {link}" for link in ("gone.html", "#gone", "wide.html#gone"))}
+    assert broken_links(faulty) == broken
+
+
+@needs_browser
+def test_faults_of_pages_are_found(faulty, tmp_path):
+    found = faults_in_a_browser(faulty, tmp_path / "profile")
+    told = "/none.png is", "cut.html: DIV", "error.html: told", "thrown.html: ", "wide.html: HTML"
+    assert all(fault.startswith(told) for fault in found)
+    assert all(any(fault.startswith(start) for fault in found) for start in told)
+    assert not any("at 1280" in fault for fault in found if "wide" in fault)
