@@ -10,8 +10,9 @@ import os
 import re
 from pathlib import Path
 
-from measurements import listing
 from sphinx.application import Sphinx
+
+from measurements import listing
 
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
