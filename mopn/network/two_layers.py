@@ -296,8 +296,10 @@ def _by_table_row(block: Block, G: np.ndarray) -> np.ndarray:
 
 def two_layers(rows: Rows, kernel: Kernel, *, single: bool = False) -> TwoLayers:
     """Return the sums for rows: dense, sparse, or of relation blocks."""
+    if rows.entries is None:
+        return DenseLayers(rows, kernel, single=single)
     related = isinstance(rows.template.without_dummies, RelationDesign)
     # Groups may have columns of several tables, which products of matrices take.
-    if rows.entries is None or (related and kernel.groups is not None):
+    if related and kernel.groups is not None:
         return DenseLayers(rows, kernel, single=single)
     return (RelationLayers if related else SparseLayers)(rows, kernel, single=single)

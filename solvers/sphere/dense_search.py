@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -95,25 +96,29 @@ class DenseSearch(Search):
         return np.vstack([best, rough[_REFINED:], H]), np.concatenate([best_values, rough_values[_REFINED:], values])
 
     def prove(self, H: np.ndarray, values: np.ndarray) -> Proven:
-        """Tighten the bound as planned."""
-        if self.plan.proof is Proof.SIGNS:
-            return self._prove_by_signs(H[[np.argmax(values)]])
-        if self.plan.proof is Proof.SQUARES:
-            return self._prove_by_squares(H)
-        first = self._prove_by_cones if self.plan.proof is Proof.CONES else self._prove_by_biquadratic_forms
-        found = first(H)
-        H = np.vstack([H, found.H])
-        values = self.values(H)
-        if self.left <= 0 or found.bound <= values.max() * (1.0 + self.precision):
-            return found
-        if self.p == 1 or self.plan.proof is Proof.CONES or self.stack.shape[1] > MOST_SQUARED:
-            return found
-        more = self._prove_by_squares(H)
-        parts = found.parts if found.bound <= more.bound else None
-        return Proven(np.vstack([found.H, more.H]), min(found.bound, more.bound), found.work + more.work, parts)
+        """Tighten the bound as planned: by one proof after the other, until one is tight."""
+        proven = Proven(H[:0], math.inf)
+        for proof in self._proofs():
+            more = proof(H)
+            parts = more.parts if more.bound < proven.bound else proven.parts
+            bound, work = min(proven.bound, more.bound), proven.work + more.work
+            proven = Proven(np.vstack([proven.H, more.H]), bound, work, parts)
+            H = np.vstack([H, more.H])
+            if self.left <= 0 or bound <= self.values(H).max() * (1.0 + self.precision):
+                break
+        return proven
 
-    def _prove_by_signs(self, best: np.ndarray) -> Proven:
-        allowance = self.allowance(_SIGNS_WORK)
+    def _proofs(self) -> list[Callable[[np.ndarray], Proven]]:
+        if self.plan.proof is Proof.SIGNS:
+            return [self._prove_by_signs]
+        if self.plan.proof is Proof.SQUARES:
+            return [self._prove_by_squares]
+        cones = [self._prove_by_cones] if self.plan.proof is Proof.CONES else []
+        squares = [self._prove_by_squares] if self.p == 2 and self.stack.shape[1] <= MOST_SQUARED else []
+        return [*cones, self._prove_by_biquadratic_forms, *squares]
+
+    def _prove_by_signs(self, H: np.ndarray) -> Proven:
+        allowance, best = self.allowance(_SIGNS_WORK), H[[np.argmax(self.values(H))]]
         h, bound = branch_and_bound(self.stack, best, self.precision, allowance)
         return Proven(h[None], bound, allowance.spent)
 

@@ -47,7 +47,7 @@ def test_one_estimator_of_each_kind(estimator, check):
         estimators.MultiOutputFMClassifier(**NETWORK),
         estimators.MultiOutputPNRegressor(**NETWORK),
         estimators.MultiOutputFMRegressor(**NETWORK),
-        estimators.MultiOutputFMClassifier(max_units=3, tol=0.1, norm="l1", loss="squared-hinge"),
+        estimators.MultiOutputFMClassifier(max_units=6, tol=0.1, norm="l1", loss="squared-hinge"),
         estimators.OrdinalPNRegressor(strength=20.0, **ORDINAL),
         estimators.TableRegressor(strength=Ratio(0.1), curves=1, max_units=5, tol=0.1),
         estimators.PathCV(CLASSIFIER, max_units=(2, 3), **SEARCH),
