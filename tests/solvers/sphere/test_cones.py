@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from stacks import STACKS, best_of_many, decaying, every_kind, symmetric, unit_vectors
 
-from mopn.solvers.sphere import DenseStack
+from mopn.solvers.sphere import DenseStack, maximise
 from mopn.solvers.sphere import cones as cones_module
 from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.cones import _bound_on_cone
@@ -84,3 +84,18 @@ def test_few_outputs_have_a_proof_at_any_limit(work):
     assert value <= bound <= 3 * value
     assert allowance.spent <= work
     assert bound_by_eigenvalues(stack, np.eye(30)[:1], 1e-9, Allowance(1e3))[1] == np.inf
+
+
+def test_forms_prove_what_cones_leave_open():
+    """All directions of the outputs are alike: the antisymmetric tensor of three indices, whose norm is 1/sqrt(6)."""
+    T = np.zeros((3, 3, 3))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        T[i, j, k], T[j, i, k] = 1.0, -1.0
+    matrices = np.zeros((3, 6, 6))
+    matrices[:, :3, 3:] = T.transpose(2, 0, 1)
+    matrices += matrices.transpose(0, 2, 1)
+    stack, scale = DenseStack(matrices).scaled()
+    cones = bound_by_eigenvalues(stack, unit_vectors(np.random.default_rng(0), 1, 6), 1e-6, Allowance())[1] * scale
+    assert 1.0 + 1e-6 < cones < 1.1
+    found = maximise(matrices, tol=1e-6)
+    assert 1.0 <= found.bound <= 1.0 + 2e-6
