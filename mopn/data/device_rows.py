@@ -108,7 +108,8 @@ class DeviceRows(Rows):
     def __init__(
         self, data: DeviceDesign, losses: Losses, size: int | None = None, passes: PassCounter | None = None
     ) -> None:
-        self.data, self.template, self._passes = data, data, passes or PassCounter()
+        self.data, self._passes = data, passes or PassCounter()
+        self.template: Any = data
         self.losses: Losses = losses
         self.shape, self.n_features = data.shape, data.X.shape[1]
         columns = self.shape[1] + losses.n_outputs + TYPICAL_COLUMNS
