@@ -284,9 +284,11 @@ def form_violations(rng: Rng) -> Iterator[str]:
         t = max(least, attained * rng.choice([rng.uniform(0.0, 3.0), 1.0 - 10.0 ** rng.uniform(-15, 0)]))
         form = Biquadratic(stack.matrices, r, t, R, p)
         n = len(form.matrix)
-        proof = tighten(form, Multipliers.none(n), t, Allowance(rng.integers(0, 200) * step_work(n)))
-        # Nodes below it, as if none but tight ones were good enough.
-        proven = branch_on_forms(form, proof, lambda starts, t=t: t, Allowance(3e9)) if p == 1 else proof.bound
+        none, allowance = Multipliers.none(n), Allowance(rng.integers(0, 200) * step_work(n))
+        proven = tighten(form, none, t, allowance).bound
+        if p == 1:
+            nodes, _ = branch_on_forms(form, none, lambda starts: None, lambda t=t: t, Allowance(3e9))
+            proven = min(proven, nodes)
         bound = proven + stack.rounding(p)
         bound = bound if outputs is None else outputs.bound(bound)
         if not attained <= bound:

@@ -71,20 +71,12 @@ print(
     f"all {best:.3f}"
 )
 figure, ax = plt.subplots(figsize=(5.6, 3.4), layout="constrained")
-ax.step(
-    range(1, len(y) + 1),
-    np.minimum.accumulate(y),
-    where="post",
-    color="#D55E00",
-    label="surrogate",
-)
-ax.step(
-    range(1, len(y) + 1),
-    np.minimum.accumulate(random),
-    where="post",
-    color="0.5",
-    label="random layouts",
-)
+for values, color, label in (
+    (y, "#D55E00", "surrogate"),
+    (random, "0.5", "random layouts"),
+):
+    best_so_far = np.minimum.accumulate(values)
+    ax.step(range(1, len(y) + 1), best_so_far, where="post", color=color, label=label)
 ax.axhline(
     best, color="black", linewidth=0.8, linestyle=":", label="best of all layouts"
 )

@@ -19,7 +19,7 @@ from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.biquadratic import Biquadratic, in_bases
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
 
-__all__ = ["branch_on_forms", "few_steps"]
+__all__ = ["branch_on_forms"]
 
 # Steps of the boundary point method at a node.
 _STEPS = 60
@@ -33,56 +33,63 @@ class _Node(NamedTuple):
     proof: Multipliers
 
 
-def few_steps(form: Biquadratic, start: Multipliers, target: float, allowance: Allowance) -> Multipliers:
-    """Tighten a bound by no more steps than a node takes; the allowance pays for them."""
-    part = allowance.part(_STEPS * step_work(len(form.matrix)))
-    found = tighten(form, start, target, part)
-    allowance.spend(part.spent)
-    return found
-
-
 def branch_on_forms(
-    root: Biquadratic, proof: Multipliers, target: Callable[[np.ndarray], float], allowance: Allowance
-) -> float:
-    """Return a bound of a form over all signs.
+    root: Biquadratic,
+    start: Multipliers,
+    look: Callable[[np.ndarray], None],
+    target: Callable[[], float],
+    allowance: Allowance,
+) -> tuple[float, Multipliers]:
+    """Bound a form over all signs.
 
     Parameters
     ----------
     root : Biquadratic
         For p = 1.
-    proof : Multipliers
-        Those of :func:`few_steps`.
+    start : Multipliers
+        Those of a similar form, or none.
+    look : callable
+        Searches from unit vectors (k, r).
     target : callable
-        Called with unit vectors (k, r) to start searches from; returns the bound that is tight enough, in view of what
-        was found from them.
+        Returns the bound that is tight enough, in view of what was found.
     allowance : Allowance
         At any limit the largest bound of the open nodes is returned, a proof.
 
     Returns
     -------
-    float
+    bound : float
         Rounding errors included.
+    proof : Multipliers
+        Those of the root.
     """
-    k, _ = root.shape
-    heap = [(-proof.bound, 0, _Node(np.eye(k), root, proof))]
-    closed, names = root.t, itertools.count(1)
+    proof = _few_steps(root, start, target(), allowance)
     if allowance.out_of_time:
-        return proof.bound
-    enough = target(root.starts(proof.X))
-    while heap and -heap[0][0] > max(enough, closed):
+        return proof.bound, proof
+    look(root.starts(proof.X))
+    heap = [(-proof.bound, 0, _Node(np.eye(root.shape[0]), root, proof))]
+    closed, names = root.t, itertools.count(1)
+    while heap and -heap[0][0] > max(target(), closed):
         parent = heap[0][2]
         if not allowance.affords(_STEPS * step_work(len(parent.form.matrix))):
             break
         heapq.heappop(heap)
         for sign in (1.0, -1.0):
-            node = _child(root, parent, sign, enough, allowance)
+            node = _child(root, parent, sign, target(), allowance)
             if not allowance.out_of_time:
-                enough = target(node.form.starts(node.proof.X))
-            if node.proof.bound <= enough or len(node.E) == 1:
+                look(node.form.starts(node.proof.X))
+            if node.proof.bound <= target() or len(node.E) == 1:
                 closed = max(closed, node.proof.bound)
             else:
                 heapq.heappush(heap, (-node.proof.bound, next(names), node))
-    return max(closed, -heap[0][0] if heap else 0.0)
+    return max(closed, -heap[0][0] if heap else 0.0), proof
+
+
+def _few_steps(form: Biquadratic, start: Multipliers, target: float, allowance: Allowance) -> Multipliers:
+    """Tighten a bound by no more steps than a node takes; the allowance pays for them."""
+    part = allowance.part(_STEPS * step_work(len(form.matrix)))
+    found = tighten(form, start, target, part)
+    allowance.spend(part.spent)
+    return found
 
 
 def _child(root: Biquadratic, parent: _Node, sign: float, target: float, allowance: Allowance) -> _Node:
@@ -92,7 +99,7 @@ def _child(root: Biquadratic, parent: _Node, sign: float, target: float, allowan
     E = T @ parent.E
     form = root.with_signs(E)
     start = _inherited(parent, T)
-    return _Node(E, form, few_steps(form, start, target, allowance))
+    return _Node(E, form, _few_steps(form, start, target, allowance))
 
 
 def _least_decided(node: _Node) -> int:

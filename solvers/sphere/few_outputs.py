@@ -18,7 +18,7 @@ from mopn.solvers.sphere.stack import DenseStack
 __all__ = ["bound_by_eigenvalues"]
 
 _EPS = float(np.finfo(float).eps)
-# Rounds of splits: several times what 1e-6 takes, but where g is the same in all directions, as for symmetric tensors.
+# Rounds of splits: several times what 1e-6 takes, unless g is the same in all directions, as for antisymmetric tensors.
 _ROUNDS, _AT_A_TIME = 100, 16
 
 
@@ -62,7 +62,7 @@ class _Largest:
         m, d = stack.shape
         self._work = 0.5 * d**3 + 1e5
         # Of the sum of m terms, and of its eigenvalues, for unit w.
-        self._error = (eigen_scale(d) + m + 2) * _EPS * float(np.sqrt(np.sum(stack.matrices**2)))
+        self._error = (eigen_scale(d) + m + 2) * _EPS * float(np.linalg.norm(stack.matrices))
 
     @property
     def exhausted(self) -> bool:

@@ -9,6 +9,7 @@ of a similar stack once they are turned to its directions.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.biquadratic import Biquadratic, in_bases, rest_majorant
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
-from mopn.solvers.sphere.branch_forms import branch_on_forms, few_steps
+from mopn.solvers.sphere.branch_forms import branch_on_forms
 from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.principal_directions import RotatedOutputs, in_basis, principal_basis, rotated_outputs
 from mopn.solvers.sphere.refinement import dual_vectors, refine
@@ -123,10 +124,15 @@ def nest_and_bound(
     active = units.add(_active(H, np.linalg.norm(stack.forms(H), p, axis=1)))
     bound, directions, attained = math.inf, 0, 0.0
     turned, U = _InPrincipalBases(stack, p), dual_vectors(stack.forms(active), p)
+
+    def tight() -> float:
+        """Return the bound by a form that is tight enough."""
+        return turned.form_bound(units.best * (1.0 + tol))
+
     for r in _ranks(d):
         if not affords(r):
             break
-        target = turned.form_bound(units.best * (1.0 + tol))
+        target = tight()
         form = turned.form(r, target * (1.0 - _MARGIN))
         if form is None:
             continue
@@ -139,19 +145,15 @@ def nest_and_bound(
                 continue
             target = max(target, reach + _RELAXATION * gives_away)
         start = Multipliers.none(len(form.matrix)) if last is None else last.on(outputs, features)
-        branches = enough and p == 1
-        proof = (few_steps if branches else tighten)(form, start, target, allowance)
-        proven, last = proof.bound, Turned(proof, outputs, features)
-
-        def tight(starts: np.ndarray, features: np.ndarray = features) -> float:
-            """Return the bound by a form that is tight enough, once these starts are looked at."""
-            units.add(starts @ features.T)
-            return turned.form_bound(units.best * (1.0 + tol))
-
-        if branches:
-            proven = branch_on_forms(form, proof, tight, allowance)
-        elif not allowance.out_of_time:
-            tight(form.starts(proof.X))
+        look = partial(units.look, features)
+        if enough and p == 1:
+            proven, proof = branch_on_forms(form, start, look, tight, allowance)
+        else:
+            proof = tighten(form, start, target, allowance)
+            proven = proof.bound
+            if not allowance.out_of_time:
+                look(form.starts(proof.X))
+        last = Turned(proof, outputs, features)
         if turned.bound(proven) < bound:
             bound, directions, attained = turned.bound(proven), r, reach
         if bound <= units.best * (1.0 + tol):
@@ -174,6 +176,10 @@ class _Units:
         self.found.append(H)
         self.best = max(self.best, float(values.max()))
         return H
+
+    def look(self, features: np.ndarray, starts: np.ndarray) -> None:
+        """Add what is found from unit vectors (k, r) in a basis of some features (d, r)."""
+        self.add(starts @ features.T)
 
 
 class _InPrincipalBases:

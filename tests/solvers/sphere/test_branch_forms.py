@@ -8,7 +8,7 @@ from mopn.solvers.sphere import DenseStack, enumerate_signs, refine
 from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.biquadratic import Biquadratic
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work
-from mopn.solvers.sphere.branch_forms import _child, _Node, branch_on_forms, few_steps
+from mopn.solvers.sphere.branch_forms import _child, _few_steps, _Node, branch_on_forms
 from mopn.solvers.sphere.nested import nest_and_bound
 
 TOL = 1e-4
@@ -19,13 +19,13 @@ def bound_of(A, allowance, tol=TOL):
     stack, scale = DenseStack(A).scaled()
     best = [float(refine(stack, np.eye(A.shape[1]), 1)[1].max())]
 
-    def target(starts):
+    def look(starts):
         best[0] = max(best[0], float(refine(stack, starts, 1)[1].max()))
-        return best[0] * (1.0 + tol)
 
     form = Biquadratic(stack.matrices, A.shape[1], best[0], np.zeros((0, 0)), 1)
-    proof = few_steps(form, Multipliers.none(len(form.matrix)), best[0] * (1.0 + tol), allowance)
-    return branch_on_forms(form, proof, target, allowance) * scale, best[0] * scale
+    none = Multipliers.none(len(form.matrix))
+    bound, _ = branch_on_forms(form, none, look, lambda: best[0] * (1.0 + tol), allowance)
+    return bound * scale, best[0] * scale
 
 
 @every_kind
@@ -54,7 +54,7 @@ def test_a_node_inherits_the_bound_of_its_parent(sign):
     """Without a step of its own, and with none of the work left."""
     A = DenseStack(symmetric(np.random.default_rng(3).standard_normal((5, 4, 4)))).scaled()[0].matrices
     form = Biquadratic(A, 4, 0.0, np.zeros((0, 0)), 1)
-    proof = few_steps(form, Multipliers.none(24), 0.0, Allowance())
+    proof = _few_steps(form, Multipliers.none(24), 0.0, Allowance())
     node = _Node(np.eye(6), form, proof)
     for _ in range(5):
         child = _child(form, node, sign, 0.0, Allowance(0.0))
