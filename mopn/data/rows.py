@@ -182,6 +182,11 @@ class Rows(ABC):
         return feature_scales(self.occurrences, self.largest)
 
     @cached_property
+    def mean_square(self) -> float:
+        """The mean over the features of the weighted sums of their squares."""
+        return self.sum(_sum_of_squares) / self.shape[1]
+
+    @cached_property
     def target_sums(self) -> tuple[float, float]:
         """The sum of the squares of targets that are numbers, weighted, and the sum of the weights."""
         return self.sum(_target_sums)
@@ -325,6 +330,10 @@ def _largest_square(block: Block) -> float:
 @any_namespace
 def _occurrences(block: Block) -> np.ndarray:
     return block.design.occurrences(block.losses.sample_weights)
+
+
+def _sum_of_squares(block: Block) -> float:
+    return float(block.design.adjoint_squares(block.losses.sample_weights[:, None]).sum())
 
 
 def _target_sums(block: Block) -> tuple[float, float]:
