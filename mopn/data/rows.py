@@ -182,9 +182,9 @@ class Rows(ABC):
         return feature_scales(self.occurrences, self.largest)
 
     @cached_property
-    def mean_square(self) -> float:
-        """The mean over the features of the weighted sums of their squares."""
-        return self.sum(_sum_of_squares) / self.shape[1]
+    def squares(self) -> np.ndarray:
+        """The weighted sum (d,) of the squares of each feature."""
+        return self.sum(_squares)
 
     @cached_property
     def target_sums(self) -> tuple[float, float]:
@@ -332,8 +332,8 @@ def _occurrences(block: Block) -> np.ndarray:
     return block.design.occurrences(block.losses.sample_weights)
 
 
-def _sum_of_squares(block: Block) -> float:
-    return float(block.design.adjoint_squares(block.losses.sample_weights[:, None]).sum())
+def _squares(block: Block) -> np.ndarray:
+    return block.design.adjoint_squares(block.losses.sample_weights[:, None])[0]
 
 
 def _target_sums(block: Block) -> tuple[float, float]:
