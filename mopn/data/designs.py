@@ -467,8 +467,8 @@ def feature_scales(counts: np.ndarray, largest: float) -> np.ndarray:
 def ridge_scales(squares: np.ndarray, largest: float, curvature: Any, ridge: Any) -> np.ndarray:
     """Return (d,), for coefficients of features with these sums of squares and a ridge: steps that matter equally.
 
-    The losses have ``curvature`` times the squares; a ridge adds as much in all coefficients, which matter equally where
-    it is the larger part. Columns (k, 1) of curvatures and ridges, of k units, give scales (k, d).
+    The losses have ``curvature`` times the squares; a ridge adds as much in all coefficients, which matter equally
+    where it is the larger part. Columns (k, 1) of curvatures and ridges, of k units, give scales (k, d).
     """
     tiny = float(np.finfo(float).tiny)
     unit = max(largest, tiny) if largest else 1.0
