@@ -86,7 +86,6 @@ def draw(rows: Sequence[Row], solvers: Sequence[str], path: Path) -> None:
         plot_profile(dict(zip(solvers, seconds.T, strict=True)), ax=ax, linewidth=1.8)
         ax.get_legend().remove()
         ax.set_title(f"to a proven relative gap of {level:g}", fontsize=11)
-        ax.xaxis.set_major_formatter("{x:g}")
         ax.set(ylabel="")
         tidy(ax)
     axes[0].set_ylabel("share of problems")

@@ -42,8 +42,8 @@ def profile_ratios(times: Any) -> np.ndarray:
 def plot_profile(times: Mapping[str, Sequence[float]], ax: Any = None, **style: Any) -> Any:
     """Plot performance profiles: the fraction of problems that a solver ends within a factor of the fastest's time.
 
-    At the left edge: on how many it is the fastest; at the right edge: how many it ends at all. Times are relative to the
-    fastest of *these* solvers, so leaving one out may change all other curves (Gould and Scott, 2016).
+    At the left edge: on how many it is the fastest; at the right edge: how many it ends at all. Times are relative to
+    the fastest of *these* solvers, so leaving one out may change all other curves (Gould and Scott, 2016).
 
     Parameters
     ----------
@@ -86,9 +86,10 @@ def plot_profile(times: Mapping[str, Sequence[float]], ax: Any = None, **style: 
         ends = fractions[-1] if len(fractions) else 0.0
         ax.step(np.r_[1.0, factors, right], np.r_[0.0, fractions, ends], where="post", label=label, **style)
     ax.set_xscale("log")
+    ax.xaxis.set_major_formatter("{x:g}")
     ax.set(xlim=(1.0, right), ylim=(0.0, 1.02), ylabel=f"fraction of {problems} problems")
     ax.set_xlabel("time over that of the fastest solver on a problem")
-    ax.legend(loc="lower right")
+    ax.legend()
     return ax
 
 
