@@ -5,17 +5,26 @@ from __future__ import annotations
 from sphinx.application import Sphinx
 
 WORDS = {
-    "blackbox": ("QUBO", "annealing", "Bayesian optimisation"),
+    "blackbox": ("QUBO", "annealing", "Bayesian optimisation", "black-box optimisation", "surrogate model"),
     "certificates": ("certificate", "duality gap", "lower bound", "proof"),
-    "deploy": ("ONNX", "export", "embedded", "microcontroller", "C header"),
+    "convergence": (
+        "benchmark of solvers",
+        "performance profile",
+        "benchopt",
+        "suboptimality",
+        "linear minimisation oracle",
+    ),
+    "deploy": ("ONNX", "export", "embedded", "microcontroller", "small devices", "Arduino", "C header"),
     "explain": ("SHAP", "interactions", "feature importances", "interpretability"),
-    "migration": ("polylearn", "libFM", "fastFM", "LightGBM"),
-    "recommenders": ("ratings", "recommender", "collaborative filtering", "cold start"),
+    "migration": ("polylearn", "libFM", "fastFM", "LightGBM", "EBM", "interpret", "SVC"),
+    "recommenders": ("ratings", "recommender", "collaborative filtering", "cold start", "fold-in", "MovieLens"),
     "robustness": ("adversarial examples", "certified radius"),
     "scale": ("GPU", "CUDA", "PyTorch", "CuPy", "Dask", "cluster", "out of core"),
     "strength": ("early stopping", "hyperparameters", "cross-validation", "validation"),
-    "tables": ("categorical features", "missing values", "DataFrame", "pandas"),
+    "tables": ("categorical features", "missing values", "DataFrame", "data frames", "pandas"),
+    "teaching": ("conditional gradient", "Frank-Wolfe", "Fenchel dual", "teaching", "notebook"),
     "threads": ("n_jobs", "n_threads", "parallel"),
+    "torch": ("is my network optimal", "neural network", "quadratic layer"),
     "which_model": ("classification", "regression", "choosing a model"),
 }
 
