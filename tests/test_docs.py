@@ -323,13 +323,6 @@ def test_anchors_that_the_documents_link_to_exist(document):
         assert anchor in slugs
 
 
-def test_the_comparison_is_the_same_in_the_readme_and_on_the_site():
-    readme, page = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/which_model.md"))
-    bounds = "* A **quadratic-kernel SVM**", "![Accuracy against"
-    first, second = (text[text.index(bounds[0]) : text.index(bounds[1])] for text in (readme, page))
-    assert first == second
-
-
 def test_every_public_name_has_a_docstring():
     for module in (mopn, mopn.solvers, mopn.oracles):
         assert module.__doc__
