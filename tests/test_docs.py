@@ -418,6 +418,13 @@ def pages(monkeypatch):
     return runpy.run_path(str(ROOT / "docs/_ext/repository_pages.py"))
 
 
+def test_words_to_search_for_lead_to_pages_and_each_job_has_one(pages):
+    words = runpy.run_path(str(ROOT / "docs/_ext/search_words.py"))["WORDS"]
+    assert {f"{name}.md" for name in words} <= set(GUIDE)
+    jobs = {"data frames", "ratings", "small devices", "black-box optimisation", "is my network optimal", "teaching"}
+    assert jobs <= set().union(*words.values())
+
+
 def test_every_measurement_and_figure_has_its_command_and_date(pages):
     read = runpy.run_path(str(ROOT / "docs/_ext/measurements.py"))["measurements"]
     found = [one for path in ROOT.glob("benchmarks/*/RESULTS.md") for one in read(path.read_text("utf-8"))]

@@ -47,7 +47,7 @@ WORDS = {
         "tabular data",
     ),
     "threads": ("n_jobs", "n_threads", "parallel"),
-    "teaching": ("conditional gradient", "Frank-Wolfe", "Fenchel duality", "lecture", "notebook"),
+    "teaching": ("conditional gradient", "Frank-Wolfe", "Fenchel duality", "teaching", "notebook"),
     "torch": ("PyTorch", "neural network", "quadratic layer", "is my network optimal"),
     "which_model": ("classification", "regression", "choosing a model"),
 }
