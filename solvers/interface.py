@@ -606,6 +606,10 @@ class Corrective(Atomic, Protocol):
         """Return the fractions of the samples, ascending, on which a refit of both layers pays before one on all."""
         return ()
 
+    def sample_for(self, n_units: int, seed: int) -> Corrective | None:
+        """Return the problem on a sample of the rows that tells the units of a model; None where that is most rows."""
+        return None
+
     def select_units(self, point: Any, at: Any, atoms: Any, most: int, *, fill: bool = False, seed: int = 0) -> Any:
         """Return the atoms whose dual value exceeds the strength: at most ``most``, and at least the best one.
 
@@ -662,6 +666,10 @@ class Monitor(Protocol):
     @property
     def tol(self) -> float:
         """The tolerance; with 0 only the limits end the run."""
+
+    @property
+    def max_iter(self) -> int:
+        """The largest number of iterations."""
 
     @property
     def nit(self) -> int:
