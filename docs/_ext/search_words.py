@@ -11,7 +11,7 @@ WORDS = {
     "explain": ("SHAP", "interactions", "feature importances", "interpretability"),
     "extending": ("custom loss", "custom solver", "oracle", "linear minimisation oracle"),
     "migration": ("polylearn", "libFM", "fastFM", "LightGBM"),
-    "recommenders": ("ratings", "recommender", "collaborative filtering", "cold start", "ordinal regression", "matrix factorization"),
+    "recommenders": ("ratings", "recommender", "collaborative filtering", "cold start", "ordinal regression"),
     "robustness": ("adversarial robustness", "adversarial examples", "certified radius"),
     "scale": ("GPU", "CUDA", "PyTorch", "CuPy", "Dask", "Spark", "cluster", "out of core", "memory"),
     "single_output": ("factorization machine", "polynomial network", "partial_fit", "online learning", "streams"),
