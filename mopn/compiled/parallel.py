@@ -1,4 +1,4 @@
-"""Calls of compiled functions that use numba's threads, which not every process has and not every layer shares."""
+"""Calls of compiled functions that use numba's threads, which not every process has or threading layer shares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Features that interact alike with others, such as items that the same users like beyond their averages."""
+"""Features with similar interactions, such as items that the same users like beyond their averages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of degree 2 in integers: parameters of 8 or 16 bits, sums of 32, and a bound of what that changes.
+"""Models of degree 2 in integers: parameters of 8 or 16 bits, sums of 32, and a bound of the resulting errors.
 
 A unit is computed as ``Z = start + <U, y>``, ``f = min(((|Z| >> r) ** 2) >> q, top)``, and an output as the sum of
 ``V f``, of a constant and of ``Z >> r`` for a linear form. y are the features as integers and, if the formula has
