@@ -60,7 +60,7 @@ class Ranker:
     TypeError
         If it is neither a model nor an estimator, or a model of a table.
     ValueError
-        For other degrees, or several outputs that are no ordered levels.
+        For other degrees, or several outputs that are not ordered levels.
 
     Examples
     --------
