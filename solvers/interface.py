@@ -496,7 +496,7 @@ class Atomic(Problem, Protocol):
     def oracle(self, spec: Any, chance: Chance, seed: int) -> Any:
         """Return the oracle that the user specified, for ``lmo`` and ``bound`` in one run; it may keep a state.
 
-        If its bounds are random, they spend of the chance; other random numbers are those of the seed.
+        If its bounds are random, they draw on the chance; other random numbers are those of the seed.
         """
 
     def lmo(self, at: Any, oracle: Any, effort: Effort) -> Atoms:
@@ -677,7 +677,7 @@ class Monitor(Protocol):
 
     @property
     def seed(self) -> int:
-        """The seed of the run, which all random numbers follow from but the starts of random proofs.
+        """The seed of the run, for all random numbers except the starts of random proofs.
 
         Each use makes a generator of its own, so that no number depends on what was drawn before, or on the clock.
         """

@@ -5,17 +5,22 @@ from __future__ import annotations
 from sphinx.application import Sphinx
 
 WORDS = {
-    "blackbox": ("QUBO", "annealing", "Bayesian optimisation"),
+    "blackbox": ("QUBO", "Ising", "annealing", "Bayesian optimisation", "surrogate model"),
     "certificates": ("certificate", "duality gap", "lower bound", "proof"),
-    "deploy": ("ONNX", "export", "embedded", "microcontroller", "C header"),
+    "deploy": ("ONNX", "export", "deployment", "embedded", "microcontroller", "Arduino", "C header", "JSON"),
     "explain": ("SHAP", "interactions", "feature importances", "interpretability"),
+    "extending": ("custom loss", "custom solver", "oracle", "linear minimisation oracle"),
     "migration": ("polylearn", "libFM", "fastFM", "LightGBM"),
-    "recommenders": ("ratings", "recommender", "collaborative filtering", "cold start"),
-    "robustness": ("adversarial examples", "certified radius"),
-    "scale": ("GPU", "CUDA", "PyTorch", "CuPy", "Dask", "cluster", "out of core"),
-    "strength": ("early stopping", "hyperparameters", "cross-validation", "validation"),
-    "tables": ("categorical features", "missing values", "DataFrame", "pandas"),
+    "recommenders": ("ratings", "recommender", "collaborative filtering", "cold start", "ordinal regression"),
+    "robustness": ("adversarial robustness", "adversarial examples", "certified radius"),
+    "scale": ("GPU", "CUDA", "PyTorch", "CuPy", "Dask", "Spark", "cluster", "out of core", "memory"),
+    "single_output": ("factorization machine", "polynomial network", "partial_fit", "online learning", "streams"),
+    "solvers": ("losses", "sample_weight", "callbacks", "progress bar", "quantile regression", "Poisson regression"),
+    "sphere": ("tensor", "spectral norm", "sum of squares", "polynomial optimisation"),
+    "strength": ("early stopping", "hyperparameters", "regularization", "cross-validation", "validation", "eval_set"),
+    "tables": ("categorical features", "missing values", "DataFrame", "pandas", "polars", "tabular data"),
     "threads": ("n_jobs", "n_threads", "parallel"),
+    "torch": ("PyTorch", "neural network"),
     "which_model": ("classification", "regression", "choosing a model"),
 }
 

@@ -380,7 +380,7 @@ class NetworkProblem(Displayed, Corrective):
     ) -> OracleRun:
         """Return the oracle of one run for this problem's norm: of a method's name, of an oracle or of a function.
 
-        Its random proofs spend of the chance: of ``monitor.chance`` in a solver. Default: of a new one. Its searches
+        Its random proofs draw on the chance: of ``monitor.chance`` in a solver. Default: of a new one. Its searches
         start from the random numbers of the seed.
         """
         return self._basis_oracle(oracle).begin(chance, seed)
