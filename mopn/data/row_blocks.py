@@ -35,7 +35,7 @@ class RowBlocks:
     """Training data as blocks of rows, at most two of which are in memory at a time.
 
     Pass it as X to :class:`mopn.NetworkProblem` or to ``fit`` of an estimator of networks. Every pass over the data
-    reads the blocks in their order, each while the one before it is computed with. Results depend on the blocks up to
+    reads the blocks in their order, each while the previous one is processed. Results depend on the blocks up to
     rounding, and not on threads.
 
     Parameters

@@ -84,7 +84,7 @@ class Block:
 
 
 class PassCounter:
-    """The number of passes over the rows, which all views of them share."""
+    """The number of passes over the rows, which all views of them share; a sample counts its own."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -243,7 +243,7 @@ class ArrayRows(Rows):
 
     def sample(self, fraction: float, seed: int) -> ArrayRows:
         rows, losses = self.losses.sample(fraction, seed)
-        return ArrayRows(self.design.rows(rows), losses, passes=self._passes)
+        return ArrayRows(self.design.rows(rows), losses)
 
     @property
     def passes(self) -> int:

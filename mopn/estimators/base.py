@@ -419,9 +419,9 @@ class NetworkEstimator(ModelEstimator):
         ----------
         X : array-like or sparse matrix of shape (n, d), RelationBlocks or RowBlocks
             Training data, in memory, as tables that samples share (:class:`mopn.RelationBlocks`), or read in every pass
-            (:class:`mopn.RowBlocks`).
-            float32 is kept; sparse formats other than CSR and CSC are converted. A dense array of PyTorch or CuPy on
-            an accelerator stays there, and what reads it is computed there; other arrays of theirs are converted.
+            (:class:`mopn.RowBlocks`). float32 is kept; sparse formats other than CSR and CSC are converted. A dense
+            array of PyTorch or CuPy on an accelerator stays there, with all computations that read it; their other
+            arrays are converted.
         y : array-like of shape (n,) or (n, m), optional
             None if the blocks bring it. Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
         sample_weight : array-like of shape (n,), optional

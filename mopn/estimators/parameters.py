@@ -1,4 +1,4 @@
-"""What the parameters of the estimators take, and data before scikit-learn's checks."""
+"""Checks of the estimators' parameters, and of data before scikit-learn's checks."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class BasisOracle:
     seed: int | None = None
 
     def begin(self, chance: Chance | None = None, seed: int = 0) -> OracleRun:
-        """Return the oracle of one run, whose random proofs spend of the chance (default: of a new one).
+        """Return the oracle of one run, whose random proofs draw on the chance (default: of a new one).
 
         ``seed`` is that of the run: of all that is random but the starts of proofs.
         """
@@ -146,7 +146,7 @@ class OracleRun:
     ----------
     oracle : BasisOracle
     chance : Chance
-        What random proofs spend of.
+        What random proofs draw on.
     seed : int
         Of the random vectors that searches for units start from.
     """

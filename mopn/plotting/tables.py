@@ -70,7 +70,7 @@ def plot_effect(
     ImportError
         If matplotlib is missing.
     TypeError
-        If it is no model of tables, or has no probabilities that are asked for.
+        If it is not a model of tables, or if probabilities are requested that it does not have.
     ValueError
         For an unknown column.
 
@@ -136,7 +136,7 @@ def plot_pair(
     ImportError
         If matplotlib is missing.
     TypeError
-        If it is no model of tables.
+        If it is not a model of tables.
     ValueError
         For unknown columns or outputs, or one column twice.
 
@@ -197,7 +197,7 @@ def plot_strengths(
     ImportError
         If matplotlib is missing.
     TypeError
-        If it is no model of tables.
+        If it is not a model of tables.
     ValueError
         If there is no effect, or the outputs are not one per deviation.
 
