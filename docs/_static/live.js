@@ -31,7 +31,8 @@
       live = python.pyimport("live");
     } catch (error) {
       part("start").disabled = false;
-      return say(`It could not be loaded: ${error.message}. Pages opened as files cannot load others; serve the site.`);
+      const why = location.protocol === "file:" ? "pages opened as files may not load others; serve the site" : error.message;
+      return say(`It could not be loaded: ${why}.`);
     }
     certify(JSON.parse(live.certificate));
     part("start").hidden = true;
@@ -83,7 +84,7 @@
   }
 
   function example() {
-    const counts = JSON.parse(live.example(number++)), left = [...counts];
+    const left = JSON.parse(live.example(number++));
     points.forEach((_, i) => { points[i] = left[of(i % WIDTH, Math.floor(i / WIDTH))]-- > 0; });
     show();
   }
@@ -105,5 +106,5 @@
   part("clear").onclick = () => { points.fill(0); show(); };
   part("drawing").onpointerdown = draw;
   part("drawing").onpointermove = (event) => { if (event.buttons) draw(event); else last = null; };
-  part("drawing").onpointerleave = part("drawing").onpointerup = () => { last = null; };
+  part("drawing").onpointerleave = () => { last = null; };
 })();
