@@ -246,7 +246,7 @@ def _plot_curves(top: Any, bottom: Any, lines: _Lines, j: int) -> None:
     knots = encoding.numbers.knots[0]
     knots = knots[np.isfinite(knots)]
     grid = np.union1d(np.linspace(least, largest, _POINTS), knots[(knots > least) & (knots < largest)])
-    curves = top.plot(grid, lines.main(j, grid), label=lines.names)
+    curves = [top.plot(grid, y, label=name)[0] for name, y in zip(lines.names, lines.main(j, grid).T, strict=True)]
     if missing.any():
         for curve, level in zip(curves, lines.main(j, [np.nan])[0], strict=True):
             top.axhline(level, color=curve.get_color(), linestyle=":")
