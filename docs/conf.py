@@ -25,6 +25,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "live_page",
+    "every_file",
     "mathml",
     "name_links",
     "repository_pages",
