@@ -182,6 +182,11 @@ class Rows(ABC):
         return feature_scales(self.occurrences, self.largest)
 
     @cached_property
+    def mean_square(self) -> float:
+        """The mean over the features of the weighted sums of their squares, in the unit of the largest entry."""
+        return float(self.sum(_squares).mean()) / (self.largest or 1.0) ** 2
+
+    @cached_property
     def target_sums(self) -> tuple[float, float]:
         """The sum of the squares of targets that are numbers, weighted, and the sum of the weights."""
         return self.sum(_target_sums)
@@ -325,6 +330,11 @@ def _largest_square(block: Block) -> float:
 @any_namespace
 def _occurrences(block: Block) -> np.ndarray:
     return block.design.occurrences(block.losses.sample_weights)
+
+
+@any_namespace
+def _squares(block: Block) -> np.ndarray:
+    return block.design.adjoint_squares(block.losses.sample_weights[:, None])[0, :]
 
 
 def _target_sums(block: Block) -> tuple[float, float]:
