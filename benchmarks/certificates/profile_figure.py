@@ -17,9 +17,9 @@ __all__ = ["LEVELS", "draw", "level_column", "summary"]
 LEVELS = (1e-2, 1e-3, 1e-4)
 _COLORS = ("#1b6ca8", "#d95f02", "#7a7a7a")
 _CAPTION = """\
-{problems} problems: {sets} sets, the norms and the strengths. A curve shows in what share of all problems (upwards) a
-solver reached the gap of its panel within so many times the seconds of the fastest solver on that problem (to the
-right). At the left edge: where it was the fastest; at the right edge: where it reached the gap at all within {limit} s.
+{problems} problems: {sets} sets, the norms and the strengths. A curve shows the share of all problems that a solver
+brought to the gap of its panel within so many times the seconds of the fastest solver on the problem. It starts
+at the share on which the solver was the fastest, and ends at the share that it brought to the gap within {limit} s.
 A problem that no solver brings to the gap counts against all of them."""
 Row = Mapping[str, Any]
 

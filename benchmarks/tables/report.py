@@ -123,9 +123,9 @@ def duels(fits: pd.DataFrame, reference: str = REFERENCE) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``sets``; ``wins``, ``ties`` and ``losses`` of the reference; ``points``: the mean difference of scores;
-        ``loss_wins``: the share of sets with less loss, of those with one; costs: geometric means of the reference's
-        over the peer's.
+        ``sets``; ``wins``, ``ties`` and ``losses`` of the reference; ``win_rate``: the share of wins, a tie half a
+        win; ``points``: the mean difference of scores; ``loss_wins``: the share of sets with less loss, of those with
+        one; costs: geometric means of the reference's over the peer's.
     """
     of_sets = means(fits)
     found = {}
@@ -146,6 +146,7 @@ def duels(fits: pd.DataFrame, reference: str = REFERENCE) -> pd.DataFrame:
             "wins": int((points > 0).sum()),
             "ties": int((points == 0).sum()),
             "losses": int((points < 0).sum()),
+            "win_rate": (np.sign(points).mean() + 1) / 2,
             "points": points.mean(),
             "loss_wins": (losses < 0).mean(),
         } | _geometric_mean(ours[_COSTS] / theirs[_COSTS]).to_dict()
@@ -255,11 +256,13 @@ def _cell_of(value: float, form: str) -> str:
 
 
 def _duels(fits: pd.DataFrame, reference: str) -> str:
-    head = ["beside", "sets", "wins", "ties", "losses", "points", "less loss", "fit", "one row", "row of many", "bytes"]
+    head = ["beside", "sets", "wins", "ties", "losses", "win rate", "points", "less loss"]
+    head += ["fit", "one row", "row of many", "bytes"]
     rows = [
         [
             METHODS[str(method)].label,
             *(f"{row[name]:.0f}" for name in ("sets", "wins", "ties", "losses")),
+            f"{row['win_rate']:.0%}",
             f"{row['points']:+.2f}",
             "-" if np.isnan(row["loss_wins"]) else f"{row['loss_wins']:.0%}",
             *(f"{row[name]:.3g}" for name in _COSTS),

@@ -183,8 +183,8 @@ class Rows(ABC):
 
     @cached_property
     def mean_square(self) -> float:
-        """The mean over the features of the weighted sums of their squares, in the unit of the largest entry."""
-        return float(self.sum(_squares).mean()) / (self.largest or 1.0) ** 2
+        """The mean over the features of the weighted sums of their squares."""
+        return float(self.sum(_squares).mean())
 
     @cached_property
     def target_sums(self) -> tuple[float, float]:

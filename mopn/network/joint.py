@@ -200,7 +200,7 @@ def _scales(rows: Rows, linear_term: LinearTerm) -> tuple[np.ndarray, np.ndarray
     """
     losses = SumOfLosses(rows)
     unit = losses.output_unit
-    curvature = unit**2 * losses.smoothness * (rows.mean_square or losses.total_weight)
+    curvature = unit**2 * losses.smoothness * (rows.mean_square / (rows.largest or 1.0) ** 2 or losses.total_weight)
     return np.sqrt(unit) * rows.scales, np.ones(1), np.sqrt(curvature) * linear_term.scales(losses.smoothness)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ __all__ = ["DenseSearch", "Memory"]
 
 # The operations of a call's proof are limited, so that results do not depend on the speed of the machine.
 _SIGNS_WORK, _WORK = 6.6e9, 4e11
+# Before forms for p = 1, whose steps take as long as thousands of nodes with signs alone, these are tried: a second or
+# two, up to this number of features.
+_TRIED_WORK, _TRIED_FEATURES = 5e8, 39
 # Many starts lead to the same few maxima: all are refined to the rough tolerance, and then so many distinct ones to the
 # tolerance of the oracle.
 _ROUGH, _REFINED = 1e-3, 8
@@ -110,15 +114,18 @@ class DenseSearch(Search):
 
     def _proofs(self) -> list[Callable[[np.ndarray], Proven]]:
         if self.plan.proof is Proof.SIGNS:
-            return [self._prove_by_signs]
+            return [partial(self._prove_by_signs, work=_SIGNS_WORK)]
         if self.plan.proof is Proof.SQUARES:
             return [self._prove_by_squares]
+        d = self.stack.shape[1]
+        tried = self.plan.proof is Proof.BIQUADRATIC_SIGNS and d <= _TRIED_FEATURES
+        signs = [partial(self._prove_by_signs, work=_TRIED_WORK)] if tried else []
         cones = [self._prove_by_cones] if self.plan.proof is Proof.CONES else []
-        squares = [self._prove_by_squares] if self.p == 2 and self.stack.shape[1] <= MOST_SQUARED else []
-        return [*cones, self._prove_by_biquadratic_forms, *squares]
+        squares = [self._prove_by_squares] if self.p == 2 and d <= MOST_SQUARED else []
+        return [*signs, *cones, self._prove_by_biquadratic_forms, *squares]
 
-    def _prove_by_signs(self, H: np.ndarray) -> Proven:
-        allowance, best = self.allowance(_SIGNS_WORK), H[[np.argmax(self.values(H))]]
+    def _prove_by_signs(self, H: np.ndarray, work: float) -> Proven:
+        allowance, best = self.allowance(work), H[[np.argmax(self.values(H))]]
         h, bound = branch_and_bound(self.stack, best, self.precision, allowance)
         return Proven(h[None], bound, allowance.spent)
 

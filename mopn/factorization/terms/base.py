@@ -10,9 +10,10 @@ import numpy as np
 
 from mopn.data.designs import Design
 from mopn.data.rows import Block, Rows
+from mopn.data.sum_of_losses import SumOfLosses
 from mopn.factorization.sweep_state import SweepState
 
-__all__ = ["Parameters", "Term", "Update"]
+__all__ = ["Parameters", "Term", "Update", "unit_curvature"]
 
 Parameters = dict[str, np.ndarray]
 # Minimises along some coordinates; returns the largest product of a derivative and its step.
@@ -80,3 +81,12 @@ class Term(ABC):
     def absorb(self, given: dict[str, Any]) -> Parameters:
         """Return the parameters of the term among those under the names of results."""
         return {name: given[name] for name in self.shapes if name in given}
+
+
+def unit_curvature(rows: Rows) -> float:
+    """Return the curvature of the losses in a coefficient of a unit, of a feature whose squares add up to 1.
+
+    It is that of a square of <p, x>, at slopes that outputs of the size of the targets have.
+    """
+    losses = SumOfLosses(rows)
+    return losses.smoothness * losses.output_unit

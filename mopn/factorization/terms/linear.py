@@ -73,8 +73,8 @@ class Linear(Term):
         return {"w": self.design.adjoint(slopes[:, None])[0] + self.alpha * at["w"]}
 
     def scales(self, rows: Rows) -> Parameters:
-        largest = rows.reduce(_largest, combine=max)
-        return {"w": feature_scales(rows.sum(_occurrences), largest)}
+        largest, curvature = rows.reduce(_largest, combine=max), rows.losses.smoothness * rows.mean_square
+        return {"w": feature_scales(rows.sum(_occurrences), largest, curvature, self.alpha)}
 
     def on(self, block: Block) -> Linear:
         return Linear(block.design, self.alpha, self.degree)

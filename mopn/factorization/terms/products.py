@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 
 from mopn.compiled.vectorization import WIDTH
-from mopn.data.designs import Design
+from mopn.data.designs import Design, feature_scales
 from mopn.data.rows import Block, Rows
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.factorization.sweep_state import SweepState
-from mopn.factorization.terms.base import Parameters, Term, Update
+from mopn.factorization.terms.base import Parameters, Term, Update, unit_curvature
 
 __all__ = ["ProductTerm"]
 
@@ -69,10 +69,12 @@ class ProductTerm(Term):
         return {name: gradient + self.beta * at[name] for name, gradient in gradients.items()}
 
     def scales(self, rows: Rows) -> Parameters:
+        curvature = unit_curvature(rows)
         if not self._several:
-            return dict.fromkeys(self.names, rows.scales)
-        weights = SumOfLosses(rows).in_memory.sample_weights
-        return {name: design.scales(weights) for name, design in zip(self.names, self.designs, strict=True)}
+            scales = feature_scales(rows.occurrences, rows.largest, curvature * rows.mean_square, self.beta)
+            return dict.fromkeys(self.names, scales)
+        of = SumOfLosses(rows).in_memory.sample_weights, curvature, self.beta
+        return {name: design.scales(*of) for name, design in zip(self.names, self.designs, strict=True)}
 
     @property
     def _several(self) -> bool:

@@ -183,6 +183,8 @@ def test_wins_and_losses_are_of_the_sets_that_both_have():
     assert list(found.loc["linear", ["sets", "wins", "ties", "losses"]]) == [2, 1, 0, 1]
     assert list(found.loc["boosting", ["sets", "wins", "ties", "losses"]]) == [3, 2, 1, 0]
     assert found.loc["boosting", "points"] == pytest.approx(40 / 3)
+    assert list(found["win_rate"]) == pytest.approx([1 / 2, 5 / 6])
+    assert "| 3 | 2 | 1 | 0 | 83% |" in report.tables(fits)
 
 
 def test_errors_of_numbers_are_relative_to_the_reference():

@@ -44,6 +44,16 @@ def test_a_search_that_has_spent_its_work_is_continued(monkeypatch):
     assert best_of_many(A, 2, np.random.default_rng(0), starts=50) <= bound <= 1.0001 * value
 
 
+def test_signs_of_many_outputs_that_are_soon_decided_need_no_forms(monkeypatch):
+    monkeypatch.setattr(dense_search, "nest_and_bound", None)
+    rng = np.random.default_rng(0)
+    roots = rng.standard_normal((14, 6, 3))
+    signs = rng.choice([-1.0, 1.0], (14, 1, 1))
+    A = signs * (roots @ roots.swapaxes(1, 2)) + 0.3 * symmetric(rng.standard_normal((14, 6, 6)))
+    value, bound = maximise(A, 1, 1e-4)[1:]
+    assert enumerate_signs(DenseStack(A))[1] * (1 - 1e-12) <= bound <= 1.0001 * value
+
+
 def test_no_matrix_but_zero():
     assert maximise(np.zeros((2, 3, 3)))[1:] == (0.0, 0.0)
 
