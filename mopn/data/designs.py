@@ -89,7 +89,8 @@ class Design(ABC):
 
     def scales(self, weights: np.ndarray, curvature: float, ridge: float) -> np.ndarray:
         """Return ``feature_scales`` of rows with weights; the curvature is that of a square of 1."""
-        squares = float(self.adjoint_squares(weights[:, None]).mean())
+        with np.errstate(over="ignore"):
+            squares = float(self.adjoint_squares(weights[:, None]).mean())
         return feature_scales(self.occurrences(weights), self.largest, curvature * squares, ridge)
 
     @property

@@ -379,6 +379,7 @@ def test_get_kernel_names_the_choices(wrong):
 
 @pytest.mark.parametrize("size", [0.0, 5e-324, 1e-300, 1e300])
 def test_scales_are_finite_for_every_size(size):
-    scales = make_design([[size, 0.0], [0.0, size]]).scales(np.ones(2))
-    assert np.isfinite(scales).all()
-    assert (scales > 0).all()
+    for curvature, ridge in ((1.0, 0.0), (1.0, 1.0), (1e-300, 1e3), (1e3, 1e-3)):
+        scales = make_design([[size, 0.0], [0.0, size]]).scales(np.ones(2), curvature, ridge)
+        assert np.isfinite(scales).all()
+        assert (scales > 0).all()
