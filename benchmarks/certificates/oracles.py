@@ -175,7 +175,7 @@ def plot(ratios: dict[tuple[str, str], np.ndarray], sets: list[str]) -> plt.Figu
     )  # fmt: skip
     places = np.arange(len(STARTS))
     for row, norm in enumerate(norms):
-        axes[row, 0].set_ylabel(f"{norm}\nvalue / proven optimum")
+        axes[row, 0].set_ylabel(f"{norm}\nvalue / optimum")
         for ax, name in zip(axes[row], sets, strict=True):
             values = ratios[name, norm]
             mean = values.mean(axis=0)
