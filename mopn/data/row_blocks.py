@@ -61,7 +61,7 @@ class RowBlocks:
     >>> parts = [rng.uniform(-1, 1, (100, 4)) for _ in range(3)]
     >>> y = np.concatenate([np.sign(X[:, 0] * X[:, 1]) for X in parts])
     >>> problem = mopn.NetworkProblem(mopn.RowBlocks(parts, y), loss="logistic", strength=1.0)
-    >>> mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-2).success
+    >>> mopn.minimize(problem, mopn.solvers.ConditionalGradient(), tol=1e-2).success
     True
     """
 

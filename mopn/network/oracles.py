@@ -83,8 +83,8 @@ class BasisOracle:
     --------
     >>> import mopn, numpy as np
     >>> oracle = mopn.oracles.basis_oracle("l1/l2", "exact")
-    >>> oracle(np.array([np.diag([1.0, 3.0]), np.diag([0.0, 4.0])])).values.round(6)[0]
-    np.float64(5.0)
+    >>> float(oracle(np.array([np.diag([1.0, 3.0]), np.diag([0.0, 4.0])])).values.round(6)[0])
+    5.0
 
     The proofs that it tries:
 
