@@ -39,6 +39,7 @@ __all__ = [
     "feature_scales",
     "linear_design",
     "make_design",
+    "ridge_scales",
     "stored_design",
 ]
 
@@ -88,10 +89,10 @@ class Design(ABC):
         """Return <x_i, x_j> (n, n), of the rows of X / unit for power 1, of its squares for 2."""
 
     def scales(self, weights: np.ndarray, curvature: float, ridge: float) -> np.ndarray:
-        """Return ``feature_scales`` of rows with weights; the curvature is that of a square of 1."""
+        """Return ``ridge_scales`` of rows with weights."""
         with np.errstate(over="ignore"):
-            squares = float(self.adjoint_squares(weights[:, None]).mean())
-        return feature_scales(self.occurrences(weights), self.largest, curvature * squares, ridge)
+            squares = self.adjoint_squares(weights[:, None])[0]
+        return ridge_scales(squares, self.largest, curvature, ridge)
 
     @property
     @abstractmethod
@@ -454,21 +455,30 @@ class AugmentedDesign(Design):
         return AugmentedDesign(self.base.single(), self.dummies)
 
 
-def feature_scales(counts: np.ndarray, largest: float, curvature: Any = 1.0, ridge: Any = 0.0) -> np.ndarray:
+def feature_scales(counts: np.ndarray, largest: float) -> np.ndarray:
     """Return (d,), for coefficients of features that occur so often: steps in them that matter equally.
 
     The curvature in the coefficients of a feature grows with the number of samples that have the feature. Popular items
     occur in a thousand times as many samples as others, and on one-hot rows L-BFGS takes several times as many
     iterations without these scales. They are in the unit of the coefficients, that of 1 / X for the ``largest`` entry
     of X, so that a fit does not depend on it. All are 1 if every sample has every feature, in [-1, 1].
+    """
+    return ridge_scales(counts, largest, 1.0, 0.0)
 
-    A ridge adds to the ``curvature`` of the losses, which is that of a mean feature, as much in all coefficients: where
-    it is the larger one, all matter equally. Columns (k, 1) of curvatures and ridges, of k units, give scales (k, d).
+
+def ridge_scales(squares: np.ndarray, largest: float, curvature: Any, ridge: Any) -> np.ndarray:
+    """Return (d,), for coefficients of features with these sums of squares and a ridge: steps that matter equally.
+
+    The losses have ``curvature`` times the squares; a ridge adds as much in all coefficients, which matter equally
+    where it is the larger part. Columns (k, 1) of curvatures and ridges, of k units, give scales (k, d).
     """
     tiny = float(np.finfo(float).tiny)
     unit = max(largest, tiny) if largest else 1.0
-    share = ridge / (ridge + np.maximum(curvature, tiny))
-    return np.sqrt((2.0 - share) / (1.0 + (1.0 - share) * counts / max(counts.mean(), tiny))) / unit
+    # Squares of the largest numbers are infinite.
+    squares = np.minimum(squares, np.finfo(float).max / len(squares))
+    mean = max(float(squares.mean()), tiny)
+    share = ridge / (ridge + np.maximum(curvature * mean, tiny))
+    return np.sqrt((2.0 - share) / (1.0 + (1.0 - share) * squares / mean)) / unit
 
 
 def as_slice(indices: np.ndarray) -> np.ndarray | slice:

@@ -182,9 +182,9 @@ class Rows(ABC):
         return feature_scales(self.occurrences, self.largest)
 
     @cached_property
-    def mean_square(self) -> float:
-        """The mean over the features of the weighted sums of their squares."""
-        return float(self.sum(_squares).mean())
+    def squares(self) -> np.ndarray:
+        """The weighted sum (d,) of the squares of each feature."""
+        return self.sum(_squares)
 
     @cached_property
     def target_sums(self) -> tuple[float, float]:

@@ -201,7 +201,7 @@ def _scales(rows: Rows, linear_term: LinearTerm) -> tuple[np.ndarray, np.ndarray
     losses = SumOfLosses(rows)
     unit = losses.output_unit
     # Squares of the smallest numbers are zero.
-    squares = (np.sqrt(rows.mean_square) / (rows.largest or 1.0)) ** 2 or losses.total_weight
+    squares = (np.sqrt(rows.squares.mean()) / (rows.largest or 1.0)) ** 2 or losses.total_weight
     curvature = unit**2 * losses.smoothness * squares
     return np.sqrt(unit) * rows.scales, np.ones(1), np.sqrt(curvature) * linear_term.scales(losses.smoothness)
 

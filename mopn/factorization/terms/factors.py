@@ -13,7 +13,7 @@ from mopn.compiled.lasso import minimize_l1
 from mopn.compiled.losses import SQUARED
 from mopn.compiled.vectorization import WIDTH
 from mopn.core.factor_kernels import AnovaFactors, FactorKernel
-from mopn.data.designs import Design, feature_scales
+from mopn.data.designs import Design, ridge_scales
 from mopn.data.rows import Block, Rows
 from mopn.data.validation import as_numbers
 from mopn.factorization.sweep_state import SweepState
@@ -73,8 +73,8 @@ class KernelTerm(Term):
         return {self.name: self.kernel_at(at).gradient(self.design, P, lams, slopes) + ridge[:, None] * P}
 
     def scales(self, rows: Rows) -> Parameters:
-        curvature = np.abs(self.lams) * unit_curvature(rows) * rows.mean_square
-        return {self.name: feature_scales(rows.occurrences, rows.largest, curvature[:, None], self.ridge[:, None])}
+        curvature = np.abs(self.lams) * unit_curvature(rows)
+        return {self.name: ridge_scales(rows.squares, rows.largest, curvature[:, None], self.ridge[:, None])}
 
     def on(self, block: Block) -> KernelTerm:
         term = copy(self)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from mopn.core.factor_kernels import AnovaFactors
-from mopn.data.designs import Design, feature_scales
+from mopn.data.designs import Design, ridge_scales
 from mopn.data.rows import Block, Rows
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update
@@ -73,8 +73,8 @@ class Linear(Term):
         return {"w": self.design.adjoint(slopes[:, None])[0] + self.alpha * at["w"]}
 
     def scales(self, rows: Rows) -> Parameters:
-        largest, curvature = rows.reduce(_largest, combine=max), rows.losses.smoothness * rows.mean_square
-        return {"w": feature_scales(rows.sum(_occurrences), largest, curvature, self.alpha)}
+        largest = rows.reduce(_largest, combine=max)
+        return {"w": ridge_scales(rows.sum(_squares), largest, rows.losses.smoothness, self.alpha)}
 
     def on(self, block: Block) -> Linear:
         return Linear(block.design, self.alpha, self.degree)
@@ -91,5 +91,5 @@ def _largest(block: Block) -> float:
     return block.design.without_dummies.largest
 
 
-def _occurrences(block: Block) -> np.ndarray:
-    return block.design.without_dummies.occurrences(block.losses.sample_weights)
+def _squares(block: Block) -> np.ndarray:
+    return block.design.without_dummies.adjoint_squares(block.losses.sample_weights[:, None])[0]

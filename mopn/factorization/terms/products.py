@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from mopn.compiled.vectorization import WIDTH
-from mopn.data.designs import Design, feature_scales
+from mopn.data.designs import Design, ridge_scales
 from mopn.data.rows import Block, Rows
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.factorization.sweep_state import SweepState
@@ -71,8 +71,7 @@ class ProductTerm(Term):
     def scales(self, rows: Rows) -> Parameters:
         curvature = unit_curvature(rows)
         if not self._several:
-            scales = feature_scales(rows.occurrences, rows.largest, curvature * rows.mean_square, self.beta)
-            return dict.fromkeys(self.names, scales)
+            return dict.fromkeys(self.names, ridge_scales(rows.squares, rows.largest, curvature, self.beta))
         of = SumOfLosses(rows).in_memory.sample_weights, curvature, self.beta
         return {name: design.scales(*of) for name, design in zip(self.names, self.designs, strict=True)}
 
