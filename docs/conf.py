@@ -24,6 +24,8 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "live_page",
+    "every_file",
     "mathml",
     "name_links",
     "repository_pages",

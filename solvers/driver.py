@@ -78,12 +78,13 @@ def minimize(
     callback : callable, optional
         Called in every iteration, in either form of SciPy: as ``callback(intermediate_result=Result)`` if it takes an
         argument of this name, else as ``callback(x)`` with the flat point. ``StopIteration`` stops the run. Any other
-        exception ends the run too, and is kept in ``result.error``. The gaps that it gets, and those of the trace, are
-        without the rounding error of the objective if the solver reports none, as FISTA, InteriorPoint and LBFGS.
+        exception ends the run too, and is kept in ``result.error``. The gaps that it gets, and those of the trace, do
+        not include the rounding error of the objective if the solver reports none, as for FISTA, InteriorPoint and
+        LBFGS.
     progress : callable, optional
-        Called as ``progress(Progress)`` about once a second, from inside refits too: for bars and buttons that stop.
-        Unlike ``callback`` it gets numbers alone, which cost nothing, and when it is called depends on the clock.
-        Exceptions are treated as those of ``callback``, at the end of a refit.
+        Called as ``progress(Progress)`` about once a second, from inside refits too: for progress bars and stop
+        buttons. Unlike ``callback`` it gets only numbers, which cost nothing, and when it is called depends on the
+        clock. Exceptions are treated as those of ``callback``, at the end of a refit.
     verbose : int or "bar", default 0
         Print a table with every ``verbose``-th iteration, and a line for every second of a refit. ``"bar"``: a progress
         bar by tqdm, if that is installed.
@@ -93,7 +94,7 @@ def minimize(
         a generator one number is drawn as the seed. Default: seed 0, and the problem's own ``rng``.
     n_threads : int, optional
         Number of threads that compute blocks of rows; small data are one block. Default: ``OMP_NUM_THREADS``, or all
-        cores. Linear algebra has one thread during the call, but for single products so large that more pay.
+        cores. Linear algebra has one thread during the call, except for very large products.
 
     Returns
     -------

@@ -496,7 +496,7 @@ class Atomic(Problem, Protocol):
     def oracle(self, spec: Any, chance: Chance, seed: int) -> Any:
         """Return the oracle that the user specified, for ``lmo`` and ``bound`` in one run; it may keep a state.
 
-        If its bounds are random, they spend of the chance; other random numbers are those of the seed.
+        If its bounds are random, they draw on the chance; other random numbers are those of the seed.
         """
 
     def lmo(self, at: Any, oracle: Any, effort: Effort) -> Atoms:
@@ -606,6 +606,10 @@ class Corrective(Atomic, Protocol):
         """Return the fractions of the samples, ascending, on which a refit of both layers pays before one on all."""
         return ()
 
+    def sample_for(self, n_units: int, seed: int) -> Corrective | None:
+        """Return the problem on a sample of the rows that tells the units of a model; None where that is most rows."""
+        return None
+
     def select_units(self, point: Any, at: Any, atoms: Any, most: int, *, fill: bool = False, seed: int = 0) -> Any:
         """Return the atoms whose dual value exceeds the strength: at most ``most``, and at least the best one.
 
@@ -664,12 +668,16 @@ class Monitor(Protocol):
         """The tolerance; with 0 only the limits end the run."""
 
     @property
+    def max_iter(self) -> int:
+        """The largest number of iterations."""
+
+    @property
     def nit(self) -> int:
         """The number of the last iteration recorded; -1 before the first."""
 
     @property
     def seed(self) -> int:
-        """The seed of the run, which all random numbers follow from but the starts of random proofs.
+        """The seed of the run, for all random numbers except the starts of random proofs.
 
         Each use makes a generator of its own, so that no number depends on what was drawn before, or on the clock.
         """

@@ -186,12 +186,12 @@ class Result(Displayed, OptimizeResult):
         best one. It proves nothing; where it is far below ``gap``, the bound is loose and a tighter oracle may prove
         more. Equal to ``gap`` where there is no estimate.
     restricted_gap : float
-        Upper bound of ``fun`` minus the minimum over the weights alone, with the units as they are. What ``gap`` is
-        beyond it cannot be gained without other or more units, and may be the looseness of the bound. At most ``gap``,
-        and equal to it where nothing better is known, and for problems without units.
+        Upper bound of ``fun`` minus the minimum over the weights alone, with the units as they are. The rest of ``gap``
+        can be gained only by other or more units, or is due to a loose bound. At most ``gap``, and equal to it where
+        nothing better is known, and for problems without units.
     gap_is_proven : bool
-        Whether ``gap`` is finite and proven, rounding errors included; ``restricted_gap`` then is, too. That says
-        nothing of its size, which ``relative_gap`` gives; ``proof`` is what it rests on.
+        Whether ``gap`` is finite and proven, rounding errors included; ``restricted_gap`` then is, too. This says
+        nothing about its size, which ``relative_gap`` gives; ``proof`` is what it rests on.
     proof : str
         ``"deterministic"``; ``"probability 1 - 1e-09"`` if bounds rest on the random starts of an oracle, and hold with
         that probability over these, together with those of the runs that this one continues. It names the seed of the
@@ -254,9 +254,9 @@ class Result(Displayed, OptimizeResult):
 
     @property
     def relative_gap(self) -> float:
-        """The proven gap as a share of the objective: 0.01 means at most 1 % above the minimum.
+        """The proven gap relative to the objective: 0.01 means at most 1 % above the minimum.
 
-        Of the objective of losses that may be negative it is a share of the absolute value.
+        Relative to the absolute value of the objective where losses may be negative.
         """
         return relative(self.gap, self.fun)
 

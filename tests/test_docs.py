@@ -43,8 +43,9 @@ EXTENDING = blocks_of("docs/extending.md")
 DEPLOY = blocks_of("docs/deploy.md")
 SCALE = blocks_of("docs/scale.md")
 TORCH = blocks_of("docs/torch.md")
+TEACHING = blocks_of("docs/teaching.md")
 # Of these, pages have tests of their own below, or scripts that need what is not there.
-APART = {"extending.md": EXTENDING[:1], "deploy.md": [], "scale.md": SCALE[:1], "torch.md": []}
+APART = {"extending.md": EXTENDING[:1], "deploy.md": [], "scale.md": SCALE[:1], "teaching.md": [], "torch.md": []}
 GUIDE = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
 BLOCKS = [
     *blocks_of("README.md"),
@@ -114,15 +115,31 @@ def test_a_recipe_with_a_stand_in(name, tmp_path, monkeypatch, capsys):
     check_printed(script, capsys.readouterr().out)
 
 
+def run_in_turn(blocks, label, capsys):
+    """Run scripts that go on from each other; return their names."""
+    names = {}
+    for number, block in enumerate(blocks):
+        names = run(block, f"{label} {number}", **names)
+        check_printed(block, capsys.readouterr().out)
+    return names
+
+
+def test_the_page_for_teaching(tmp_path, monkeypatch, capsys):
+    """The gap of every round is at least the distance to the minimum, which mopn has found and proven."""
+    monkeypatch.chdir(tmp_path)
+    names = run_in_turn(TEACHING, "teaching", capsys)
+    distances = names["objectives"] - names["found"].fun
+    assert (distances <= names["gaps"]).all()
+    assert names["found"].gap < 0.01 * distances[-1]
+    mpl.pyplot.close("all")
+
+
 @pytest.mark.slow
 def test_the_page_on_torch(tmp_path, monkeypatch, capsys):
     """Its scripts go on from each other."""
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
-    names = {}
-    for number, block in enumerate(TORCH):
-        names = run(block, f"torch {number}", **names)
-        check_printed(block, capsys.readouterr().out)
+    names = run_in_turn(TORCH, "torch", capsys)
     assert names["found"].relative_gap <= 0.01
     assert Path("torch.png").stat().st_size > 10_000
     mpl.pyplot.close("all")
@@ -306,13 +323,6 @@ def test_anchors_that_the_documents_link_to_exist(document):
         assert anchor in slugs
 
 
-def test_the_comparison_is_the_same_in_the_readme_and_on_the_site():
-    readme, page = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/which_model.md"))
-    bounds = "* A **quadratic-kernel SVM**", "![Accuracy against"
-    first, second = (text[text.index(bounds[0]) : text.index(bounds[1])] for text in (readme, page))
-    assert first == second
-
-
 def test_every_public_name_has_a_docstring():
     for module in (mopn, mopn.solvers, mopn.oracles):
         assert module.__doc__
@@ -406,6 +416,13 @@ def pages(monkeypatch):
     pytest.importorskip("sphinx")
     monkeypatch.syspath_prepend(ROOT / "docs/_ext")
     return runpy.run_path(str(ROOT / "docs/_ext/repository_pages.py"))
+
+
+def test_words_to_search_for_lead_to_pages_and_each_job_has_one(pages):
+    words = runpy.run_path(str(ROOT / "docs/_ext/search_words.py"))["WORDS"]
+    assert {f"{name}.md" for name in words} <= set(GUIDE)
+    jobs = {"data frames", "ratings", "small devices", "black-box optimisation", "is my network optimal", "teaching"}
+    assert jobs <= set().union(*words.values())
 
 
 def test_every_measurement_and_figure_has_its_command_and_date(pages):

@@ -12,9 +12,14 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
 import pytest
+from sklearn.datasets import load_digits
+
+import mopn
 
 SITE = Path(__file__).parents[1] / "docs" / "_build" / "html"
+LIVE = SITE / "_static" / "live"
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
 WIDTHS = 1280, 390
 FLAGS = (
@@ -54,6 +59,35 @@ WALK = """<!doctype html><link rel="icon" href="data:,"><iframe height="800"></i
     faults.push(...frame.contentWindow.faults.map(fault => `${page}: ${fault}`));
   }
   await fetch("faults", {method: "POST", body: JSON.stringify(faults)});
+})();
+</script>"""
+
+# Draws on docs/live.md: five pictures of the data, and a stroke from the top to the bottom.
+DRAW = """<!doctype html><link rel="icon" href="data:,"><iframe width="%d" height="800"></iframe><script>
+(async () => {
+  const frame = document.querySelector("iframe"), pause = () => new Promise(done => setTimeout(done, 100));
+  await new Promise(loaded => { frame.onload = loaded; frame.src = "live.html"; });
+  const {contentDocument: site, contentWindow: window} = frame, page = site.getElementById("live");
+  const part = name => page.querySelector(`.live-${name}`), answers = [];
+  part("start").click();
+  while (!page.answer && part("start").disabled) await pause();
+  const faults = page.answer ? window.faults : [part("state").textContent];
+  if (page.answer) {
+    for (let number = 0; number < 5; number++, part("example").click()) answers.push(page.answer);
+    part("clear").click();
+    const {clientWidth: width, clientHeight: height, clientLeft: border} = part("drawing");
+    const {left, top} = part("drawing").getBoundingClientRect();
+    for (const [type, at] of [["pointerdown", 0.05], ["pointermove", 0.95]])
+      part("drawing").dispatchEvent(new window.PointerEvent(type,
+        {buttons: 1, clientX: left + border + width / 2, clientY: top + border + height * at}));
+    const {pixels} = page.answer;
+    while (page.answer.pixels == pixels) await pause();
+    answers.push(page.answer);
+    const {scrollWidth, clientWidth} = site.documentElement;
+    if (scrollWidth > clientWidth) faults.push(`${scrollWidth} pixels in ${clientWidth}`);
+  }
+  const report = [faults, part("certificate").textContent, ...answers];
+  await fetch("faults", {method: "POST", body: JSON.stringify(report)});
 })();
 </script>"""
 
@@ -100,7 +134,7 @@ class Handler(SimpleHTTPRequestHandler):
     def do_GET(self):
         pages = pages_of(Path(self.directory))
         if self.path == "/walk":
-            self.answer((WALK % (json.dumps(pages), WIDTHS[0], list(WIDTHS))).encode())
+            self.answer(self.server.walk)
         elif self.path[1:] in pages:
             page = (Path(self.directory) / self.path[1:]).read_bytes()
             self.answer(page.replace(b"<head>", b"<head>" + LISTENER, 1))
@@ -125,20 +159,25 @@ class Handler(SimpleHTTPRequestHandler):
         self.server.missing.add(f"{self.path} is missing")
 
 
-def faults_in_a_browser(site, profile):
-    """Return what Chromium finds in a site: errors of its scripts, files that are not there, and pages too wide."""
+def reported(site, walk, profile):
+    """Return what the page ``walk``, beside those of a site, reports from Chromium, and which files are missing."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=site)) as server:
-        server.reports, server.missing = queue.Queue(), set()
+        server.walk, server.reports, server.missing = walk.encode(), queue.Queue(), set()
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        walk = f"http://127.0.0.1:{server.server_port}/walk"
-        command = [BROWSER, *FLAGS, f"--user-data-dir={profile}", walk]
+        command = [BROWSER, *FLAGS, f"--user-data-dir={profile}", f"http://127.0.0.1:{server.server_port}/walk"]
         browser = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            return {*server.reports.get(timeout=600), *server.missing}
+            return server.reports.get(timeout=600), server.missing
         finally:
             browser.terminate()
             browser.wait()
             server.shutdown()
+
+
+def faults_in_a_browser(site, profile):
+    """Return what Chromium finds in a site: errors of its scripts, files that are not there, and pages too wide."""
+    walk = WALK % (json.dumps(pages_of(site)), WIDTHS[0], list(WIDTHS))
+    return set().union(*reported(site, walk, profile))
 
 
 @needs_site
@@ -158,6 +197,36 @@ def test_names_of_classes_are_links():
 @needs_browser
 def test_a_browser_loads_every_page(tmp_path):
     assert not faults_in_a_browser(SITE, tmp_path)
+
+
+@needs_site
+@needs_browser
+def test_the_browser_computes_what_mopn_does(tmp_path):
+    """Pictures of the data and a stroke of the pointer, on a phone's page: classes, SHAP values, the certificate."""
+    if not (LIVE / "pyodide.js").exists():
+        pytest.skip("the site was built without Pyodide: docs/pyodide.txt")
+    (faults, certificate, *answers), missing = reported(SITE, DRAW % min(WIDTHS), tmp_path)
+    assert not faults
+    assert not missing
+    model, (X, y) = mopn.load(LIVE / "digits.npz"), load_digits(return_X_y=True)
+    stored = json.loads((LIVE / "certificate.json").read_text("utf-8"))
+    assert f"{len(model.basis)} units" in certificate
+    assert f"{100 * stored['relative_gap']:.2g}%" in certificate
+    drawn = np.array([answer["pixels"] for answer in answers], dtype=float)
+    np.testing.assert_array_equal(drawn[:-1], X[: len(answers) - 1])
+    stroke = drawn[-1].reshape(8, 8)
+    assert stroke.any(axis=0).tolist() == [False] * 3 + [True] * 2 + [False] * 3
+    assert stroke.any(axis=1).all()
+    labels = model.predict(drawn)
+    np.testing.assert_array_equal([answer["label"] for answer in answers], labels)
+    np.testing.assert_array_equal(labels[:-1], y[: len(answers) - 1])
+    for name, numbers in {
+        "probabilities": model.predict_proba(drawn),
+        "shap": model.shap_values(drawn, X)[np.arange(len(drawn)), :, labels],
+        "base": model.base_values(X)[labels],
+        "output": model.outputs(drawn).max(axis=1),
+    }.items():
+        np.testing.assert_allclose([answer[name] for answer in answers], numbers, rtol=0, atol=1e-10, err_msg=name)
 
 
 PAGE = "<!doctype html><html><head></head><body>%s</body></html>"

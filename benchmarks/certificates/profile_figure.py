@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common.figures import plt, save, tidy
-from benchmarks.common.performance import plot_profile, profile_ratios
+from mopn.plotting.profiles import plot_profile, profile_ratios
 
 __all__ = ["LEVELS", "draw", "level_column", "summary"]
 
@@ -84,8 +84,8 @@ def draw(rows: Sequence[Row], solvers: Sequence[str], path: Path) -> None:
         ax.set_prop_cycle(color=_COLORS)
         seconds = times(rows, solvers, level)
         plot_profile(dict(zip(solvers, seconds.T, strict=True)), ax=ax, linewidth=1.8)
+        ax.get_legend().remove()
         ax.set_title(f"to a proven relative gap of {level:g}", fontsize=11)
-        ax.xaxis.set_major_formatter("{x:g}")
         ax.set(ylabel="")
         tidy(ax)
     axes[0].set_ylabel("share of problems")

@@ -18,6 +18,9 @@ are held, of a pass, of a pass in the processors of both, and of a short fit (2 
 ``files``: the fit of float32 rows from a file of their own, by blocks, beside the same in memory, each in a process of
 its own; time, passes and the peak of memory, the interpreter and its libraries included.
 
+``samples``: classifiers at their defaults, whose units are found on a sample of the rows, beside the same on all rows
+from the start; accuracy is that on 20,000 other rows.
+
 ``limit``: rows that a script makes, block by block, as many gigabytes as asked for, in a process that may have no more
 than so many gigabytes of address space (``ulimit -v``).
 
@@ -41,8 +44,10 @@ from benchmarks.common.study import make_parser, run
 from benchmarks.scaling import cluster, fits, passes
 from mopn.losses.losses import LOSSES
 
-_PARTS = ("passes", "losses", "dask", "cluster", "device", "files", "limit")
+_PARTS = ("passes", "losses", "dask", "cluster", "device", "files", "samples", "limit")
 
+# Units of the fits of samples.
+_UNITS = (5, 10, 30)
 # Features and outputs of the rows of losses.
 _SHAPES = [(20, 10), (100, 5)]
 
@@ -86,6 +91,8 @@ def _program(args: argparse.Namespace) -> None:
     if "files" in args.parts:
         with tempfile.TemporaryDirectory(dir=args.folder) as folder:
             _files(args.rows or [10_000_000], args.threads, Path(folder))
+    if "samples" in args.parts:
+        _samples(args.rows or [100_000, 1_000_000])
     if "limit" in args.parts:
         _limit(args.gigabytes, args.allowed)
 
@@ -101,6 +108,8 @@ def _cell(part: str, *arguments: str) -> dict[str, float]:
         return cluster.rehearse(*map(int, arguments))
     if part == "device":
         return passes.on_device(int(arguments[0]), *arguments[1:])
+    if part == "samples":
+        return fits.sampled(int(arguments[0]), int(arguments[1]), arguments[2])
     if part == "limit":
         return fits.within_limit(*map(float, arguments))
     return fits.measure(part, Path(arguments[0]))
@@ -178,6 +187,17 @@ def _files(sizes: Sequence[int], threads: Sequence[int], folder: Path) -> None:
                     f"{row['peak'] / 1e6:9.0f} MB  {row['fun']:.8g}",
                     flush=True,
                 )
+
+
+def _samples(sizes: Sequence[int]) -> None:
+    print("\n      rows  units  first     processor     clock    objective  accuracy")
+    for n, units, first in itertools.product(sizes, _UNITS, ("all rows", "a sample")):
+        row = run_program("scaling", "--cell", "samples", n, units, first)
+        print(
+            f"{n:10d} {units:6d}  {first:8s} {row['seconds']:8.1f} s {row['clock']:7.1f} s  {row['fun']:.8g}  "
+            f"{row['accuracy']:8.4f}",
+            flush=True,
+        )
 
 
 def _limit(gigabytes: float, allowed: float) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 
 import mopn
 from benchmarks.common.processes import limit_memory, peak_memory
+from mopn.estimators import MultiOutputPNClassifier
 
-__all__ = ["CLASSES", "FEATURES", "FEW", "fit", "made_rows", "measure", "within_limit", "write"]
+__all__ = ["CLASSES", "FEATURES", "FEW", "fit", "made_rows", "measure", "sampled", "within_limit", "write"]
 
 FEATURES, CLASSES, _K = 20, 10, 10
 # Rows made or read at a time.
@@ -52,6 +53,21 @@ def measure(form: str, path: Path) -> dict[str, float]:
     result = fit(problem)
     seconds = time.perf_counter() - began
     return {"seconds": seconds, "passes": problem.passes, "peak": peak_memory(), "fun": result.fun}
+
+
+def sampled(n: int, units: int, first: str) -> dict[str, float]:
+    """Fit a classifier at its defaults, as it is or to all rows from the start; seconds are those of the processor."""
+    if first == "all rows":
+        mopn.NetworkProblem.sample_for = lambda problem, n_units, seed: None  # type: ignore[method-assign]
+    X, y = made_rows(0, n, FEATURES)
+    X_test, y_test = made_rows(1, 20_000, FEATURES)
+    MultiOutputPNClassifier(max_units=units).fit(X[:1000], y[:1000])
+    began, from_clock = time.process_time(), time.perf_counter()
+    classifier = MultiOutputPNClassifier(max_units=units).fit(X.astype(np.float64), y)
+    return {
+        "seconds": time.process_time() - began, "clock": time.perf_counter() - from_clock,
+        "fun": classifier.objective_, "accuracy": float(np.mean(classifier.predict(X_test) == y_test)),
+    }  # fmt: skip
 
 
 def within_limit(gigabytes: float, allowed: float) -> dict[str, float]:

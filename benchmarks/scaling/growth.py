@@ -4,10 +4,9 @@ Five classes of n rows in [-1, 1]^d, a tenth of the labels at random; ``squares`
 squares of random linear forms, which networks of degree 2 hold exactly; ``steps``: the largest of five sums of products
 of the signs of three pairs of features, which trees hold. Every method is fitted in stages, each with more units,
 trees, epochs or components than the last, until another such stage would exceed ``--limit`` seconds of the processor:
-mopn with more and more units, or on samples of the rows that grow fourfold (``progressive``); LightGBM (where it is
-installed) and scikit-learn's histogram boosting with more trees; SGD on all products of two features, by epochs; a
-linear SVM on more and more features of Nystroem. Accuracy is that on 20,000 other rows. All methods have their
-defaults, and one thread.
+mopn with more and more units; LightGBM (where it is installed) and scikit-learn's histogram boosting with more trees;
+SGD on all products of two features, by epochs; a linear SVM on more and more features of Nystroem. Accuracy is that on
+20,000 other rows. All methods have their defaults, and one thread.
 
 A fit is a process of its own, whose peak of memory is told without that before the fit; ``growth.csv`` has a row for
 each. The exponent is that of the seconds in the rows, from the size before::

@@ -27,7 +27,7 @@ _CLASSES, _TEST, _NOISE, _TERMS = 5, 20_000, 0.1, 3
 _BLOCK = 10_000
 # Units of mopn, trees, and features of Nystroem, of each stage.
 _UNITS, _TREES, _COMPONENTS = (5, 10, 20, 40), (25, 50, 100, 200, 400), (100, 300, 1000)
-_EPOCHS, _LEAST_SAMPLE = 20, 2_000
+_EPOCHS = 20
 
 Predict = Callable[[np.ndarray], np.ndarray]
 
@@ -72,17 +72,8 @@ def class_scores(kind: str, X: np.ndarray) -> np.ndarray:
 
 
 def _mopn(X: np.ndarray, y: np.ndarray) -> Iterator[Predict]:
-    classifier = MultiOutputPNClassifier(warm_start=True)
     for units in _UNITS:
-        yield classifier.set_params(max_units=units).fit(X, y).predict
-
-
-def _progressive(X: np.ndarray, y: np.ndarray) -> Iterator[Predict]:
-    classifier, sizes = MultiOutputPNClassifier(warm_start=True, max_units=_UNITS[1]), [len(y)]
-    while sizes[-1] // 4 >= _LEAST_SAMPLE:
-        sizes.append(sizes[-1] // 4)
-    for size in reversed(sizes):
-        yield classifier.fit(X[:size], y[:size]).predict
+        yield MultiOutputPNClassifier(max_units=units).fit(X, y).predict
 
 
 def _lightgbm(X: np.ndarray, y: np.ndarray) -> Iterator[Predict]:
@@ -121,7 +112,6 @@ def _nystroem(X: np.ndarray, y: np.ndarray) -> Iterator[Predict]:
 
 METHODS: dict[str, Callable[[np.ndarray, np.ndarray], Iterator[Predict]]] = {
     "mopn": _mopn,
-    "progressive": _progressive,
     "lightgbm": _lightgbm,
     "histograms": _histograms,
     "sgd": _sgd,

@@ -1,4 +1,4 @@
-"""Calls of compiled functions that use numba's threads, which not every process has and not every layer shares."""
+"""Calls of compiled functions that use numba's threads, which some processes lack and some layers do not share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of a size that floating point can hold, and with them the products in which they occur.
+"""Checks that numbers, and the products in which they occur, are within the range of floating point.
 
 Losses, slopes and weights, and their squares, are products of features, targets, sample weights and the strength. Each
 of these is checked alone, and then the sizes of losses, slopes and weights that follow.

@@ -1,4 +1,4 @@
-"""Numbers that tell whether a block is what it was in an earlier pass."""
+"""Checksums that tell whether a block has changed since an earlier pass."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ class ChunkedRows(Rows):
         self._passes.count += 1
         X, y, weights = self.chunks.reduce(partial(_drawn, fraction=fraction, seed=seed), _stacked)
         losses = self.view.losses.with_targets(y, weights * (self.summary.weight / weights.sum()))
-        return ArrayRows(self.view.design(stored_design(X)), losses, passes=self._passes)
+        return ArrayRows(self.view.design(stored_design(X)), losses)
 
     def _with(self, **changes: Any) -> ChunkedRows:
         return ChunkedRows(self.chunks, replace(self.view, **changes), self.summary, self._passes)

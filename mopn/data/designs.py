@@ -90,7 +90,9 @@ class Design(ABC):
 
     def scales(self, weights: np.ndarray, curvature: float, ridge: float) -> np.ndarray:
         """Return ``ridge_scales`` of rows with weights."""
-        return ridge_scales(self.adjoint_squares(weights[:, None])[0], self.largest, curvature, ridge)
+        with np.errstate(over="ignore"):
+            squares = self.adjoint_squares(weights[:, None])[0]
+        return ridge_scales(squares, self.largest, curvature, ridge)
 
     @property
     @abstractmethod
@@ -472,6 +474,8 @@ def ridge_scales(squares: np.ndarray, largest: float, curvature: Any, ridge: Any
     """
     tiny = float(np.finfo(float).tiny)
     unit = max(largest, tiny) if largest else 1.0
+    # Squares of the largest numbers are infinite.
+    squares = np.minimum(squares, np.finfo(float).max / len(squares))
     mean = max(float(squares.mean()), tiny)
     share = ridge / (ridge + np.maximum(curvature * mean, tiny))
     return np.sqrt((2.0 - share) / (1.0 + (1.0 - share) * squares / mean)) / unit

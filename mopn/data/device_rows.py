@@ -159,7 +159,7 @@ class DeviceRows(Rows):
 
     def sample(self, fraction: float, seed: int) -> DeviceRows:
         rows, losses = self.losses.sample(fraction, seed)
-        return DeviceRows(self.data.taken(rows), losses, self.size, self._passes)
+        return DeviceRows(self.data.taken(rows), losses, self.size)
 
     def _with(self, data: DeviceDesign) -> DeviceRows:
         return DeviceRows(data, self.losses, self.size, self._passes)

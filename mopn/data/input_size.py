@@ -1,4 +1,4 @@
-"""Input of a size that floating point can hold, and with it the products in which it occurs."""
+"""Checks that input, and the products in which it occurs, are within the range of floating point."""
 
 from __future__ import annotations
 

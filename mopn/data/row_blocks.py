@@ -35,7 +35,7 @@ class RowBlocks:
     """Training data as blocks of rows, at most two of which are in memory at a time.
 
     Pass it as X to :class:`mopn.NetworkProblem` or to ``fit`` of an estimator of networks. Every pass over the data
-    reads the blocks in their order, each while the one before it is computed with. Results depend on the blocks up to
+    reads the blocks in their order, each while the previous one is processed. Results depend on the blocks up to
     rounding, and not on threads.
 
     Parameters
@@ -61,7 +61,7 @@ class RowBlocks:
     >>> parts = [rng.uniform(-1, 1, (100, 4)) for _ in range(3)]
     >>> y = np.concatenate([np.sign(X[:, 0] * X[:, 1]) for X in parts])
     >>> problem = mopn.NetworkProblem(mopn.RowBlocks(parts, y), loss="logistic", strength=1.0)
-    >>> mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-2).success
+    >>> mopn.minimize(problem, mopn.solvers.ConditionalGradient(), tol=1e-2).success
     True
     """
 

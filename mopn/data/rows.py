@@ -84,7 +84,7 @@ class Block:
 
 
 class PassCounter:
-    """The number of passes over the rows, which all views of them share."""
+    """The number of passes over the rows, which all views of them share; a sample counts its own."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -248,7 +248,7 @@ class ArrayRows(Rows):
 
     def sample(self, fraction: float, seed: int) -> ArrayRows:
         rows, losses = self.losses.sample(fraction, seed)
-        return ArrayRows(self.design.rows(rows), losses, passes=self._passes)
+        return ArrayRows(self.design.rows(rows), losses)
 
     @property
     def passes(self) -> int:
@@ -332,8 +332,9 @@ def _occurrences(block: Block) -> np.ndarray:
     return block.design.occurrences(block.losses.sample_weights)
 
 
+@any_namespace
 def _squares(block: Block) -> np.ndarray:
-    return block.design.adjoint_squares(block.losses.sample_weights[:, None])[0]
+    return block.design.adjoint_squares(block.losses.sample_weights[:, None])[0, :]
 
 
 def _target_sums(block: Block) -> tuple[float, float]:

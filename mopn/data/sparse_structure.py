@@ -1,4 +1,4 @@
-"""The structure of sparse matrices, which SciPy's constructors do not check, nor do those who write to its arrays.
+"""The structure of sparse matrices, which neither SciPy's constructors nor programs that write to its arrays check.
 
 SciPy's compiled functions and those of this library follow every index: one outside reads or writes foreign memory.
 ``check_format`` of SciPy does not look at all formats, and may change the matrix.

@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
-from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
+from sklearn.utils.validation import check_is_fitted, check_X_y
 
 from mopn.core.feature_groups import feature_groups
 from mopn.core.kernels import KernelName
@@ -32,7 +32,7 @@ from mopn.data.row_blocks import RowBlocks
 from mopn.data.sparse_structure import compressed
 from mopn.data.validation import as_array, as_numbers, check_flag, check_sample_weight, of_present, present_rows
 from mopn.estimators.callbacks import CallbackSupportMixin, begin_fit, samples_of, with_callbacks
-from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable
+from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable, validated
 from mopn.estimators.policy import FitPolicy
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.losses.losses import Loss, LossName
@@ -150,7 +150,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         if isinstance(X, RelationBlocks):
             y = self._targets_of_relations(X, y, checks, reset)
         else:
-            X, y = validate_data(self, X, y, reset=reset, **checks)
+            X, y = validated(self, X, y, reset=reset, **checks)
         y = y.toarray() if sparse.issparse(y) else y
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
         check_input(0.0 if sample_weight is None else sample_weight, "sample_weight")
@@ -211,7 +211,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         if isinstance(X, RelationBlocks):
             self._check_relations(X)
             return X
-        return validate_data(self, readable(compressed(to_host(X)), "X"), reset=False, **_X_FORMAT)
+        return validated(self, readable(compressed(to_host(X)), "X"), reset=False, **_X_FORMAT)
 
     def _is_plain(self, X: Any) -> bool:
         """Whether X is an array like that of the fit, of which the model checks the rest: single rows are soon done."""
@@ -419,9 +419,9 @@ class NetworkEstimator(ModelEstimator):
         ----------
         X : array-like or sparse matrix of shape (n, d), RelationBlocks or RowBlocks
             Training data, in memory, as tables that samples share (:class:`mopn.RelationBlocks`), or read in every pass
-            (:class:`mopn.RowBlocks`).
-            float32 is kept; sparse formats other than CSR and CSC are converted. A dense array of PyTorch or CuPy on
-            an accelerator stays there, and what reads it is computed there; other arrays of theirs are converted.
+            (:class:`mopn.RowBlocks`). float32 is kept; sparse formats other than CSR and CSC are converted. A dense
+            array of PyTorch or CuPy on an accelerator stays there, with all computations that read it; their other
+            arrays are converted.
         y : array-like of shape (n,) or (n, m), optional
             None if the blocks bring it. Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
         sample_weight : array-like of shape (n,), optional

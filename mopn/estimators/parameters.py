@@ -1,4 +1,4 @@
-"""What the parameters of the estimators take, and data before scikit-learn's checks."""
+"""Checks of the estimators' parameters, and of data before scikit-learn's checks."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
 
 from mopn.core.regularizers import Ratio
 from mopn.data.validation import as_array, as_numbers
 from mopn.solvers.tools.checks import Rule, check_flag, check_nonnegative, check_seconds, check_verbose, count, number
 
-__all__ = ["COMMON", "STRENGTH", "UNIT_INTERVAL", "readable"]
+__all__ = ["COMMON", "STRENGTH", "UNIT_INTERVAL", "readable", "validated"]
 
+# Who takes categories and gaps.
+_TABLES = "TableClassifier and TableRegressor"
 
 # The parameters that all estimators share. Parameters that have no rule are checked where they are used.
 COMMON = {
@@ -48,8 +51,25 @@ def readable(values: Any, name: str, *, numeric: bool = True) -> Any:
     kinds = {getattr(dtype, "kind", "O") for dtype in (dtypes if np.iterable(dtypes) else [dtypes])}
     if kinds <= set("fiubc"):
         return values
-    numbers = as_numbers(values, name)
+    try:
+        numbers = as_numbers(values, name)
+    except TypeError as error:
+        advice = f"; {_TABLES} take strings, categories and dates" if name == "X" else ""
+        raise TypeError(f"{error}{advice}") from None
     return values if hasattr(values, "columns") else numbers
+
+
+def validated(estimator: Any, *data: Any, **options: Any) -> Any:
+    """Return X, or X and y, as scikit-learn's checks do, which would recommend another model for gaps in X."""
+    try:
+        return validate_data(estimator, *data, **options)
+    except ValueError as error:
+        if not str(error).startswith("Input X contains NaN"):
+            raise
+        raise ValueError(
+            f"Input X contains NaN; {_TABLES} take gaps as they are, or impute them, for example by "
+            "sklearn.impute.SimpleImputer in a pipeline"
+        ) from None
 
 
 def _has_unknown(labels: Any) -> bool:

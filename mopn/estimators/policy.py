@@ -1,4 +1,4 @@
-"""What the estimators of networks decide for their users: one policy per family, by which every fit is made.
+"""What the estimators of networks decide for their users: one policy per family, used by every fit.
 
 Users who want to decide themselves give ``refit`` an object of :mod:`mopn.solvers`, which sets its own tolerances and
 precision, or call :func:`mopn.minimize`.

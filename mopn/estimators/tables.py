@@ -188,11 +188,11 @@ class TableClassifier(TableEstimator, Classifier):
             As for :class:`MultiOutputPNClassifier`.
         norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1"
             Norm of the output weights, which makes most units zero. With "l1" every class has its own units, which are
-            few, and the gap is soon proven; "nonnegative-l1" is the same with weights >= 0, so that units only add.
+            few, and the gap is proven quickly; "nonnegative-l1" is the same with weights >= 0, so that units only add.
             With the others classes share units.
         strength : "auto", float or Ratio, default "auto"
             Strength of the penalty; larger means fewer units. "auto" takes, of five :class:`mopn.Ratio` from 0.1 down
-            to 0.001, that before the loss on held-out samples rises.
+            to 0.001, the last one before the loss on held-out samples rises.
         curves : int, default 8
             Largest number of functions of a column of numbers, beside itself.
         smoothness : float, default 1.0

@@ -68,8 +68,8 @@ class FactorizationProblem(SingleOutputProblem):
         :math:`\beta \sum_s |\lambda_s| \|p_s\|^2` (equation 13), or :math:`\frac{\beta}{2} \|P\|^2`. For pairs (degree
         2 without ``theta`` and dummies) by coordinate descent: "ti", :math:`\beta \sum_s |\lambda_s| \|p_s\|_1^2`,
         makes the weights of single pairs zero; "cs", :math:`\beta (\sum_j \|p_j\|)^2` with p_j the entries of feature j
-        times the roots of ``|lambda|``, makes features zero. Both are at least beta times the sum of moduli of all
-        weights, by the inequalities of the triangle and of Cauchy and Schwarz (squared norms of Atarashi et al., JMLR
+        times the roots of ``|lambda|``, makes features zero. Both are at least beta times the sum of the absolute
+        values of all weights, by the triangle and Cauchy-Schwarz inequalities (squared norms of Atarashi et al., JMLR
         2021).
     fit_lower : {None, "explicit", "augment", "shared"}, default None
         The degrees 2 to m - 1. None: not in the model. "explicit": each has its own units (HOFM). "augment": by m - 1

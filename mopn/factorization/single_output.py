@@ -109,7 +109,7 @@ class SingleOutputProblem(Displayed, Smooth):
 
     @cached_property
     def scales(self) -> np.ndarray:
-        """Steps along each parameter that change the objective by about as much as one another."""
+        """Steps along each parameter that change the objective by about the same amount."""
         scales = np.ones(self.size)
         for term, at in zip(self.terms, self.views(scales), strict=True):
             for name, scale in term.scales(self.rows).items():

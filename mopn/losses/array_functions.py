@@ -1,4 +1,4 @@
-"""Functions of arrays of any namespace: what not all of these have, or NumPy has in a form that is faster.
+"""Functions of arrays of any namespace: those that some namespaces lack, or that NumPy has in a faster form.
 
 Losses are computed thousands of times, on few rows too, where each call of a function of NumPy counts.
 """

@@ -148,8 +148,8 @@ class Loss(ABC):
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         """Conjugate of every row (n,) at G (n, m): gradients times some s in [0, ``max_scale``], up to rounding.
 
-        Its own rounding errors must be at most a few eps times its modulus plus ``sum_c (u + |y_c|) |g_c|``, where u is
-        ``own_unit``, without y_c if y is labels.
+        Its own rounding errors must be at most a few eps times its absolute value plus ``sum_c (u + |y_c|) |g_c|``,
+        where u is ``own_unit``, without y_c if y is labels.
         """
 
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:

@@ -1,4 +1,4 @@
-"""Arrays of other namespaces than NumPy's, on the host or on a device: the array API of PyTorch, CuPy and others.
+"""Arrays of namespaces other than NumPy's, on the host or on a device: the array API of PyTorch, CuPy and others.
 
 Functions of blocks that are written for any namespace are marked; on a device the others get arrays of NumPy.
 """

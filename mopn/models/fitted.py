@@ -203,8 +203,8 @@ class Fitted(ABC):
         """Return how far the features of a row may change, all at once, while the predicted class provably stays.
 
         Within this radius :meth:`predict` returns the same label at every point, rounding errors included. Nothing is
-        assumed of the data, and no bounds of features: all points around the row count, whether they occur or not.
-        One-hot columns are numbers as all others; :meth:`certified_flips` is for these.
+        assumed of the data, nor bounds of features: all points around the row count, whether they occur or not. One-hot
+        columns are treated as numbers; :meth:`certified_flips` is for these.
 
         Parameters
         ----------
@@ -220,7 +220,7 @@ class Fitted(ABC):
 
         Returns
         -------
-        radii : ndarray of shape (n,), or (n, m) of m labels that are predicted apart
+        radii : ndarray of shape (n,), or (n, m) for m labels that are predicted separately
             0 where nothing is proven, as at a tie; inf if the prediction does not depend on the features.
         attack : ndarray of shape (n, d) or (n, m, d), if ``return_attack``
             Points with other predictions, NaN where none was found. The distance to the nearest other prediction is
@@ -272,15 +272,15 @@ class Fitted(ABC):
         Flips
             A tuple of ``proven``, the number of columns that may change, whichever they are; ``found``, the number of
             columns of a change to another class; and ``attack``, rows after that change: an array of shape (n, d), or a
-            dictionary of the columns of a table. Of m labels that are predicted apart, all have another axis, of
-            length m, behind the rows.
+            dictionary of the columns of a table. For m labels that are predicted separately, all have another axis, of
+            length m, after the rows.
 
         Raises
         ------
         TypeError
             If the model predicts no classes, or has outputs of a degree above 2.
         ValueError
-            As :meth:`mopn.Model.outputs`; for groups or names that are none, features that are not 0 or 1, and if there
+            As :meth:`mopn.Model.outputs`; for invalid groups or names, features that are not 0 or 1, and if there
             is nothing that can change.
 
         Notes
@@ -339,8 +339,8 @@ class Fitted(ABC):
         TypeError
             For a model of a table, whose features are not 0 and 1.
         ValueError
-            For degrees above 2, features of X that are not 0 or 1, groups that are none, several outputs and no number
-            of one, or the outputs of a softmax, which have no meaning alone.
+            For degrees above 2, features of X that are not 0 or 1, invalid groups, several outputs without ``output``,
+            or the outputs of a softmax, which have no meaning alone.
 
         Notes
         -----
@@ -424,7 +424,7 @@ class Fitted(ABC):
             A model of a table takes its columns: one input ``X`` (n, c), NaN where a number is missing, if all are
             numbers; if not, an input (n, 1) for each column, of its name (with an underscore, if the graph has this
             name), in their order: of numbers or, for levels, of texts, empty where they are missing. Dates are days
-            since 1970. A text that is unknown counts as the mean of the known ones.
+            since 1970. An unknown text counts as the mean of the known ones.
 
         Raises
         ------
@@ -469,7 +469,7 @@ class Fitted(ABC):
             are ``double`` for "float64" and ``float`` for "float32" and "int16". Of integers: "int8", the default, or
             "int16".
         arithmetic : {"float", "integer"}, default "float"
-            With "integer" the header has no float and no division, and includes ``stdint.h`` alone; for models of
+            With "integer" the header has no float and no division, and includes only ``stdint.h``; for models of
             degree 1 and 2.
         X : array-like or sparse matrix of shape (n, d), optional
             For integers: rows from which ranges are taken, such as the training data.
@@ -507,11 +507,11 @@ class Fitted(ABC):
         ``model_levels_j`` for column j, or else ``MODEL_CITY_MISSING`` or ``MODEL_CITY_UNKNOWN``.
         ``model_encode(x, z)`` computes the features, and the other functions call it.
 
-        In integers x is of the type ``model_input``. Features of which X has whole numbers alone are these numbers, and
-        any other feature j is the nearest integer to ``x[j] * 2 ** model_bits[j]``, minus ``model_zero[j]``. Numbers
-        out of the range of all of X are clamped to it, and ``model_check(x)`` returns 0 if there are none. Outputs are
-        integers times a power of 2, which the header says, and there are no probabilities. On an AVR parameters stay
-        in flash. docs/mathematics.md derives the bound.
+        In integers x is of the type ``model_input``. Features with integer values only are these numbers, and any other
+        feature j is the nearest integer to ``x[j] * 2 ** model_bits[j]``, minus ``model_zero[j]``. Numbers out of the
+        range of all of X are clamped to it, and ``model_check(x)`` returns 0 if there are none. Outputs are integers
+        times a power of 2, which the header says, and there are no probabilities. On an AVR parameters stay in flash.
+        docs/mathematics.md derives the bound.
 
         Examples
         --------

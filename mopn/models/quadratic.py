@@ -1,4 +1,4 @@
-"""Outputs of degree 2 as quadratic functions: radii, Shapley values, effects, integers and QUBO begin with them."""
+"""Outputs of degree 2 as quadratic functions, the basis of radii, Shapley values, effects, integers and QUBO."""
 
 from __future__ import annotations
 

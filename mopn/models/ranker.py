@@ -1,4 +1,4 @@
-"""The best items for a user: what only depends on the items is computed once for all users.
+"""The best items for a user: what depends only on the items is computed once for all users.
 
 In a model of degree 2 the output of a row u + v, of a user and an item that share no feature, is that of u, plus that
 of v, minus that of zeros, plus the products of features of both, which are an inner product of two short vectors, as
@@ -60,7 +60,7 @@ class Ranker:
     TypeError
         If it is neither a model nor an estimator, or a model of a table.
     ValueError
-        For other degrees, or several outputs that are no ordered levels.
+        For other degrees, or several outputs that are not ordered levels.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Features that interact alike with others, such as items that the same users like beyond their averages."""
+"""Features with similar interactions, such as items that the same users like beyond their averages."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def similar_features(
     TypeError
         If it is neither a model nor an estimator.
     ValueError
-        For indices that are no features, for a degree without pairs, if there are no partners, or for counts of another
-        shape or below 0.
+        For indices that are not features, for a degree without pairs, if there are no partners, or for counts of
+        another shape or below 0.
 
     References
     ----------

@@ -22,8 +22,8 @@ __all__ = ["TableModel"]
 class TableModel(Predictor):
     """A polynomial network that reads tables: frames, arrays, dictionaries, with levels and gaps.
 
-    Explanations are by columns: a column's Shapley value is the sum of those of its features, as a polynomial of degree
-    2 has no products of three players, so that of any product each of the two has half, or one has all.
+    Explanations are by columns: a column's Shapley value is the sum of those of its features, as polynomials of degree
+    2 have no products of three players: a product is split equally between its two columns, or belongs to one.
 
     Attributes
     ----------

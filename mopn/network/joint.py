@@ -195,11 +195,14 @@ def _scales(rows: Rows, linear_term: LinearTerm) -> tuple[np.ndarray, np.ndarray
     """Return steps in B, Z and W, entry by entry, each of which changes outputs by about the size of these.
 
     So a refit does not depend on the units of X and y: outputs are K(a, x) e, of degree two in a and X. Steps in W are
-    those of the curvature that a step in B has for a feature that occurs as often as the mean one.
+    those of the curvature that a step in B has for the mean feature, by its squares: what many samples have a little
+    of, such as all films that a user rated, would else make them too long.
     """
     losses = SumOfLosses(rows)
     unit = losses.output_unit
-    curvature = unit**2 * losses.smoothness * (float(rows.occurrences.mean()) or losses.total_weight)
+    # Squares of the smallest numbers are zero.
+    squares = (np.sqrt(rows.squares.mean()) / (rows.largest or 1.0)) ** 2 or losses.total_weight
+    curvature = unit**2 * losses.smoothness * squares
     return np.sqrt(unit) * rows.scales, np.ones(1), np.sqrt(curvature) * linear_term.scales(losses.smoothness)
 
 

@@ -1,4 +1,4 @@
-"""What networks compute of the training data, and networks for the user's X."""
+"""Networks on the training data: what they compute there, and the same networks for the user's X."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search of a matrix-free oracle, by products with the data: Lanczos, and proofs by Cholesky factors or chance."""
+"""The search of a matrix-free oracle, by products with the data: Lanczos, and proofs, some with a probability."""
 
 from __future__ import annotations
 

@@ -83,8 +83,8 @@ class BasisOracle:
     --------
     >>> import mopn, numpy as np
     >>> oracle = mopn.oracles.basis_oracle("l1/l2", "exact")
-    >>> oracle(np.array([np.diag([1.0, 3.0]), np.diag([0.0, 4.0])])).values.round(6)[0]
-    np.float64(5.0)
+    >>> float(oracle(np.array([np.diag([1.0, 3.0]), np.diag([0.0, 4.0])])).values.round(6)[0])
+    5.0
 
     The proofs that it tries:
 
@@ -99,7 +99,7 @@ class BasisOracle:
     seed: int | None = None
 
     def begin(self, chance: Chance | None = None, seed: int = 0) -> OracleRun:
-        """Return the oracle of one run, whose random proofs spend of the chance (default: of a new one).
+        """Return the oracle of one run, whose random proofs draw on the chance (default: of a new one).
 
         ``seed`` is that of the run: of all that is random but the starts of proofs.
         """
@@ -146,7 +146,7 @@ class OracleRun:
     ----------
     oracle : BasisOracle
     chance : Chance
-        What random proofs spend of.
+        What random proofs draw on.
     seed : int
         Of the random vectors that searches for units start from.
     """

@@ -1,4 +1,4 @@
-"""What rounding errors in the outputs of a network may change in its losses: docs/mathematics.md, section 5.4."""
+"""Bounds on how rounding errors in the outputs of a network change its losses: docs/mathematics.md, section 5.4."""
 
 from __future__ import annotations
 

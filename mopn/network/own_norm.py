@@ -55,8 +55,8 @@ class NetworkCertificate(Displayed):
         Omega of the weights, for units of length 1.
     strength : float
         The dual norm of the loss gradient, as found: the largest slope of the objective along a unit. With a penalty of
-        this strength no unit would be worth adding; at the best network of its norm it is the penalty that has it as
-        solution.
+        this strength no unit would be worth adding; if the network is the best of its norm, it solves the problem with
+        this penalty.
     unit : ndarray of shape (d,) or (dummies + d,)
         The unit of that slope, of length 1: the best one to add. Its entries are those of the columns of H.
     unit_weights : ndarray of shape (m,)
@@ -174,7 +174,7 @@ def certify_network(
     Raises
     ------
     TypeError
-        For arguments that are no numbers.
+        For arguments that are not numbers.
     ValueError
         For shapes that do not fit X, y or each other, NaN or infinity, a network whose norm is 0, or negative weights
         where the norm allows none.
@@ -184,7 +184,7 @@ def certify_network(
     Arrays of PyTorch and CuPy need no ``detach``; X stays on its device if that is an accelerator. Losses are sums over
     the samples, not means. ``"squared"`` is half of the squared error, and ``"binary-logistic"`` takes -1 and +1.
 
-    With a free linear term there is no certificate: slopes along it that are not exactly zero bound nothing from below.
+    With a free linear term there is no certificate: unless its slopes are exactly zero, there is no lower bound.
     So W and b are bounded by their own lengths, as the units are by their norm: docs/mathematics.md, 5.6.
 
     Examples

@@ -21,7 +21,7 @@ from mopn.core.norms import Norm, NormName
 from mopn.core.regularizers import Penalty, Ratio, Regularizer, make_norm_regularizer
 from mopn.data.designs import Design
 from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
-from mopn.data.rows import Block
+from mopn.data.rows import Block, Rows
 from mopn.data.rows_of_data import rows_of_data
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.data.validation import check_flag
@@ -56,6 +56,9 @@ _SMALL = 0.1
 _SCALE = choice(SCALES).or_none()
 # Joint refits start on these fractions of the samples, each with as many rows for every parameter.
 _SAMPLE_FRACTIONS, _ROWS_PER_PARAMETER = (1 / 16, 1 / 4), 10
+# A model is first fitted to a sample of so many rows for every parameter, and at least so many in all, where that is at
+# most this fraction of the rows.
+_ROWS_OF_MODEL, _LEAST_ROWS, _LARGEST_SAMPLE = 100, 10_000, 1 / 4
 # The largest number of entries of a sample of data in blocks.
 _SAMPLE_ENTRIES = 1 << 25
 # Iterations of the fit of the linear term, for the largest strength.
@@ -214,15 +217,18 @@ class NetworkProblem(Displayed, Corrective):
         centered, scaled = self._check_coordinates(center, scale)
         dummies = self.kernel.dummies if self.augment else 0
         self.user_X = UserX(make_coordinates(base, center=centered, scale=scaled), dummies)
-        self.rows = base.in_coordinates(self.user_X.coordinates, dummies)
-        self.losses = SumOfLosses(self.rows)
-        self.linear_term = LinearTerm(self.rows, alpha)
-        self.maps = Maps(self.rows, self.kernel, self.linear_term)
-        self._output_rounding = OutputRounding(self.rows, self.linear_term)
-        self._scales = scales_at_zero(self.rows, "X", _largest_features)
+        rows = base.in_coordinates(self.user_X.coordinates, dummies)
+        self._take(rows, LinearTerm(rows, alpha))
+        self._scales = scales_at_zero(rows, "X", _largest_features)
         if ratio is not None:
             self.regularizer = self.regularizer.with_strength(self._strength(ratio))
         check_regularizer(self.regularizer, self._scales)
+
+    def _take(self, rows: Rows, linear_term: LinearTerm) -> None:
+        """Take rows, in the problem's coordinates, and their linear term."""
+        self.rows, self.losses, self.linear_term = rows, SumOfLosses(rows), linear_term
+        self.maps = Maps(rows, self.kernel, linear_term)
+        self._output_rounding = OutputRounding(rows, linear_term)
 
     def _entries(self) -> dict[str, str]:
         entries = {
@@ -374,7 +380,7 @@ class NetworkProblem(Displayed, Corrective):
     ) -> OracleRun:
         """Return the oracle of one run for this problem's norm: of a method's name, of an oracle or of a function.
 
-        Its random proofs spend of the chance: of ``monitor.chance`` in a solver. Default: of a new one. Its searches
+        Its random proofs draw on the chance: of ``monitor.chance`` in a solver. Default: of a new one. Its searches
         start from the random numbers of the seed.
         """
         return self._basis_oracle(oracle).begin(chance, seed)
@@ -565,10 +571,21 @@ class NetworkProblem(Displayed, Corrective):
         """
         n, parameters = self.rows.shape[0], network.n_units * (self.rows.shape[1] + self.losses.n_outputs)
         fractions = [fraction for fraction in _SAMPLE_FRACTIONS if fraction * n >= _ROWS_PER_PARAMETER * parameters]
-        if self.rows.design is None:
-            # A sample of data in blocks is held in memory.
-            fractions = [fraction for fraction in fractions if fraction * n * self.rows.shape[1] <= _SAMPLE_ENTRIES]
-        return fractions
+        return [fraction for fraction in fractions if self._fits_memory(fraction * n)]
+
+    def sample_for(self, n_units: int, seed: int) -> NetworkProblem | None:
+        """Return the problem on a sample of the rows that tells the units of a model; None where that is most rows."""
+        (n, d), m = self.rows.shape, self.losses.n_outputs
+        wanted = max(_ROWS_OF_MODEL * n_units * (d + m), _LEAST_ROWS)
+        if wanted > _LARGEST_SAMPLE * n or not self._fits_memory(wanted):
+            return None
+        other, rows = copy(self), self.rows.sample(wanted / n, seed)
+        other._take(rows, self.linear_term.on(rows))
+        return other
+
+    def _fits_memory(self, n: float) -> bool:
+        """Whether a sample of n rows can be held; one of data in blocks takes memory of its own."""
+        return self.rows.design is not None or n * self.rows.shape[1] <= _SAMPLE_ENTRIES
 
     def joint(self, network: Network, form: Form = SMOOTH) -> JointProblem | UnitBallProblem:
         """Return the non-convex refit of units and weights, in the form that offers an oracle.

@@ -2,6 +2,7 @@
 
 from mopn.plotting.convergence import NORM_COLORS, plot_convergence
 from mopn.plotting.networks import plot_contributions, plot_interactions, plot_unit
+from mopn.plotting.profiles import plot_profile
 from mopn.plotting.tables import plot_effect, plot_pair, plot_strengths
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "plot_effect",
     "plot_interactions",
     "plot_pair",
+    "plot_profile",
     "plot_strengths",
     "plot_unit",
 ]

@@ -62,6 +62,7 @@ def plot_convergence(
     reference : float, optional
         The minimum of the problem, for ``"suboptimality"``. Default the best lower bound that any of the runs has
         proven, so that a curve is never too low, and the fastest solver does not set the level by which it is measured.
+        No curve can then be lower than the best objective of all runs, above that bound: a dotted line is drawn there.
     **style
         Options of the lines, such as ``marker=""``.
 
@@ -90,12 +91,16 @@ def plot_convergence(
     ('iteration', 'log')
     """
     traces = {label: _trace(result) for label, result in _named(results).items()}
+    above_a_bound = y == "suboptimality" and reference is None
     if y == "suboptimality":
         reference = _minimum(traces.values()) if reference is None else number()(reference, "reference")
     curves = {label: (_column(trace, x, "x"), _column(trace, y, "y", reference)) for label, trace in traces.items()}
     ax = new_axes(ax)
     for label, curve in curves.items():
         ax.plot(*curve, **{"marker": ".", "markersize": 3, "label": label, "color": NORM_COLORS.get(label)} | style)
+    if above_a_bound:
+        level = np.fmin.reduce(np.concatenate([values for _, values in curves.values()]))
+        ax.axhline(level, color="0.6", linestyle=":", linewidth=1, zorder=0)
     if y in _LOGARITHMIC:
         ax.set_yscale("log")
     ends = [curve[0][-1] for curve in curves.values() if len(curve[0])]

@@ -109,7 +109,7 @@ def plot_unit(
     outputs: Sequence[Any] | None = None,
     axes: Any = None,
 ) -> Any:
-    """Plot a unit h_r beside its weights v_r in the outputs: as an image, or its coefficients of largest modulus.
+    """Plot a unit h_r beside its weights v_r in the outputs: as an image, or its coefficients of largest size.
 
     The signs of h_r mean nothing beyond which features have the same: h_r and -h_r are one unit.
 

@@ -70,7 +70,7 @@ def plot_effect(
     ImportError
         If matplotlib is missing.
     TypeError
-        If it is no model of tables, or has no probabilities that are asked for.
+        If it is not a model of tables, or if probabilities are requested that it does not have.
     ValueError
         For an unknown column.
 
@@ -136,7 +136,7 @@ def plot_pair(
     ImportError
         If matplotlib is missing.
     TypeError
-        If it is no model of tables.
+        If it is not a model of tables.
     ValueError
         For unknown columns or outputs, or one column twice.
 
@@ -197,7 +197,7 @@ def plot_strengths(
     ImportError
         If matplotlib is missing.
     TypeError
-        If it is no model of tables.
+        If it is not a model of tables.
     ValueError
         If there is no effect, or the outputs are not one per deviation.
 
@@ -246,7 +246,7 @@ def _plot_curves(top: Any, bottom: Any, lines: _Lines, j: int) -> None:
     knots = encoding.numbers.knots[0]
     knots = knots[np.isfinite(knots)]
     grid = np.union1d(np.linspace(least, largest, _POINTS), knots[(knots > least) & (knots < largest)])
-    curves = top.plot(grid, lines.main(j, grid), label=lines.names)
+    curves = [top.plot(grid, y, label=name)[0] for name, y in zip(lines.names, lines.main(j, grid).T, strict=True)]
     if missing.any():
         for curve, level in zip(curves, lines.main(j, [np.nan])[0], strict=True):
             top.axhline(level, color=curve.get_color(), linestyle=":")

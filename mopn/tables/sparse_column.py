@@ -1,4 +1,4 @@
-"""A column of numbers that are mostly zero: what is not zero, and in which rows."""
+"""A column of numbers that are mostly zero: its nonzero entries and their rows."""
 
 from __future__ import annotations
 

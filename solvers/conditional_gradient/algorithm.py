@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast, get_args
 
-from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.conditional_gradient.correction import Correction, Corrector
 from mopn.solvers.conditional_gradient.proofs import ProofBudget, Selection, measure, measured
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit
 from mopn.solvers.conditional_gradient.schedule import SCHEDULES, ScheduleName
 from mopn.solvers.conditional_gradient.steps import PlainStep
-from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Measure, Monitor, Solver
+from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Corrective, Measure, Monitor, Solver
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import Rule, check_flag, check_options, choice, count
 
@@ -111,7 +111,8 @@ class ConditionalGradient(Solver[Atomic]):
         oracle = problem.oracle(self.oracle, monitor.chance, monitor.seed)
         select = ProofBudget(problem, oracle, monitor, schedule, prove=self.prove)
         progress = _Progress(monitor)
-        point, polished, refit_time = correct.start(start), False, 0.0
+        point, polished = self._start(problem, start, correct, monitor)
+        refit_time = monitor.elapsed
         while True:
             at = problem.output_gradient(point)  # F + R, and G = dF/dO
             monitor.check_finite(at.value)
@@ -131,6 +132,17 @@ class ConditionalGradient(Solver[Atomic]):
             del at  # the correction needs the memory
             point, polished = correct.polish(point) if full else correct.improve(point), full
             refit_time += monitor.elapsed - began
+
+    def _start(self, problem: Atomic, start: Any, correct: Corrector, monitor: Monitor) -> tuple[Any, bool]:
+        """Return the first point, and whether it is polished: the model of a sample of the rows, fitted to all."""
+        if correct.fits_a_model and not start.n_units:
+            whole = cast(Corrective, problem)
+            sample = whole.sample_for(cast(int, self.max_units), monitor.seed)
+            if sample is not None:
+                unproven = replace(self, prove=False)
+                found = monitor.solve(sample, unproven, start=None, tol=monitor.tol, max_iter=monitor.max_iter)
+                return correct.settle(whole.start(found)), True
+        return correct.start(start), False
 
     def measure(self, problem: Atomic, point: Any) -> Measure:
         """Objective from scratch; the driver has the bounds of the run."""

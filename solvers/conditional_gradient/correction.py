@@ -42,6 +42,8 @@ class Corrector(ABC):
 
     # Whether units enter with weights that are not zero, so that a polish may follow in the same round.
     inserts_by_line_search = False
+    # Whether the purpose of the run is a model, which a sample of the rows may tell: ``settle`` then fits it to all.
+    fits_a_model = False
     # Tolerance and iterations of the fit in ``start``: those of a polish.
     start_tol, start_iter = 1e-6, 500
 
@@ -56,6 +58,10 @@ class Corrector(ABC):
         return point.with_layers(
             self.monitor.solve(joint, LBFGS(), start=None, tol=self.start_tol, max_iter=self.start_iter)
         )
+
+    def settle(self, point: Any) -> Any:
+        """Fit the model of a sample of the rows to all; its units stay."""
+        raise NotImplementedError
 
     def set_target(self, selection: Selection) -> None:  # noqa: B027
         """Receive the round's gap before units enter; refits choose their tolerance by it."""

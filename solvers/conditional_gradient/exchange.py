@@ -1,4 +1,4 @@
-"""The exchange of units in a full model: joint refits of few units end in poor local minima, which it leaves."""
+"""The exchange of units in a full model, to leave the poor local minima in which joint refits of few units end."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class RandomUnits(Solver[Corrective]):
     """One refit of both layers by L-BFGS, from random units: the baseline without conditional gradient.
 
     No oracle selects units. The problem in units and weights is not convex, so the run ends at a local minimum. With
-    many units that is often near the global one; how near, the gap of the result tells: the oracle "auto" bounds all
+    many units that is often near the global one; the gap of the result tells how near: the oracle "auto" bounds all
     units once at the end, in the time that the refit took.
 
     L-BFGS ends when ten iterations together decrease the objective by less than ``0.003 min(tol, 1)**2``, relative,

@@ -278,8 +278,8 @@ class _FullRefits(_OutputRefits):
         self.full, self.schedule = options, schedule
         # Without a regulariser no line search can give new units a weight; the refit of the output layer does so.
         self.inserts_by_line_search = options.is_smooth and problem.regularized
-        exchanges = self.inserts_by_line_search and schedule.fits_a_model
-        self._exchange = Exchange(problem, monitor) if exchanges else super().exchange
+        self.fits_a_model = self.inserts_by_line_search and schedule.fits_a_model
+        self._exchange = Exchange(problem, monitor) if self.fits_a_model else super().exchange
         if problem.joint_refits_get_stuck:
             # Rounds are what is needed, and many short refits soon leave the saddles that a long one would approach.
             self.max_iter, self.fall = options.max_iter, 1.0
@@ -305,6 +305,11 @@ class _FullRefits(_OutputRefits):
     def exchange(self, point: CorrectivePoint, at: AtOutputs, selection: Selection) -> tuple[Any, Any]:
         """Take a unit out of a full model, where the schedule is for one and units can enter with weight."""
         return self._exchange(point, at, selection)
+
+    def settle(self, point: CorrectivePoint) -> CorrectivePoint:
+        """Refit both layers to ``polish_tol``; the units were exchanged on the sample."""
+        self._exchange = super().exchange
+        return self._with_rest(self._both_layers(point, self.full.polish_tol, self.options.polish_iter))
 
     def improve(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers to a tolerance for the target gap; near the end the output layer first."""

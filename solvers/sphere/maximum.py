@@ -1,4 +1,4 @@
-"""The maximum of ||q(h)||_p over the unit sphere, with its proof: for whoever has matrices, and no problem to train."""
+"""The maximum of ||q(h)||_p over the unit sphere, with its proof, for matrices without a problem to train."""
 
 from __future__ import annotations
 

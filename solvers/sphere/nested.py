@@ -1,4 +1,4 @@
-"""The maximum for p = 2 and p = 1 by biquadratic forms on more and more of the stack's principal directions.
+"""The maximum for p = 2 and p = 1 by biquadratic forms on a growing number of the stack's principal directions.
 
 Loss gradients have few large principal directions. What the others can add is in the form itself, by a Schur
 complement, so that a relaxation on some dozens of directions is as tight as the largest value of its form; that value

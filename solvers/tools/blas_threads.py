@@ -1,4 +1,4 @@
-"""Who has the threads of a call: blocks of rows, and linear algebra only where a single product is large.
+"""How a call shares its threads: among blocks of rows, and with linear algebra only for large single products.
 
 OpenBLAS and MKL start all cores for any but the smallest products, and their threads wait for each other actively. On
 a machine with something else to do, or with virtual cores, a fit of many small products then takes ten times as long as

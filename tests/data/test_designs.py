@@ -14,7 +14,7 @@ from scipy import sparse
 import mopn
 from mopn.core.kernels import KERNELS, Homogeneous, get_kernel
 from mopn.data import cache
-from mopn.data.designs import AugmentedDesign, feature_scales, make_design
+from mopn.data.designs import AugmentedDesign, make_design
 from mopn.network.gradient_forms import GradientForms
 
 KERNEL_NAMES = sorted(KERNELS)
@@ -379,9 +379,10 @@ def test_get_kernel_names_the_choices(wrong):
 
 @pytest.mark.parametrize("size", [0.0, 5e-324, 1e-300, 1e300])
 def test_scales_are_finite_for_every_size(size):
-    scales = feature_scales(np.ones(2), size)
-    assert np.isfinite(scales).all()
-    assert (scales > 0).all()
+    for curvature, ridge in ((1.0, 0.0), (1.0, 1.0), (1e-300, 1e3), (1e3, 1e-3)):
+        scales = make_design([[size, 0.0], [0.0, size]]).scales(np.ones(2), curvature, ridge)
+        assert np.isfinite(scales).all()
+        assert (scales > 0).all()
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-140, 1e140])

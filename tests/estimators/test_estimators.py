@@ -809,13 +809,13 @@ def with_entry(value):
 @pytest.mark.parametrize(
     ("bad", "error", "message"),
     [
-        (with_entry(np.nan), ValueError, "contains NaN"),
+        (with_entry(np.nan), ValueError, "contains NaN; TableClassifier .* take gaps"),
         (with_entry(np.inf), ValueError, "contains infinity"),
         (sparse.csr_array(with_entry(np.nan)), ValueError, "contains NaN"),
         (X[:, 0], ValueError, "Expected 2D array, got 1D array"),
         (X[:, :0], ValueError, r"0 feature\(s\)"),
         (X[:59], ValueError, "inconsistent numbers of samples"),
-        (np.full((60, 2), "red"), TypeError, "X must be numeric.*could not convert string to float"),
+        (np.full((60, 2), "red"), TypeError, "X must be numeric.*could not convert string to float.*TableClassifier"),
         (X + 1j, ValueError, "Complex data not supported"),
         (None, ValueError, "Expected 2D array, got scalar array"),
     ],

@@ -1,6 +1,8 @@
 """scikit-learn's own checks: of one estimator of each kind, and of all others in the slow tier."""
 
 import pytest
+import sklearn
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mopn import Ratio, estimators
@@ -12,9 +14,17 @@ SEARCH = {"strengths": (Ratio(0.1), Ratio(0.01)), "cv": 2}
 ORDINAL = {"max_units": 1, "tol": 1.0, "alpha": 10.0}
 # An ordinal regressor predicts expectations, and has the probabilities behind them.
 FAILED = {"check_regressors_no_decision_function": "regressors are not to have predict_proba"}
+# For two classes the checks of scikit-learn 1.6 give repeated rows and weighted ones different labels.
+WEIGHTS = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "the check's labels depend on the order of the rows"
+    for kind in ("dense", "sparse")
+}
 
 
 def expected_failed(estimator):
+    classes = get_tags(estimator).classifier_tags
+    if sklearn.__version__.startswith("1.6.") and classes and not classes.multi_class:
+        return WEIGHTS
     return FAILED if "Ordinal" in repr(estimator) else {}
 
 

@@ -643,7 +643,10 @@ def test_nothing_is_left_to_gain_where_a_run_stops_at_its_precision(solver):
 
 @pytest.mark.parametrize("solver", [CoordinateDescent(), LBFGS()])
 def test_a_run_from_a_far_start_goes_on_to_a_minimum(solver):
-    """With features of a million and units of 0.1, the objective at the start is 1e20 times what zero has."""
+    """With features of a million and units of 0.1, the objective at the start is 1e20 times what zero has.
+
+    Whether the last test or the precision ends it is a matter of rounding.
+    """
     X, y, _, _ = data()
     problem = FactorizationProblem(1e6 * X, y, n_components=3)
     result = mopn.minimize(problem, solver, tol=1e-9, max_iter=3000)

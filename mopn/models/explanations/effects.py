@@ -181,9 +181,9 @@ def effects(model: Fitted, X: Any) -> Effects:
     Raises
     ------
     TypeError
-        If it is no model of tables.
+        If it is not a model of tables.
     ValueError
-        If X has not the columns of the training data.
+        If X lacks the columns of the training data.
 
     Notes
     -----

@@ -42,10 +42,10 @@ class Flips(NamedTuple):
         No change of so many columns, or fewer, changes the prediction. The number of all columns that may change, if
         none changes it.
     found : ndarray of shape (n,) or (n, m)
-        The number of columns of a change that does; inf if none is known. The answer is exact where it is
+        The number of columns of a change that alters it; inf if none is known. The answer is exact where it is
         ``proven + 1``, or inf while all columns are proven.
     attack : ndarray, dict or None
-        Rows after such a change, if they were asked for; as they were, where none is known.
+        Rows after such a change, if requested; unchanged where none is known.
 
     Examples
     --------

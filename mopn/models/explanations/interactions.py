@@ -42,12 +42,12 @@ class Interaction(NamedTuple):
 
 
 class Interactions(list[Interaction]):
-    """The strongest interactions, in order of decreasing modulus, or of decreasing length of the weights (m,).
+    """The strongest interactions, in order of decreasing size, or of decreasing length of the weights (m,).
 
     Attributes
     ----------
     bound : float
-        An upper bound of the moduli, or lengths, of all interactions that are not in the list.
+        An upper bound of the absolute values, or lengths, of all interactions that are not in the list.
     exact : bool
         Whether these are proven to be the strongest, up to rounding.
     """
@@ -88,7 +88,7 @@ def interaction_weights(
         If it is neither a model nor an estimator.
     ValueError
         For a degree of which the model has no interactions, for unknown or repeated features in a tuple, or for an
-        output that there is not.
+        output that does not exist.
 
     Examples
     --------
@@ -123,13 +123,13 @@ def strongest_interactions(
     names: Sequence[str] | None = None,
     max_nodes: int = _NODES,
 ) -> Interactions:
-    """Return the k products of ``degree`` distinct features whose weights are largest in modulus.
+    """Return the k products of ``degree`` distinct features whose weights are largest in absolute value.
 
     With several outputs they are largest in length: in the 2-norm of the weights (m,) in all outputs.
 
     This is a branch and bound over the features in order of decreasing size; no tensor is formed. The size of a
     feature is the l_t norm of its row of P, weighted by ``|lambda|`` or the lengths of the output weights, so a product
-    of sizes bounds the modulus or length of a weight (Hölder). Pairs are exact. Higher degrees are exact unless the
+    of sizes bounds the size or length of a weight (Hölder). Pairs are exact. Higher degrees are exact unless the
     search ends at ``max_nodes``: then ``exact`` is False, and ``bound`` bounds the weights that may be missing.
 
     Of models of tables they are pairs of columns, and the weight is the length of the array of the weights of all
@@ -165,7 +165,7 @@ def strongest_interactions(
         If it is neither a model nor an estimator.
     ValueError
         For a degree of which models of this form have no interactions, whatever their numbers are, or for an output
-        that there is not.
+        that does not exist.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Models of degree 2 in integers: parameters of 8 or 16 bits, sums of 32, and a bound of what that changes.
+"""Models of degree 2 in integers: parameters of 8 or 16 bits, sums of 32, and a bound of the resulting errors.
 
 A unit is computed as ``Z = start + <U, y>``, ``f = min(((|Z| >> r) ** 2) >> q, top)``, and an output as the sum of
 ``V f``, of a constant and of ``Z >> r`` for a linear form. y are the features as integers and, if the formula has
@@ -35,7 +35,7 @@ class Agreement:
     error : float
         The largest error that was found.
     may_change : int or None
-        Rows whose class the bound does not exclude to change; None if the model predicts no classes.
+        Rows whose class may change, by the bound; None if the model predicts no classes.
     changed : int or None
         Rows whose class was found to change.
 
@@ -104,7 +104,7 @@ class Forms:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IntegerModel(Displayed):
-    """A model of degree 2 in integers, computed here bit for bit as its header of C computes it.
+    """A model of degree 2 in integers, computed here bit for bit as its C header computes it.
 
     It is made by ``model.to_c(path, arithmetic="integer", X=rows)``.
 
@@ -130,7 +130,7 @@ class IntegerModel(Displayed):
         What is computed in integers; ``formula`` is that of the features as integers, and ``exact_V`` what V was
         rounded from.
     center, center_error : ndarray of shape (k,)
-        Means of the values of units over the data, and of what they are below the real numbers that they stand for.
+        Means over the data of the values of units, and of the real numbers that they stand for minus these values.
 
     Examples
     --------
@@ -195,7 +195,7 @@ class IntegerModel(Displayed):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
-            Any rows, also such as the ranges were not taken from.
+            Any rows, not only those that the ranges were taken from.
         """
         X = self._rows(X)
         exact, found, bound = self.model.outputs(X), self.outputs(X), self.bounds(X)

@@ -1,4 +1,4 @@
-"""SHAP values in exports: of degree 2 they are slopes half way to the background, in closed form.
+"""SHAP values in exports: for degree 2 they are slopes halfway to the background, in closed form.
 
 With the mean mu and the covariance S of a background, those of an output f(x) = c + <w, x> + x'Ax are
 

@@ -6,8 +6,7 @@ import pytest
 import mopn
 from benchmarks.certificates import profiles
 from benchmarks.certificates.profile_figure import LEVELS, level_column, times
-from benchmarks.common.figures import plt
-from benchmarks.common.performance import plot_profile, profile_ratios
+from mopn.plotting.profiles import profile_ratios
 
 SOLVERS = ["a", "b"]
 
@@ -25,21 +24,6 @@ def test_ratios_are_to_the_fastest_solver_of_each_problem():
     np.testing.assert_array_equal(profile_ratios(seconds), seconds)
     np.testing.assert_array_equal(profile_ratios(times(rows, SOLVERS, LEVELS[1])), [[2, 1], [np.inf, np.inf]])
     assert np.isinf(profile_ratios(times(rows, SOLVERS, LEVELS[2]))).all()
-
-
-def test_profiles_are_fractions_of_problems_by_their_definition():
-    rng = np.random.default_rng(0)
-    times = {name: np.where(rng.random(20) < 0.2, np.inf, rng.uniform(1, 9, 20)) for name in "abc"}
-    fastest = np.min(list(times.values()), axis=0)
-    ax = plt.figure().add_subplot()
-    plot_profile(times, ax, linewidth=3)
-    for line, seconds in zip(ax.get_lines(), times.values(), strict=True):
-        x, y = line.get_data()
-        for factor in (1.0, 1.5, 2.0, 5.0, x[-1]):
-            solved = [np.isfinite(s) and s <= factor * f * (1 + 1e-12) for s, f in zip(seconds, fastest, strict=True)]
-            assert y[np.searchsorted(x, factor * (1 + 1e-12), side="right") - 1] == pytest.approx(np.mean(solved))
-        assert line.get_linewidth() == 3
-    plt.close("all")
 
 
 def test_times_to_levels_are_the_first_of_the_trace():
