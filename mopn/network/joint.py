@@ -195,8 +195,8 @@ def _scales(rows: Rows, linear_term: LinearTerm) -> tuple[np.ndarray, np.ndarray
     """Return steps in B, Z and W, entry by entry, each of which changes outputs by about the size of these.
 
     So a refit does not depend on the units of X and y: outputs are K(a, x) e, of degree two in a and X. Steps in W are
-    those of the curvature that a step in B has for the mean feature, by its squares: what many samples have a little
-    of, such as all films that a user rated, would else make them too long.
+    those of the curvature that a step in B has for the mean feature. It is that of the squares of the feature: many
+    samples have a little of some features, such as the films that a user rated, which hardly curve the objective.
     """
     losses = SumOfLosses(rows)
     unit = losses.output_unit

@@ -177,7 +177,7 @@ def test_steps_in_units_and_linear_term_match_on_one_hot_rows(d):
 
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
 def test_steps_in_the_linear_term_do_not_depend_on_what_all_samples_have_little_of(storage):
-    """Such as the films that a user rated: where they count as ones, refits take four times as many iterations."""
+    """Films that a user rated, for instance: counted as ones, they made steps ten times too long."""
     ones = np.eye(6)[np.arange(60) % 6]
     steps = []
     for least in (0.0, 1e-9):
