@@ -3,7 +3,8 @@
 All other parameters are the defaults. Parts of sets are all rows of a share of the users, drawn at random: a service
 that is new has few users, and not few ratings of each. Counts of Last.fm become levels, the largest of which is
 ``MOST`` and more.
-Three quarters of the rows are trained on, the rest is the test::
+Three quarters of the rows are trained on, the rest is the test; seconds are those of the processor, of all fits of a
+row::
 
     OMP_NUM_THREADS=1 python -m benchmarks.recommender.defaults --data FOLDER
 """
@@ -49,23 +50,29 @@ def _parser() -> argparse.ArgumentParser:
     parser = make_parser("recommender.defaults", __doc__, sets=SETS)
     parser.add_argument("--splits", type=int, default=1, help="number of random splits (default 1)")
     parser.add_argument("--strengths", type=float, nargs="+", default=list(STRENGTHS))
+    parser.add_argument("--units", type=int, nargs="+", default=[50], help="numbers of units, a row each (default 50)")
     return parser
 
 
 def _program(args: argparse.Namespace) -> None:
     """Print a row a part and split."""
     warnings.simplefilter("ignore", ConvergenceWarning)
-    print("set           users    rows  split   biases" + "".join(f"{strength:>9g}" for strength in args.strengths))
+    print("set           users    rows  split  units   biases" + "".join(f"{at:>9g}" for at in args.strengths))
     for name, share in PARTS:
         if name not in args.sets:
             continue
         ratings = of_users(load(name, args.data), share)
         for split in range(args.splits):
-            part, began = parted(ratings, split), time.perf_counter()
-            errors = [error_at(part, strength) for strength in (_NO_UNITS, *args.strengths)]
-            texts = "".join(f"{error:9.4f}" for error in errors)
-            print(f"{name:12s} {ratings.shape[0]:6d} {len(ratings.y):7d} {split:6d}{texts}", end="", flush=True)
-            print(f"  {time.perf_counter() - began:.0f} s", flush=True)
+            part = parted(ratings, split)
+            biases = error_at(part, _NO_UNITS, 1)
+            for units in args.units:
+                print(
+                    f"{name:12s} {ratings.shape[0]:6d} {len(ratings.y):7d} {split:6d} {units:6d}{biases:9.4f}", end=""
+                )
+                began = time.process_time()
+                for strength in args.strengths:
+                    print(f"{error_at(part, strength, units):9.4f}", end="", flush=True)
+                print(f"  {time.process_time() - began:.0f} s", flush=True)
 
 
 def of_users(ratings: Ratings, share: float) -> Ratings:
@@ -83,9 +90,9 @@ def parted(ratings: Ratings, split: int) -> Part:
     return Part((X[places.fit], y[places.fit]), (X[places.test], y[places.test]))
 
 
-def error_at(part: Part, strength: float) -> float:
+def error_at(part: Part, strength: float, units: int) -> float:
     """Return the root of the mean squared error of the test rows."""
-    regressor = OrdinalFMRegressor(strength=strength).fit(*part.train)
+    regressor = OrdinalFMRegressor(strength=strength, max_units=units).fit(*part.train)
     X, y = part.test
     return float(np.sqrt(np.mean((regressor.predict(X) - y) ** 2)))
 
