@@ -45,9 +45,8 @@ def table(searches: pd.DataFrame) -> str:
         found, excess = group["evaluations"].dropna(), group["excess"]
         spent = f"{found.median():.0f} ({found.min():.0f}-{found.max():.0f})" if len(found) else "-"
         over = f"{excess.median():.2f}  ({excess.min():.2f}-{excess.max():.2f})"
-        times = "  ".join(f"{group[column].dropna().median():8.1f}" for column in ("refit", "anneal")).replace(
-            "nan", "  -"
-        )
+        medians = (group[column].dropna().median() for column in ("refit", "anneal"))
+        times = "  ".join(f"{median:8.1f}" for median in medians).replace("nan", "  -")
         lines.append(
             f"{name:10s} {d:3d}  {method:11s} {len(found):2d}/{len(group):<2d}  {spent:18s}   {over:20s} {times}"
         )

@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("recommender.side", __doc__, sets=SETS)
-    parser.add_argument("--units", type=int, default=50, help="largest number of units (default 50)")
+    parser.add_argument("--units", type=int, default=10, help="largest number of units (default 10)")
     parser.add_argument("--scales", nargs="+", choices=SCALES, default=list(SCALES), help="default all")
     return parser
 

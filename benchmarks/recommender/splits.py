@@ -11,7 +11,7 @@ default, are the same with lengths of 0.7 and 1.4: another scale for their field
 
 ``FM``: ``FactorizationMachineRegressor`` with 10 units and beta = alpha / 2; the alpha of a grid with the least RMSE on
 a tenth of the training rows of the first split. ``ordinal``: ``OrdinalFMRegressor``, all parameters at their defaults;
-``ordinal-10`` with 10 units. ``myFM``: Gibbs sampling of rank 10, its defaults but 300 iterations, if that package is
+``ordinal-50`` with 50 units. ``myFM``: Gibbs sampling of rank 10, its defaults but 300 iterations, if that package is
 installed. ``libFM``: MCMC, "-dim 1,1,10 -iter 300", with users and items alone, if ``--libfm`` names the program.
 Predictions are cut to 1 and 5. Seconds are those of the processor, for a fit without the choice of alpha.
 """
@@ -46,7 +46,7 @@ NAMES = ("ml-100k", "ml-1m")
 COLUMNS = ("ids", "implicit", "dates")
 # The lengths of implicit columns, by the names of the columns.
 LENGTHS = {"implicit": 1.0, "dates": 1.0, "shorter": 0.7, "longer": 1.4}
-METHODS = ("FM", "ordinal", "ordinal-10", "myFM", "libFM")
+METHODS = ("FM", "ordinal", "ordinal-50", "myFM", "libFM")
 # RMSE: Sedhain et al., AutoRec: Autoencoders Meet Collaborative Filtering (WWW 2015), table 1; myFM's documentation.
 PUBLISHED = {
     "ml-100k": "published: myFM 0.889 with implicit features (its documentation)",
@@ -199,7 +199,7 @@ def _fits(libfm: Path | None) -> dict[str, Fit]:
             case, FactorizationMachineRegressor(alpha=alpha, beta=alpha / 2, random_state=0)
         ),
         "ordinal": lambda case, _: _predictions(case, OrdinalFMRegressor()),
-        "ordinal-10": lambda case, _: _predictions(case, OrdinalFMRegressor(max_units=10)),
+        "ordinal-50": lambda case, _: _predictions(case, OrdinalFMRegressor(max_units=50)),
     }
     if find_spec("myfm") is not None:
         fits["myFM"] = _myfm

@@ -47,7 +47,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         loss: LossName | Loss = "binary-logistic",
         norm: NormName = "l1/l2",
         strength: float | Ratio = 3.5,
-        max_units: int | None = 50,
+        max_units: int | None = 10,
         refit: RefitName | Correction = "full",
         oracle: OracleName | BasisOracle = "auto",
         fit_intercept: bool = False,
@@ -75,7 +75,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
             Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
             strength whose solution is zero; a number multiplies the norm, while the losses are added up over the
             samples.
-        max_units : int or None, default 50
+        max_units : int or None, default 10
             Largest number of units. A number asks for the best network of this size, None for a proof: units are added
             until the gap is at most ``tol``.
         refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"

@@ -52,7 +52,7 @@ def test_splits_of_the_million_differ():
 
 
 def test_the_program_prints_a_row_a_fit(folder, capsys):
-    options = ["--splits", "2", "--methods", "FM", "ordinal-10"]
+    options = ["--splits", "2", "--methods", "FM", "ordinal"]
     assert splits.main(["--data", str(folder), *options]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     small, large = (sum(row[0] == name and "mean" not in row for row in lines) for name in splits.NAMES)
