@@ -36,7 +36,7 @@ SCORES = RNG.normal(size=(6, 2))[ROWS[:, 0]] * RNG.normal(size=(5, 2))[ROWS[:, 1
 Y = np.digitize(SCORES.sum(axis=1), [-0.7, 0.7])
 WEIGHTS = RNG.integers(0, 3, N).astype(float)
 BY_TABLE = {
-    "labels": MultiOutputFMClassifier(max_units=2),
+    "labels": MultiOutputFMClassifier(max_units=None),
     "labels of networks": MultiOutputPNClassifier(max_units=2, fit_intercept=False),
     "ordered": OrdinalFMRegressor(max_units=2),
     "ordered, networks": OrdinalPNRegressor(max_units=2),
