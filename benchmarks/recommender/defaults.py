@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = make_parser("recommender.defaults", __doc__, sets=SETS)
     parser.add_argument("--splits", type=int, default=1, help="number of random splits (default 1)")
     parser.add_argument("--strengths", type=float, nargs="+", default=list(STRENGTHS))
-    parser.add_argument("--units", type=int, nargs="+", default=[50], help="numbers of units, a row each (default 50)")
+    parser.add_argument("--units", type=int, nargs="+", default=[10], help="numbers of units, a row each (default 10)")
     return parser
 
 
@@ -66,9 +66,8 @@ def _program(args: argparse.Namespace) -> None:
             part = parted(ratings, split)
             biases = error_at(part, _NO_UNITS, 1)
             for units in args.units:
-                print(
-                    f"{name:12s} {ratings.shape[0]:6d} {len(ratings.y):7d} {split:6d} {units:6d}{biases:9.4f}", end=""
-                )
+                first = f"{name:12s} {ratings.shape[0]:6d} {len(ratings.y):7d} {split:6d} {units:6d}{biases:9.4f}"
+                print(first, end="", flush=True)
                 began = time.process_time()
                 for strength in args.strengths:
                     print(f"{error_at(part, strength, units):9.4f}", end="", flush=True)
