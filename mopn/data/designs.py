@@ -88,12 +88,6 @@ class Design(ABC):
     def inner_products(self, power: int, unit: float) -> np.ndarray:
         """Return <x_i, x_j> (n, n), of the rows of X / unit for power 1, of its squares for 2."""
 
-    def scales(self, weights: np.ndarray, curvature: float, ridge: float) -> np.ndarray:
-        """Return ``ridge_scales`` of rows with weights."""
-        with np.errstate(over="ignore"):
-            squares = self.adjoint_squares(weights[:, None])[0]
-        return ridge_scales(squares, self.largest, curvature, ridge)
-
     @property
     @abstractmethod
     def largest(self) -> float:
@@ -474,8 +468,6 @@ def ridge_scales(squares: np.ndarray, largest: float, curvature: Any, ridge: Any
     """
     tiny = float(np.finfo(float).tiny)
     unit = max(largest, tiny) if largest else 1.0
-    # Squares of the largest numbers are infinite.
-    squares = np.minimum(squares, np.finfo(float).max / len(squares))
     mean = max(float(squares.mean()), tiny)
     share = ridge / (ridge + np.maximum(curvature * mean, tiny))
     return np.sqrt((2.0 - share) / (1.0 + (1.0 - share) * squares / mean)) / unit

@@ -14,7 +14,7 @@ from scipy import sparse
 import mopn
 from mopn.core.kernels import KERNELS, Homogeneous, get_kernel
 from mopn.data import cache
-from mopn.data.designs import AugmentedDesign, make_design
+from mopn.data.designs import AugmentedDesign, make_design, ridge_scales
 from mopn.network.gradient_forms import GradientForms
 
 KERNEL_NAMES = sorted(KERNELS)
@@ -377,20 +377,13 @@ def test_get_kernel_names_the_choices(wrong):
     assert repr(wrong) in str(error.value)
 
 
-@pytest.mark.parametrize("size", [0.0, 5e-324, 1e-300, 1e300])
-def test_scales_are_finite_for_every_size(size):
-    for curvature, ridge in ((1.0, 0.0), (1.0, 1.0), (1e-300, 1e3), (1e3, 1e-3)):
-        scales = make_design([[size, 0.0], [0.0, size]]).scales(np.ones(2), curvature, ridge)
-        assert np.isfinite(scales).all()
-        assert (scales > 0).all()
-
-
-@pytest.mark.parametrize("size", [0.0, 1e-140, 1e140])
+@pytest.mark.parametrize("size", [0.0, 5e-324, 1e-140, 1e140])
 @pytest.mark.parametrize("ridge", [0.0, 1e-300, 1.0, 1e300])
 @pytest.mark.parametrize("curvature", [0.0, 1.0, np.inf])
 def test_scales_beside_a_ridge_are_finite(size, ridge, curvature):
     """Problems refuse data whose products are not; a loss may have no bound of its curvature."""
-    scales = make_design([[size, 0.0], [size, size]]).scales(np.ones(2), curvature, ridge)
+    squares = make_design([[size, 0.0], [size, size]]).adjoint_squares(np.ones((2, 1)))[0]
+    scales = ridge_scales(squares, size, curvature, ridge)
     assert np.isfinite(scales).all()
     assert (scales > 0).all()
     assert scales[0] <= scales[1]

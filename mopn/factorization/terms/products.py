@@ -72,8 +72,11 @@ class ProductTerm(Term):
         curvature = unit_curvature(rows)
         if not self._several:
             return dict.fromkeys(self.names, ridge_scales(rows.squares, rows.largest, curvature, self.beta))
-        of = SumOfLosses(rows).in_memory.sample_weights, curvature, self.beta
-        return {name: design.scales(*of) for name, design in zip(self.names, self.designs, strict=True)}
+        weights = SumOfLosses(rows).in_memory.sample_weights[:, None]
+        return {
+            name: ridge_scales(design.adjoint_squares(weights)[0], design.largest, curvature, self.beta)
+            for name, design in zip(self.names, self.designs, strict=True)
+        }
 
     @property
     def _several(self) -> bool:
