@@ -84,7 +84,8 @@ def test_a_script_of_the_documents(number, tmp_path, monkeypatch, capsys):
         pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks since 1.9")
     monkeypatch.chdir(tmp_path)
     if "penguins.csv" in BLOCKS[number]:
-        shutil.copy(ROOT / "examples" / "penguins.csv", tmp_path)
+        (tmp_path / "examples").mkdir()
+        shutil.copy(ROOT / "examples" / "penguins.csv", tmp_path / "examples")
     run(BLOCKS[number], f"script {number}")
     check_printed(BLOCKS[number], capsys.readouterr().out)
 
