@@ -14,6 +14,7 @@ __all__ = [
     "bars",
     "checked_labels",
     "colors",
+    "name_ticks",
     "new_axes",
     "output_names",
     "plot_weights",
@@ -22,6 +23,8 @@ __all__ = [
 
 # Of bars, as in the map of values of both signs.
 _POSITIVE, _NEGATIVE = "#b2182b", "#2166ac"
+# So many characters fit below a map beside its colour bar.
+_CHARACTERS = 40
 
 
 def plot_weights(labels: list[str], values: list[Any], words: str, outputs: Any, ax: Any) -> Any:
@@ -37,11 +40,18 @@ def plot_weights(labels: list[str], values: list[Any], words: str, outputs: Any,
     names = checked_labels(outputs, table.shape[1], "outputs")
     ax = new_axes(ax)
     image = ax.imshow(table, aspect="auto", **colors(table))
-    ax.set_xticks(range(len(names)), names)
+    name_ticks(ax, names)
     ax.set_yticks(range(len(labels)), labels)
     ax.set_xlabel("output")
     ax.figure.colorbar(image, ax=ax, label=words)
     return ax
+
+
+def name_ticks(ax: Any, names: list[str]) -> None:
+    """Name the ticks of the horizontal axis, slanting if the names would not fit beside each other."""
+    crowded = len(names) * max(map(len, names)) > _CHARACTERS
+    slanting = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+    ax.set_xticks(range(len(names)), names, **slanting if crowded else {})
 
 
 def bars(ax: Any, labels: Sequence[str], values: np.ndarray) -> None:

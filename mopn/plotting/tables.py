@@ -13,7 +13,7 @@ import numpy as np
 from mopn.data.validation import check_count
 from mopn.models.explanations.effects import Effects, effects
 from mopn.models.fitted import Fitted
-from mopn.plotting.drawing import checked_labels, colors, new_axes, output_names, plot_weights, subplots
+from mopn.plotting.drawing import checked_labels, colors, name_ticks, new_axes, output_names, plot_weights, subplots
 from mopn.solvers.tools.checks import choice, shown
 
 __all__ = ["plot_effect", "plot_pair", "plot_strengths"]
@@ -24,8 +24,6 @@ _POINTS, _CELLS = 400, 80
 _BINS, _ROWS = 40, 400
 # A table with more cells has no numbers in them.
 _WRITTEN = 100
-# Characters of the names of levels that fit below an axis.
-_CHARACTERS = 50
 
 
 def plot_effect(
@@ -266,7 +264,7 @@ def _plot_levels(top: Any, bottom: Any, lines: _Lines, j: int, most: int) -> Non
     for c, (label, column) in enumerate(zip(lines.names, values.T, strict=True)):
         top.bar(places + (c + 0.5) * width - 0.4, column, width, label=label)
     bottom.bar(places, counts, color="0.6")
-    _name_levels(bottom, levels)
+    name_ticks(bottom, list(map(_text, levels)))
     bottom.set_xlabel(name)
 
 
@@ -309,7 +307,7 @@ def _plot_cells(ax: Any, found: Effects, i: int, j: int, c: int, most: int) -> N
         for (row, column), value in np.ndenumerate(Z):
             dark = abs(value) > 0.6 * np.abs(Z).max()
             ax.text(column, row, f"{value:.2g}", ha="center", va="center", color="white" if dark else "0.15")
-    _name_levels(ax, across)
+    name_ticks(ax, list(map(_text, across)))
     ax.set_yticks(range(len(down)), map(_text, down))
     ax.set_ylabel(name)
 
@@ -364,14 +362,6 @@ def _frequent(found: Effects, j: int, most: int) -> tuple[list[str | None], list
 
 def _text(level: str | None) -> str:
     return "missing" if level is None else level
-
-
-def _name_levels(ax: Any, levels: list[str | None]) -> None:
-    """Name the ticks of an axis, slanting if the names would not fit beside each other."""
-    labels = list(map(_text, levels))
-    crowded = len(labels) * max(map(len, labels)) > _CHARACTERS
-    slanting = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-    ax.set_xticks(range(len(labels)), labels, **slanting if crowded else {})
 
 
 def _legend(ax: Any, **options: Any) -> None:

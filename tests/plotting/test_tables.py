@@ -1,5 +1,7 @@
 """Plots of tables show effects of columns, as mopn.effects has them, over the values in the background."""
 
+from itertools import pairwise
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -7,7 +9,8 @@ from matplotlib.collections import QuadMesh
 from table_models import network, table
 
 import mopn
-from mopn.plotting import plot_effect, plot_interactions, plot_pair, plot_strengths, plot_unit
+from mopn.models.explanations.contributions import Contribution
+from mopn.plotting import plot_contributions, plot_effect, plot_interactions, plot_pair, plot_strengths, plot_unit
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -144,6 +147,20 @@ def test_strengths_in_their_order(model):
     drawn = ax.get_images()[0].get_array() if model is THREE else [bar.get_width() for bar in ax.patches]
     expected = [item.deviation if model is THREE else np.atleast_1d(item.deviation)[-1] for item in strengths[:4]]
     np.testing.assert_allclose(drawn, expected)
+
+
+@pytest.mark.parametrize(
+    ("names", "angle"),
+    [("abc", 0), ("ABCDEFGHIJKLMNOPQRSTUVWXYZ", 0), (["not recommended", "recommended", "priority"], 45)],
+)
+def test_names_of_outputs_do_not_overlap(names, angle):
+    found = [Contribution(("a", "column with a name"), np.arange(len(names))) for _ in range(9)]
+    ax = plot_contributions(found, outputs=names)
+    ax.figure.canvas.draw()
+    labels = ax.get_xticklabels()
+    assert {label.get_rotation() for label in labels} == {angle}
+    extents = [label.get_window_extent() for label in labels]
+    assert angle or all(left.x1 < right.x0 for left, right in pairwise(extents))
 
 
 def test_interactions_of_tables_are_pairs_of_columns():

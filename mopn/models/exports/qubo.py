@@ -35,6 +35,8 @@ class Qubo(NamedTuple):
     >>> import mopn, numpy as np
     >>> model = mopn.Model(np.array([[1.0, -2.0]]), np.array([[0.5]]), target="vector")  # (x_0 - 2 x_1)^2 / 2
     >>> qubo = model.to_qubo()
+    >>> qubo
+    Qubo(features=2, products=1, offset=0)
     >>> qubo.weights
     {(0, 0): 0.5, (1, 1): 2.0, (0, 1): -2.0}
     >>> qubo.matrix()
@@ -47,10 +49,17 @@ class Qubo(NamedTuple):
 
     def matrix(self) -> np.ndarray:
         """Return the upper triangular Q (d, d) of the function x'Qx + offset."""
-        d = sum(i == j for i, j in self.weights)
-        Q = np.zeros((d, d))
+        Q = np.zeros((self._n_features, self._n_features))
         Q[tuple(np.array(list(self.weights)).T)] = list(self.weights.values())
         return Q
+
+    @property
+    def _n_features(self) -> int:
+        return sum(i == j for i, j in self.weights)
+
+    def __repr__(self) -> str:
+        d = self._n_features
+        return f"Qubo(features={d}, products={len(self.weights) - d}, offset={self.offset:g})"
 
 
 def make_qubo(model: Any, X: Any, output: int | None, one_hot: Any, penalty: float | None) -> Qubo:
