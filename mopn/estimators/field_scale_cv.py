@@ -29,7 +29,8 @@ class FieldScaleCV(Search):
     for every field (Rendle, Factorization Machines with libFM, ACM TIST 2012). First all scales together are doubled or
     halved in steps of :math:`\sqrt 2`, which chooses the strength of the penalty, then those of one field after the
     other. A step is kept if the loss on a tenth of the samples (of 1000 samples or fewer, a third) falls by more than
-    its standard error; so scales stay ones unless others are better. The last fit is to all samples.
+    its standard error, and scales other than ones only if a fit that starts anew is that much better, too. The last fit
+    is to all samples.
 
     Parameters
     ----------
@@ -59,9 +60,9 @@ class FieldScaleCV(Search):
 
     Notes
     -----
-    A fit takes two to six times as long as one of the estimator: the fit of ones, two or three fits a field that go on
-    from the best one before, and the last fit, which goes on, too, unless the scales are ones. The penalties are those
-    of the estimator in all fits. In a grid search over ``estimator__alpha`` scales are chosen for every candidate.
+    A fit takes three to eight times as long as one of the estimator: the fits of ones, of the chosen scales and of all
+    samples, and two or more fits a field that go on from the best one before. The penalties are those of the estimator
+    in all fits. In a grid search over ``estimator__alpha`` scales are chosen for every candidate.
     Networks with ``max_units=None`` have at most 50 units while scales are chosen.
 
     Examples
@@ -118,13 +119,12 @@ class FieldScaleCV(Search):
         task = begin_fit(self, samples_of(ready, targets.y, targets.sample_weight), 1)
         search = FieldSearch(single, ready, targets, fields)
         self.field_scales_ = search.best.scales
-        self.best_index_ = next(i for i, scales in enumerate(search.scales) if scales is search.best.scales)
         self.cv_results_ = {"field_scales": np.array(search.scales), "mean_test_loss": np.array(search.losses)}
-        best = search.best.fitted if self.best_index_ else clone(self.estimator)
-        warm_start = best.warm_start
-        self._refitted(best.set_params(warm_start=bool(self.best_index_) or warm_start), task, X, y, sample_weight)
-        best.set_params(warm_start=warm_start)
-        return self
+        self.best_index_ = 0 if search.best is search.ones else len(search.scales) - 1
+        best = clone(self.estimator)
+        if self.best_index_:
+            best._lengths = self.field_scales_[fields]
+        return self._refitted(best, task, X, y, sample_weight)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the score of the best estimator.

@@ -155,9 +155,10 @@ class FieldSearch:
 
     Attributes
     ----------
-    best : Trial
+    ones, best : Trial
+        That of ones, and the one that is chosen.
     scales : list of ndarray of shape (F,)
-        What was tried: ones first.
+        What was tried: ones first, and the choice last if it is another.
     losses : list of float
         Mean losses of held-out samples with these.
     """
@@ -176,10 +177,14 @@ class FieldSearch:
         self.scales: list[np.ndarray] = []
         self.losses: list[float] = []
         F = int(fields.max()) + 1
-        self.best = self._trial(estimator, np.ones(F))
+        self.best = self.ones = self._trial(estimator, np.ones(F))
         # All together first, which is the choice of the strength, then one after the other.
         for direction in np.unique([np.ones(F), *np.eye(F)], axis=0)[::-1]:
             self._search(_STEP**direction)
+        # Fits that go on may end in better minima, or further from one, than the last fit to all samples.
+        if self.best is not self.ones:
+            anew = self._trial(estimator, self.best.scales)
+            self.best = anew if anew.is_better_than(self.ones) else self.ones
 
     def _search(self, step: np.ndarray) -> None:
         """Multiply the scales by a step, or divide them by it, as long as this is better."""
