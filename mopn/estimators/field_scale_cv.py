@@ -29,8 +29,8 @@ class FieldScaleCV(Search):
     for every field (Rendle, Factorization Machines with libFM, ACM TIST 2012). First all scales together are doubled or
     halved in steps of :math:`\sqrt 2`, which chooses the strength of the penalty, then those of one field after the
     other. A step is kept if the loss on a tenth of the samples (of 1000 samples or fewer, a third) falls by more than
-    its standard error, and scales other than ones only if a fit that starts anew is that much better, too. The last fit
-    is to all samples.
+    its standard error, and scales other than ones only if a fit that starts anew has a smaller loss than ones, too. The
+    last fit is to all samples.
 
     Parameters
     ----------

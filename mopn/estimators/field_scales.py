@@ -77,15 +77,15 @@ def _of_columns(fields: list[Any], d: int, names: Any) -> np.ndarray:
 
 
 def readied(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:
-    """Return validated samples of an estimator, and their targets."""
+    """Return validated samples of an estimator, and their targets; equal ones are one, so none is in both parts."""
     X, y, sample_weight, _ = estimator._samples(X, y, sample_weight)
     if isinstance(estimator, NetworkEstimator):
-        return X, estimator._encode(y, sample_weight)
+        return merge_equal_samples(X, estimator._encode(y, sample_weight))
     y = column_or_1d(y, warn=True)
     values = estimator._encode(y)
     estimator.loss_ = estimator._loss(values)
     form = "labels" if is_classifier(estimator) else "vector"
-    return X, Targets(y, values, estimator.loss_, form, sample_weight=sample_weight)
+    return merge_equal_samples(X, Targets(y, values, estimator.loss_, form, sample_weight=sample_weight))
 
 
 def _go_on(estimator: Any, X: Any, targets: Targets) -> None:
@@ -95,7 +95,6 @@ def _go_on(estimator: Any, X: Any, targets: Targets) -> None:
 
 
 def _fit_network(estimator: NetworkEstimator, X: Any, targets: Targets, fitted: bool) -> dict[str, Any]:
-    X, targets = merge_equal_samples(X, targets)
     problem = estimator._problem(X, targets)
     policy = replace(estimator._policy, path_iter=_ITER if fitted else _FIRST_ITER)
     solver = policy.path_solver(problem, 1, refit=estimator.refit, max_units=estimator.max_units or _UNITS)
@@ -136,9 +135,9 @@ class Trial:
     losses: np.ndarray
 
     def is_better_than(self, other: Trial) -> bool:
-        """Whether the loss is smaller by more than a standard error of the difference."""
+        """Whether the loss is smaller by more than a standard error of the difference, which several samples have."""
         gains = other.losses - self.losses
-        return bool(gains.sum() > math.sqrt(len(gains)) * gains.std(ddof=1))
+        return len(gains) > 1 and bool(gains.sum() > math.sqrt(len(gains)) * gains.std(ddof=1))
 
 
 class FieldSearch:
@@ -165,12 +164,12 @@ class FieldSearch:
 
     def __init__(self, estimator: Any, X: Any, targets: Targets, fields: np.ndarray) -> None:
         parts = _PARTS_OF_FEW if len(targets.y) <= _FEW else _PARTS
-        train, test = next(splits(targets, parts), (np.zeros(0, int), np.zeros(0, int)))
-        if len(test) < 2:
+        part = next(splits(targets, parts), None)
+        if part is None:
             raise ValueError(
-                f"too few samples to choose scales: of these {len(targets.y)}, {len(test)} would be held out, and two "
-                "are needed"
+                f"too few samples to hold some out: {len(targets.y)} distinct ones; give more of each class"
             )
+        train, test = part
         self._fields = fields
         self._training = X[train], targets.rows(train)
         self._held_out = X[test], targets.rows(test)
@@ -184,7 +183,7 @@ class FieldSearch:
         # Fits that go on may end in better minima, or further from one, than the last fit to all samples.
         if self.best is not self.ones:
             anew = self._trial(estimator, self.best.scales)
-            self.best = anew if anew.is_better_than(self.ones) else self.ones
+            self.best = anew if anew.losses.sum() < self.ones.losses.sum() else self.ones
 
     def _search(self, step: np.ndarray) -> None:
         """Multiply the scales by a step, or divide them by it, as long as this is better."""
