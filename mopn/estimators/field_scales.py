@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import column_or_1d
 
-from mopn.data.relation_blocks import RelationBlocks, multiplied
+from mopn.data.relation_blocks import RelationBlocks, design_of, multiplied
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.folds import ended_well
 from mopn.estimators.single_output import SingleOutputEstimator
@@ -80,12 +80,22 @@ def readied(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Ta
     """Return validated samples of an estimator, and their targets; equal ones are one, so none is in both parts."""
     X, y, sample_weight, _ = estimator._samples(X, y, sample_weight)
     if isinstance(estimator, NetworkEstimator):
-        return merge_equal_samples(X, estimator._encode(y, sample_weight))
-    y = column_or_1d(y, warn=True)
-    values = estimator._encode(y)
-    estimator.loss_ = estimator._loss(values)
-    form = "labels" if is_classifier(estimator) else "vector"
-    return merge_equal_samples(X, Targets(y, values, estimator.loss_, form, sample_weight=sample_weight))
+        targets = estimator._encode(y, sample_weight)
+    else:
+        y = column_or_1d(y, warn=True)
+        values = estimator._encode(y)
+        estimator.loss_ = estimator._loss(values)
+        form = "labels" if is_classifier(estimator) else "vector"
+        targets = Targets(y, values, estimator.loss_, form, sample_weight=sample_weight)
+    X, targets = merge_equal_samples(X, targets)
+    order = _order(X)
+    return X[order], targets.rows(order)
+
+
+def _order(X: Any) -> np.ndarray:
+    """Return an order of the samples that depends neither on their order nor on the form of X."""
+    direction = np.random.default_rng(0).normal(size=(1, X.shape[1]))
+    return np.argsort(design_of(X).project(direction)[:, 0].round(9), kind="stable")
 
 
 def _go_on(estimator: Any, X: Any, targets: Targets) -> None:
