@@ -22,7 +22,7 @@ from mopn.models.fields import feature_groups
 from mopn.solvers import minimize
 from mopn.solvers.tools.checks import count, shown
 
-__all__ = ["FieldSearch", "Trial", "field_of_features", "readied"]
+__all__ = ["FieldSearch", "Trial", "distinct", "field_of_features", "readied"]
 
 # A step halves or doubles the penalty of a field: penalties are squares.
 _STEP = math.sqrt(2.0)
@@ -77,25 +77,23 @@ def _of_columns(fields: list[Any], d: int, names: Any) -> np.ndarray:
 
 
 def readied(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:
-    """Return validated samples of an estimator, and their targets; equal ones are one, so none is in both parts."""
+    """Return validated samples of an estimator, and their targets."""
     X, y, sample_weight, _ = estimator._samples(X, y, sample_weight)
     if isinstance(estimator, NetworkEstimator):
-        targets = estimator._encode(y, sample_weight)
-    else:
-        y = column_or_1d(y, warn=True)
-        values = estimator._encode(y)
-        estimator.loss_ = estimator._loss(values)
-        form = "labels" if is_classifier(estimator) else "vector"
-        targets = Targets(y, values, estimator.loss_, form, sample_weight=sample_weight)
+        return X, estimator._encode(y, sample_weight)
+    y = column_or_1d(y, warn=True)
+    values = estimator._encode(y)
+    estimator.loss_ = estimator._loss(values)
+    form = "labels" if is_classifier(estimator) else "vector"
+    return X, Targets(y, values, estimator.loss_, form, sample_weight=sample_weight)
+
+
+def distinct(X: Any, targets: Targets) -> tuple[Any, Targets]:
+    """Return distinct samples, so that none is in two parts, in an order that the form of X does not change."""
     X, targets = merge_equal_samples(X, targets)
-    order = _order(X)
-    return X[order], targets.rows(order)
-
-
-def _order(X: Any) -> np.ndarray:
-    """Return an order of the samples that depends neither on their order nor on the form of X."""
     direction = np.random.default_rng(0).normal(size=(1, X.shape[1]))
-    return np.argsort(design_of(X).project(direction)[:, 0].round(9), kind="stable")
+    order = np.argsort(design_of(X).project(direction)[:, 0].round(9), kind="stable")
+    return X[order], targets.rows(order)
 
 
 def _go_on(estimator: Any, X: Any, targets: Targets) -> None:
@@ -173,6 +171,7 @@ class FieldSearch:
     """
 
     def __init__(self, estimator: Any, X: Any, targets: Targets, fields: np.ndarray) -> None:
+        X, targets = distinct(X, targets)
         parts = _PARTS_OF_FEW if len(targets.y) <= _FEW else _PARTS
         part = next(splits(targets, parts), None)
         if part is None:

@@ -26,7 +26,7 @@ from mopn.estimators import (
     TableRegressor,
     field_scales,
 )
-from mopn.estimators.field_scales import field_of_features, readied
+from mopn.estimators.field_scales import distinct, field_of_features, readied
 from mopn.estimators.strength_choice import splits
 
 RNG = np.random.default_rng(0)
@@ -244,9 +244,9 @@ def test_held_out_losses_are_those_of_fits_to_the_others(seed, n, alpha):
     search = FieldScaleCV(single, [3, 1]).fit(data, y, weights)
     found = search.cv_results_["mean_test_loss"]
     assert found[search.best_index_] <= found[0]
-    distinct = readied(clone(single), data, y, weights)
-    train, test = next(splits(distinct[1], 3))
-    parts = [(distinct[0][part], distinct[1].y[part], distinct[1].rows(part).weights) for part in (train, test)]
+    samples, targets = distinct(*readied(clone(single), data, y, weights))
+    halves = next(splits(targets, 3))
+    parts = [(samples[part], targets.y[part], targets.rows(part).weights) for part in halves]
     errors = (clone(single).fit(*parts[0]).predict(parts[1][0]) - parts[1][1]) ** 2 / 2
     assert found[0] == pytest.approx(np.average(errors, weights=parts[1][2]), rel=1e-9)
 
