@@ -60,7 +60,7 @@ class FieldScaleCV(Search):
 
     Notes
     -----
-    A fit takes three to eight times as long as one of the estimator: the fits of ones, of the chosen scales and of all
+    A fit takes two to seven times as long as one of the estimator: the fits of ones, of the chosen scales and of all
     samples, and two or more fits a field that go on from the best one before. The penalties are those of the estimator
     in all fits. In a grid search over ``estimator__alpha`` scales are chosen for every candidate.
     Networks with ``max_units=None`` have at most 50 units while scales are chosen.
