@@ -26,9 +26,9 @@ class FieldScaleCV(Search):
 
     The columns of a field are multiplied by its scale, so their coefficients are penalised by one over its square:
     what a field has to say decides how much it is shrunk, as in Bayesian factorization machines, which learn a variance
-    for every field (Rendle, Factorization Machines with libFM, ACM TIST 2012). First all scales together are doubled or
-    halved in steps of :math:`\sqrt 2`, which chooses the strength of the penalty, then those of one field after the
-    other. A step is kept if the loss on a tenth of the samples (of 1000 samples or fewer, a third) falls by more than
+    for every field (Rendle, Factorization Machines with libFM, ACM TIST 2012). First all scales together are multiplied
+    or divided by :math:`\sqrt 2`, up to six times, which chooses the strength of the penalty, then those of one field
+    after the other. A step is kept if the loss on a tenth of the samples (of 1000 samples or fewer, a third) falls by more than
     its standard error, and scales other than ones only if a fit that starts anew has a smaller loss than ones, too. The
     last fit is to all samples.
 
@@ -67,7 +67,7 @@ class FieldScaleCV(Search):
 
     Examples
     --------
-    Products of users with the first field of items matter, those with the second are noise:
+    Users and items decide, and days are noise:
 
     >>> import numpy as np
     >>> from mopn.estimators import FactorizationMachineRegressor, FieldScaleCV
