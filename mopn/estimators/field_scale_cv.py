@@ -28,7 +28,7 @@ class FieldScaleCV(Search):
     what a field has to say decides how much it is shrunk, as in Bayesian factorization machines, which learn a variance
     for every field (Rendle, Factorization Machines with libFM, ACM TIST 2012). First all scales together are multiplied
     or divided by :math:`\sqrt 2`, up to six times, which chooses the strength of the penalty, then those of one field
-    after the other. A step is kept if the loss on a tenth of the samples (of 1000 samples or fewer, a third) falls by more than
+    after the other. A step is kept if the loss on a tenth of the samples (of 1000 or fewer, a third) falls by more than
     its standard error, and scales other than ones only if a fit that starts anew has a smaller loss than ones, too. The
     last fit is to all samples.
 
