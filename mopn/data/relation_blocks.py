@@ -13,7 +13,7 @@ from mopn.data.relation_design import RelationDesign
 from mopn.data.validation import as_numbers
 from mopn.solvers.tools.checks import shown
 
-__all__ = ["RelationBlocks", "design_of"]
+__all__ = ["RelationBlocks", "design_of", "multiplied"]
 
 
 class RelationBlocks:
@@ -77,9 +77,13 @@ class RelationBlocks:
         rows = rows[0] if isinstance(rows, tuple) else rows
         if not isinstance(rows, slice | np.ndarray | list):
             raise TypeError(f"samples are taken by a slice, an array of indices or a mask, got {shown(rows)}")
-        some = object.__new__(RelationBlocks)
-        some._set(self.design.rows(rows if isinstance(rows, slice) else np.asarray(rows)))
-        return some
+        return self._of(self.design.rows(rows if isinstance(rows, slice) else np.asarray(rows)))
+
+    @classmethod
+    def _of(cls, design: RelationDesign) -> RelationBlocks:
+        blocks = object.__new__(cls)
+        blocks._set(design)
+        return blocks
 
     def tocsr(self) -> Any:
         """Return the plain matrix (n, d), in CSR."""
@@ -89,6 +93,16 @@ class RelationBlocks:
 def design_of(X: Any) -> Design:
     """Validate the user's X and wrap it."""
     return X.design if isinstance(X, RelationBlocks) else stored_design(X)
+
+
+def multiplied(X: Any, lengths: np.ndarray | None) -> Any:
+    """Return an array, a sparse matrix or relation blocks with its columns times lengths (d,), or X itself for None."""
+    if lengths is None:
+        return X
+    if isinstance(X, RelationBlocks):
+        return RelationBlocks._of(X.design.scaled(1.0 / lengths))
+    lengths = lengths.astype(X.dtype)
+    return X @ sparse.diags_array(lengths) if sparse.issparse(X) else X * lengths
 
 
 def _table(table: Any, name: str) -> Any:

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import column_or_1d
 
 from mopn.data.input_size import is_start_size
+from mopn.data.relation_blocks import multiplied
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import distinct_labels
 from mopn.estimators.availability import available_if
@@ -214,7 +215,7 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         y = self._encode(column_or_1d(y, warn=True))
         if first:
             self.loss_ = self._loss(y)
-        problem = self._problem(X, y, sample_weight, self._seed())
+        problem = self._problem(multiplied(X, self._lengths), y, sample_weight, self._seed())
         check_oracles(problem, solver)
         start = problem.start(None if first else self._start(problem))
         passes = problem.passes_over_part(start, None if first else self._sums)

@@ -76,7 +76,7 @@ class FoldIn(ModelEstimator):
         Notes
         -----
         With ``scale="features"`` the feature is divided by the deviation that it has in the rows of the fit and the new
-        ones together, as the fit would do.
+        ones together, as the fit would do. Its scale by :class:`FieldScaleCV` is 1.
 
         Examples
         --------
@@ -114,9 +114,9 @@ class NetworkFoldIn(FoldIn, NetworkEstimator):
     def _scale_of_new(self, n: int) -> float:
         coordinates = self._coordinates
         # Few rows have the new feature, so that it is not among the large ones.
-        if coordinates is None or self.scale == "large":
+        if coordinates is None or self.scale in (None, "large"):
             return 1.0
-        scales = coordinates.finite_scale
+        scales = coordinates.finite_scale * (1.0 if self._lengths is None else self._lengths)
         if self.scale == "data":
             return float(scales.max())
         return float(feature_sizes(n / (coordinates.total_weight + n), int(np.count_nonzero(scales))))

@@ -17,7 +17,7 @@ from mopn.regularization_path import solutions
 from mopn.solvers import ConditionalGradient, Result, Status, minimize
 from mopn.solvers.tools.cached import cached_property
 
-__all__ = ["Fold"]
+__all__ = ["Fold", "ended_well"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Fold:
         for _ in strengths:
             part = task.subtask("candidate").begin()
             _, network = next(path)
-            fits.append(_ended_well(network))
+            fits.append(ended_well(network))
             if part.end(lambda network=network: {"best_estimator_": self._estimator(network)}):
                 break
         scores = [self._score(network) for network in fits]
@@ -86,7 +86,7 @@ class Fold:
                 kept = np.argsort(-np.linalg.norm(network.weights, axis=1), kind="stable")[:size]
                 start = network.basis[kept], network.weights[kept], network.linear
                 solver = self._solver(1, size)
-                network = _ended_well(minimize(problem, solver, start=start, tol=self.single.tol, max_iter=1))
+                network = ended_well(minimize(problem, solver, start=start, tol=self.single.tol, max_iter=1))
             yield network
 
     def _solver(self, n_strengths: int, max_units: int) -> ConditionalGradient:
@@ -108,7 +108,7 @@ class Fold:
         return score
 
 
-def _ended_well(result: Result) -> Result:
+def ended_well(result: Result) -> Result:
     """Return a result; raise the interrupt or the error that ended its run, if one did."""
     if result.status == Status.INTERRUPTED:
         raise KeyboardInterrupt

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, check_cv
-from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
@@ -19,13 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 from mopn.core.regularizers import Ratio
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import as_array
-from mopn.estimators.availability import available_if
 from mopn.estimators.base import NetworkEstimator
-from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, with_callbacks
+from mopn.estimators.callbacks import Task, begin_fit, samples_of, with_callbacks
 from mopn.estimators.folds import Fold
+from mopn.estimators.search import Search
 from mopn.estimators.targets import merge_equal_samples
-from mopn.models.fitted import Fitted
-from mopn.models.multi_output import Model
 from mopn.regularization_path import check_strengths
 from mopn.solvers.tools.checks import Rule, count, shown
 
@@ -46,12 +43,7 @@ _SIZES = Rule("an integer >= 1 or several", _sizes)
 _FOLDS = Rule("an integer >= 2, a splitter, folds of indices or None", count(2).or_none().convert)
 
 
-def _best_has(name: str) -> Callable[[PathCV], Any]:
-    """Return the check whether the estimator has a method; its own error says why not."""
-    return lambda search: getattr(getattr(search, "best_estimator_", search.estimator), name)
-
-
-class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
+class PathCV(Search):
     """Choose the strength and the number of units of a network by cross-validation.
 
     Every fold follows one path of short, warm-started refits from the largest strength down. The networks of the best
@@ -191,14 +183,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         task = begin_fit(self, samples_of(X, y, sample_weight), 2 * len(folds) + 1)
         self._search(folds, strengths, sizes, Parallel(n_jobs=self.n_jobs), task)
         best = clone(self.estimator).set_params(**self.best_params_)
-        refit = task.subtask("refit")
-        with refit.handed_on(best):
-            refit.begin()
-            best.fit(*given, target_weight=target_weight)
-        self.best_estimator_ = best
-        refit.end({})
-        task.end({})
-        return self
+        return self._refitted(best, task, *given, target_weight=target_weight)
 
     def _strengths(self) -> Any:
         if not np.iterable(self.strengths) or isinstance(self.strengths, str):
@@ -240,41 +225,6 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         self.best_params_ = rows[self.best_index_]
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
 
-    # -- the estimator that was found -------------------------------------------------------------------------------
-
-    @available_if(_best_has("predict"))
-    def predict(self, X: Any) -> Any:
-        """Predict y by the best estimator.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X)
-
-    @available_if(_best_has("predict_proba"))
-    def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities of the best estimator.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.predict_proba(X)
-
-    @available_if(_best_has("decision_function"))
-    def decision_function(self, X: Any) -> Any:
-        """Return the outputs of the best estimator.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.decision_function(X)
-
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the score of the best estimator, by ``scoring``.
 
@@ -287,33 +237,6 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         check_is_fitted(self)
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         return float(self.scorer_(self.best_estimator_, X, y, **weights))
-
-    def _fitted_model(self) -> Model:
-        check_is_fitted(self)
-        return self.best_estimator_.model_
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """Labels of the best estimator, if it is a classifier."""
-        return self.best_estimator_.classes_
-
-    @property
-    def model_(self) -> Model:
-        """The model of the best estimator."""
-        return self.best_estimator_.model_
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features."""
-        return self.best_estimator_.n_features_in_
-
-    @property
-    def feature_names_in_(self) -> np.ndarray:
-        """Names of the features, if all are strings."""
-        return self.best_estimator_.feature_names_in_
-
-    def __sklearn_tags__(self) -> Any:
-        return get_tags(self.estimator)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return who gets what is passed to ``fit``: the weights stay here, and the rest goes to the splitter.

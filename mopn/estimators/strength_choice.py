@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import check_strengths, solutions
 from mopn.solvers import Result
 
-__all__ = ["choose_strength"]
+__all__ = ["choose_strength", "splits"]
 
 # Ratios to choose from.
 _RATIOS = tuple(map(Ratio, (0.1, 0.03, 0.01, 0.003, 0.001)))
@@ -79,7 +80,7 @@ _Part = tuple[NetworkProblem, Callable[[Model], float]]
 
 
 def _parts(estimator: Any, X: Any, targets: Targets, n: int) -> Iterator[_Part]:
-    for train, test in _splits(targets, n):
+    for train, test in islice(splits(targets, _PARTS), _PARTS if n <= _FEW else 1):
         problem = estimator._problem(*merge_equal_samples(X[train], targets.rows(train)))
         yield problem, partial(_loss_of_rows, X, targets, test, problem.losses.loss)
 
@@ -101,16 +102,16 @@ def _loss_of_block(block: RawBlock, model: Model, loss: Loss) -> float:
     return float(values.sum() if block.sample_weight is None else block.sample_weight @ values)
 
 
-def _splits(targets: Targets, n: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def splits(targets: Targets, n_parts: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield indices of training and of held-out samples, equal parts of each class; an only sample is trained on."""
-    rng = np.random.default_rng(0)
-    labels = targets.y if targets.form == "labels" else np.zeros(n)
+    rng, n = np.random.default_rng(0), len(targets.y)
+    labels = targets.y if targets.form in ("labels", "ordinal") else np.zeros(n)
     parts = np.full(n, -1)
     for label in np.unique(labels):
         members = rng.permutation(np.flatnonzero(labels == label))
         if len(members) > 1:
-            parts[members] = (np.arange(len(members)) + rng.integers(_PARTS)) % _PARTS
-    for part in range(_PARTS if n <= _FEW else 1):
+            parts[members] = (np.arange(len(members)) + rng.integers(n_parts)) % n_parts
+    for part in range(n_parts):
         test = parts == part
         if test.any():
             yield np.flatnonzero(~test), np.flatnonzero(test)

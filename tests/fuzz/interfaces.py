@@ -140,14 +140,18 @@ class PartialFit(Fit):
         return estimator.partial_fit(**arguments["fit"]).partial_fit(**arguments["fit"])
 
 
+# The searches, and the estimators in them.
+SEARCHES = {"PathCV": "MultiOutputPNClassifier", "FieldScaleCV": "MultiOutputFMClassifier"}
+
+
 class Search(Fit):
-    """Choose the strength of an estimator of networks by cross-validation, and predict."""
+    """Choose parameters of an estimator of networks on held-out samples, and predict."""
 
     targets = "labels"
 
-    def __init__(self) -> None:
-        super().__init__(mopn.estimators.PathCV)
-        self.single = Fit(mopn.estimators.MultiOutputPNClassifier)
+    def __init__(self, name: str) -> None:
+        super().__init__(getattr(mopn.estimators, name))
+        self.single = Fit(getattr(mopn.estimators, SEARCHES[name]))
 
     def draw(self, rng: np.random.Generator) -> Arguments:
         arguments = self.single.draw(rng)
@@ -159,9 +163,9 @@ class Search(Fit):
 @cache
 def estimators() -> list[Fit]:
     """All estimators, and those that learn part by part."""
-    classes = [getattr(mopn.estimators, name) for name in mopn.estimators.__all__ if name != "PathCV"]
+    classes = [getattr(mopn.estimators, name) for name in mopn.estimators.__all__ if name not in SEARCHES]
     learners = [cls for cls in classes if hasattr(cls, "partial_fit")]
-    return [*map(Fit, classes), Search(), *map(PartialFit, learners)]
+    return [*map(Fit, classes), *map(Search, SEARCHES), *map(PartialFit, learners)]
 
 
 # -- problems and solvers ----------------------------------------------------------------------------------------------

@@ -1,0 +1,221 @@
+"""The choice of a scale for every field by the loss on held-out samples, each fit going on from the best before it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils.validation import column_or_1d
+
+from mopn.data.relation_blocks import RelationBlocks, design_of, multiplied
+from mopn.estimators.base import NetworkEstimator
+from mopn.estimators.folds import ended_well
+from mopn.estimators.single_output import SingleOutputEstimator
+from mopn.estimators.strength_choice import splits
+from mopn.estimators.targets import Targets, merge_equal_samples
+from mopn.models.fields import feature_groups
+from mopn.solvers import minimize
+from mopn.solvers.tools.checks import count, shown
+
+__all__ = ["FieldSearch", "Trial", "distinct", "field_of_features", "readied"]
+
+# A step halves or doubles the penalty of a field: penalties are squares.
+_STEP = math.sqrt(2.0)
+_MOST_STEPS = 6
+# A tenth of the samples is held out, or a third of few.
+_PARTS, _PARTS_OF_FEW, _FEW = 10, 3, 1000
+# Iterations of a refit of networks: of the first fit, and of those that go on from it.
+_FIRST_ITER, _ITER = 100, 20
+# The largest number of units of networks that are to grow until they are proven.
+_UNITS = 50
+
+
+def field_of_features(fields: Any, X: Any, d: int, names: Any = ()) -> np.ndarray:
+    """Return the number (d,) of every feature's field.
+
+    Parameters
+    ----------
+    fields : sequence of int, mapping of name to columns, or None
+        Sizes of fields that follow each other; or the columns of each field, by index or name. None for the tables of
+        relation blocks, and for a single field of all features of other X.
+    X : array, sparse matrix or RelationBlocks
+    d : int
+        Number of features.
+    names : sequence of str, optional
+        Names of the features, if they have some.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they do not hold every feature once.
+    """
+    if fields is None:
+        fields = np.diff(X.design.cuts) if isinstance(X, RelationBlocks) else [d]
+    if isinstance(fields, Mapping):
+        return _of_columns(list(fields.values()), d, names)
+    if not np.iterable(fields) or isinstance(fields, str | bytes):
+        raise TypeError(f"fields must be sizes of fields, or a mapping from names to columns, got {shown(fields)}")
+    sizes = [count()(size, "fields: a size") for size in fields]
+    if sum(sizes) != d:
+        raise ValueError(f"fields must be sizes that add up to the {d} features, got {shown(fields)}: {sum(sizes)}")
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _of_columns(fields: list[Any], d: int, names: Any) -> np.ndarray:
+    groups = feature_groups(fields, names, d, "fields")
+    found = np.concatenate([np.zeros(0, np.intp), *map(np.array, groups)]).astype(np.intp)
+    if not np.array_equal(np.sort(found), np.arange(d)):
+        raise ValueError(f"fields must hold each of the {d} features once, got {len(found)} in {len(groups)} fields")
+    numbers = np.empty(d, np.intp)
+    numbers[found] = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    return numbers
+
+
+def readied(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:
+    """Return validated samples of an estimator, and their targets."""
+    X, y, sample_weight, _ = estimator._samples(X, y, sample_weight)
+    if isinstance(estimator, NetworkEstimator):
+        return X, estimator._encode(y, sample_weight)
+    y = column_or_1d(y, warn=True)
+    values = estimator._encode(y)
+    estimator.loss_ = estimator._loss(values)
+    form = "labels" if is_classifier(estimator) else "vector"
+    return X, Targets(y, values, estimator.loss_, form, sample_weight=sample_weight)
+
+
+def distinct(X: Any, targets: Targets) -> tuple[Any, Targets]:
+    """Return distinct samples, so that none is in two parts, in an order that the form of X does not change."""
+    X, targets = merge_equal_samples(X, targets)
+    direction = np.random.default_rng(0).normal(size=(1, X.shape[1]))
+    order = np.argsort(design_of(X).project(direction)[:, 0].round(9), kind="stable")
+    return X[order], targets.rows(order)
+
+
+def _go_on(estimator: Any, X: Any, targets: Targets) -> None:
+    """Fit an estimator to samples, from where it is if it is fitted, without proofs."""
+    fit = _fit_network if isinstance(estimator, NetworkEstimator) else _fit_one_output
+    vars(estimator).update(fit(estimator, X, targets, hasattr(estimator, "model_")))
+
+
+def _fit_network(estimator: NetworkEstimator, X: Any, targets: Targets, fitted: bool) -> dict[str, Any]:
+    problem = estimator._problem(X, targets)
+    policy = replace(estimator._policy, path_iter=_ITER if fitted else _FIRST_ITER)
+    solver = policy.path_solver(problem, 1, refit=estimator.refit, max_units=estimator.max_units or _UNITS)
+    start = estimator._previous(problem, targets) if fitted else None
+    network = minimize(problem, solver, start=start, tol=estimator.tol, max_iter=1, max_time=estimator.max_time)
+    return estimator._attributes(problem, targets, ended_well(network))
+
+
+def _fit_one_output(estimator: SingleOutputEstimator, X: Any, targets: Targets, fitted: bool) -> dict[str, Any]:
+    seed = estimator._seed()
+    problem = estimator._problem(multiplied(X, estimator._lengths), targets.values, targets.weights, seed)
+    result = minimize(
+        problem,
+        estimator._solver(),
+        start=estimator._start(problem) if fitted else None,
+        tol=estimator.tol,
+        max_iter=estimator.max_iter,
+        max_time=estimator.max_time,
+        rng=seed,
+    )
+    return estimator._attributes(problem, ended_well(result))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A fit with some scales.
+
+    Attributes
+    ----------
+    scales : ndarray of shape (F,)
+    fitted : estimator
+    losses : ndarray of shape (n,)
+        Of the held-out samples, times their weights.
+    """
+
+    scales: np.ndarray
+    fitted: Any
+    losses: np.ndarray
+
+    def is_better_than(self, other: Trial) -> bool:
+        """Whether the loss is smaller by more than a standard error of the difference, which several samples have."""
+        gains = other.losses - self.losses
+        return len(gains) > 1 and bool(gains.sum() > math.sqrt(len(gains)) * gains.std(ddof=1))
+
+
+class FieldSearch:
+    """Fits with several scales of the fields, of which those are kept that are better on held-out samples.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It is not fitted, and its parameters are valid.
+    X, targets
+        As of ``readied``.
+    fields : ndarray of shape (d,)
+        As of ``field_of_features``.
+
+    Attributes
+    ----------
+    ones, best : Trial
+        That of ones, and the one that is chosen.
+    scales : list of ndarray of shape (F,)
+        What was tried: ones first, and the choice last if it is another.
+    losses : list of float
+        Mean losses of held-out samples with these.
+    """
+
+    def __init__(self, estimator: Any, X: Any, targets: Targets, fields: np.ndarray) -> None:
+        X, targets = distinct(X, targets)
+        parts = _PARTS_OF_FEW if len(targets.y) <= _FEW else _PARTS
+        part = next(splits(targets, parts), None)
+        if part is None:
+            raise ValueError(
+                f"too few samples to hold some out: {len(targets.y)} distinct ones; give more of each class"
+            )
+        train, test = part
+        self._fields = fields
+        self._training = X[train], targets.rows(train)
+        self._held_out = X[test], targets.rows(test)
+        self.scales: list[np.ndarray] = []
+        self.losses: list[float] = []
+        F = int(fields.max()) + 1
+        self.best = self.ones = self._trial(estimator, np.ones(F))
+        # All together first, which is the choice of the strength, then one after the other.
+        for direction in np.unique([np.ones(F), *np.eye(F)], axis=0)[::-1]:
+            self._search(_STEP**direction)
+        # Fits that go on may end in better minima, or further from one, than the last fit to all samples.
+        if self.best is not self.ones:
+            anew = self._trial(estimator, self.best.scales)
+            self.best = anew if anew.losses.sum() < self.ones.losses.sum() else self.ones
+
+    def _search(self, step: np.ndarray) -> None:
+        """Multiply the scales by a step, or divide them by it, as long as this is better."""
+        start = self.best
+        for factor in (step, 1.0 / step):
+            for _ in range(_MOST_STEPS):
+                trial = self._trial(self.best.fitted, self.best.scales * factor)
+                if not trial.is_better_than(self.best):
+                    break
+                self.best = trial
+            if self.best is not start:
+                break
+
+    def _trial(self, estimator: Any, scales: np.ndarray) -> Trial:
+        """Return the fit of an estimator, or what it becomes where it is fitted, with some scales."""
+        fitted = copy(estimator)
+        fitted._lengths = scales[self._fields]
+        _go_on(fitted, *self._training)
+        X, targets = self._held_out
+        outputs, loss = fitted.model_.outputs(X), targets.loss
+        y = targets.values if loss.targets == "labels" else targets.values.reshape(outputs.shape)
+        losses = loss.value(y, outputs)
+        trial = Trial(scales, fitted, losses if targets.weights is None else targets.weights * losses)
+        self.scales.append(scales)
+        self.losses.append(float(trial.losses.sum() / targets.total_weight))
+        return trial
