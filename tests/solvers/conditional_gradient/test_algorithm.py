@@ -243,26 +243,6 @@ def test_units_of_a_full_model_are_exchanged_while_that_pays(seed):
     assert result.fun == pytest.approx(min(result.trace["fun"]), rel=1e-12)
 
 
-@pytest.mark.parametrize("seed", [3, 6, 8])
-def test_few_units_find_the_squares_that_made_the_classes(seed):
-    """Exchanges of one unit end at twice the objective of these."""
-    rng = np.random.default_rng(seed)
-    H, X = np.random.default_rng(1000 + seed).standard_normal((20, 5)), rng.uniform(-1.0, 1.0, (6000, 20))
-    problem = mopn.NetworkProblem(X, np.argmax((X @ H) ** 2, axis=1), norm="l1", strength=6.0, augment=True)
-    solver = ConditionalGradient(refit=FullRefit(polish_tol=1e-3), max_units=5, schedule="fill")
-    result = mopn.minimize(problem, solver, tol=1e-3)
-    assert len(result.basis) == 5
-    # The forms themselves, each for its class, at their best length.
-    units = np.vstack([H, np.zeros(5)]).T
-    lengths = np.linalg.norm(units, axis=1)
-    scales = np.logspace(-1, 1, 30)
-    planted = min(
-        problem.output_gradient(problem.start((units / lengths[:, None], np.diag(c * lengths**2)))).value
-        for c in scales
-    )
-    assert result.fun <= 1.02 * planted
-
-
 @pytest.mark.parametrize(("kept", "inserted"), [(0, [3, 3]), (1, [3, 2, 2]), (2, [3])])
 def test_a_polish_that_drops_half_of_the_units_makes_room(kept, inserted):
     """Until twice max_units have been tried."""
