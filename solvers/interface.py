@@ -546,6 +546,9 @@ class CorrectivePoint(AtomicPoint, Protocol):
     def without_smallest_unit(self) -> CorrectivePoint:
         """Return the point without the unit whose weights are the smallest."""
 
+    def without_unit(self, unit: int) -> CorrectivePoint:
+        """Return the point without the unit of this number."""
+
     def with_units(self, units: Any) -> CorrectivePoint:
         """Return the point with more units, with weights of zero."""
 

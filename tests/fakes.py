@@ -67,7 +67,10 @@ class LowRank:
         return replace(self, units=self.units[alive], weights=self.weights[alive])
 
     def without_smallest_unit(self) -> LowRank:
-        kept = np.arange(self.n_units) != np.argmin(self.weights)
+        return self.without_unit(int(np.argmin(self.weights)))
+
+    def without_unit(self, unit: int) -> LowRank:
+        kept = np.arange(self.n_units) != unit
         return replace(self, units=self.units[kept], weights=self.weights[kept])
 
     def with_units(self, units: np.ndarray) -> LowRank:

@@ -21,6 +21,11 @@ its own; time, passes and the peak of memory, the interpreter and its libraries 
 ``samples``: classifiers at their defaults, whose units are found on a sample of the rows, beside the same on all rows
 from the start; accuracy is that on 20,000 other rows.
 
+``starts``: classifiers of few units, each on 120,000 rows of another function, of the kinds of the study of growth,
+found on a sample or on all rows: how many end in a poor minimum.
+
+``sizes``: classifiers whose units are found on samples of several sizes, of 250,000 rows.
+
 ``limit``: rows that a script makes, block by block, as many gigabytes as asked for, in a process that may have no more
 than so many gigabytes of address space (``ulimit -v``).
 
@@ -38,16 +43,26 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from benchmarks.common.processes import run_program
 from benchmarks.common.study import make_parser, run
-from benchmarks.scaling import cluster, fits, passes
+from benchmarks.scaling import cluster, fits, minima, passes
+from benchmarks.scaling.stages import KINDS
 from mopn.losses.losses import LOSSES
 
-_PARTS = ("passes", "losses", "dask", "cluster", "device", "files", "samples", "limit")
+_PARTS = ("passes", "losses", "dask", "cluster", "device", "files", "samples", "starts", "sizes", "limit")
 
 # Units of the fits of samples.
 _UNITS = (5, 10, 30)
+# Fits of few units, of how many functions each; accuracies below this are of poor minima, where squares allow 0.89.
+_STARTS = [("squares", 5, "a sample"), ("squares", 5, "all rows"), ("squares", 10, "a sample")]
+_STARTS += [("steps", 5, "a sample"), ("steps", 10, "a sample")]
+_DRAWS, _POOR = 20, 0.85
+# Rows for every parameter, in samples of several sizes.
+_PER_PARAMETER = ("all", 25, 50, 100, 200)
 # Features and outputs of the rows of losses.
 _SHAPES = [(20, 10), (100, 5)]
 
@@ -93,11 +108,15 @@ def _program(args: argparse.Namespace) -> None:
             _files(args.rows or [10_000_000], args.threads, Path(folder))
     if "samples" in args.parts:
         _samples(args.rows or [100_000, 1_000_000])
+    if "starts" in args.parts:
+        _starts(args.rows or [120_000])
+    if "sizes" in args.parts:
+        _sizes()
     if "limit" in args.parts:
         _limit(args.gigabytes, args.allowed)
 
 
-def _cell(part: str, *arguments: str) -> dict[str, float]:
+def _cell(part: str, *arguments: str) -> dict[str, Any]:
     if part == "passes":
         return passes.measure(int(arguments[0]))
     if part == "losses":
@@ -110,6 +129,10 @@ def _cell(part: str, *arguments: str) -> dict[str, float]:
         return passes.on_device(int(arguments[0]), *arguments[1:])
     if part == "samples":
         return fits.sampled(int(arguments[0]), int(arguments[1]), arguments[2])
+    if part == "starts":
+        return minima.drawn(arguments[0], int(arguments[1]), int(arguments[2]), arguments[3], int(arguments[4]))
+    if part == "sizes":
+        return minima.of_sizes(arguments[0], int(arguments[1]), arguments[2])
     if part == "limit":
         return fits.within_limit(*map(float, arguments))
     return fits.measure(part, Path(arguments[0]))
@@ -196,6 +219,28 @@ def _samples(sizes: Sequence[int]) -> None:
         print(
             f"{n:10d} {units:6d}  {first:8s} {row['seconds']:8.1f} s {row['clock']:7.1f} s  {row['fun']:.8g}  "
             f"{row['accuracy']:8.4f}",
+            flush=True,
+        )
+
+
+def _starts(sizes: Sequence[int]) -> None:
+    print("\nkind         rows  units  first     poor  objective a row  accuracy: mean  least  processor a fit")
+    for n, (kind, units, first) in itertools.product(sizes, _STARTS):
+        row = run_program("scaling", "--cell", "starts", kind, n, units, first, _DRAWS)
+        poor = f"{sum(accuracy < _POOR for accuracy in row['accuracy'])}/{_DRAWS}" if kind == "squares" else ""
+        print(
+            f"{kind:8s} {n:8d} {units:6d}  {first:8s} {poor:>5s} {np.mean(row['fun']):16.4f} "
+            f"{np.mean(row['accuracy']):15.4f} {np.min(row['accuracy']):6.4f} {np.mean(row['seconds']):14.2f} s",
+            flush=True,
+        )
+
+
+def _sizes() -> None:
+    print("\nkind      units  rows for a parameter  processor  objective a row  accuracy")
+    for kind, units, count in itertools.product(KINDS, (5, 10, 20), _PER_PARAMETER):
+        row = run_program("scaling", "--cell", "sizes", kind, units, count)
+        print(
+            f"{kind:8s} {units:6d} {count!s:>21s} {row['seconds']:8.1f} s {row['fun']:16.5f} {row['accuracy']:9.4f}",
             flush=True,
         )
 

@@ -124,7 +124,11 @@ class Network:
 
     def without_smallest_unit(self) -> Network:
         """Return the network without the unit of the smallest weights, in l2 norm."""
-        kept = np.arange(self.n_units) != np.argmin(np.linalg.norm(self.weights, axis=1))
+        return self.without_unit(int(np.argmin(np.linalg.norm(self.weights, axis=1))))
+
+    def without_unit(self, unit: int) -> Network:
+        """Return the network without the unit of this number."""
+        kept = np.arange(self.n_units) != unit
         return self._changed(self.basis[kept], self.weights[kept], self._columns(kept))
 
     def merge_parallel_units(self, cosine: float = 0.999) -> Network:

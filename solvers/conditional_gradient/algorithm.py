@@ -123,8 +123,8 @@ class ConditionalGradient(Solver[Atomic]):
             if self.max_units is None:
                 progress.check(at.value, gap, selection.estimate * abs(at.value))
             began = monitor.elapsed
-            if full and polished:  # the worst unit leaves, or the run ends
-                (point, at), full = correct.exchange(point, at, selection), False
+            if full and polished:  # others enter, of which the polish takes the worst out, or the run ends
+                point = correct.exchange(point, at, selection)
             correct.set_target(selection)
             if not full:
                 point = correct.insert(point, at, schedule.choose(problem, point, at, selection.atoms, monitor.seed))

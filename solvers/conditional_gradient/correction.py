@@ -70,8 +70,8 @@ class Corrector(ABC):
     def insert(self, point: Any, at: Any, units: Any) -> Any:
         """Return the point with new units, chosen for the gradient ``at``."""
 
-    def exchange(self, point: Any, at: Any, selection: Selection) -> tuple[Any, Any]:
-        """Return a polished point without a unit, in whose place others enter, and its gradient; or end the run."""
+    def exchange(self, point: Any, at: Any, selection: Selection) -> Any:
+        """Return a polished point with more units than the model may have, for another polish; or end the run."""
         self.monitor.stop(Status.MAX_UNITS)
 
     @abstractmethod

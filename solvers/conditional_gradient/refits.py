@@ -9,7 +9,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from mopn.solvers.conditional_gradient.correction import Correction, Corrector
-from mopn.solvers.conditional_gradient.exchange import Exchange
+from mopn.solvers.conditional_gradient.exchange import Exchange, without_least_unit
 from mopn.solvers.conditional_gradient.proofs import Selection, check_certificate
 from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.conditional_gradient.steps import line_search
@@ -56,6 +56,8 @@ _START_TOL = 1e-3
 _NEGLIGIBLE = 1e-4
 # Refits on a fraction of the samples stop at this decrease over ten iterations, relative: they are a start.
 _SAMPLE_TOL = 5e-3
+# Refits of more units than a model may have end at this: the units that leave again are known early.
+_SURPLUS_TOL = 5e-2
 # The fit of what is beside the units ends when ten iterations decrease the objective by less than this, relative.
 _REST_TOL = 1e-13
 # Tolerance of the step by which units enter before a refit, relative: every trial reads the data.
@@ -279,7 +281,7 @@ class _FullRefits(_OutputRefits):
         # Without a regulariser no line search can give new units a weight; the refit of the output layer does so.
         self.inserts_by_line_search = options.is_smooth and problem.regularized
         self.fits_a_model = self.inserts_by_line_search and schedule.fits_a_model
-        self._exchange = Exchange(problem, monitor) if self.fits_a_model else super().exchange
+        self._exchange = Exchange(problem, monitor) if self.fits_a_model else None
         if problem.joint_refits_get_stuck:
             # Rounds are what is needed, and many short refits soon leave the saddles that a long one would approach.
             self.max_iter, self.fall = options.max_iter, 1.0
@@ -302,13 +304,15 @@ class _FullRefits(_OutputRefits):
         # Compact, as the joint refit does not use the stored features, and needs their memory.
         return segment.point(line_search(segment, _STEP_TOL)).compact()
 
-    def exchange(self, point: CorrectivePoint, at: AtOutputs, selection: Selection) -> tuple[Any, Any]:
-        """Take a unit out of a full model, where the schedule is for one and units can enter with weight."""
-        return self._exchange(point, at, selection)
+    def exchange(self, point: CorrectivePoint, at: AtOutputs, selection: Selection) -> CorrectivePoint:
+        """Let units enter a full model, where the schedule is for one and they can enter with weight."""
+        if self._exchange is None:
+            return super().exchange(point, at, selection)
+        return self.insert(*self._exchange(point, at, selection))
 
     def settle(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers to ``polish_tol``; the units were exchanged on the sample."""
-        self._exchange = super().exchange
+        self._exchange = None
         return self._with_rest(self._both_layers(point, self.full.polish_tol, self.options.polish_iter))
 
     def improve(self, point: CorrectivePoint) -> CorrectivePoint:
@@ -322,18 +326,30 @@ class _FullRefits(_OutputRefits):
     def polish(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers of the full model to ``polish_tol``, first on fractions of the samples if there are many.
 
-        L-BFGS starts at random nearby. The refits so far have left the model close to stationary, and symmetries of
-        data and units, which refits keep, make some stationary points saddles: from there it would not move.
+        Units beyond ``max_units`` leave before. L-BFGS starts at random nearby. The refits so far have left the model
+        close to stationary, and symmetries of data and units, which refits keep, make some stationary points saddles:
+        from there it would not move.
         """
         tol, max_iter = self.full.polish_tol, self.options.polish_iter
         start = np.random.default_rng(self.monitor.seed) if self.full.is_smooth else None
         if self.inserts_by_line_search:
-            point = point.compact()
+            point = self._without_surplus(point.compact())
             for fraction in self.problem.sample_fractions(point):
                 point, _ = self._joint(point.drop_zero_units(), max(tol, _SAMPLE_TOL), max_iter, start, fraction)
                 start = None
             return self._with_rest(self._both_layers(point, tol, max_iter, start))
         return self._both_layers(super().polish(point), self._joint_tol_after_layer(tol), max_iter, start)
+
+    def _without_surplus(self, point: CorrectivePoint) -> CorrectivePoint:
+        """Refit both layers of a model of too many units, loosely, and take out those that serve least."""
+        if self.most is None or point.n_units <= self.most:
+            return point
+        point = point.drop_zero_units()
+        fraction = next(iter(self.problem.sample_fractions(point)), 1.0)
+        point, _ = self._refit(point, _SURPLUS_TOL, self.options.max_iter, sample_fraction=fraction)
+        while point.n_units > self.most:
+            point = without_least_unit(self.problem, point)
+        return point.compact()
 
     def _joint_tol_after_layer(self, tol: float) -> float:
         """Return the tolerance of a joint refit after one of the output layer; FISTA: as in the paper's appendix D."""
@@ -368,7 +384,16 @@ class _FullRefits(_OutputRefits):
     ) -> tuple[CorrectivePoint, float]:
         if not (point.n_units or point.extra_size):
             return point, math.inf
-        point = self._limited(point, jointly=self.full.is_smooth)
+        return self._refit(self._limited(point, jointly=self.full.is_smooth), tol, max_iter, start, sample_fraction)
+
+    def _refit(
+        self,
+        point: CorrectivePoint,
+        tol: float,
+        max_iter: int,
+        start: np.random.Generator | None = None,
+        sample_fraction: float = 1.0,
+    ) -> tuple[CorrectivePoint, float]:
         single = self.full.precision == "single" and tol >= _SINGLE_TOL
         form = Form("gradient" if self.full.is_smooth else "composite", single, sample_fraction, seed=self.monitor.seed)
         problem, solver = self.problem.joint(point, form), self.full.solver

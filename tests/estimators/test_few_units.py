@@ -1,0 +1,20 @@
+"""Classifiers of few units, whose refits end in poor local minima unless more units enter for a while."""
+
+import numpy as np
+import pytest
+
+from mopn.estimators import MultiOutputPNClassifier
+
+
+@pytest.mark.parametrize("seed", [3, 6, 8])
+def test_five_units_find_the_five_forms_that_made_the_classes(seed):
+    """Exchanges of one unit alone end at half of the accuracy."""
+    rng, H = np.random.default_rng(10 + seed), np.random.default_rng(1000 + seed).standard_normal((20, 5))
+    X = rng.uniform(-1.0, 1.0, (13_000, 20)).astype(np.float32)
+    made = np.argmax((X @ H) ** 2, axis=1)
+    y = np.where(rng.random(len(X)) < 0.1, rng.integers(5, size=len(X)), made)
+    classifier = MultiOutputPNClassifier(max_units=5, random_state=seed).fit(X, y)
+    assert len(classifier.basis_) == 5
+    assert classifier.score(X, y) > np.mean(made == y) - 0.05
+    again = MultiOutputPNClassifier(max_units=5, random_state=seed).fit(X, y)
+    np.testing.assert_array_equal(classifier.basis_, again.basis_)
