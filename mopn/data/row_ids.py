@@ -40,6 +40,7 @@ class RowIds:
     """
 
     def __init__(self, B: Any) -> None:
+        B = sparse.csr_array(B)
         lengths = np.sqrt(B.multiply(B).sum(axis=1))
         columns = B.tocsc()
         alone = np.flatnonzero(np.diff(columns.indptr) == 1)

@@ -29,8 +29,9 @@ def problem_of(kernel="anova", norm="l1/l2", **options):
     return mopn.NetworkProblem(X, y, loss="binary-logistic", kernel=kernel, norm=norm, **options)
 
 
-def test_ids_are_the_largest_columns_of_one_row_alone():
-    B = sparse.csr_array([[2.0, 3.0, 0.0, 1.0], [0.0, 0.0, 0.01, 5.0], [0.0, 0.0, 0.0, 4.0]])
+@pytest.mark.parametrize("storage", [sparse.csr_array, sparse.csr_matrix])
+def test_ids_are_the_largest_columns_of_one_row_alone(storage):
+    B = storage([[2.0, 3.0, 0.0, 1.0], [0.0, 0.0, 0.01, 5.0], [0.0, 0.0, 0.0, 4.0]])
     ids = RowIds(B)
     assert ids.rows.tolist() == [0]
     assert ids.ids.tolist() == [1]
