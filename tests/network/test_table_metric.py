@@ -39,7 +39,7 @@ def test_ids_are_the_largest_columns_of_one_row_alone(storage):
 
 
 def test_the_inverse_is_that_of_ids_and_others_in_the_rows_outputs():
-    """Few columns, all of whose eigenvectors are told apart: the blocks of outputs and of others are inverted exactly."""
+    """With few columns, all of whose eigenvectors are told apart, both blocks are inverted exactly."""
     rng = np.random.default_rng(1)
     B = np.hstack([np.diag(rng.uniform(0.5, 2.0, 6)), rng.uniform(0.0, 1.0, (6, 3))])
     ids, D, ridge = RowIds(sparse.csr_array(B)), rng.uniform(0.0, 3.0, (6, 2)), np.array([0.3, 2.0])
