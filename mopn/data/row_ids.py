@@ -16,7 +16,7 @@ _RANK, _MORE, _STEPS = 20, 10, 2
 
 
 class RowIds:
-    """Coefficients h of the columns of B as the outputs a = B h of rows with an id, in place of this id's, and the rest.
+    """Coefficients h of the columns of B, as the outputs a = B h of rows that have an id, and what is beside ids.
 
     For entries e of the ids, a = e h_ids + e N h_others, so what rows have beside ids is collinear with these: the
     films that a user rated are a function of the user. In a and h_others the losses depend on a, and h_others cost
