@@ -605,6 +605,11 @@ class Corrective(Atomic, Protocol):
         """Whether refits of both layers end at saddle points that only new units lead away from."""
         return False
 
+    @property
+    def minima_are_far_apart(self) -> bool:
+        """Whether refits of both layers of few units end in local minima of which some are much worse than others."""
+        return True
+
     def sample_fractions(self, point: Any) -> Sequence[float]:
         """Return the fractions of the samples, ascending, on which a refit of both layers pays before one on all."""
         return ()

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from mopn.data.designs import Design, Entries, SparseDesign
+from mopn.data.row_ids import RowIds
 from mopn.solvers.tools.cached import cached_property
 
 if TYPE_CHECKING:
@@ -47,6 +48,11 @@ class RelationDesign(Design):
         n, k = self.places.shape
         parts = np.ones(n * k), self.places.reshape(-1), np.arange(0, n * k + 1, k)
         return SparseDesign(sparse.csr_array(parts, shape=(n, self.tables.shape[0])))
+
+    @cached_property
+    def ids(self) -> RowIds:
+        """The ids of the rows of B."""
+        return RowIds(self.tables.X)
 
     def by_table_row(self, R: np.ndarray) -> np.ndarray:
         """Return S' R, the sums of R (n, ...) over the samples of every row of B."""

@@ -103,7 +103,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         tol : float, default 0.005
             Relative tolerance of the objective: a fit stops when it is proven to be within ``tol`` of the minimum, or,
             with ``max_units``, when ten iterations of the last refit together decrease it by less (and by less than
-            5e-6, as the expected level gains from that). With 0 only the limits stop a fit.
+            3e-4, as the expected level gains from that). With 0 only the limits stop a fit.
         max_time : float or None, default None
             Largest number of seconds for the solver.
         validation_fraction : float, default 0.0

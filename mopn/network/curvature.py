@@ -7,6 +7,7 @@ The blocks are those of Gauss and Newton: positive semidefinite, without the cur
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from mopn.losses.hessians import Diagonal, Hessian
 from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
 
-__all__ = ["BlockMetric", "Curvature", "regular"]
+__all__ = ["BlockMetric", "Blocks", "Curvature", "JointMetric", "regular", "second_order"]
 
 # The blocks are those of so many random rows, or of so many for each of their columns if that is more.
 _ROWS, _ROWS_PER_COLUMN = 2000, 10
@@ -67,16 +68,35 @@ class Curvature:
         """Return the blocks of F for units A (k, d), directions E (k, m) and linear term W."""
         return Blocks(*self.rows.sum(_blocks, self.kernel, A, E, W))
 
+    def metric(self, blocks: Blocks, cost: float, directions: np.ndarray | None) -> BlockMetric:
+        """Return the inverse of the blocks, where a unit of norm costs as much."""
+        units = regular(blocks.units, np.full(len(blocks.units), 2.0 * cost))
+        return BlockMetric(units, directions, np.tile(self.inverse_linear, self.rows.losses.n_outputs))
 
-def _blocks(
-    block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
+
+class SecondOrder(NamedTuple):
+    """Projections and features (n, k) of units, the Hessian of the losses at their outputs, and what these earn."""
+
+    projections: np.ndarray
+    features: np.ndarray
+    hessian: Hessian
+    earned: float
+
+
+def second_order(block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> SecondOrder:
+    """Return what blocks of second derivatives are made of."""
     P = block.design.project(A)
     features = kernel.features_of(block.design, A, P * P)
     of_units = layer_outputs(features, E)
     outputs = of_units + block.linear.project(W) if W.size else of_units
     earned = -float(np.vdot(block.losses.value_gradient(outputs)[1], of_units))
-    hessian = _hessian(block.losses, outputs)
+    return SecondOrder(P, features, _hessian(block.losses, outputs), earned)
+
+
+def _blocks(
+    block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    P, features, hessian, earned = second_order(block, kernel, A, E, W)
     # The slope of the kernel along x, as if it had squares of single features.
     slopes = (2.0 * kernel.of_square * P) ** 2 * hessian.along(E)
     units = np.stack([block.design.gram(slope) for slope in np.ascontiguousarray(slopes.T)])
@@ -90,36 +110,63 @@ def _hessian(losses: Losses, outputs: np.ndarray) -> Hessian:
     return Diagonal(np.outer(losses.sample_weights, np.full(outputs.shape[1], losses.smoothness)))
 
 
-class BlockMetric:
+class JointMetric(ABC):
+    """An approximation of the inverse Hessian in units (k, d), in directions and in what comes after them.
+
+    The directions (k, m), if they are variables, have the inverse of their blocks (k, m, m), whatever the rest has.
+    """
+
+    def __init__(self, directions: np.ndarray | None) -> None:
+        self.directions = directions
+
+    def solve(self, gradient: np.ndarray, held: np.ndarray) -> np.ndarray:
+        """Return the product with the inverse for the variables that are not held; only directions may be."""
+        of_units, of_directions, of_rest = split(gradient, self._shapes)
+        parts = [*self._others(of_units, of_rest)]
+        if self.directions is not None:
+            free = np.ones(gradient.size)
+            free[held] = 0.0
+            parts.insert(1, _solve(self.directions, of_directions, split(free, self._shapes)[1]))
+        return joined(*parts)
+
+    @property
+    def _shapes(self) -> tuple[tuple[int, ...], ...]:
+        units, rest = self._other_shapes
+        return units, (0, 0) if self.directions is None else self.directions.shape[:2], rest
+
+    @property
+    @abstractmethod
+    def _other_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The shapes of units, and of what comes after the directions."""
+
+    @abstractmethod
+    def _others(self, of_units: np.ndarray, of_rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the products for these two."""
+
+
+class BlockMetric(JointMetric):
     """The inverse of the blocks of units (k, d, d) and of directions (k, m, m), if these are variables.
 
     The variables after them, those of a linear term, have a diagonal ``rest`` in its place.
     """
 
     def __init__(self, units: np.ndarray, directions: np.ndarray | None, rest: np.ndarray) -> None:
-        self.inverse_units, self.directions, self.rest = np.linalg.inv(units), directions, rest
-
-    def solve(self, gradient: np.ndarray, held: np.ndarray) -> np.ndarray:
-        """Return the product with the inverse for the variables that are not held; only directions may be."""
-        of_units, of_directions, of_rest = split(gradient, self._shapes)
-        parts = [np.matmul(self.inverse_units, of_units[:, :, None])]
-        if self.directions is not None:
-            free = np.ones(gradient.size)
-            free[held] = 0.0
-            parts.append(_solve(self.directions, of_directions, split(free, self._shapes)[1]))
-        return joined(*parts, self.rest * of_rest)
+        super().__init__(directions)
+        self.inverse_units, self.rest = np.linalg.inv(units), rest
 
     @property
-    def _shapes(self) -> tuple[tuple[int, ...], ...]:
-        directions = (0, 0) if self.directions is None else self.directions.shape[:2]
-        return self.inverse_units.shape[:2], directions, self.rest.shape
+    def _other_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return self.inverse_units.shape[:2], self.rest.shape
+
+    def _others(self, of_units: np.ndarray, of_rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.matmul(self.inverse_units, of_units[:, :, None]), self.rest * of_rest
 
 
 def regular(blocks: np.ndarray, least: np.ndarray) -> np.ndarray:
     """Add a multiple of the identity to every block (k, p, p), at least ``least`` (k,): they become regular."""
     i = np.arange(blocks.shape[1])
     sizes = blocks[:, i, i].mean(axis=1)
-    ridge = np.maximum(least, _RIDGE * max(float(sizes.max()), 0.0))
+    ridge = np.maximum(least, _RIDGE * float(sizes.max(initial=0.0)))
     blocks[:, i, i] += np.where(ridge > 0, ridge, 1.0)[:, None]
     return blocks
 

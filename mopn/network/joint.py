@@ -25,9 +25,10 @@ from mopn.core.regularizers import NormRegularizer
 from mopn.core.spectral import eigen_units
 from mopn.data.rows import Rows
 from mopn.data.sum_of_losses import SumOfLosses
-from mopn.network.curvature import BlockMetric, Curvature, regular
+from mopn.network.curvature import Curvature, JointMetric, regular
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
+from mopn.network.table_metric import TableCurvature
 from mopn.network.two_layers import two_layers
 from mopn.solvers import LBFGS
 from mopn.solvers.interface import Evaluation, Measure, Problem
@@ -76,12 +77,20 @@ class JointProblem(Displayed, Problem):
         self.regularizer, self.linear_term = regularizer, linear_term
         self.directions = _make_directions(regularizer.norm, network.weights)
         self.layers = two_layers(rows, kernel, single=single)
-        pays = regularizer.active and Curvature.pays(rows.shape, self.directions.n_units, rows.losses.n_outputs)
-        self.curvature = Curvature(rows, kernel, linear_term, seed) if pays else None
+        self.curvature = self._make_curvature(rows, kernel, seed)
         parts = self._lengths(network), self.directions.start.ravel(), network.linear
         self._shapes = tuple(part.shape for part in parts)
         self.scales = joined(*map(np.broadcast_to, _scales(rows, linear_term), self._shapes))
         self._start = joined(*parts)
+
+    def _make_curvature(self, rows: Rows, kernel: Kernel, seed: int) -> Curvature | TableCurvature | None:
+        """Return what a metric is made of, where it pays."""
+        if not self.regularizer.active:
+            return None
+        k = self.directions.n_units
+        if k and Curvature.pays(rows.shape, k, rows.losses.n_outputs):
+            return Curvature(rows, kernel, self.linear_term, seed)
+        return TableCurvature(rows, kernel, self.linear_term) if TableCurvature.pays(rows) else None
 
     def _entries(self) -> dict[str, str]:
         units, _, _ = self._shapes
@@ -158,18 +167,17 @@ class JointProblem(Displayed, Problem):
         gradient = joined(gradient_B, self.directions.pull_back(Z, gradient_E), gradient_W)
         return Evaluation(value + penalty, gradient)
 
-    def metric(self, x: np.ndarray) -> BlockMetric | None:
+    def metric(self, x: np.ndarray) -> JointMetric | None:
         """Return the inverse of the curvature in every unit and direction alone; None where it does not pay."""
-        if self.curvature is None or not self.directions.n_units:
+        if self.curvature is None:
             return None
         B, Z, W = self._parts(x)
         A, E, W = self._mapped(B, Z, W)
         blocks = self.curvature(A, E, W)
         # The penalty is strength * ||A||_F^2; in a ball, what a unit of norm earns takes the place of the strength.
         cost = max(self.regularizer.weight_cost(earned=lambda: blocks.earned), 0.0)
-        units = regular(blocks.units, np.full(len(A), 2.0 * cost))
         directions = self.directions.curvature(Z, blocks.directions, cost * np.einsum("rd,rd->r", A, A))
-        return BlockMetric(units, directions, np.tile(self.curvature.inverse_linear, len(W)))
+        return self.curvature.metric(blocks, cost, directions)
 
     def measure(self, x: np.ndarray) -> Measure:
         """Objective; no gap is known."""

@@ -61,6 +61,8 @@ _SAMPLE_FRACTIONS, _ROWS_PER_PARAMETER = (1 / 16, 1 / 4), 10
 _ROWS_OF_MODEL, _LEAST_ROWS, _LARGEST_SAMPLE = 100, 10_000, 1 / 4
 # The largest number of entries of a sample of data in blocks.
 _SAMPLE_ENTRIES = 1 << 25
+# With more features the local minima of joint refits are within about a thousandth of each other.
+_FEW_FEATURES = 1000
 # Iterations of the fit of the linear term, for the largest strength.
 _LINEAR_ITER = 1000
 
@@ -303,6 +305,11 @@ class NetworkProblem(Displayed, Corrective):
         become two there.
         """
         return self.norm.exponent == 1
+
+    @property
+    def minima_are_far_apart(self) -> bool:
+        """Whether few units may end in a poor local minimum: not those of many features, such as users and items."""
+        return self.rows.shape[1] <= _FEW_FEATURES
 
     @property
     def gains_by_single(self) -> bool:

@@ -58,8 +58,11 @@ _NEGLIGIBLE = 1e-4
 _SAMPLE_TOL = 5e-3
 # Refits of more units than a model may have end at this: the units that leave again are known early.
 _SURPLUS_TOL = 5e-2
-# The fit of what is beside the units ends when ten iterations decrease the objective by less than this, relative.
-_REST_TOL = 1e-13
+# The fit of what is beside the units ends when ten iterations decrease the objective by less than this, relative, and
+# where a model is fitted, by less than this fraction of the tolerance of the polish.
+_REST_TOL, _OF_POLISH = 1e-13, 1e-4
+# Before units enter a model, it ends at this fraction of that tolerance: the polish goes on from there.
+_START_OF_MODEL = 0.1
 # Tolerance of the step by which units enter before a refit, relative: every trial reads the data.
 _STEP_TOL = 1e-2
 # Ten iterations in single precision can see a decrease of this, relative, above the rounding.
@@ -281,7 +284,10 @@ class _FullRefits(_OutputRefits):
         # Without a regulariser no line search can give new units a weight; the refit of the output layer does so.
         self.inserts_by_line_search = options.is_smooth and problem.regularized
         self.fits_a_model = self.inserts_by_line_search and schedule.fits_a_model
-        self._exchange = Exchange(problem, monitor) if self.fits_a_model else None
+        if self.fits_a_model:
+            self.start_tol = max(self.start_tol, _START_OF_MODEL * options.polish_tol)
+        exchanges = self.fits_a_model and problem.minima_are_far_apart
+        self._exchange = Exchange(problem, monitor) if exchanges else None
         if problem.joint_refits_get_stuck:
             # Rounds are what is needed, and many short refits soon leave the saddles that a long one would approach.
             self.max_iter, self.fall = options.max_iter, 1.0
@@ -313,14 +319,14 @@ class _FullRefits(_OutputRefits):
     def settle(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers to ``polish_tol``; the units were exchanged on the sample."""
         self._exchange = None
-        return self._with_rest(self._both_layers(point, self.full.polish_tol, self.options.polish_iter))
+        return self._with_rest(point, self.full.polish_tol, self.options.polish_iter)
 
     def improve(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers to a tolerance for the target gap; near the end the output layer first."""
         tol = max(joint_tol(self._finite_target()), self.full.least_tol)
         if not self.inserts_by_line_search or self.near:
             point, tol = super().improve(point), self._joint_tol_after_layer(tol)
-        point = self._with_rest(self._both_layers(point, tol, self.max_iter))
+        point = self._with_rest(point, tol, self.max_iter)
         return point.drop_zero_units(_NEGLIGIBLE * min(self._finite_target(), 1.0))
 
     def polish(self, point: CorrectivePoint) -> CorrectivePoint:
@@ -337,7 +343,7 @@ class _FullRefits(_OutputRefits):
             for fraction in self.problem.sample_fractions(point):
                 point, _ = self._joint(point.drop_zero_units(), max(tol, _SAMPLE_TOL), max_iter, start, fraction)
                 start = None
-            return self._with_rest(self._both_layers(point, tol, max_iter, start))
+            return self._with_rest(point, tol, max_iter, start)
         return self._both_layers(super().polish(point), self._joint_tol_after_layer(tol), max_iter, start)
 
     def _without_surplus(self, point: CorrectivePoint) -> CorrectivePoint:
@@ -368,11 +374,15 @@ class _FullRefits(_OutputRefits):
                 return merged
         return point
 
-    def _with_rest(self, point: CorrectivePoint) -> CorrectivePoint:
-        """Fit what is beside the units to the end."""
+    def _with_rest(
+        self, point: CorrectivePoint, tol: float, max_iter: int, start: np.random.Generator | None = None
+    ) -> CorrectivePoint:
+        """Refit both layers, and then what is beside the units nearly to the end."""
+        point = self._both_layers(point, tol, max_iter, start)
         if not point.extra_size or not self.full.is_smooth:
             return point
-        return fit_rest(self.problem, self.monitor, point, self.options.polish_iter)
+        rest_tol = _OF_POLISH * self.full.polish_tol if self.fits_a_model else 0.0
+        return fit_rest(self.problem, self.monitor, point, self.options.polish_iter, max(rest_tol, _REST_TOL))
 
     def _joint(
         self,
@@ -410,10 +420,12 @@ def _default_layer_solver(problem: Composite, *, prove: bool) -> Solver[Any]:
     return FISTA()
 
 
-def fit_rest(problem: Corrective, monitor: Monitor, point: CorrectivePoint, max_iter: int) -> CorrectivePoint:
+def fit_rest(
+    problem: Corrective, monitor: Monitor, point: CorrectivePoint, max_iter: int, tol: float = _REST_TOL
+) -> CorrectivePoint:
     """Fit what is beside the units to the end: small errors in it make large gaps, and the fit is cheap."""
     rest = problem.joint(point, REST)
-    return point.with_layers(monitor.solve(rest, LBFGS(gtol=0.0), start=None, tol=_REST_TOL, max_iter=max_iter))
+    return point.with_layers(monitor.solve(rest, LBFGS(gtol=0.0), start=None, tol=tol, max_iter=max_iter))
 
 
 def joint_tol(target: float) -> float:
