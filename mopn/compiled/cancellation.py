@@ -53,7 +53,7 @@ def set_without(theta, columns, rows, state, weights, p, j, sizes, c):  # type: 
     e = np.empty(state.shape[1])
     if theta is not None:
         moduli, sampled = 0.0, 0.0
-        for entry in range(first, end, max(np.int64(1), np.int64(end - first) // _SAMPLED)):
+        for entry in range(first, end, 1 + (end - first) // _SAMPLED):
             i, x = place(columns.indices, entry, first), value(columns.values, entry)
             h, _ = derivative_of(theta, None, state, i, x, p[j], j)
             sampled += weight_of(weights, i) * h * h

@@ -13,7 +13,7 @@ w_i l'(y_i, o_i), then the values from which h is computed.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange, types
+from numba import njit, prange, types
 from numba.extending import overload
 
 from mopn.compiled.cancellation import CANCELLATION, set_without
@@ -57,7 +57,8 @@ def _omega_of_types(omegas, s):  # type: ignore[no-untyped-def]
     return lambda omegas, s: omegas[s]
 
 
-@inner(fastmath=IN_ORDER)
+# Part of the two loops over units, and not compiled on its own: every function that calls another has its code again.
+@njit(inline="always")
 def sweep(  # type: ignore[no-untyped-def]
     theta, omega, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, l1, begin, stop
 ):
@@ -120,7 +121,7 @@ def sweep(  # type: ignore[no-untyped-def]
     return largest
 
 
-@jit()
+@jit(fastmath=IN_ORDER)
 def sweep_units(  # type: ignore[no-untyped-def]
     theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, l1, dummies
 ):
@@ -146,7 +147,10 @@ def sweep_units(  # type: ignore[no-untyped-def]
         if l1 is not None:
             l1[0] = np.abs(p).sum()
         omega = _omega_of(omegas, s)
-        decrease = sweep(coefficients, omega, columns, rows, *losses, p, scales[s], ridges[s], l1, 0, columns.size)
+        decrease = sweep(
+            coefficients, omega, columns, rows, loss, smoothness, y, outputs, weights, state, p, scales[s], ridges[s],
+            l1, 0, columns.size,
+        )  # fmt: skip
         largest = max(largest, decrease)
     return largest
 
