@@ -13,7 +13,7 @@ w_i l'(y_i, o_i), then the values from which h is computed.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange, types
+from numba import prange, types
 from numba.extending import overload
 
 from mopn.compiled.cancellation import CANCELLATION, set_without
@@ -57,8 +57,7 @@ def _omega_of_types(omegas, s):  # type: ignore[no-untyped-def]
     return lambda omegas, s: omegas[s]
 
 
-# Part of the two loops over units, and not compiled on its own: every function that calls another has its code again.
-@njit(inline="always")
+@inner(fastmath=IN_ORDER)
 def sweep(  # type: ignore[no-untyped-def]
     theta, omega, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, l1, begin, stop
 ):
@@ -110,18 +109,21 @@ def sweep(  # type: ignore[no-untyped-def]
         largest = max(largest, gain)
         p[j] = old - step
         change = p[j] - base
-        for entry in range(first, end):
-            i, x = place(columns.indices, entry, first), value(columns.values, entry)
-            difference = -scale * step * update_state(theta, omega, state, i, x, base, j, change)
-            if loss.code == SQUARED:
-                state[i, 0] += weight_of(weights, i) * difference
-            else:
-                outputs[i] += difference
+        # Two loops, as a choice within one would not be vectorised.
+        if loss.code == SQUARED:
+            for entry in range(first, end):
+                i, x = place(columns.indices, entry, first), value(columns.values, entry)
+                h = update_state(theta, omega, state, i, x, base, j, change)
+                state[i, 0] -= weight_of(weights, i) * (scale * step * h)
+        else:
+            for entry in range(first, end):
+                i, x = place(columns.indices, entry, first), value(columns.values, entry)
+                outputs[i] -= scale * step * update_state(theta, omega, state, i, x, base, j, change)
                 state[i, 0] = weight_of(weights, i) * derivative(loss, y[i], outputs[i])
     return largest
 
 
-@jit(fastmath=IN_ORDER)
+@jit()
 def sweep_units(  # type: ignore[no-untyped-def]
     theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, l1, dummies
 ):
@@ -147,10 +149,7 @@ def sweep_units(  # type: ignore[no-untyped-def]
         if l1 is not None:
             l1[0] = np.abs(p).sum()
         omega = _omega_of(omegas, s)
-        decrease = sweep(
-            coefficients, omega, columns, rows, loss, smoothness, y, outputs, weights, state, p, scales[s], ridges[s],
-            l1, 0, columns.size,
-        )  # fmt: skip
+        decrease = sweep(coefficients, omega, columns, rows, *losses, p, scales[s], ridges[s], l1, 0, columns.size)
         largest = max(largest, decrease)
     return largest
 
