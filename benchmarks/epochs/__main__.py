@@ -101,7 +101,11 @@ def one(folder: str, name: str, model: str, epochs: int, threads: int) -> dict[s
     mopn.minimize(problem, solver, start=start, tol=0, max_iter=1)
     first = clock() - began
     ends: list[float] = []
-    result = mopn.minimize(problem, solver, start=start, tol=0, max_iter=epochs, callback=lambda x: ends.append(clock()))
+
+    def watch(x: np.ndarray) -> None:
+        ends.append(clock())
+
+    result = mopn.minimize(problem, solver, start=start, tol=0, max_iter=epochs, callback=watch)
     return {"seconds_per_epoch": float(np.median(np.diff(ends))), "objective": result.fun, "first_call": first}
 
 

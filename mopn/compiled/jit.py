@@ -37,7 +37,8 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def decorate(function: Callable[..., Any]) -> Any:
         # Nobody asks for the address of a function.
-        dispatcher: Any = njit(no_cfunc_wrapper=True, error_model="numpy", **options)(function)  # type: ignore[call-overload]
+        decorator: Any = njit(no_cfunc_wrapper=True, error_model="numpy", **options)  # type: ignore[call-overload]
+        dispatcher: Any = decorator(function)
         try:
             dispatcher._cache = _Cache(function, options)
         except Exception:
@@ -55,8 +56,9 @@ def inner(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """
 
     def decorate(function: Any) -> Any:
-        compiled: Any = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", **options)(function)
-        # numba takes the function for what it is compiled to; ``register_jitable`` would do so for every caller's options.
+        decorator: Any = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", **options)
+        compiled = decorator(function)
+        # So numba takes the function for the compiled one; ``register_jitable`` compiles it for all options of callers.
         function.compiled, function._numba_type_ = compiled, compiled._numba_type_
         return function
 
