@@ -77,17 +77,17 @@ def derivative_of(theta, omega, state, i, x, p, j):  # type: ignore[no-untyped-d
 
 
 @inner(fastmath=IN_ORDER)
-def update_state(theta, omega, state, i, x, p, j, step):  # type: ignore[no-untyped-def]
-    """Update the state of a sample after a step of p_j; return the change of K."""
+def update_state(theta, omega, state, i, x, p, j, change):  # type: ignore[no-untyped-def]
+    """Update the state of a sample, which is that for p_j = p, after a change of p_j; return the derivative h of K."""
     if theta is None:
         h, _ = derivative_of(theta, omega, state, i, x, p, j)
         if omega is None:
-            state[i, 1] -= step * h
-        return -step * h
+            state[i, 1] += change * h
+        return h
     e, h = 1.0, theta[0]
     for t in range(1, len(theta)):
         a = state[i, t]
-        state[i, t] = a - step * x * e
+        state[i, t] = a + change * x * e
         e = a - p * x * e
         h += theta[t] * e
-    return -step * x * h
+    return x * h

@@ -17,7 +17,7 @@ _STARTS = 32
 _PROVEN, _FOUND, _OPEN = 0, 1, 2
 
 
-@jit(error_model="numpy")
+@jit()
 def attack_flips(P, lines, starts, allowed, current, margins, tolerances, found, picks):  # type: ignore[no-untyped-def]
     """Lower ``found`` (n,) where flips, one after the other, turn the margin of a row by more than rounding.
 
@@ -60,7 +60,7 @@ def attack_flips(P, lines, starts, allowed, current, margins, tolerances, found,
                     break
 
 
-@jit(error_model="numpy")
+@jit()
 def prove_flips(P, lines, starts, allowed, current, margins, tolerances, most_work, proven, found, picks):  # type: ignore[no-untyped-def]
     """Lower ``proven`` (n,) to the largest number of flips that leave the margin above rounding, as far as is proven.
 
@@ -88,7 +88,7 @@ def prove_flips(P, lines, starts, allowed, current, margins, tolerances, most_wo
                 break
 
 
-@inner(error_model="numpy")
+@inner()
 def _game(P, line, starts, allowed, current):  # type: ignore[no-untyped-def]
     """Return the columns (N,), options (N,), gains (N,) and pairs (N, N) of all flips of a row."""
     T, C = len(line), len(current)
@@ -110,13 +110,13 @@ def _game(P, line, starts, allowed, current):  # type: ignore[no-untyped-def]
     return columns, options, gains, pairs
 
 
-@inner(error_model="numpy")
+@inner()
 def _is_finite(margin, gains, pairs):  # type: ignore[no-untyped-def]
     """Whether nothing overflowed: else nothing is known."""
     return np.isfinite(margin) and np.isfinite(gains).all() and np.isfinite(pairs).all()
 
 
-@inner(error_model="numpy")
+@inner()
 def _bonus(pairs, columns, C, most):  # type: ignore[no-untyped-def]
     """Return half of what each flip can gain at most by pairs with 0, ..., most - 1 flips of other columns."""
     bonus, best = np.zeros((len(pairs), max(most, 1))), np.empty(C)
@@ -130,7 +130,7 @@ def _bonus(pairs, columns, C, most):  # type: ignore[no-untyped-def]
     return bonus
 
 
-@inner(error_model="numpy")
+@inner()
 def _search(r, margin, tolerance, heads, gains, pairs, bonus, trial, work):  # type: ignore[no-untyped-def]
     """Return whether r flips, at most, turn a margin; those of ``trial`` do if it is found. Depth first.
 
@@ -172,7 +172,7 @@ def _search(r, margin, tolerance, heads, gains, pairs, bonus, trial, work):  # t
     return state
 
 
-@inner(error_model="numpy")
+@inner()
 def _begin(margin, tolerance, heads, gains, bonus, order, flips, places):  # type: ignore[no-untyped-def]
     """List the flips that a set of ``bonus.shape[1]`` may begin with, and the places of their columns; return how many.
 
@@ -196,7 +196,7 @@ def _begin(margin, tolerance, heads, gains, bonus, order, flips, places):  # typ
     return count
 
 
-@inner(error_model="numpy")
+@inner()
 def _pick(flips, columns, options, picks):  # type: ignore[no-untyped-def]
     """Set the option that each column flips to, -1 if it does not."""
     picks[:] = -1

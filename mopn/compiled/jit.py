@@ -12,6 +12,7 @@ Compiling takes seconds, so the first time in a process is told to the log.
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,7 +23,6 @@ from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache, NullCache
-from numba.extending import register_jitable
 
 __all__ = ["inner", "jit"]
 
@@ -30,15 +30,20 @@ _SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).p
 
 
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Return numba's decorator ``njit`` with these options, and with a cache if there is a folder for it."""
+    """Return numba's decorator ``njit`` with these options, and with a cache if there is a folder for it.
+
+    Divisions are those of NumPy: checks that the divisor is not 0 would have to be compiled too.
+    """
 
     def decorate(function: Callable[..., Any]) -> Any:
         # Nobody asks for the address of a function.
-        dispatcher: Any = njit(no_cfunc_wrapper=True, **options)(function)  # type: ignore[call-overload]
+        decorator: Any = njit(no_cfunc_wrapper=True, error_model="numpy", **options)  # type: ignore[call-overload]
+        dispatcher: Any = decorator(function)
         try:
             dispatcher._cache = _Cache(function, options)
         except Exception:
             dispatcher._cache = _NoCache()
+        dispatcher.compile = _without_collections(dispatcher.compile)
         return dispatcher
 
     return decorate
@@ -49,7 +54,30 @@ def inner(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     Interfaces take a seventh of the compiler's time. Called from Python such a function is Python's.
     """
-    return register_jitable(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+
+    def decorate(function: Any) -> Any:
+        decorator: Any = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", **options)
+        compiled = decorator(function)
+        # So numba takes the function for the compiled one; ``register_jitable`` compiles it for all options of callers.
+        function.compiled, function._numba_type_ = compiled, compiled._numba_type_
+        return function
+
+    return decorate
+
+
+def _without_collections(compile_: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the compiler, with Python's cyclic garbage collector off while it runs: a tenth of the time was its."""
+
+    def compile_signature(signature: Any) -> Any:
+        enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return compile_(signature)
+        finally:
+            if enabled:
+                gc.enable()
+
+    return compile_signature
 
 
 class _Cache(FunctionCache):

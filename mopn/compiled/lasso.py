@@ -9,7 +9,7 @@ from mopn.compiled.jit import jit
 __all__ = ["minimize_l1"]
 
 
-@jit(error_model="numpy")
+@jit()
 def minimize_l1(K, slopes, thresholds, z, rounds, tol):  # type: ignore[no-untyped-def]
     """Minimise <slopes, u> + u' K u / 2 + sum_s thresholds_s |z_s + u_s| over u; add u to z in place.
 

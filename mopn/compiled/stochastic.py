@@ -35,7 +35,7 @@ def count_entries(lines):  # type: ignore[no-untyped-def]
     return counts
 
 
-@jit(error_model="numpy")
+@jit()
 def _step(parameter, sums, gradient, step, adaptive):  # type: ignore[no-untyped-def]
     """Return a parameter after a step, and the sum of its squared gradients: Duchi, Hazan and Singer (2011)."""
     if adaptive:
@@ -44,7 +44,7 @@ def _step(parameter, sums, gradient, step, adaptive):  # type: ignore[no-untyped
     return parameter - step * gradient, sums
 
 
-@jit(error_model="numpy")
+@jit()
 def stochastic_pass(  # type: ignore[no-untyped-def]
     kind, thetas, lines, loss, y, offset, weights, order, batch, step, adaptive, counts,
     panels, panel_sums, lams, ridges, w, w_sums, linear, alpha, dummies, intercept, fit_intercept,

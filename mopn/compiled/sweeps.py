@@ -16,7 +16,7 @@ import numpy as np
 from numba import prange, types
 from numba.extending import overload
 
-from mopn.compiled.cancellation import CANCELLATION, cancels, coordinate_from_rows
+from mopn.compiled.cancellation import CANCELLATION, set_without
 from mopn.compiled.coordinates import derivative_of, penalized_step, update_state, weight_of
 from mopn.compiled.dummies import as_array, as_theta, lower_degrees, sweep_dummies, symmetric_polynomials
 from mopn.compiled.jit import inner, jit
@@ -92,32 +92,33 @@ def sweep(  # type: ignore[no-untyped-def]
     """
     largest = 0.0
     if rows is not None:
-        exact = as_array(theta)
+        coefficients = as_array(theta)
     for j in range(begin, stop):
         first, end = span(columns.starts, j, columns.length)
-        old = p[j]
+        old = base = p[j]
         g, c, sizes = _sums(theta, omega, columns, state, weights, old, j)
         if (
             rows is not None
             and sizes > CANCELLATION**2 * c
-            and cancels(exact, columns, rows, state, weights, p, j, sizes, c)
+            and set_without(coefficients, columns, rows, state, weights, p, j, sizes, c)
         ):
-            decrease = coordinate_from_rows(
-                exact, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, l1, j
-            )
-            largest = max(largest, decrease)
-            continue
+            # From the state for p_j = 0, h has no differences.
+            base = 0.0
+            g, c, _ = _sums(theta, omega, columns, state, weights, base, j)
         step, gain = penalized_step(scale * g, smoothness * scale * scale * c, ridge, old, l1)
         largest = max(largest, gain)
         p[j] = old - step
+        change = p[j] - base
+        # Two loops, as a choice within one would not be vectorised.
         if loss.code == SQUARED:
             for entry in range(first, end):
                 i, x = place(columns.indices, entry, first), value(columns.values, entry)
-                state[i, 0] += weight_of(weights, i) * scale * update_state(theta, omega, state, i, x, old, j, step)
+                h = update_state(theta, omega, state, i, x, base, j, change)
+                state[i, 0] -= weight_of(weights, i) * (scale * step * h)
         else:
             for entry in range(first, end):
                 i, x = place(columns.indices, entry, first), value(columns.values, entry)
-                outputs[i] += scale * update_state(theta, omega, state, i, x, old, j, step)
+                outputs[i] -= scale * step * update_state(theta, omega, state, i, x, base, j, change)
                 state[i, 0] = weight_of(weights, i) * derivative(loss, y[i], outputs[i])
     return largest
 
