@@ -79,8 +79,8 @@ def make_parser(
     parser.add_argument(
         "--processor",
         action="store_true",
-        help="measure and limit seconds of the processor, which others on the machine prolong less than the clock's; "
-        "for one thread, and what no other process does",
+        help="measure and limit seconds of this process's processor, which others on the machine prolong less than the "
+        "clock's; for runs of one process and one thread",
     )
     return parser
 
