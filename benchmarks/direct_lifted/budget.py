@@ -10,6 +10,7 @@ here.
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -17,7 +18,6 @@ from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import factorial, prod
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -241,12 +241,12 @@ def run(task: Task, folder: str) -> dict[str, Any]:
     data = split(*load(task.set, folder), task.split)
     fit, strengths = METHODS[task.method]
     out = data.held_out
-    began = perf_counter()
+    began = time.perf_counter()
     candidates = fit(task, data.X[~out], data.y[~out], strengths)
     scores = [r_squared(data.y[out], predict(data.X[out])) for predict in candidates]
     best = int(np.argmax(scores))
     (predict,) = fit(task, data.X, data.y, strengths[best : best + 1])
-    seconds = perf_counter() - began
+    seconds = time.perf_counter() - began
     return asdict(task) | {
         "strength": f"{strengths[best]:.3g}",
         "validation": f"{scores[best]:.4f}",

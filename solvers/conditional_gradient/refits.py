@@ -407,8 +407,9 @@ class _FullRefits(_OutputRefits):
         single = self.full.precision == "single" and tol >= _SINGLE_TOL
         form = Form("gradient" if self.full.is_smooth else "composite", single, sample_fraction, seed=self.monitor.seed)
         problem, solver = self.problem.joint(point, form), self.full.solver
-        # The objective on a fraction of the samples is another one.
-        as_point = point.with_layers if sample_fraction == 1.0 else None
+        # The objective on a fraction of the samples is another one, and a model of too many units no result.
+        is_result = sample_fraction == 1.0 and (self.most is None or point.n_units <= self.most)
+        as_point = point.with_layers if is_result else None
         joint = self.monitor.solve(problem, solver, start=start, tol=tol, max_iter=max_iter, as_point=as_point)
         return point.with_layers(joint), joint.fun
 

@@ -109,7 +109,7 @@ def test_the_strength_is_that_of_least_loss_on_held_out_rows_of_the_blocks(monke
     held_out = np.concatenate(parts) > 0
     assert N / 4 < held_out.sum() < N / 2
     rows = np.flatnonzero(~held_out), np.flatnonzero(held_out)
-    monkeypatch.setattr(strength_choice, "_splits", lambda *_: iter([rows]))
+    monkeypatch.setattr(strength_choice, "splits", lambda *_: iter([rows]))
     losses = []
     argmin = np.argmin
     monkeypatch.setattr(strength_choice.np, "argmin", lambda values: losses.append(values.copy()) or argmin(values))

@@ -1,5 +1,7 @@
 """The runner of the studies."""
 
+import time
+
 import pytest
 
 from benchmarks.common.sources import MissingDataError
@@ -68,3 +70,13 @@ def test_results_go_where_the_options_say(tmp_path):
     add_restart_options(parser, "small")
     assert str(out_folder(parser.parse_args(["--quick"]))) == "results/some-quick"
     assert out_folder(parser.parse_args(["--quick", "--out", str(tmp_path)])) == tmp_path
+
+
+@pytest.mark.parametrize(("arguments", "clock"), [([], time.perf_counter), (["--processor"], time.process_time)])
+def test_times_are_of_the_clock_or_of_the_processor(arguments, clock):
+    read = []
+    usual = time.perf_counter
+    run(make_parser("some", "Text."), lambda options: read.append(time.perf_counter), arguments)
+    assert read == [clock]
+    run(make_parser("some", "Text."), lambda options: end(KeyboardInterrupt()), arguments)
+    assert time.perf_counter is usual
