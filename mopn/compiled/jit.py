@@ -56,7 +56,8 @@ def inner(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """
 
     def decorate(function: Any) -> Any:
-        decorator: Any = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", **options)
+        options_of_all = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
+        decorator: Any = njit(**options_of_all, **options)  # type: ignore[call-overload]
         compiled = decorator(function)
         # So numba takes the function for the compiled one; ``register_jitable`` compiles it for all options of callers.
         function.compiled, function._numba_type_ = compiled, compiled._numba_type_

@@ -173,7 +173,7 @@ class JointProblem(Displayed, Problem):
             return None
         B, Z, W = self._parts(x)
         A, E, W = self._mapped(B, Z, W)
-        blocks = self.curvature(A, E, W)
+        blocks: Any = self.curvature(A, E, W)
         # The penalty is strength * ||A||_F^2; in a ball, what a unit of norm earns takes the place of the strength.
         cost = max(self.regularizer.weight_cost(earned=lambda: blocks.earned), 0.0)
         directions = self.directions.curvature(Z, blocks.directions, cost * np.einsum("rd,rd->r", A, A))

@@ -238,7 +238,7 @@ def test_a_fit_of_many_samples_starts_on_some_and_is_as_good():
     problem = mopn.NetworkProblem(X, y, strength=20.0, augment=True)
     whole = mopn.NetworkProblem(X, y, strength=20.0, augment=True)
     whole.sample_fractions = lambda network: []
-    solver = ConditionalGradient(refit=FullRefit(polish_tol=5e-3), max_units=2, schedule="fill")
+    solver = ConditionalGradient(refit=FullRefit(polish_tol=5e-3), max_units=3, schedule="fill")
     fractions = []
     problem.joint = lambda network, form: (
         fractions.append(form.sample_fraction) or type(problem).joint(problem, network, form)

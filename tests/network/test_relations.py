@@ -60,7 +60,8 @@ def test_fits_and_their_proofs(options):
         mopn.minimize(problem, mopn.solvers.ConditionalGradient(max_units=3), tol=1e-9, max_iter=5)
         for problem in problems(strength=5.0, **options)
     )
-    assert found.fun == pytest.approx(expected.fun, rel=1e-6)
+    # Refits have another metric, and end within their tolerance.
+    assert found.fun == pytest.approx(expected.fun, rel=1e-5)
     assert found.gap_is_proven
     # How tight a gap is depends on the clock; each is a bound for the other network, too.
     for one, other in ((found, expected), (expected, found)):
