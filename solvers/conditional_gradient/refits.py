@@ -352,7 +352,8 @@ class _FullRefits(_OutputRefits):
             return point
         point = point.drop_zero_units()
         fraction = next(iter(self.problem.sample_fractions(point)), 1.0)
-        point, _ = self._refit(point, _SURPLUS_TOL, self.options.max_iter, sample_fraction=fraction)
+        max_iter = self.options.max_iter
+        point, _ = self._joint(point, _SURPLUS_TOL, max_iter, sample_fraction=fraction, within_limits=False)
         while point.n_units > self.most:
             point = without_least_unit(self.problem, point)
         return point.compact()
@@ -391,25 +392,19 @@ class _FullRefits(_OutputRefits):
         max_iter: int,
         start: np.random.Generator | None = None,
         sample_fraction: float = 1.0,
+        *,
+        within_limits: bool = True,
     ) -> tuple[CorrectivePoint, float]:
+        """Refit both layers; return the point and its objective. A model of more than ``max_units`` is no result."""
         if not (point.n_units or point.extra_size):
             return point, math.inf
-        return self._refit(self._limited(point, jointly=self.full.is_smooth), tol, max_iter, start, sample_fraction)
-
-    def _refit(
-        self,
-        point: CorrectivePoint,
-        tol: float,
-        max_iter: int,
-        start: np.random.Generator | None = None,
-        sample_fraction: float = 1.0,
-    ) -> tuple[CorrectivePoint, float]:
+        if within_limits:
+            point = self._limited(point, jointly=self.full.is_smooth)
         single = self.full.precision == "single" and tol >= _SINGLE_TOL
         form = Form("gradient" if self.full.is_smooth else "composite", single, sample_fraction, seed=self.monitor.seed)
         problem, solver = self.problem.joint(point, form), self.full.solver
-        # The objective on a fraction of the samples is another one, and a model of too many units no result.
-        is_result = sample_fraction == 1.0 and (self.most is None or point.n_units <= self.most)
-        as_point = point.with_layers if is_result else None
+        # The objective on a fraction of the samples is another one.
+        as_point = point.with_layers if within_limits and sample_fraction == 1.0 else None
         joint = self.monitor.solve(problem, solver, start=start, tol=tol, max_iter=max_iter, as_point=as_point)
         return point.with_layers(joint), joint.fun
 
