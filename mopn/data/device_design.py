@@ -53,6 +53,11 @@ class DeviceDesign:
         """Return the design in float32; data in other coordinates, or of float64, are stored anew."""
         return DeviceDesign(as_type(self._data, namespace(self.X).float32), None, self.dummies, single=True)
 
+    @property
+    def without_dummies(self) -> DeviceDesign:
+        """The design without its leading dummies."""
+        return DeviceDesign(self.X, self.coordinates, single=self.is_single)
+
     @cached_property
     def linear(self) -> DeviceDesign:
         """[1, X], the design of a linear term."""

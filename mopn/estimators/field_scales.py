@@ -92,7 +92,9 @@ def distinct(X: Any, targets: Targets) -> tuple[Any, Targets]:
     """Return distinct samples, so that none is in two parts, in an order that the form of X does not change."""
     X, targets = merge_equal_samples(X, targets)
     direction = np.random.default_rng(0).normal(size=(1, X.shape[1]))
-    order = np.argsort(design_of(X).project(direction)[:, 0].round(9), kind="stable")
+    # Numbers that overflow here are refused by the fits.
+    with np.errstate(over="ignore", invalid="ignore"):
+        order = np.argsort(design_of(X).project(direction)[:, 0].round(9), kind="stable")
     return X[order], targets.rows(order)
 
 

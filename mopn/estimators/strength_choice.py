@@ -106,6 +106,9 @@ def splits(targets: Targets, n_parts: int) -> Iterator[tuple[np.ndarray, np.ndar
     """Yield indices of training and of held-out samples, equal parts of each class; an only sample is trained on."""
     rng, n = np.random.default_rng(0), len(targets.y)
     labels = targets.y if targets.form in ("labels", "ordinal") else np.zeros(n)
+    # Levels that are all different are those of a regression.
+    if targets.form == "ordinal" and len(np.unique(labels)) == n:
+        labels = np.zeros(n)
     parts = np.full(n, -1)
     for label in np.unique(labels):
         members = rng.permutation(np.flatnonzero(labels == label))

@@ -59,6 +59,11 @@ class Interface(ABC):
     words: frozenset[str] = frozenset()
 
     @property
+    def ignored(self) -> tuple[str, ...]:
+        """The names of arguments that are taken and not read."""
+        return ()
+
+    @property
     def names(self) -> frozenset[str]:
         """The names of all arguments, and what messages call them."""
         return self.words.union(*(inspect.signature(function).parameters for function in self.functions.values()))
@@ -78,6 +83,10 @@ class Fit(Interface):
     @property
     def functions(self) -> dict[str, Any]:
         return {"init": self.cls}
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        return () if hasattr(self.cls, "predict") else ("y",)
 
     @property
     def targets(self) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
+import numba
 from numba.core import event
 
 from tests.fuzz.outcomes import HangError, Outcome, Record, observe
@@ -57,6 +58,8 @@ class _Server(event.Listener):
         self.connection, self.draw, self.seed, self.limit = connection, draw, seed, limit
         self.record = Record(-1, "", "", "")
         signal.signal(signal.SIGALRM, _over)
+        # Ctrl-C in the first compilation of a process leaves numba's own tables half filled.
+        numba.njit(_nothing)()
         event.register("numba:compile", self)
 
     def run(self) -> None:
@@ -97,6 +100,10 @@ class _Server(event.Listener):
         """Start the clock again."""
         signal.alarm(self.limit)
         self._send("runs")
+
+
+def _nothing() -> None:
+    pass
 
 
 def _over(number: int, frame: Any) -> NoReturn:
