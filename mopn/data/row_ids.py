@@ -48,8 +48,9 @@ class RowIds:
         clear = (sizes > 0.0) & (sizes >= _LEAST * lengths[rows])
         alone, rows, sizes = alone[clear], rows[clear], sizes[clear]
         # The largest one of each row.
-        self.rows, first = np.unique(rows[np.argsort(-sizes, kind="stable")], return_index=True)
-        self.ids = alone[np.argsort(-sizes, kind="stable")][first]
+        descending = np.argsort(-sizes, kind="stable")
+        self.rows, first = np.unique(rows[descending], return_index=True)
+        self.ids = alone[descending[first]]
         entries = columns.data[columns.indptr[self.ids]]
         self.squares = entries**2
         self.others = np.delete(np.arange(B.shape[1]), self.ids)

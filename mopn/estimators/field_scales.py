@@ -116,16 +116,8 @@ def _fit_network(estimator: NetworkEstimator, X: Any, targets: Targets, fitted: 
 def _fit_one_output(estimator: SingleOutputEstimator, X: Any, targets: Targets, fitted: bool) -> dict[str, Any]:
     seed = estimator._seed()
     problem = estimator._problem(multiplied(X, estimator._lengths), targets.values, targets.weights, seed)
-    result = minimize(
-        problem,
-        estimator._solver(),
-        start=estimator._start(problem) if fitted else None,
-        tol=estimator.tol,
-        max_iter=estimator.max_iter,
-        max_time=estimator.max_time,
-        rng=seed,
-    )
-    return estimator._attributes(problem, ended_well(result))
+    start = estimator._start(problem) if fitted else None
+    return estimator._attributes(problem, ended_well(estimator._solve(problem, estimator._solver(), start, seed)))
 
 
 @dataclass(frozen=True)

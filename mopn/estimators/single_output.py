@@ -122,23 +122,19 @@ class SingleOutputEstimator(ModelEstimator):
         problem = self._problem(multiplied(X, self._lengths), y, sample_weight, seed)
         self._set_features(X, problem.rows.n_features)
         with task.iterations(partial(self._attributes, problem)) as callback:
-            result = minimize(
-                problem,
-                solver,
-                start=self._start(problem) if self.warm_start else None,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                max_time=self.max_time,
-                rng=seed,
-                callback=callback,
-                verbose=self.verbose,
-            )
+            start = self._start(problem) if self.warm_start else None
+            result = self._solve(problem, solver, start, seed, callback=callback, verbose=self.verbose)
         self.__dict__.update(self._attributes(problem, result))
         self.objective_, self.status_, self.trace_ = float(result.fun), result.status, result.trace
         self.n_iter_ = max(int(result.nit), 1)
         self._raise_interruption(result)
         task.end({})
         return result
+
+    def _solve(self, problem: Any, solver: Solver, start: Any, seed: int, **watched: Any) -> Result:
+        """Run a solver from a start within the limits that the parameters set."""
+        limits = {"tol": self.tol, "max_iter": self.max_iter, "max_time": self.max_time}
+        return minimize(problem, solver, start=start, rng=seed, **limits, **watched)
 
     @abstractmethod
     def _encode(self, y: np.ndarray) -> np.ndarray:

@@ -122,12 +122,12 @@ class JointMetric(ABC):
     def solve(self, gradient: np.ndarray, held: np.ndarray) -> np.ndarray:
         """Return the product with the inverse for the variables that are not held; only directions may be."""
         of_units, of_directions, of_rest = split(gradient, self._shapes)
-        parts = [*self._others(of_units, of_rest)]
-        if self.directions is not None:
-            free = np.ones(gradient.size)
-            free[held] = 0.0
-            parts.insert(1, _solve(self.directions, of_directions, split(free, self._shapes)[1]))
-        return joined(*parts)
+        units, rest = self._others(of_units, of_rest)
+        if self.directions is None:
+            return joined(units, rest)
+        free = np.ones(gradient.size)
+        free[held] = 0.0
+        return joined(units, _solve(self.directions, of_directions, split(free, self._shapes)[1]), rest)
 
     @property
     def _shapes(self) -> tuple[tuple[int, ...], ...]:
