@@ -32,11 +32,11 @@ def drawn(kind: str, n: int, units: int, first: str, draws: int) -> dict[str, An
 
 
 def of_sizes(kind: str, units: int, per_parameter: str) -> dict[str, float]:
-    """Fit a sample of so many rows for every parameter, of any share of the rows, and then all; or "all" at once."""
+    """Fit a sample of so many rows for every parameter, of up to half of the rows, and then all; or "all" at once."""
     if per_parameter == "all":
         mopn.NetworkProblem.sample_for = lambda problem, n_units, seed: None  # type: ignore[method-assign]
     else:
-        networks._ROWS_OF_MODEL, networks._LEAST_ROWS, networks._LARGEST_SAMPLE = int(per_parameter), 0, 1.0
+        networks._ROWS_OF_MODEL, networks._LEAST_ROWS, networks._LARGEST_SAMPLE = int(per_parameter), 0, 0.5
     _fit(kind, 1000, units, 0)
     return _fit(kind, _ROWS, units, 0)
 
