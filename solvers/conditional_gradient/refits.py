@@ -354,6 +354,7 @@ class _FullRefits(_OutputRefits):
         fraction = next(iter(self.problem.sample_fractions(point)), 1.0)
         max_iter = self.options.max_iter
         point, _ = self._joint(point, _SURPLUS_TOL, max_iter, sample_fraction=fraction, within_limits=False)
+        self.problem.output_gradient(point)  # computes features, of which all that follow are parts
         while point.n_units > self.most:
             point = without_least_unit(self.problem, point)
         return point.compact()
