@@ -133,8 +133,16 @@ class SingleOutputEstimator(ModelEstimator):
 
     def _solve(self, problem: Any, solver: Solver, start: Any, seed: int, **watched: Any) -> Result:
         """Run a solver from a start within the limits that the parameters set."""
-        limits = {"tol": self.tol, "max_iter": self.max_iter, "max_time": self.max_time}
-        return minimize(problem, solver, start=start, rng=seed, **limits, **watched)
+        return minimize(
+            problem,
+            solver,
+            start=start,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            max_time=self.max_time,
+            rng=seed,
+            **watched,
+        )
 
     @abstractmethod
     def _encode(self, y: np.ndarray) -> np.ndarray:
