@@ -10,7 +10,7 @@ class Objective(BaseObjective):
 
     name = "Polynomial network, multinomial logistic"
     parameters = {"norm": ["l1/l2", "l1"], "reg": [0.1, 0.02]}
-    min_benchopt_version = "1.6"
+    min_benchopt_version = "1.9"
 
     def set_data(self, X, y):
         """Set the data with a column of ones, and the strength as a share of the spectral norm of the gradient at 0."""

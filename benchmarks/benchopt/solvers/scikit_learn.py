@@ -7,6 +7,9 @@ from benchopt import BaseSolver
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+# Before scikit-learn 1.8 the share of the l1 norm did not choose the penalty.
+_L1 = {"l1_ratio": 1.0} if LogisticRegression().penalty == "deprecated" else {"penalty": "l1"}
+
 
 class Solver(BaseSolver):
     """Random units that stay as they are, and scikit-learn's SAGA with the l1 penalty."""
@@ -29,7 +32,7 @@ class Solver(BaseSolver):
     def run(self, n_iter):
         """Take so many epochs."""
         model = LogisticRegression(
-            l1_ratio=1.0, C=1.0 / self.strength, solver="saga", fit_intercept=False, max_iter=n_iter + 1, tol=1e-14
+            **_L1, C=1.0 / self.strength, solver="saga", fit_intercept=False, max_iter=n_iter + 1, tol=1e-14
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
