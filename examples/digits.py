@@ -38,7 +38,7 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
 
     X, y = load_digits(return_X_y=True)
-    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=0, stratify=y)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 
     # All pixels have one unit, so all are divided by the same number.
     strength = mopn.Ratio(args.ratio)
@@ -47,7 +47,7 @@ def main() -> None:
     )
     print(f"digits: {len(X_train)} training rows, {X.shape[1]} features, 10 classes; l1 norm, logistic loss")
     solver = mopn.solvers.ConditionalGradient(max_units=args.units, refit="full")
-    result = mopn.minimize(problem, solver, tol=1e-2, verbose=1)
+    result = mopn.minimize(problem, solver, tol=1e-3, verbose=1)
     model = mopn.Model.from_result(problem, result)
     model.save(args.out / "digits.npz")
 

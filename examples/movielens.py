@@ -10,7 +10,7 @@ folded in without another fit.
 from __future__ import annotations
 
 import argparse
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -115,7 +115,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--user", type=int, default=196, help="whom to recommend films (default %(default)s)")
     parser.add_argument("--ratings", nargs="+", default=[], help="of a user who is not in the data, as film=rating")
     parser.add_argument("--top", type=int, default=10, help="how many (default %(default)s)")
-    parser.add_argument("--units", type=int, default=30, help="largest number of units (default %(default)s)")
+    parser.add_argument("--units", type=int, default=10, help="largest number of units (default %(default)s)")
     parser.add_argument("--strength", type=float, default=3.5, help="of the penalty (default %(default)s)")
     args = parser.parse_args(arguments)
 
@@ -169,7 +169,14 @@ def main(arguments: list[str] | None = None) -> None:
     for item in similar_features(machine, alike, groups["film"], args.top, groups["user"], counts=counts):
         print(f"  {item.cosine:+.3f}  {names[item.feature]}")
     print("\nstrongest interactions, all ratings' log-odds added up")
-    for interaction in mopn.strongest_interactions(liking, args.top, names=names):
+    # No row has two users, two films, or two age groups.
+    of_field = {feature: name for name, features in groups.items() for feature in features if name != "genre"}
+    strongest = (
+        interaction
+        for interaction in mopn.strongest_interactions(liking, 100 * args.top, names=names)
+        if len({of_field.get(feature, feature) for feature in interaction.features}) == 2
+    )
+    for interaction in islice(strongest, args.top):
         print(f"  {interaction.weight:+.3f}  {' x '.join(interaction.names)}")
 
 

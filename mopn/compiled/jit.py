@@ -120,4 +120,4 @@ class _NoCache(NullCache):
 @cache
 def _announce(when: str) -> None:
     """Tell the user that the following seconds are those of the compiler."""
-    logging.getLogger("mopn").warning("mopn compiles its loops for this machine, which takes some seconds, %s", when)
+    logging.getLogger("mopn").warning("mopn compiles loops that this call needs, which takes some seconds, %s", when)

@@ -188,9 +188,12 @@ def as_numbers(values: Any, name: str) -> np.ndarray:
     try:
         return values.astype(object).astype(np.float64)  # messages show strings of Python, not np.str_
     except (TypeError, ValueError, OverflowError) as error:
-        raise TypeError(
-            f"{name} must be numeric, got dtype {values.dtype}: {error}; encode strings and categories as numbers first"
-        ) from None
+        advice = (
+            "targets of regressions are numbers; for classes take a classifier"
+            if name == "y"
+            else "encode strings and categories as numbers first"
+        )
+        raise TypeError(f"{name} must be numeric, got dtype {values.dtype}: {error}; {advice}") from None
 
 
 def finite_numbers(values: Any, name: str) -> np.ndarray:

@@ -15,7 +15,7 @@ from mopn.solvers.tools.checks import Rule, check_flag, check_nonnegative, check
 
 __all__ = ["COMMON", "STRENGTH", "UNIT_INTERVAL", "readable", "validated"]
 
-# Who takes categories and gaps.
+# Who takes categories and missing values.
 _TABLES = "TableClassifier and TableRegressor"
 
 # The parameters that all estimators share. Parameters that have no rule are checked where they are used.
@@ -60,14 +60,14 @@ def readable(values: Any, name: str, *, numeric: bool = True) -> Any:
 
 
 def validated(estimator: Any, *data: Any, **options: Any) -> Any:
-    """Return X, or X and y, as scikit-learn's checks do, which would recommend another model for gaps in X."""
+    """Return X, or X and y, as scikit-learn's checks do, which would recommend another model for missing values."""
     try:
         return validate_data(estimator, *data, **options)
     except ValueError as error:
         if not str(error).startswith("Input X contains NaN"):
             raise
         raise ValueError(
-            f"Input X contains NaN; {_TABLES} take gaps as they are, or impute them, for example by "
+            f"Input X contains NaN; {_TABLES} take missing values as they are; or impute them, for example by "
             "sklearn.impute.SimpleImputer in a pipeline"
         ) from None
 

@@ -112,7 +112,7 @@ def is_named(X: Any) -> bool:
 
 
 class TableEncoder(TransformerMixin, TableReader):
-    """The features of a table: smooth functions of numbers, indicators of levels and of gaps.
+    """The features of a table: smooth functions of numbers, indicators of levels and of missing values.
 
     A column of numbers becomes its standardised self and ``sqrt(2) cos(pi k u) / k^smoothness`` for k = 1, 2, ..., of
     its rank u in [0, 1], interpolated between up to 33 knots and constant beyond the outer ones; where a number is
@@ -157,7 +157,7 @@ class TableEncoder(TransformerMixin, TableReader):
         self.levels = levels
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn knots, levels and gaps.
+        """Learn knots, levels and which columns have missing values.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Estimators of tables: columns of numbers, categories and dates, with gaps, in frames or arrays."""
+"""Estimators of tables: columns of numbers, categories and dates, with missing values, in frames or arrays."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class TableEstimator(TableReader, NetworkEstimator):
 
 
 class TableClassifier(TableEstimator, Classifier):
-    r"""Classifier of tables: numbers, categories and dates, with gaps, as they are.
+    r"""Classifier of tables: numbers, categories, dates and missing values, as they are.
 
     The outputs are sums of squares of additive models: a weight of each class times :math:`(g_1(x_1) + \dots +
     g_c(x_c))^2`, where :math:`g_j` is a smooth function of the column j, or a number for each of its levels. So a model
@@ -215,7 +215,7 @@ class TableClassifier(TableEstimator, Classifier):
 
 
 class TableRegressor(TableEstimator, Regressor):
-    r"""Regressor of tables: numbers, categories and dates, with gaps, as they are; one or several targets.
+    r"""Regressor of tables: numbers, categories, dates and missing values, as they are; one or several targets.
 
     Predictions are ``mean(y)`` plus sums of squares of additive models :math:`(g_1(x_1) + \dots + g_c(x_c))^2`,
     times a weight of each target; see :class:`TableClassifier`.

@@ -253,9 +253,9 @@ class Fitted(ABC):
     def certified_flips(self, X: Any, *, one_hot: Any = (), fixed: Any = (), return_attack: bool = False) -> Flips:
         """Return how many categories, or features of 0 and 1, may change while the predicted class provably stays.
 
-        Of a model of tables, columns of levels change, each to any level of the training data, or to a gap if it had
-        one; columns of numbers stay. Of a model of features, each is 0 or 1 and may flip, and of a group of one-hot
-        features another one becomes the 1. A change of a column, or group, counts as one, whatever it becomes.
+        Of a model of tables, columns of levels change, each to any level of the training data, or to missing if it had
+        missing values; columns of numbers stay. Of a model of features, each is 0 or 1 and may flip, and of a group of
+        one-hot features another one becomes the 1. A change of a column, or group, counts as one, whatever it becomes.
 
         Parameters
         ----------
@@ -450,7 +450,7 @@ class Fitted(ABC):
         self,
         path: str | os.PathLike[str],
         *,
-        name: str = "model",
+        name: str | None = None,
         dtype: str | None = None,
         arithmetic: str = "float",
         X: Any = None,
@@ -462,8 +462,9 @@ class Fitted(ABC):
         ----------
         path : str or path
             Name of the file; an existing file is replaced.
-        name : str, default "model"
-            The prefix of all names in the header.
+        name : str, optional
+            The prefix of all names in the header, ``model`` below; by default the name of the file without its suffix,
+            or "model" if that is no identifier of C.
         dtype : {"float32", "float64", "int16", "int8"}, optional
             The type of the parameters. Of floats: by default "float32"; the features, the arithmetic and the outputs
             are ``double`` for "float64" and ``float`` for "float32" and "int16". Of integers: "int8", the default, or
@@ -554,6 +555,7 @@ def fitted_model(value: Any) -> Any:
     if not isinstance(value, Fitted):
         raise TypeError(
             f"model must be a Model, a FactorizationModel or a fitted estimator, got {type(value).__name__}"
+            + "; give its last step, pipeline[-1]" * hasattr(value, "steps")
         )
     return value._fitted_model()
 

@@ -72,6 +72,8 @@ class Ranker:
     >>> ranker = Ranker(model, np.eye(5)[2:])
     >>> ranker.rank([[1, 0, 0, 0, 0]], n=2)
     Ranking(items=array([0, 1]), scores=array([2., 1.]))
+    >>> ranker.rank([[1, 0, 0, 0, 0]], n=2, exclude=[0]).items.tolist()
+    [1, 2]
     >>> ranker.scores([[0, 1, 0, 0, 0]])
     array([-2., -1.,  1.])
     """
@@ -128,19 +130,40 @@ class Ranker:
             raise ValueError("the outputs overflow, as the numbers of user_row are too large; scale it as in training")
         return self._model._predictions(outputs) if self._model.target == "ordinal" else outputs[:, 0]
 
-    def rank(self, user_row: Any, n: int) -> Ranking:
+    def rank(self, user_row: Any, n: int, *, exclude: Any = ()) -> Ranking:
         """Return the n items with the largest scores, or all if there are fewer; of equal scores, the first ones.
 
         Parameters
         ----------
         user_row : array-like or sparse matrix of shape (1, d)
         n : int
+        exclude : array-like of int, optional
+            Rows of items to leave out, such as those that the user has rated.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For what :meth:`scores` refuses, or rows that do not exist.
         """
         n, scores = check_count(n, "n"), self.scores(user_row)
+        rows = np.delete(np.arange(len(scores)), _row_numbers(exclude, len(scores)))
+        scores = scores[rows]
         least = np.partition(scores, -n)[-n] if n < len(scores) else -np.inf
         best = np.flatnonzero(scores >= least)
         best = best[np.argsort(-scores[best], kind="stable")][:n]
-        return Ranking(best, scores[best])
+        return Ranking(rows[best], scores[best])
+
+
+def _row_numbers(exclude: Any, n_items: int) -> np.ndarray:
+    """Return the rows of items to leave out."""
+    rows = np.asarray(exclude)
+    if not rows.size:
+        return np.zeros(0, np.intp)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise TypeError(f"exclude must hold rows of items, integers, got dtype {rows.dtype} and shape {rows.shape}")
+    if rows.min() < 0 or rows.max() >= n_items:
+        raise ValueError(f"exclude must hold rows of items, from 0 to {n_items - 1}, got {rows.min()} to {rows.max()}")
+    return rows
 
 
 def rank(model: Fitted, user_row: Any, item_rows: Any, n: int) -> Ranking:

@@ -20,7 +20,7 @@ __all__ = ["TableModel"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableModel(Predictor):
-    """A polynomial network that reads tables: frames, arrays, dictionaries, with levels and gaps.
+    """A polynomial network that reads tables: frames, arrays, dictionaries, with levels and missing values.
 
     Explanations are by columns: a column's Shapley value is the sum of those of its features, as polynomials of degree
     2 have no products of three players: a product is split equally between its two columns, or belongs to one.

@@ -156,5 +156,6 @@ def _column(trace: Trace, column: str, name: str, reference: float | None = None
 def _stored(trace: Trace, column: Any, name: str) -> np.ndarray:
     column = "nit" if column == "n_iter" else column
     if not (isinstance(column, str) and column in trace):
-        raise ValueError(f"{name} must be a column of the trace ({', '.join(trace)}), got {shown(column)}")
+        computed = ", or 'relative_gap' or 'suboptimality'" * (name == "y")
+        raise ValueError(f"{name} must be a column of the trace ({', '.join(trace)}){computed}, got {shown(column)}")
     return trace[column]

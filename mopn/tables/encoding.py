@@ -211,7 +211,7 @@ class TableEncoding:
         unknown = [column for column in table.names if column not in set(self.columns)]
         if missing or unknown:
             lacks = f" lacks the columns {missing}" * bool(missing)
-            has = f" has the columns {unknown}, which the training data had not" * bool(unknown)
+            has = f" has the columns {unknown}, which the training data did not have" * bool(unknown)
             raise ValueError(f"{name}{lacks}{' and' * bool(missing and unknown)}{has}")
         return [at[column] for column in self.columns]
 
@@ -225,13 +225,13 @@ class TableEncoding:
         )
 
     def _warn_of_unknown(self, table: Table, levels: Sequence[np.ndarray], name: str) -> None:
-        """Warn of levels without a feature, but for gaps."""
+        """Warn of levels without a feature, but not of missing values."""
         for j, codes in zip(self.level_columns, levels, strict=True):
             unknown = [value for value in table.columns[j][codes < 0] if value is not None]
             if unknown:
                 warnings.warn(
-                    f"column {self.columns[j]!r} of {name} has {len(unknown)} values that the training data had not, "
-                    f"such as {unknown[0]!r}; they count as the mean of the known levels",
+                    f"column {self.columns[j]!r} of {name} has {len(unknown)} value{'s' * (len(unknown) > 1)} that the "
+                    f"training data did not have, such as {unknown[0]!r}; they count as the mean of the known levels",
                     UserWarning,
                     stacklevel=3,
                 )

@@ -809,7 +809,7 @@ def with_entry(value):
 @pytest.mark.parametrize(
     ("bad", "error", "message"),
     [
-        (with_entry(np.nan), ValueError, "contains NaN; TableClassifier .* take gaps"),
+        (with_entry(np.nan), ValueError, "contains NaN; TableClassifier .* take missing values"),
         (with_entry(np.inf), ValueError, "contains infinity"),
         (sparse.csr_array(with_entry(np.nan)), ValueError, "contains NaN"),
         (X[:, 0], ValueError, "Expected 2D array, got 1D array"),
@@ -824,6 +824,11 @@ def with_entry(value):
 def test_errors_of_x(cls, bad, error, message):
     with pytest.raises(error, match=message):
         few(cls).fit(bad, default_y(cls))
+
+
+def test_classes_for_a_regressor_are_for_a_classifier():
+    with pytest.raises(TypeError, match=r"y must be numeric, .*could not convert .*: 'red'; .* take a classifier"):
+        MultiOutputPNRegressor().fit(X, ["red"] * len(X))
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ def test_files_hold_no_names_twice_and_functions_in_single_precision(tmp_path):
 def test_unknown_levels_are_counted_in_a_warning():
     table = TableClassifier(**FIXED).fit(FRAME, LABELS)
     with pytest.warns(
-        UserWarning, match="column 'color' of X has 2 values that the training data had not, such as 'pink'"
+        UserWarning, match="column 'color' of X has 2 values that the training data did not have, such as 'pink'"
     ):
         table.predict(FRAME[:4].assign(color=["pink", "red", "violet", "blue"]))
 

@@ -1,6 +1,7 @@
 """Rankings of items, against the predictions of all joined rows."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -74,6 +75,40 @@ def test_of_equal_scores_the_first_come_first(values, n):
     items = np.column_stack([np.zeros(len(values)), values])
     expected = sorted(range(len(values)), key=lambda item: -values[item])[:n]
     assert rank(model, [[1, 0]], items, n).items.tolist() == expected
+
+
+@examples(30)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.integers(1, 14), st.data())
+def test_items_are_left_out(values, n, data):
+    model = mopn.FactorizationModel(np.ones((1, 1, 2)), degree=2, lams=np.ones(1))
+    ranker = Ranker(model, np.column_stack([np.zeros(len(values)), values]))
+    exclude = data.draw(st.lists(st.integers(0, len(values) - 1)))
+    expected = sorted(set(range(len(values))) - set(exclude), key=lambda item: (-values[item], item))[:n]
+    found = ranker.rank([[1, 0]], n, exclude=exclude)
+    assert found.items.tolist() == expected
+    assert found.scores.tolist() == [values[item] for item in expected]
+
+
+@pytest.mark.parametrize(
+    ("exclude", "error", "message"),
+    [
+        ([0.0], TypeError, "integers, got dtype float64"),
+        ([[0]], TypeError, r"shape \(1, 1\)"),
+        (0, TypeError, r"shape \(\)"),
+        ([True, False], TypeError, "got dtype bool"),
+        ([2], ValueError, "from 0 to 1, got 2 to 2"),
+        ([-1], ValueError, "from 0 to 1, got -1 to -1"),
+    ],
+)
+def test_only_rows_of_items_can_be_left_out(exclude, error, message):
+    ranker = Ranker(mopn.FactorizationModel(np.ones((1, 1, 2)), degree=2, lams=np.ones(1)), [[0, 1], [0, 2]])
+    with pytest.raises(error, match=message):
+        ranker.rank([[1, 0]], 1, exclude=exclude)
+
+
+def test_a_pipeline_is_not_a_model():
+    with pytest.raises(TypeError, match=r"got SimpleNamespace; give its last step, pipeline\[-1\]"):
+        Ranker(SimpleNamespace(steps=[]), np.eye(3))
 
 
 def test_bad_input_is_named():

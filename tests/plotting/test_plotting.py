@@ -71,7 +71,7 @@ def test_infinite_gaps_are_left_out():
 
 
 def test_unknown_column(results):
-    with pytest.raises(ValueError, match=r"y must be a column of the trace \(nit, time, .*\), got 'speed'"):
+    with pytest.raises(ValueError, match=r"y must be .* trace \(nit, time, .*\), or .*'suboptimality', got 'speed'"):
         plot_convergence(results, y="speed")
 
 

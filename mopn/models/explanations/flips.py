@@ -152,7 +152,7 @@ class FeatureOptions(Options):
 
 @dataclass(frozen=True)
 class TableOptions(Options):
-    """Columns of levels, which may become any level of the training data, or a gap if it had one.
+    """Columns of levels, which may become any level of the training data, or missing if some were.
 
     Attributes
     ----------

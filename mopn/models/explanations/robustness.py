@@ -38,9 +38,9 @@ def certified_radius(
     check_flag(return_attack, "return_attack")
     if model.encoding is not None:
         raise TypeError(
-            "certified_radius measures changes of numbers, and the columns of a table may hold categories and gaps: "
-            "certified_flips counts changes of categories; for the features that the columns become ask the network, "
-            "model.model, with rows model.encoding.encode(X)"
+            "certified_radius measures changes of numbers, and the columns of a table may hold categories and missing "
+            "values: certified_flips counts changes of categories; for the features that the columns become ask the "
+            "network, model.model, with rows model.encoding.encode(X)"
         )
     predictions = contests(model, "certified_radius")
     scale = np.ones(model.n_features) if scale is None else check_scale(scale, model.n_features)

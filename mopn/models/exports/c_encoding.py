@@ -27,7 +27,7 @@ def write_encoding(header: CWriter, encoding: TableEncoding) -> TableEncoding:
     if header.dtype == "int16":
         encoding = replace(encoding, numbers=_quantized(encoding.numbers))
     identifiers, columns = _Identifiers(header), encoding.columns
-    header.parts.append("/* The names of x[0], x[1], ..., their indices. Gaps are NAN, dates are days since 1970. */")
+    header.parts.append("/* The names of x[0], x[1], ..., their indices. NAN is missing, dates are days since 1970. */")
     header.strings("columns", columns)
     header.enum([identifiers.take(column) for column in columns])
     lines = _number_lines(header, encoding)

@@ -16,7 +16,7 @@ import numpy as np
 from mopn.data.designs import make_design
 from mopn.models.exports.c_encoding import test_rows, write_encoding
 from mopn.models.exports.c_shap import write_shap
-from mopn.models.exports.c_writer import CWriter, check_name, quantized
+from mopn.models.exports.c_writer import CWriter, header_prefix, quantized
 from mopn.models.exports.shap_export import ShapExport, shap_export
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
 from mopn.models.replacement import replacement
@@ -27,9 +27,9 @@ __all__ = ["write_c"]
 _TOLERANCES = {"float": 1e-5, "double": 1e-12}
 
 
-def write_c(model: Any, path: str | os.PathLike[str], name: str, dtype: str, background: Any) -> None:
+def write_c(model: Any, path: str | os.PathLike[str], name: str | None, dtype: str, background: Any) -> None:
     """Write the header of a model; see ``Predictor.to_c``."""
-    check_name(name)
+    name = header_prefix(name, path)
     header = _Header(name, dtype)
     text = header.text(model, None if background is None else shap_export(model, background))
     with replacement(path) as file:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mopn.models.exports.c_writer import CWriter, check_name
+from mopn.models.exports.c_writer import CWriter, header_prefix
 from mopn.models.exports.integers import IntegerModel
 from mopn.models.exports.quantization import quantize
 from mopn.models.replacement import replacement
@@ -29,9 +29,9 @@ _CYCLES = {"M0": (16, 17, 53), "M4": (12, 13, 35), "AVR, narrow": (48, 126, 233)
 _STACK = 40
 
 
-def write_integer_c(model: Any, path: str | os.PathLike[str], name: str, dtype: str, X: Any) -> IntegerModel:
+def write_integer_c(model: Any, path: str | os.PathLike[str], name: str | None, dtype: str, X: Any) -> IntegerModel:
     """Write the header of a model in integers and return it; see ``Fitted.to_c``."""
-    check_name(name)
+    name = header_prefix(name, path)
     integers = quantize(model, X, dtype)
     text = _IntegerHeader(name).text(integers)
     with replacement(path) as file:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
+from pathlib import PurePath
 
 import numpy as np
 
@@ -11,12 +13,13 @@ from mopn.models.files import plain_labels
 from mopn.models.formula import as_real
 from mopn.solvers.tools.checks import choice
 
-__all__ = ["CWriter", "check_name", "quantized"]
+__all__ = ["CWriter", "header_prefix", "quantized"]
 
 _REALS = {"float32": "float", "float64": "double", "int16": "float"}
 _LARGEST = np.iinfo(np.int16).max
 # Numbers in a line.
 _WIDTH = 8
+_IDENTIFIER = re.compile("[A-Za-z][A-Za-z0-9_]*")
 
 
 class CWriter:
@@ -103,16 +106,20 @@ class CWriter:
         return self.strings("classes", labels.tolist() if labels.dtype.kind == "S" else list(map(str, labels)))
 
 
-def check_name(name: str) -> None:
-    """Check the prefix of the names in a header.
+def header_prefix(name: str | None, path: str | os.PathLike[str]) -> str:
+    """Return the prefix of the names in a header; by default that of the file, so that two headers go together.
 
     Raises
     ------
     ValueError
         If it is no identifier of C.
     """
-    if not (isinstance(name, str) and re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name)):
+    if name is None:
+        stem = PurePath(os.fsdecode(path)).stem
+        return stem if _IDENTIFIER.fullmatch(stem) else "model"
+    if not (isinstance(name, str) and _IDENTIFIER.fullmatch(name)):
         raise ValueError(f"name must be an identifier of C, the prefix of all names in the header, got {name!r}")
+    return name
 
 
 def quantized(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

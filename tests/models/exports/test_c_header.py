@@ -197,10 +197,22 @@ def test_probabilities_of_extreme_outputs(tmp_path, dtype):
         assert_allclose(call(library[f"probabilities_{link}"], row, 2, row.dtype), model.predict_proba(X)[0], rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["", "1st", "a-b", "ä", None])
+@pytest.mark.parametrize("name", ["", "1st", "a-b", "ä", 5])
 def test_names_are_identifiers(tmp_path, name):
     with pytest.raises(ValueError, match="name must be an identifier of C"):
         network().to_c(tmp_path / "model.h", name=name)
+
+
+@pytest.mark.parametrize(("file", "prefix"), [("digits.h", "digits"), ("two words.h", "model"), ("1st.h", "model")])
+def test_names_are_those_of_the_file(tmp_path, file, prefix):
+    """Two headers with the same guard would hide each other."""
+    model = network(2)
+    model.to_c(str(tmp_path / file))
+    text = (tmp_path / file).read_text()
+    assert f"#ifndef {prefix.upper()}_H\n" in text
+    assert f" {prefix}_self_test(void)" in text
+    if prefix != "model":
+        assert "model_" not in text
 
 
 def test_what_cannot_be_written(tmp_path):
