@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
@@ -24,6 +25,9 @@ _NAMES = choice(get_args(RefitName))
 # and lowered the estimated gap by less than this fraction, unless the proven gap is larger than this multiple of it:
 # that may fall with time.
 _ROUNDS_WITHOUT_PROGRESS, _LEAST_PROGRESS, _TIGHT = 3, 1e-3, 2.0
+# One with refits ends, too, when so many rounds have lowered the objective by less than this fraction of the gap, and
+# the gap itself by less than that one: the tolerance would take hundreds of thousands of them.
+_SLOW_ROUNDS, _LEAST_SHARE, _LEAST_FALL = 20, 1e-4, 0.1
 _REFIT = Rule(f"{_NAMES.takes}, or a correction such as FullRefit()", _NAMES.convert)
 
 
@@ -110,7 +114,7 @@ class ConditionalGradient(Solver[Atomic]):
         correct = correction.begin(problem, monitor, schedule)
         oracle = problem.oracle(self.oracle, monitor.chance, monitor.seed)
         select = ProofBudget(problem, oracle, monitor, schedule, prove=self.prove)
-        progress = _Progress(monitor)
+        progress = _Progress(monitor, refits=correction.units_per_round is None)
         point, polished = self._start(problem, start, correct, monitor)
         refit_time = monitor.elapsed
         while True:
@@ -193,11 +197,12 @@ def record(
 
 
 class _Progress:
-    """Ends a run whose rounds change nothing any more, as rounding keeps the refits from the tolerance."""
+    """Ends a run whose rounds change nothing any more, as rounding keeps the refits from the tolerance, or hardly."""
 
-    def __init__(self, monitor: Monitor) -> None:
+    def __init__(self, monitor: Monitor, *, refits: bool) -> None:
         self.monitor = monitor
         self.fun, self.estimate, self.rounds = math.inf, math.inf, 0
+        self.recent: deque[tuple[float, float]] | None = deque(maxlen=_SLOW_ROUNDS) if refits else None
 
     def check(self, fun: float, gap: float, estimate: float) -> None:
         """Stop if neither the objective nor its estimated gap changed in several rounds, and the bound is tight."""
@@ -205,5 +210,14 @@ class _Progress:
         same = same and gap <= _TIGHT * estimate
         self.rounds = self.rounds + 1 if same else 0
         self.fun, self.estimate = fun, min(estimate, self.estimate)
-        if self.rounds == _ROUNDS_WITHOUT_PROGRESS:
+        if self.rounds == _ROUNDS_WITHOUT_PROGRESS or self._is_slow(fun, gap):
             self.monitor.stop(Status.STALLED)
+
+    def _is_slow(self, fun: float, gap: float) -> bool:
+        """Whether the last rounds were of no use; plain steps may be slow, as each is cheap."""
+        if self.recent is None or self.monitor.tol == 0.0:
+            return False
+        full = len(self.recent) == _SLOW_ROUNDS
+        fun_then, gap_then = self.recent[0] if full else (math.inf, math.inf)
+        self.recent.append((fun, gap))
+        return full and fun_then - fun < _LEAST_SHARE * gap and gap > (1.0 - _LEAST_FALL) * gap_then

@@ -1,5 +1,6 @@
 """The loop of conditional gradient, on a problem of known minimum that is no model of mopn's."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -268,6 +269,25 @@ def test_a_run_that_changes_nothing_ends(max_units):
         ConditionalGradient(spy, oracle="exact", max_units=max_units).run(problem, problem.start(), monitor)
     assert monitor.status == (Status.STALLED if max_units is None else Status.MAX_UNITS)
     assert max_units is not None or monitor.nit == 3
+
+
+@pytest.mark.parametrize(
+    ("tol", "units_per_round", "status", "rounds"),
+    [(1e-6, None, Status.STALLED, 20), (0.0, None, Status.MAX_ITER, 30), (1e-6, 1, Status.MAX_ITER, 30)],
+)
+def test_refits_that_gain_next_to_nothing_end_a_run_that_has_a_tolerance(tol, units_per_round, status, rounds):
+    """Whatever the bound; without a tolerance, and of plain steps, the user wants as many as the limits allow."""
+    problem, monitor = low_rank()[0], FakeMonitor(tol=tol, max_iter=30)
+    gradient, rounds_before = problem.output_gradient, itertools.count()
+
+    def output_gradient(point):
+        at = gradient(point)
+        return at._replace(value=at.value * (1.0 - 1e-9 * next(rounds_before)))
+
+    problem.output_gradient = output_gradient
+    with pytest.raises(StopIteration):
+        ConditionalGradient(Spy(units_per_round=units_per_round), oracle="loose").run(problem, problem.start(), monitor)
+    assert (monitor.status, monitor.nit) == (status, rounds)
 
 
 @pytest.mark.parametrize(("own", "users", "expected"), [(1, None, 1), (1, 4, 1), (None, 1, 1), (None, None, 3)])
