@@ -22,12 +22,13 @@ __all__ = ["ConditionalGradient", "RefitName", "make_correction", "record"]
 RefitName = Literal["none", "output", "full"]
 _NAMES = choice(get_args(RefitName))
 # A run without a limit of units ends when so many rounds in a row have changed the objective by rounding errors alone,
-# and lowered the estimated gap by less than this fraction, unless the proven gap is larger than this multiple of it:
-# that may fall with time.
-_ROUNDS_WITHOUT_PROGRESS, _LEAST_PROGRESS, _TIGHT = 3, 1e-3, 2.0
-# One with refits ends, too, when so many rounds have lowered the objective by less than this fraction of the gap, and
-# the gap itself by less than that one: the tolerance would take hundreds of thousands of them.
+# and lowered the estimated gap by less than this fraction,
+_ROUNDS_WITHOUT_PROGRESS, _LEAST_PROGRESS = 3, 1e-3
+# and one with refits when so many rounds have lowered the objective by less than this fraction of the gap, and the gap
+# itself by less than that one: the tolerance would take hundreds of thousands of them;
 _SLOW_ROUNDS, _LEAST_SHARE, _LEAST_FALL = 20, 1e-4, 0.1
+# unless the proven gap is larger than this multiple of the estimated one: that may fall with time.
+_TIGHT = 2.0
 _REFIT = Rule(f"{_NAMES.takes}, or a correction such as FullRefit()", _NAMES.convert)
 
 
@@ -206,11 +207,11 @@ class _Progress:
 
     def check(self, fun: float, gap: float, estimate: float) -> None:
         """Stop if neither the objective nor its estimated gap changed in several rounds, and the bound is tight."""
+        tight, slow = gap <= _TIGHT * estimate, self._is_slow(fun, gap)
         same = abs(fun - self.fun) <= 4.0 * math.ulp(fun) and estimate >= (1.0 - _LEAST_PROGRESS) * self.estimate
-        same = same and gap <= _TIGHT * estimate
-        self.rounds = self.rounds + 1 if same else 0
+        self.rounds = self.rounds + 1 if same and tight else 0
         self.fun, self.estimate = fun, min(estimate, self.estimate)
-        if self.rounds == _ROUNDS_WITHOUT_PROGRESS or self._is_slow(fun, gap):
+        if tight and (slow or self.rounds == _ROUNDS_WITHOUT_PROGRESS):
             self.monitor.stop(Status.STALLED)
 
     def _is_slow(self, fun: float, gap: float) -> bool:

@@ -276,7 +276,7 @@ def test_a_run_that_changes_nothing_ends(max_units):
     [(1e-6, None, Status.STALLED, 20), (0.0, None, Status.MAX_ITER, 30), (1e-6, 1, Status.MAX_ITER, 30)],
 )
 def test_refits_that_gain_next_to_nothing_end_a_run_that_has_a_tolerance(tol, units_per_round, status, rounds):
-    """Whatever the bound; without a tolerance, and of plain steps, the user wants as many as the limits allow."""
+    """Without a tolerance, and of plain steps, the user wants as many as the limits allow."""
     problem, monitor = low_rank()[0], FakeMonitor(tol=tol, max_iter=30)
     gradient, rounds_before = problem.output_gradient, itertools.count()
 
