@@ -5,9 +5,13 @@ import sys
 from importlib import util
 from typing import TYPE_CHECKING, Any
 
-if util.find_spec("mopn.solvers") is None:
-    # Python was started in a checkout: there the folder lies beside this one, and only installing puts it here.
-    _spec = util.spec_from_file_location("mopn.solvers", pathlib.Path(__file__).parents[1] / "solvers" / "__init__.py")
+if (
+    not pathlib.Path(__file__).with_name("solvers").is_dir()
+    and (_beside := pathlib.Path(__file__).parents[1] / "solvers" / "__init__.py").is_file()
+):
+    # In a checkout the folder lies beside this one, and only installing puts it here. It is the checkout's own, even if
+    # another one is installed in this environment for development.
+    _spec = util.spec_from_file_location("mopn.solvers", _beside)
     assert _spec is not None
     assert _spec.loader is not None
     sys.modules["mopn.solvers"] = util.module_from_spec(_spec)

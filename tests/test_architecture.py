@@ -1,8 +1,10 @@
 """What may import what, all imports of the source included, and what is said of packages and versions."""
 
 import ast
+import os
 import re
 import runpy
+import subprocess
 import sys
 from functools import cache
 from graphlib import TopologicalSorter
@@ -118,6 +120,16 @@ def names_imported(module):
 def test_no_modules_import_each_other_in_a_circle():
     """Else an error names the modules of one."""
     TopologicalSorter({module: imported_modules(module) for module in sources()}).prepare()
+
+
+def test_a_checkout_takes_its_own_solvers(tmp_path):
+    """Not those of another checkout that is installed for development, beside which it is timed, say."""
+    for folder in ("mopn", "solvers"):
+        (tmp_path / folder).symlink_to(ROOT / folder, target_is_directory=True)
+    command = [sys.executable, "-c", "import mopn.solvers.driver; print(mopn.solvers.driver.__file__)"]
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    found = subprocess.check_output(command, env=environment, cwd=tmp_path, text=True)
+    assert Path(found.strip()) == tmp_path / "solvers" / "driver.py"
 
 
 def test_the_rooms_are_few():
