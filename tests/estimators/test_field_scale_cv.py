@@ -290,6 +290,18 @@ def test_relation_blocks_are_the_plain_matrix(kind):
     np.testing.assert_allclose(found.predict(BLOCKS), found.predict(X), rtol=1e-9)
 
 
+def test_an_estimator_with_scales_takes_no_other_features():
+    estimator = clone(KINDS["regressor"])
+    estimator._lengths = np.repeat([0.5, 2.0, 1.5], SIZES)
+    # Not a single column, either, which could be repeated.
+    for data in (X[:, :5], X[:, :1], sparse.csr_array(X[:, :5])):
+        words = f"X has {data.shape[1]} features, but there are scales of {D}, which FieldScaleCV chose; fit a clone"
+        with pytest.raises(ValueError, match=words):
+            estimator.fit(data, SCORES)
+    with pytest.raises(TypeError, match="scales of fields need X in memory"):
+        estimator.set_params(solver="lbfgs").fit(mopn.RowBlocks([X]), SCORES)
+
+
 def test_samples_of_weight_zero_do_not_count():
     weights = np.r_[np.ones(N), np.zeros(20)]
     data, y = np.vstack([X, X[:20]]), np.r_[SCORES, np.full(20, 1e6)]
