@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from mopn.data.row_blocks import RowBlocks
 from mopn.estimators.base import NetworkEstimator
@@ -135,6 +136,7 @@ class FieldScaleCV(Search):
         y : array-like of shape (n,) or (n, m)
         sample_weight : array-like of shape (n,), optional
         """
+        check_is_fitted(self)
         return float(self.best_estimator_.score(X, y, sample_weight))
 
     def _check(self, X: Any) -> None:

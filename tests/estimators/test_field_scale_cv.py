@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -22,6 +23,7 @@ from mopn.estimators import (
     MultiOutputFMRegressor,
     OrdinalFMRegressor,
     OrdinalPNRegressor,
+    PathCV,
     PolynomialNetworkRegressor,
     TableRegressor,
     field_scales,
@@ -288,6 +290,23 @@ def test_relation_blocks_are_the_plain_matrix(kind):
     np.testing.assert_array_equal(found.field_scales_, expected.field_scales_)
     np.testing.assert_allclose(found.cv_results_["mean_test_loss"], expected.cv_results_["mean_test_loss"], rtol=1e-2)
     np.testing.assert_allclose(found.predict(BLOCKS), found.predict(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("search", [FieldScaleCV(KINDS["ordinal"]), PathCV(KINDS["ordinal"], strengths=[1.0, 0.5])])
+def test_an_interrupted_last_fit_is_kept(search, monkeypatch):
+    def interrupt(self, result):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(OrdinalFMRegressor, "_raise_interruption", interrupt)
+    interrupted = clone(search)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.fit(X, LEVELS)
+    assert np.isfinite(interrupted.predict(X)).all()
+
+
+def test_what_is_not_fitted_has_no_score():
+    with pytest.raises(NotFittedError, match="FieldScaleCV instance is not fitted yet"):
+        FieldScaleCV(KINDS["regressor"]).score(X, SCORES)
 
 
 def test_an_estimator_with_scales_takes_no_other_features():
