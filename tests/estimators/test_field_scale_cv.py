@@ -292,6 +292,19 @@ def test_relation_blocks_are_the_plain_matrix(kind):
     np.testing.assert_allclose(found.predict(BLOCKS), found.predict(X), rtol=1e-9)
 
 
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_ratio_is_the_strength_without_scales(fit_intercept):
+    """A ratio to the smallest strength whose solution is zero would undo scales, which make that larger."""
+    single = MultiOutputFMRegressor(max_units=2, strength=mopn.Ratio(0.5), fit_intercept=fit_intercept)
+    search = FieldScaleCV(single, SIZES).fit(X, SCORES)
+    number = clone(single).fit(X, SCORES).strength_
+    found = FieldScaleCV(clone(single).set_params(strength=number), SIZES).fit(X, SCORES)
+    np.testing.assert_array_equal(search.field_scales_, found.field_scales_)
+    assert (search.field_scales_ > 1.0).any()
+    assert search.best_estimator_.strength == pytest.approx(number, rel=1e-9)
+    np.testing.assert_allclose(search.predict(X), found.predict(X), rtol=1e-6)
+
+
 @pytest.mark.parametrize("search", [FieldScaleCV(KINDS["ordinal"]), PathCV(KINDS["ordinal"], strengths=[1.0, 0.5])])
 def test_an_interrupted_last_fit_is_kept(search, monkeypatch):
     def interrupt(self, result):
