@@ -10,6 +10,7 @@ from scipy import sparse
 
 from mopn.data.designs import Design, SparseDesign, stored_design
 from mopn.data.relation_design import RelationDesign
+from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import as_numbers
 from mopn.solvers.tools.checks import shown
 
@@ -99,6 +100,13 @@ def multiplied(X: Any, lengths: np.ndarray | None) -> Any:
     """Return an array, a sparse matrix or relation blocks with its columns times lengths (d,), or X itself for None."""
     if lengths is None:
         return X
+    if isinstance(X, RowBlocks):
+        raise TypeError("scales of fields need X in memory: give an array, or fit a clone, which has no scales")
+    if X.shape[1] != len(lengths):
+        raise ValueError(
+            f"X has {X.shape[1]} features, but there are scales of {len(lengths)}, which FieldScaleCV chose; fit a "
+            "clone, which has no scales"
+        )
     if isinstance(X, RelationBlocks):
         return RelationBlocks._of(X.design.scaled(1.0 / lengths))
     lengths = lengths.astype(X.dtype)

@@ -187,9 +187,18 @@ class Rows(ABC):
         return self.sum(_squares)
 
     @cached_property
-    def target_sums(self) -> tuple[float, float]:
-        """The sum of the squares of targets that are numbers, weighted, and the sum of the weights."""
+    def target_sums(self) -> tuple[float, float, float]:
+        """The sum of the squares of targets that are numbers, weighted, and the sums of the weights and their squares.
+
+        One pass gives all of these.
+        """
         return self.sum(_target_sums)
+
+    @property
+    def effective_size(self) -> float:
+        """How many rows of equal weights estimate sums as well: (sum w)^2 / sum w^2 (Kish, Survey Sampling, 1965)."""
+        _, weight, squares = self.target_sums
+        return weight**2 / squares
 
     @abstractmethod
     def in_coordinates(self, coordinates: Any, dummies: int) -> Rows:
@@ -337,11 +346,12 @@ def _squares(block: Block) -> np.ndarray:
     return block.design.adjoint_squares(block.losses.sample_weights[:, None])[0, :]
 
 
-def _target_sums(block: Block) -> tuple[float, float]:
+def _target_sums(block: Block) -> tuple[float, float, float]:
     losses = block.losses
+    of_weights = losses.total_weight, float(np.sum(losses.sample_weights**2))
     if losses.loss.targets != "numbers":
-        return 0.0, losses.total_weight
-    return losses.squared_length(losses.y if losses.offset is None else losses.y - losses.offset), losses.total_weight
+        return 0.0, *of_weights
+    return losses.squared_length(losses.y if losses.offset is None else losses.y - losses.offset), *of_weights
 
 
 def combined(a: Any, b: Any, combine: Function) -> Any:

@@ -55,7 +55,7 @@ class SumOfLosses:
         """The size of outputs: the loss's own unit or, if larger, the root mean square of targets that are numbers."""
         if self.loss.targets != "numbers":
             return self.loss.own_unit or 1.0
-        squares, weight = self.rows.target_sums
+        squares, weight, _ = self.rows.target_sums
         size = math.sqrt(squares / (weight * self.n_outputs))
         return max(size, self.loss.own_unit) or 1.0
 

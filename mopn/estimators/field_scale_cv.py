@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from mopn.data.row_blocks import RowBlocks
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.callbacks import begin_fit, samples_of, with_callbacks
-from mopn.estimators.field_scales import FieldSearch, field_of_features, readied
+from mopn.estimators.field_scales import FieldSearch, field_of_features, readied, strength_of_ones
 from mopn.estimators.search import Search
 from mopn.estimators.single_output import SingleOutputEstimator
 from mopn.solvers.tools.checks import shown
@@ -62,7 +63,9 @@ class FieldScaleCV(Search):
     -----
     A fit takes two to seven times as long as one of the estimator: the fits of ones, of the chosen scales and of all
     samples, and two or more fits a field that go on from the best one before. The penalties are those of the estimator
-    in all fits. In a grid search over ``estimator__alpha`` scales are chosen for every candidate.
+    in all fits; a ``strength`` that is a :class:`mopn.Ratio` is the number that it is with scales of ones, as in
+    ``best_estimator_`` if it has others. In a grid search over ``estimator__alpha`` scales are chosen for every
+    candidate.
     Networks with ``max_units=None`` have at most 50 units while scales are chosen.
 
     Examples
@@ -117,13 +120,15 @@ class FieldScaleCV(Search):
         ready, targets = readied(single, X, y, sample_weight)
         fields = field_of_features(self.fields, ready, ready.shape[1], getattr(single, "feature_names_in_", ()))
         task = begin_fit(self, samples_of(ready, targets.y, targets.sample_weight), 1)
+        strength = strength_of_ones(single, ready, targets)
+        single.set_params(**strength)
         search = FieldSearch(single, ready, targets, fields)
         self.field_scales_ = search.best.scales
         self.cv_results_ = {"field_scales": np.array(search.scales), "mean_test_loss": np.array(search.losses)}
         self.best_index_ = 0 if search.best is search.ones else len(search.scales) - 1
         best = clone(self.estimator)
         if self.best_index_:
-            best._lengths = self.field_scales_[fields]
+            best.set_params(**strength)._lengths = self.field_scales_[fields]
         return self._refitted(best, task, X, y, sample_weight)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -135,6 +140,7 @@ class FieldScaleCV(Search):
         y : array-like of shape (n,) or (n, m)
         sample_weight : array-like of shape (n,), optional
         """
+        check_is_fitted(self)
         return float(self.best_estimator_.score(X, y, sample_weight))
 
     def _check(self, X: Any) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import column_or_1d
 
+from mopn.core.regularizers import Ratio
 from mopn.data.relation_blocks import RelationBlocks, design_of, multiplied
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.folds import ended_well
@@ -22,7 +23,7 @@ from mopn.models.fields import feature_groups
 from mopn.solvers import minimize
 from mopn.solvers.tools.checks import count, shown
 
-__all__ = ["FieldSearch", "Trial", "distinct", "field_of_features", "readied"]
+__all__ = ["FieldSearch", "Trial", "distinct", "field_of_features", "readied", "strength_of_ones"]
 
 # A step halves or doubles the penalty of a field: penalties are squares.
 _STEP = math.sqrt(2.0)
@@ -86,6 +87,16 @@ def readied(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Ta
     estimator.loss_ = estimator._loss(values)
     form = "labels" if is_classifier(estimator) else "vector"
     return X, Targets(y, values, estimator.loss_, form, sample_weight=sample_weight)
+
+
+def strength_of_ones(estimator: Any, X: Any, targets: Targets) -> dict[str, float | None]:
+    """Return the strength with scales of ones as a parameter, if it is a ratio, else no parameter.
+
+    The smallest strength whose solution is zero grows with the scales, so a ratio to it would undo them.
+    """
+    if not isinstance(getattr(estimator, "strength", None), Ratio):
+        return {}
+    return {"strength": estimator._problem(*merge_equal_samples(X, targets)).strength}
 
 
 def distinct(X: Any, targets: Targets) -> tuple[Any, Targets]:

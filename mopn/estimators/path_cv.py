@@ -23,6 +23,7 @@ from mopn.estimators.callbacks import Task, begin_fit, samples_of, with_callback
 from mopn.estimators.folds import Fold
 from mopn.estimators.search import Search
 from mopn.estimators.targets import merge_equal_samples
+from mopn.losses.namespaces import to_host
 from mopn.regularization_path import check_strengths
 from mopn.solvers.tools.checks import Rule, count, shown
 
@@ -174,9 +175,13 @@ class PathCV(Search):
         vars(single).pop("feature_names_in_", None)  # scikit-learn has checked the names
         targets = single._encode(y, sample_weight).by_column(target_weight)
         strengths = check_strengths(single._problem(*merge_equal_samples(X, targets)), self._strengths())
-        parts = list(self._splitter(y, present).split(X, y, **process_routing(self, "fit", **params).splitter.split))
+        # All samples, of which those without weight are left out.
+        n = len(y) if given[2] is None else len(as_array(to_host(given[2]), "sample_weight"))
+        parts = list(self._splitter(y, present, n).split(X, y, **process_routing(self, "fit", **params).splitter.split))
         if not parts:
             raise ValueError("cv has no folds; give at least one pair of training and test samples")
+        if not all(len(part) for pair in parts for part in pair):
+            raise ValueError("cv has a fold with no sample of positive weight to train on, or none to hold out")
         folds = [Fold.of(single, self.scorer_, X, targets, *part) for part in parts]
         self.n_splits_ = len(folds)
         # A path and smaller sizes for each fold, and the last fit.
@@ -190,14 +195,14 @@ class PathCV(Search):
             raise ValueError(f"strengths must be numbers > 0 or ratios, several of them, got {shown(self.strengths)}")
         return self.strengths
 
-    def _splitter(self, y: np.ndarray, present: np.ndarray) -> Any:
+    def _splitter(self, y: np.ndarray, present: np.ndarray, n: int) -> Any:
         """Return the splitter of the samples present; numbers of folds are stratified for labels, else shuffled."""
         if isinstance(self.cv, str | bytes) or not (hasattr(self.cv, "split") or np.iterable(self.cv)):
             n_folds = check_cv(_FOLDS(self.cv, "cv")).n_splits
             if is_classifier(self.estimator):
                 return check_cv(n_folds, y, classifier=True)
             return KFold(n_folds, shuffle=True, random_state=0)
-        return self.cv if hasattr(self.cv, "split") else check_cv([_among(fold, present) for fold in self.cv])
+        return self.cv if hasattr(self.cv, "split") else check_cv([_among(fold, present, n) for fold in self.cv])
 
     def _search(
         self, folds: Sequence[Fold], strengths: np.ndarray, sizes: list[int], parallel: Parallel, task: Task
@@ -250,11 +255,13 @@ class PathCV(Search):
         return MetadataRouter(owner=self).add_self_request(self).add(splitter=self.cv, method_mapping=to_split)
 
 
-def _among(fold: Any, present: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Turn a fold that is given as indices of samples, or as flags, into indices of those present."""
+def _among(fold: Any, present: np.ndarray, n: int) -> tuple[np.ndarray, ...]:
+    """Turn a fold that is given as indices of n samples, or as flags, into indices of those present."""
     parts = [as_array(part, "cv") for part in fold] if np.iterable(fold) else []
     if len(parts) != 2 or any(part.ndim != 1 or part.dtype.kind not in "iub" for part in parts):
         raise ValueError(f"cv must hold pairs of indices, of training and of test samples, got {shown(fold)}")
+    if any(len(part) != n if part.dtype == bool else ((part < 0) | (part >= n)).any() for part in parts):
+        raise ValueError(f"cv must hold indices of the {n} samples, from 0, or {n} flags, got {shown(fold)}")
     indices = [np.flatnonzero(part) if part.dtype == bool else part for part in parts]
     return tuple(np.searchsorted(present, part[np.isin(part, present)]) for part in indices)
 

@@ -37,8 +37,12 @@ class Search(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         refit = task.subtask("refit")
         with refit.handed_on(best):
             refit.begin()
-            best.fit(*samples, **options)
-        self.best_estimator_ = best
+            try:
+                best.fit(*samples, **options)
+            finally:
+                # After Ctrl-C the estimator is fitted to the best point so far.
+                if hasattr(best, "model_"):
+                    self.best_estimator_ = best
         refit.end({})
         task.end({})
         return self

@@ -272,6 +272,9 @@ class CoordinateBlocks:
     def __init__(self, problem: SingleOutputProblem, x: np.ndarray, n_threads: int) -> None:
         self._problem, self._x = problem, x
         designs = {id(design): design for term in problem.terms for design in term.designs}
+        # Sums of dummies, which are in none of these, are over all samples: they keep their order.
+        if problem.rows.shape[1] > max(design.shape[1] for design in designs.values()):
+            designs = {}
         self._state = SweepState(problem.losses, problem.outputs(x), designs.values(), n_threads)
         self.updates: list[Callable[[], float]] = []
         for term, at in zip(problem.terms, problem.views(x), strict=True):

@@ -36,7 +36,7 @@ class SweepState:
     outputs : ndarray of shape (n,)
         Without the offset.
     designs : iterable of Design
-        The designs of all sweeps.
+        Those whose columns decide on the order of the samples; none for the order that they have.
     n_threads : int
     """
 

@@ -578,19 +578,21 @@ class NetworkProblem(Displayed, Corrective):
     def sample_fractions(self, network: Network) -> list[float]:
         """Return the fractions of the samples on which to refit both layers before all: those with rows for every unit.
 
-        With few rows for every parameter the refit ends near a worse local minimum of the whole problem.
+        With few rows for every parameter the refit ends near a worse local minimum of the whole problem. So it does
+        where few rows have most of the weight.
         """
-        n, parameters = self.rows.shape[0], network.n_units * (self.rows.shape[1] + self.losses.n_outputs)
-        fractions = [fraction for fraction in _SAMPLE_FRACTIONS if fraction * n >= _ROWS_PER_PARAMETER * parameters]
+        (n, d), size = self.rows.shape, self.rows.effective_size
+        least = _ROWS_PER_PARAMETER * network.n_units * (d + self.losses.n_outputs)
+        fractions = [fraction for fraction in _SAMPLE_FRACTIONS if fraction * size >= least]
         return [fraction for fraction in fractions if self._fits_memory(fraction * n)]
 
     def sample_for(self, n_units: int, seed: int) -> NetworkProblem | None:
         """Return the problem on a sample of the rows that tells the units of a model; None where that is most rows."""
         (n, d), m = self.rows.shape, self.losses.n_outputs
-        wanted = max(_ROWS_OF_MODEL * n_units * (d + m), _LEAST_ROWS)
-        if wanted > _LARGEST_SAMPLE * n or not self._fits_memory(wanted):
+        fraction = max(_ROWS_OF_MODEL * n_units * (d + m), _LEAST_ROWS) / self.rows.effective_size
+        if fraction > _LARGEST_SAMPLE or not self._fits_memory(fraction * n):
             return None
-        other, rows = copy(self), self.rows.sample(wanted / n, seed)
+        other, rows = copy(self), self.rows.sample(fraction, seed)
         other._take(rows, self.linear_term.on(rows))
         return other
 

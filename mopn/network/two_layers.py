@@ -276,8 +276,10 @@ class RelationLayers(SparseLayers):
     def _of_tables(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> _Layers:
         """Lay out a point for loops over the tables, which have the products of distinct features; no constants."""
         layers = super()._layers(H, V if self.pairs.distinct else np.zeros_like(V), W)
-        layers.linear[:1] = 0.0
-        return layers._replace(constants=np.zeros_like(layers.constants))
+        # A copy, as that of one output is W itself.
+        linear = layers.linear.copy()
+        linear[:1] = 0.0
+        return layers._replace(constants=np.zeros_like(layers.constants), linear=linear)
 
     def _over_tables(self, tables: _Layers) -> tuple[Any, ...]:
         """Return the first arguments of loops over the tables."""

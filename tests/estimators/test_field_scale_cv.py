@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -22,6 +23,7 @@ from mopn.estimators import (
     MultiOutputFMRegressor,
     OrdinalFMRegressor,
     OrdinalPNRegressor,
+    PathCV,
     PolynomialNetworkRegressor,
     TableRegressor,
     field_scales,
@@ -288,6 +290,48 @@ def test_relation_blocks_are_the_plain_matrix(kind):
     np.testing.assert_array_equal(found.field_scales_, expected.field_scales_)
     np.testing.assert_allclose(found.cv_results_["mean_test_loss"], expected.cv_results_["mean_test_loss"], rtol=1e-2)
     np.testing.assert_allclose(found.predict(BLOCKS), found.predict(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_ratio_is_the_strength_without_scales(fit_intercept):
+    """A ratio to the smallest strength whose solution is zero would undo scales, which make that larger."""
+    single = MultiOutputFMRegressor(max_units=2, strength=mopn.Ratio(0.5), fit_intercept=fit_intercept)
+    search = FieldScaleCV(single, SIZES).fit(X, SCORES)
+    number = clone(single).fit(X, SCORES).strength_
+    found = FieldScaleCV(clone(single).set_params(strength=number), SIZES).fit(X, SCORES)
+    np.testing.assert_array_equal(search.field_scales_, found.field_scales_)
+    assert (search.field_scales_ > 1.0).any()
+    assert search.best_estimator_.strength == pytest.approx(number, rel=1e-9)
+    np.testing.assert_allclose(search.predict(X), found.predict(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("search", [FieldScaleCV(KINDS["ordinal"]), PathCV(KINDS["ordinal"], strengths=[1.0, 0.5])])
+def test_an_interrupted_last_fit_is_kept(search, monkeypatch):
+    def interrupt(self, result):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(OrdinalFMRegressor, "_raise_interruption", interrupt)
+    interrupted = clone(search)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.fit(X, LEVELS)
+    assert np.isfinite(interrupted.predict(X)).all()
+
+
+def test_what_is_not_fitted_has_no_score():
+    with pytest.raises(NotFittedError, match="FieldScaleCV instance is not fitted yet"):
+        FieldScaleCV(KINDS["regressor"]).score(X, SCORES)
+
+
+def test_an_estimator_with_scales_takes_no_other_features():
+    estimator = clone(KINDS["regressor"])
+    estimator._lengths = np.repeat([0.5, 2.0, 1.5], SIZES)
+    # Not a single column, either, which could be repeated.
+    for data in (X[:, :5], X[:, :1], sparse.csr_array(X[:, :5])):
+        words = f"X has {data.shape[1]} features, but there are scales of {D}, which FieldScaleCV chose; fit a clone"
+        with pytest.raises(ValueError, match=words):
+            estimator.fit(data, SCORES)
+    with pytest.raises(TypeError, match="scales of fields need X in memory"):
+        estimator.set_params(solver="lbfgs").fit(mopn.RowBlocks([X]), SCORES)
 
 
 def test_samples_of_weight_zero_do_not_count():

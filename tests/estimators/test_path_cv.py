@@ -306,6 +306,11 @@ def test_errors_of_what_is_chosen_from(options, message):
         ([(np.arange(30), np.arange(30, 60), np.arange(3))], "cv must hold pairs of indices"),
         ([("train", "test")], "cv must hold pairs of indices"),
         ([(np.arange(30.0), np.arange(30, 60))], "cv must hold pairs of indices"),
+        ([(np.arange(30), np.arange(30, 61))], "cv must hold indices of the 60 samples, from 0, or 60 flags, got "),
+        ([(np.arange(30), np.arange(-30, 0))], "cv must hold indices of the 60 samples"),
+        ([(np.arange(50) < 30, np.arange(50) >= 30)], "cv must hold indices of the 60 samples"),
+        ([(np.arange(60), np.arange(0))], "cv has a fold with no sample of positive weight to train on, or none to"),
+        ([(np.arange(0), np.arange(60))], "cv has a fold with no sample of positive weight to train on"),
     ],
 )
 def test_errors_of_folds(cv, message):

@@ -283,6 +283,8 @@ def threaded_problem(kind):
     rng = np.random.default_rng(1)
     if kind == "second":
         return FactorizationProblem(X, y, degree=2, n_components=9, fit_linear=True)
+    if kind == "dummies":
+        return FactorizationProblem(X, y, degree=2, n_components=2, fit_lower="augment")
     if kind == "all-subsets":
         weights = rng.uniform(0.5, 2.0, len(y))
         options = {"loss": "binary-logistic", "sample_weight": weights, "offset": 0.1 * y, "fit_intercept": True}
@@ -292,7 +294,7 @@ def threaded_problem(kind):
     return LiftedProblem((X, rng.standard_normal((len(y), 3))), y, rank=3)
 
 
-@pytest.mark.parametrize("kind", ["second", "all-subsets", "lifted", "bilinear"])
+@pytest.mark.parametrize("kind", ["second", "dummies", "all-subsets", "lifted", "bilinear"])
 def test_threads_do_not_change_the_iterates(kind):
     problem = threaded_problem(kind)
     runs = [mopn.minimize(problem, CoordinateDescent(n_threads=t), tol=0, max_iter=3) for t in (1, 2, 3)]

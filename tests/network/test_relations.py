@@ -54,6 +54,23 @@ def test_sums_over_the_samples(options):
         np.testing.assert_allclose(found, right, rtol=1e-11, atol=1e-11 * np.abs(right).max(initial=0.0))
 
 
+@pytest.mark.parametrize("kernel", ["anova", "homogeneous"])
+def test_the_constant_of_one_output(kernel):
+    """Coefficients of one output lie in memory as loops read them, so these may not write there."""
+    y, options = 5.0 + PLAIN[:, 0].toarray(), {"loss": "squared", "kernel": kernel, "strength": 1.0, "alpha": 1.0}
+    related, plain = (mopn.NetworkProblem(X, y, **options) for X in (RELATED, PLAIN))
+    H, V, W = RNG.standard_normal((K, D)), RNG.standard_normal((K, 1)), RNG.standard_normal((1, 1 + D))
+    given = W.copy()
+    layers, expected = (two_layers(problem.rows, problem.kernel) for problem in (related, plain))
+    assert layers.value(H, V, W) == pytest.approx(expected.value(H, V, W), rel=1e-12)
+    for found, right in zip(layers.value_gradient(H, V, W), expected.value_gradient(H, V, W), strict=True):
+        np.testing.assert_allclose(found, right, rtol=1e-11, atol=1e-11 * np.abs(right).max())
+    np.testing.assert_array_equal(W, given)
+    fits = [mopn.minimize(problem, mopn.solvers.ConditionalGradient("full"), tol=1e-6) for problem in (related, plain)]
+    assert fits[0].fun == pytest.approx(fits[1].fun, rel=1e-5)
+    assert all(fit.success for fit in fits)
+
+
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_fits_and_their_proofs(options):
     # Refits have another metric, so they agree where they are fits to the end.

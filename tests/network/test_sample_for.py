@@ -47,6 +47,20 @@ def test_samples_have_a_hundred_rows_for_every_parameter(n, k, expected):
     assert rows == expected
 
 
+def test_few_rows_of_most_of_the_weight_are_all_there():
+    """Of ten heavy rows a sample would have two or three, and a model that is fitted to these is a poor one."""
+    heavy = mopn.NetworkProblem(X, Y, strength=40.0, sample_weight=np.where(np.arange(N) < 10, 1e3, 1e-6))
+    assert heavy.sample_for(4, 0) is None
+    units = heavy.start((np.ones((1, D)), np.ones((1, 3))))
+    assert heavy.sample_fractions(units) == []
+    # Rows without weight are no rows.
+    weights = np.where(np.arange(2 * N) < N, 2.0, 0.0)
+    half = mopn.NetworkProblem(np.vstack([X, X]), np.append(Y, Y), strength=40.0, sample_weight=weights, augment=True)
+    assert half.rows.effective_size == N
+    sample, expected = (p.sample_for(4, 0) for p in (half, FORMS["dense"](X, Y)))
+    np.testing.assert_array_equal(sample.design.matrix(), expected.design.matrix())
+
+
 @every_form
 def test_a_model_of_a_sample_is_as_good_as_one_of_all_rows(form):
     problem, direct = FORMS[form](X, Y), FORMS[form](X, Y)
