@@ -98,7 +98,8 @@ class ProofBudget:
         if self.estimate <= _WELL_BELOW * tol or (level and self.estimate <= tol):
             return self._with_final_proof(at, selection, gap)
         self.proven = min(self.proven, gap(atoms.bound))
-        decides = last if self.schedule.fits_a_model else self.estimate <= _FALLEN * self.proven < math.inf
+        # While the estimated gap exceeds the tolerance no bound ends the run: if one is ready depends on the clock.
+        decides = last if self.schedule.fits_a_model else tol < self.estimate <= _FALLEN * self.proven < math.inf
         if decides and not atoms.bound_is_best:
             selection = self._with_tight_bound(at, selection)
             self.proven = min(self.proven, gap(selection.bound))

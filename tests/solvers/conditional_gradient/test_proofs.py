@@ -235,6 +235,15 @@ def test_no_tight_bound_where_it_is_not_due(answer):
     assert script.names == ["lmo"]
 
 
+def test_no_tight_bound_could_end_a_run():
+    """Whether it is ready depends on the clock, and so would the network: once by 2 units, once by 3."""
+    script = Script(found(10 * TOL, 20 * TOL), found(0.9 * TOL, 20 * TOL))
+    select, _ = budget(script, elapsed=10.0)
+    select()
+    assert select().bound == 1.0 + 20 * TOL
+    assert script.names == ["lmo", "lmo"]
+
+
 @pytest.mark.parametrize("clock", [{"elapsed": 0.0}, {"elapsed": 10.0, "left": 0.0}])
 def test_no_tight_bound_where_there_is_no_time(clock):
     script = Script(found(0.1, 0.5))
