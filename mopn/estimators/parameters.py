@@ -46,6 +46,8 @@ def readable(values: Any, name: str, *, numeric: bool = True) -> Any:
     dtypes = getattr(values, "dtypes", getattr(values, "dtype", None))
     if not numeric and _has_unknown(values):
         raise ValueError(f"{name} has missing labels; drop these samples")
+    if sparse.issparse(values) and values.ndim == 1:
+        raise ValueError(f"{name} must have two axes, (n, d), got a sparse array of shape {values.shape}")
     if not numeric or dtypes is None or sparse.issparse(values):
         return values
     kinds = {getattr(dtype, "kind", "O") for dtype in (dtypes if np.iterable(dtypes) else [dtypes])}

@@ -189,10 +189,12 @@ def test_without_a_strength_nothing_bounds_the_vertices(direction):
 
 @other_directions
 def test_blocks_of_rows_take_the_same_steps(direction):
-    X, y = data()
+    (X, y), rng = data(), np.random.default_rng(1)
+    # From the empty network two vertices tie, and rounding decides.
+    options = {"start": (rng.standard_normal((2, 3)), 0.1 * rng.standard_normal((2, 3))), "tol": 0.0, "max_iter": 6}
     solver = ConditionalGradient(PlainStep(direction=direction))
     whole, parts = (
-        mopn.minimize(mopn.NetworkProblem(rows, y, norm="l1", radius=4.0), solver, tol=0.0, max_iter=6)
+        mopn.minimize(mopn.NetworkProblem(rows, y, norm="l1", radius=4.0), solver, **options)
         for rows in (X, mopn.RowBlocks([X[:25], X[25:]]))
     )
-    assert parts.fun == pytest.approx(whole.fun, rel=1e-9)
+    assert parts.fun == pytest.approx(whole.fun, rel=1e-7)

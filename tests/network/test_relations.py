@@ -57,7 +57,7 @@ def test_sums_over_the_samples(options):
 @pytest.mark.parametrize("kernel", ["anova", "homogeneous"])
 def test_the_constant_of_one_output(kernel):
     """Coefficients of one output lie in memory as loops read them, so these may not write there."""
-    y, options = 5.0 + PLAIN[:, 0].toarray(), {"loss": "squared", "kernel": kernel, "strength": 1.0, "alpha": 1.0}
+    y, options = 5.0 + PLAIN.toarray()[:, 0], {"loss": "squared", "kernel": kernel, "strength": 1.0, "alpha": 1.0}
     related, plain = (mopn.NetworkProblem(X, y, **options) for X in (RELATED, PLAIN))
     H, V, W = RNG.standard_normal((K, D)), RNG.standard_normal((K, 1)), RNG.standard_normal((1, 1 + D))
     given = W.copy()

@@ -13,7 +13,9 @@ from mopn.solvers import LBFGS
 def tables(rng, n_users=40, n_items=30):
     """Users and items by ids and by random other columns, and genres without ids."""
     sides = [
-        sparse.hstack([sparse.eye_array(size), sparse.random_array((size, 25), density=0.3, rng=rng)], format="csr")
+        sparse.hstack(
+            [sparse.eye_array(size), sparse.random_array((size, 25), density=0.3, random_state=rng)], format="csr"
+        )
         for size in (n_users, n_items)
     ]
     return [*sides, rng.uniform(0.0, 1.0, (5, 2))]

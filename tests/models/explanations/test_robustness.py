@@ -121,7 +121,9 @@ def test_planes_against_all_directions(kernel, rng):
     nearest = crossings(model, X, circle).min(axis=1)
     radii = model.certified_radius(X)
     assert (radii <= nearest * (1 + 1e-9)).all()
-    np.testing.assert_allclose(radii, np.minimum(nearest, radii.max()), rtol=1e-5)
+    # The grid of directions may miss a narrow beam that is far away.
+    near = radii < 1e3
+    np.testing.assert_allclose(radii[near], np.minimum(nearest, radii.max())[near], rtol=1e-5)
     square = circle / np.abs(circle).max(axis=1, keepdims=True)
     nearest = crossings(model, X, square).min(axis=1)
     boxes, attack = model.certified_radius(X, "linf", return_attack=True)
