@@ -203,10 +203,12 @@ class _Progress:
     def __init__(self, monitor: Monitor, *, refits: bool) -> None:
         self.monitor = monitor
         self.fun, self.estimate, self.rounds = math.inf, math.inf, 0
-        self.recent: deque[tuple[float, float]] | None = deque(maxlen=_SLOW_ROUNDS) if refits else None
+        # Plain steps may be slow, as each is cheap, and without a tolerance users want all that the limits allow.
+        self.may_be_slow = not refits or monitor.tol == 0.0
+        self.recent: deque[tuple[float, float]] = deque(maxlen=_SLOW_ROUNDS + 1)
 
     def check(self, fun: float, gap: float, estimate: float) -> None:
-        """Stop if neither the objective nor its estimated gap changed in several rounds, and the bound is tight."""
+        """Stop if several rounds changed neither objective nor estimated gap, or hardly, and the bound is tight."""
         tight, slow = gap <= _TIGHT * estimate, self._is_slow(fun, gap)
         same = abs(fun - self.fun) <= 4.0 * math.ulp(fun) and estimate >= (1.0 - _LEAST_PROGRESS) * self.estimate
         self.rounds = self.rounds + 1 if same and tight else 0
@@ -215,10 +217,12 @@ class _Progress:
             self.monitor.stop(Status.STALLED)
 
     def _is_slow(self, fun: float, gap: float) -> bool:
-        """Whether the last rounds were of no use; plain steps may be slow, as each is cheap."""
-        if self.recent is None or self.monitor.tol == 0.0:
-            return False
-        full = len(self.recent) == _SLOW_ROUNDS
-        fun_then, gap_then = self.recent[0] if full else (math.inf, math.inf)
+        """Whether the last rounds were of next to no use."""
         self.recent.append((fun, gap))
-        return full and fun_then - fun < _LEAST_SHARE * gap and gap > (1.0 - _LEAST_FALL) * gap_then
+        fun_then, gap_then = self.recent[0]
+        return (
+            len(self.recent) > _SLOW_ROUNDS
+            and not self.may_be_slow
+            and fun_then - fun < _LEAST_SHARE * gap
+            and gap > (1.0 - _LEAST_FALL) * gap_then
+        )

@@ -39,8 +39,9 @@ def test_value_gradient_and_conjugate_are_those_of_the_weighted_sum(loss, rng):
     np.testing.assert_allclose(values, by_definition(loss, y, O), rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(weighted.value(y, O), values, rtol=1e-12)
     slopes = derivatives(lambda O: weighted.value(y, O).sum(), O)  # noqa: E741
+    # Where a slope bends within a difference's step, its error is in proportion to the weight.
     bends = loss in ("quantile", "huber", "binary-squared-hinge")
-    np.testing.assert_allclose(G, slopes, atol=1e-3 * WEIGHTS.max() if bends else 1e-6)
+    assert np.all(np.abs(G - slopes) <= (1e-3 * WEIGHTS if bends else 1e-6) + 1e-7 * np.abs(slopes))
     # Equality in Fenchel's inequality at the gradient, and the inequality at other dual points.
     np.testing.assert_allclose(weighted.conjugate(y, G), np.sum(G * O, axis=1) - values, rtol=1e-9, atol=1e-9)
     other = weighted.dual_point(y, rng.standard_normal(y.shape))

@@ -119,11 +119,13 @@ def test_planes_against_all_directions(kernel, rng):
     angles = np.linspace(0, 2 * np.pi, 20001)
     circle = np.column_stack([np.cos(angles), np.sin(angles)])
     nearest = crossings(model, X, circle).min(axis=1)
-    radii = model.certified_radius(X)
+    radii, attack = model.certified_radius(X, return_attack=True)
     assert (radii <= nearest * (1 + 1e-9)).all()
-    # The grid of directions may miss a narrow beam that is far away.
-    near = radii < 1e3
-    np.testing.assert_allclose(radii[near], np.minimum(nearest, radii.max())[near], rtol=1e-5)
+    # Where there is no other class in any direction, rounding errors alone end what is proven, far away.
+    found = np.isfinite(attack[:, 0])
+    np.testing.assert_allclose(radii[found], nearest[found], rtol=1e-5)
+    assert np.isinf(nearest[~found]).all()
+    assert (radii[~found] > 1e3).all()
     square = circle / np.abs(circle).max(axis=1, keepdims=True)
     nearest = crossings(model, X, square).min(axis=1)
     boxes, attack = model.certified_radius(X, "linf", return_attack=True)
