@@ -8,11 +8,14 @@ are float64.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from mopn.core.kernels import Kernel
+from mopn.data.cache import rows_at_once
+from mopn.data.losses_of_rows import Losses
 from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
 from mopn.losses.namespaces import any_namespace, as_double, as_type, crossed
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from mopn.compiled.degree_two import Pairs
 
 __all__ = ["DenseLayers", "SparseLayers", "TwoLayers", "layer_outputs", "two_layers"]
+
+# Arrays like the outputs that a loss and its gradient take.
+_ARRAYS = 4
 
 
 def layer_outputs(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -160,8 +166,19 @@ class _Layers(NamedTuple):
     linear: np.ndarray
 
 
+def _parts(block: Block, layers: _Layers) -> Iterator[tuple[slice, Losses]]:
+    """Yield rows whose outputs and slopes stay in the cache, and their losses: blocks of sparse rows are larger.
+
+    No fewer rows than the tables of units have, which every part may have to read from memory again.
+    """
+    n, size = block.design.shape[0], max(rows_at_once(_ARRAYS * len(layers.weights)), len(layers.at.units))
+    for begin in range(0, n, size):
+        rows = slice(begin, min(begin + size, n))
+        yield rows, block.losses.rows(rows)
+
+
 def _sparse_value(block: Block, layers: _Layers) -> float:
-    return block.losses.value(_sparse_outputs(block, layers))
+    return sum((losses.value(_sparse_outputs(block, rows, layers)) for rows, losses in _parts(block, layers)), 0.0)
 
 
 def _sparse_value_gradient(block: Block, layers: _Layers) -> tuple[float, Any, Any, Any, Any]:
@@ -169,22 +186,24 @@ def _sparse_value_gradient(block: Block, layers: _Layers) -> tuple[float, Any, A
     from mopn.compiled.degree_two import add_gradients
 
     pairs, at, constants, weights, linear = layers
-    value, G = block.losses.value_gradient(_sparse_outputs(block, layers))
-    slopes = np.ascontiguousarray(G.T, dtype=at.units.dtype)
     # Sums to which every row contributes are in float64.
     sums = np.zeros(constants.shape), np.zeros_like(at.units), np.zeros(weights.shape), np.zeros(linear.shape)
-    add_gradients(pairs, block.lines, 0, len(G), constants, at.units, weights, slopes, *sums)
+    value = 0.0
+    for rows, losses in _parts(block, layers):
+        of_rows, G = losses.value_gradient(_sparse_outputs(block, rows, layers))
+        slopes = np.ascontiguousarray(G.T, dtype=at.units.dtype)
+        add_gradients(pairs, block.lines, rows.start, rows.stop, constants, at.units, weights, slopes, *sums)
+        value += of_rows
     of_constants, of_units, of_weights, of_linear = sums
     return value, of_constants, of_units.astype(np.float64, copy=False), of_weights, of_linear
 
 
-def _sparse_outputs(block: Block, layers: _Layers) -> np.ndarray:
+def _sparse_outputs(block: Block, rows: slice, layers: _Layers) -> np.ndarray:
     from mopn.compiled.degree_two import set_outputs
 
     pairs, at, constants, weights, linear = layers
-    n = block.design.shape[0]
-    outputs = np.empty((len(weights), n), at.units.dtype)
-    set_outputs(pairs, block.lines, 0, n, constants, at.units, weights, linear, outputs)
+    outputs = np.empty((len(weights), rows.stop - rows.start), at.units.dtype)
+    set_outputs(pairs, block.lines, rows.start, rows.stop, constants, at.units, weights, linear, outputs)
     return outputs.T.astype(np.float64, copy=False)
 
 

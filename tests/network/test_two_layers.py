@@ -59,6 +59,16 @@ def test_value_and_gradients(rows, kernel, storage, W):
         np.testing.assert_allclose(gradient, moved, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("W", LINEAR.values(), ids=LINEAR)
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_losses_of_a_part_of_a_sparse_block_at_a_time(monkeypatch, kernel, W):
+    monkeypatch.setattr("mopn.network.two_layers.rows_at_once", lambda entries: 7)
+    parts, expected = layers(kernel, sparse.csr_array, size=20), layers(kernel, np.array)
+    assert parts.value(H, V, W) == pytest.approx(expected.value(H, V, W), rel=1e-13)
+    for found, right in zip(parts.value_gradient(H, V, W), expected.value_gradient(H, V, W), strict=True):
+        np.testing.assert_allclose(found, right, rtol=1e-12, atol=1e-12 * np.abs(right).max(initial=0.0))
+
+
 @pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 def test_without_units_there_is_the_linear_term(kernel, storage):
