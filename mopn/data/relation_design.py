@@ -110,8 +110,8 @@ class RelationDesign(Design):
 
     @property
     def least_rows(self) -> int:
-        """Every block of rows reads all tables, so it has as many entries in S as these have."""
-        return -(-self.tables.X.nnz // self.places.shape[1])
+        """Every block of rows reads all tables, which have at most twice as many entries as it has in S."""
+        return -(-self.tables.X.nnz // (2 * self.places.shape[1]))
 
     def rows(self, rows: slice | np.ndarray) -> RelationDesign:
         return RelationDesign(self.tables, self.places[rows], self.cuts)
