@@ -95,7 +95,7 @@ def _report(rows: Sequence[dict[str, str]]) -> None:
                 before = (n, reached[0]) if reached else None
                 until = f"{reached[0]:.1f}" if reached else "-"
                 print(
-                    f"{kind:8s} {d:8d}  {method:11s} {n:7d} {max(accuracies):14.4f} {until:>22s} {seconds[-1]:12.1f} "
+                    f"{kind:8s} {d:8d}  {method:10s} {n:8d} {max(accuracies):14.4f} {until:>22s} {seconds[-1]:12.1f} "
                     f"{row['memory']:>5s} MB {exponent:>9s}".rstrip()
                 )
 
