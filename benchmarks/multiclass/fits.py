@@ -30,7 +30,7 @@ __all__ = ["COLUMNS", "KEY", "METHODS", "Task", "run_task"]
 _QUADRATIC = {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 1.0}
 # A network is done when its objective is proven to be within this of the minimum, relative.
 _TOL = 1e-3
-# On letter a round adds more than one unit; between rounds the network of the last one counts.
+# On letter a round of a network of all classes adds more than one unit; between rounds that of the last one counts.
 _UNITS_A_ROUND = {"letter": 5}
 # The paper's limits for FISTA (appendix D); on split 0, 1e-5 has on average no better validation accuracy.
 _FISTA_TOL, _FISTA_ITERATIONS = 1e-3, 1000
@@ -127,7 +127,7 @@ def _problem(task: Task, data: Split, y: np.ndarray) -> mopn.NetworkProblem:
     )
 
 
-def _solve(task: Task, problem: mopn.NetworkProblem) -> tuple[mopn.Result, list[mopn.Model]]:
+def _solve(task: Task, problem: mopn.NetworkProblem, step: int = 1) -> tuple[mopn.Result, list[mopn.Model]]:
     """Run conditional gradient with output-layer refits; return its result and the model of every number of units."""
     models: dict[int, mopn.Model] = {}
 
@@ -135,7 +135,6 @@ def _solve(task: Task, problem: mopn.NetworkProblem) -> tuple[mopn.Result, list[
         models[intermediate_result.nit] = mopn.Model.from_result(problem, intermediate_result)
 
     # Algorithm 1 as it stands adds a unit a round, so that every number of units can be judged.
-    step = _UNITS_A_ROUND.get(task.set, 1)
     solver = ConditionalGradient(oracle="refine", max_units=task.max_units, schedule="fill", atoms_per_round=step)
     result = mopn.minimize(problem, solver, tol=_TOL, max_iter=task.max_units // step, callback=keep)
     if result.error is not None:
@@ -152,7 +151,7 @@ def conditional_gradient(task: Task, data: Split) -> Fit:
         result = mopn.minimize(problem, solver, tol=_TOL)
         models = [mopn.Model.from_result(problem, result)]
     else:
-        result, models = _solve(task, problem)
+        result, models = _solve(task, problem, _UNITS_A_ROUND.get(task.set, 1))
     scores = [(len(model.basis), *_accuracies(model.predict, data)) for model in models]
     return Fit(_curve(scores), result.time, result.fun, result.gap)
 
