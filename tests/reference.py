@@ -46,7 +46,7 @@ def _clipped(r: float, width: float, slope: float) -> float:
 
 def norm_of_rows(V: np.ndarray, name: str) -> float:
     sizes = {"l1": np.abs(V), "l1/l2": np.linalg.norm(V, axis=1), "l1/linf": np.abs(V).max(axis=1, initial=0.0)}
-    return 0.5 * float(np.sum(V * V)) if name == "squared-l2" else float(sizes[name].sum())
+    return 0.5 * float(np.sum(V * V)) if name == "squared-l2" else float(sizes[name.removeprefix("nonnegative-")].sum())
 
 
 # -- convex problems ---------------------------------------------------------------------------------------------------

@@ -168,6 +168,8 @@ class PathCV(Search):
         sizes = _SIZES(given_sizes, "max_units")
         single = clone(self.estimator).set_params(max_units=sizes[0])
         single._check_parameters()
+        if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
+            raise TypeError(f"scoring must be the name of one score, a callable or None, got {shown(self.scoring)}")
         self.scorer_ = check_scoring(single, self.scoring)
         given = X, y, sample_weight
         X, y, sample_weight, present = single._samples(*given)

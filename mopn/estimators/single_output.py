@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from mopn.data.relation_blocks import multiplied
-from mopn.data.validation import check_flag, distinct_labels
+from mopn.data.validation import as_numbers, check_flag, distinct_labels
 from mopn.estimators.availability import available_if
 from mopn.estimators.base import ModelEstimator
 from mopn.estimators.callbacks import begin_fit, samples_of, with_callbacks
@@ -168,7 +168,7 @@ class SingleOutputEstimator(ModelEstimator):
         start, new = {}, problem.unpack(np.zeros(problem.size))
         for attribute, name in self._fitted.items():
             if name in problem.parameters and hasattr(self, attribute):
-                start[name] = np.atleast_1d(getattr(self, attribute))
+                start[name] = np.atleast_1d(as_numbers(getattr(self, attribute), f"warm_start: {attribute}"))
                 if start[name].shape != new[name].shape:
                     raise ValueError(
                         f"the fit before cannot be continued: its {attribute} has shape {start[name].shape}, but X, "

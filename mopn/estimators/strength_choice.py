@@ -47,6 +47,11 @@ def choose_strength(estimator: Any, X: Any, targets: Targets) -> float:
         Whose problems are solved.
     X : array or sparse matrix of shape (n, d), RowBlocks or Chunks
     targets : Targets
+
+    Raises
+    ------
+    ValueError
+        If there is no sample to hold out.
     """
     policy = replace(estimator._policy, path_iter=_ITERATIONS)
     strengths, weight, n = _of_all(estimator._problem(X, targets))
@@ -57,6 +62,8 @@ def choose_strength(estimator: Any, X: Any, targets: Targets) -> float:
         share = problem.losses.total_weight / weight
         networks = solutions(problem, share * strengths, solver, tol=estimator.tol, max_iter=1)
         paths.append(_losses(networks, loss))
+    if not paths:
+        raise ValueError("strength='auto' holds out samples, but y has only one of every class; give a number")
     losses: list[float] = []
     for of_parts in zip(*paths, strict=False):
         losses.append(sum(of_parts))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import _safe_indexing, check_X_y
+from sklearn.utils import _safe_indexing, check_X_y, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from mopn.core.norms import NormName
@@ -114,10 +114,9 @@ class TableEstimator(TableReader, NetworkEstimator):
     def _shown(self, given: Any, X: Any, present: np.ndarray) -> Any:
         if isinstance(given, RowBlocks | Chunks):
             return given
-        if sparse.issparse(given):
-            given = given.tocsr()
         if isinstance(given, Mapping):
             return {name: _safe_indexing(column, present) for name, column in given.items()}
+        (given,) = indexable(given)
         return given if len(present) == _num_samples(given) else _safe_indexing(given, present)
 
     def _checked(self, X: Any) -> Any:

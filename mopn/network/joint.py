@@ -286,7 +286,8 @@ class _Box(_Directions):
         return gradient
 
     def curvature(self, Z: np.ndarray, blocks: np.ndarray, costs: np.ndarray) -> np.ndarray:
-        return regular(blocks, np.zeros(len(blocks)))
+        """Where the losses are flat, of the size of what the units cost: steps have no unit of their own."""
+        return regular(blocks, np.zeros_like(costs) if blocks.any() else costs)
 
 
 class _Signs(_Directions):

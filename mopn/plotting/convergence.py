@@ -75,7 +75,7 @@ def plot_convergence(
     ImportError
         If matplotlib is missing.
     TypeError
-        For objects without a trace.
+        For objects without a trace, and names of columns that are none.
     ValueError
         If a trace lacks the column; if no run has proven a bound and there is no reference, or an objective is below
         it.
@@ -90,6 +90,9 @@ def plot_convergence(
     >>> ax.get_xlabel(), ax.get_yscale()
     ('iteration', 'log')
     """
+    for name, column in {"x": x, "y": y}.items():
+        if not isinstance(column, str):
+            raise TypeError(f"{name} must be the name of a column of the trace, got {shown(column)}")
     traces = {label: _trace(result) for label, result in _named(results).items()}
     above_a_bound = y == "suboptimality" and reference is None
     if y == "suboptimality":
@@ -153,9 +156,9 @@ def _column(trace: Trace, column: str, name: str, reference: float | None = None
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def _stored(trace: Trace, column: Any, name: str) -> np.ndarray:
+def _stored(trace: Trace, column: str, name: str) -> np.ndarray:
     column = "nit" if column == "n_iter" else column
-    if not (isinstance(column, str) and column in trace):
+    if column not in trace:
         computed = ", or 'relative_gap' or 'suboptimality'" * (name == "y")
         raise ValueError(f"{name} must be a column of the trace ({', '.join(trace)}){computed}, got {shown(column)}")
     return trace[column]

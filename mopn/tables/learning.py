@@ -106,8 +106,8 @@ def _standardised(column: NumberSummary, curves: int, smoothness: float) -> tupl
         at = np.searchsorted(ranks, np.linspace(0.0, 1.0, _KNOTS)).clip(0, len(values) - 1)
         at = np.union1d(at, np.flatnonzero(values == 0.0)) if column.sparse else np.unique(at)
         values, centered, ranks = values[at], centered[at], ranks[at]
-    k = np.arange(1, min(curves, len(values) - 1) + 1)
-    cosines = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) / k**smoothness
+    k = np.arange(1.0, min(curves, len(values) - 1) + 1)
+    cosines = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) * k**-smoothness
     return values, np.column_stack([(centered / moments.deviation).clip(-_FAR, _FAR), cosines])
 
 

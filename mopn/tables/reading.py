@@ -159,7 +159,7 @@ def _of_sparse(X: Any, name: str) -> Table:
 
 
 def _of_array(X: Any, name: str) -> Table:
-    array = X if isinstance(X, np.ndarray) else _objects(X) if isinstance(X, Iterable) else np.asarray(X)
+    array = _objects(X) if isinstance(X, Iterable) else np.asarray(X)
     _check_array(array, name)
     if array.dtype.kind in "fiu":
         columns = [*_finite(array.astype(np.float64, copy=False), name).T]
@@ -199,6 +199,8 @@ def _check_names(names: list[Any], name: str) -> None:
 
 def _objects(values: Any) -> np.ndarray:
     """Return values as an array, of Python's objects unless they are numbers, and without reading texts as numbers."""
+    if isinstance(values, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(values), None, values.data)
     if isinstance(values, np.ndarray):
         return values
     if isinstance(values, str) or not isinstance(values, Iterable):
@@ -232,15 +234,20 @@ def _column(values: np.ndarray, of: str) -> np.ndarray:
     missing = np.array([cell is None or _is_nan(cell) for cell in cells], bool)
     present = [cell for cell, gone in zip(cells, missing, strict=True) if not gone]
     numbers = [isinstance(cell, (Real, Decimal)) and not isinstance(cell, (bool, np.bool_)) for cell in present]
-    if (present and all(numbers)) or not present:
-        return _finite(
-            np.array([np.nan if gone else cell for cell, gone in zip(cells, missing, strict=True)], float), of
-        )
+    if all(numbers):
+        return _finite(_floats([np.nan if gone else cell for cell, gone in zip(cells, missing, strict=True)], of), of)
     if all(isinstance(cell, (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)) for cell in present):
         return _days(np.array([None if gone else cell for cell, gone in zip(cells, missing, strict=True)]), of)
     out = np.full(len(cells), None, object)
     out[~missing] = [_text(cell, of) for cell in present]
     return out
+
+
+def _floats(cells: list[Any], of: str) -> np.ndarray:
+    try:
+        return np.array(cells, float)
+    except OverflowError as error:
+        raise ValueError(f"{of} has a number that is too large for floating point: {error}") from None
 
 
 def _finite(values: np.ndarray, of: str) -> np.ndarray:

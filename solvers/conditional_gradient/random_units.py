@@ -80,7 +80,10 @@ class RandomUnits(Solver[Corrective]):
             point = fit_rest(problem, monitor, point, _REST_ITER)
         schedule = Fill(self.n_units, None, can_move_units=True)
         select = ProofBudget(problem, problem.oracle("auto", monitor.chance, monitor.seed), monitor, schedule)
-        at = problem.output_gradient(point)
+        # A refit that ends at a limit may not have made up for what its random units cost.
+        given, at = problem.output_gradient(start), problem.output_gradient(point)
+        if given.value < at.value:
+            point, at = start, given
         selection = select(point, at)
         times = {"oracle_time": select.oracle_time, "proof_time": select.proof_time}
         record(problem, point, at, selection, monitor, times)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NoReturn, get_args
@@ -25,6 +26,8 @@ Direction = Literal["towards", "away", "pairwise"]
 _STRETCH, _NEAR_THE_END = 10.0, 0.9
 # Tolerance of the best step, relative to the interval, where nothing corrects it.
 _STEP_TOL = 1e-10
+# Vertices whose slopes differ by less than this, relative to the gap, are equally bad.
+_TIE = 1e-6
 # Rounding error in the comparison of two objective values, and a decrease that is negligible, relative.
 _NOISE, _NEGLIGIBLE = 1e-14, 1e-16
 
@@ -126,10 +129,10 @@ class _Stepper(Corrector):
         segment = partial(self.problem.segment, point, at, least=self.least)
         if self.direction == "towards":
             return segment(units)
-        worst = int(np.argmax(self.problem.active_units(point, at, least=self.least).slopes))
+        slopes = self.problem.active_units(point, at, least=self.least).slopes
         if self.direction == "pairwise":
-            return segment(units, away=worst)
-        return max(segment(units), segment(None, away=worst), key=lambda along: along.gap)
+            return _away_from_worst(partial(segment, units), slopes)
+        return max(segment(units), _away_from_worst(partial(segment, None), slopes), key=lambda along: along.gap)
 
     def improve(self, point: AtomicPoint) -> AtomicPoint:
         """Drop the units whose weights have become zero; no refit follows a step."""
@@ -138,6 +141,16 @@ class _Stepper(Corrector):
     def polish(self, point: AtomicPoint) -> NoReturn:
         """End the run: there is nothing to refit."""
         self.monitor.stop(Status.MAX_UNITS)
+
+
+def _away_from_worst(segment: Callable[..., Segment], slopes: np.ndarray) -> Segment:
+    """Return the segment away from the worst vertex, and of equally bad ones from the last, so from 0 before a unit.
+
+    A line search ends where both vertices of a pairwise step are equally bad, so that rounding would choose.
+    """
+    worst = segment(away=int(np.argmax(slopes)))
+    last = int(np.flatnonzero(slopes >= slopes.max() - _TIE * max(worst.gap, 0.0))[-1])
+    return worst if last == np.argmax(slopes) else segment(away=last)
 
 
 def line_search(segment: Segment, tol: float = _STEP_TOL) -> float:

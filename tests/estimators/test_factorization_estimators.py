@@ -325,6 +325,15 @@ def test_a_warm_start_names_the_parameters_that_differ(cls, other):
         estimator.fit(X, y)
 
 
+def test_a_warm_start_names_the_parameter_that_is_no_number():
+    X, y = np.random.default_rng(0).uniform(-1, 1, (20, 4)), np.zeros(20)
+    estimator = FactorizationMachineRegressor(n_components=2, warm_start=True).fit(X, y)
+    estimator.P_ = estimator.P_.astype(str)
+    estimator.P_[0, 0] = "a"
+    with pytest.raises(TypeError, match="warm_start: P_ must be numeric"):
+        estimator.fit(X, y)
+
+
 @pytest.mark.parametrize("lower", ["explicit", "shared"])
 def test_fitted_lambdas_of_several_degrees_are_refused(lower):
     with pytest.raises(ValueError, match=f"init_lambdas='fit' needs a single degree: .* not '{lower}'"):

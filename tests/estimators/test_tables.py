@@ -215,13 +215,39 @@ LAZY = polars.LazyFrame({"size": [1.0, 2.0]})
         (LAZY, TypeError, "X is a lazy frame; collect it, or .* DaskTableClassifier"),
         (sparse.diags_array(np.full(N, np.inf)), ValueError, "X contains infinity"),
         (FRAME["size"], ValueError, r"X must be a table of shape \(n, columns\)"),
+        ({"size": [*range(N - 1), 10**400]}, ValueError, "'size' of X has a number that is too large for floating"),
     ],
     ids=lambda value: None,
 )
 def test_what_is_no_table_is_refused_by_name(estimator, X, kind, message):
-    y = TRUTH if X is LAZY else TRUTH[: X.shape[0]]
+    y = TRUTH[: X.shape[0]] if hasattr(X, "shape") else TRUTH
     with pytest.raises(kind, match=message):
         clone(estimator).fit(X, y)
+
+
+def test_a_strength_that_no_sample_can_choose_is_refused_by_name():
+    table, labels = {"size": np.arange(6)}, list("abcdef")
+    with pytest.raises(ValueError, match="strength='auto' holds out samples, but y has only one of every class"):
+        TableClassifier().fit(table, labels)
+    assert TableClassifier(**FIXED).fit(table, labels).classes_.tolist() == labels
+
+
+def test_whatever_turns_into_an_array_is_a_table():
+    class Source:
+        def __array__(self, dtype=None, copy=None):
+            return np.arange(2.0 * N).reshape(N, 2) % 7
+
+    y, weights = np.arange(N) % 2, np.arange(N) % 3
+    found, expected = (TableClassifier(**FIXED).fit(X, y, weights) for X in (Source(), np.asarray(Source())))
+    assert found.objective_ == expected.objective_
+
+
+@pytest.mark.parametrize("smoothness", [0, 1e300])
+def test_smoothness_of_any_size(smoothness):
+    """Without any, all curves count alike; with a huge one, the first alone."""
+    X = np.random.default_rng(0).uniform(-1, 1, (40, 1))
+    curves = TableEncoder(curves=3, smoothness=smoothness).fit(X).transform(X)[:, 1:]
+    assert (np.abs(curves).max(axis=0) > 1.0).tolist() == [True] + [smoothness == 0] * 2
 
 
 def test_levels_without_end_are_refused_by_name():

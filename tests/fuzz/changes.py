@@ -178,7 +178,8 @@ def changed(rng: Generator, categories: Sequence[str]) -> Trial:
             valid = {at: dict(values) for at, values in clean.items()}
             kind = change(rng, interface, valid, place)
             arguments[step][name], changes[place] = valid[step][name], f"{name}: {kind}"
-            must_refuse |= name not in interface.ignored and kind in REFUSED.get(category, ())
+            taken = interface.taken if name == "X" else ()
+            must_refuse |= name not in interface.ignored and kind in REFUSED.get(category, set()).difference(taken)
     if must_refuse and not any(name == "sample_weight" for _, name in changes):
         # Samples of weight zero may hold anything.
         for at in arguments.values():

@@ -2,10 +2,12 @@
 
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.utils import get_tags
 
@@ -15,6 +17,7 @@ from mopn.solvers import Solver
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.interface import Form, Problem
 from tests.fuzz.checks import Found
+from tests.fuzz.inputs.refused import TAKEN_BY_TABLES
 from tests.fuzz.samples import draw_options, draw_targets, draw_weights, draw_X, targets_of
 from tests.fuzz.trial import WrongError
 
@@ -64,6 +67,11 @@ class Interface(ABC):
         return ()
 
     @property
+    def taken(self) -> Collection[str]:
+        """Changes of X that have a meaning here, though others refuse them."""
+        return ()
+
+    @property
     def names(self) -> frozenset[str]:
         """The names of all arguments, and what messages call them."""
         return self.words.union(*(inspect.signature(function).parameters for function in self.functions.values()))
@@ -87,6 +95,11 @@ class Fit(Interface):
     @property
     def ignored(self) -> tuple[str, ...]:
         return () if hasattr(self.cls, "predict") else ("y",)
+
+    @property
+    def taken(self) -> Collection[str]:
+        taken = TAKEN_BY_TABLES if self.name.startswith("Table") else set()
+        return taken | ({"fewer rows", "more rows"} if "y" in self.ignored else set())
 
     @property
     def targets(self) -> str:
@@ -120,9 +133,10 @@ class Fit(Interface):
             for name, value in vars(estimator).items()
             if name.endswith("_") and not name.startswith("_") and isinstance(value, np.ndarray)
         }
-        for method in ("predict", "decision_function", "predict_proba"):
+        for method in ("predict", "decision_function", "predict_proba", "transform"):
             if hasattr(estimator, method):
-                numbers[method] = np.asarray(getattr(estimator, method)(X))
+                values = getattr(estimator, method)(X)
+                numbers[method] = values.toarray() if sparse.issparse(values) else np.asarray(values)
         return Found(numbers, getattr(estimator, "objective_", None), getattr(estimator, "gap_", None), estimator)
 
 

@@ -127,9 +127,20 @@ def _direct(given: dict[str, Any], result: Any) -> tuple[np.ndarray, float]:
         else:
             K = _anova(Z, P, degree - order)
         outputs = outputs + K @ lams
-        sizes = np.abs(lams) if given.get("penalty", "weighted") == "weighted" else np.full(len(lams), 0.5)
-        penalty += beta * float(sizes @ np.sum(P**2, axis=1))
+        penalty += beta * _of_units(P, lams, given.get("penalty", "weighted"))
     return outputs[:, None], penalty
+
+
+def _of_units(P: np.ndarray, lams: np.ndarray, name: str) -> float:
+    """Return the penalty of the units of one degree: their squared norms, with the l1 norm of each, or of the features' sum."""
+    absolute = np.sqrt(np.abs(lams))[:, None] * np.abs(P)
+    values = {
+        "weighted": np.sum(absolute**2),
+        "frobenius": 0.5 * np.sum(P**2),
+        "ti": np.sum(absolute.sum(axis=1) ** 2),
+        "cs": np.linalg.norm(absolute, axis=0).sum() ** 2,
+    }
+    return float(values[name])
 
 
 def _lifted(given: dict[str, Any], result: Any) -> tuple[np.ndarray, float]:

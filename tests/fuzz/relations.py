@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 import mopn
-from mopn.solvers import GECO, OutputRefit, PlainStep
+from mopn.solvers import GECO, SGD, AdaGrad, OutputRefit, PlainStep
 from tests.fuzz.checks import Found, check_found, require
 from tests.fuzz.inputs.callbacks import eraser, writer
 from tests.fuzz.inputs.dense import STORAGE, dense
@@ -314,6 +314,15 @@ def _is_fit(interface: Interface) -> bool:
     return type(interface) is Fit
 
 
+def _is_saved(interface: Interface) -> bool:
+    return _is_fit(interface) and hasattr(interface.cls, "save")
+
+
+def _same_sparse(interface: Interface) -> bool:
+    """Whether sparse data are the same as dense ones: tables shift the functions of sparse columns to 0 at 0."""
+    return _takes_X(interface) and _any_order(interface) and not interface.taken
+
+
 def _is_classifier(interface: Interface) -> bool:
     return _is_fit(interface) and is_classifier(interface.cls())
 
@@ -337,18 +346,18 @@ def _has_formula(interface: Interface) -> bool:
 def _any_order(interface: Interface) -> bool:
     """Whether samples may come in any order: not if they are visited one after the other, or split into folds."""
     if isinstance(interface, Solve):
-        return "rng" not in interface.defaults["solver"] or "passes" not in interface.solver.needs
+        return interface.solver not in (AdaGrad, SGD)
     return not isinstance(interface, PartialFit) and "cv" not in interface.defaults["init"]
 
 
 RELATIONS: dict[str, tuple[Relation, Callable[[Interface], bool]]] = {
     "the same call": (_repeated, _everywhere),
     "storage": (_storage, _everywhere),
-    "dense and sparse": (_sparse, lambda interface: _takes_X(interface) and _any_order(interface)),
+    "dense and sparse": (_sparse, _same_sparse),
     "order of samples": (_permuted, _any_order),
     "weights and repetition": (_repetition, _any_order),
     "dtype": (_dtype, _any_order),
-    "saved": (_saved, _is_fit),
+    "saved": (_saved, _is_saved),
     "copied": (_copied, _is_fit),
     "refitted": (_refitted, _is_fit),
     "batches": (_batches, _is_fit),

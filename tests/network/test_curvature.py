@@ -89,6 +89,22 @@ def test_no_curvature_at_all_is_no_error(form):
     assert 0 < metric.solve(g, np.zeros(0, int)) @ g < math.inf
 
 
+@every_norm
+def test_flat_losses_give_steps_no_unit(norm):
+    """Quantile losses far from all targets have no curvature; a run does not depend on the unit of the objective."""
+    X = np.random.default_rng(0).uniform(-1, 1, (30, 4))
+    Y = 100.0 * np.sign(X[:, :2] * X[:, 2:])
+
+    def fun(c):
+        problem = mopn.NetworkProblem(
+            X, Y, loss="quantile", norm=norm, strength=0.3 * c, sample_weight=np.full(30, float(c))
+        )
+        start = problem.with_random_units(problem.start(None), 3, np.random.default_rng(0))
+        return mopn.minimize(problem.joint(start), LBFGS(), tol=1e-4, max_iter=3).fun / c
+
+    assert fun(2.0**-14) == pytest.approx(fun(1.0), rel=1e-9)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
 def test_fewer_iterations_for_the_same_objective(norm):

@@ -73,6 +73,8 @@ def test_infinite_gaps_are_left_out():
 def test_unknown_column(results):
     with pytest.raises(ValueError, match=r"y must be .* trace \(nit, time, .*\), or .*'suboptimality', got 'speed'"):
         plot_convergence(results, y="speed")
+    with pytest.raises(TypeError, match=r"x must be the name of a column of the trace, got array"):
+        plot_convergence(results, x=np.array([1.0, 2.0]))
 
 
 def test_missing_matplotlib_is_named(monkeypatch, results):

@@ -39,10 +39,13 @@ def tables(columns):
     rows = [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     frame = pd.DataFrame(columns)
     categories = frame.astype({"city": "category", "day": "datetime64[s]"})
+    cells = np.array([list(row.values()) for row in rows], object)
+    gaps = cells == None  # noqa: E711
     return {
         "dict": columns,
         "rows": rows,
-        "objects": np.array([list(row.values()) for row in rows], object),
+        "objects": cells,
+        "masked": np.ma.masked_array(np.where(gaps, "hidden", cells), gaps),
         "pandas": frame,
         "pandas, its own types": frame.convert_dtypes(),
         "pandas, categories and dates": categories,
@@ -58,6 +61,11 @@ def test_tables_of_all_kinds_are_the_same(kind, columns):
     expected = learned(columns).encode(columns)
     assert np.array_equal(learned(tables(columns)[kind]).encode(tables(columns)[kind]), expected)
     assert np.array_equal(learned(columns).encode(tables(columns)[kind]), expected)
+
+
+def test_masked_numbers_are_missing():
+    table = read_table(np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], [[False, True], [False, False]]))
+    assert np.array_equal(np.column_stack(table.columns), [[1.0, np.nan], [3.0, 4.0]], equal_nan=True)
 
 
 def test_features_of_numbers():

@@ -12,6 +12,11 @@ _NO_MATRIX = {
     *(f"an index {value}" for value in (60, 1000, 10**6, 2**31 - 1, -1, -5, -(2**31))), "indices cut", "indices empty",
     "data cut", "data of two axes", "starts cut", "starts added",
 }  # fmt: skip
+# Of X, what tables take: gaps, texts, dates, and columns by name.
+TAKEN_BY_TABLES = {
+    "a NaN", "sparse NaN", "None among numbers", "masked", "NaT", "DataFrame with pandas' missing values",
+    "words", "a string among numbers", "dtype M8[s]", "dtype m8[s]", "DataFrame of dates", "dictionary",
+}  # fmt: skip
 REFUSED: dict[str, set[str]] = {
     "X malformed": _NO_MATRIX,
     "X at prediction, malformed": _NO_MATRIX,

@@ -137,6 +137,15 @@ def test_conditional_gradient_goes_on_from_their_result(norm):
     assert rounds[1] < rounds[0]
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_a_refit_cut_short_is_no_worse_than_its_start(seed):
+    """The random units beside a good start cost more than two iterations of a refit gain."""
+    problem = network()
+    fitted = minimize(problem, ConditionalGradient("full"), tol=1e-6)
+    result = minimize(problem, RandomUnits(3, max_iter=2), start=fitted, tol=0.0, rng=seed)
+    assert result.fun <= fitted.fun * (1 + 1e-12)
+
+
 def test_units_of_a_start_stay():
     problem = network()
     fitted = minimize(problem, ConditionalGradient("full"), tol=1e-3)
