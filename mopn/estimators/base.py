@@ -485,12 +485,11 @@ class NetworkEstimator(ModelEstimator):
             training, held_out = self._split(X, self._encode(y, sample_weight))
         else:
             training, held_out = self._with_own((X, y, sample_weight), own)
-        X, targets = merge_equal_samples(*training) if _is_in_numpy(X) else training
-        targets = targets.by_column(target_weight)
+        X, targets = training[0], training[1].by_column(target_weight)
 
         # As in the driver: Ctrl-C leaves NumPy as it was.
         with np.errstate():
-            problem = self._problem(X, targets)
+            problem, targets = self._problem_of_all(X, targets)
         if not _is_in_numpy(X):
             self._set_features(X, problem.rows.n_features)
         del X, training  # the problem has its own arrays: those of validation, merging and encoding are not needed
@@ -525,6 +524,12 @@ class NetworkEstimator(ModelEstimator):
         self._raise_interruption(result)
         task.end({})
         return result
+
+    def _problem_of_all(self, X: Any, targets: Targets) -> tuple[NetworkProblem, Targets]:
+        """Return the problem of the training samples, of which equal ones are merged, and their targets."""
+        if _is_in_numpy(X):
+            X, targets = merge_equal_samples(X, targets)
+        return self._problem(X, targets), targets
 
     # -- the meaning of y -------------------------------------------------------------------------------------------
 

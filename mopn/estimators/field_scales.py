@@ -18,12 +18,12 @@ from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.folds import ended_well
 from mopn.estimators.single_output import SingleOutputEstimator
 from mopn.estimators.strength_choice import splits
-from mopn.estimators.targets import Targets, merge_equal_samples
+from mopn.estimators.targets import Targets, in_canonical_order, merge_equal_samples
 from mopn.models.fields import feature_groups
 from mopn.solvers import minimize
 from mopn.solvers.tools.checks import count, shown
 
-__all__ = ["FieldSearch", "Trial", "distinct", "field_of_features", "readied", "strength_of_ones"]
+__all__ = ["FieldSearch", "Trial", "field_of_features", "in_one_order", "readied", "strength_of_ones"]
 
 # A step halves or doubles the penalty of a field: penalties are squares.
 _STEP = math.sqrt(2.0)
@@ -99,9 +99,9 @@ def strength_of_ones(estimator: Any, X: Any, targets: Targets) -> dict[str, floa
     return {"strength": estimator._problem(*merge_equal_samples(X, targets)).strength}
 
 
-def distinct(X: Any, targets: Targets) -> tuple[Any, Targets]:
-    """Return distinct samples, so that none is in two parts, in an order that the form of X does not change."""
-    X, targets = merge_equal_samples(X, targets)
+def in_one_order(X: Any, targets: Targets) -> tuple[Any, Targets]:
+    """Return the samples in an order that neither theirs nor the form of X changes."""
+    X, targets = in_canonical_order(X, targets)
     direction = np.random.default_rng(0).normal(size=(1, X.shape[1]))
     # Numbers that overflow here are refused by the fits.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -176,16 +176,16 @@ class FieldSearch:
     """
 
     def __init__(self, estimator: Any, X: Any, targets: Targets, fields: np.ndarray) -> None:
-        X, targets = distinct(X, targets)
+        X, targets = in_one_order(X, targets)
         parts = _PARTS_OF_FEW if len(targets.y) <= _FEW else _PARTS
         part = next(splits(targets, parts), None)
         if part is None:
             raise ValueError(
-                f"too few samples to hold some out: {len(targets.y)} distinct ones; give more of each class"
+                f"too few samples to hold some out: {len(targets.y)}; give more of each class"
             )
         train, test = part
         self._fields = fields
-        self._training = X[train], targets.rows(train)
+        self._training = merge_equal_samples(X[train], targets.rows(train))
         self._held_out = X[test], targets.rows(test)
         self.scales: list[np.ndarray] = []
         self.losses: list[float] = []

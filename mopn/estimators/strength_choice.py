@@ -15,7 +15,7 @@ from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import Chunks, LocalChunks
 from mopn.data.row_blocks import RawBlock, RowBlocks
 from mopn.data.validation import check_weights
-from mopn.estimators.targets import Targets, merge_equal_samples
+from mopn.estimators.targets import Targets, in_canonical_order, merge_equal_samples
 from mopn.losses.losses import Loss
 from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
@@ -54,8 +54,11 @@ def choose_strength(estimator: Any, X: Any, targets: Targets) -> float:
         If there is no sample to hold out.
     """
     policy = replace(estimator._policy, path_iter=_ITERATIONS)
-    strengths, weight, n = _of_all(estimator._problem(X, targets))
-    parts = _parts_of_blocks if isinstance(X, RowBlocks | Chunks) else _parts
+    in_blocks = isinstance(X, RowBlocks | Chunks)
+    all_samples = (X, targets) if in_blocks else merge_equal_samples(X, targets)
+    strengths, weight, n = _of_all(estimator._problem(*all_samples))
+    del all_samples
+    parts = _parts_of_blocks if in_blocks else _parts
     paths = []
     for problem, loss in parts(estimator, X, targets, n):
         solver = policy.path_solver(problem, len(strengths), refit=estimator.refit, max_units=estimator.max_units)
@@ -88,6 +91,7 @@ _Part = tuple[NetworkProblem, Callable[[Model], float]]
 
 
 def _parts(estimator: Any, X: Any, targets: Targets, n: int) -> Iterator[_Part]:
+    X, targets = in_canonical_order(X, targets)
     for train, test in islice(splits(targets, _PARTS), _PARTS if n <= _FEW else 1):
         problem = estimator._problem(*merge_equal_samples(X[train], targets.rows(train)))
         yield problem, partial(_loss_of_rows, X, targets, test, problem.losses.loss)

@@ -114,7 +114,7 @@ class TableEstimator(TableReader, NetworkEstimator):
     def _shown(self, given: Any, X: Any, present: np.ndarray) -> Any:
         if isinstance(given, RowBlocks | Chunks):
             return given
-        if isinstance(given, Mapping):
+        if isinstance(given, Mapping) and not sparse.issparse(given):  # as a matrix of the format DOK is
             return {name: _safe_indexing(column, present) for name, column in given.items()}
         (given,) = indexable(given)
         return given if len(present) == _num_samples(given) else _safe_indexing(given, present)
@@ -128,13 +128,13 @@ class TableEstimator(TableReader, NetworkEstimator):
     def _named(self, model: Model) -> Model:  # type: ignore[override]
         return replace(model, feature_names=self.encoding_.feature_names)
 
-    def _problem(self, X: Any, targets: Targets) -> NetworkProblem:
+    def _problem_of_all(self, X: Any, targets: Targets) -> tuple[NetworkProblem, Targets]:
         if isinstance(self.strength, str):
             single = copy(self)
             single.strength = Ratio(0.5)
             single.strength = choose_strength(single, X, targets)
-            return single._problem(X, targets)
-        return super()._problem(X, targets)
+            return single._problem_of_all(X, targets)
+        return super()._problem_of_all(X, targets)
 
     def _attributes(self, problem: NetworkProblem, targets: Targets, network: Result) -> dict[str, Any]:
         found = super()._attributes(problem, targets, network)

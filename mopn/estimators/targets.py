@@ -1,4 +1,4 @@
-"""The targets of an estimator, encoded for a problem and a model, and the merging of equal samples."""
+"""The targets of an estimator, encoded for a problem and a model; the order of samples, and the merging of equal ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from mopn.data.relation_blocks import RelationBlocks
 from mopn.losses.losses import Loss, get_loss
 from mopn.models.ordinal import cumulative_targets
 
-__all__ = ["Targets", "encoded_codes", "indicator_values", "merge_equal_samples", "regression_loss"]
+__all__ = [
+    "Targets", "encoded_codes", "in_canonical_order", "indicator_values", "merge_equal_samples", "regression_loss",
+]  # fmt: skip
 
 # Largest number of entries of X for which equal samples are merged and samples sorted: this takes up to a tenth of a
 # second and a copy of X. Of larger data nobody asks for the last bits.
@@ -120,20 +122,39 @@ def merge_equal_samples(X: Any, targets: Targets) -> tuple[Any, Targets]:
     Rounding errors depend on the order of the rows, and accumulate during a fit. After this step fits are the same to
     the last bit for every order of the rows, and whether samples are repeated or weighted. Large data are not changed.
     """
-    sized: Any = X.design.places if isinstance(X, RelationBlocks) else X
-    entries = sized.nnz if sparse.issparse(sized) else sized.size
-    if entries > MERGE_LIMIT:
+    if _is_large(X):
         return X, targets
-    of_x = _codes(X)
+    _, first, group = np.unique(_codes_of_samples(X, targets), return_index=True, return_inverse=True)
+    weights = np.bincount(group.reshape(-1), weights=targets.sample_weight).astype(np.float64, copy=False)
+    merged = replace(targets.rows(first), sample_weight=None if np.all(weights == 1.0) else weights)
+    return X[first], merged
+
+
+def in_canonical_order(X: Any, targets: Targets) -> tuple[Any, Targets]:
+    """Return the samples in an order that does not depend on theirs, to hold some out. Large data are not changed.
+
+    Equal samples stay apart, so that they can be in different parts: new ones are as equal to those that are known.
+    """
+    if _is_large(X):
+        return X, targets
+    codes, weights = _codes_of_samples(X, targets), targets.sample_weight
+    order = np.argsort(codes, kind="stable") if weights is None else np.lexsort((weights, codes))
+    return X[order], targets.rows(order)
+
+
+def _is_large(X: Any) -> bool:
+    sized: Any = X.design.places if isinstance(X, RelationBlocks) else X
+    return (sized.nnz if sparse.issparse(sized) else sized.size) > MERGE_LIMIT
+
+
+def _codes_of_samples(X: Any, targets: Targets) -> np.ndarray:
+    """Return a number for each sample, equal for those with equal rows and targets."""
     # Equal y have equal values, which are more expensive to compare.
     y = targets.values if targets.y.ndim > 1 else targets.y
     # Rows of objects cannot be sorted, labels can.
     _, of_y = np.unique(y, axis=0 if y.ndim > 1 else None, return_inverse=True)
     of_y = of_y.reshape(-1)
-    _, first, group = np.unique(of_x * (of_y.max() + 1) + of_y, return_index=True, return_inverse=True)
-    weights = np.bincount(group.reshape(-1), weights=targets.sample_weight).astype(np.float64, copy=False)
-    merged = replace(targets.rows(first), sample_weight=None if np.all(weights == 1.0) else weights)
-    return X[first], merged
+    return _codes(X) * (of_y.max() + 1) + of_y
 
 
 def _codes(X: Any) -> np.ndarray:

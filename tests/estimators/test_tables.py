@@ -9,6 +9,7 @@ import polars
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 
 import mopn
@@ -22,7 +23,6 @@ from mopn.estimators import (
     strength_choice,
 )
 from mopn.estimators.strength_choice import choose_strength
-from mopn.estimators.targets import merge_equal_samples
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -76,13 +76,38 @@ def test_the_strength_is_that_of_least_loss_on_held_out_samples(y):
     table = (TableClassifier if y is LABELS else TableRegressor)(curves=2)
     single = table.__class__(curves=2, strength=Ratio(0.5))
     Z, y, weights, _ = single._samples(FRAME, y, None)
-    Z, targets = merge_equal_samples(Z, single._encode(y, weights))
+    targets = single._encode(y, weights)
     chosen = choose_strength(single, Z, targets)
     table.fit(FRAME, y)
     assert table.strength_ == chosen
     largest = single._problem(Z, targets).strength_max()
     ratios = np.array([0.1, 0.03, 0.01, 0.003, 0.001])
     assert np.isclose(chosen, ratios * largest).sum() == 1
+
+
+def draw_cells(seed, n):
+    """Rows of two categories, of which there are 36 kinds, and labels that each kind has by chance."""
+    chances = np.random.default_rng(0).uniform(size=(6, 6))
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, 6, (2, n))
+    names = np.array(list("abcdef"))
+    return {"a": names[a], "b": names[b]}, (rng.uniform(size=n) < chances[a, b]).astype(int)
+
+
+def test_rows_that_repeat_are_held_out_one_by_one():
+    """Held out as a whole, all rows of a kind and a label would be missing in training, and too much penalty best."""
+    X, y = draw_cells(1, 3000)
+    order = np.random.default_rng(0).permutation(3000)
+    chosen = TableClassifier().fit(X, y)
+    moved = TableClassifier().fit({name: column[order] for name, column in X.items()}, y[order])
+    assert moved.strength_ == chosen.strength_
+    assert np.array_equal(moved.weights_, chosen.weights_)
+    new, truth = draw_cells(2, 3000)
+    losses = [
+        log_loss(truth, TableClassifier(strength=Ratio(ratio)).fit(X, y).predict_proba(new))
+        for ratio in (0.1, 0.03, 0.01, 0.003, 0.001)
+    ]
+    assert log_loss(truth, chosen.predict_proba(new)) <= min(losses) + 0.002 < losses[0] - 0.005
 
 
 def test_paths_end_where_the_loss_rises(monkeypatch):
