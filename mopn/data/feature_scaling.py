@@ -8,6 +8,7 @@ weighted samples, so a weight of 2 equals a repeated sample.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -26,6 +27,9 @@ __all__ = ["SCALES", "Coordinates", "ScaleName", "check_lengths", "feature_sizes
 
 ScaleName = Literal["features", "data", "large"]
 SCALES = get_args(ScaleName)
+# Deviations, relative to its size, below which a feature counts as constant; and below which it is, but for rounding
+# errors in the data. Sparse data are not centered in memory: products with them lose the digits that the mean has.
+_LEAST, _LEAST_OF_SPARSE, _NOISE = 1e-12, 1e-6, 1e-14
 # The mean squared length of a scaled sample.
 _SQUARED_LENGTH = 4.0
 # The mean squared length of a sample of a user and an item, which have a one each.
@@ -119,8 +123,11 @@ def make_coordinates(
     about_zero = about_zero / total
     if center:
         mean = sums / total
-        about_mean = rows.sum(_squares_about, mean) / total
-        squares = np.where(about_mean > _rounding(rows) ** 2 * about_zero, about_mean, 0.0)
+        first, second = (part / total for part in rows.sum(_moments_about, mean))
+        variances = second - first**2
+        least = _LEAST if rows.entries is None else _LEAST_OF_SPARSE
+        squares = np.where(variances > least**2 * about_zero, variances, 0.0)
+        _warn_of_lost(np.flatnonzero((squares == 0.0) & (variances > _NOISE**2 * about_zero)), least)
     else:
         mean, squares = None, about_zero
     if scale is None:
@@ -166,15 +173,28 @@ def _moments(block: Block) -> tuple[float, np.ndarray, np.ndarray]:
     return block.losses.total_weight, block.design.adjoint(weights)[0], block.design.adjoint_squares(weights)[0]
 
 
-def _squares_about(block: Block, mean: np.ndarray) -> np.ndarray:
-    assert isinstance(block.design, DenseDesign | SparseDesign)
-    design = Coordinates(mean, np.ones(len(mean))).view(block.design)
-    return design.adjoint_squares(block.losses.sample_weights[:, None])[0]
+def _moments_about(block: Block, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sums of the features less their means, and of the squares of that, with weights.
 
-
-def _rounding(rows: Rows) -> float:
-    """Return the deviation of a constant feature by rounding, relative to the feature, with room to spare.
-
-    In sparse data, deviations are differences of sums of squares.
+    The means may be wrong in their last digits. In sparse data, what is not stored is added for all samples at once.
     """
-    return 1e-12 if rows.entries is None else 1e-6
+    weights, design = block.losses.sample_weights[:, None], block.design
+    if isinstance(design, DenseDesign):
+        about = MappedDesign(design.X, mean, np.ones(len(mean)))
+        return about.adjoint(weights)[0], about.adjoint_squares(weights)[0]
+    assert isinstance(design, SparseDesign)
+    X, kind = design.X, type(design.X)
+    stored = SparseDesign(kind((np.ones(len(X.data)), X.indices, X.indptr), shape=X.shape))
+    about = SparseDesign(kind((X.data - mean[design.stored_columns], X.indices, X.indptr), shape=X.shape))
+    rest = np.maximum(block.losses.total_weight - stored.adjoint(weights)[0], 0.0)
+    return about.adjoint(weights)[0] - rest * mean, about.adjoint_squares(weights)[0] + rest * mean**2
+
+
+def _warn_of_lost(features: np.ndarray, least: float) -> None:
+    if len(features):
+        instead = ", or give a dense X" if least == _LEAST_OF_SPARSE else ""
+        warnings.warn(
+            f"features {shown(features.tolist())} of X count as constant, for the certificate too: their deviations are "
+            f"below {least:g} of their size. Subtract numbers near their means{instead}",
+            stacklevel=2,
+        )

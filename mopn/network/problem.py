@@ -147,6 +147,7 @@ class NetworkProblem(Displayed, Corrective):
     center : bool, default False
         Solve the problem for X minus the mean of its rows, with ``kernel="homogeneous"`` and ``augment`` only. The same
         models are possible, but the penalty no longer depends on the origin of the features. Sparse X stays sparse.
+        Features whose deviation is below 1e-12 of their size (1e-6 in sparse X) count as constant, with a warning.
     scale : {"features", "data", "large"}, optional
         Divide every feature by a number of its own, or all features by the same one, so that the mean squared length of
         a row is 4; the penalty then does not depend on the units of the features. ``"features"`` gives all of them the
