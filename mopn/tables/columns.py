@@ -190,10 +190,10 @@ class LevelColumn:
         """Number of codes; the first ones have no feature if there are fewer features."""
         return len(self.levels) + bool(self.rare) + self.gaps
 
-    @cached_property
-    def names(self) -> list[str]:
-        """What the features stand for."""
-        names = [*self.levels, *["a rare level"] * bool(self.rare), *["missing"] * self.gaps]
+    def names(self, column: str) -> list[str]:
+        """Return what the features of a column of a name are."""
+        names = [f"{column} = {level}" for level in self.levels]
+        names += [f"{column} is a rare level"] * bool(self.rare) + [f"{column} is missing"] * self.gaps
         return names[len(names) - len(self.means) :]
 
     @cached_property

@@ -19,6 +19,8 @@ __all__ = ["TableEncoding"]
 
 # Indicators of more levels are sparse.
 _DENSE_LEVELS = 256
+# Whole numbers from here on may be equal in floating point.
+_INEXACT = 2.0**53
 # Rows that are encoded at once: what a table becomes is much larger than the rest.
 _ROWS = 4096
 
@@ -74,10 +76,7 @@ class TableEncoding:
         gaps = np.array(self.number_columns, np.intp)[self.numbers.gaps]
         names += [f"{self.columns[j]} is missing" for j in gaps]
         for j, level in zip(self.level_columns, self.levels, strict=True):
-            names += [
-                f"{self.columns[j]} is {name}" if name in ("a rare level", "missing") else f"{self.columns[j]} = {name}"
-                for name in level.names
-            ]
+            names += level.names(self.columns[j])
         return np.array(names, np.str_)
 
     def of_column(self, j: int) -> TableEncoding:
@@ -102,7 +101,7 @@ class TableEncoding:
             columns[j] = self._numbers(columns[j], self.columns[j], name)
         for j in self.level_columns:
             if columns[j].dtype.kind == "f":  # numbers were levels: a declared column of codes, or nothing but gaps
-                columns[j] = level_texts(columns[j])
+                columns[j] = level_texts(columns[j], f"column {self.columns[j]!r} of {name}")
         return Table(self.columns, tuple(columns), table.n, named=True)
 
     def encode(self, X: Any, name: str = "X", *, training: bool = False) -> Any:
@@ -268,7 +267,10 @@ def _plain_numbers(values: list[Any]) -> np.ndarray | None:
     return None if np.isinf(row).any() else row
 
 
-def level_texts(values: np.ndarray | SparseColumn) -> np.ndarray:
+def level_texts(values: np.ndarray | SparseColumn, of: str) -> np.ndarray:
     """Return numbers as levels."""
-    numbers = np.asarray(values).tolist()
+    values = np.asarray(values)
+    if (np.abs(values) >= _INEXACT).any():
+        raise ValueError(f"{of} has codes of levels from 2**53 on, which numbers do not tell apart; make texts of them")
+    numbers = values.tolist()
     return np.array([None if x != x else str(int(x)) if x == int(x) else str(x) for x in numbers], object)

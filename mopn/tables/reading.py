@@ -119,6 +119,8 @@ def _of_frame(X: Any, name: str) -> Table:
             f"{name} is a frame, which needs narwhals: pip install narwhals; a dict of its columns needs nothing"
         ) from None
     names = list(X.column_names if hasattr(X, "column_names") else X.columns)
+    if any(isinstance(key, tuple) for key in names):
+        raise ValueError(f"{name} has names of several levels, such as {shown(names[0])}; give each column one name")
     _check_names(names, name)
     texts = all(isinstance(key, str) for key in names)
     frame = nw.from_native(X if texts else X.rename(columns=str), eager_only=True)
@@ -128,6 +130,8 @@ def _of_frame(X: Any, name: str) -> Table:
         stored = _of_pandas(series.to_native(), of)
         if stored is not None:
             columns.append(stored)
+        elif series.dtype in (nw.Categorical, nw.Enum):
+            columns.append(_levels(series.to_list(), of))
         elif series.dtype.is_numeric():
             columns.append(_finite(series.cast(nw.Float64).fill_null(np.nan).to_numpy(), of))
         elif series.dtype.is_temporal() and series.dtype != nw.Time:
@@ -238,9 +242,11 @@ def _column(values: np.ndarray, of: str) -> np.ndarray:
         return _finite(_floats([np.nan if gone else cell for cell, gone in zip(cells, missing, strict=True)], of), of)
     if all(isinstance(cell, (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)) for cell in present):
         return _days(np.array([None if gone else cell for cell, gone in zip(cells, missing, strict=True)]), of)
-    out = np.full(len(cells), None, object)
-    out[~missing] = [_text(cell, of) for cell in present]
-    return out
+    return _levels(cells, of)
+
+
+def _levels(cells: list[Any], of: str) -> np.ndarray:
+    return np.array([None if cell is None or _is_nan(cell) else _text(cell, of) for cell in cells], object)
 
 
 def _floats(cells: list[Any], of: str) -> np.ndarray:
@@ -286,5 +292,5 @@ def _text(cell: Any, of: str) -> str:
             f"argument must be a string or a number: {of} holds {shown(cell)}, an object of type "
             f"{type(cell).__name__}; make numbers, texts or several columns of it"
         )
-    whole = isinstance(cell, Real) and not isinstance(cell, bool) and float(cell).is_integer()
-    return str(int(float(cell))) if whole else str(cell)
+    whole = isinstance(cell, Real) and not isinstance(cell, bool) and cell == cell // 1
+    return str(int(cell)) if whole else str(cell)

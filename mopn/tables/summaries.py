@@ -193,10 +193,14 @@ def summarise(table: Table, weights: np.ndarray | None, levels: Collection[str |
     columns = tuple(
         _numbers(values, weights)
         if values.dtype.kind == "f" and j not in declared
-        else _levels(level_texts(values) if values.dtype.kind == "f" else np.asarray(values), weights, table.names[j])
+        else _levels(_texts(values, table.names[j]), weights, table.names[j])
         for j, values in enumerate(table.columns)
     )
     return TableSummary(table.names, table.named, table.n, columns)
+
+
+def _texts(values: np.ndarray | SparseColumn, name: str) -> np.ndarray:
+    return level_texts(values, f"column {name!r} of X") if values.dtype.kind == "f" else np.asarray(values)
 
 
 def _indices(table: Table, levels: Collection[str | int]) -> set[int]:

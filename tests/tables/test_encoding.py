@@ -118,6 +118,36 @@ def test_features_of_levels():
     assert features[:, 4].tolist() == [0, 1, 1, 0]
 
 
+def test_levels_that_sound_like_gaps_have_names_of_their_own():
+    encoding = learned({"k": ["missing", None, "a rare level", "z"] * 5})
+    assert encoding.feature_names.tolist() == ["k = a rare level", "k = missing", "k = z", "k is missing"]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pyarrow.Table.from_pandas])
+def test_categories_are_levels_whatever_they_are(make):
+    """Numbers of 64 bits, which floats do not tell apart, and dates too."""
+    columns = {
+        "number": [2**60 + 1, 2**60 + 2, None] * 3,
+        "real": [1.5, 2.0, 4.0] * 3,
+        "truth": [True, False, True] * 3,
+        "day": [pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-02"), pd.Timestamp("2020-03-01")] * 3,
+    }
+    frame = pd.DataFrame({name: pd.Categorical(column) for name, column in columns.items()})
+    if make is not pd.DataFrame:
+        frame = frame.drop(columns="truth")  # Arrow has no categories of these
+    table = read_table(make(frame))
+    codes = {name: frame[name].cat.codes.to_numpy() for name in frame}
+    for name, column in zip(table.names, table.columns, strict=True):
+        assert {str(text) for text in column if text is not None} == {text for text in column if text is not None}
+        assert np.array_equal(column == None, codes[name] < 0)  # noqa: E711
+        assert len(set(column)) == len(set(codes[name]))
+    assert table.columns[1].tolist()[:3] == ["1.5", "2", "4"]
+    # Numbers have the texts of the categories that they were.
+    encoding = learned(frame)
+    expected = encoding.encode(frame)
+    assert np.array_equal(encoding.encode(frame.assign(real=columns["real"])), expected)
+
+
 def test_rare_levels_have_one_feature_together():
     names = ["often"] * 5000 + ["rare", "seldom"]
     encoding = learned({"name": names, "x": np.arange(5002)}, curves=0)
@@ -169,6 +199,8 @@ def test_columns_are_taken_by_name():
 def test_declared_levels_and_widths():
     encoding = learned({"code": [1, 2, 3, 1.0], "x": [1.0, 2.0, 3.0, 4.0]}, levels=["code"])
     assert "code = 2" in encoding.feature_names
+    with pytest.raises(ValueError, match=r"'id' of X has codes of levels from 2\*\*53 on.*make texts of them"):
+        learned({"id": [2**60 + 1, 2**60 + 2] * 5}, levels=["id"])
     assert learned(RNG.standard_normal((50, 200))).n_features == 200
     assert learned(RNG.standard_normal((50, 100))).n_features == 200
 
@@ -184,6 +216,7 @@ def test_declared_levels_and_widths():
         ({"a": ["x", "x"]}, ValueError, "no column of X varies"),
         ({"a": [f"{i % 1500}" for i in range(3000)]}, ValueError, "column 'a' of X has 1500 levels.*not hashed"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "several columns of the name 'a'"),
+        (pd.DataFrame({("a", "x"): [1, 2]}), ValueError, r"X has names of several levels, such as \('a', 'x'\); give each"),
         (np.zeros((2, 2, 2)), ValueError, "must be a table of shape"),
         ([[1j], [2]], TypeError, "Complex data not supported"),
     ],

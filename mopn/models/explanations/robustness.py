@@ -46,6 +46,8 @@ def certified_radius(
     scale = np.ones(model.n_features) if scale is None else check_scale(scale, model.n_features)
     if (scale < 0.0).any():
         raise ValueError(f"scale must be >= 0, got {scale.min()}")
+    if not scale.any():
+        raise ValueError("scale must be positive for at least one feature; with zeros alone none can change")
     design = model._design(X)
     model.outputs(X)  # refuses rows whose outputs overflow
     found, attacks = [], []

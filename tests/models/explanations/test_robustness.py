@@ -367,6 +367,8 @@ def test_bad_arguments_are_named():
         model.certified_radius(X, scale=1.0)
     with pytest.raises(ValueError, match="scale must be >= 0, got -1"):
         model.certified_radius(X, scale=[1.0, -1.0, 1.0, 1.0])
+    with pytest.raises(ValueError, match="scale must be positive for at least one feature"):
+        model.certified_radius(X, scale=np.zeros(4))
     with pytest.raises(TypeError, match="return_attack must be True or False"):
         model.certified_radius(X, return_attack=1)
     with pytest.raises(ValueError, match="X has 3 features"):
