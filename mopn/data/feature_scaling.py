@@ -194,7 +194,7 @@ def _warn_of_lost(features: np.ndarray, least: float) -> None:
     if len(features):
         instead = ", or give a dense X" if least == _LEAST_OF_SPARSE else ""
         warnings.warn(
-            f"features {shown(features.tolist())} of X count as constant, for the certificate too: their deviations are "
-            f"below {least:g} of their size. Subtract numbers near their means{instead}",
+            f"features {shown(features.tolist())} of X count as constant, for the certificate too: their deviations "
+            f"are below {least:g} of their size. Subtract numbers near their means{instead}",
             stacklevel=2,
         )

@@ -180,9 +180,7 @@ class FieldSearch:
         parts = _PARTS_OF_FEW if len(targets.y) <= _FEW else _PARTS
         part = next(splits(targets, parts), None)
         if part is None:
-            raise ValueError(
-                f"too few samples to hold some out: {len(targets.y)}; give more of each class"
-            )
+            raise ValueError(f"too few samples to hold some out: {len(targets.y)}; give more of each class")
         train, test = part
         self._fields = fields
         self._training = merge_equal_samples(X[train], targets.rows(train))

@@ -1,4 +1,4 @@
-"""The targets of an estimator, encoded for a problem and a model; the order of samples, and the merging of equal ones."""
+"""The targets of an estimator, encoded for a problem and a model; the order of samples, and merging equal ones."""
 
 from __future__ import annotations
 

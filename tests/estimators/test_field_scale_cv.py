@@ -136,7 +136,9 @@ def test_samples_that_repeat_are_held_out_one_by_one():
     def draw(seed):
         rng = np.random.default_rng(seed)
         i, j = rng.integers(0, 8, (2, 2000))
-        return np.hstack([np.eye(8)[i], np.eye(8)[j]]), np.clip(np.round(3 + M[i, j] + 0.5 * rng.normal(size=2000)), 1, 5)
+        return np.hstack([np.eye(8)[i], np.eye(8)[j]]), np.clip(
+            np.round(3 + M[i, j] + 0.5 * rng.normal(size=2000)), 1, 5
+        )
 
     single = FactorizationMachineRegressor(random_state=0)
     search, plain = FieldScaleCV(single, [8, 8]).fit(*draw(1)), clone(single).fit(*draw(1))

@@ -228,7 +228,9 @@ def test_a_score_of_ones_own():
     assert found.score(X, Y) == pytest.approx(-log_loss(Y, found.predict_proba(X)))
     with pytest.raises(ValueError, match="scoring is NaN on the held-out part of a fold"):
         search(scoring=lambda *_: np.nan).fit(X, Y)
-    with pytest.raises(TypeError, match=r"scoring must be the name of one score, a callable or None, got \['accuracy'\]"):
+    with pytest.raises(
+        TypeError, match=r"scoring must be the name of one score, a callable or None, got \['accuracy'\]"
+    ):
         search(scoring=["accuracy"]).fit(X, Y)
 
 

@@ -132,7 +132,7 @@ def _direct(given: dict[str, Any], result: Any) -> tuple[np.ndarray, float]:
 
 
 def _of_units(P: np.ndarray, lams: np.ndarray, name: str) -> float:
-    """Return the penalty of the units of one degree: their squared norms, with the l1 norm of each, or of the features' sum."""
+    """Return the penalty of the units of one degree: squared norms, with l1 norms of each, or across features."""
     absolute = np.sqrt(np.abs(lams))[:, None] * np.abs(P)
     values = {
         "weighted": np.sum(absolute**2),

@@ -216,7 +216,11 @@ def test_declared_levels_and_widths():
         ({"a": ["x", "x"]}, ValueError, "no column of X varies"),
         ({"a": [f"{i % 1500}" for i in range(3000)]}, ValueError, "column 'a' of X has 1500 levels.*not hashed"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "several columns of the name 'a'"),
-        (pd.DataFrame({("a", "x"): [1, 2]}), ValueError, r"X has names of several levels, such as \('a', 'x'\); give each"),
+        (
+            pd.DataFrame({("a", "x"): [1, 2]}),
+            ValueError,
+            r"X has names of several levels, such as \('a', 'x'\); give each",
+        ),
         (np.zeros((2, 2, 2)), ValueError, "must be a table of shape"),
         ([[1j], [2]], TypeError, "Complex data not supported"),
     ],
