@@ -180,8 +180,8 @@ def _moments_about(block: Block, mean: np.ndarray) -> tuple[np.ndarray, np.ndarr
     """
     weights, design = block.losses.sample_weights[:, None], block.design
     if isinstance(design, DenseDesign):
-        about = MappedDesign(design.X, mean, np.ones(len(mean)))
-        return about.adjoint(weights)[0], about.adjoint_squares(weights)[0]
+        dense = MappedDesign(design.X, mean, np.ones(len(mean)))
+        return dense.adjoint(weights)[0], dense.adjoint_squares(weights)[0]
     assert isinstance(design, SparseDesign)
     X, kind = design.X, type(design.X)
     stored = SparseDesign(kind((np.ones(len(X.data)), X.indices, X.indptr), shape=X.shape))

@@ -204,7 +204,9 @@ def _check_names(names: list[Any], name: str) -> None:
 def _objects(values: Any) -> np.ndarray:
     """Return values as an array, of Python's objects unless they are numbers, and without reading texts as numbers."""
     if isinstance(values, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(values), None, values.data)
+        cells: np.ndarray = values.data.astype(object)
+        cells[np.ma.getmaskarray(values)] = None
+        return cells
     if isinstance(values, np.ndarray):
         return values
     if isinstance(values, str) or not isinstance(values, Iterable):
