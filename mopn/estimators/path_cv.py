@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -170,6 +171,8 @@ class PathCV(Search):
         single._check_parameters()
         if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
             raise TypeError(f"scoring must be the name of one score, a callable or None, got {shown(self.scoring)}")
+        if not (self.n_jobs is None or isinstance(self.n_jobs, Integral)):
+            raise TypeError(f"n_jobs must be an integer or None, got {shown(self.n_jobs)}")
         self.scorer_ = check_scoring(single, self.scoring)
         given = X, y, sample_weight
         X, y, sample_weight, present = single._samples(*given)

@@ -232,6 +232,8 @@ def test_a_score_of_ones_own():
         TypeError, match=r"scoring must be the name of one score, a callable or None, got \['accuracy'\]"
     ):
         search(scoring=["accuracy"]).fit(X, Y)
+    with pytest.raises(TypeError, match=r"n_jobs must be an integer or None, got \[2\]"):
+        search(n_jobs=[2]).fit(X, Y)
 
 
 def test_weights_count_in_the_scores_and_of_the_folds():
