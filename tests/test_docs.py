@@ -77,6 +77,13 @@ def check_printed(script, out):
         assert float(printed) == pytest.approx(float(told), rel=0.05 if digit < 1.0 else 0.1, abs=digit), out
 
 
+@pytest.fixture(autouse=True)
+def _closed_figures():
+    """Scripts leave theirs open."""
+    yield
+    mpl.pyplot.close("all")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
 def test_a_script_of_the_documents(number, tmp_path, monkeypatch, capsys):
@@ -132,7 +139,6 @@ def test_the_page_for_teaching(tmp_path, monkeypatch, capsys):
     distances = names["objectives"] - names["found"].fun
     assert (distances <= names["gaps"]).all()
     assert names["found"].gap < 0.01 * distances[-1]
-    mpl.pyplot.close("all")
 
 
 @pytest.mark.slow
@@ -143,7 +149,6 @@ def test_the_page_on_torch(tmp_path, monkeypatch, capsys):
     names = run_in_turn(TORCH, "torch", capsys)
     assert names["found"].relative_gap <= 0.01
     assert Path("torch.png").stat().st_size > 10_000
-    mpl.pyplot.close("all")
 
 
 @pytest.mark.slow
@@ -374,7 +379,6 @@ def test_a_script_of_the_gallery_draws_a_figure(script, monkeypatch):
     runpy.run_path(str(script), run_name="__main__")
     figures = [mpl.pyplot.figure(number) for number in mpl.pyplot.get_fignums()]
     assert any(ax.has_data() for figure in figures for ax in figure.axes)
-    mpl.pyplot.close("all")
 
 
 def test_pages_of_problems_have_what_users_call(monkeypatch):
