@@ -99,14 +99,13 @@ def strength_of_ones(estimator: Any, X: Any, targets: Targets) -> dict[str, floa
     return {"strength": estimator._problem(*merge_equal_samples(X, targets)).strength}
 
 
-def in_one_order(X: Any, targets: Targets) -> tuple[Any, Targets]:
-    """Return the samples in an order that neither theirs nor the form of X changes."""
-    X, targets = in_canonical_order(X, targets)
+def in_one_order(X: Any, targets: Targets) -> tuple[Any, Targets, np.ndarray]:
+    """Return the samples in an order that neither theirs nor the form of X changes, and the number of each unit."""
     direction = np.random.default_rng(0).normal(size=(1, X.shape[1]))
     # Numbers that overflow here are refused by the fits.
     with np.errstate(over="ignore", invalid="ignore"):
-        order = np.argsort(design_of(X).project(direction)[:, 0].round(9), kind="stable")
-    return X[order], targets.rows(order)
+        projected = design_of(X).project(direction)[:, 0].round(9)
+    return in_canonical_order(X, targets, np.unique(projected, return_inverse=True)[1])
 
 
 def _go_on(estimator: Any, X: Any, targets: Targets) -> None:
@@ -140,7 +139,7 @@ class Trial:
     scales : ndarray of shape (F,)
     fitted : estimator
     losses : ndarray of shape (n,)
-        Of the held-out samples, times their weights.
+        Of the held-out units, times their weights.
     """
 
     scales: np.ndarray
@@ -148,7 +147,7 @@ class Trial:
     losses: np.ndarray
 
     def is_better_than(self, other: Trial) -> bool:
-        """Whether the loss is smaller by more than a standard error of the difference, which several samples have."""
+        """Whether the loss is smaller by more than a standard error of the difference, which several units have."""
         gains = other.losses - self.losses
         return len(gains) > 1 and bool(gains.sum() > math.sqrt(len(gains)) * gains.std(ddof=1))
 
@@ -176,15 +175,16 @@ class FieldSearch:
     """
 
     def __init__(self, estimator: Any, X: Any, targets: Targets, fields: np.ndarray) -> None:
-        X, targets = in_one_order(X, targets)
-        parts = _PARTS_OF_FEW if len(targets.y) <= _FEW else _PARTS
-        part = next(splits(targets, parts), None)
+        X, targets, units = in_one_order(X, targets)
+        parts = _PARTS_OF_FEW if len(np.unique(units)) <= _FEW else _PARTS
+        part = next(splits(targets, parts, units), None)
         if part is None:
             raise ValueError(f"too few samples to hold some out: {len(targets.y)}; give more of each class")
         train, test = part
         self._fields = fields
         self._training = merge_equal_samples(X[train], targets.rows(train))
         self._held_out = X[test], targets.rows(test)
+        self._units = np.unique(units[test], return_inverse=True)[1]
         self.scales: list[np.ndarray] = []
         self.losses: list[float] = []
         F = int(fields.max()) + 1
@@ -218,7 +218,8 @@ class FieldSearch:
         outputs, loss = fitted.model_.outputs(X), targets.loss
         y = targets.values if loss.targets == "labels" else targets.values.reshape(outputs.shape)
         losses = loss.value(y, outputs)
-        trial = Trial(scales, fitted, losses if targets.weights is None else targets.weights * losses)
+        losses = losses if targets.weights is None else targets.weights * losses
+        trial = Trial(scales, fitted, np.bincount(self._units, losses))
         self.scales.append(scales)
         self.losses.append(float(trial.losses.sum() / targets.total_weight))
         return trial

@@ -91,8 +91,8 @@ _Part = tuple[NetworkProblem, Callable[[Model], float]]
 
 
 def _parts(estimator: Any, X: Any, targets: Targets, n: int) -> Iterator[_Part]:
-    X, targets = in_canonical_order(X, targets)
-    for train, test in islice(splits(targets, _PARTS), _PARTS if n <= _FEW else 1):
+    X, targets, units = in_canonical_order(X, targets)
+    for train, test in islice(splits(targets, _PARTS, units), _PARTS if n <= _FEW else 1):
         problem = estimator._problem(*merge_equal_samples(X[train], targets.rows(train)))
         yield problem, partial(_loss_of_rows, X, targets, test, problem.losses.loss)
 
@@ -114,10 +114,15 @@ def _loss_of_block(block: RawBlock, model: Model, loss: Loss) -> float:
     return float(values.sum() if block.sample_weight is None else block.sample_weight @ values)
 
 
-def splits(targets: Targets, n_parts: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield indices of training and of held-out samples, equal parts of each class; an only sample is trained on."""
-    rng, n = np.random.default_rng(0), len(targets.y)
-    labels = targets.y if targets.form in ("labels", "ordinal") else np.zeros(n)
+def splits(targets: Targets, n_parts: int, units: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield indices of training and of held-out samples, equal parts of each class; an only unit is trained on.
+
+    Samples of one unit (n,) are in one part, and have one target.
+    """
+    _, first, unit = np.unique(units, return_index=True, return_inverse=True)
+    in_order = np.argsort(first)
+    rng, n = np.random.default_rng(0), len(first)
+    labels = targets.y[first[in_order]] if targets.form in ("labels", "ordinal") else np.zeros(n)
     # Levels that are all different are those of a regression.
     if targets.form == "ordinal" and len(np.unique(labels)) == n:
         labels = np.zeros(n)
@@ -126,6 +131,7 @@ def splits(targets: Targets, n_parts: int) -> Iterator[tuple[np.ndarray, np.ndar
         members = rng.permutation(np.flatnonzero(labels == label))
         if len(members) > 1:
             parts[members] = (np.arange(len(members)) + rng.integers(n_parts)) % n_parts
+    parts = parts[np.argsort(in_order)][unit]
     for part in range(n_parts):
         test = parts == part
         if test.any():

@@ -191,8 +191,9 @@ class TableClassifier(TableEstimator, Classifier):
             With the others classes share units.
         strength : "auto", float or Ratio, default "auto"
             Strength of the penalty; larger means fewer units. "auto" takes, of five :class:`mopn.Ratio` from 0.1 down
-            to 0.001, the last one before the loss on held-out samples rises. These are held out one by one, each with
-            its weight: repeat what counts several times, instead of weighting it.
+            to 0.001, the last one before the loss on held-out samples rises. Copies of a sample are held out together;
+            samples of rows that repeat by nature, as those of a few categories do, one by one: repeat such rows, do not
+            weight them.
         curves : int, default 8
             Largest number of functions of a column of numbers, beside itself.
         smoothness : float, default 1.0

@@ -19,6 +19,8 @@ __all__ = [
 # Largest number of entries of X for which equal samples are merged and samples sorted: this takes up to a tenth of a
 # second and a copy of X. Of larger data nobody asks for the last bits.
 MERGE_LIMIT = 1 << 20
+# Where there are so many samples for every row of X, rows repeat by nature, as those of a few categories do.
+_REPEATED = 10
 
 
 @dataclass(frozen=True)
@@ -124,22 +126,46 @@ def merge_equal_samples(X: Any, targets: Targets) -> tuple[Any, Targets]:
     """
     if _is_large(X):
         return X, targets
-    _, first, group = np.unique(_codes_of_samples(X, targets), return_index=True, return_inverse=True)
+    _, first, group = np.unique(_codes_of_samples(_codes(X), targets), return_index=True, return_inverse=True)
     weights = np.bincount(group.reshape(-1), weights=targets.sample_weight).astype(np.float64, copy=False)
     merged = replace(targets.rows(first), sample_weight=None if np.all(weights == 1.0) else weights)
     return X[first], merged
 
 
-def in_canonical_order(X: Any, targets: Targets) -> tuple[Any, Targets]:
-    """Return the samples in an order that does not depend on theirs, to hold some out. Large data are not changed.
+def in_canonical_order(X: Any, targets: Targets, rows: np.ndarray | None = None) -> tuple[Any, Targets, np.ndarray]:
+    """Return the samples in an order that does not depend on theirs, to hold some out, and the number of each unit.
 
-    Equal samples stay apart, so that they can be in different parts: new ones are as equal to those that are known.
+    Equal samples are held out together if they may be copies, which would be known in training: where rows seldom
+    repeat, and never with another target. Others stay apart, as new ones will be as equal to those that are known.
+    Large data are not changed.
+
+    Parameters
+    ----------
+    X, targets
+    rows : ndarray of int, shape (n,), optional
+        A number for each row, equal for equal rows; by default they are told apart here, if the data are not large.
+
+    Returns
+    -------
+    X, targets
+    units : ndarray of int, shape (n,)
+        Equal for samples that are held out together.
     """
-    if _is_large(X):
-        return X, targets
-    codes, weights = _codes_of_samples(X, targets), targets.sample_weight
+    n = len(targets.y)
+    if rows is None:
+        if _is_large(X):
+            return X, targets, np.arange(n)
+        rows = _codes(X)
+    codes, weights = _codes_of_samples(rows, targets), targets.sample_weight
     order = np.argsort(codes, kind="stable") if weights is None else np.lexsort((weights, codes))
-    return X[order], targets.rows(order)
+    sample, row = codes[order], rows[order]
+    kinds, group = np.unique(row, return_inverse=True)
+    copies = np.zeros(n, bool)
+    if n < _REPEATED * len(kinds):
+        targets_of_row = np.bincount(group, np.append(True, sample[1:] != sample[:-1]))
+        copies = targets_of_row[group] == 1
+    is_new = np.append(True, (sample[1:] != sample[:-1]) | ~copies[1:])
+    return X[order], targets.rows(order), np.cumsum(is_new) - 1
 
 
 def _is_large(X: Any) -> bool:
@@ -147,14 +173,14 @@ def _is_large(X: Any) -> bool:
     return (sized.nnz if sparse.issparse(sized) else sized.size) > MERGE_LIMIT
 
 
-def _codes_of_samples(X: Any, targets: Targets) -> np.ndarray:
-    """Return a number for each sample, equal for those with equal rows and targets."""
+def _codes_of_samples(rows: np.ndarray, targets: Targets) -> np.ndarray:
+    """Return a number for each sample, equal for those with equal numbers of their rows and equal targets."""
     # Equal y have equal values, which are more expensive to compare.
     y = targets.values if targets.y.ndim > 1 else targets.y
     # Rows of objects cannot be sorted, labels can.
     _, of_y = np.unique(y, axis=0 if y.ndim > 1 else None, return_inverse=True)
     of_y = of_y.reshape(-1)
-    return _codes(X) * (of_y.max() + 1) + of_y
+    return rows * (of_y.max() + 1) + of_y
 
 
 def _codes(X: Any) -> np.ndarray:

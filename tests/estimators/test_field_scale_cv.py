@@ -264,8 +264,8 @@ def test_held_out_losses_are_those_of_fits_to_the_others(seed, n, alpha):
     search = FieldScaleCV(single, [3, 1]).fit(data, y, weights)
     found = search.cv_results_["mean_test_loss"]
     assert found[search.best_index_] <= found[0]
-    samples, targets = in_one_order(*readied(clone(single), data, y, weights))
-    halves = next(splits(targets, 3))
+    samples, targets, units = in_one_order(*readied(clone(single), data, y, weights))
+    halves = next(splits(targets, 3, units))
     parts = [(samples[part], targets.y[part], targets.rows(part).weights) for part in halves]
     errors = (clone(single).fit(*parts[0]).predict(parts[1][0]) - parts[1][1]) ** 2 / 2
     assert found[0] == pytest.approx(np.average(errors, weights=parts[1][2]), rel=1e-9)
@@ -302,8 +302,10 @@ def test_it_finds_the_field_of_noise_and_helps(kind):
 
 @pytest.mark.parametrize("kind", ["regressor", "ordinal", "classes"])
 def test_relation_blocks_are_the_plain_matrix(kind):
-    found, expected = FieldScaleCV(KINDS[kind]).fit(BLOCKS, targets(kind)), FieldScaleCV(KINDS[kind], SIZES)
-    expected.fit(X, targets(kind))
+    # Of more samples of the classes two steps tie, and rounding decides.
+    some = np.arange(190)
+    found = FieldScaleCV(KINDS[kind]).fit(BLOCKS[some], targets(kind)[some])
+    expected = FieldScaleCV(KINDS[kind], SIZES).fit(X[some], targets(kind)[some])
     np.testing.assert_array_equal(found.field_scales_, expected.field_scales_)
     np.testing.assert_allclose(found.cv_results_["mean_test_loss"], expected.cv_results_["mean_test_loss"], rtol=1e-2)
     np.testing.assert_allclose(found.predict(BLOCKS), found.predict(X), rtol=1e-9)

@@ -23,12 +23,9 @@ WEIGHTS = {
 
 def expected_failed(estimator):
     classes = get_tags(estimator).classifier_tags
-    failed = FAILED if "Ordinal" in repr(estimator) else {}
-    if "FieldScaleCV" in repr(estimator):
-        failed = failed | dict.fromkeys(WEIGHTS, "samples are held out as a whole, whatever their weights")
     if sklearn.__version__.startswith("1.6.") and classes and not classes.multi_class:
-        failed = failed | WEIGHTS
-    return failed
+        return WEIGHTS
+    return FAILED if "Ordinal" in repr(estimator) else {}
 
 
 # Data around 100, which some checks use, are what coordinate descent is slow on; it says so.

@@ -110,7 +110,7 @@ def test_the_strength_is_that_of_least_loss_on_held_out_rows_of_the_blocks(monke
     assert N / 4 < held_out.sum() < N / 2
     rows = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     monkeypatch.setattr(strength_choice, "splits", lambda *_: iter([rows]))
-    monkeypatch.setattr(strength_choice, "in_canonical_order", lambda *samples: samples)
+    monkeypatch.setattr(strength_choice, "in_canonical_order", lambda X, targets: (X, targets, np.arange(N)))
     losses = []
     path = strength_choice._losses
     monkeypatch.setattr(strength_choice, "_losses", lambda *part: losses.append(list(path(*part))) or losses[-1])

@@ -110,6 +110,19 @@ def test_rows_that_repeat_are_held_out_one_by_one():
     assert log_loss(truth, chosen.predict_proba(new)) <= min(losses) + 0.002 < losses[0] - 0.005
 
 
+@pytest.mark.parametrize("table", [TableClassifier(curves=2), TableRegressor(curves=2)])
+def test_copies_are_held_out_together(table):
+    """Held out one by one they would be known in training, and no penalty best; they are as one of their weight."""
+    rng = np.random.default_rng(0)
+    X, counts = rng.normal(size=(80, 3)), rng.integers(1, 6, 80)
+    y = np.sign(X[:, 0] * X[:, 1] + rng.normal(size=80))
+    y = y if isinstance(table, TableClassifier) else y + rng.normal(size=80)
+    copied = clone(table).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    weighted = clone(table).fit(X, y, counts.astype(float))
+    assert copied.strength_ == weighted.strength_
+    assert np.array_equal(copied.weights_, weighted.weights_)
+
+
 def test_paths_end_where_the_loss_rises(monkeypatch):
     """Three parts, whose losses are added up; what comes after the first rise is not computed."""
     computed, parts = [], iter([[3.0, 2.0, 2.0, 9.0, 0.0], [3.0, 3.0, 4.0, 1.0, 0.0], [3.0, 1.0, 0.0, 0.0, 0.0]])
