@@ -31,8 +31,8 @@ class FieldScaleCV(Search):
     or divided by :math:`\sqrt 2`, up to six times, which chooses the strength of the penalty, then those of one field
     after the other. A step is kept if the loss on a tenth of the samples (of 1000 or fewer, a third) falls by more than
     its standard error, and scales other than ones only if a fit that starts anew has a smaller loss than ones, too. The
-    last fit is to all samples. Copies of a sample are held out together; samples of rows that repeat by nature, as those of
-    a few users and items do, one by one: repeat such rows, instead of weighting them.
+    last fit is to all samples. Copies of a sample are held out together; samples of rows that repeat by nature, as
+    those of few users and items do, one by one: repeat such rows, instead of weighting them.
 
     Parameters
     ----------
