@@ -187,6 +187,8 @@ def _moments_about(block: Block, mean: np.ndarray) -> tuple[np.ndarray, np.ndarr
     stored = SparseDesign(kind((np.ones(len(X.data)), X.indices, X.indptr), shape=X.shape))
     about = SparseDesign(kind((X.data - mean[design.stored_columns], X.indices, X.indptr), shape=X.shape))
     rest = np.maximum(block.losses.total_weight - stored.adjoint(weights)[0], 0.0)
+    # The two sums may be rounded in other ways.
+    rest[np.bincount(design.stored_columns, minlength=X.shape[1]) == X.shape[0]] = 0.0
     return about.adjoint(weights)[0] - rest * mean, about.adjoint_squares(weights)[0] + rest * mean**2
 
 

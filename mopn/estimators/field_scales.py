@@ -101,10 +101,13 @@ def strength_of_ones(estimator: Any, X: Any, targets: Targets) -> dict[str, floa
 
 def in_one_order(X: Any, targets: Targets) -> tuple[Any, Targets, np.ndarray]:
     """Return the samples in an order that neither theirs nor the form of X changes, and the number of each unit."""
-    direction = np.random.default_rng(0).normal(size=(1, X.shape[1]))
+    design, direction = design_of(X), np.random.default_rng(0).normal(size=(1, X.shape[1]))
     # Numbers that overflow here are refused by the fits.
-    with np.errstate(over="ignore", invalid="ignore"):
-        projected = design_of(X).project(direction)[:, 0].round(9)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        sizes = np.sqrt(design.adjoint_squares(np.ones((X.shape[0], 1))))
+        projected = design.project(direction / np.where(sizes > 0.0, sizes, 1.0))[:, 0]
+        # The last digits depend on the form of X.
+        projected = (projected / (np.abs(projected).max(initial=0.0) or 1.0)).round(9)
     return in_canonical_order(X, targets, np.unique(projected, return_inverse=True)[1])
 
 

@@ -19,8 +19,6 @@ __all__ = ["TableEncoding"]
 
 # Indicators of more levels are sparse.
 _DENSE_LEVELS = 256
-# Whole numbers from here on may be equal in floating point.
-_INEXACT = 2.0**53
 # Rows that are encoded at once: what a table becomes is much larger than the rest.
 _ROWS = 4096
 
@@ -101,7 +99,7 @@ class TableEncoding:
             columns[j] = self._numbers(columns[j], self.columns[j], name)
         for j in self.level_columns:
             if columns[j].dtype.kind == "f":  # numbers were levels: a declared column of codes, or nothing but gaps
-                columns[j] = level_texts(columns[j], f"column {self.columns[j]!r} of {name}")
+                columns[j] = level_texts(columns[j])
         return Table(self.columns, tuple(columns), table.n, named=True)
 
     def encode(self, X: Any, name: str = "X", *, training: bool = False) -> Any:
@@ -267,10 +265,7 @@ def _plain_numbers(values: list[Any]) -> np.ndarray | None:
     return None if np.isinf(row).any() else row
 
 
-def level_texts(values: np.ndarray | SparseColumn, of: str) -> np.ndarray:
+def level_texts(values: np.ndarray | SparseColumn) -> np.ndarray:
     """Return numbers as levels."""
-    values = np.asarray(values)
-    if (np.abs(values) >= _INEXACT).any():
-        raise ValueError(f"{of} has codes of levels from 2**53 on, which numbers do not tell apart; make texts of them")
-    numbers = values.tolist()
+    numbers = np.asarray(values).tolist()
     return np.array([None if x != x else str(int(x)) if x == int(x) else str(x) for x in numbers], object)

@@ -204,8 +204,9 @@ def _check_names(names: list[Any], name: str) -> None:
 def _objects(values: Any) -> np.ndarray:
     """Return values as an array, of Python's objects unless they are numbers, and without reading texts as numbers."""
     if isinstance(values, np.ma.MaskedArray):
-        cells: np.ndarray = values.data.astype(object)
-        cells[np.ma.getmaskarray(values)] = None
+        is_time = values.dtype.kind in "mM"
+        cells: np.ndarray = values.data.copy() if is_time else values.data.astype(object)
+        cells[np.ma.getmaskarray(values)] = "NaT" if is_time else None
         return cells
     if isinstance(values, np.ndarray):
         return values
@@ -294,5 +295,6 @@ def _text(cell: Any, of: str) -> str:
             f"argument must be a string or a number: {of} holds {shown(cell)}, an object of type "
             f"{type(cell).__name__}; make numbers, texts or several columns of it"
         )
+    cell = cell.item() if isinstance(cell, np.generic) else cell
     whole = isinstance(cell, Real) and not isinstance(cell, bool) and cell == cell // 1
     return str(int(cell)) if whole else str(cell)

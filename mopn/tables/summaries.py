@@ -15,6 +15,8 @@ from mopn.tables.sparse_column import SparseColumn
 
 __all__ = ["NOT_HASHED", "LevelSummary", "NumberSummary", "TableSummary", "summarise"]
 
+# Whole numbers from here on may be equal in floating point.
+_INEXACT = 2.0**53
 # More levels, rare ones included, are names of rows rather than categories.
 _MOST_LEVELS = 50_000
 NOT_HASHED = (
@@ -200,7 +202,14 @@ def summarise(table: Table, weights: np.ndarray | None, levels: Collection[str |
 
 
 def _texts(values: np.ndarray | SparseColumn, name: str) -> np.ndarray:
-    return level_texts(values, f"column {name!r} of X") if values.dtype.kind == "f" else np.asarray(values)
+    if values.dtype.kind != "f":
+        return np.asarray(values)
+    if (np.abs(np.asarray(values)) >= _INEXACT).any():
+        raise ValueError(
+            f"column {name!r} of X has codes of levels from 2**53 on, which numbers do not tell apart; make texts of "
+            "them"
+        )
+    return level_texts(values)
 
 
 def _indices(table: Table, levels: Collection[str | int]) -> set[int]:

@@ -129,6 +129,18 @@ def test_estimators_and_data_that_it_does_not_take(estimator, data, words):
         FieldScaleCV(estimator).fit(data, SCORES)
 
 
+@pytest.mark.parametrize("size", [1e-12, 1.0, 1e8])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_units_and_their_order_do_not_depend_on_the_size_of_the_features(size, form):
+    rng = np.random.default_rng(0)
+    data, y = np.repeat(rng.normal(size=(100, 17)), 2, axis=0), np.repeat(rng.normal(size=100), 2)
+    plain = in_one_order(*readied(FactorizationMachineRegressor(), data, y, None))
+    order = rng.permutation(200)
+    _, found, units = in_one_order(*readied(FactorizationMachineRegressor(), form(size * data[order]), y[order], None))
+    np.testing.assert_array_equal(units, np.repeat(np.arange(100), 2))
+    np.testing.assert_array_equal(found.y, plain[1].y)
+
+
 def test_samples_that_repeat_are_held_out_one_by_one():
     """Of 64 pairs, each of which was rated many times, other scales are not worse than ones."""
     M = np.random.default_rng(0).normal(size=(8, 8))

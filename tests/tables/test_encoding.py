@@ -68,6 +68,14 @@ def test_masked_numbers_are_missing():
     assert np.array_equal(np.column_stack(table.columns), [[1.0, np.nan], [3.0, 4.0]], equal_nan=True)
 
 
+@pytest.mark.parametrize("unit", ["ns", "us", "s", "D"])
+@pytest.mark.parametrize("kind", ["M8", "m8"])
+def test_masked_dates_are_missing(unit, kind):
+    times = np.array([[1, 2], [4, 9]]).astype("m8[D]").astype(f"m8[{unit}]").view(f"{kind}[{unit}]")
+    table = read_table(np.ma.masked_array(times, [[False, True], [False, False]]))
+    assert np.array_equal(np.column_stack(table.columns), [[1.0, np.nan], [4.0, 9.0]], equal_nan=True)
+
+
 def test_features_of_numbers():
     """Itself and the curves are interpolated between values, and constant beyond them."""
     x = np.array([3.0, 1.0, 4.0, 1.0, 5.0, np.nan, 2.0])
