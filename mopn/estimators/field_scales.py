@@ -179,7 +179,7 @@ class FieldSearch:
 
     def __init__(self, estimator: Any, X: Any, targets: Targets, fields: np.ndarray) -> None:
         X, targets, units = in_one_order(X, targets)
-        parts = _PARTS_OF_FEW if len(np.unique(units)) <= _FEW else _PARTS
+        parts = _PARTS_OF_FEW if units[-1] < _FEW else _PARTS
         part = next(splits(targets, parts, units), None)
         if part is None:
             raise ValueError(f"too few samples to hold some out: {len(targets.y)}; give more of each class")

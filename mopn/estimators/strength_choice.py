@@ -54,11 +54,8 @@ def choose_strength(estimator: Any, X: Any, targets: Targets) -> float:
         If there is no sample to hold out.
     """
     policy = replace(estimator._policy, path_iter=_ITERATIONS)
-    in_blocks = isinstance(X, RowBlocks | Chunks)
-    all_samples = (X, targets) if in_blocks else merge_equal_samples(X, targets)
-    strengths, weight, n = _of_all(estimator._problem(*all_samples))
-    del all_samples
-    parts = _parts_of_blocks if in_blocks else _parts
+    strengths, weight, n = _of_all(estimator._problem_of_all(X, targets)[0])
+    parts = _parts_of_blocks if isinstance(X, RowBlocks | Chunks) else _parts
     paths = []
     for problem, loss in parts(estimator, X, targets, n):
         solver = policy.path_solver(problem, len(strengths), refit=estimator.refit, max_units=estimator.max_units)
@@ -117,12 +114,11 @@ def _loss_of_block(block: RawBlock, model: Model, loss: Loss) -> float:
 def splits(targets: Targets, n_parts: int, units: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield indices of training and of held-out samples, equal parts of each class; an only unit is trained on.
 
-    Samples of one unit (n,) are in one part, and have one target.
+    Samples of one unit (n,) are in one part, and have one target. Units are numbered as they come.
     """
-    _, first, unit = np.unique(units, return_index=True, return_inverse=True)
-    in_order = np.argsort(first)
+    first = np.unique(units, return_index=True)[1]
     rng, n = np.random.default_rng(0), len(first)
-    labels = targets.y[first[in_order]] if targets.form in ("labels", "ordinal") else np.zeros(n)
+    labels = targets.y[first] if targets.form in ("labels", "ordinal") else np.zeros(n)
     # Levels that are all different are those of a regression.
     if targets.form == "ordinal" and len(np.unique(labels)) == n:
         labels = np.zeros(n)
@@ -131,7 +127,7 @@ def splits(targets: Targets, n_parts: int, units: np.ndarray) -> Iterator[tuple[
         members = rng.permutation(np.flatnonzero(labels == label))
         if len(members) > 1:
             parts[members] = (np.arange(len(members)) + rng.integers(n_parts)) % n_parts
-    parts = parts[np.argsort(in_order)][unit]
+    parts = parts[units]
     for part in range(n_parts):
         test = parts == part
         if test.any():

@@ -149,7 +149,7 @@ def in_canonical_order(X: Any, targets: Targets, rows: np.ndarray | None = None)
     -------
     X, targets
     units : ndarray of int, shape (n,)
-        Equal for samples that are held out together.
+        From 0 on, as they come; equal for samples that are held out together.
     """
     n = len(targets.y)
     if rows is None:

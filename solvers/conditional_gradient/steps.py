@@ -148,9 +148,10 @@ def _away_from_worst(segment: Callable[..., Segment], slopes: np.ndarray) -> Seg
 
     A line search ends where both vertices of a pairwise step are equally bad, so that rounding would choose.
     """
-    worst = segment(away=int(np.argmax(slopes)))
-    last = int(np.flatnonzero(slopes >= slopes.max() - _TIE * max(worst.gap, 0.0))[-1])
-    return worst if last == np.argmax(slopes) else segment(away=last)
+    worst = int(np.argmax(slopes))
+    found = segment(away=worst)
+    last = int(np.flatnonzero(slopes >= slopes[worst] - _TIE * max(found.gap, 0.0))[-1])
+    return found if last == worst else segment(away=last)
 
 
 def line_search(segment: Segment, tol: float = _STEP_TOL) -> float:

@@ -210,7 +210,7 @@ def _permuted(rng: Generator, interface: Interface, arguments: Arguments) -> Non
 def _repetition(rng: Generator, interface: Interface, arguments: Arguments) -> None:
     arguments = _in_any_order(arguments)
     if interface.taken and "strength" in interface.defaults["init"]:
-        # Samples are held out one by one to choose it.
+        # To choose it, samples of rows that repeat are held out one by one.
         arguments = {**arguments, "init": {**arguments["init"], "strength": 1.0}}
     n = len(_data_step(arguments)["y"])
     counts = rng.integers(0, 3, n)
