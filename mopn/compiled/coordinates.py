@@ -32,24 +32,14 @@ def quadratic_step(slope, curvature):  # type: ignore[no-untyped-def]
 
 
 @inner(fastmath=IN_ORDER)
-def penalized_step(g, c, ridge, old, l1):  # type: ignore[no-untyped-def]
+def penalized_step(g, c, ridge, old):  # type: ignore[no-untyped-def]
     """Return the step to the minimum along p_j, of losses of slope g and curvature c, and the derivative times it.
 
-    The penalty is ``ridge / 2 * p_j^2`` if ``l1`` is None. Otherwise it is ``ridge / 2 * ||p||_1^2`` and ``l1`` (1,)
-    holds ||p||_1, which is updated. With L for the sum of the other moduli, (|p_j| + L)^2 is p_j^2 + 2 L |p_j| and a
-    constant, so the minimum is that of a square and a modulus.
+    The penalty is ``ridge / 2 * p_j^2``.
     """
-    slope, curvature = g + ridge * old, c + ridge
-    if l1 is None:
-        step = quadratic_step(slope, curvature)
-        return step, slope * step
-    if curvature <= 0.0:
-        return 0.0, 0.0
-    others = max(l1[0] - abs(old), 0.0)
-    aim = c * old - g
-    new = np.copysign(max(abs(aim) - ridge * others, 0.0) / curvature, aim)
-    l1[0] = others + abs(new)
-    return old - new, curvature * (old - new) ** 2
+    slope = g + ridge * old
+    step = quadratic_step(slope, c + ridge)
+    return step, slope * step
 
 
 @inner(fastmath=IN_ORDER)

@@ -102,7 +102,7 @@ def sweep_tables(columns, rows, cuts, places, weights, slopes, own, p, scale, ri
                 e = mean[b] + (0.0 if linear else _without(rows, own, mean, b, p, j, x))
                 g += x * (e * slope[b] + slope_about[b])
                 c += x * x * (e * e * weight[b] + variance[b])
-            step, gain = penalized_step(scale * g, scale * scale * c, ridge, p[j], None)
+            step, gain = penalized_step(scale * g, scale * scale * c, ridge, p[j])
             largest = max(largest, gain)
             new = p[j] - step
             for entry in range(first, end):

@@ -59,7 +59,7 @@ def _omega_of_types(omegas, s):  # type: ignore[no-untyped-def]
 
 @inner(fastmath=IN_ORDER)
 def sweep(  # type: ignore[no-untyped-def]
-    theta, omega, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, l1, begin, stop
+    theta, omega, columns, rows, loss, smoothness, y, outputs, weights, state, p, scale, ridge, begin, stop
 ):
     """Minimise along the coordinates p_begin, ..., p_{stop-1} in turn; return the largest derivative times its step.
 
@@ -86,8 +86,6 @@ def sweep(  # type: ignore[no-untyped-def]
         The factor of K in the outputs.
     ridge : float
         The objective's penalty is ``ridge / 2 * p_j^2``.
-    l1 : ndarray of shape (1,) or None
-        The sum of all moduli of p, updated, if the penalty is ``ridge / 2`` times its square.
     begin, stop : int
     """
     largest = 0.0
@@ -105,7 +103,7 @@ def sweep(  # type: ignore[no-untyped-def]
             # From the state for p_j = 0, h has no differences.
             base = 0.0
             g, c, _ = _sums(theta, omega, columns, state, weights, base, j)
-        step, gain = penalized_step(scale * g, smoothness * scale * scale * c, ridge, old, l1)
+        step, gain = penalized_step(scale * g, smoothness * scale * scale * c, ridge, old)
         largest = max(largest, gain)
         p[j] = old - step
         change = p[j] - base
@@ -125,13 +123,13 @@ def sweep(  # type: ignore[no-untyped-def]
 
 @jit()
 def sweep_units(  # type: ignore[no-untyped-def]
-    theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, l1, dummies
+    theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, dummies
 ):
     """Sweep over one unit after the other; return the largest product of a derivative and its step.
 
     ``values[s]`` (q, n) is the initial state of unit s without the slopes. ``P`` (k, dummies + d), ``scales`` (k,),
     ``ridges`` (k,) and ``omegas`` (k, d) or None have a row per unit. The first columns of P are the entries of
-    dummies, which only ANOVA has, without ``l1``, and which ``columns`` does not contain; None if there are none, for
+    dummies, which only ANOVA has and which ``columns`` does not contain; None if there are none, for
     which less is compiled. The others are as in ``sweep``.
     """
     largest = 0.0
@@ -146,10 +144,8 @@ def sweep_units(  # type: ignore[no-untyped-def]
             gamma = P[s, :dummies]
             largest = max(largest, sweep_dummies(theta, *losses, gamma, scales[s], ridges[s]))
             coefficients = as_theta(theta, lower_degrees(theta, symmetric_polynomials(gamma, -1)))
-        if l1 is not None:
-            l1[0] = np.abs(p).sum()
         omega = _omega_of(omegas, s)
-        decrease = sweep(coefficients, omega, columns, rows, *losses, p, scales[s], ridges[s], l1, 0, columns.size)
+        decrease = sweep(coefficients, omega, columns, rows, *losses, p, scales[s], ridges[s], 0, columns.size)
         largest = max(largest, decrease)
     return largest
 
@@ -185,7 +181,7 @@ def parallel_sweep_units(  # type: ignore[no-untyped-def]
             for thread in prange(threads):
                 begin, stop = parts[group, thread], parts[group, thread + 1]
                 losses = (loss, smoothness, y, outputs, weights, state)
-                data = (*losses, P[s, dummies:], scales[s], ridges[s], None, begin, stop)
+                data = (*losses, P[s, dummies:], scales[s], ridges[s], begin, stop)
                 unrolled, omega = as_theta(theta, coefficients), _omega_of(omegas, s)
                 columns_ = Lines(c_starts, c_indices, c_values, d, n)
                 rows_ = Lines(r_starts, r_indices, r_values, n, d)

@@ -16,14 +16,12 @@ import numpy as np
 
 from mopn.data.centered import CenteredDesign, uncentered
 from mopn.data.designs import DenseDesign, Design, SparseDesign
-from mopn.data.input_size import check_input
 from mopn.data.mapped import MappedDesign
 from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
-from mopn.data.validation import finite_numbers
 from mopn.solvers.tools.checks import shown
 
-__all__ = ["SCALES", "Coordinates", "ScaleName", "check_lengths", "feature_sizes", "make_coordinates"]
+__all__ = ["SCALES", "Coordinates", "ScaleName", "feature_sizes", "make_coordinates"]
 
 ScaleName = Literal["features", "data", "large"]
 SCALES = get_args(ScaleName)
@@ -91,9 +89,7 @@ class Coordinates:
         return H
 
 
-def make_coordinates(
-    rows: Rows, *, center: bool, scale: str | None, lengths: np.ndarray | None = None
-) -> Coordinates | None:
+def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordinates | None:
     """Return the coordinates of some data, or None for the user's own.
 
     Parameters
@@ -109,11 +105,9 @@ def make_coordinates(
         and items, and divides the larger ones, such as a gender, so that their mean squares are the largest of these.
         Above that size a column is penalised by its frequency, as in the weighted trace norm of Srebro and
         Salakhutdinov, Collaborative Filtering in a Non-Uniform World (NIPS 2010).
-    lengths : ndarray of shape (d,), optional
-        Multiply the features by these numbers > 0 after that.
     """
     if not center and scale is None:
-        return None if lengths is None else Coordinates(None, 1.0 / lengths)
+        return None
     if center and isinstance(rows.template, RelationDesign):
         raise ValueError(
             "center=True, and with it fit_intercept=True of polynomial networks, takes no RelationBlocks: set it to "
@@ -138,20 +132,8 @@ def make_coordinates(
         sizes = np.maximum(1.0, np.sqrt(squares / _largest_of_pair(squares)))
     else:
         sizes = feature_sizes(squares, int(np.count_nonzero(squares)))
-    sizes = np.where(squares > 0, sizes if lengths is None else sizes / lengths, np.inf)
+    sizes = np.where(squares > 0, sizes, np.inf)
     return None if mean is None and (sizes == 1.0).all() else Coordinates(mean, sizes, float(total))
-
-
-def check_lengths(lengths: Any, d: int) -> np.ndarray | None:
-    """Return what d features are multiplied by, or None for ones."""
-    if lengths is None:
-        return None
-    lengths = finite_numbers(lengths, "lengths")
-    if lengths.shape != (d,) or not (lengths > 0).all():
-        raise ValueError(f"lengths must be {d} numbers > 0, one per feature, got {shown(lengths)}")
-    for extreme in (lengths.min(), lengths.max()):
-        check_input(extreme, "lengths")
-    return lengths
 
 
 def feature_sizes(squares: Any, number: int) -> Any:

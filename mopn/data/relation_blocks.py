@@ -10,11 +10,10 @@ from scipy import sparse
 
 from mopn.data.designs import Design, SparseDesign, stored_design
 from mopn.data.relation_design import RelationDesign
-from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import as_numbers
 from mopn.solvers.tools.checks import shown
 
-__all__ = ["RelationBlocks", "design_of", "multiplied"]
+__all__ = ["RelationBlocks", "design_of"]
 
 
 class RelationBlocks:
@@ -94,23 +93,6 @@ class RelationBlocks:
 def design_of(X: Any) -> Design:
     """Validate the user's X and wrap it."""
     return X.design if isinstance(X, RelationBlocks) else stored_design(X)
-
-
-def multiplied(X: Any, lengths: np.ndarray | None) -> Any:
-    """Return an array, a sparse matrix or relation blocks with its columns times lengths (d,), or X itself for None."""
-    if lengths is None:
-        return X
-    if isinstance(X, RowBlocks):
-        raise TypeError("scales of fields need X in memory: give an array, or fit a clone, which has no scales")
-    if X.shape[1] != len(lengths):
-        raise ValueError(
-            f"X has {X.shape[1]} features, but there are scales of {len(lengths)}, which FieldScaleCV chose; fit a "
-            "clone, which has no scales"
-        )
-    if isinstance(X, RelationBlocks):
-        return RelationBlocks._of(X.design.scaled(1.0 / lengths))
-    lengths = lengths.astype(X.dtype)
-    return X @ sparse.diags_array(lengths) if sparse.issparse(X) else X * lengths
 
 
 def _table(table: Any, name: str) -> Any:

@@ -11,7 +11,6 @@ except ImportError as error:
     raise ImportError("mopn.estimators needs scikit-learn >= 1.6: pip install 'scikit-learn>=1.6'") from error
 
 from mopn.estimators.classifiers import MultiOutputFMClassifier, MultiOutputPNClassifier
-from mopn.estimators.field_scale_cv import FieldScaleCV
 from mopn.estimators.fm import FactorizationMachineClassifier, FactorizationMachineRegressor
 from mopn.estimators.ordinal import OrdinalFMRegressor, OrdinalPNRegressor
 from mopn.estimators.path_cv import PathCV
@@ -23,7 +22,6 @@ from mopn.estimators.tables import TableClassifier, TableRegressor
 __all__ = [
     "FactorizationMachineClassifier",
     "FactorizationMachineRegressor",
-    "FieldScaleCV",
     "MultiOutputFMClassifier",
     "MultiOutputFMRegressor",
     "MultiOutputPNClassifier",

@@ -72,8 +72,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     # What the parameters take, and defaults other than those of the ``__init__`` that classes share.
     _rules: ClassVar[dict[str, Rule]] = COMMON
     _defaults: ClassVar[dict[str, Any]] = {}
-    # What the features are multiplied by, which FieldScaleCV sets; None for ones.
-    _lengths: np.ndarray | None = None
 
     model_: Predictor
     """The model for predictions, which ``save`` writes."""
@@ -631,7 +629,6 @@ class NetworkEstimator(ModelEstimator):
             scale=self.scale,
             target_weight=targets.target_weight,
             interactions=self._by_index(),
-            lengths=self._lengths,
         )
 
     def _by_index(self) -> Any:

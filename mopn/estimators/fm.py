@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import column_or_1d
 
 from mopn.data.input_size import is_start_size
-from mopn.data.relation_blocks import multiplied
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import distinct_labels
 from mopn.estimators.availability import available_if
@@ -103,10 +102,8 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
             Strength of :math:`\frac{\alpha}{2} \|w\|^2`. The losses are added up over the samples, not averaged.
         beta : float, default 1.0
             Strength of :math:`\beta \sum_s |\lambda_s| \|p_s\|^2`, or of another penalty.
-        penalty : {"weighted", "frobenius", "ti", "cs"}, default "weighted"
-            This one; :math:`\frac{\beta}{2} \|P\|^2`; or, for degree 2 and "cd": "ti", :math:`\beta \sum_s |\lambda_s|
-            \|p_s\|_1^2`, which leaves out single pairs of features, or "cs", which leaves out features. See
-            :class:`mopn.FactorizationProblem`.
+        penalty : {"weighted", "frobenius"}, default "weighted"
+            This one; :math:`\frac{\beta}{2} \|P\|^2`.
         tol : float, default 0.001
             Relative tolerance of the objective: a fit stops when ten iterations together decrease it by less. With 0
             only the limits stop a fit.
@@ -188,10 +185,6 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         )
 
     def _new_feature(self, n: int) -> NewFeature:
-        if self.penalty not in ("weighted", "frobenius"):
-            raise ValueError(
-                f"penalty={self.penalty!r} has kinks, and fold_in takes smooth penalties: fit with penalty='weighted'"
-            )
         of_unit = np.full(len(self.lams_), 0.5) if self.penalty == "frobenius" else np.abs(self.lams_)
         units = self.beta * np.tile(of_unit, len(self.P_))
         return NewFeature(units, self.alpha if self.fit_linear else None)
@@ -215,7 +208,7 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         y = self._encode(column_or_1d(y, warn=True))
         if first:
             self.loss_ = self._loss(y)
-        problem = self._problem(multiplied(X, self._lengths), y, sample_weight, self._seed())
+        problem = self._problem(X, y, sample_weight, self._seed())
         check_oracles(problem, solver)
         start = problem.start(None if first else self._start(problem))
         passes = problem.passes_over_part(start, None if first else self._sums)

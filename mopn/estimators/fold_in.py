@@ -71,12 +71,12 @@ class FoldIn(ModelEstimator):
         Raises
         ------
         ValueError
-            For targets that the fit did not have or cannot take, or with a penalty that has kinks ("ti", "cs").
+            For targets that the fit did not have or cannot take.
 
         Notes
         -----
         With ``scale="features"`` the feature is divided by the deviation that it has in the rows of the fit and the new
-        ones together, as the fit would do. Its scale by :class:`FieldScaleCV` is 1.
+        ones together, as the fit would do.
 
         Examples
         --------
@@ -116,7 +116,7 @@ class NetworkFoldIn(FoldIn, NetworkEstimator):
         # Few rows have the new feature, so that it is not among the large ones.
         if coordinates is None or self.scale in (None, "large"):
             return 1.0
-        scales = coordinates.finite_scale * (1.0 if self._lengths is None else self._lengths)
+        scales = coordinates.finite_scale
         if self.scale == "data":
             return float(scales.max())
         return float(feature_sizes(n / (coordinates.total_weight + n), int(np.count_nonzero(scales))))

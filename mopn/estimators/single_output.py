@@ -12,7 +12,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from mopn.data.relation_blocks import multiplied
 from mopn.data.validation import as_numbers, check_flag, distinct_labels
 from mopn.estimators.availability import available_if
 from mopn.estimators.base import ModelEstimator
@@ -119,7 +118,7 @@ class SingleOutputEstimator(ModelEstimator):
         y = self._encode(column_or_1d(y, warn=True))
         self.loss_ = self._loss(y)
         seed = self._seed()
-        problem = self._problem(multiplied(X, self._lengths), y, sample_weight, seed)
+        problem = self._problem(X, y, sample_weight, seed)
         self._set_features(X, problem.rows.n_features)
         with task.iterations(partial(self._attributes, problem)) as callback:
             start = self._start(problem) if self.warm_start else None
@@ -175,14 +174,7 @@ class SingleOutputEstimator(ModelEstimator):
                         f"n_components={self.n_components}, degree={self.degree} and fit_lower={self.fit_lower!r} ask "
                         f"for {new[name].shape}; set the parameters of that fit, or fit anew with warm_start=False"
                     )
-                start[name] = start[name] / self._lengths_of(problem, name)
         return start
-
-    def _lengths_of(self, problem: Any, name: str) -> Any:
-        """Return what parameters for the features times their lengths are multiplied by, to be those for X as given."""
-        if self._lengths is None or name not in ("w", "P", "U"):
-            return 1.0
-        return self._lengths if name == "w" else np.append(np.ones(problem.dummies), self._lengths)
 
     def _loss(self, y: np.ndarray) -> Loss:
         """Return the loss for numbers y (n,); names may have underscores, as in polylearn, and lack "binary-"."""
@@ -194,7 +186,7 @@ class SingleOutputEstimator(ModelEstimator):
 
     def _attributes(self, problem: Any, result: Result) -> dict[str, Any]:
         """Return the fitted parameters, and the model."""
-        found = {name: result[name] * self._lengths_of(problem, name) for name in problem.parameters}
+        found = {name: result[name] for name in problem.parameters}
         model = FactorizationModel.from_result(problem, found, classes=getattr(self, "classes_", None))
         arrays = {attribute: np.array(found[name]) for attribute, name in self._fitted.items() if name in found}
         intercept = float(found["intercept"][0]) if "intercept" in found else 0.0

@@ -19,7 +19,7 @@ from mopn.factorization.minibatch_state import StochasticPasses, without_absent_
 from mopn.factorization.single_output import SingleOutputProblem, affine_terms, check_single_output_loss
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import KernelTerm
-from mopn.factorization.terms.factors import CauchySchwarzTerm, FittedKernelTerm, SharedKernelTerm, TriangleTerm
+from mopn.factorization.terms.factors import FittedKernelTerm, SharedKernelTerm
 from mopn.losses.losses import Loss, LossName
 from mopn.losses.namespaces import to_host
 from mopn.solvers.tools.checks import choice, shown
@@ -29,10 +29,9 @@ __all__ = ["FactorizationProblem"]
 
 _STARTING_ROUNDS = 20
 _LOWER = choice(("explicit", "augment", "shared")).or_none()
-_SPARSE = ("ti", "cs")
-_PENALTY = choice(("weighted", "frobenius", *_SPARSE))
+_PENALTY = choice(("weighted", "frobenius"))
 
-PenaltyName = Literal["weighted", "frobenius", "ti", "cs"]
+PenaltyName = Literal["weighted", "frobenius"]
 
 
 class FactorizationProblem(SingleOutputProblem):
@@ -46,8 +45,7 @@ class FactorizationProblem(SingleOutputProblem):
     ----------
     X : array-like or sparse matrix of shape (n, d), or RelationBlocks
         :class:`mopn.RelationBlocks` are summed by the rows of their tables for pairs and the squared loss: ``degree`` 2
-        with ``kernel="anova"``, without ``theta``, dummies and the penalties "ti" and "cs". All else, and stochastic
-        solvers, form the plain matrix.
+        with ``kernel="anova"``, without ``theta`` and dummies. All else, and stochastic solvers, form the plain matrix.
     y : array-like of shape (n,)
         Numbers, or -1 and +1 for the binary losses.
     degree : int, default 2
@@ -64,13 +62,8 @@ class FactorizationProblem(SingleOutputProblem):
         Strength for w.
     beta : float, default 1.0
         Strength for P.
-    penalty : {"weighted", "frobenius", "ti", "cs"}, default "weighted"
-        :math:`\beta \sum_s |\lambda_s| \|p_s\|^2` (equation 13), or :math:`\frac{\beta}{2} \|P\|^2`. For pairs (degree
-        2 without ``theta`` and dummies) by coordinate descent: "ti", :math:`\beta \sum_s |\lambda_s| \|p_s\|_1^2`,
-        makes the weights of single pairs zero; "cs", :math:`\beta (\sum_j \|p_j\|)^2` with p_j the entries of feature j
-        times the roots of ``|lambda|``, makes features zero. Both are at least beta times the sum of the absolute
-        values of all weights, by the triangle and Cauchy-Schwarz inequalities (squared norms of Atarashi et al., JMLR
-        2021).
+    penalty : {"weighted", "frobenius"}, default "weighted"
+        :math:`\beta \sum_s |\lambda_s| \|p_s\|^2` (equation 13), or :math:`\frac{\beta}{2} \|P\|^2`.
     fit_lower : {None, "explicit", "augment", "shared"}, default None
         The degrees 2 to m - 1. None: not in the model. "explicit": each has its own units (HOFM). "augment": by m - 1
         dummies, columns of ones in front of X, or m - 2 with ``fit_linear`` (HOFM-shared-augmented); one for the
@@ -178,25 +171,16 @@ class FactorizationProblem(SingleOutputProblem):
             raise ValueError("fit_lower='shared' weighs the degrees of kernel='anova' only")
         if theta is not None and fit_lower is not None:
             raise ValueError("theta fixes the weights of the lower degrees; set fit_lower=None")
-        if self.penalty_name in _SPARSE and (fit_lower or not self._has_pairs(kernel, theta)):
-            raise ValueError(
-                f"penalty={self.penalty_name!r} is for pairs: it needs kernel='anova', degree=2, no theta and "
-                "fit_lower=None; fit_linear and fit_intercept are possible"
-            )
         if self.fitted_lams and (self.penalty_name != "weighted" or fit_lower in ("explicit", "shared")):
             raise ValueError(
                 "lams='fit' needs penalty='weighted', without which lambda is not penalised, and a single degree "
                 "(fit_lower None or 'augment')"
             )
 
-    def _has_pairs(self, kernel: str, theta: Any) -> bool:
-        """Whether the kernel is A^2."""
-        return kernel == "anova" and self.degree == 2 and theta is None
-
     def _sums_by_table(self, kernel: str, theta: Any, loss: Loss) -> bool:
         """Whether relation blocks are summed by the rows of their tables, and not as the plain matrix."""
-        smooth = self.penalty_name not in _SPARSE and self.fit_lower in (None, "explicit")
-        return smooth and self._has_pairs(kernel, theta) and loss.code == SQUARED
+        pairs = kernel == "anova" and self.degree == 2 and theta is None and self.fit_lower in (None, "explicit")
+        return pairs and loss.code == SQUARED
 
     def _count_dummies(self, kernel: str) -> int:
         if self.fit_lower != "augment":
@@ -236,10 +220,6 @@ class FactorizationProblem(SingleOutputProblem):
             main: FactorKernel = RelatedPairs()
         else:
             main = make_factor_kernel(kernel, self.degree, theta)
-        if self.penalty_name == "ti":
-            return [TriangleTerm(self.design, main, self.lams, ridge, scale)]
-        if self.penalty_name == "cs":
-            return [CauchySchwarzTerm(self.design, main, self.lams, self.beta, scale)]
         if self.fitted_lams:
             return [FittedKernelTerm(self.design, main, self.n_components, self.beta, scale)]
         terms = [KernelTerm(self.design, main, self.lams, ridge, scale)]
@@ -252,7 +232,7 @@ class FactorizationProblem(SingleOutputProblem):
     def _linear_degree(self) -> int:
         """Return the least degree of a kernel whose sweeps the linear term can have, or 1."""
         # The rows of tables have a sweep of their own for it.
-        if self.dummies or self.penalty_name in _SPARSE or isinstance(self.design, RelationDesign):
+        if self.dummies or isinstance(self.design, RelationDesign):
             return 1
         kernels = [term.kernel for term in self.kernel_terms]
         return min((len(kernel.theta) for kernel in kernels if isinstance(kernel, AnovaFactors)), default=1)
@@ -263,15 +243,6 @@ class FactorizationProblem(SingleOutputProblem):
         fixed = not self.fitted_lams and all(term.smooth for term in self.kernel_terms)
         stochastic = fixed and self.rows.design is not None and self.losses.loss.code is not None
         return super().oracles | ({"passes"} if stochastic else frozenset())
-
-    @property
-    def reasons(self) -> dict[str, str]:
-        """Why oracles are not offered."""
-        if self.penalty_name not in _SPARSE:
-            return super().reasons
-        reason = f"penalty={self.penalty_name!r} has kinks: it has CoordinateDescent() alone, which needs X in memory"
-        oracles = ("gradient", "passes", "blocks") if self.rows.design is None else ("gradient", "passes")
-        return super().reasons | dict.fromkeys(oracles, reason)
 
     def passes(self, x: np.ndarray) -> StochasticPasses:
         """Return passes of stochastic gradient methods from a point, which is not changed.

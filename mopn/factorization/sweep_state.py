@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from mopn.compiled.codes import SQUARED
-from mopn.compiled.feature_blocks import sweep_features
 from mopn.compiled.kernels import anova_degrees, anova_degrees_of_columns, pack, parallel_anova_degrees
 from mopn.compiled.parallel import in_turn, threads_usable
 from mopn.compiled.relation_sweeps import sweep_tables
@@ -136,11 +135,10 @@ class Sweeper:
         self._workspace, self._arrange = state.workspace, state._arrange
         self._slopes = state._arranged_slopes
 
-    def __call__(self, theta, omegas, values, P, scales, ridges, l1=None) -> float:  # type: ignore[no-untyped-def]
+    def __call__(self, theta, omegas, values, P, scales, ridges) -> float:  # type: ignore[no-untyped-def]
         """Sweep over at most eight units P with the initial states ``values`` (8, q, n): see ``sweep_units``.
 
-        The first columns of P, which the design does not have, are the entries of dummies. With ``l1`` (1,) the penalty
-        is on the square of the sum of moduli.
+        The first columns of P, which the design does not have, are the entries of dummies.
         """
         # For sparse columns the state of a sample is contiguous; for full ones each entry is, over all samples.
         shape = values.shape[2], values.shape[1] + 1
@@ -148,8 +146,7 @@ class Sweeper:
         state[:, 0] = self._slopes
         dummies = P.shape[1] - self.columns.size
         losses = (*self._losses, state, values, P, scales, ridges)
-        # Columns without common rows have the sum of moduli in common.
-        if self._in_threads() and l1 is None:
+        if self._in_threads():
             decrease = in_turn(
                 parallel_sweep_units, theta, omegas, self.columns, self.rows, *losses, dummies, self._parts
             )
@@ -157,14 +154,9 @@ class Sweeper:
             # What a kernel does not need is not compiled.
             cancels = omegas is None and (theta is None or len(theta) > 1)
             rows = self.rows if cancels else None
-            decrease = sweep_units(theta, omegas, self.columns, rows, *losses, l1, dummies or None)
+            decrease = sweep_units(theta, omegas, self.columns, rows, *losses, dummies or None)
         self._slopes[:] = state[:, 0]
         return decrease
-
-    def by_features(self, projections: np.ndarray, Q: np.ndarray, signs: np.ndarray, ridge: float) -> float:
-        """Sweep over the features: see ``sweep_features``. The projections (n, k) are changed."""
-        projections = np.ascontiguousarray(self._arrange(projections))
-        return sweep_features(self.columns, self.rows, *self._losses, self._slopes, projections, Q, signs, ridge)
 
     def features(self, features: np.ndarray, out: np.ndarray) -> None:
         """Set out (8, 1, n) to the features (n, k <= 8) of some units."""
@@ -193,7 +185,7 @@ class RelationSweeper:
         self._data = tables.column_lines, tables.row_lines, design.cuts, places, state._arranged_weights
         self._slopes = state._arranged_slopes
 
-    def __call__(self, theta, omegas, values, P, scales, ridges, l1=None) -> float:  # type: ignore[no-untyped-def]
+    def __call__(self, theta, omegas, values, P, scales, ridges) -> float:  # type: ignore[no-untyped-def]
         """Sweep over units P, as a ``Sweeper`` does, for theta (1.0,) or (0.0, 1.0)."""
         linear, own = len(theta) == 1, np.ascontiguousarray(self._tables.project(P).T)
         units = np.flatnonzero(scales)

@@ -20,7 +20,7 @@ from mopn.core.magnitudes import check_regularizer, check_single, fits_single, s
 from mopn.core.norms import Norm, NormName
 from mopn.core.regularizers import Penalty, Ratio, Regularizer, make_norm_regularizer
 from mopn.data.designs import Design
-from mopn.data.feature_scaling import SCALES, ScaleName, check_lengths, make_coordinates
+from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
 from mopn.data.rows import Block, Rows
 from mopn.data.rows_of_data import rows_of_data
 from mopn.data.sum_of_losses import SumOfLosses
@@ -161,12 +161,10 @@ class NetworkProblem(Displayed, Corrective):
         Groups of columns of X, by index or name, for ``kernel="anova"``: the model has only products of columns of
         different groups, such as users times items for ``[range(943), range(943, 2625)]``. A column of no group
         interacts with all others. All proofs are about the networks that are left. Default: all pairs.
-    lengths : array-like of shape (d,), optional
-        Multiply the features by these numbers > 0, after ``scale``: a longer feature is penalised less. Default: ones.
 
     Notes
     -----
-    With ``center``, ``scale`` or ``lengths``, ``strength``, units and certificates are those of the problem for
+    With ``center`` or ``scale``, ``strength``, units and certificates are those of the problem for
     the centered and scaled X. :meth:`mopn.Model.from_result` returns the network for the user's X.
     The point is a :class:`mopn.network.point.Network`; results have ``basis`` (k, d), unit vectors, ``weights``
     (k, m) and ``linear`` (m, 1 + d), the constants first, or (m, 0) without ``alpha``.
@@ -211,7 +209,6 @@ class NetworkProblem(Displayed, Corrective):
         scale: ScaleName | None = None,
         target_weight: Any = None,
         interactions: Any = None,
-        lengths: Any = None,
     ) -> None:
         self.kernel = get_kernel(kernel)
         ratio = strength if isinstance(strength, Ratio) and radius is None else None
@@ -222,8 +219,7 @@ class NetworkProblem(Displayed, Corrective):
             self.kernel = self._between(interactions, X, base.n_features)
         centered, scaled = self._check_coordinates(center, scale)
         dummies = self.kernel.dummies if self.augment else 0
-        lengths = check_lengths(lengths, base.n_features)
-        self.user_X = UserX(make_coordinates(base, center=centered, scale=scaled, lengths=lengths), dummies)
+        self.user_X = UserX(make_coordinates(base, center=centered, scale=scaled), dummies)
         rows = base.in_coordinates(self.user_X.coordinates, dummies)
         self._take(rows, LinearTerm(rows, alpha))
         self._scales = scales_at_zero(rows, "X", _largest_features)

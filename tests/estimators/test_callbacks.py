@@ -18,10 +18,7 @@ X = RNG.uniform(-1, 1, (60, 4))
 LABELS = (X[:, 0] * X[:, 1] + 0.5 * X[:, 2] + 0.4 * RNG.standard_normal(60) > 0).astype(int)
 WEIGHT = RNG.uniform(0.5, 2.0, 60)
 KINDS = [getattr(mopn.estimators, name) for name in mopn.estimators.__all__ if name != "TableEncoder"]
-SEARCHES = {
-    mopn.estimators.PathCV: mopn.estimators.MultiOutputPNClassifier,
-    mopn.estimators.FieldScaleCV: mopn.estimators.FactorizationMachineRegressor,
-}
+SEARCHES = {mopn.estimators.PathCV: mopn.estimators.MultiOutputPNClassifier}
 SINGLE = [kind for kind in KINDS if kind not in SEARCHES]
 # The last point is not the best one where samples are held out or steps are long.
 STOPPED = [

@@ -21,9 +21,6 @@ ESTIMATORS = [
     estimators.MultiOutputPNClassifier(max_units=2),
     estimators.PathCV(estimators.MultiOutputPNClassifier(), max_units=(2, 1), cv=2),
     estimators.FactorizationMachineRegressor(n_components=1, tol=0.1),
-    estimators.FieldScaleCV(
-        estimators.FactorizationMachineRegressor(n_components=1, tol=0.1), {"a": ["ü"], "b": [0, 1]}
-    ),
 ]
 
 

@@ -231,8 +231,6 @@ def test_bad_input_is_named():
         regressor.fold_in(X[:2], [2])
     with pytest.raises(ValueError, match="16 features"):
         regressor.fold_in(X[:2, :5], [2, 3])
-    with pytest.raises(ValueError, match="'cs' has kinks"):
-        FactorizationMachineRegressor(penalty="cs", random_state=0).fit(X, y).fold_in(X[:2], [2, 3])
     with pytest.raises(ValueError, match="0 and 1 only"):
         MultiOutputFMClassifier(max_units=1, loss="binary-logistic").fit(X, X[:, :2].astype(int)).fold_in(
             X[:2], [[1, 2], [0, 1]]

@@ -25,7 +25,7 @@ TARGETS = {
 }
 
 
-OTHERS = ("PathCV", "FieldScaleCV", "TableEncoder")
+OTHERS = ("PathCV", "TableEncoder")
 
 
 @pytest.fixture(scope="module", params=[name for name in estimators.__all__ if name not in OTHERS])

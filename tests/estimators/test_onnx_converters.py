@@ -29,7 +29,6 @@ TOLERANCES = {np.float32: 1e-3, np.float64: 1e-6}
 CASES = {
     "FactorizationMachineClassifier": {"y": TWO},
     "FactorizationMachineRegressor": {"y": PRODUCT, "degree": 3},
-    "FieldScaleCV": {"y": PRODUCT, "estimator": estimators.MultiOutputPNRegressor(), "fields": [2, 1]},
     "MultiOutputFMClassifier": {"y": INDICATOR, "loss": "binary-logistic"},
     "MultiOutputFMRegressor": {"y": np.column_stack([PRODUCT, X[:, 2]])},
     "MultiOutputPNClassifier": {"y": CLASSES},

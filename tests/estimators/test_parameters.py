@@ -19,11 +19,8 @@ TRIED = [name for name in mopn.estimators.__all__ if not name.startswith(("Multi
 
 def made(kind, **options):
     """An estimator; a search has one."""
-    single = {
-        mopn.estimators.PathCV: mopn.estimators.MultiOutputPNClassifier,
-        mopn.estimators.FieldScaleCV: mopn.estimators.FactorizationMachineRegressor,
-    }.get(kind)
-    return kind(**options) if single is None else kind(single(), **options)
+    search = kind is mopn.estimators.PathCV
+    return kind(mopn.estimators.MultiOutputPNClassifier(), **options) if search else kind(**options)
 
 
 PARAMETERS = [

@@ -10,7 +10,6 @@ from mopn.data.relation_design import RelationDesign
 from mopn.estimators import (
     FactorizationMachineClassifier,
     FactorizationMachineRegressor,
-    FieldScaleCV,
     MultiOutputFMClassifier,
     MultiOutputFMRegressor,
     MultiOutputPNClassifier,
@@ -46,7 +45,6 @@ BY_TABLE = {
     "held out": OrdinalFMRegressor(max_units=2, validation_fraction=0.2, random_state=0),
     "groups": OrdinalFMRegressor(max_units=2, interactions=[range(10), range(10, 18)]),
     "a choice": PathCV(OrdinalFMRegressor(max_units=2), strengths=(1.0, 0.5), cv=2),
-    "scales": FieldScaleCV(FactorizationMachineRegressor(random_state=0, n_components=3, tol=0.1), [6, 4, 8, 3]),
     "one output": FactorizationMachineRegressor(random_state=0, n_components=3),
 }
 PLAINLY = {

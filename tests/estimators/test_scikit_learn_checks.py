@@ -43,7 +43,6 @@ slow_data = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWa
         estimators.TableClassifier(strength=Ratio(0.1), curves=1, max_units=5, tol=0.1),
         estimators.TableEncoder(curves=1),
         estimators.PathCV(CLASSIFIER, max_units=3, strengths=(Ratio(0.01),), cv=2),
-        estimators.FieldScaleCV(estimators.FactorizationMachineClassifier(**SINGLE)),
     ],
     expected_failed_checks=expected_failed,
 )
@@ -63,8 +62,6 @@ def test_one_estimator_of_each_kind(estimator, check):
         estimators.TableRegressor(strength=Ratio(0.1), curves=1, max_units=5, tol=0.1),
         estimators.PathCV(CLASSIFIER, max_units=(2, 3), **SEARCH),
         estimators.PathCV(estimators.OrdinalFMRegressor(tol=1.0, alpha=10.0), max_units=1, **SEARCH),
-        estimators.FieldScaleCV(estimators.FactorizationMachineRegressor(**SINGLE)),
-        estimators.FieldScaleCV(estimators.OrdinalFMRegressor(strength=20.0, **ORDINAL)),
         estimators.PolynomialNetworkRegressor(**SINGLE),
         estimators.FactorizationMachineClassifier(**SINGLE),
         estimators.FactorizationMachineRegressor(solver="lbfgs", random_state=0),

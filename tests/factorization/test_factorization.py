@@ -28,8 +28,6 @@ DIRECT = {
     "fitted": {"degree": 2, "lams": "fit"},
     "signs": {"degree": 2, "lams": "signs", "penalty": "frobenius"},
     "homogeneous": {"degree": 3, "kernel": "homogeneous", "fit_lower": "augment"},
-    "ti": {"degree": 2, "penalty": "ti", "beta": 0.05, "lams": "signs", "fit_linear": True},
-    "cs": {"degree": 2, "penalty": "cs", "beta": 0.05, "lams": "signs", "fit_linear": True},
 }
 LIFTED = {
     "lifted": {"degree": 3, "augment": True, "fit_linear": True, "fit_intercept": True},
@@ -37,8 +35,8 @@ LIFTED = {
     "bilinear": {"degree": 2},
 }
 KINDS = [*DIRECT, *LIFTED]
-# Simplices and penalties with kinks.
-WITHOUT_GRADIENTS = ("shared", "ti", "cs")
+# Simplices.
+WITHOUT_GRADIENTS = ("shared",)
 MULTICONVEX = [kind for kind in KINDS if kind != "homogeneous"]
 LOSSES = ["squared", "binary-logistic", "binary-squared-hinge"]
 

@@ -37,7 +37,6 @@ BY_TABLE = {
 PLAINLY = {
     "degree 3": {"degree": 3},
     "loss": {"loss": "huber"},
-    "ti": {"penalty": "ti"},
     "dummy": {"fit_lower": "augment"},
     "all-subsets": {"kernel": "all-subsets"},
     "theta": {"theta": [1.0, 0.5]},

@@ -164,7 +164,7 @@ class PartialFit(Fit):
 
 
 # The searches, and the estimators in them.
-SEARCHES = {"PathCV": "MultiOutputPNClassifier", "FieldScaleCV": "MultiOutputFMClassifier"}
+SEARCHES = {"PathCV": "MultiOutputPNClassifier"}
 
 
 class Search(Fit):

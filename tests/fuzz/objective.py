@@ -137,8 +137,6 @@ def _of_units(P: np.ndarray, lams: np.ndarray, name: str) -> float:
     values = {
         "weighted": np.sum(absolute**2),
         "frobenius": 0.5 * np.sum(P**2),
-        "ti": np.sum(absolute.sum(axis=1) ** 2),
-        "cs": np.linalg.norm(absolute, axis=0).sum() ** 2,
     }
     return float(values[name])
 

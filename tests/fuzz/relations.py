@@ -317,10 +317,6 @@ def _is_fit(interface: Interface) -> bool:
     return type(interface) is Fit
 
 
-def _holds_out(interface: Interface) -> bool:
-    return interface.name == "FieldScaleCV"
-
-
 def _is_saved(interface: Interface) -> bool:
     return _is_fit(interface) and hasattr(interface.cls, "save")
 
@@ -362,7 +358,7 @@ RELATIONS: dict[str, tuple[Relation, Callable[[Interface], bool]]] = {
     "storage": (_storage, _everywhere),
     "dense and sparse": (_sparse, _same_sparse),
     "order of samples": (_permuted, _any_order),
-    "weights and repetition": (_repetition, lambda interface: _any_order(interface) and not _holds_out(interface)),
+    "weights and repetition": (_repetition, _any_order),
     "dtype": (_dtype, _any_order),
     "saved": (_saved, _is_saved),
     "copied": (_copied, _is_fit),

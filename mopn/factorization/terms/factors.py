@@ -19,7 +19,7 @@ from mopn.data.validation import as_numbers
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update, unit_curvature
 
-__all__ = ["CauchySchwarzTerm", "FittedKernelTerm", "KernelTerm", "SharedKernelTerm", "TriangleTerm"]
+__all__ = ["FittedKernelTerm", "KernelTerm", "SharedKernelTerm"]
 
 # Largest number of rounds of the inner problems in lambda and theta, and the relative change at which they stop.
 _INNER_ROUNDS, _INNER_TOL = 200, 1e-6
@@ -39,9 +39,6 @@ class KernelTerm(Term):
     name : str
         Name of the parameter P (k, d).
     """
-
-    # Room for the sum of moduli of a unit, where the penalty is on its square.
-    _l1: np.ndarray | None = None
 
     def __init__(
         self, design: Design, kernel: FactorKernel, lams: np.ndarray, ridge: np.ndarray, scale: float, name: str = "P"
@@ -98,57 +95,10 @@ class KernelTerm(Term):
                 sweep.features(self.kernel.features(self.design, P[some]), values)
             else:
                 sweep.degrees(theta, P[some], values)
-            return sweep(theta, None, values, P[some], lams[some], ridge[some], self._l1)
+            return sweep(theta, None, values, P[some], lams[some], ridge[some])
 
         for first in range(0, len(P), WIDTH):
             yield partial(update, first)
-
-
-class TriangleTerm(KernelTerm):
-    """sum_s lambda_s A^2(p_s, x) with the penalty ``sum_s ridge_s / 2 * ||p_s||_1^2``: "TI" of Atarashi et al.
-
-    By the triangle inequality sum_s |lambda_s| ||p_s||_1^2 is at least the sum of moduli of all entries of the matrix
-    sum_s lambda_s p_s p_s', so that the weights of pairs become zero one by one.
-    """
-
-    smooth = False
-
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts)
-        self._l1 = np.zeros(1)
-
-    def penalty(self, at: Parameters) -> float:
-        return 0.5 * float(self.ridge @ np.abs(at[self.name]).sum(axis=1) ** 2)
-
-
-class CauchySchwarzTerm(KernelTerm):
-    """sum_s lambda_s A^2(p_s, x) with the penalty ``beta * (sum_j ||p_j||)^2``: "CS" of Atarashi et al.
-
-    p_j are the entries of feature j, multiplied by the roots of |lambda|. By the inequality of Cauchy and Schwarz
-    ||p_i|| ||p_j|| is at least the modulus of the weight of the pair, which is zero with either feature.
-    """
-
-    smooth = False
-
-    def __init__(self, design: Design, kernel: FactorKernel, lams: np.ndarray, beta: float, scale: float) -> None:
-        super().__init__(design, kernel, lams, 2.0 * beta * np.abs(lams), scale)
-        self.beta = beta
-
-    def penalty(self, at: Parameters) -> float:
-        return 0.5 * float(np.sqrt(self.ridge @ at[self.name] ** 2).sum()) ** 2
-
-    def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
-        """Yield the update of P, feature by feature, in which the units have the weights +1 and -1."""
-        sweep, P, some = state.sweeper(self.design), at[self.name], self.lams != 0.0
-        roots, signs = np.sqrt(np.abs(self.lams[some, None])), np.sign(self.lams[some])
-
-        def update() -> float:
-            Q = np.ascontiguousarray((roots * P[some]).T)
-            decrease = sweep.by_features(self.design.project(Q.T), Q, signs, 2.0 * self.beta)
-            P[some] = Q.T / roots
-            return decrease
-
-        yield update
 
 
 class FittedKernelTerm(KernelTerm):
