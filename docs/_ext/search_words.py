@@ -24,7 +24,6 @@ WORDS = {
         "small devices",
         "Arduino",
         "C header",
-        "JSON",
         "serving",
         "save model",
         "C code",

@@ -1,10 +1,8 @@
-"""Model files: plain .npz or JSON, read without pickle, so that nothing in them is executed.
+"""Model files: plain .npz, read without pickle, so that nothing in them is executed.
 
-A file of format 3 holds its number ``format``, the names of its fields as ``fields``, and every field that is not None,
-so a file that has lost a part is refused. JSON has the same content (:mod:`mopn.models.json_text`). In formats 1 and 2
-the names were missing, and fields had defaults; format 1 had the name of the loss instead of the link. Members of .npz
-are stored as they are, without compression, so that to read a file takes memory in proportion to its size, whatever it
-declares.
+A file holds the number of its ``format``, the names of its fields as ``fields``, and every field that is not None, so a
+file that has lost a part is refused. Members are stored as they are, without compression, so that to read a file takes
+memory in proportion to its size, whatever it declares.
 """
 
 from __future__ import annotations
@@ -21,14 +19,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from mopn.models.json_text import from_json, to_json
 from mopn.models.replacement import replacement
 
 __all__ = ["plain_labels", "read", "write"]
 
 _FORMAT = 3
-# Format 1 had the name of the loss instead of the link.
-_LINKS = {"logistic": "softmax", "binary-logistic": "logistic"}
 # Kinds of NumPy's dtypes: booleans, integers, floats, strings, bytes and dates.
 _KINDS = "biufUSM"
 # Characters of an array's header at most; NumPy writes 118 for the arrays of models.
@@ -37,8 +32,8 @@ _HEADER = 1000
 _END, _END_LENGTH, _COUNT = b"PK\x05\x06", 22, slice(10, 12)
 
 
-def write(path: str | os.PathLike[str], values: Mapping[str, Any], *, as_json: bool = False) -> None:
-    """Write the fields of a model that are not None, and the names of these, as .npz or JSON.
+def write(path: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
+    """Write the fields of a model that are not None, and the names of these, as .npz.
 
     Raises
     ------
@@ -51,10 +46,7 @@ def write(path: str | os.PathLike[str], values: Mapping[str, Any], *, as_json: b
     values = {name: value for name, value in values.items() if value is not None}
     values = {"format": _FORMAT, "fields": list(values), **values}
     with replacement(path) as file:
-        if as_json:
-            file.write(to_json(values).encode())
-        else:
-            np.savez(file, **values)
+        np.savez(file, **values)
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -70,9 +62,9 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     name = os.fspath(path)
     with open(path, "rb") as stream:
         try:
-            values = from_json(stream.read()) if stream.peek(1).startswith(b"{") else _members(stream)
+            values = _members(stream)
         except Exception as error:
-            # Damaged bytes make zipfile, json and NumPy raise errors of a dozen kinds; EINVAL is a seek before the
+            # Damaged bytes make zipfile and NumPy raise errors of a dozen kinds; EINVAL is a seek before the
             # beginning.
             if isinstance(error, OSError) and error.errno != errno.EINVAL:
                 raise
@@ -83,21 +75,16 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ValueError(f"{name!r} is not a mopn model: its format is {number!r}")
     if number > _FORMAT:
         raise ValueError(f"{name!r} was written by a newer mopn (format {number}); update mopn")
-    if number > 2:
-        _check_names(values.keys() - {"fields"}, values.pop("fields", None), name)
-    return values if number > 1 else _with_link(values)
+    if number < _FORMAT:
+        raise ValueError(f"{name!r} has format {number}, from before the first release; fit and save the model again")
+    _check_names(values.keys() - {"fields"}, values.pop("fields", None), name)
+    return values
 
 
 def _check_names(found: set[str], listed: Any, name: str | bytes) -> None:
     """Raise ``ValueError`` unless the fields of a file are those that it lists."""
     if np.size(listed) != len(found) or set(np.ravel(listed).tolist()) != found:
         raise ValueError(f"{name!r} is damaged: it lists other fields than it holds, {', '.join(sorted(found))}")
-
-
-def _with_link(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of format 1 as those of format 2."""
-    others = {name: value for name, value in values.items() if name != "loss"}
-    return others | {"link": _LINKS.get(str(values.get("loss")))}
 
 
 def _members(stream: BinaryIO) -> dict[str, Any]:

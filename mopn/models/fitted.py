@@ -382,26 +382,6 @@ class Fitted(ABC):
         """
         write(path, self._fitted_model()._fields())
 
-    def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write the model as JSON, which :func:`mopn.load` reads too, and programs in other languages.
-
-        It holds what :meth:`save` writes, each number with as many digits as bring it back bit for bit. Arrays are
-        objects with their ``dtype``, ``shape`` and ``data``, the entries by rows.
-
-        Parameters
-        ----------
-        path : str or path
-            Name of the file; see :meth:`save`.
-
-        Raises
-        ------
-        OSError
-            If no file can be written in this folder.
-        TypeError
-            If the classes cannot be saved; see :meth:`save`.
-        """
-        write(path, self._fitted_model()._fields(), as_json=True)
-
     def to_onnx(self, *, dtype: str = "float32", background: Any = None) -> onnx.ModelProto:
         """Return the model as an ONNX graph of plain operators, for onnxruntime and other engines.
 

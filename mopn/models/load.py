@@ -16,7 +16,7 @@ __all__ = ["load"]
 
 
 def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableModel:
-    """Read a model that ``save`` or ``to_json`` wrote; neither pickle, nor scikit-learn, nor numba is needed.
+    """Read a model that ``save`` wrote; neither pickle, nor scikit-learn, nor numba is needed.
 
     Parameters
     ----------
