@@ -1,4 +1,4 @@
-# Two commands set everything up: `make demo` and `make test`. Both need only Python (>= 3.10) and make.
+# Two commands set everything up: `make demo` and `make test`. Both need only Python (>= 3.11) and make.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin

@@ -167,7 +167,7 @@ def row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gra
 @inner()
 def longest_line(lines):  # type: ignore[no-untyped-def]
     """Return the largest number of entries of a line."""
-    longest = 0
+    longest = np.int64(0)
     for line in range(lines.size):
         first, end = span(lines.starts, line, lines.length)
         longest = max(longest, np.int64(end - first))

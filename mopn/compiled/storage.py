@@ -43,7 +43,7 @@ def constant(values: Any, dtype: type = np.float64) -> np.ndarray:
 
     Each type of an argument is compiled for several seconds, so that all arrays of the user have one.
     """
-    array = np.ascontiguousarray(values, dtype=dtype).view()
+    array: np.ndarray = np.ascontiguousarray(values, dtype=dtype).view()
     array.flags.writeable = False
     return array
 

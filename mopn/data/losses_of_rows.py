@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from mopn.losses.hessians import Hessian, Weighted
 from mopn.losses.losses import Loss, get_loss
 from mopn.losses.namespaces import is_for_any_namespace, namespace, to_device, to_host
 from mopn.losses.target_weights import WeightedByTarget
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["Losses", "OutputLoss"]
 

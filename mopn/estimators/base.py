@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import replace
 from functools import update_wrapper
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -50,9 +50,6 @@ from mopn.solvers.interface import Measure
 from mopn.solvers.progress import Verbose
 from mopn.solvers.result import gap_in_words, relative
 from mopn.solvers.tools.checks import Rule, count
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["ModelEstimator", "NetworkEstimator", "network_model"]
 

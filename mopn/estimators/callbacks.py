@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from mopn.data.chunked_rows import Chunks
 from mopn.data.row_blocks import RowBlocks
@@ -24,9 +24,6 @@ except ImportError:  # scikit-learn < 1.9
     def _managed(method: Any) -> Any:
         return method
 
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["CallbackSupportMixin", "Task", "begin_fit", "samples_of", "with_callbacks"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -28,8 +28,6 @@ from mopn.solvers.progress import Verbose
 from mopn.solvers.tools.checks import check_flag, choice, count, shown
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from mopn.factorization.direct import PenaltyName
 
 __all__ = ["FactorizationMachine", "FactorizationMachineClassifier", "FactorizationMachineRegressor"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.stats import rankdata
@@ -27,9 +27,6 @@ from mopn.estimators.targets import merge_equal_samples
 from mopn.losses.namespaces import to_host
 from mopn.regularization_path import check_strengths
 from mopn.solvers.tools.checks import Rule, count, shown
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["PathCV"]
 

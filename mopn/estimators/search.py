@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
@@ -14,9 +14,6 @@ from mopn.estimators.availability import available_if
 from mopn.estimators.callbacks import CallbackSupportMixin, Task
 from mopn.models.base import Predictor
 from mopn.models.fitted import Fitted
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["Search"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -23,9 +23,6 @@ from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Result, Solver, Status, minimize
 from mopn.solvers.progress import Verbose
 from mopn.solvers.tools.checks import Rule, choice, count, shown
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["BinaryClassifier", "SingleLossName", "SingleOutputEstimator", "SingleOutputRegressor", "SolverName"]
 

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -22,9 +22,6 @@ from mopn.tables.encoding import TableEncoding
 from mopn.tables.learning import encoding_of, learn_encoding
 from mopn.tables.reading import Table, read_table
 from mopn.tables.summaries import TableSummary, summarise
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["TableEncoder", "TableReader"]
 

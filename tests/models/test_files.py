@@ -124,8 +124,6 @@ def test_a_save_that_fails_leaves_the_file_that_was_there(tmp_path, monkeypatch,
     assert same(mopn.load(tmp_path / "model.npz"), old)
 
 
-# Python 3.10 complains when the archive that could not be written is collected.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_full_disk_leaves_the_file_that_was_there(tmp_path):
     """As large files are forbidden here."""
     resource = pytest.importorskip("resource")

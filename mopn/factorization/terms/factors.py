@@ -203,7 +203,7 @@ class SharedKernelTerm(KernelTerm):
             AnovaFactors(np.eye(degree)[t]).outputs(self.design, at[self.name], self.lams) for t in range(degree)
         ]
         features = np.array(degrees).T
-        curvature = state.smoothness * np.linalg.norm(state.weighted(features), 2) ** 2
+        curvature = state.smoothness * float(np.linalg.norm(state.weighted(features), 2)) ** 2
         theta, largest = at["theta"], None
         for _ in range(_INNER_ROUNDS if curvature > 0 else 0):
             new = _on_simplex(theta - (features.T @ state.slopes) / curvature)

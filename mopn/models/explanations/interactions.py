@@ -310,11 +310,11 @@ class _Search:
         if stop <= first:
             return
         values = (self.weights.T * product) @ self.factors[-1][:, first:stop]
-        moduli = np.sqrt(np.einsum("cj,cj->j", values, values)) if len(values) > 1 else np.abs(values[0])
+        moduli: np.ndarray = np.sqrt(np.einsum("cj,cj->j", values, values)) if len(values) > 1 else np.abs(values[0])
         candidates = np.flatnonzero(moduli > self._least)
         if len(candidates) > self.k:
             candidates = candidates[np.argpartition(-moduli[candidates], self.k - 1)[: self.k]]
-        for c in candidates:
+        for c in map(int, candidates):
             features = tuple(sorted(int(self.order[j]) for j in (*prefix, first + c)))
             item = (float(moduli[c]), features, values[:, c].copy())
             if len(self.best) < self.k:
