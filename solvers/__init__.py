@@ -3,7 +3,7 @@
 This package imports nothing from the rest of mopn; polynomials, class labels and data sets do not occur in it.
 """
 
-from mopn.solvers.conditional_gradient import GECO, ConditionalGradient, FullRefit, OutputRefit, PlainStep, RandomUnits
+from mopn.solvers.conditional_gradient import ConditionalGradient, FullRefit, OutputRefit, PlainStep
 from mopn.solvers.coordinate_descent import CoordinateDescent
 from mopn.solvers.driver import minimize
 from mopn.solvers.fista import FISTA
@@ -16,7 +16,6 @@ from mopn.solvers.sgd import SGD, AdaGrad
 
 __all__ = [
     "FISTA",
-    "GECO",
     "LBFGS",
     "SGD",
     "AdaGrad",
@@ -30,7 +29,6 @@ __all__ = [
     "PlainStep",
     "Problem",
     "Progress",
-    "RandomUnits",
     "Result",
     "Solver",
     "Status",

@@ -10,8 +10,7 @@ A problem lists the oracles that it offers in ``problem.oracles``; a solver list
 "blocks"         :class:`Blockwise`   coordinate descent
 "passes"         :class:`WithPasses`  SGD, AdaGrad
 "atomic"         :class:`Atomic`      conditional gradient by plain steps
-"corrective"     :class:`Corrective`  conditional gradient with refits, random units
-"unregularized"  no members           GECO, which minimises the losses alone
+"corrective"     :class:`Corrective`  conditional gradient with refits
 ================ ==================== ==================================================
 
 Members that are data are declared read-only; a problem may have them as attributes or as properties.
@@ -74,8 +73,7 @@ SERVED_BY = {
     "blocks": "CoordinateDescent()",
     "passes": "SGD(), AdaGrad()",
     "atomic": "ConditionalGradient(refit='none')",
-    "corrective": "ConditionalGradient(), RandomUnits(k)",
-    "unregularized": "GECO()",
+    "corrective": "ConditionalGradient()",
 }
 
 
@@ -632,9 +630,6 @@ class Corrective(Atomic, Protocol):
         while point.n_units > most:
             point = point.without_smallest_unit()
         return point
-
-    def with_random_units(self, point: Any, n_units: int, rng: np.random.Generator) -> Any:
-        """Return the point with more units, of random weights that are not zero: a start for ``joint``."""
 
     def output_layer(self, point: Any) -> Composite:
         """Return the convex problem in the weights, with the units fixed."""

@@ -6,7 +6,6 @@ import pytest
 import mopn
 from mopn.solvers import (
     FISTA,
-    GECO,
     LBFGS,
     SGD,
     AdaGrad,
@@ -39,7 +38,6 @@ SOLVERS = {
     "plain conditional gradient": (network, ConditionalGradient(refit="none")),
     "full conditional gradient": (network, ConditionalGradient(refit="full")),
     "away steps": (network, ConditionalGradient(PlainStep(direction="away"))),
-    "GECO": (lambda: mopn.NetworkProblem(X, Y, strength=0.0), GECO()),
     "interior point": (layer, InteriorPoint()),
     "FISTA": (layer, FISTA()),
     "L-BFGS": (lambda: layer("squared-l2"), LBFGS()),

@@ -18,7 +18,6 @@ from mopn.network.problem import NetworkProblem, OutputGradient
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import (
     FISTA,
-    GECO,
     LBFGS,
     SGD,
     AdaGrad,
@@ -28,7 +27,6 @@ from mopn.solvers import (
     InteriorPoint,
     OutputRefit,
     PlainStep,
-    RandomUnits,
     Solver,
 )
 from mopn.solvers.conditional_gradient.correction import Correction
@@ -94,8 +92,6 @@ def solvers() -> None:
     blocks: Solver[Blockwise] = CoordinateDescent()
     atomic: Solver[Atomic] = ConditionalGradient(refit="none")
     corrective: Solver[Corrective] = ConditionalGradient()
-    greedy: Solver[Corrective] = GECO()
-    from_random_units: Solver[Corrective] = RandomUnits(5)
 
 
 def corrections() -> None:

@@ -213,13 +213,6 @@ class LowRankProblem(LowRankSteps, Corrective):
             side /= np.linalg.norm(side, axis=1, keepdims=True)
         return np.vstack([units, sides])
 
-    def with_random_units(self, point: LowRank, n_units: int, rng: np.random.Generator) -> LowRank:
-        units = rng.standard_normal((n_units, sum(self.B.shape)))
-        for side in np.split(units, [point.p], axis=1):
-            side /= np.linalg.norm(side, axis=1, keepdims=True)
-        weights = np.concatenate([point.weights, np.full(n_units, 0.1)])
-        return replace(point, units=np.vstack([point.units, units]), weights=weights)
-
     def output_layer(self, point: LowRank) -> LayerOfLowRank:
         roots = np.sqrt(self.M).ravel()
         return LayerOfLowRank(roots[:, None] * point.features, roots * self.B.ravel(), self.strength)

@@ -114,7 +114,6 @@ EXEMPT = {
     "what input is refused, what is printed, and a baseline": [
         "checks.MOST_CHARACTERS", "chunked_rows.CHECKED", "driver.BETWEEN", "driver.WIDTH",
         "enumeration.MAX_ENUMERATED", "input_size.LARGEST", "input_size.LARGEST_INPUT", "magnitudes.LARGEST_SINGLE",
-        "random_units.REST_ITER",
     ],
     "definitions: other values are another problem, or another promise": [
         "chance.FAILURE", "feature_scaling.SQUARED_LENGTH", "generators.SEEDS", "linear_term.OF_CONSTANTS",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common.figures import plt, save, tidy
-from mopn.plotting.profiles import plot_profile, profile_ratios
+from benchmarks.common.profiles import plot_profile, profile_ratios
 
 __all__ = ["LEVELS", "draw", "level_column", "summary"]
 

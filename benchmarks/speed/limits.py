@@ -19,9 +19,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 import mopn
+from benchmarks.common.baselines import GECO
 from benchmarks.common.norms import NORMS
 from benchmarks.common.study import make_parser, run
-from mopn.solvers import FISTA, GECO, LBFGS, SGD, ConditionalGradient, CoordinateDescent, InteriorPoint, Problem, Solver
+from mopn.solvers import FISTA, LBFGS, SGD, ConditionalGradient, CoordinateDescent, InteriorPoint, Problem, Solver
 
 __all__ = ["main"]
 

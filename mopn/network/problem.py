@@ -189,7 +189,6 @@ class NetworkProblem(Displayed, Corrective):
         "composite": "FISTA serves problem.output_layer(problem.start(result)), the weights of a network alone",
         "barrier": "InteriorPoint serves problem.output_layer(problem.start(result)), the weights of a network alone",
         "gradient": "LBFGS serves problem.joint(problem.start(result)), units and weights of a network",
-        "unregularized": "GECO minimises the losses alone: give strength=0, and a norm of weights of any sign",
     }
 
     def __init__(
@@ -326,9 +325,7 @@ class NetworkProblem(Displayed, Corrective):
     @property
     def oracles(self) -> frozenset[str]:
         """Names of the oracles offered."""
-        offered = {"corrective": True, "atomic": self.regularized}
-        offered["unregularized"] = not self.regularized and not self.norm.nonnegative
-        return frozenset(name for name, there in offered.items() if there)
+        return frozenset({"corrective", "atomic"} if self.regularized else {"corrective"})
 
     def default_solver(self) -> ConditionalGradient:
         """Return the solver that :func:`mopn.minimize` takes by default."""

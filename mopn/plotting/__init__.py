@@ -2,7 +2,6 @@
 
 from mopn.plotting.convergence import NORM_COLORS, plot_convergence
 from mopn.plotting.networks import plot_contributions, plot_interactions, plot_unit
-from mopn.plotting.profiles import plot_profile
 from mopn.plotting.tables import plot_effect, plot_pair, plot_strengths
 
 __all__ = [
@@ -12,7 +11,6 @@ __all__ = [
     "plot_effect",
     "plot_interactions",
     "plot_pair",
-    "plot_profile",
     "plot_strengths",
     "plot_unit",
 ]

@@ -6,19 +6,15 @@ many units enter and when the model is full, ``steps`` and ``refits`` are the co
 """
 
 from mopn.solvers.conditional_gradient.algorithm import ConditionalGradient, RefitName, make_correction
-from mopn.solvers.conditional_gradient.geco import GECO
-from mopn.solvers.conditional_gradient.random_units import RandomUnits
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit, Precision
 from mopn.solvers.conditional_gradient.steps import PlainStep, line_search
 
 __all__ = [
-    "GECO",
     "ConditionalGradient",
     "FullRefit",
     "OutputRefit",
     "PlainStep",
     "Precision",
-    "RandomUnits",
     "RefitName",
     "line_search",
     "make_correction",

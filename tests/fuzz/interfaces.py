@@ -272,10 +272,6 @@ class Solve(Interface):
                 "callback": None,
             },
         }
-        if self.solver is mopn.solvers.GECO and "strength" in self.maker.names:
-            # It fits without a regulariser, so there is no certificate.
-            arguments["problem"] |= {"strength": 0.0, "radius": None}
-            arguments["minimize"]["tol"] = 0.0
         try:
             problem = self.maker.make(arguments)
         except ValueError:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 import mopn
-from mopn.solvers import GECO, SGD, AdaGrad, OutputRefit, PlainStep, RandomUnits
+from mopn.solvers import SGD, AdaGrad, OutputRefit, PlainStep
 from tests.fuzz.checks import Found, check_found, require
 from tests.fuzz.inputs.callbacks import eraser, writer
 from tests.fuzz.inputs.dense import STORAGE, dense
@@ -111,8 +111,7 @@ def _at_start(found: Found) -> float:
 def is_convex(interface: Interface, arguments: Arguments) -> bool:
     """Whether nothing refits both layers, which is not convex: rounding may change where it ends."""
     if isinstance(interface, Solve):
-        # A loose rule ends the refits of GECO: rounding may shift it by an iteration.
-        if isinstance(interface.maker, Joint) or interface.solver in (GECO, RandomUnits):
+        if isinstance(interface.maker, Joint):
             return False
         refit = getattr(interface.make_solver(arguments["solver"]), "refit", "none")
     else:

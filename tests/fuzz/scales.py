@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-import mopn
 from tests.fuzz.checks import check_found, require
 from tests.fuzz.inputs.dense import dense
 from tests.fuzz.interfaces import Arguments, Solve, solves
@@ -58,7 +57,7 @@ def _check_minimum(interface: Solve, arguments: Arguments, unit: str, c: float, 
     if not 2.0**-_USUAL <= c <= 2.0**_USUAL:
         certificates_agree(first, second, what, scale)
         return
-    exact = is_convex(interface, arguments) and interface.solver is not mopn.solvers.GECO
+    exact = is_convex(interface, arguments)
     same_objective(first, second, what, _TOL if exact else _TOL_OF_REFITS, scale)
 
 

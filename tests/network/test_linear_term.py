@@ -12,7 +12,7 @@ import mopn
 from mopn.data.designs import make_design
 from mopn.estimators import MultiOutputFMClassifier, MultiOutputPNRegressor, OrdinalFMRegressor
 from mopn.network.linear_term import LinearTerm
-from mopn.solvers import FISTA, GECO, ConditionalGradient, Status
+from mopn.solvers import FISTA, ConditionalGradient
 from mopn.solvers.conditional_gradient import make_correction
 
 RNG = np.random.default_rng(0)
@@ -178,14 +178,6 @@ def test_weights_are_repetitions():
         mopn.NetworkProblem(X[rows], TARGETS["binary-logistic"][rows], "binary-logistic", **options), refit="full"
     )
     assert weighted.fun == pytest.approx(repeated.fun, rel=1e-4)
-
-
-def test_geco_takes_the_linear_term_too():
-    problem = make_problem(strength=0.0)
-    result = mopn.minimize(problem, GECO(max_units=3), tol=0.0)
-    assert result.status == Status.MAX_UNITS
-    assert len(result.basis) == 3
-    assert np.all(np.diff(result.trace["fun"]) < 0)
 
 
 @pytest.mark.parametrize(

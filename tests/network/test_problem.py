@@ -8,7 +8,7 @@ from networks import LOSSES, data, every_norm, problem_of
 from reference import loss_of_sample, matrix_optimum, norm_of_rows
 
 import mopn
-from mopn.solvers import FISTA, GECO, ConditionalGradient, FullRefit, PlainStep, Status
+from mopn.solvers import FISTA, ConditionalGradient, FullRefit, PlainStep
 from mopn.solvers.conditional_gradient import make_correction
 from mopn.solvers.interface import Form
 
@@ -274,41 +274,11 @@ def test_a_network_is_filled_up_to_what_a_refit_can_use():
     assert len(problem.select_units(full, at, atoms, 10**9, fill=True)) == 50
 
 
-def test_geco_decreases_the_loss_and_beats_regularised_fits():
-    X, y = data("squared", n=60)
-    problem = mopn.NetworkProblem(X, y, loss="squared", strength=0.0)
-    greedy = mopn.minimize(problem, GECO(max_units=6), tol=0)
-    assert greedy.status == Status.MAX_UNITS
-    assert np.all(np.diff(greedy.trace["fun"]) < 0)
-    assert greedy.gap == np.inf
-    assert not greedy.gap_is_proven
-    bounded = mopn.minimize(
-        mopn.NetworkProblem(X, y, loss="squared", radius=1.0), ConditionalGradient(max_units=6), tol=1e-9
-    )
-    assert greedy.fun < bounded.fun
-
-
-def test_geco_refit_is_least_squares():
-    X, y = data("squared", n=60)
-    problem = mopn.NetworkProblem(X, y, loss="squared", strength=0.0)
-    greedy = mopn.minimize(problem, GECO(max_units=4, refit_tol=1e-10), tol=0)
-    features = (X @ greedy.basis.T) ** 2
-    best, *_ = np.linalg.lstsq(features, y, rcond=None)
-    assert greedy.fun == pytest.approx(0.5 * np.sum((features @ best - y) ** 2), rel=1e-8)
-
-
-@pytest.mark.parametrize("solver", [GECO(), ConditionalGradient()])
-def test_no_certificate_at_strength_zero(solver):
+def test_no_certificate_at_strength_zero():
     X, y = data("logistic")
     problem = mopn.NetworkProblem(X, y, strength=0.0)
     with pytest.raises(ValueError, match="no certificate"):
-        mopn.minimize(problem, solver, tol=1e-3)
-
-
-def test_geco_refuses_a_regulariser():
-    X, y = data("logistic")
-    with pytest.raises(TypeError, match="give strength=0"):
-        mopn.minimize(mopn.NetworkProblem(X, y, strength=1.0), GECO(), tol=0)
+        mopn.minimize(problem, ConditionalGradient(), tol=1e-3)
 
 
 @pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])

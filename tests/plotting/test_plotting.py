@@ -9,7 +9,7 @@ from fitted_models import factors
 
 import mopn
 from mopn.estimators import MultiOutputFMClassifier
-from mopn.plotting import plot_contributions, plot_convergence, plot_interactions, plot_profile, plot_unit
+from mopn.plotting import plot_contributions, plot_convergence, plot_interactions, plot_unit
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -65,7 +65,7 @@ def test_times_of_different_orders_have_a_logarithmic_axis(seconds, scale):
 def test_infinite_gaps_are_left_out():
     X = np.random.default_rng(0).uniform(-1, 1, (40, 3))
     problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, strength=0.0)
-    result = mopn.minimize(problem, mopn.solvers.GECO(), tol=0, max_iter=2)
+    result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(), tol=0, max_iter=2)
     assert np.isnan(plot_convergence(result).get_lines()[0].get_ydata()).all()
     plt.close("all")
 
@@ -210,29 +210,3 @@ def test_suboptimality_needs_a_bound_or_a_reference():
     with pytest.raises(ValueError, match="give the minimum as reference"):
         plot_convergence(result, y="suboptimality")
     plt.close("all")
-
-
-def test_profiles_are_fractions_of_problems_by_their_definition():
-    rng = np.random.default_rng(0)
-    times = {name: np.where(rng.random(20) < 0.2, np.inf, rng.uniform(1, 9, 20)) for name in "abc"}
-    fastest = np.min(list(times.values()), axis=0)
-    ax = plt.figure().add_subplot()
-    assert plot_profile(times, ax, linewidth=3) is ax
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == list("abc")
-    for line, seconds in zip(ax.get_lines(), times.values(), strict=True):
-        x, y = line.get_data()
-        for factor in (1.0, 1.5, 2.0, 5.0, x[-1]):
-            solved = [np.isfinite(s) and s <= factor * f * (1 + 1e-12) for s, f in zip(seconds, fastest, strict=True)]
-            assert y[np.searchsorted(x, factor * (1 + 1e-12), side="right") - 1] == pytest.approx(np.mean(solved))
-        assert line.get_linewidth() == 3
-    plt.close("all")
-
-
-@pytest.mark.parametrize(
-    "times", [None, {}, [1.0], {"a": 1.0}, {"a": [0.0]}, {"a": [np.nan]}, {"a": [1.0], "b": [1.0, 2.0]}]
-)
-def test_times_that_are_no_times_are_refused(times):
-    with pytest.raises(ValueError, match="times must be"):
-        plot_profile(times)
-    with pytest.raises(TypeError, match=r"times\['a'\] must be numeric"):
-        plot_profile({"a": ["slow"]})

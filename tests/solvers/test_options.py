@@ -22,7 +22,7 @@ from mopn.solvers.tools.checks import (
 )
 
 EXPORTED = [getattr(mopn.solvers, name) for name in mopn.solvers.__all__]
-RUNS = {type(solver): (make, solver) for make, solver in [*SOLVERS.values(), (network, mopn.solvers.RandomUnits(5))]}
+RUNS = {type(solver): (make, solver) for make, solver in SOLVERS.values()}
 CORRECTIONS = {
     kind: (network, lambda kind=kind, **options: ConditionalGradient(kind(**options)))
     for kind in (PlainStep, OutputRefit, FullRefit)

@@ -6,7 +6,7 @@ import pytest
 import mopn
 from benchmarks.certificates import profiles
 from benchmarks.certificates.profile_figure import LEVELS, level_column, times
-from mopn.plotting.profiles import profile_ratios
+from benchmarks.common.profiles import profile_ratios
 
 SOLVERS = ["a", "b"]
 

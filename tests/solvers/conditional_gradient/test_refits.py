@@ -10,7 +10,6 @@ from fakes import FactorsOfLowRank, FakeMonitor, LayerOfLowRank, LowRankProblem,
 
 from mopn.solvers import (
     FISTA,
-    GECO,
     LBFGS,
     ConditionalGradient,
     CoordinateDescent,
@@ -452,9 +451,18 @@ class NeedsAtomic(LBFGS):
     [
         (lambda: FullRefit(solver=InteriorPoint()), "solver must be one for the refit of both layers.*needs barrier"),
         (lambda: FullRefit(solver=CoordinateDescent()), "solver must be one for the refit of both.*needs blocks"),
-        (lambda: FullRefit(solver=GECO()), "solver must be one for the refit of both layers.*needs corrective"),
-        (lambda: FullRefit(output_solver=GECO()), "output_solver must be one for the refit of the output layer"),
-        (lambda: OutputRefit(solver=GECO()), "^solver must be one for the refit of the output layer.*corrective"),
+        (
+            lambda: FullRefit(solver=ConditionalGradient()),
+            "solver must be one for the refit of both layers.*needs corrective",
+        ),
+        (
+            lambda: FullRefit(output_solver=ConditionalGradient()),
+            "output_solver must be one for the refit of the output layer",
+        ),
+        (
+            lambda: OutputRefit(solver=ConditionalGradient()),
+            "^solver must be one for the refit of the output layer.*corrective",
+        ),
         (lambda: OutputRefit(solver=ConditionalGradient("none")), "solver must be one for the.*needs atomic"),
         (lambda: OutputRefit(solver=NeedsAtomic()), "solver must be one for the refit.*needs atomic"),
         (lambda: FullRefit(precision="single", solver=FISTA()), "precision='single' is for refits by LBFGS"),

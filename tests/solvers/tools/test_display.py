@@ -92,7 +92,7 @@ def test_the_names_of_types_are_those_known(names, known):
     assert SCALES == ("features", "data", "large")
 
 
-@pytest.mark.parametrize("solver", [mopn.solvers.FISTA(), mopn.solvers.GECO(), mopn.solvers.ConditionalGradient()])
+@pytest.mark.parametrize("solver", [mopn.solvers.FISTA(), mopn.solvers.ConditionalGradient()])
 def test_messages_name_solvers_that_take_the_problem_as_it_is(shown, solver):
     free = mopn.NetworkProblem(np.eye(3), [0, 1, 2], strength=0.0)
     refused = 0

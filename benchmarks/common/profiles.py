@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
-
-from mopn.data.validation import as_numbers
-from mopn.plotting.drawing import new_axes
-from mopn.solvers.tools.checks import shown
 
 __all__ = ["plot_profile", "profile_ratios"]
 
@@ -59,27 +56,15 @@ def plot_profile(times: Mapping[str, Sequence[float]], ax: Any = None, **style: 
     -------
     matplotlib Axes
 
-    Raises
-    ------
-    ImportError
-        If matplotlib is missing.
-    ValueError
-        If times are not a mapping of sequences, equally long, of positive numbers.
-
     References
     ----------
     Dolan and Moré, Benchmarking optimization software with performance profiles, Mathematical Programming 91, 2002.
 
-    Examples
-    --------
-    >>> ax = plot_profile({"a": [1.0, 1.0, 3.0, 2.0], "b": [2.0, 4.0, 1.0, float("inf")]})
-    >>> ax.get_ylabel(), ax.get_xscale()
-    ('fraction of 4 problems', 'log')
     """
-    of_fastest = profile_ratios(_table(times))
+    of_fastest = profile_ratios(np.column_stack([*times.values()]))
     problems = len(of_fastest)
     right = 1.3 * max(10.0, of_fastest[np.isfinite(of_fastest)].max(initial=1.0))
-    ax = new_axes(ax)
+    ax = plt.figure().add_subplot() if ax is None else ax
     for label, column in zip(times, of_fastest.T, strict=True):
         factors = np.sort(column[np.isfinite(column)])
         fractions = np.arange(1, len(factors) + 1) / problems
@@ -91,15 +76,3 @@ def plot_profile(times: Mapping[str, Sequence[float]], ax: Any = None, **style: 
     ax.set_xlabel("time over that of the fastest solver on a problem")
     ax.legend()
     return ax
-
-
-def _table(times: Any) -> np.ndarray:
-    """Return the times (problems, solvers)."""
-    if not isinstance(times, Mapping) or not times:
-        raise ValueError(f"times must be a mapping of labels to sequences of seconds, got {shown(times)}")
-    columns = [as_numbers(seconds, f"times[{label!r}]") for label, seconds in times.items()]
-    if any(column.shape != columns[0].shape or column.ndim != 1 or not (column > 0).all() for column in columns):
-        raise ValueError(
-            f"times must be sequences of positive seconds, one a problem, inf if unsolved; got {shown(times)}"
-        )
-    return np.column_stack(columns)
