@@ -38,4 +38,4 @@ def mistakes(X: np.ndarray, y: np.ndarray) -> None:
     mopn.minimize(5, mopn.solvers.FISTA())  # type: ignore[misc]
     mopn.minimize(problem, mopn.solvers.FISTA())  # type: ignore[misc]
     mopn.minimize(problem, "cg")  # type: ignore[arg-type]
-    mopn.minimize(problem, mopn.solvers.LBFGS()).gapp  # type: ignore[attr-defined]  # noqa: B018
+    mopn.minimize(problem, mopn.solvers.ConditionalGradient()).gapp  # type: ignore[attr-defined]  # noqa: B018
