@@ -36,9 +36,10 @@ from mopn.losses.hessians import Diagonal, Margins, Softmax
 from mopn.losses.links import LINKS
 from mopn.losses.loss import Loss
 from mopn.losses.namespaces import namespace
+from mopn.losses.target_weights import WeightedByTarget
 from mopn.solvers.tools.checks import Rule, choice, number
 
-__all__ = ["LOSSES", "Clipped", "Huber", "Loss", "LossName", "Poisson", "Quantile", "get_loss"]
+__all__ = ["LOSSES", "Clipped", "Huber", "Loss", "LossName", "Poisson", "Quantile", "get_loss", "is_built_in"]
 
 LossName = Literal[
     "logistic", "smoothed-hinge", "squared-hinge", "binary-logistic", "binary-squared-hinge",
@@ -478,6 +479,13 @@ LOSSES: dict[str, Loss] = {
         *(Squared(), Huber(), Quantile(), Poisson()),
     )
 }
+_CLASSES = {Clipped, *map(type, LOSSES.values())}
+
+
+def is_built_in(loss: Loss) -> bool:
+    """Return whether all methods of a loss are those of this file: neither of a subclass nor of the object itself."""
+    loss = loss.loss if isinstance(loss, WeightedByTarget) else loss
+    return type(loss) in _CLASSES and not any(hasattr(Loss, name) for name in vars(loss))
 
 
 def get_loss(loss: str | Loss) -> Loss:

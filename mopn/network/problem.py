@@ -74,7 +74,7 @@ class OutputGradient:
     """
 
     def __init__(self, value: float, G: Any, losses: SumOfLosses, network: Network, outputs: OutputRounding) -> None:
-        self.value, self.G, self.dual = value, G, DualPoint(losses, G)
+        self.value, self.G, self.dual = value, G, DualPoint(losses, G, network.outputs)
         self._network, self._outputs = network, outputs
         self._lower: dict[Any, float] = {}
         # By the seed of searches.
