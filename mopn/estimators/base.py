@@ -731,12 +731,14 @@ class NetworkEstimator(ModelEstimator):
             network = validation.best
             # A lower bound of the minimum that was proven in any round is valid in all of them.
             measure = solver.measure(problem, problem.start(network))._replace(lower=result.lower)
-        gap = float(measure.gap)
+        # The gap is that of the model, whose units are rounded once more where the center of the features is far away.
+        rounding = problem.model_rounding(network)
+        gap = float(measure.gap) + rounding
         self.__dict__.update(self._attributes(problem, targets, network))
         self.objective_, self.gap_ = float(measure.fun), gap
         self.relative_gap_, self.proof_ = float(relative(gap, measure.fun)), result.proof
-        self.restricted_gap_ = float(min(network.restricted_gap, gap))
-        self.estimated_gap_ = float(min(network.estimated_gap, gap))
+        self.restricted_gap_ = float(min(network.restricted_gap + rounding, gap))
+        self.estimated_gap_ = float(min(network.estimated_gap + rounding, gap))
         self.status_, self.trace_ = result.status, result.trace
         self.n_iter_, self.n_refit_iter_ = max(int(result.nit), 1), int(result.refit_nit)
         self.validation_scores_ = None if validation is None else np.array(validation.scores)
