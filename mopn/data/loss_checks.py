@@ -218,7 +218,9 @@ class _Check:
         constant = self._number("smoothness", self.loss.smoothness(self.m))
         self._see("smoothness", constant > 0.0, "a number > 0", "{}", constant)
         if math.isinf(constant):
-            self._see("smoothness", self.loss.has_hessian, "finite, or inf for a loss with a hessian", "inf and no hessian")
+            self._see(
+                "smoothness", self.loss.has_hessian, "finite, or inf for a loss with a hessian", "inf and no hessian"
+            )
             return
         steps = [self.P - self.O]
         d = self.directions[0]

@@ -220,8 +220,8 @@ class Losses(OutputLoss):
         found = []
         for i in range(scales.shape[0]):
             s = scales[i]
-            own = self._by_row(self.loss.conjugate, s * slopes)
-            value, size = self._conjugate_of_rows(s * G, xp.maximum(own, s * ends + (1.0 - s) * starts))
+            own, chord = self._by_row(self.loss.conjugate, s * slopes), s * ends + (1.0 - s) * starts
+            value, size = self._conjugate_of_rows(s * G, xp.where(own > chord, own, chord))
             found.append((value, size + s * products))
         stacked = np.array if isinstance(G, np.ndarray) else xp.stack
         return tuple(map(stacked, zip(*found, strict=True)))

@@ -61,6 +61,8 @@ _Predictor = TypeVar("_Predictor", bound=Predictor)
 
 _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+# Deviations between the mean of a feature and 0 beyond which a model keeps fewer than half of its digits.
+_FAR = 1e8
 # The other statuses are success, or limits that the user sets.
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.FAILED)
 
@@ -388,6 +390,15 @@ class NetworkEstimator(ModelEstimator):
     def _warn(self, result: Result) -> None:
         """Warn of a fit that did not succeed, and of outputs for which there were too few units."""
         super()._warn(result)
+        coordinates = self._coordinates
+        farthest = 0.0 if coordinates is None else coordinates.relative_center.max(initial=0.0)
+        if farthest > _FAR and self.gap_ > max(result.gap, self.tol * abs(self.objective_)):
+            warnings.warn(
+                f"X: features are up to {farthest:.1g} deviations from 0, so that rounding may change the objective of "
+                f"the model by {self.gap_ - result.gap:.2g}; subtract numbers near their means",
+                UserWarning,
+                stacklevel=3,
+            )
         used = np.array(result.weights.any(axis=0))
         # Outputs that are compared with each other need no unit in one of them.
         most, needed = self.max_units or math.inf, len(used) - (self.loss_.targets == "labels")

@@ -230,7 +230,7 @@ def test_a_loss_of_ones_own(second_order):
     assert loss.has_hessian == second_order
     doubled = few(MultiOutputPNRegressor, loss=loss, strength=2.0, max_units=3, refit="output").fit(X, Y_NUMBERS)
     plain = few(MultiOutputPNRegressor, strength=1.0, max_units=3, refit="output").fit(X, Y_NUMBERS)
-    assert doubled.objective_ == pytest.approx(2 * plain.objective_, rel=1e-6 if second_order else 2e-2)
+    assert doubled.objective_ == pytest.approx(2 * plain.objective_, rel=1e-4 if second_order else 2e-2)
     assert not hasattr(MultiOutputPNClassifier(loss=Doubled()), "predict_proba")
 
 
