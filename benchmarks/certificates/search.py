@@ -33,6 +33,7 @@ import numpy as np
 from mpmath import mp, mpf
 
 import mopn
+from benchmarks.certificates.drawn_minima import draw_minimum
 from benchmarks.certificates.drawn_problems import (
     LOSSES,
     NORMS,
@@ -377,6 +378,7 @@ KINDS = {
     "wide": Kind(wide_violations, 4),
     "classes": Kind(partial(gap_violations, make=draw_classes), 2),
     "outputs": Kind(partial(gap_violations, make=draw_outputs), 2),
+    "minima": Kind(partial(gap_violations, make=draw_minimum), 2),
     "layers": Kind(layer_violations),
     "cancelling": Kind(cancelling_violations),
     "losses": Kind(loss_violations),

@@ -30,6 +30,8 @@ __all__ = ["Losses", "OutputLoss"]
 
 # Relative agreement of the same gradient computed twice, of a row in other blocks.
 _SAME_GRADIENT = 8 * float(np.finfo(float).eps)
+# Logarithms of counts below the first, up to 745, exceed the 128 roundings of a slope so many times at most.
+_TINY_COUNT, _OF_TINY_COUNTS = math.exp(-128.0), 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,6 +241,8 @@ class Losses(OutputLoss):
         size = self.loss.own_unit * total(sizes)
         if self.loss.targets != "labels":
             size = size + inner(sizes, abs(self.y))
+        if self.loss.targets == "counts":
+            size = size + _OF_TINY_COUNTS * inner(sizes, sizes * 0.0 + ((self.y > 0.0) & (self.y < _TINY_COUNT)))
         return size if self.offset is None else size + inner(sizes, abs(self.offset))
 
     def _by_row(self, method: Callable[..., Any], A: Any) -> Any:

@@ -142,8 +142,8 @@ class Loss(ABC):
         """Conjugate of every row (n,) at G (n, m): gradients times some s in [0, 1], up to rounding.
 
         Bounds take the chord between its values at s = 0 and 1 that ``value_gradient`` gives, and this conjugate in the
-        rows where it is larger. Its own rounding errors must be at most a few eps times its absolute value plus ``sum_c (u + |y_c|) |g_c|``,
-        where u is ``own_unit``, without y_c if y is labels.
+        rows where it is larger. Its own rounding errors must be at most a few eps times its absolute value plus
+        ``sum_c (u + |y_c|) |g_c|``, where u is ``own_unit``, without y_c if y is labels.
         """
 
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:

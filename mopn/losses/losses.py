@@ -51,6 +51,7 @@ _NEAR = 0.5
 # Margins below this fraction of the largest exponent have exponentials whose sums are far from overflow.
 _MODERATE = 0.85
 _POSITIVE = number("a finite number > 0", lambda x: x > 0)
+_WIDTH = number("a finite number > 0 whose reciprocal is finite", lambda x: x > 0 and 1.0 / x < math.inf)
 _LEVEL = number("a number between 0 and 1, both excluded", lambda x: 0 < x < 1)
 
 
@@ -377,7 +378,7 @@ class Quantile(Clipped):
     Raises
     ------
     ValueError
-        If the level is not strictly between 0 and 1, or the width not positive and finite.
+        If the level is not strictly between 0 and 1, or the width or its reciprocal not positive and finite.
 
     Notes
     -----
@@ -395,7 +396,7 @@ class Quantile(Clipped):
 
     def __init__(self, level: float = 0.5, width: float = 0.1) -> None:
         self.level = _LEVEL(level, "level")
-        self.width = _POSITIVE(width, "width")
+        self.width = _WIDTH(width, "width")
         super().__init__(self.width, -self.level, 1.0 - self.level)
 
     def scaled(self, size: float) -> Quantile:

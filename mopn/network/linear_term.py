@@ -103,6 +103,11 @@ class LinearTerm:
         """Return the penalty."""
         return 0.5 * dot(self.gradient(W).ravel(), W.ravel())
 
+    def value_error(self, W: np.ndarray, n: int) -> float:
+        """Bound the rounding error of the penalty beyond the (n + 64) m eps of it that objectives of n rows have."""
+        m, terms = W.shape
+        return max(0.5 * terms - n, 0.0) * m * _EPS * self.value(W)
+
     def gradient(self, W: np.ndarray) -> np.ndarray:
         """Return the gradient (m, 1 + d) of the penalty."""
         return self.alphas * W

@@ -253,7 +253,8 @@ class OutputLayerProblem(Displayed, Smooth):
         at = self.smooth(self.image(x))
         fun = at.value + self.regularizer_value(x)
         point = DualPoint(self.losses, at.G, at.image)
-        return Measure(fun, self._dual_bound(point, search=True), objective_rounding(point, fun))
+        rounding = objective_rounding(point, fun) + self.linear_term.value_error(self.split(x)[1], self.losses.n)
+        return Measure(fun, self._dual_bound(point, search=True), rounding)
 
     def _dual_bound(self, point: DualPoint, *, search: bool) -> float:
         G = point.G

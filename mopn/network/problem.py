@@ -100,7 +100,9 @@ class OutputGradient:
     @cached_property
     def rounding(self) -> float:
         """Upper bound of the exact objective minus ``value``: errors of the sums, and of the outputs."""
-        return objective_rounding(self.dual, self.value) + self._outputs(self._network, self.G, self.sizes)
+        of_sums = objective_rounding(self.dual, self.value)
+        of_penalty = self._outputs.linear_term.value_error(self._network.linear, self.dual.losses.n)
+        return of_sums + of_penalty + self._outputs(self._network, self.G, self.sizes)
 
 
 class NetworkProblem(Displayed, Corrective):

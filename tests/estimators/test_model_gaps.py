@@ -92,7 +92,7 @@ def test_rounding_that_decides_is_said_once():
 def test_gaps_of_ordinary_data_are_as_before(name, storage):
     """The rounding of the model is far below what fits are asked for; without coordinates there is none."""
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (N, D)) + [0.0, 3.0, 10.0]
+    X = rng.uniform(-1, 1, (N, D)) + np.array([0.0, 3.0, 10.0])
     y = X[:, 0] * X[:, 1] + 0.1 * rng.standard_normal(N)
     for scale in ("features", None):
         problem = mopn.NetworkProblem(

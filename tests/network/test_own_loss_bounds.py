@@ -1,5 +1,5 @@
 # ruff: noqa: E741
-"""Lower bounds with losses of one's own whose dual side is wrong where no check of a few rows looks: below the minimum."""
+"""Lower bounds are below the minimum for own losses whose dual side is wrong where no check of a few rows looks."""
 
 import numpy as np
 import pytest

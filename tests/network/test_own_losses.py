@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from gaps import check_gaps
-from own_losses import OWN_LOSSES, REGRESSION_LOSSES, Huber, HuberWithHessian, LogCosh, SoftLabels, Sparsemax, data
+from own_losses import OWN_LOSSES, REGRESSION_LOSSES, Huber, LogCosh, SoftLabels, Sparsemax, data
 
 import mopn
 from mopn.losses.losses import LOSSES, BinarySquaredHinge, Logistic, Squared, get_loss
@@ -116,7 +116,7 @@ def test_an_inherited_loss_is_not_swept_as_its_parent():
 
 def test_an_interior_point_method_names_what_it_lacks():
     X, y = data(Huber())
-    with pytest.raises(TypeError, match="'barrier'.*the loss 'Huber' has no hessian"):
+    with pytest.raises(TypeError, match=r"'barrier'.*the loss 'Huber' has no hessian"):
         mopn.minimize(mopn.OutputLayerProblem(X, y, loss=Huber(), strength=1.0), InteriorPoint())
 
 
