@@ -50,6 +50,14 @@ from benchmarks.certificates.drawn_stacks import (
     draw_stack,
     draw_wide_stack,
 )
+from benchmarks.certificates.search_fits import export_violations, repetition_violations, storage_violations
+from benchmarks.certificates.search_models import (
+    file_violations,
+    integer_violations,
+    qubo_violations,
+    radius_violations,
+    shapley_violations,
+)
 from benchmarks.common.store import Store
 from benchmarks.common.study import fill, make_parser, out_folder, run
 from mopn.oracles import METHODS, basis_oracle
@@ -387,6 +395,14 @@ KINDS = {
     "forms": Kind(form_violations, 2),
     "runs": Kind(run_violations, 2),
     "squares": Kind(square_violations, 2),
+    "radii": Kind(radius_violations),
+    "integers": Kind(integer_violations),
+    "qubo": Kind(qubo_violations),
+    "shapley": Kind(shapley_violations),
+    "files": Kind(file_violations),
+    "storages": Kind(storage_violations, 2),
+    "repetition": Kind(repetition_violations, 4),
+    "exports": Kind(export_violations, 10),
 }
 
 

@@ -242,7 +242,8 @@ class Losses(OutputLoss):
         if self.loss.targets != "labels":
             size = size + inner(sizes, abs(self.y))
         if self.loss.targets == "counts":
-            size = size + _OF_TINY_COUNTS * inner(sizes, sizes * 0.0 + ((self.y > 0.0) & (self.y < _TINY_COUNT)))
+            tiny = (self.y > 0.0) & (self.y < _TINY_COUNT)
+            size = size + _OF_TINY_COUNTS * total(namespace(G).where(tiny, sizes, 0.0 * sizes))
         return size if self.offset is None else size + inner(sizes, abs(self.offset))
 
     def _by_row(self, method: Callable[..., Any], A: Any) -> Any:
