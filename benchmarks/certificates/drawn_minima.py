@@ -10,7 +10,7 @@ from mpmath import mp, mpf
 from scipy import sparse
 
 import mopn
-from benchmarks.certificates.drawn_problems import Draw, loss_and_slope, minimise
+from benchmarks.certificates.drawn_problems import Draw, minimise
 
 __all__ = ["draw_minimum"]
 
@@ -141,7 +141,15 @@ def draw_minimum(rng: Rng) -> Draw:
         V.append(np.eye(m)[c] * float(t / value))
     data, kind = stored(rng, X)
     problem = mopn.NetworkProblem(
-        data, y, loss=loss, norm=norm, strength=strength, sample_weight=weights, offset=offset, target_weight=by_target, **options
+        data,
+        y,
+        loss=loss,
+        norm=norm,
+        strength=strength,
+        sample_weight=weights,
+        offset=offset,
+        target_weight=by_target,
+        **options,
     )
     words = f"{loss} {norm} {options} {kind} n={n} m={m} strength={strength:.3g}"
     return Draw(problem, np.array(basis), np.array(V), minimum, words)

@@ -86,7 +86,9 @@ def storage_violations(rng: Rng) -> Iterator[str]:
         measured = mopn.certify(mopn.NetworkProblem(stored, y, **options), H, V, linear=W)
         if not np.allclose([measured.fun, measured.lower], [first.fun, first.lower], _BOUNDS, 0.0):
             yield f"{name} {options}: {measured}, dense {first}"
-        if not isinstance(stored, mopn.RowBlocks) and not np.allclose(model.outputs(stored), outputs, _OUTPUTS, _OUTPUTS):
+        if not isinstance(stored, mopn.RowBlocks) and not np.allclose(
+            model.outputs(stored), outputs, _OUTPUTS, _OUTPUTS
+        ):
             yield f"{name} {options}: outputs"
 
 
@@ -113,7 +115,12 @@ def draw_fit(rng: Rng, n: int) -> tuple[Any, Any, np.ndarray]:
     y = X[:, 0] * X[:, -1] + 0.3 * rng.standard_normal(n)
     labels = np.digitize(y, np.quantile(y, [0.3, 0.6]))
     options: dict[str, Any] = {"strength": mopn.Ratio(float(10 ** rng.uniform(-2, -0.5))), "max_units": 4}
-    networks = ("MultiOutputPNClassifier", "MultiOutputFMClassifier", "MultiOutputPNRegressor", "MultiOutputFMRegressor")
+    networks = (
+        "MultiOutputPNClassifier",
+        "MultiOutputFMClassifier",
+        "MultiOutputPNRegressor",
+        "MultiOutputFMRegressor",
+    )
     name = str(rng.choice([*networks, "OrdinalFMRegressor", "TableClassifier", "TableRegressor"]))
     if name in networks:
         options["norm"] = str(rng.choice(["l1", "l1/l2", "nonnegative-l1"]))

@@ -25,7 +25,7 @@ _CLOSE = 1e-9
 
 
 def draw_model(rng: Rng, target: str | None = None) -> mopn.Model:
-    """Draw a model of both kernels, with dummies, linear terms, groups, whole numbers and outputs that nearly cancel."""
+    """Draw a model of both kernels: dummies, linear terms, groups, whole numbers, outputs that nearly cancel."""
     d, k, m = (int(rng.integers(1, high)) for high in (6, 5, 4))
     kernel, augment = str(rng.choice(["homogeneous", "anova"])), bool(rng.uniform() < 0.5)
     dummies = (1 if kernel == "homogeneous" else 2) * augment
@@ -149,7 +149,9 @@ def integer_violations(rng: Rng) -> Iterator[str]:
     X = size * (rng.choice([0.0, 1.0, 1e3]) + rng.standard_normal((int(rng.integers(2, 30)), model.n_features)))
     with tempfile.TemporaryDirectory() as folder:
         try:
-            integers = model.to_c(Path(folder) / "m.h", arithmetic="integer", X=X, dtype=str(rng.choice(["int8", "int16"])))
+            integers = model.to_c(
+                Path(folder) / "m.h", arithmetic="integer", X=X, dtype=str(rng.choice(["int8", "int16"]))
+            )
         except ValueError:
             return  # Units are too small, or too large, for the type.
     far = [X[:2] + reach * size * rng.standard_normal((2, len(size))) for reach in (1.0, 1e3, 1e8, 1e30)]
@@ -158,8 +160,10 @@ def integer_violations(rng: Rng) -> Iterator[str]:
     for x, bounds, values, floats in zip(rows, integers.bounds(rows), found, model.outputs(rows), strict=True):
         place = [Fraction(float(value)) for value in x]
         for quadratic, bound, value, in_floats in zip(exact, bounds, values, floats, strict=True):
-            error = max(abs(Fraction(float(value)) - other) for other in (value_at(quadratic, place), Fraction(in_floats)))
-            if not bound < math.inf and not bound == math.inf:
+            error = max(
+                abs(Fraction(float(value)) - other) for other in (value_at(quadratic, place), Fraction(in_floats))
+            )
+            if math.isnan(bound):
                 yield f"bound {bound} of an output in integers at {x}: {model}"
             elif bound < math.inf and error > Fraction(float(bound)):
                 yield f"error {float(error):.3g} of an output in integers beyond {bound:.3g} at {x}: {model}"
