@@ -29,6 +29,7 @@ import numpy as np
 from mopn.solvers.chance import Chance
 from mopn.solvers.result import Result, Status, proof_in_words
 from mopn.solvers.tools.checks import check_options, number, shown
+from mopn.solvers.tools.proven import proven_upper
 
 __all__ = [
     "REST",
@@ -78,11 +79,12 @@ SERVED_BY = {
 
 
 class Evaluation(NamedTuple):
-    """Value and gradient at a point, and the loss gradient G (n, m) behind them (None if there is none)."""
+    """Value and gradient at a point, and the loss gradient G (n, m) behind them, at an image; None if there is none."""
 
     value: float
     gradient: np.ndarray
     G: np.ndarray | None = None
+    image: np.ndarray | None = None
 
 
 class Measure(NamedTuple):
@@ -125,8 +127,9 @@ class Measure(NamedTuple):
 
     def _above(self, lower: float) -> float:
         """Return max(fun - lower, 0) + rounding, rounded up."""
-        distance = math.nextafter(self.fun - lower, math.inf) if self.fun > lower else 0.0
-        return math.nextafter(distance + self.rounding, math.inf) if self.rounding else distance
+        distance = 0.0 if self.fun <= lower else math.nextafter(self.fun - lower, math.inf)
+        gap = math.nextafter(distance + self.rounding, math.inf) if self.rounding else distance
+        return float(proven_upper(gap))
 
     def __repr__(self) -> str:
         numbers = ", ".join(f"{name}={getattr(self, name):.8g}" for name in ("fun", "gap", "restricted_gap"))

@@ -104,9 +104,6 @@ class HuberWithHessian(Huber):
 
         return Diagonal(np.where(np.abs(O - y) <= 1.0, 1.0, 0.0))
 
-    def dual_point(self, y, G):
-        return np.clip(G, -1.0, 1.0)
-
 
 OWN_LOSSES = [Huber(), LogCosh(), Pinball(), SoftLabels(), Sparsemax(), HuberWithHessian()]
 REGRESSION_LOSSES = [mopn.Huber(0.5), mopn.Quantile(0.8), mopn.Quantile(0.3, width=0.01), mopn.Poisson()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -64,19 +65,30 @@ def loss_and_slope(loss: str, y: float, o: mpf, others: int = 1) -> tuple[mpf, m
     return mp.log1p(e), -sign * e / (1 + e)
 
 
-def minimise(loss: str, rows: list[tuple[float, mpf, mpf, mpf]], cost: mpf, others: int = 1) -> tuple[mpf, mpf]:
-    """Return the minimiser t and the minimum of sum w l(y, s t + o) + cost |t| over rows of (y, s, o, w)."""
+def minimise(
+    loss: str | Callable[[float, mpf], tuple[mpf, mpf]],
+    rows: list[tuple[float, mpf, mpf, mpf]],
+    cost: mpf,
+    others: int = 1,
+    cost_below: mpf | None = None,
+) -> tuple[mpf, mpf]:
+    """Return the minimiser t and the minimum of sum w l(y, s t + o) + cost |t| over rows of (y, s, o, w).
+
+    The loss is a name, or returns value and slope; t below 0 may have a cost of its own.
+    """
+    known = partial(loss_and_slope, loss, others=others) if isinstance(loss, str) else loss
+    cost_below = cost if cost_below is None else cost_below
 
     def value(t: mpf) -> mpf:
-        return mp.fsum(w * loss_and_slope(loss, y, s * t + o, others)[0] for y, s, o, w in rows) + cost * abs(t)
+        return mp.fsum(w * known(y, s * t + o)[0] for y, s, o, w in rows) + (cost if t > 0 else cost_below) * abs(t)
 
     def slope(t: mpf) -> mpf:
-        return mp.fsum(w * s * loss_and_slope(loss, y, s * t + o, others)[1] for y, s, o, w in rows)
+        return mp.fsum(w * s * known(y, s * t + o)[1] for y, s, o, w in rows)
 
     at_zero = slope(mpf(0))
-    if abs(at_zero) <= cost:
-        return mpf(0), value(mpf(0))
-    sign = -mp.sign(at_zero)
+    if -cost <= at_zero <= cost_below:
+        return mpf(0), mp.fsum(w * known(y, o)[0] for y, s, o, w in rows)
+    sign, cost = (1, cost) if at_zero < 0 else (-1, cost_below)
     low, high = mpf(0), mpf(1) / max(s for _, s, _, _ in rows)
     while sign * slope(sign * high) + cost < 0:
         low, high = high, 2 * high

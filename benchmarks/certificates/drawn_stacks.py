@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["draw_clustered_stack", "draw_dependent_stack", "draw_stack", "draw_wide_stack"]
+__all__ = ["draw_clustered_stack", "draw_dependent_stack", "draw_few_outputs", "draw_stack", "draw_wide_stack"]
 
 
 def draw_stack(rng: np.random.Generator) -> tuple[np.ndarray, str]:
@@ -111,3 +111,38 @@ def draw_clustered_stack(rng: np.random.Generator) -> tuple[np.ndarray, str]:
     A = np.triu(A) + np.triu(A, 1).transpose(0, 2, 1)
     A = Q @ A @ Q.T
     return 0.5 * (A + A.transpose(0, 2, 1)), f"clustered k={k} d={d} delta={delta:.1e}"
+
+
+def draw_few_outputs(rng: np.random.Generator) -> tuple[np.ndarray, str]:
+    """Draw two to five matrices: rotated sizes, near ties, equal norms in all directions, gradients, special spectra."""
+    m, d = int(rng.integers(2, 6)), int(rng.integers(2, 9))
+    kind = rng.choice(["rotated", "rank one", "ties", "invariant", "gradients", "dependent", "reflections", "spectra"])
+    A, mix = rng.standard_normal((m, d, d)), np.linalg.qr(rng.standard_normal((m, m)))[0]
+    A = A + A.transpose(0, 2, 1)
+    bases = [np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(m)]
+    if kind == "rotated":
+        A = np.tensordot(mix, A * 10.0 ** rng.uniform(-9, 0, (m, 1, 1)), 1)
+    elif kind == "rank one":
+        h = rng.standard_normal(d) + 10.0 ** rng.uniform(-9, 0) * rng.standard_normal((m, d))
+        A = h[:, :, None] * h[:, None, :] * rng.choice([-1.0, 1.0], (m, 1, 1))
+    elif kind == "ties":
+        A[1:] = A[0] + 10.0 ** rng.uniform(-14, -2) * A[1:]
+    elif kind == "invariant":
+        A = np.zeros((2, d, d))
+        A[0, 0, 0], A[0, 1, 1], A[1, 0, 1], A[1, 1, 0] = 1.0, -1.0, 1.0, 1.0
+        A = bases[0] @ A @ bases[0].T
+    elif kind == "gradients":
+        n = int(rng.integers(2, 20))
+        X, G = rng.standard_normal((n, d)), rng.dirichlet(np.ones(m), n)
+        G[np.arange(n), rng.integers(m, size=n)] -= 1.0
+        A = np.einsum("nc,ni,nj->cij", G, X, X)
+    elif kind == "dependent":
+        A[1:] *= 10.0 ** rng.uniform(-8, -6, (m - 1, 1, 1))
+        A = np.tensordot(mix, A, 1)
+    elif kind == "reflections":
+        A = np.array([(Q * rng.choice([-1.0, 1.0], d)) @ Q.T for Q in bases])
+    else:
+        clustered, geometric = 1.0 - 10.0 ** rng.uniform(-12, -1) * rng.random(d), 10.0 ** -np.arange(float(d))
+        spectra = [clustered, geometric, np.ones(d), np.eye(d)[0]]
+        A = np.array([(Q * spectra[int(rng.integers(4))]) @ Q.T for Q in bases])
+    return 0.5 * (A + A.transpose(0, 2, 1)) * 10.0 ** rng.choice([0.0, rng.uniform(-100, 100)]), f"{kind} m={m} d={d}"

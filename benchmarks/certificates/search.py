@@ -9,12 +9,16 @@ where that is known to 40 digits. Weights, scales, offsets, losses, norms, kerne
 drawn over what floating point allows, with fewer samples than outputs too.
 ``layers``: output layers from starts as far as 1e10, whose lower bounds are kept while the objective falls.
 ``cancelling``: units that nearly cancel, and targets that are the rounded outputs.
-``losses``: losses of one's own that are right, or wrong beyond a threshold in the unit of the targets.
+``minima``: the same with all losses per output, eigenvectors of groups of features, and all storages.
+``losses``: losses of one's own that are right, or wrong beyond a threshold that outliers, offsets or changes pass.
 ``stacks``, ``clustered``, ``wide``: matrices that make bounds on the sphere hard; for l1/linf, all signed sums of them.
 ``forms``, ``runs``: biquadratic forms of matrices that nearly depend on each other, at bounds near the maximum; and
 the bounds of one run over similar stacks, formed with errors.
 ``squares``: sums of squares of several degrees for such matrices, with multipliers of any size.
 ``starts``: data whose best unit is orthogonal to the starts that a generator with a known seed would draw.
+``few``: few matrices, of rotated sizes, near ties, equal norms in all directions and special spectra.
+``radii``, ``integers``, ``qubo``, ``shapley``, ``files``: models against exact distances, fractions and enumeration.
+``storages``, ``repetition``, ``exports``: the same data in other storages, with weights, and tables in C.
 
 No tolerance is granted to gaps, as they include what rounding may do; values of stacks have that of their own
 evaluation.
@@ -33,6 +37,7 @@ import numpy as np
 from mpmath import mp, mpf
 
 import mopn
+from benchmarks.certificates.drawn_minima import draw_minimum
 from benchmarks.certificates.drawn_problems import (
     LOSSES,
     NORMS,
@@ -46,8 +51,17 @@ from benchmarks.certificates.drawn_problems import (
 from benchmarks.certificates.drawn_stacks import (
     draw_clustered_stack,
     draw_dependent_stack,
+    draw_few_outputs,
     draw_stack,
     draw_wide_stack,
+)
+from benchmarks.certificates.search_fits import export_violations, repetition_violations, storage_violations
+from benchmarks.certificates.search_models import (
+    file_violations,
+    integer_violations,
+    qubo_violations,
+    radius_violations,
+    shapley_violations,
 )
 from benchmarks.common.store import Store
 from benchmarks.common.study import fill, make_parser, out_folder, run
@@ -152,8 +166,8 @@ class OwnHuber(mopn.Loss):
 
     targets = "numbers"
 
-    def __init__(self, threshold: float, *, bounded: bool) -> None:
-        self.threshold, self.bounded = threshold, bounded
+    def __init__(self, threshold: float, *, bounded: bool, wrong: float) -> None:
+        self.threshold, self.bounded, self.wrong = threshold, bounded, wrong
 
     def smoothness(self, m: int) -> float:
         """Return the Lipschitz constant of the gradient."""
@@ -166,8 +180,9 @@ class OwnHuber(mopn.Loss):
         return np.sum(G * (R - 0.5 * G), axis=1), G
 
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """Return the conjugates of slopes up to the threshold."""
-        return np.sum(G * (0.5 * G + y), axis=1)
+        """Return the conjugates of slopes up to the threshold, with other curvatures of the larger of these."""
+        curvature = np.where(np.abs(G) > 0.5 * self.threshold, self.wrong, 1.0)
+        return np.sum(G * (0.5 * curvature * G + y), axis=1)
 
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         """Return the largest scale, or that of the squared loss."""
@@ -181,14 +196,21 @@ def loss_violations(rng: Rng) -> Iterator[str]:
     threshold = size * 10.0 ** rng.uniform(-3, 0)
     X = rng.uniform(-1, 1, (40, 3))
     y = size * (X[:, :1] * X[:, 1:2] + 3.0 * (rng.random((40, 1)) < 0.3))
+    y[int(rng.integers(40))] *= rng.choice([1.0, 10.0 ** rng.uniform(1, 8)])
     options: dict[str, Any] = {"norm": "l1", "strength": float(size * 10.0 ** rng.uniform(-2, 2))}
-    words = f"own loss size={size:.3g} threshold={threshold:.3g} bounded={bounded} {options}"
+    if rng.uniform() < 0.3:
+        options["offset"] = np.full((40, 1), size * 10.0 ** rng.uniform(-1, 6))
+    wrong = float(rng.choice([1.0, rng.uniform(-3.0, 3.0)]))
+    words = f"own loss size={size:.3g} threshold={threshold:.3g} bounded={bounded} wrong={wrong:.3g} {options}"
+    # The threshold is lowered later in some draws.
+    loss = OwnHuber(threshold * rng.choice([1.0, 1e9]), bounded=bounded, wrong=wrong)
     try:
-        problem = mopn.NetworkProblem(X, y, loss=OwnHuber(threshold, bounded=bounded), **options)
+        problem = mopn.NetworkProblem(X, y, loss=loss, **options)
     except ValueError as error:
-        if bounded:
+        if wrong == 1.0:
             yield f"{words}: refused, {error}"
         return
+    loss.threshold = threshold
     zero = mopn.certify(mopn.NetworkProblem(X, y, loss=mopn.Huber(threshold), **options), X[:0], y[:0])
     for weight in size * np.power(10.0, rng.uniform(-2, 4, 3)):
         measured = mopn.certify(problem, np.eye(3)[[0, 0]], [[weight], [-weight]])
@@ -234,9 +256,9 @@ def largest_leaf(A: np.ndarray) -> float:
     return float(np.abs(np.linalg.eigvalsh(sums)).max()) - max(map(eigen_error, sums)) * len(A)
 
 
-def bound_violations(rng: Rng) -> Iterator[str]:
+def bound_violations(rng: Rng, make: Callable[[Rng], tuple[np.ndarray, str]]) -> Iterator[str]:
     """Yield the bounds of a drawn stack that an attained value, or a leaf, exceeds by more than that may err."""
-    A, words = draw_stack(rng)
+    A, words = make(rng)
     for norm, _, attained in attained_values(A, rng, starts=20):
         for method in METHODS:
             if method == "enumerate" and norm != "l1/linf":
@@ -373,10 +395,11 @@ class Kind(NamedTuple):
 
 KINDS = {
     "gaps": Kind(partial(gap_violations, make=draw)),
-    "stacks": Kind(bound_violations, 4),
+    "stacks": Kind(partial(bound_violations, make=draw_stack), 4),
     "wide": Kind(wide_violations, 4),
     "classes": Kind(partial(gap_violations, make=draw_classes), 2),
     "outputs": Kind(partial(gap_violations, make=draw_outputs), 2),
+    "minima": Kind(partial(gap_violations, make=draw_minimum), 2),
     "layers": Kind(layer_violations),
     "cancelling": Kind(cancelling_violations),
     "losses": Kind(loss_violations),
@@ -385,6 +408,15 @@ KINDS = {
     "forms": Kind(form_violations, 2),
     "runs": Kind(run_violations, 2),
     "squares": Kind(square_violations, 2),
+    "few": Kind(partial(bound_violations, make=draw_few_outputs), 4),
+    "radii": Kind(radius_violations),
+    "integers": Kind(integer_violations),
+    "qubo": Kind(qubo_violations),
+    "shapley": Kind(shapley_violations),
+    "files": Kind(file_violations),
+    "storages": Kind(storage_violations, 2),
+    "repetition": Kind(repetition_violations, 4),
+    "exports": Kind(export_violations, 10),
 }
 
 

@@ -8,6 +8,7 @@ losses F, a regulariser R and a ridge Q. For every dual point D (n, m), Fenchel'
 and where Phi has a column for every unit, R* follows from the dual norm of Phi' D, which an oracle bounds. The dual
 point is s G, the scaled gradient G = dF/dO. At the minimum both sides are equal for s = 1 (Rockafellar, Convex
 Analysis, section 31); elsewhere the best s in [0, ``max_scale``] is searched, as the right-hand side is concave in s.
+For losses of one's own it is at most 1, and F* is bounded by its chord; see ``conjugate_bounds_and_sizes``.
 Under a penalty s is at most strength / dual norm; in a ball R* is radius times s times the dual norm.
 
 The conjugates are evaluated at the array s G itself, so errors in G do not matter. The rounding errors of the two sums
@@ -26,6 +27,7 @@ import numpy as np
 from mopn.core.regularizers import Regularizer
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.proven import proven_upper
 
 __all__ = ["DualPoint", "dual_error", "lower_bound", "objective_rounding"]
 
@@ -42,15 +44,26 @@ _TERM_ERROR = 64
 
 
 class DualPoint:
-    """A gradient G of the losses F, whose multiples are dual points; what no bound of a norm changes is kept."""
+    """A gradient G of the losses F, whose multiples are dual points; what no bound of a norm changes is kept.
 
-    def __init__(self, losses: SumOfLosses, G: Any) -> None:
-        self.losses, self.G = losses, G
+    ``outputs`` are those of the gradient; a point near a gradient has none, and proves nothing for losses of one's own.
+    """
+
+    def __init__(self, losses: SumOfLosses, G: Any, outputs: Any = None) -> None:
+        self.losses, self.G, self.outputs = losses, G, outputs
 
     @cached_property
     def max_scale(self) -> float:
         """The largest s with F* finite at s G."""
         return self.losses.max_scale(self.G)
+
+    def conjugates_and_sizes(self, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return bounds of F* at several s G, and what their rounding errors are relative to."""
+        if self.losses.is_built_in:
+            return self.losses.conjugates_and_sizes(self.G, scales)
+        if self.outputs is None:
+            return np.full_like(scales, np.inf), scales
+        return self.losses.conjugate_bounds_and_sizes(self.G, self.outputs, scales)
 
     @cached_property
     def slope_size(self) -> float:
@@ -102,10 +115,10 @@ def lower_bound(
 
     def negative_duals(scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return minus the dual objective at several scales, and a bound of its rounding error, by one pass."""
-        of_fit, sizes = losses.conjugates_and_sizes(point.G, scales)
+        of_fit, sizes = point.conjugates_and_sizes(scales)
         of_rest = np.array([regularizer.conjugate(s * dual) + s * s * ridge for s in scales])
         errors = [_rounding(losses, size, s * slopes) for s, size in zip(scales, sizes + of_rest, strict=True)]
-        return of_fit + of_rest, np.array(errors)
+        return proven_upper(of_fit + of_rest), proven_upper(errors)
 
     start, upper = min(1.0, limit), min(limit, _MAX_SCALE)
     if not search:

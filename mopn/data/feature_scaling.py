@@ -57,6 +57,11 @@ class Coordinates:
         """The scale (d,), with 0 for constant features."""
         return np.where(np.isfinite(self.scale), self.scale, 0.0)
 
+    @property
+    def relative_center(self) -> np.ndarray:
+        """The moduli (d,) of the center in units of the scale; 0 for constant features."""
+        return np.zeros(len(self.scale)) if self.center is None else np.abs(self.center) / self.scale
+
     def design(self, base: DenseDesign | SparseDesign | RelationDesign) -> Design:
         """Return the data in these coordinates; sparse data stays sparse, and single precision is mapped when read."""
         design = self.view(base)

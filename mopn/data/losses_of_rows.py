@@ -17,13 +17,18 @@ from mopn.data.validation import (
     check_target_weight,
     check_targets,
 )
-from mopn.losses.array_functions import inner, rowwise_inner, total
+from mopn.losses.array_functions import at_least, inner, rowwise_inner, total
 from mopn.losses.hessians import Hessian, Weighted
 from mopn.losses.losses import Loss, get_loss
 from mopn.losses.namespaces import is_for_any_namespace, namespace, to_device, to_host
 from mopn.losses.target_weights import WeightedByTarget
 
 __all__ = ["Losses", "OutputLoss"]
+
+# Relative agreement of the same gradient computed twice, of a row in other blocks.
+_SAME_GRADIENT = 8 * float(np.finfo(float).eps)
+# Logarithms of counts below the first, up to 745, exceed the 128 roundings of a slope so many times at most.
+_TINY_COUNT, _OF_TINY_COUNTS = math.exp(-128.0), 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,9 +196,34 @@ class Losses(OutputLoss):
         return values, sizes
 
     def _conjugate_and_size(self, D: Any) -> tuple[Any, Any]:
-        values = self._by_row(self.loss.conjugate, self._unweighted(D))
+        return self._conjugate_of_rows(D, self._by_row(self.loss.conjugate, self._unweighted(D)))
+
+    def _conjugate_of_rows(self, D: Any, values: Any) -> tuple[Any, Any]:
+        """Return F*(D) from the conjugates of the rows, and the sum of their moduli."""
         value = self._sum(values)
         return value if self.offset is None else value - inner(D, self.offset), self._sum(abs(values))
+
+    def conjugate_bounds_and_sizes(self, G: Any, O: Any, scales: Any) -> tuple[Any, Any]:  # noqa: E741
+        """Bound F*(s * G) for several scales s in [0, 1], where G is the gradient at O, and the sizes of the terms.
+
+        At a gradient g of a convex loss l the conjugate is <g, o> - l(o), and at 0 minus the least value, so that it is
+        at most their chord between the two. What the loss says itself counts, row by row, where it is larger: a bound
+        is false only if both are. Where G is no gradient, as the loss is another one meanwhile, there is no bound.
+        """
+        xp, shifted, slopes = namespace(G), self._shifted(O), self._unweighted(G)
+        values, gradients = self._by_row(self.loss.value_gradient, shifted)
+        same = xp.all(abs(self._weighted(gradients) - G) <= _SAME_GRADIENT * abs(G))
+        ends = rowwise_inner(slopes, shifted) - values if same else xp.full_like(values, math.inf)
+        starts = at_least(self._by_row(self.loss.conjugate, 0.0 * slopes), 0.0)
+        products = inner(abs(G), abs(shifted))
+        found = []
+        for i in range(scales.shape[0]):
+            s = scales[i]
+            own, chord = self._by_row(self.loss.conjugate, s * slopes), s * ends + (1.0 - s) * starts
+            value, size = self._conjugate_of_rows(s * G, xp.where(own > chord, own, chord))
+            found.append((value, size + s * products))
+        stacked = np.array if isinstance(G, np.ndarray) else xp.stack
+        return tuple(map(stacked, zip(*found, strict=True)))
 
     def max_scale(self, G: Any) -> float:
         """Return the largest s with F* finite at s * G, for a gradient G (n, m)."""
@@ -208,6 +238,9 @@ class Losses(OutputLoss):
         size = self.loss.own_unit * total(sizes)
         if self.loss.targets != "labels":
             size = size + inner(sizes, abs(self.y))
+        if self.loss.targets == "counts":
+            tiny = (self.y > 0.0) & (self.y < _TINY_COUNT)
+            size = size + _OF_TINY_COUNTS * total(namespace(G).where(tiny, sizes, 0.0 * sizes))
         return size if self.offset is None else size + inner(sizes, abs(self.offset))
 
     def _by_row(self, method: Callable[..., Any], A: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from mopn.data.losses_of_rows import Losses
 from mopn.data.rows import Block, Rows
+from mopn.losses.losses import is_built_in
 from mopn.losses.namespaces import any_namespace
 
 __all__ = ["SumOfLosses"]
@@ -25,13 +26,15 @@ class SumOfLosses:
     ----------
     loss, n_outputs, classes, offset, smoothness
         Those of the ``OutputLoss`` of the rows.
+    is_built_in : bool
+        Whether the loss is known to be right.
     """
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
         of = rows.losses
         self.loss, self.n_outputs, self.classes, self.offset = of.loss, of.n_outputs, of.classes, of.offset
-        self.smoothness = of.smoothness
+        self.smoothness, self.is_built_in = of.smoothness, is_built_in(of.loss)
 
     @property
     def in_memory(self) -> Losses:
@@ -71,9 +74,13 @@ class SumOfLosses:
         """F*(s * G) for several scales s, up to rounding in its domain, and the sums of the moduli of its rows."""
         return self.rows.sum(_conjugates_and_sizes, scales, along=(G,))
 
+    def conjugate_bounds_and_sizes(self, G: Any, O: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
+        """Bound F*(s * G), s in [0, 1], for the gradient G at O: see the method of :mod:`mopn.data.losses_of_rows`."""
+        return self.rows.sum(_conjugate_bounds_and_sizes, scales, along=(G, O))
+
     def max_scale(self, G: Any) -> float:
-        """Return the largest s with F* finite at s * G, for a gradient G (n, m)."""
-        return self.rows.reduce(_max_scale, along=(G,), combine=min)
+        """Return the largest s with F* finite at s * G, for a gradient G (n, m); 1 for losses of one's own."""
+        return self.rows.reduce(_max_scale, along=(G,), combine=min) if self.is_built_in else 1.0
 
     def slope_size(self, G: Any) -> float:
         """Return what bounds the terms of F and F*; see :meth:`mopn.data.losses_of_rows.Losses.slope_size`."""
@@ -97,6 +104,11 @@ def _value_gradient(block: Block, O: Any) -> tuple[Any, Any]:  # noqa: E741
 @any_namespace
 def _conjugates_and_sizes(block: Block, G: Any, scales: Any) -> tuple[Any, Any]:
     return block.losses.conjugates_and_sizes(G, scales)
+
+
+@any_namespace
+def _conjugate_bounds_and_sizes(block: Block, G: Any, O: Any, scales: Any) -> tuple[Any, Any]:  # noqa: E741
+    return block.losses.conjugate_bounds_and_sizes(G, O, scales)
 
 
 @any_namespace

@@ -58,6 +58,8 @@ _Predictor = TypeVar("_Predictor", bound=Predictor)
 
 _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+# Deviations between the mean of a feature and 0 beyond which a model keeps fewer than half of its digits.
+_FAR = 1e8
 # The other statuses are success, or limits that the user sets.
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.FAILED)
 
@@ -383,6 +385,15 @@ class NetworkEstimator(ModelEstimator):
     def _warn(self, result: Result) -> None:
         """Warn of a fit that did not succeed, and of outputs for which there were too few units."""
         super()._warn(result)
+        coordinates = self._coordinates
+        farthest = 0.0 if coordinates is None else coordinates.relative_center.max(initial=0.0)
+        if farthest > _FAR and self.gap_ > max(result.gap, self.tol * abs(self.objective_)):
+            warnings.warn(
+                f"X: features are up to {farthest:.1g} deviations from 0, so that rounding may change the objective of "
+                f"the model by {self.gap_ - result.gap:.2g}; subtract numbers near their means",
+                UserWarning,
+                stacklevel=3,
+            )
         used = np.array(result.weights.any(axis=0))
         # Outputs that are compared with each other need no unit in one of them.
         most, needed = self.max_units or math.inf, len(used) - (self.loss_.targets == "labels")
@@ -725,12 +736,14 @@ class NetworkEstimator(ModelEstimator):
             network = validation.best
             # A lower bound of the minimum that was proven in any round is valid in all of them.
             measure = solver.measure(problem, problem.start(network))._replace(lower=result.lower)
-        gap = float(measure.gap)
+        # The gap is that of the model, whose units are rounded once more where the center of the features is far away.
+        rounding = problem.model_rounding(network)
+        gap = float(measure.gap) + rounding
         self.__dict__.update(self._attributes(problem, targets, network))
         self.objective_, self.gap_ = float(measure.fun), gap
         self.relative_gap_, self.proof_ = float(relative(gap, measure.fun)), result.proof
-        self.restricted_gap_ = float(min(network.restricted_gap, gap))
-        self.estimated_gap_ = float(min(network.estimated_gap, gap))
+        self.restricted_gap_ = float(min(network.restricted_gap + rounding, gap))
+        self.estimated_gap_ = float(min(network.estimated_gap + rounding, gap))
         self.status_, self.trace_ = result.status, result.trace
         self.n_iter_, self.n_refit_iter_ = max(int(result.nit), 1), int(result.refit_nit)
         self.validation_scores_ = None if validation is None else np.array(validation.scores)

@@ -26,9 +26,7 @@ class Loss(ABC):
     these, all solvers of networks and of output layers accept the loss, except ``InteriorPoint``, and the gaps are
     proven. The rest is optional:
 
-    * ``hessian`` and ``dual_point``: ``InteriorPoint`` needs both. Without them, refits of the output layer use FISTA,
-      which is slower.
-    * ``max_scale``: without it gradients are never scaled up to dual points, so gaps may be larger.
+    * ``hessian``: ``InteriorPoint`` needs it. Without it, refits of the output layer use FISTA, which is slower.
     * ``value``: without it line searches compute gradients that they do not need.
     * ``link``: without it models have no ``predict_proba``, and predictions of numbers are the outputs.
     * ``code``: without it a ``FactorizationProblem`` has no coordinate descent, SGD and AdaGrad.
@@ -135,36 +133,32 @@ class Loss(ABC):
         return None if self.code is None else CompiledLoss(self.code, *self.code_parameters)
 
     @property
-    def lacks_for_newton(self) -> tuple[str, ...]:
-        """Names of the methods that an interior-point method needs and the loss does not define."""
-        return tuple(name for name in ("hessian", "dual_point") if vars(Loss)[name] is getattr(type(self), name))
-
-    @property
     def has_hessian(self) -> bool:
-        """Whether the loss defines what an interior-point method needs."""
-        return not self.lacks_for_newton
+        """Whether the loss defines its second derivative."""
+        return type(self).hessian is not Loss.hessian
 
     @abstractmethod
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """Conjugate of every row (n,) at G (n, m): gradients times some s in [0, ``max_scale``], up to rounding.
+        """Conjugate of every row (n,) at G (n, m): gradients times some s in [0, 1], up to rounding.
 
-        Its own rounding errors must be at most a few eps times its absolute value plus ``sum_c (u + |y_c|) |g_c|``,
-        where u is ``own_unit``, without y_c if y is labels.
+        Bounds take the chord between its values at s = 0 and 1 that ``value_gradient`` gives, and this conjugate in the
+        rows where it is larger. Its own rounding errors must be at most a few eps times its absolute value plus
+        ``sum_c (u + |y_c|) |g_c|``, where u is ``own_unit``, without y_c if y is labels.
         """
 
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         """Return the largest s that keeps the conjugate finite at s * G, for a gradient G; inf where there is none.
 
-        Optional: 1 is valid for every loss. The conjugate is finite at gradients, and at 0, as the loss is at least 0.
+        Of built-in losses alone: 1 is valid for every loss, as the conjugate is finite at gradients and at 0.
         """
         return 1.0
 
     def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         """Return a point near G (n, m), any array, where the conjugate is finite: G itself if it is a gradient.
 
-        Optional: an interior-point method needs it, as it predicts gradients.
+        Of built-in losses alone, for gradients that an interior-point method predicts.
         """
-        raise NotImplementedError(f"the loss {self.name!r} has no dual_point; use a first-order solver, such as FISTA")
+        raise NotImplementedError(f"the loss {self.name!r} has no dual_point")
 
     def constant(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         """Return the constant outputs (m,) around which regressors fit targets (n, m); by default their mean."""

@@ -36,9 +36,10 @@ from mopn.losses.hessians import Diagonal, Margins, Softmax
 from mopn.losses.links import LINKS
 from mopn.losses.loss import Loss
 from mopn.losses.namespaces import namespace
+from mopn.losses.target_weights import WeightedByTarget
 from mopn.solvers.tools.checks import Rule, choice, number
 
-__all__ = ["LOSSES", "Clipped", "Huber", "Loss", "LossName", "Poisson", "Quantile", "get_loss"]
+__all__ = ["LOSSES", "Clipped", "Huber", "Loss", "LossName", "Poisson", "Quantile", "get_loss", "is_built_in"]
 
 LossName = Literal[
     "logistic", "smoothed-hinge", "squared-hinge", "binary-logistic", "binary-squared-hinge",
@@ -50,6 +51,7 @@ _NEAR = 0.5
 # Margins below this fraction of the largest exponent have exponentials whose sums are far from overflow.
 _MODERATE = 0.85
 _POSITIVE = number("a finite number > 0", lambda x: x > 0)
+_WIDTH = number("a finite number > 0 whose reciprocal is finite", lambda x: x > 0 and 1.0 / x < math.inf)
 _LEVEL = number("a number between 0 and 1, both excluded", lambda x: 0 < x < 1)
 
 
@@ -376,7 +378,7 @@ class Quantile(Clipped):
     Raises
     ------
     ValueError
-        If the level is not strictly between 0 and 1, or the width not positive and finite.
+        If the level is not strictly between 0 and 1, or the width or its reciprocal not positive and finite.
 
     Notes
     -----
@@ -394,7 +396,7 @@ class Quantile(Clipped):
 
     def __init__(self, level: float = 0.5, width: float = 0.1) -> None:
         self.level = _LEVEL(level, "level")
-        self.width = _POSITIVE(width, "width")
+        self.width = _WIDTH(width, "width")
         super().__init__(self.width, -self.level, 1.0 - self.level)
 
     def scaled(self, size: float) -> Quantile:
@@ -478,6 +480,13 @@ LOSSES: dict[str, Loss] = {
         *(Squared(), Huber(), Quantile(), Poisson()),
     )
 }
+_CLASSES = {Clipped, *map(type, LOSSES.values())}
+
+
+def is_built_in(loss: Loss) -> bool:
+    """Return whether all methods of a loss are those of this file: neither of a subclass nor of the object itself."""
+    loss = loss.loss if isinstance(loss, WeightedByTarget) else loss
+    return type(loss) in _CLASSES and not any(hasattr(Loss, name) for name in vars(loss))
 
 
 def get_loss(loss: str | Loss) -> Loss:

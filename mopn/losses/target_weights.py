@@ -34,7 +34,7 @@ class WeightedByTarget(Loss):
     targets = property(lambda self: self.loss.targets)
     link = property(lambda self: self.loss.link)
     own_unit = property(lambda self: self.loss.own_unit)
-    lacks_for_newton = property(lambda self: self.loss.lacks_for_newton)
+    has_hessian = property(lambda self: self.loss.has_hessian)
     for_any_namespace = property(lambda self: is_for_any_namespace(self.loss))
 
     def smoothness(self, m: int) -> float:

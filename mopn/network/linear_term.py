@@ -103,6 +103,11 @@ class LinearTerm:
         """Return the penalty."""
         return 0.5 * dot(self.gradient(W).ravel(), W.ravel())
 
+    def value_error(self, W: np.ndarray, n: int) -> float:
+        """Bound the rounding error of the penalty beyond the (n + 64) m eps of it that objectives of n rows have."""
+        m, terms = W.shape
+        return max(0.5 * terms - n, 0.0) * m * _EPS * self.value(W)
+
     def gradient(self, W: np.ndarray) -> np.ndarray:
         """Return the gradient (m, 1 + d) of the penalty."""
         return self.alphas * W
@@ -142,9 +147,9 @@ class LinearTerm:
         """Bound the rounding errors of [1, X] W' for each output (m,), relative to the length of a row of [1, X]."""
         return (W.shape[1] + 4) * _EPS * np.linalg.norm(W, axis=1)
 
-    def rounding_error(self, W: np.ndarray, G: Any) -> float:
-        """Bound their effect on the losses to first order, for loss gradients G (n, m)."""
-        return self.rows.sum(_sizes, self.output_errors(W), along=(G,)) if self.active else 0.0
+    def rounding_error(self, errors: np.ndarray, G: Any) -> float:
+        """Bound the effect of such errors (m,) on the losses to first order, for loss gradients G (n, m)."""
+        return self.rows.sum(_sizes, errors, along=(G,)) if self.active else 0.0
 
     # -- scaling ---------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,9 @@ from mopn.losses.namespaces import any_namespace
 from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
 
-__all__ = ["Maps", "UserX"]
+__all__ = ["MappingErrors", "Maps", "UserX"]
+
+_EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,13 @@ class Maps:
     def linear_outputs(self, W: np.ndarray) -> np.ndarray:
         """Return [1, X] W' (n, m)."""
         return self.linear_term.outputs(W)
+
+
+class MappingErrors(NamedTuple):
+    """Errors (k,) of the squares of units, relative to ||x||^2, and (m,) of the linear term, relative to ||[1, x]||."""
+
+    units: np.ndarray
+    linear: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,21 @@ class UserX:
         lengths = np.linalg.norm(basis, axis=1, keepdims=True)
         linear = None if linear is None else self.coordinates.original(linear, 1)
         return basis / lengths, weights * lengths**2, linear
+
+    def mapping_errors(self, basis: np.ndarray, linear: np.ndarray) -> MappingErrors:
+        """Bound the rounding errors of ``network`` and of outputs for the user's X; there must be coordinates.
+
+        Docs/mathematics.md, 5.4: the place of a center c in the constant, and the sums that cancel it again, err by
+        (3 d / 2 + 4) eps of |h| |c| / s, and all else by (2 d + 8) eps of the length of a row.
+        """
+        assert self.coordinates is not None
+        d, far = basis.shape[1], self.coordinates.relative_center
+        near, W = (2 * d + 8) * _EPS, np.abs(linear)
+        moved = near + (1.5 * d + 4) * _EPS * (np.abs(basis[:, self.dummies :]) @ far)
+        of_linear = np.zeros(len(W))
+        if W.size:
+            of_linear = near * np.linalg.norm(W, axis=1) + (1.5 * d + 4) * _EPS * (W[:, 1:] @ far)
+        return MappingErrors((len(basis) + 8) * _EPS + moved * (2.0 + moved), of_linear)
 
     def of_problem(self, basis: np.ndarray, linear: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return units of any length and the linear term for the problem from those for the user's X."""

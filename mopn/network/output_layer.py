@@ -137,8 +137,7 @@ class OutputLayerProblem(Displayed, Smooth):
         loss = self.losses.loss
         if isinstance(self.regularizer, NormRegularizer) and self.regularizer.norm.nonnegative:
             return {"barrier": "there is none for nonnegative weights; use FISTA()"}
-        missing = " and no ".join(loss.lacks_for_newton)
-        return {"barrier": f"the loss {loss.name!r} has no {missing}"} if missing else {}
+        return {} if loss.has_hessian else {"barrier": f"the loss {loss.name!r} has no hessian"}
 
     @property
     def newton_size(self) -> float:
@@ -201,7 +200,7 @@ class OutputLayerProblem(Displayed, Smooth):
     def smooth(self, image: np.ndarray) -> Evaluation:
         """F at the outputs, and its gradient with respect to the point."""
         value, G = self.losses.value_gradient(image)
-        return Evaluation(value, joined(self.rows.crossed(self.features, G), self.linear_term.adjoint(G)), G)
+        return Evaluation(value, joined(self.rows.crossed(self.features, G), self.linear_term.adjoint(G)), G, image)
 
     def regularizer_value(self, x: np.ndarray) -> float:
         """R at a feasible V, and the penalty of the linear term."""
@@ -223,12 +222,12 @@ class OutputLayerProblem(Displayed, Smooth):
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective, where R is smooth."""
-        value, gradient, G = self.smooth(self.image(x))
+        value, gradient, G, image = self.smooth(self.image(x))
         V, W = self.split(x)
         value += self.regularizer_value(x)
         gradient = gradient + joined(self.regularizer.gradient(V), self.linear_term.gradient(W))
         # ``dual_bound`` needs G, the gradient of F alone.
-        return Evaluation(value, gradient, G)
+        return Evaluation(value, gradient, G, image)
 
     def dual_bound(self, at: Evaluation) -> float:
         """Proven lower bound of the minimum from an evaluation at any point; -inf at a strength of 0."""
@@ -236,29 +235,34 @@ class OutputLayerProblem(Displayed, Smooth):
             return -math.inf
         if at.G is None:
             raise ValueError("the evaluation carries no loss gradient")
-        return self._dual_bound(at.G, search=False)
+        return self._dual_bound(DualPoint(self.losses, at.G, at.image), search=False)
 
     def predicted_bound(self, at: Evaluation, hessian: OutputLayerHessian, step: np.ndarray) -> float:
         """Proven lower bound of the minimum from the loss gradient predicted for a step of the image."""
-        assert at.G is not None
-        return self._dual_bound(hessian.dual_point(at.G, step), search=False)
+        if self.losses.is_built_in:
+            assert at.G is not None
+            point = DualPoint(self.losses, hessian.dual_point(at.G, step))
+        else:
+            assert at.image is not None
+            outputs = at.image + step
+            point = DualPoint(self.losses, self.losses.value_gradient(outputs)[1], outputs)
+        return self._dual_bound(point, search=False)
 
     def measure(self, x: np.ndarray) -> Measure:
         """Objective at V, and a proven lower bound, from scratch."""
         at = self.smooth(self.image(x))
         fun = at.value + self.regularizer_value(x)
-        assert at.G is not None
-        rounding = objective_rounding(DualPoint(self.losses, at.G), fun)
-        return Measure(fun, self._dual_bound(at.G, search=True), rounding)
+        point = DualPoint(self.losses, at.G, at.image)
+        rounding = objective_rounding(point, fun) + self.linear_term.value_error(self.split(x)[1], self.losses.n)
+        return Measure(fun, self._dual_bound(point, search=True), rounding)
 
-    def _dual_bound(self, G: np.ndarray, *, search: bool) -> float:
+    def _dual_bound(self, point: DualPoint, *, search: bool) -> float:
+        G = point.G
         adjoint, sizes = self.rows.sum(_adjoint_and_sizes, along=(self.features, self._row_maxima, G))
         # Each entry of Phi' D is a sum of n products, for a dual point D near G.
         row_error = (self.losses.n + 3 + dual_error(self.losses.n_outputs)) * _EPS * sizes
         dual = self.regularizer.dual(adjoint) + self.regularizer.dual_of_rows(row_error, self.shape[0])
-        return lower_bound(
-            DualPoint(self.losses, G), self.regularizer, dual, self.linear_term.conjugate(G), search=search
-        )
+        return lower_bound(point, self.regularizer, dual, self.linear_term.conjugate(G), search=search)
 
 
 class OutputLayerHessian:

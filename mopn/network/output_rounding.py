@@ -37,8 +37,13 @@ class OutputRounding:
         """Return the bound, for the gradient G (n, m) and the sums (m,) of |G_ic| ||x_i||^2."""
         k, d = network.basis.shape
         of_units = (k + 2 * d + 4) * _EPS * np.abs(network.weights).sum(axis=0)
-        of_linear = self.linear_term.output_errors(network.linear)
-        first = float(sizes @ of_units) + self.linear_term.rounding_error(network.linear, G)
+        return self.of_errors(network, G, sizes, of_units, self.linear_term.output_errors(network.linear))
+
+    def of_errors(
+        self, network: Network, G: Any, sizes: np.ndarray, of_units: np.ndarray, of_linear: np.ndarray
+    ) -> float:
+        """Return the bound for given errors of the outputs: a (m,) of the units and b (m,) of the linear term."""
+        first = float(sizes @ of_units) + self.linear_term.rounding_error(of_linear, G)
         errors = np.array([np.linalg.norm(of_units), np.linalg.norm(of_linear), _EPS])
         constant = self.rows.losses.loss.smoothness(self.rows.losses.n_outputs)
         if math.isfinite(constant):

@@ -30,7 +30,7 @@ from mopn.losses.namespaces import any_namespace, is_device_array
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
-from mopn.network.maps import Maps, UserX
+from mopn.network.maps import MappingErrors, Maps, UserX
 from mopn.network.oracles import METHODS, BasisAtoms, BasisOracle, OracleName, OracleRun, basis_oracle
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.output_rounding import OutputRounding
@@ -45,6 +45,7 @@ from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.cached import cached_property
 from mopn.solvers.tools.checks import choice, shown
 from mopn.solvers.tools.display import Displayed
+from mopn.solvers.tools.proven import proven_upper
 
 __all__ = ["NetworkProblem"]
 
@@ -74,7 +75,7 @@ class OutputGradient:
     """
 
     def __init__(self, value: float, G: Any, losses: SumOfLosses, network: Network, outputs: OutputRounding) -> None:
-        self.value, self.G, self.dual = value, G, DualPoint(losses, G)
+        self.value, self.G, self.dual = value, G, DualPoint(losses, G, network.outputs)
         self._network, self._outputs = network, outputs
         self._lower: dict[Any, float] = {}
         # By the seed of searches.
@@ -99,7 +100,9 @@ class OutputGradient:
     @cached_property
     def rounding(self) -> float:
         """Upper bound of the exact objective minus ``value``: errors of the sums, and of the outputs."""
-        return objective_rounding(self.dual, self.value) + self._outputs(self._network, self.G, self.sizes)
+        of_sums = objective_rounding(self.dual, self.value)
+        of_penalty = self._outputs.linear_term.value_error(self._network.linear, self.dual.losses.n)
+        return of_sums + of_penalty + self._outputs(self._network, self.G, self.sizes)
 
 
 class NetworkProblem(Displayed, Corrective):
@@ -439,6 +442,30 @@ class NetworkProblem(Displayed, Corrective):
     def rounding(self, network: Network, at: OutputGradient) -> float:
         """Upper bound of the exact objective of a network minus ``at.value``."""
         return at.rounding
+
+    def model_rounding(self, result: Any) -> float:
+        """Bound the objective of the model of a result, for the user's X, minus the result's own.
+
+        :meth:`mopn.Model.from_result` maps units and linear term to the user's X, where a center that is far away, in
+        units of the scale, cancels up to rounding.
+        """
+        if self.user_X.coordinates is None:
+            return 0.0
+        network = self.network(result.basis, result.weights, getattr(result, "linear", None))
+        at, errors = self.output_gradient(network), self.user_X.mapping_errors(network.basis, network.linear)
+        of_units = errors.units @ np.abs(network.weights)
+        of_outputs = self._output_rounding.of_errors(network, at.G, at.sizes, of_units, errors.linear)
+        return float(proven_upper(of_outputs + self._penalty_rounding(network, errors)))
+
+    def _penalty_rounding(self, network: Network, errors: MappingErrors) -> float:
+        """Bound what the errors of constants add to penalties; models in a ball may leave it by rounding."""
+        longer, penalty = errors.units[:, None] * np.abs(network.weights), isinstance(self.regularizer, Penalty)
+        of_units = self.regularizer.value(longer) if penalty else 0.0
+        if not self.linear_term.active:
+            return of_units
+        W = np.abs(network.linear)
+        W[:, 0] += errors.linear
+        return of_units + max(self.linear_term.value(W) - self.linear_term.value(network.linear), 0.0)
 
     def restricted_lower(self, network: Network, at: OutputGradient) -> float:
         """Proven lower bound of the minimum over weights and linear term, the units fixed.

@@ -40,7 +40,7 @@ def test_right_losses_pass_with_targets_of_any_size(loss, unit):
 
 def of_huber(name, method, base=Huber):
     """Return a Huber loss with another method, or attribute."""
-    kept = ("smoothness", "value_gradient", "conjugate", *(("hessian", "dual_point") if base is not Huber else ()))
+    kept = ("smoothness", "value_gradient", "conjugate", *(("hessian",) if base is not Huber else ()))
     body = {"targets": "numbers"} | {key: getattr(base, key) for key in kept} | {name: method}
     return type("Broken", (mopn.Loss,), body)()
 
@@ -108,15 +108,9 @@ def test_faults_of_value_and_gradient_are_named(fault):
         ("conjugate", lambda self, y, G: np.zeros(len(y)), "at the gradient g of the outputs o"),
         ("conjugate", lambda self, y, G: np.full(len(y), np.inf), "finite; found a conjugate of inf"),
         ("conjugate", lambda self, y, G: np.sum(G), "of floats.*found float64"),
-        ("max_scale", lambda self, y, G: np.inf, "such that the conjugate is <o, g> - l.o. at least"),
-        ("max_scale", lambda self, y, G: 0.5, "at least 1, .*found 0.5"),
-        ("max_scale", lambda self, y, G: 1.0 / np.abs(G).min(), "at most that of each row, 1"),
-        ("max_scale", lambda self, y, G: None, "a number; found None"),
         ("hessian", lambda self, y, O: Diagonal(np.ones_like(O)), "the derivative of the gradient"),
         ("hessian", lambda self, y, O: np.ones_like(O), "one of mopn.losses.hessians; found ndarray"),
         ("hessian", lambda self, y, O: Diagonal(np.ones(len(y))), r"of shape \(24, 3\); found shape \(24,\)"),
-        ("dual_point", lambda self, y, G: G, "such that the conjugate is <o, g> - l.o. at least"),
-        ("dual_point", lambda self, y, G: 0.5 * np.clip(G, -1, 1), "a gradient as it is"),
         ("own_unit", -1.0, "a finite number >= 0; found -1"),
         ("own_unit", 0.0, "a positive number"),
         ("code", Squared.code, "None, or the gradient of the loss 'squared'"),
@@ -125,7 +119,7 @@ def test_faults_of_value_and_gradient_are_named(fault):
     ],
 )
 def test_faults_are_named_with_their_method(name, method, message):
-    loss = of_huber(name, method, HuberWithHessian if name in ("hessian", "dual_point") else Huber)
+    loss = of_huber(name, method, HuberWithHessian if name == "hessian" else Huber)
     with pytest.raises((TypeError, ValueError), match=rf"^{name} of the loss 'Broken' must be .*{message}"):
         mopn.check_loss(loss)
 
@@ -219,15 +213,15 @@ def test_problems_check_a_loss_of_ones_own(problem):
         PROBLEMS[problem](of_huber("value_gradient", scaled(-1.0)), Y)
 
 
-def test_an_object_is_checked_once_and_built_in_ones_never(monkeypatch):
+def test_problems_check_their_own_targets_and_built_in_losses_never(monkeypatch):
     checked = []
     check = mopn.data.loss_checks.check_loss
     monkeypatch.setattr("mopn.data.loss_checks.check_loss", lambda loss, y: checked.append(loss) or check(loss, y))
     first, second = Huber(), Huber()
-    for loss in (first, "squared", first, second, LOSSES["squared"], first, second):
+    for loss in (first, "squared", first, second, LOSSES["squared"], mopn.Huber(3.0), mopn.Quantile(0.2)):
         mopn.NetworkProblem(X, Y, loss=loss, strength=1.0)
     mopn.NetworkProblem(X, np.arange(20) % 2, strength=1.0)
-    assert checked == [first, second]
+    assert checked == [first, first, second]
 
 
 def test_a_loss_that_failed_is_checked_again():
@@ -261,42 +255,3 @@ def test_the_check_repeats():
             mopn.check_loss(of_huber("smoothness", lambda self, m: 0.5))
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
-
-
-class Threshold(mopn.Loss):
-    """Huber's loss of a large threshold; its ``max_scale`` is that of the squared loss."""
-
-    targets, threshold = "numbers", 200.0
-
-    def smoothness(self, m):
-        return 1.0
-
-    def value_gradient(self, y, O):
-        R = O - y
-        G = np.clip(R, -self.threshold, self.threshold)
-        return np.sum(G * (R - 0.5 * G), axis=1), G
-
-    def conjugate(self, y, G):
-        return np.sum(G * (0.5 * G + y), axis=1)
-
-    def max_scale(self, y, G):
-        return np.inf
-
-
-@pytest.mark.parametrize("size", [1e-9, 1.0, 1e8])
-def test_domains_are_checked_at_distances_of_the_targets(size):
-    """Slopes at outputs of zero, where runs begin, are as large as the targets, or at the threshold."""
-    loss = Threshold()
-    loss.threshold *= size
-    y = 1e4 * size * rng.standard_normal(40)
-    with pytest.raises(ValueError, match=r"^max_scale of the loss 'Threshold' must be such that the conjugate is"):
-        mopn.check_loss(loss, y)
-    loss.max_scale = lambda y, G: loss.threshold / np.abs(G).max()
-    mopn.check_loss(loss, y)
-
-
-def test_a_loss_that_passed_with_small_targets_is_checked_with_large_ones():
-    loss = Threshold()
-    mopn.NetworkProblem(X, Y, loss=loss, strength=1.0)
-    with pytest.raises(ValueError, match=r"^max_scale of the loss 'Threshold'"):
-        mopn.NetworkProblem(X, 1e4 * Y, loss=loss, strength=1.0)

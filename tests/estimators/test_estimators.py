@@ -222,8 +222,6 @@ def test_a_loss_of_ones_own(second_order):
             return 2 * super().conjugate(y, G / 2)
 
     class WithHessian(Doubled):
-        dual_point = Squared.dual_point
-
         def hessian(self, y, O):  # noqa: E741
             return Diagonal(np.full_like(O, 2.0))
 
@@ -232,7 +230,7 @@ def test_a_loss_of_ones_own(second_order):
     assert loss.has_hessian == second_order
     doubled = few(MultiOutputPNRegressor, loss=loss, strength=2.0, max_units=3, refit="output").fit(X, Y_NUMBERS)
     plain = few(MultiOutputPNRegressor, strength=1.0, max_units=3, refit="output").fit(X, Y_NUMBERS)
-    assert doubled.objective_ == pytest.approx(2 * plain.objective_, rel=1e-6 if second_order else 2e-2)
+    assert doubled.objective_ == pytest.approx(2 * plain.objective_, rel=1e-4 if second_order else 2e-2)
     assert not hasattr(MultiOutputPNClassifier(loss=Doubled()), "predict_proba")
 
 
@@ -765,7 +763,7 @@ def test_other_ends_are_not():
 class Breaking(Squared):
     """A loss that breaks after some evaluations, more than its check takes."""
 
-    smoothness, conjugate, max_scale = Squared.smoothness, Squared.conjugate, Squared.max_scale
+    smoothness, conjugate = Squared.smoothness, Squared.conjugate
 
     def __init__(self, calls, act):
         self.left, self.act = calls, act

@@ -162,13 +162,13 @@ def test_refits_of_the_output_layer(loss):
 
 
 def test_losses_of_ones_own_have_weights_as_far_as_they_go():
-    """Without a Hessian, and without scales of the conjugate."""
+    """Without a Hessian."""
     X, y = data("squared")
     options = {"loss": LogCosh(), "norm": "l1", "strength": 0.5}
-    assert mopn.NetworkProblem(X, y, target_weight=WEIGHTS, **options).losses.loss.lacks_for_newton
+    assert not mopn.NetworkProblem(X, y, target_weight=WEIGHTS, **options).losses.loss.has_hessian
     layer = mopn.OutputLayerProblem(X, y, target_weight=WEIGHTS, **options)
     assert mopn.minimize(layer, tol=1e-3).success
-    with pytest.raises(TypeError, match="has no hessian and no dual_point"):
+    with pytest.raises(TypeError, match="has no hessian"):
         mopn.minimize(layer, InteriorPoint())
 
 

@@ -1,0 +1,19 @@
+"""Bounds that prove nothing where they are NaN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["proven_lower", "proven_upper"]
+
+
+def proven_lower(bound: Any) -> Any:
+    """Return a lower bound, a number or an array, with -inf in place of NaN."""
+    return np.fmax(bound, -np.inf)
+
+
+def proven_upper(bound: Any) -> Any:
+    """Return an upper bound, a number or an array, with inf in place of NaN."""
+    return np.fmin(bound, np.inf)
