@@ -30,6 +30,7 @@ import numpy as np
 from mopn.solvers.chance import Chance
 from mopn.solvers.result import Result, Status, proof_in_words
 from mopn.solvers.tools.checks import check_options, number, shown
+from mopn.solvers.tools.proven import upper_bounds
 
 __all__ = [
     "REST",
@@ -126,9 +127,10 @@ class Measure(NamedTuple):
         return self._above(max(self.lower, self.restricted_lower))
 
     def _above(self, lower: float) -> float:
-        """Return max(fun - lower, 0) + rounding, rounded up."""
-        distance = math.nextafter(self.fun - lower, math.inf) if self.fun > lower else 0.0
-        return math.nextafter(distance + self.rounding, math.inf) if self.rounding else distance
+        """Return max(fun - lower, 0) + rounding, rounded up; inf if one of these is NaN."""
+        distance = 0.0 if self.fun <= lower else math.nextafter(self.fun - lower, math.inf)
+        gap = math.nextafter(distance + self.rounding, math.inf) if self.rounding else distance
+        return float(upper_bounds(gap))
 
     def __repr__(self) -> str:
         numbers = ", ".join(f"{name}={getattr(self, name):.8g}" for name in ("fun", "gap", "restricted_gap"))
