@@ -427,7 +427,10 @@ class NetworkEstimator(ModelEstimator):
         y : array-like of shape (n,) or (n, m), optional
             None if the blocks bring it. Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
         sample_weight : array-like of shape (n,), optional
-            A weight of 2 equals a repeated sample, and a weight of 0 a missing one.
+            A weight of 2 equals a repeated sample, and a weight of 0 a missing one: to the last bit for at most 2**20
+            entries of X, else up to rounding. Not so for samples that are held out: ``validation_fraction`` splits
+            rows, and ``strength="auto"`` (tables) splits the copies of a row where rows occur ten times or more on
+            average, as those of a few categories do; pass such rows repeated, not weighted.
         target_weight : array-like of shape (m,), optional
             For y of several columns: factors > 0 of their losses, so that a weight of 2 counts as if every sample of
             that column were there twice. ``score`` does not know them.

@@ -84,7 +84,7 @@ def readied(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Ta
         return X, estimator._encode(y, sample_weight)
     y = column_or_1d(y, warn=True)
     values = estimator._encode(y)
-    estimator.loss_ = estimator._loss(values)
+    estimator.loss_ = estimator._loss(values, sample_weight)
     form = "labels" if is_classifier(estimator) else "vector"
     return X, Targets(y, values, estimator.loss_, form, sample_weight=sample_weight)
 
