@@ -329,7 +329,8 @@ class Huber(Clipped):
     ----------
     delta : float, default 1.0
         The threshold, in the unit of y. Regressors that are given the name ``"huber"`` take 1.35 robust standard
-        deviations of y (its interquartile range / 1.349, by the sample weights), as 1.35 keeps 95 % of the efficiency for normal errors.
+        deviations of y (its interquartile range / 1.349, by the sample weights), as 1.35 keeps 95 % of the efficiency
+        for normal errors.
 
     Raises
     ------
