@@ -48,7 +48,7 @@ from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.interface import Measure
 from mopn.solvers.progress import Verbose
-from mopn.solvers.result import gap_in_words, relative
+from mopn.solvers.result import gap_in_words
 from mopn.solvers.tools.checks import Rule, count
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ _Predictor = TypeVar("_Predictor", bound=Predictor)
 _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 # The other statuses are success, or limits that the user sets.
-_WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.FAILED)
+_WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
 
 
 class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
@@ -737,7 +737,7 @@ class NetworkEstimator(ModelEstimator):
         gap = float(measure.gap)
         self.__dict__.update(self._attributes(problem, targets, network))
         self.objective_, self.gap_ = float(measure.fun), gap
-        self.relative_gap_, self.proof_ = float(relative(gap, measure.fun)), result.proof
+        self.relative_gap_, self.proof_ = float(measure.relative_gap), result.proof
         self.restricted_gap_ = float(min(network.restricted_gap, gap))
         self.estimated_gap_ = float(min(network.estimated_gap, gap))
         self.status_, self.trace_ = result.status, result.trace

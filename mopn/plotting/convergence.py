@@ -9,6 +9,7 @@ import numpy as np
 
 from mopn.plotting.drawing import new_axes
 from mopn.solvers import Result, Trace
+from mopn.solvers.result import relative
 from mopn.solvers.tools.checks import number, shown
 
 __all__ = ["NORM_COLORS", "plot_convergence"]
@@ -152,7 +153,10 @@ def _column(trace: Trace, column: str, name: str, reference: float | None = None
             raise ValueError(f"reference must be the minimum, not 0, got {reference:g}, and a run has found {least:g}")
         above = (trace["fun"] - reference) / abs(reference)
         return np.where(above > 0, above, np.nan)
-    values = trace["gap"] / np.abs(trace["fun"]) if column == "relative_gap" else _stored(trace, column, name)
+    if column == "relative_gap":
+        values = np.array([relative(gap, fun) for gap, fun in zip(trace["gap"], trace["fun"], strict=True)])
+    else:
+        values = _stored(trace, column, name)
     return np.where(np.isfinite(values), values, np.nan)
 
 
