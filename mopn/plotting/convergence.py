@@ -105,7 +105,7 @@ def plot_convergence(
     if above_a_bound:
         level = np.fmin.reduce(np.concatenate([values for _, values in curves.values()]))
         ax.axhline(level, color="0.6", linestyle=":", linewidth=1, zorder=0)
-    if y in _LOGARITHMIC:
+    if y in _LOGARITHMIC and any((values > 0.0).any() for _, values in curves.values()):
         ax.set_yscale("log")
     ends = [curve[0][-1] for curve in curves.values() if len(curve[0])]
     if x == "time" and max(ends, default=0.0) > _LOG_TIME * min(ends, default=0.0) > 0.0:
