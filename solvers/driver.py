@@ -34,8 +34,15 @@ _RECOVERABLE = (OSError, KeyboardInterrupt, np.linalg.LinAlgError, ArithmeticErr
 _WIDTH = 11
 # Reasons to stop that the final measurement may still turn into success.
 _MAY_STILL_CONVERGE = (
-    Status.MAX_ITER, Status.MAX_TIME, Status.MAX_UNITS, Status.ESTIMATED, Status.STALLED, Status.RETURNED
+    Status.MAX_ITER, Status.MAX_TIME, Status.MAX_UNITS, Status.ESTIMATED, Status.STALLED, Status.RETURNED,
+    Status.NO_BETTER_UNIT,
 )  # fmt: skip
+
+
+# Ends of a run that nothing from outside ended.
+_BY_ITSELF = (Status.CONVERGED, Status.STALLED, Status.MAX_ITER)
+# Ends that leave open how good the result is: the message has its gap.
+_TELL_THE_GAP = (Status.MAX_UNITS, Status.ESTIMATED, Status.NO_BETTER_UNIT)
 
 
 class NotFiniteError(ValueError):
@@ -232,6 +239,8 @@ class RunMonitor:
         self._status_of_subproblem: Status | None = None
         # The best refit since the last iteration, and how to make a point of it.
         self._best_refit: tuple[Callable[[Result], Any], Result] | None = None
+        # A point that any result is to be better than, its objective, and the status if none is.
+        self._least: tuple[Any, float, Status] = None, math.inf, Status.RUNNING
         self._seconds_paused = 0.0
         self._first_size = 0.0
         self._began = time.perf_counter()
@@ -246,6 +255,12 @@ class RunMonitor:
     def gap(self) -> float:
         """The proven gap of the best point."""
         return self._bounded(self.at_best).gap
+
+    @property
+    def _is_within_tol(self) -> bool:
+        """Whether the best point is proven to be within the tolerance."""
+        measure = self._bounded(self.at_best)
+        return measure.gap <= self.tol * abs(measure.fun) or measure.relative_gap == 0.0
 
     @property
     def left(self) -> float:
@@ -328,7 +343,7 @@ class RunMonitor:
 
     def _stop_if_over(self) -> None:
         gap = self.gap
-        if gap <= self.tol * abs(self.at_best.fun):
+        if self._is_within_tol:
             self.stop(Status.CONVERGED)
         if self._status_of_subproblem is not None:
             self.stop(self._status_of_subproblem)
@@ -338,6 +353,10 @@ class RunMonitor:
             self.stop(Status.MAX_ITER)
         if self.elapsed >= self.max_time:
             self.stop(Status.MAX_TIME)
+
+    def set_least(self, point: Any, fun: float, status: Status) -> None:
+        """Set a point that is the result if no later one is better; a run that ends by itself then has a status."""
+        self._least = point, fun, status
 
     def stop(self, status: Status) -> NoReturn:
         """End the run with a status."""
@@ -406,16 +425,20 @@ class RunMonitor:
         Bounds that were proven at this point when it was recorded still hold.
         """
         seconds, certified = self.elapsed, math.isfinite(self.lower)
+        least, fun, status = self._least
+        if fun <= self.at_best.fun:
+            self.best = least
+            self.status = status if self.status in _BY_ITSELF else self.status
         try:
             measure, restricted = self.solver.measure(self.problem, self.best), self.at_best.restricted_lower
             self.at_best = measure._replace(restricted_lower=max(restricted, measure.restricted_lower))
             self.lower = max(self.lower, measure.lower)
         except _RECOVERABLE as error:
             self.fail(error)
-        if self.status in _MAY_STILL_CONVERGE and self.gap <= self.tol * abs(self.at_best.fun):
+        if self.status in _MAY_STILL_CONVERGE and self._is_within_tol:
             self.status = Status.CONVERGED
         # The gaps of iterations may be without the rounding error of the objective.
-        if self.status == Status.CONVERGED and certified and not self.gap <= self.tol * abs(self.at_best.fun):
+        if self.status == Status.CONVERGED and certified and not self._is_within_tol:
             self.status = Status.STALLED
         result = self._result(self.best, self._bounded(self.at_best), self.estimated_gap)
         result.time = seconds
@@ -437,6 +460,7 @@ class RunMonitor:
             estimated_gap=min(float(estimated_gap), gap),
             restricted_gap=float(measure.restricted_gap),
             gap_is_proven=math.isfinite(gap),
+            rounding=float(measure.rounding),
             proof=proof_in_words(gap, random=self.chance.used, seed=self.chance.seed),
             failure=self.chance.failure,
             success=self.status == Status.CONVERGED,
@@ -448,8 +472,9 @@ class RunMonitor:
             trace=self.trace,
             error=self.error,
         )
-        if self.status == Status.MAX_UNITS and result.gap_is_proven:
-            result.message += f" The gap is {gap_in_words(result)}."
+        if self.status in _TELL_THE_GAP and result.gap_is_proven:
+            share = f", {100.0 * result.relative_gap:.3g} %" if math.isfinite(result.relative_gap) else ""
+            result.message += f" The proven gap is {gap_in_words(result)}{share}."
         return result
 
 

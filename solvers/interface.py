@@ -27,7 +27,7 @@ from typing import Any, Generic, Literal, NamedTuple, NoReturn, Protocol, TypeVa
 import numpy as np
 
 from mopn.solvers.chance import Chance
-from mopn.solvers.result import Result, Status, proof_in_words
+from mopn.solvers.result import Result, Status, proof_in_words, relative
 from mopn.solvers.tools.checks import check_options, number, shown
 from mopn.solvers.tools.proven import proven_upper
 
@@ -119,6 +119,11 @@ class Measure(NamedTuple):
     def gap(self) -> float:
         """Upper bound of ``fun``, and of the exact objective, minus the minimum; inf if no bound is known."""
         return self._above(self.lower)
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap relative to the objective; 0 for a perfect fit, whose objective and gap are rounding errors."""
+        return relative(self.gap, self.fun, self.rounding)
 
     @property
     def restricted_gap(self) -> float:
@@ -718,6 +723,12 @@ class Monitor(Protocol):
 
     def check_finite(self, fun: float) -> None:
         """End the run if an objective is infinite or NaN, before anything is computed from it."""
+
+    def set_least(self, point: Any, fun: float, status: Status) -> None:
+        """Set a point, of the objective ``fun``, that is the result if no later one is better.
+
+        A run that ends by convergence or at its limit of iterations then has this status.
+        """
 
     def stop(self, status: Status) -> NoReturn:
         """End the run with a status."""

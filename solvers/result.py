@@ -46,6 +46,8 @@ class Status(IntEnum):
     CALLBACK_FAILED = 8
     FAILED = 9
     RETURNED = 10
+    NO_BETTER_UNIT = 11
+    NOT_BETTER_THAN_ZERO = 12
     RUNNING = 98
     STOPPED = 99
 
@@ -63,13 +65,16 @@ class Status(IntEnum):
 
 # A bound is called loose if more than this fraction of the gap is beyond the estimated one.
 _LOOSE = 0.01
+# The gap of a perfect fit is at most so many times the rounding error of the objective: its lower bound has such an
+# error, too.
+_PERFECT = 4.0
 _MESSAGES = {
     Status.CONVERGED: "The stopping test holds: the tolerance is reached.",
     Status.MAX_ITER: "max_iter iterations are done; raise max_iter to go on.",
     Status.MAX_TIME: "max_time seconds have passed; raise max_time to go on.",
-    Status.STALLED: "No step decreases the objective any more at this floating-point precision, or by too little ever "
+    Status.STALLED: "The steps decrease the objective no more at this floating-point precision, or by too little ever "
     "to reach tol. Scaled features (to [-1, 1], say) or a larger strength may help.",
-    Status.NONFINITE: "The objective became infinite or NaN; the best point before that is returned. "
+    Status.NONFINITE: "The objective became infinite or NaN; the best point that is known is returned. "
     "Scale the features (to [-1, 1], say).",
     Status.MAX_UNITS: "max_units is reached (or 2 * max_units candidates were tried). The gap may be due "
     "to this limit, or to a loose bound: raise max_units, or take a tighter oracle.",
@@ -80,6 +85,9 @@ _MESSAGES = {
     Status.FAILED: "A numerical routine failed, or data could not be read (see `error`); the best point so far is "
     "returned.",
     Status.RETURNED: "The solver ended the run by itself; how close the result is to the minimum, its gap tells.",
+    Status.NO_BETTER_UNIT: "The oracle of your own found no better unit in 20 rounds, or hardly; other units may be.",
+    Status.NOT_BETTER_THAN_ZERO: "No pass led to a better model than zeros, which are returned. "
+    "Scale the features (to [-1, 1], say), or give another step.",
     Status.RUNNING: "The run is under way.",
     Status.STOPPED: "The callback asked to stop (StopIteration).",
 }
@@ -185,7 +193,7 @@ class Result(Displayed, OptimizeResult):
     estimated_gap : float
         Estimate of ``fun`` minus the minimum: the gap if the best unit found in the last search at this point is the
         best one. It proves nothing; where it is far below ``gap``, the bound is loose and a tighter oracle may prove
-        more. Equal to ``gap`` where there is no estimate.
+        more. Equal to ``gap`` where there is no estimate, as with an oracle of your own.
     restricted_gap : float
         Upper bound of ``fun`` minus the minimum over the weights alone, with the units as they are. The rest of ``gap``
         can be gained only by other or more units, or is due to a loose bound. At most ``gap``, and equal to it where
@@ -197,11 +205,13 @@ class Result(Displayed, OptimizeResult):
         ``"deterministic"``; ``"probability 1 - 1e-09"`` if bounds rest on the random starts of an oracle, and hold with
         that probability over these, together with those of the runs that this one continues. It names the seed of the
         starts if you gave one. ``"none"`` if no gap is known.
+    rounding : float
+        Bound of the rounding error in ``fun`` that ``gap`` includes, as far as the solver knows it.
     failure : float
         The largest probability that any bound of the run, or of those that it continues by ``start=result``, is false:
         less than 1e-9, and 0 without random starts.
     success : bool
-        Whether ``gap <= tol * abs(fun)`` or, for problems without a certificate, the solver's own stopping test holds.
+        Whether ``relative_gap <= tol`` or, for problems without a certificate, the solver's own stopping test holds.
     status : Status
         Why the run ended; ``message`` is the sentence for users.
     nit : int
@@ -232,6 +242,7 @@ class Result(Displayed, OptimizeResult):
     estimated_gap: float
     restricted_gap: float
     gap_is_proven: bool
+    rounding: float
     proof: str
     failure: float
     success: bool
@@ -257,9 +268,10 @@ class Result(Displayed, OptimizeResult):
     def relative_gap(self) -> float:
         """The proven gap relative to the objective: 0.01 means at most 1 % above the minimum.
 
-        Relative to the absolute value of the objective where losses may be negative.
+        Relative to the absolute value of the objective where losses may be negative. It is 0 for a perfect fit: where
+        objective and gap are rounding errors.
         """
-        return relative(self.gap, self.fun)
+        return relative(self.gap, self.fun, self.get("rounding", 0.0))
 
     def _entries(self) -> dict[str, str]:
         entries = {name: words(self[name]) for name, words in _WORDS.items() if name in self}
@@ -277,9 +289,12 @@ _WORDS: dict[str, Callable[[Any], str]] = {
 }
 
 
-def relative(gap: float, fun: float) -> float:
-    """Return a gap as a share of the size of an objective; 0 for no gap, and inf for one of the objective 0."""
-    if gap == 0.0:
+def relative(gap: float, fun: float, rounding: float = 0.0) -> float:
+    """Return a gap as a share of the size of an objective; 0 for no gap, and inf for one of the objective 0.
+
+    It is 0 for a perfect fit, too: where the objective, and its gap, are not told from 0 by their rounding errors.
+    """
+    if gap == 0.0 or (abs(fun) <= rounding and gap <= _PERFECT * rounding < math.inf):
         return 0.0
     return gap / abs(fun) if fun != 0.0 else math.inf
 

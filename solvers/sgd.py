@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,9 +22,14 @@ class SGD(Solver[WithPasses]):
 
     An iteration is a pass over all samples. Each step is along the mean gradient of a mini-batch. The gradient of a
     sample is that of its loss, and of its share of the penalties of its non-zero features. The objective is computed
-    after every pass, and the best point is returned. The run ends when ten passes together decrease the objective by
-    less than ``tol``, relative. If the objective becomes infinite, it ends with ``Status.NONFINITE``; use a smaller
-    step then. The parameters of features that are zero in all samples start from zero, as no step would change them.
+    after every pass, and the best point is returned. The parameters of features that are zero in all samples start from
+    zero, as no step would change them.
+
+    The run ends when ten passes together decrease the objective by less than ``tol``, relative: as ``CONVERGED`` if no
+    step along the gradient of all samples decreases it by more than that, either, else as ``STALLED``, as the steps
+    have become too small, or are too large. If the objective becomes infinite, it ends as ``NONFINITE``; use a smaller
+    step then. Where no point is better than the model of zeros, this is the result, as ``NOT_BETTER_THAN_ZERO`` if
+    nothing else ended the run.
 
     Parameters
     ----------
@@ -57,6 +63,8 @@ class SGD(Solver[WithPasses]):
         """Make passes until the monitor ends the run."""
         passes, rng = problem.passes(start), np.random.default_rng(monitor.seed)
         levelled_off = Plateau(monitor.tol)
+        zeros = np.zeros_like(start)
+        monitor.set_least(zeros, problem.measure(zeros).fun, Status.NOT_BETTER_THAN_ZERO)
         done = 0
         while True:
             point = passes.point()
@@ -64,7 +72,8 @@ class SGD(Solver[WithPasses]):
                 fun = problem.measure(point).fun
             monitor(point, fun=fun)
             if monitor.tol > 0 and levelled_off(fun):
-                monitor.stop(Status.CONVERGED)
+                is_minimum = _is_stationary(problem, point, monitor.tol)
+                monitor.stop(Status.CONVERGED if is_minimum else Status.STALLED)
             self.do_pass(passes, rng, done)
             done += 1
 
@@ -72,6 +81,26 @@ class SGD(Solver[WithPasses]):
         """Make one pass in steps of ``batch_size`` samples, in random order, after ``done`` earlier passes."""
         step = self.step / (1.0 + self.decay * done)
         passes.run(rng.permutation(passes.n), self.batch_size, step, adaptive=self.adaptive)
+
+
+def _is_stationary(problem: Any, point: np.ndarray, tol: float) -> bool:
+    """Whether no step along the gradient decreases the objective by more than ``tol``, relative.
+
+    Passes level off wherever their steps are too small, or too large; the length of these steps has no say in it.
+    """
+    if "gradient" not in problem.oracles:
+        return False
+    with np.errstate(all="ignore"):
+        at = problem.value_gradient(point)
+        slope = float(np.vdot(at.gradient, at.gradient))
+        if not slope > 0.0:
+            return slope == 0.0
+        # From the step that would lead to the objective 0 if it were linear, by halves; the shortest would decrease it
+        # by tol.
+        steps = abs(at.value) / slope * 0.5 ** np.arange(1 + math.log2(1.0 / min(tol, 1.0)))
+        return not any(
+            problem.measure(point - step * at.gradient).fun < at.value - tol * abs(at.value) for step in steps
+        )
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ import numpy as np
 from mopn.core.regularizers import Regularizer
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.solvers.tools.cached import cached_property
-from mopn.solvers.tools.proven import proven_upper
+from mopn.solvers.tools.proven import proven_lower, proven_upper
 
 __all__ = ["DualPoint", "dual_error", "lower_bound", "objective_rounding"]
 
@@ -106,7 +106,8 @@ def lower_bound(
     Returns
     -------
     float
-        -inf where there is no certificate: without a regulariser (strength 0), or for a dual norm that is not finite.
+        -inf where there is no certificate: without a regulariser (strength 0), for a dual norm that is not finite, or
+        where conjugates overflow.
     """
     if not regularizer.active or not math.isfinite(dual):
         return -math.inf
@@ -123,8 +124,8 @@ def lower_bound(
     start, upper = min(1.0, limit), min(limit, _MAX_SCALE)
     if not search:
         (value,), (error,) = negative_duals(np.array([start]))
-        return -float(value + error)
-    return -_least(negative_duals, start, upper)
+        return float(proven_lower(-(value + error)))
+    return float(proven_lower(-_least(negative_duals, start, upper)))
 
 
 def _least(negative_duals: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], start: float, upper: float) -> float:

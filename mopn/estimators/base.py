@@ -61,7 +61,7 @@ _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 # Deviations between the mean of a feature and 0 beyond which a model keeps fewer than half of its digits.
 _FAR = 1e8
 # The other statuses are success, or limits that the user sets.
-_WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.FAILED)
+_WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
 
 
 class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
@@ -433,7 +433,10 @@ class NetworkEstimator(ModelEstimator):
         y : array-like of shape (n,) or (n, m), optional
             None if the blocks bring it. Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
         sample_weight : array-like of shape (n,), optional
-            A weight of 2 equals a repeated sample, and a weight of 0 a missing one.
+            A weight of 2 equals a repeated sample, and a weight of 0 a missing one: to the last bit for at most 2**20
+            entries of X, else up to rounding. Not so for samples that are held out: ``validation_fraction`` splits
+            rows, and ``strength="auto"`` (tables) splits the copies of a row where rows occur ten times or more on
+            average, as those of a few categories do; pass such rows repeated, not weighted.
         target_weight : array-like of shape (m,), optional
             For y of several columns: factors > 0 of their losses, so that a weight of 2 counts as if every sample of
             that column were there twice. ``score`` does not know them.
@@ -741,7 +744,7 @@ class NetworkEstimator(ModelEstimator):
         gap = float(measure.gap) + rounding
         self.__dict__.update(self._attributes(problem, targets, network))
         self.objective_, self.gap_ = float(measure.fun), gap
-        self.relative_gap_, self.proof_ = float(relative(gap, measure.fun)), result.proof
+        self.relative_gap_, self.proof_ = float(relative(gap, measure.fun, measure.rounding + rounding)), result.proof
         self.restricted_gap_ = float(min(network.restricted_gap + rounding, gap))
         self.estimated_gap_ = float(min(network.estimated_gap + rounding, gap))
         self.status_, self.trace_ = result.status, result.trace

@@ -205,7 +205,7 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         X, y, sample_weight, _ = self._samples(X, y, sample_weight, reset=first, least=1)
         y = self._encode(column_or_1d(y, warn=True))
         if first:
-            self.loss_ = self._loss(y)
+            self.loss_ = self._loss(y, sample_weight)
         problem = self._problem(X, y, sample_weight, self._seed())
         check_oracles(problem, solver)
         start = problem.start(None if first else self._start(problem))
@@ -255,6 +255,7 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
         y : array-like of shape (n,), optional
             None if the blocks bring it.
         sample_weight : array-like of shape (n,), optional
+            What the gradients of the samples are multiplied by; a sample takes one step, whatever its weight.
 
         Returns
         -------
@@ -305,6 +306,7 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
         classes : array-like of shape (2,), optional
             Both labels; required in the first call if y does not contain both. Later calls may leave them out.
         sample_weight : array-like of shape (n,), optional
+            What the gradients of the samples are multiplied by; a sample takes one step, whatever its weight.
 
         Returns
         -------

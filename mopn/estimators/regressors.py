@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from mopn.data.validation import present_rows
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.fold_in import NetworkFoldIn
 from mopn.estimators.policy import FACTORIZATION_MACHINES, REGRESSORS
@@ -30,8 +29,7 @@ class Regressor(RegressorMixin, NetworkEstimator):
 
     def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
         values = y.astype(np.float64, copy=False)
-        present = present_rows((), values, sample_weight, None)[1]  # blocks keep rows of weight 0
-        loss = regression_loss(self.loss, present if len(present) else values)
+        loss = regression_loss(self.loss, values, sample_weight)
         return Targets(y, values, loss, "vector" if y.ndim == 1 else "outputs", None, sample_weight)
 
     def _score(self, targets: Targets, prediction: np.ndarray) -> float:

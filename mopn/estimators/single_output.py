@@ -74,7 +74,9 @@ class SingleOutputEstimator(ModelEstimator):
         y : array-like of shape (n,), optional
             None if the blocks bring it. Classifiers: labels of two classes. Regressors: numbers.
         sample_weight : array-like of shape (n,), optional
-            A weight of 2 equals a repeated sample, and a weight of 0 a missing one.
+            A weight of 2 equals a repeated sample, and a weight of 0 a missing one, up to rounding. Not so for the
+            solvers "sgd" and "adagrad", which take one step for a weighted sample, and two steps, apart from each
+            other, for a repeated one.
 
         Returns
         -------
@@ -113,7 +115,7 @@ class SingleOutputEstimator(ModelEstimator):
         X, y, sample_weight, _ = self._samples(X, y, sample_weight)
         task = begin_fit(self, samples_of(X, y, sample_weight), self.max_iter)
         y = self._encode(column_or_1d(y, warn=True))
-        self.loss_ = self._loss(y)
+        self.loss_ = self._loss(y, sample_weight)
         seed = self._seed()
         problem = self._problem(X, y, sample_weight, seed)
         self._set_features(X, problem.rows.n_features)
@@ -173,7 +175,7 @@ class SingleOutputEstimator(ModelEstimator):
                     )
         return start
 
-    def _loss(self, y: np.ndarray) -> Loss:
+    def _loss(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Loss:
         """Return the loss for numbers y (n,); names may have underscores, as in polylearn, and lack "binary-"."""
         if isinstance(self.loss, Loss):
             return self.loss
@@ -200,9 +202,9 @@ class SingleOutputRegressor(RegressorMixin):
     def _encode(self, y: np.ndarray) -> np.ndarray:
         return y.astype(np.float64, copy=False)
 
-    def _loss(self, y: np.ndarray) -> Loss:
+    def _loss(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Loss:
         loss = self.loss if isinstance(self.loss, Loss) else choice(self._losses).or_none()(self.loss, "loss")
-        return regression_loss(loss or self._losses[0], y)
+        return regression_loss(loss or self._losses[0], y, sample_weight)
 
 
 def _check_logistic(classifier: Any) -> None:

@@ -11,6 +11,7 @@ from scipy import sparse
 from mopn.data.relation_blocks import RelationBlocks
 from mopn.losses.losses import Loss, get_loss
 from mopn.models.ordinal import cumulative_targets
+from mopn.tables.quantiles import Quantiles
 
 __all__ = [
     "Targets", "encoded_codes", "in_canonical_order", "indicator_values", "merge_equal_samples", "regression_loss",
@@ -99,23 +100,28 @@ def indicator_values(y: np.ndarray) -> np.ndarray:
     return 2.0 * y - 1.0
 
 
-def regression_loss(loss: str | Loss, y: np.ndarray) -> Loss:
+def regression_loss(loss: str | Loss, y: np.ndarray, sample_weight: np.ndarray | None) -> Loss:
     """Return the loss for targets y (n,) or (n, m); one that is named has its parameters in the unit of y.
 
-    That unit is the mean over the columns of their robust standard deviations.
+    That unit is the mean over the columns of their robust standard deviations, by the weights (n,) of the samples.
     """
     found = get_loss(loss)
     if found.targets not in ("numbers", "counts"):
         raise ValueError(
             f"loss={found.name!r} is for classifiers; a regressor takes 'squared', 'huber', 'quantile' or 'poisson'"
         )
-    return found.scaled(_robust_deviation(y)) if isinstance(loss, str) else found
+    return found.scaled(_robust_deviation(y, sample_weight)) if isinstance(loss, str) else found
 
 
-def _robust_deviation(y: np.ndarray) -> float:
+def _robust_deviation(y: np.ndarray, sample_weight: np.ndarray | None) -> float:
     """Return the interquartile range over that of a normal of variance 1; where it is 0, the deviation, or 1."""
-    low, high = np.quantile(y, [0.25, 0.75], axis=0)
-    return float(np.mean(high - low)) / 1.349 or float(np.mean(np.std(y, axis=0))) or 1.0
+    weights = np.ones(len(y)) if sample_weight is None else sample_weight
+    if not weights.any():
+        return 1.0
+    present = weights > 0.0
+    columns = [Quantiles.of(column[present], weights[present]) for column in y.reshape(len(y), -1).T]
+    ranges = [high - low for low, high in (column.at([0.25, 0.75]) for column in columns)]
+    return float(np.mean(ranges)) / 1.349 or float(np.mean([column.deviation for column in columns])) or 1.0
 
 
 def merge_equal_samples(X: Any, targets: Targets) -> tuple[Any, Targets]:

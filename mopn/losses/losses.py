@@ -331,7 +331,8 @@ class Huber(Clipped):
     ----------
     delta : float, default 1.0
         The threshold, in the unit of y. Regressors that are given the name ``"huber"`` take 1.35 robust standard
-        deviations of y (its interquartile range / 1.349), as 1.35 keeps 95 % of the efficiency for normal errors.
+        deviations of y (its interquartile range / 1.349, by the sample weights), as 1.35 keeps 95 % of the efficiency
+        for normal errors.
 
     Raises
     ------
@@ -373,7 +374,7 @@ class Quantile(Clipped):
         The fraction of targets that lie below the outputs, between 0 and 1.
     width : float, default 0.1
         The smoothing, in the unit of y: smaller is closer to the quantile and takes longer. Regressors that are given
-        the name ``"quantile"`` take 0.1 robust standard deviations of y.
+        the name ``"quantile"`` take 0.1 robust standard deviations of y, by its sample weights.
 
     Raises
     ------

@@ -224,7 +224,8 @@ class Fitted(ABC):
             0 where nothing is proven, as at a tie; inf if the prediction does not depend on the features.
         attack : ndarray of shape (n, d) or (n, m, d), if ``return_attack``
             Points with other predictions, NaN where none was found. The distance to the nearest other prediction is
-            at least the radius, and at most that to this point: in l2 the two are nearly equal.
+            at least the radius, and at most that to this point: in l2 the two are nearly equal. There is no such
+            point where two outputs become level without a change of the class; the l2 radius ends there.
 
         Raises
         ------

@@ -52,6 +52,8 @@ class BasisAtoms:
         Operations of branch and bound, sums of squares or biquadratic forms; 0 for other bounds.
     bound_is_best : bool
         Whether the method has no tighter bound, whatever the effort.
+    own : bool
+        Whether a function of the user's selected the units: the best value is then no estimate of the dual norm.
     parts : BoundParts or None
         For a bound by biquadratic forms, what it exceeds the best value by: the relaxation on so many principal
         directions, and what the others may add, in the unit of ``bound``. The larger one is what limits the proof.
@@ -70,6 +72,7 @@ class BasisAtoms:
     certified: bool
     work: float = 0.0
     bound_is_best: bool = False
+    own: bool = False
     parts: BoundParts | None = None
 
 
@@ -177,7 +180,7 @@ class OracleRun:
         certified = bool(found.bound <= values[0] * (1.0 + _CERTIFIED_TOL))
         best = search.plan.is_cheap
         return BasisAtoms(
-            H, values * scale, found.bound * scale, certified, found.work, best, _scaled(found.parts, scale)
+            H, values * scale, found.bound * scale, certified, found.work, best, parts=_scaled(found.parts, scale)
         )
 
     @limited_threads()

@@ -47,7 +47,7 @@ class NetworkCertificate(Displayed):
     gap : float
         Upper bound of the objective minus that of the best such network, rounding errors included.
     relative_gap : float
-        The gap relative to the objective.
+        The gap relative to the objective; 0 for a perfect fit, whose objective and gap are rounding errors.
     restricted_gap : float
         The same for the best such network of the units at hand. About as large as ``gap``: the weights are not yet
         trained. Much smaller: only other or more units help.
@@ -68,6 +68,8 @@ class NetworkCertificate(Displayed):
     proof : str
         What ``lower`` rests on: "deterministic", or "probability 1 - 1e-09" over random numbers, as for
         :func:`certify`.
+    rounding : float
+        Bound of the rounding error of the objective, which ``gap`` includes.
 
     Examples
     --------
@@ -96,15 +98,19 @@ class NetworkCertificate(Displayed):
     kept: float
     gain: float
     proof: str
+    rounding: float = 0.0
 
     @property
     def relative_gap(self) -> float:
         """The gap relative to the objective."""
-        return float(relative(self.gap, self.objective))
+        return self._relative(self.gap)
+
+    def _relative(self, gap: float) -> float:
+        return float(relative(gap, self.objective, self.rounding))
 
     def _entries(self) -> dict[str, str]:
         gap, restricted = (
-            f"{gap:.3g} ({100.0 * relative(gap, self.objective):.3g} %)" for gap in (self.gap, self.restricted_gap)
+            f"{gap:.3g} ({100.0 * self._relative(gap):.3g} %)" for gap in (self.gap, self.restricted_gap)
         )
         return {
             "objective": f"{self.objective:.6g}",
@@ -304,4 +310,5 @@ def _certificate(
         1.0 - gamma,
         segment.value(0.0) - segment.value(gamma),
         measure.proof,
+        at.rounding,
     )

@@ -56,9 +56,10 @@ class _OwnRun(OracleRun):
                 f"the oracle must return units of shape ({stack.shape[1]},) or (q, {stack.shape[1]}), not zero, "
                 f"got shape {H.shape}"
             )
+        H = H / np.abs(H).max(axis=1, keepdims=True)  # so that no square over- or underflows
         H = H / np.linalg.norm(H, axis=1, keepdims=True)
         H, values = distinct(H, self.oracle.norm.duals(stack.forms(H)))
-        return BasisAtoms(H, values, max(bound, float(values[0])), certified=False, bound_is_best=True)
+        return BasisAtoms(H, values, max(bound, float(values[0])), certified=False, own=True)
 
 
 def own_oracle(norm: Norm, function: Callable[[np.ndarray], Any]) -> OwnOracle:

@@ -9,6 +9,7 @@ import numpy as np
 
 from mopn.plotting.drawing import new_axes
 from mopn.solvers import Result, Trace
+from mopn.solvers.result import relative
 from mopn.solvers.tools.checks import number, shown
 
 __all__ = ["NORM_COLORS", "plot_convergence"]
@@ -104,7 +105,7 @@ def plot_convergence(
     if above_a_bound:
         level = np.fmin.reduce(np.concatenate([values for _, values in curves.values()]))
         ax.axhline(level, color="0.6", linestyle=":", linewidth=1, zorder=0)
-    if y in _LOGARITHMIC:
+    if y in _LOGARITHMIC and any((values > 0.0).any() for _, values in curves.values()):
         ax.set_yscale("log")
     ends = [curve[0][-1] for curve in curves.values() if len(curve[0])]
     if x == "time" and max(ends, default=0.0) > _LOG_TIME * min(ends, default=0.0) > 0.0:
@@ -152,7 +153,10 @@ def _column(trace: Trace, column: str, name: str, reference: float | None = None
             raise ValueError(f"reference must be the minimum, not 0, got {reference:g}, and a run has found {least:g}")
         above = (trace["fun"] - reference) / abs(reference)
         return np.where(above > 0, above, np.nan)
-    values = trace["gap"] / np.abs(trace["fun"]) if column == "relative_gap" else _stored(trace, column, name)
+    if column == "relative_gap":
+        values = np.array([relative(gap, fun) for gap, fun in zip(trace["gap"], trace["fun"], strict=True)])
+    else:
+        values = _stored(trace, column, name)
     return np.where(np.isfinite(values), values, np.nan)
 
 

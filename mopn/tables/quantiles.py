@@ -71,6 +71,26 @@ class Quantiles:
         error = np.maximum(before[middle] - low, high - after[middle]).max()
         return Quantiles(self.values[middle], np.add.reduceat(self.weights, first), self.error + float(error))
 
+    def at(self, shares: list[float]) -> np.ndarray:
+        """Return the quantiles at some shares of the weight, linear between neighbours.
+
+        Of weights of at least 1 they are to the last bit what ``numpy.quantile`` returns for repeated numbers. Smaller
+        weights, such as those that sum to 1, count as multiples of the least one.
+        """
+        total, eps = self.weights.sum(), np.finfo(float).eps
+        one = max(min(1.0, self.weights.min()), eps * total)
+        rank = (total - one) / one * np.asarray(shares)
+        below, after = np.floor(rank), np.cumsum(self.weights)
+        places = [np.searchsorted(after, (below + step) * one).clip(max=len(after) - 1) for step in (0.5, 1.5)]
+        ends = self.values[np.stack(places, axis=1)]
+        return np.array([np.quantile(pair, part) for pair, part in zip(ends, rank - below, strict=True)])
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation."""
+        shares = self.weights / self.weights.sum()
+        return float(np.sqrt(shares @ (self.values - shares @ self.values) ** 2))
+
     @property
     def mid_ranks(self) -> np.ndarray:
         """The ranks (q,) of the values, in (0, 1): the part below, and half of the part that is equal."""

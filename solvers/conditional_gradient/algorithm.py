@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
 
 from mopn.solvers.conditional_gradient.correction import Correction, Corrector
-from mopn.solvers.conditional_gradient.proofs import ProofBudget, Selection, measure, measured
+from mopn.solvers.conditional_gradient.proofs import ProofBudget, Selection, is_own, measure, measured
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit
 from mopn.solvers.conditional_gradient.schedule import SCHEDULES, ScheduleName
 from mopn.solvers.conditional_gradient.steps import PlainStep
@@ -53,7 +53,8 @@ class ConditionalGradient(Solver[Atomic]):
     oracle : str or oracle, default "auto"
         The oracle that selects units: a method of ``mopn.oracles.basis_oracle``, an oracle that it returned, or a
         function of your own, from the matrices Gamma (m, d, d) of the gradient to a unit (d,) or several (q, d). Bounds
-        on all units are then those of "auto".
+        on all units are then those of "auto". Units come from the function alone, and their values estimate no gap: if
+        it finds none that is worth adding, in 20 rounds, the run ends with the status ``NO_BETTER_UNIT``.
     atoms_per_round : int, optional
         Number of units added in a round, the best distinct ones of the oracle; default set by the schedule. Plain
         steps add one.
@@ -126,7 +127,7 @@ class ConditionalGradient(Solver[Atomic]):
             times = {"oracle_time": select.oracle_time, "proof_time": select.proof_time, "refit_time": refit_time}
             gap = record(problem, point, at, selection, monitor, times)
             if self.max_units is None:
-                progress.check(at.value, gap, selection.estimate * abs(at.value))
+                progress.check(at.value, gap, selection)
             began = monitor.elapsed
             if full and polished:  # others enter, of which the polish takes the worst out, or the run ends
                 point = correct.exchange(point, at, selection)
@@ -207,13 +208,19 @@ class _Progress:
         self.may_be_slow = not refits or monitor.tol == 0.0
         self.recent: deque[tuple[float, float]] = deque(maxlen=_SLOW_ROUNDS + 1)
 
-    def check(self, fun: float, gap: float, estimate: float) -> None:
-        """Stop if several rounds changed neither objective nor estimated gap, or hardly, and the bound is tight."""
+    def check(self, fun: float, gap: float, selection: Selection) -> None:
+        """Stop if several rounds changed neither objective nor estimated gap, or hardly, and the bound is tight.
+
+        Units of the user's may be drawn at random, so that the next ones may be better: more rounds are waited for.
+        """
+        own, estimate = is_own(selection.atoms), selection.estimate * abs(fun)
         tight, slow = gap <= _TIGHT * estimate, self._is_slow(fun, gap)
         same = abs(fun - self.fun) <= 4.0 * math.ulp(fun) and estimate >= (1.0 - _LEAST_PROGRESS) * self.estimate
         self.rounds = self.rounds + 1 if same and tight else 0
         self.fun, self.estimate = fun, min(estimate, self.estimate)
-        if tight and (slow or self.rounds == _ROUNDS_WITHOUT_PROGRESS):
+        if own and self.monitor.tol > 0.0 and (slow or self.rounds == _SLOW_ROUNDS):
+            self.monitor.stop(Status.NO_BETTER_UNIT)
+        if not own and tight and (slow or self.rounds == _ROUNDS_WITHOUT_PROGRESS):
             self.monitor.stop(Status.STALLED)
 
     def _is_slow(self, fun: float, gap: float) -> bool:

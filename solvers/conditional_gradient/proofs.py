@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Corrective, Effort, Measure, Monitor
 
-__all__ = ["ProofBudget", "Selection", "check_certificate", "measure", "measured"]
+__all__ = ["ProofBudget", "Selection", "check_certificate", "is_own", "measure", "measured"]
 
 # Budget of the bound in a round. Without a limit of time it does not depend on the clock, so that runs repeat.
 _ROUND_WORK = 2e8
@@ -19,6 +19,8 @@ _ROUND_WORK = 2e8
 # tolerance and more than this fraction of that of the round before; in a run for a model, when it is below the
 # tolerance.
 _WELL_BELOW = 0.5
+# With units of the user's another final proof waits until the objective has fallen by so much of the gap.
+_OF_A_GAP = 0.1
 # Range of the precision of the final proof, relative to the tolerance.
 _LOOSEST, _TIGHTEST = 8.0, 0.01
 # A tight bound is computed when the estimated gap has fallen to this fraction of the proven one. These bounds may take
@@ -39,7 +41,8 @@ class Selection(NamedTuple):
     bound : float
         The least proven bound on all units.
     estimate : float
-        Estimate of the relative gap: the value of the best atom in place of the bound.
+        Estimate of the relative gap: the value of the best atom in place of the bound. The proven one if a function of
+        the user's selected the atoms, as better ones may exist.
     exhausted : bool
         Whether the estimate has reached the tolerance, and neither a tighter bound nor a refit can carry the proof.
     """
@@ -70,13 +73,16 @@ class ProofBudget:
         self.seconds_spent, self.least_seconds = 0.0, 0.0
         # Seconds so far in the searches for units, and in proofs beyond these.
         self.oracle_time, self.proof_time = 0.0, 0.0
-        # The estimated gap at the last final proof.
-        self.at_final_proof = math.inf
+        # The estimated gap at the last final proof, and with units of the user's the objective that allows another.
+        self.at_final_proof, self.next_proof = math.inf, math.inf
 
     def __call__(self, point: AtomicPoint, at: AtOutputs, *, last: bool = False) -> Selection:
         """Return the best units for a gradient, and the bound on all units; ``last``: the model is complete."""
         began, proofs_before = self.monitor.elapsed, self.proof_time
         selection = self._select(point, at, last)
+        if is_own(selection.atoms):
+            proven = _relative_gap(self.problem, point, at, selection.bound)
+            selection = selection._replace(estimate=proven, exhausted=False)
         self.oracle_time += self.monitor.elapsed - began - (self.proof_time - proofs_before)
         return selection
 
@@ -95,7 +101,8 @@ class ProofBudget:
         # Where a model is fitted, the run ends here in any case, and so before a tight bound, which depends on the
         # clock, could end it.
         level = self.schedule.fits_a_model or self.estimate > _WELL_BELOW * before
-        if self.estimate <= _WELL_BELOW * tol or (level and self.estimate <= tol):
+        due = self.estimate <= _WELL_BELOW * tol or (level and self.estimate <= tol)
+        if due and not (is_own(atoms) and self._is_soon(at.value, gap(atoms.bound))):
             return self._with_final_proof(at, selection, gap)
         self.proven = min(self.proven, gap(atoms.bound))
         # While the estimated gap exceeds the tolerance no bound ends the run: if one is ready depends on the clock.
@@ -124,6 +131,13 @@ class ProofBudget:
         self.estimate = gap(proof.values[0])
         return Selection(proof, proof.bound, self.estimate, exhausted=self._is_exhausted(gap(proof.bound)))
 
+    def _is_soon(self, fun: float, proven: float) -> bool:
+        """Whether the last final proof was at about this objective: poor units may seem the best in every round."""
+        if fun > self.next_proof:
+            return True
+        self.next_proof = fun - _OF_A_GAP * abs(fun) * min(proven, 1.0)
+        return False
+
     def _is_exhausted(self, proven: float) -> bool:
         """Whether the oracle alone keeps the proven gap above the tolerance, or refits no longer help it."""
         tol, looseness = self.monitor.tol, proven - self.estimate
@@ -145,6 +159,11 @@ class ProofBudget:
         reached = bound <= selection.atoms.values[0] * (1.0 + _LONGER * self.estimate)
         self.least_seconds = 0.0 if reached else _LONGER * took
         return selection._replace(bound=min(bound, selection.bound))
+
+
+def is_own(atoms: Atoms) -> bool:
+    """Whether a function of the user's selected the atoms; those of other problems need not say so."""
+    return getattr(atoms, "own", False)
 
 
 def measure(problem: Atomic, point: AtomicPoint) -> Measure:

@@ -17,7 +17,7 @@ __all__ = ["Spectrum", "ball_radii", "positive_root", "spectrum"]
 
 _EPS = float(np.finfo(float).eps)
 # Binary digits of the multiplier's distance from the least one: where they begin and end, and halvings of that range.
-_LEAST, _MOST, _HALVINGS = -50.0, 3.0, 30
+_LEAST, _MOST, _HALVINGS = -50, 3, 30
 
 
 class Spectrum(NamedTuple):
@@ -96,10 +96,14 @@ def ball_radii(
         e1 = e1 + (of.slack + (d**1.5 + 8) * _EPS) * lengths * powers[:, 1]
         e2 = e2 + (of.error + 8 * _EPS * largest) * powers[:, 2]
 
-        mu, points = _solve(a, b)
-        dropped = 0.25 * np.einsum("ij,ij->i", b, b / (mu[:, None] + a))
-        psi = 1.0 - dropped - (d + 8) * _EPS * (1.0 + dropped)
-        radii = positive_root(mu + e2, e1, psi - e0) * units * (1.0 - 16 * _EPS)
+        best, points = _solve(a, b)
+        least = np.maximum(-a.min(axis=1, initial=0.0), 0.0)
+        radii = np.zeros(len(b))
+        # Where g touches 0 without a change of sign, the best one makes psi smaller than its rounding errors.
+        for mu in [best, *(least + 2.0**digits for digits in range(_LEAST, _MOST + 1))]:
+            dropped = 0.25 * np.einsum("ij,ij->i", b, b / (mu[:, None] + a))
+            psi = 1.0 - dropped - (d + 8) * _EPS * (1.0 + dropped)
+            radii = np.fmax(radii, positive_root(mu + e2, e1, psi - e0) * units * (1.0 - 16 * _EPS))
         constant = (lengths == 0.0) & (largest == 0.0) & (e1 == 0.0) & (e2 == 0.0)
         radii[constant & (margins > errors[:, 0])] = np.inf
         return np.where((margins > 0.0) & (radii > 0.0), radii, 0.0), (points * units[:, None]) @ of.vectors.T
@@ -116,7 +120,7 @@ def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     The value at u = -b / (2 (mu + a)) grows with mu, and is zero at the best one, unless it is positive for all.
     """
     least = np.maximum(-a.min(axis=1, initial=0.0), 0.0)
-    low, high, squares = np.full(len(a), _LEAST), np.full(len(a), _MOST), b * b
+    low, high, squares = np.full(len(a), float(_LEAST)), np.full(len(a), float(_MOST)), b * b
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         mu = (least + np.exp2(middle))[:, None]

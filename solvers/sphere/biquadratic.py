@@ -30,6 +30,7 @@ from scipy.linalg import eigh
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.node_matrices import inverse_root
 from mopn.solvers.sphere.stack import sum_of_squares
+from mopn.solvers.tools.proven import proven_upper
 
 __all__ = ["Biquadratic", "in_bases", "rest_majorant"]
 
@@ -121,7 +122,7 @@ class Biquadratic:
             diagonal = N.reshape(k, r, k, r)[np.arange(k), :, np.arange(k)]
             rounding = k * _EPS * float(np.linalg.norm(diagonal, axis=(1, 2)).sum())
             error += (float(np.linalg.norm(diagonal.sum(axis=0))) + rounding) / self._length
-        return max(self.t, top + error) * (1 + 8 * _EPS)
+        return float(proven_upper(np.maximum(self.t, top + error) * (1 + 8 * _EPS)))
 
     def reach(self, H: np.ndarray, Q: np.ndarray) -> float:
         """Return the largest value of the form at some products: no bound can be below it.

@@ -23,6 +23,7 @@ from mopn.solvers.sphere.majorants import STEPS, majorants
 from mopn.solvers.sphere.node_matrices import Reduced, Whole, reduced, whole
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
+from mopn.solvers.tools.proven import proven_upper
 
 __all__ = ["NODE_WORK", "branch_and_bound"]
 
@@ -100,7 +101,7 @@ def branch_and_bound(
             # The vectors of a reduced matrix need not lead to the leaf's own.
             missed = children.leaves(level(best))
             h, best = _best_of(stack, exact.vectors(signs[missed]), h, best)
-        for signs, bound in zip(children.signs, children.bounds, strict=True):
+        for signs, bound in zip(children.signs, proven_upper(children.bounds), strict=True):
             if bound <= level(best) or signs[-1] != 0:
                 closed = max(closed, bound)
             else:

@@ -85,7 +85,7 @@ def proven_bound(
         # The eigenvectors of rotated forms that are zero up to rounding are noise, so these forms count in the bound
         # only. The computed rotation is orthogonal up to about m eps.
         return H[values > _NULL * values.max()], float(np.linalg.norm(bounds)) * (1.0 + 10 * m * _EPS)
-    return H, max(bounds)
+    return H, float(np.max(bounds))
 
 
 def _combinations(stack: MatrixFreeStack, p: float) -> np.ndarray:

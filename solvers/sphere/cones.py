@@ -19,6 +19,8 @@ from typing import Protocol
 import numpy as np
 from scipy.optimize import nnls
 
+from mopn.solvers.tools.proven import proven_upper
+
 __all__ = ["MAX_SPLIT", "Norm", "bound_by_cones"]
 
 _TINY = float(np.finfo(float).tiny)
@@ -102,7 +104,7 @@ class _Cones:
 
     def push(self, cone: np.ndarray, values: np.ndarray) -> None:
         """Add a cone with corners (m, m) and g at these."""
-        bound = _bound_on_cone(cone, values)
+        bound = float(proven_upper(_bound_on_cone(cone, values)))
         if float((cone @ cone.T).min()) >= 1.0 - _NARROW:
             self.closed = max(self.closed, bound)
         else:

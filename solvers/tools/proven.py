@@ -1,4 +1,7 @@
-"""Bounds that prove nothing where they are NaN."""
+"""Bounds that prove nothing where they are NaN, as after an overflow.
+
+Every comparison with NaN is false, so that "proven unless x >= bound" would let it pass. An infinite bound does not.
+"""
 
 from __future__ import annotations
 

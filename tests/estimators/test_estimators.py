@@ -413,30 +413,6 @@ def test_the_mean_is_weighted(cls):
 
 # -- weights ----------------------------------------------------------------------------------------------------------
 
-CONFIGURATIONS = [
-    *((cls, {}) for cls in ESTIMATORS),
-    *((MultiOutputPNClassifier, {"loss": loss}) for loss in LOSSES[1:]),
-    (MultiOutputPNClassifier, {"class_weight": "balanced"}),
-    (MultiOutputPNClassifier, {"class_weight": {"a": 0.7, "b": 3.1, "c": 1.0}}),
-    (MultiOutputPNClassifier, {"refit": "full", "norm": "l1/linf"}),
-    (MultiOutputFMRegressor, {"refit": "none", "norm": "l1"}),
-]
-
-
-@pytest.mark.covering(1)
-@pytest.mark.parametrize("form", [np.array, sparse.csr_array, sparse.csc_array])
-@pytest.mark.parametrize(("cls", "options"), CONFIGURATIONS)
-def test_a_weighted_fit_is_to_the_last_bit_that_of_repeated_samples_in_any_order(cls, options, form):
-    y = default_y(cls)
-    rng = np.random.default_rng(1)
-    times = rng.integers(0, 4, 60)
-    repeated = np.repeat(np.arange(60), times)
-    weighted = few(cls, **options).fit(form(X), y, times)
-    for order in (repeated, rng.permutation(repeated)):
-        other = few(cls, **options).fit(form(X[order]), y[order])
-        assert_array_equal(raw(other), raw(weighted))
-        assert_array_equal(other.trace_["fun"], weighted.trace_["fun"])
-
 
 @pytest.mark.parametrize("cls", [MultiOutputPNClassifier, MultiOutputFMRegressor])
 @pytest.mark.parametrize("validation_fraction", [0.0, 0.3])

@@ -60,14 +60,6 @@ def test_two_levels(cls):
     assert np.mean(np.where(regressor.predict(X) > 0.75, 3.5, -2.0) == y) > 0.95
 
 
-def test_weights_are_repetitions():
-    weights = RNG.integers(0, 3, len(Y))
-    options = {"strength": 0.3, "max_units": 5}
-    weighted = OrdinalFMRegressor(**options).fit(X, Y, sample_weight=weights)
-    repeated = OrdinalFMRegressor(**options).fit(np.repeat(X, weights, axis=0), np.repeat(Y, weights))
-    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-10)
-
-
 def test_a_level_that_the_split_misses():
     y = Y.copy()
     y[0] = 100.0

@@ -162,14 +162,6 @@ def test_it_does_not_change_a_model_how_columns_are_stored(table, y, named):
     assert np.allclose(found.shap_values(stored[:3], stored), found.shap_values(dense[:3], dense), atol=1e-12)
 
 
-def test_weights_are_repetitions():
-    weights = RNG.integers(0, 3, N)
-    rows = np.repeat(np.arange(N), weights)
-    weighted = TableClassifier(**FIXED).fit(FRAME, LABELS, weights)
-    repeated = TableClassifier(**FIXED).fit(FRAME.iloc[rows], LABELS[rows])
-    assert np.array_equal(weighted.predict_proba(FRAME), repeated.predict_proba(FRAME))
-
-
 def test_models_answer_by_column():
     table = TableClassifier(**FIXED).fit(FRAME, LABELS)
     values = table.shap_values(FRAME[:5], FRAME)

@@ -19,6 +19,7 @@ from mopn.models.exports.input_integers import InputIntegers
 from mopn.models.formula import Formula
 from mopn.models.quadratic import Quadratic
 from mopn.solvers.tools.display import Displayed
+from mopn.solvers.tools.proven import proven_upper
 
 __all__ = ["Agreement", "Forms", "IntegerModel", "shifted", "squares"]
 
@@ -210,11 +211,17 @@ class IntegerModel(Displayed):
     def bounds(self, X: Any) -> np.ndarray:
         """Return bounds (n, m) of the errors of the outputs of rows, rounding of floats included.
 
+        They are inf for rows so far out of the ranges that their squares overflow.
+
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
         """
-        X = self._rows(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return proven_upper(self._bounds(self._rows(X)))
+
+    def _bounds(self, X: np.ndarray) -> np.ndarray:
+        """Return the bounds of rows; NaN where terms of both signs overflow."""
         y, eta = self.inputs.features(self.inputs.integers(X)), self.inputs.exact_features(X)
         Z, z, e = self.forms.values(y), self.forms.exact_values(eta), self.forms.errors(y, eta)
         k = len(self.V)
@@ -265,14 +272,14 @@ def shifted(Z: np.ndarray, shifts: np.ndarray) -> np.ndarray:
 
 
 def _argmax_may_change(outputs: np.ndarray, bound: np.ndarray) -> np.ndarray:
-    """Return whether another output may become the largest, by rows."""
+    """Return whether another output may become the largest, by rows: unless the contrary is proven."""
     best = outputs.argmax(axis=1)[:, None]
     least = np.take_along_axis(outputs - bound, best, axis=1)
     others = outputs + bound
     np.put_along_axis(others, best, -np.inf, axis=1)
-    return (others >= least).any(axis=1)
+    return ~(others < least).all(axis=1)
 
 
 def _signs_may_change(outputs: np.ndarray, bound: np.ndarray) -> np.ndarray:
-    """Return whether the sign of an output may change, by rows."""
-    return (np.abs(outputs) <= bound).any(axis=1)
+    """Return whether the sign of an output may change, by rows: unless the contrary is proven."""
+    return ~(np.abs(outputs) > bound).all(axis=1)

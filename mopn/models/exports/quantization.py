@@ -32,6 +32,7 @@ _TRIED, _LARGEST_EXPONENT = 64, 960
 _TINY = np.finfo(float).tiny
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def quantize(model: Any, X: Any, dtype: str) -> IntegerModel:
     """Return a model in integers.
 
@@ -58,11 +59,10 @@ def quantize(model: Any, X: Any, dtype: str) -> IntegerModel:
         )
     if model.target == "ordinal" or model.predicts_means:
         raise TypeError("predictions of this model are exponentials, which integers have not; use arithmetic='float'")
-    with np.errstate(over="ignore", invalid="ignore"):
-        formula = model._formula()
-        if not is_quadratic(formula):
-            raise TypeError("arithmetic='integer' is for models of degree 1 and 2 alone; use arithmetic='float'")
-        quadratic = Quadratic.of(formula).squared()
+    formula = model._formula()
+    if not is_quadratic(formula):
+        raise TypeError("arithmetic='integer' is for models of degree 1 and 2 alone; use arithmetic='float'")
+    quadratic = Quadratic.of(formula).squared()
     if not np.isfinite(quadratic.squares).all():
         raise ValueError("squares of the model's parameters are beyond float64; scale X in training")
     quantizer = _Quantizer(model, quadratic, dense_rows(model._design(X)), dtype)

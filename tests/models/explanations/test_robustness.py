@@ -134,6 +134,47 @@ def test_planes_against_all_directions(kernel, rng):
     assert (boxes >= 0.5 * nearest)[np.isfinite(nearest)].all()
 
 
+def touching(rng, kind):
+    """A model whose classes are level on a subspace alone, and vectors orthogonal to it; nowhere do they change."""
+    d, k = rng.integers(3, 8), 2
+    H = rng.standard_normal((k, d)) * 10.0 ** rng.uniform(-3, 3)
+    positive = rng.uniform(0.5, 2.0, k)
+    if kind == "one output":
+        return mopn.Model(H, positive[:, None], classes=np.arange(2)), H
+    if kind == "copies":
+        return mopn.Model(np.vstack([H, H]), np.tile(positive[:, None], (2, 1)), classes=np.arange(2)), H
+    if kind == "indicator":
+        return mopn.Model(H, positive[:, None], target="indicator"), H
+    others = rng.standard_normal(k)  # outputs whose difference is of one sign
+    return mopn.Model(H, np.column_stack([others, others + positive]), classes=np.arange(2)), H
+
+
+@pytest.mark.parametrize("kind", ["one output", "copies", "indicator", "two outputs"])
+@tried(50, rng=generators)
+def test_balls_reach_to_where_outputs_only_touch(kind, rng):
+    model, H = touching(rng, kind)
+    X = rng.standard_normal((5, H.shape[1])) * 10.0 ** rng.uniform(-3, 3)
+    away = np.linalg.svd(H)[2][: len(H)]  # the subspace of touching is orthogonal to these
+    distances = np.linalg.norm(X @ away.T, axis=1)
+    radii = model.certified_radius(X).reshape(5)
+    assert (radii <= distances * (1 + 1e-12)).all()
+    # The sum of squares is known up to 1e-16 of its size alone, so distances to the root of that.
+    condition = np.linalg.cond(H)
+    assert (radii >= distances * (1 - 1e-4 * condition)).all()
+
+
+@every_norm
+@pytest.mark.parametrize("digits", [-150, -100, 100, 150])
+def test_numbers_at_the_ends_of_floats_prove_nothing_false(norm, digits):
+    rng = np.random.default_rng(0)
+    X = 10.0**digits * rng.standard_normal((10, 3))
+    for units in (1.0, 10.0 ** (-0.9 * digits)):
+        model = mopn.Model(units * rng.standard_normal((4, 3)), rng.standard_normal((4, 3)), classes=np.arange(3))
+        radii = model.certified_radius(X, norm)
+        Z = X[:, None] + inside(rng, radii / np.abs(X).max(), 3, norm, 50) * np.abs(X).max()
+        assert (model.predict(Z.reshape(-1, 3)).reshape(10, -1) == model.predict(X)[:, None]).all()
+
+
 @every_norm
 @tried(100, rng=generators, near=st.booleans(), digits=st.integers(-150, 150))
 def test_intervals_in_rational_arithmetic(norm, rng, near, digits):

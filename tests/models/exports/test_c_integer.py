@@ -122,6 +122,32 @@ def test_outputs_are_within_their_bounds(kind, dtype, data):
     assert integers.agreement.error <= integers.agreement.bound
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", DEGREE_TWO)
+def test_what_overflows_proves_nothing(kind, dtype):
+    """Rows far out of the ranges: an error or a change of class is found nowhere that the bound excludes it."""
+    model = KINDS[kind]
+    X = rows("real", model.n_features)
+    integers = quantize(model, X, dtype)
+    for size in 10.0 ** np.arange(0, 151, 10):
+        far = size * X[:20]
+        bounds, agreement = integers.bounds(far), integers.agree(far)
+        assert (np.abs(integers.outputs(far) - model.outputs(far)) <= bounds).all()
+        assert agreement.error <= agreement.bound
+        assert agreement.changed is None or agreement.changed <= agreement.may_change
+
+
+def test_bounds_of_denormal_ranges():
+    """Ranges of noise in the denormals, and rows of ordinary size: units leave float64 on the way to the bound."""
+    rng = np.random.default_rng(0)
+    noise = 1e-150 * rng.standard_normal((50, 3))
+    model = mopn.Model(1e-150 * rng.standard_normal((2, 3)), rng.standard_normal((2, 2)), classes=np.arange(2))
+    far, integers = 1e6 * rng.standard_normal((5, 3)), quantize(model, noise, "int8")
+    agreement = integers.agree(far)
+    assert np.isinf(integers.bounds(far)).all()
+    assert agreement.may_change == 5
+
+
 @pytest.mark.parametrize("kernel", ["homogeneous", "anova"])
 def test_features_may_have_any_units(kernel):
     """Whole numbers of a large range beside such of a small one, and beside real ones, lose no digits of parameters."""

@@ -1,0 +1,251 @@
+"""A status is true: what each claims of a run is computed again, for every solver and way to end."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+import mopn
+from mopn import solvers
+from mopn.solvers import Status
+from mopn.solvers.result import relative
+
+X = np.random.default_rng(0).uniform(-1, 1, (80, 4))
+Y = X[:, 0] * X[:, 1] + 0.5 * X[:, 2] + 0.1 * np.random.default_rng(1).standard_normal(80)
+NETWORK = mopn.NetworkProblem(X, Y > 0, norm="l1", strength=1.0, augment=True)
+LAYER = mopn.OutputLayerProblem(np.abs(X), Y > 0, norm="l1", strength=0.5)
+FACTORS = mopn.FactorizationProblem(X, Y, n_components=2, beta=0.1)
+LARGE = mopn.FactorizationProblem(1000.0 * X, 1.0 + Y, n_components=2, beta=0.1)
+
+
+class Returns(solvers.Solver):
+    """Ends by itself after one step."""
+
+    needs = frozenset({"gradient"})
+
+    def run(self, problem, start, monitor):
+        at = problem.value_gradient(start)
+        monitor(start, fun=at.value)
+
+
+def random_units(gammas):
+    rng = np.random.default_rng(int(1e6 * np.abs(gammas).sum()) % 2**32)
+    return rng.standard_normal((2, gammas.shape[1]))
+
+
+RUNS = {
+    "conditional gradient": (NETWORK, solvers.ConditionalGradient()),
+    "both layers": (NETWORK, solvers.ConditionalGradient("full")),
+    "plain steps": (NETWORK, solvers.ConditionalGradient("none")),
+    "few units": (NETWORK, solvers.ConditionalGradient("full", max_units=2, schedule="fill")),
+    "unproven": (NETWORK, solvers.ConditionalGradient("full", prove=False)),
+    "own oracle": (NETWORK, solvers.ConditionalGradient("full", oracle=random_units)),
+    "random units": (NETWORK, solvers.RandomUnits(10)),
+    "fista": (LAYER, solvers.FISTA()),
+    "interior point": (LAYER, solvers.InteriorPoint()),
+    "interior point, unproven": (LAYER, solvers.InteriorPoint(prove=False)),
+    "l-bfgs": (FACTORS, solvers.LBFGS()),
+    "coordinate descent": (FACTORS, solvers.CoordinateDescent()),
+    "sgd": (FACTORS, solvers.SGD()),
+    "adagrad": (FACTORS, solvers.AdaGrad()),
+    "sgd, large features": (LARGE, solvers.SGD()),
+    "adagrad, large features": (LARGE, solvers.AdaGrad()),
+    "by itself": (FACTORS, Returns()),
+}
+
+
+def stops(**_):
+    raise StopIteration
+
+
+def fails(**_):
+    raise ZeroDivisionError
+
+
+def interrupts(**_):
+    raise KeyboardInterrupt
+
+
+LIMITS = {
+    "tolerance": {"tol": 1e-2},
+    "fine": {"tol": 1e-9, "max_iter": 50},
+    "no tolerance": {"tol": 0.0, "max_iter": 5},
+    "iterations": {"tol": 1e-9, "max_iter": 2},
+    "seconds": {"tol": 1e-9, "max_time": 0.0},
+    "stopped": {"tol": 1e-9, "callback": lambda intermediate_result: stops()},
+    "failed": {"tol": 1e-9, "callback": lambda intermediate_result: fails()},
+    "interrupted": {"tol": 1e-9, "callback": lambda intermediate_result: interrupts()},
+}
+BEST = {
+    name: mopn.minimize(problem, solver, tol=1e-6)
+    for name, problem, solver in [
+        ("network", NETWORK, solvers.ConditionalGradient("full")),
+        ("layer", LAYER, solvers.InteriorPoint()),
+    ]
+}
+
+
+def objective(problem, result):
+    """The objective of a result, from its parameters."""
+    return problem.measure(problem.start(result)).fun
+
+
+def is_so(problem, solver, result, limits):
+    """Whether what the status says of a result holds."""
+    tol = limits["tol"]
+    fun, certified = result.fun, np.isfinite(result.gap)
+    limit = limits.get("max_iter", 1000)
+    zeros = problem.measure(np.zeros_like(problem.start())).fun if problem in (FACTORS, LARGE) else np.inf
+    passes = isinstance(solver, solvers.SGD)
+    return {
+        Status.CONVERGED: lambda: (
+            result.relative_gap <= tol if certified else tol > 0 and is_level(problem, result, tol)
+        ),
+        Status.MAX_ITER: lambda: result.nit == limit,
+        Status.MAX_TIME: lambda: "max_time" in limits,
+        Status.STALLED: lambda: not result.relative_gap <= tol,
+        Status.NONFINITE: lambda: passes and problem is LARGE,
+        Status.MAX_UNITS: lambda: getattr(solver, "max_units", None) is not None,
+        Status.ESTIMATED: lambda: (
+            result.estimated_gap <= tol * fun < result.gap and not callable(getattr(solver, "oracle", ""))
+        ),
+        Status.STOPPED: lambda: limits.get("callback") is LIMITS["stopped"].get("callback"),
+        Status.CALLBACK_FAILED: lambda: isinstance(result.error, ZeroDivisionError),
+        Status.INTERRUPTED: lambda: limits.get("callback") is LIMITS["interrupted"].get("callback"),
+        Status.RETURNED: lambda: isinstance(solver, Returns | solvers.RandomUnits),
+        Status.NO_BETTER_UNIT: lambda: callable(solver.oracle) if hasattr(solver, "oracle") else False,
+        Status.NOT_BETTER_THAN_ZERO: lambda: passes and fun == pytest.approx(zeros, rel=1e-12),
+    }[result.status]()
+
+
+def is_level(problem, result, tol):
+    """Whether no step along the gradient decreases the objective by more than the tolerance."""
+    x = problem.start(result)
+    at = problem.value_gradient(x)
+    slope = np.vdot(at.gradient, at.gradient)
+    steps = at.value / slope * 2.0 ** np.arange(-40.0, 3.0)
+    least = min(problem.measure(x - step * at.gradient).fun for step in steps)
+    return at.value - least <= 1.01 * tol * at.value
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("run", RUNS)
+def test_what_a_status_claims_is_so(run, limits):
+    (problem, solver), given = RUNS[run], LIMITS[limits]
+    result = mopn.minimize(problem, solver, rng=0, **given)
+    assert is_so(problem, solver, result, given), str(result.status)
+    assert result.success == (result.status == Status.CONVERGED)
+    assert objective(problem, result) == pytest.approx(result.fun, rel=1e-9)
+    if problem in (NETWORK, LAYER):
+        best = BEST["network" if problem is NETWORK else "layer"]
+        assert result.fun - best.fun <= result.gap + best.gap
+        assert result.gap_is_proven == np.isfinite(result.gap)
+    if isinstance(solver, solvers.SGD):
+        assert result.fun <= problem.measure(np.zeros_like(problem.start())).fun
+    if result.nit > 0:
+        assert result.fun <= np.nanmin(result.trace["fun"]) * (1 + 1e-9)
+
+
+# -- oracles of one's own ----------------------------------------------------------------------------------------------
+
+
+def power_steps(count, rng):
+    """An inexact oracle: some power steps from a random start, for each output."""
+
+    def select(gammas):
+        units = rng.standard_normal((len(gammas), gammas.shape[1]))
+        for _ in range(count):
+            units = np.einsum("cij,cj->ci", gammas, units)
+        return units
+
+    return select
+
+
+@pytest.mark.parametrize("tol", [1e-2, 0.0])
+@pytest.mark.parametrize("refit", ["output", "full", "none"])
+@pytest.mark.parametrize("norm", ["l1", "l1/l2"])
+@pytest.mark.parametrize("steps", [0, 1, 10, None], ids=["random units", "one step", "ten steps", "always the same"])
+def test_units_of_a_function_estimate_nothing(steps, norm, refit, tol):
+    features, labels = load_iris(return_X_y=True)
+    problem = mopn.NetworkProblem(
+        features, labels, norm=norm, strength=0.5, augment=True, center=True, scale="features"
+    )
+    oracle = (
+        (lambda gammas: np.eye(gammas.shape[1])[0]) if steps is None else power_steps(steps, np.random.default_rng(0))
+    )
+    asked = []
+
+    def watched(gammas):
+        asked.append(gammas)
+        return oracle(gammas)
+
+    solver = solvers.ConditionalGradient(refit, oracle=watched)
+    result = mopn.minimize(problem, solver, tol=tol, max_iter=30)
+    assert result.status in (Status.CONVERGED, Status.MAX_ITER, Status.NO_BETTER_UNIT)
+    assert (result.relative_gap <= tol) == result.success
+    assert result.estimated_gap == pytest.approx(result.gap, rel=1e-12)
+    np.testing.assert_allclose(result.trace["estimated_gap"], result.trace["gap"], rtol=1e-12)
+    assert len(asked) >= result.nit
+    if tol == 0.0:
+        assert result.nit == 30
+    if result.status == Status.NO_BETTER_UNIT:
+        assert f"{100 * result.relative_gap:.3g} %" in result.message
+    # The bound is mopn's own, and true: the built-in oracle finds what is below it, from there on.
+    best = mopn.minimize(problem, solvers.ConditionalGradient("full"), tol=1e-6)
+    assert result.fun - result.gap <= best.fun <= result.fun * (1 + 1e-6)
+
+
+# -- perfect fits ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber", "quantile"])
+@pytest.mark.parametrize("value", [0.0, 3.0, 0.1, 1e5 / 3, 1e-100])
+def test_the_relative_gap_of_a_perfect_fit_is_zero(value, loss):
+    problem = mopn.NetworkProblem(X, np.full(80, value), loss=loss, strength=0.1, offset=[value], norm="l1")
+    result = mopn.minimize(problem)
+    assert result.relative_gap == 0.0
+    assert result.status == Status.CONVERGED
+    assert mopn.certify(problem, *result_parts(result)).relative_gap == 0.0
+    solved = mopn.estimators.MultiOutputPNRegressor(loss=loss).fit(X, np.full(80, value))
+    assert (solved.relative_gap_, solved.status_) == (0.0, Status.CONVERGED)
+    ax = mopn.plotting.plot_convergence(result, y="relative_gap")
+    assert not np.isinf(ax.lines[0].get_ydata()).any()
+
+
+def result_parts(result):
+    return result.basis, result.weights
+
+
+def test_networks_that_fit_perfectly_have_no_relative_gap():
+    found = mopn.certify_network([[1.0, 1.0, 0, 0]], [[0.5]], X=X, y=0.5 * (X[:, 0] + X[:, 1]) ** 2, loss="squared")
+    assert found.objective < 1e-25
+    assert found.relative_gap < 1e-6 or found.objective > found.rounding
+
+
+@pytest.mark.parametrize(
+    ("gap", "fun", "rounding", "expected"),
+    [
+        (0.0, 0.0, 0.0, 0.0), (1.0, 0.0, 0.0, np.inf), (1.0, -4.0, 0.0, 0.25), (1e-29, 0.0, 1e-29, 0.0),
+        (1.0, 0.0, 1e-29, np.inf), (np.inf, 0.0, np.inf, np.inf), (np.inf, 1.0, np.inf, np.inf),
+        (1e-29, 1e-20, 1e-29, 1e-9),
+    ],
+)  # fmt: skip
+def test_relative_gaps(gap, fun, rounding, expected):
+    assert relative(gap, fun, rounding) == pytest.approx(expected)
+
+
+# -- estimators --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1.0, 30.0, 1e3, 1e6])
+@pytest.mark.parametrize("solver", ["sgd", "adagrad"])
+def test_stochastic_fits_are_no_worse_than_no_model_or_warn(solver, size):
+    target = 2.0 + Y
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = mopn.estimators.FactorizationMachineRegressor(solver=solver, random_state=0).fit(size * X, target)
+    assert np.mean((model.predict(size * X) - target) ** 2) <= np.mean(target**2)
+    assert model.score(size * X, target) > 0.3 or len(caught) == 1
+    if model.status_ == Status.CONVERGED:
+        assert model.score(size * X, target) > 0.9
