@@ -34,6 +34,7 @@ from mopn.data.validation import as_array, as_numbers, check_flag, check_sample_
 from mopn.estimators.callbacks import CallbackSupportMixin, begin_fit, samples_of, with_callbacks
 from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable, validated
 from mopn.estimators.policy import FitPolicy
+from mopn.estimators.strength_choice import Choice
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.losses.losses import Loss, LossName
 from mopn.losses.namespaces import is_device_array, is_on_accelerator, to_host
@@ -47,9 +48,10 @@ from mopn.solvers import Result, Solver, Status, Trace, minimize
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.interface import Measure
-from mopn.solvers.progress import Verbose
+from mopn.solvers.progress import Verbose, say
 from mopn.solvers.result import gap_in_words, relative
 from mopn.solvers.tools.checks import Rule, count
+from mopn.solvers.tools.deadline import Deadline
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -61,6 +63,10 @@ _Predictor = TypeVar("_Predictor", bound=Predictor)
 
 _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+# Of the time left, the choice of a strength takes at most this part, and the last fit the rest.
+_SHARE_OF_CHOICE = 1 / 3
+# What ended a fit says more than what ended the choice before it.
+_INTERRUPTIONS = (Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.NONFINITE)
 # The other statuses are success, or limits that the user sets.
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.FAILED)
 
@@ -356,7 +362,7 @@ class NetworkEstimator(ModelEstimator):
             with ``max_units``, when ten iterations of the last refit together decrease it by less. With 0 only the
             limits stop a fit.
         max_time : float or None, default None
-            Largest number of seconds for the solver.
+            Largest number of seconds for ``fit``; default no limit.
         validation_fraction : float, default 0.0
             Fraction of the samples to hold out (stratified for labels). After every round ``score`` is evaluated on
             them, and the best network is kept: this chooses the number of units.
@@ -475,7 +481,9 @@ class NetworkEstimator(ModelEstimator):
     @with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: Any, target_weight: Any, own: tuple[Any, Any, Any]) -> Result:
         """Fit the network; ``own`` are the user's samples to validate on."""
+        deadline = Deadline(self.max_time)
         continued = self.warm_start and hasattr(self, "model_")
+        say(self.verbose, "reading the samples")
         samples = self._samples_on_device if is_on_accelerator(X) else self._samples
         given = X
         X, y, sample_weight, present = samples(X, y, sample_weight, reset=not continued)
@@ -487,9 +495,9 @@ class NetworkEstimator(ModelEstimator):
             training, held_out = self._with_own((X, y, sample_weight), own)
         X, targets = training[0], training[1].by_column(target_weight)
 
-        # As in the driver: Ctrl-C leaves NumPy as it was.
-        with np.errstate():
-            problem, targets = self._problem_of_all(X, targets)
+        choice = self._choice(X, targets, deadline.share(_SHARE_OF_CHOICE))
+        single = self if choice is None else self._with_strength(choice.strength)
+        problem, targets = single._problem_of_all(X, targets)
         if not _is_in_numpy(X):
             self._set_features(X, problem.rows.n_features)
         del X, training  # the problem has its own arrays: those of validation, merging and encoding are not needed
@@ -511,19 +519,40 @@ class NetworkEstimator(ModelEstimator):
             result = minimize(
                 problem,
                 solver,
-                start=self._previous(problem, targets) if continued else None,
+                start=self._first(problem, targets, choice, continued=continued),
                 tol=self.tol,
                 max_iter=self._policy.max_rounds,
-                max_time=self.max_time,
+                max_time=0.0 if choice is not None and choice.ended == Status.INTERRUPTED else deadline.left,
                 callback=callback,
                 verbose=self.verbose,
             )
         if result.status == Status.FAILED and isinstance(result.error, OSError) and not len(result.basis):
             raise result.error
+        if choice is not None and choice.ended is not None and result.status not in _INTERRUPTIONS:
+            result.status, result.message, result.success = choice.ended, choice.ended.message, False
         self._set_fitted(problem, solver, targets, result, validation)
         self._raise_interruption(result)
         task.end({})
         return result
+
+    def _choice(self, X: Any, targets: Targets, deadline: Deadline) -> Choice | None:
+        """Choose the strength, if it is left open; else return None."""
+        return None
+
+    def _with_strength(self, strength: float | Ratio) -> Self:
+        """Return a copy with a strength."""
+        single = copy(self)
+        single.strength = strength
+        return single
+
+    def _first(self, problem: NetworkProblem, targets: Targets, choice: Choice | None, *, continued: bool) -> Any:
+        """Return the first network, or None: that of the fit before, or the best of a choice that was ended."""
+        if continued:
+            return self._previous(problem, targets)
+        if choice is None or choice.ended is None or choice.model is None:
+            return None
+        model = choice.model
+        return self._moved(problem, targets, model.basis, model.weights, model.linear, model.offset)
 
     def _problem_of_all(self, X: Any, targets: Targets) -> tuple[NetworkProblem, Targets]:
         """Return the problem of the training samples, of which equal ones are merged, and their targets."""
@@ -667,10 +696,22 @@ class NetworkEstimator(ModelEstimator):
                 f"warm_start=True starts from a network for the {name} {getattr(self, self._classes_name)}, but this "
                 f"fit has {targets.classes}; set warm_start=False"
             )
-        linear = problem.linear_term.start(self.linear_ if self.alpha is not None else None, problem.losses.n_outputs)
+        return self._moved(problem, targets, basis, weights, self.linear_, cast(Model, self.model_).offset)
+
+    def _moved(
+        self,
+        problem: NetworkProblem,
+        targets: Targets,
+        basis: np.ndarray,
+        weights: np.ndarray,
+        linear: Any,
+        offset: Any,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return a network for X as given in the coordinates of a problem, whose outputs have another offset."""
+        linear = problem.linear_term.start(linear if self.alpha is not None else None, problem.losses.n_outputs)
         basis, linear = problem.user_X.of_problem(basis, linear)
-        offset = self._offset(targets)
-        constant = 0.0 if offset is None else cast(Model, self.model_).offset - offset
+        own = self._offset(targets)
+        constant = 0.0 if own is None else offset - own
         return self._with_constant(problem, constant, basis, weights, linear)
 
     def _with_constant(

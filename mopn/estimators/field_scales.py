@@ -130,7 +130,8 @@ def _fit_one_output(estimator: SingleOutputEstimator, X: Any, targets: Targets, 
     seed = estimator._seed()
     problem = estimator._problem(multiplied(X, estimator._lengths), targets.values, targets.weights, seed)
     start = estimator._start(problem) if fitted else None
-    return estimator._attributes(problem, ended_well(estimator._solve(problem, estimator._solver(), start, seed)))
+    result = estimator._solve(problem, estimator._solver(), start, seed, max_time=estimator.max_time)
+    return estimator._attributes(problem, ended_well(result))
 
 
 @dataclass(frozen=True)

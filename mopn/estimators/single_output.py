@@ -22,8 +22,9 @@ from mopn.estimators.targets import regression_loss
 from mopn.losses.losses import LOSSES, Loss
 from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Result, Solver, Status, minimize
-from mopn.solvers.progress import Verbose
+from mopn.solvers.progress import Verbose, say
 from mopn.solvers.tools.checks import Rule, choice, count, shown
+from mopn.solvers.tools.deadline import Deadline
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -113,7 +114,9 @@ class SingleOutputEstimator(ModelEstimator):
     @with_callbacks
     def _fit(self, solver: Solver, X: Any, y: Any, sample_weight: Any) -> Result:
         """Fit the model with a solver."""
+        deadline = Deadline(self.max_time)
         self._sums = None
+        say(self.verbose, "reading the samples")
         X, y, sample_weight, _ = self._samples(X, y, sample_weight)
         task = begin_fit(self, samples_of(X, y, sample_weight), self.max_iter)
         y = self._encode(column_or_1d(y, warn=True))
@@ -123,7 +126,9 @@ class SingleOutputEstimator(ModelEstimator):
         self._set_features(X, problem.rows.n_features)
         with task.iterations(partial(self._attributes, problem)) as callback:
             start = self._start(problem) if self.warm_start else None
-            result = self._solve(problem, solver, start, seed, callback=callback, verbose=self.verbose)
+            result = self._solve(
+                problem, solver, start, seed, max_time=deadline.left, callback=callback, verbose=self.verbose
+            )
         self.__dict__.update(self._attributes(problem, result))
         self.objective_, self.status_, self.trace_ = float(result.fun), result.status, result.trace
         self.n_iter_ = max(int(result.nit), 1)
@@ -139,7 +144,6 @@ class SingleOutputEstimator(ModelEstimator):
             start=start,
             tol=self.tol,
             max_iter=self.max_iter,
-            max_time=self.max_time,
             rng=seed,
             **watched,
         )
