@@ -21,6 +21,7 @@ from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import Rule, check_positive, check_seconds, count, shown
 from mopn.solvers.tools.deadline import Deadline
 from mopn.solvers.tools.display import Displayed
+from mopn.solvers.tools.door import callers_state, door
 
 __all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver", "solutions"]
 
@@ -110,6 +111,7 @@ class Path(Displayed):
         return np.array([getattr(result, name) for result in self.results])
 
 
+@door
 def path(
     problem: NetworkProblem,
     strengths: int | Any = 20,
@@ -195,7 +197,9 @@ def path(
         ):
             results.append(result)
             if score is not None:
-                watch.add(result, float(score(Model.from_result(part, result))))
+                model = Model.from_result(part, result)
+                with callers_state():
+                    watch.add(result, float(score(model)))
             if watch.is_over:
                 break
     return Path(series[: len(results)], results, None if score is None else np.array(watch.scores))

@@ -18,6 +18,7 @@ from mopn.solvers import ConditionalGradient, Result, Status, minimize
 from mopn.solvers.progress import say
 from mopn.solvers.tools.cached import cached_property
 from mopn.solvers.tools.deadline import Deadline
+from mopn.solvers.tools.door import door
 
 __all__ = ["Fold", "ended_well"]
 
@@ -58,6 +59,7 @@ class Fold:
         """The problem of the training samples; each process makes its own."""
         return self.single._problem(*merge_equal_samples(*self.training))
 
+    @door
     def path(self, strengths: np.ndarray, task: Task, seconds: float) -> tuple[list[float], list[Result]]:
         """Return the scores of the strengths, and their networks; -inf for those that a callback or time leaves out."""
         task.begin()
@@ -80,6 +82,7 @@ class Fold:
         task.end()
         return scores + [-math.inf] * (len(strengths) - len(fits)), fits
 
+    @door
     def prune(self, network: Result, strength: float, sizes: Sequence[int], task: Task, seconds: float) -> list[float]:
         """Return the scores of the network of a strength cut down to sizes; -inf for those without time."""
         task.begin()

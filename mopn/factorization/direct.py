@@ -23,6 +23,7 @@ from mopn.factorization.terms.factors import CauchySchwarzTerm, FittedKernelTerm
 from mopn.losses.losses import Loss, LossName
 from mopn.losses.namespaces import to_host
 from mopn.solvers.tools.checks import choice, shown
+from mopn.solvers.tools.door import doors
 from mopn.solvers.tools.generators import make_generator
 
 __all__ = ["FactorizationProblem"]
@@ -35,6 +36,7 @@ _PENALTY = choice(("weighted", "frobenius", *_SPARSE))
 PenaltyName = Literal["weighted", "frobenius", "ti", "cs"]
 
 
+@doors
 class FactorizationProblem(SingleOutputProblem):
     r"""Minimise :math:`\sum_i w_i \ell(y_i, o_i + \mathrm{offset}_i) + \frac{\alpha}{2} \|w\|^2` + penalty of P.
 

@@ -10,10 +10,12 @@ from mopn.network.problem import NetworkProblem
 from mopn.solvers.interface import Measure
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.door import door
 
 __all__ = ["certify"]
 
 
+@door
 def certify(
     problem: NetworkProblem,
     basis: Any,

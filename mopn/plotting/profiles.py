@@ -10,6 +10,7 @@ import numpy as np
 from mopn.data.validation import as_numbers
 from mopn.plotting.drawing import new_axes
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.door import door
 
 __all__ = ["plot_profile", "profile_ratios"]
 
@@ -39,6 +40,7 @@ def profile_ratios(times: Any) -> np.ndarray:
     return np.where(np.isfinite(times), times / np.where(np.isfinite(fastest), fastest, 1.0), np.inf)
 
 
+@door
 def plot_profile(times: Mapping[str, Sequence[float]], ax: Any = None, **style: Any) -> Any:
     """Plot performance profiles: the fraction of problems that a solver ends within a factor of the fastest's time.
 

@@ -15,6 +15,7 @@ from mopn.models.explanations.effects import Effects, effects
 from mopn.models.fitted import Fitted
 from mopn.plotting.drawing import checked_labels, colors, name_ticks, new_axes, output_names, plot_weights, subplots
 from mopn.solvers.tools.checks import choice, shown
+from mopn.solvers.tools.door import door
 
 __all__ = ["plot_effect", "plot_pair", "plot_strengths"]
 
@@ -26,6 +27,7 @@ _BINS, _ROWS = 40, 400
 _WRITTEN = 100
 
 
+@door
 def plot_effect(
     model: Fitted,
     X: Any,
@@ -103,6 +105,7 @@ def plot_effect(
     return top, bottom
 
 
+@door
 def plot_pair(
     model: Fitted, X: Any, a: str | int, b: str | int, *, output: Any = None, levels: int = 8, ax: Any = None
 ) -> Any:
@@ -169,6 +172,7 @@ def plot_pair(
     return ax
 
 
+@door
 def plot_strengths(
     model: Fitted, X: Any, top: int = 15, *, outputs: Sequence[Any] | None = None, ax: Any = None
 ) -> Any:
