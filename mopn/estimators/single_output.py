@@ -25,6 +25,7 @@ from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Result, Solver,
 from mopn.solvers.progress import Verbose, say
 from mopn.solvers.tools.checks import Rule, choice, count, shown
 from mopn.solvers.tools.deadline import Deadline
+from mopn.solvers.tools.door import doors
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -230,6 +231,7 @@ def _check_logistic(classifier: Any) -> None:
         raise AttributeError(f"loss={shown(loss)} is not a probability model; for predict_proba use 'logistic'")
 
 
+@doors
 class BinaryClassifier(ClassifierMixin):
     """Base of the classifiers of one output, for two classes."""
 
@@ -277,7 +279,7 @@ class BinaryClassifier(ClassifierMixin):
         classes = self._two_classes(labels) if self._classes is None else self._classes
         unknown = [label for label in labels if label not in classes]
         if unknown:
-            raise ValueError(f"y has labels {unknown} that are not among the classes {classes}")
+            raise ValueError(f"y has labels {shown(unknown)} that are not among the classes {classes}")
         self.classes_ = classes
         return np.where(y == classes[1], 1.0, -1.0)
 

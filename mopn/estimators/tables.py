@@ -21,7 +21,7 @@ from mopn.data.sparse_structure import compressed
 from mopn.data.validation import check_sample_weight, of_present
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.classifiers import Classifier
-from mopn.estimators.parameters import STRENGTH, readable
+from mopn.estimators.parameters import readable
 from mopn.estimators.regressors import Regressor
 from mopn.estimators.strength_choice import Choice, choose_strength
 from mopn.estimators.table_encoder import TableReader, is_named
@@ -33,7 +33,7 @@ from mopn.models.table import TableModel
 from mopn.network.problem import NetworkProblem
 from mopn.solvers import Result
 from mopn.solvers.progress import Verbose
-from mopn.solvers.tools.checks import Rule
+from mopn.solvers.tools.checks import Rule, check_positive
 from mopn.solvers.tools.deadline import Deadline
 from mopn.tables.reading import read_table
 
@@ -41,7 +41,9 @@ __all__ = ["TableClassifier", "TableRegressor"]
 
 
 def _strength(value: Any) -> Any:
-    return value if isinstance(value, str) and value == "auto" else STRENGTH.convert(value)
+    if isinstance(value, Ratio) or (isinstance(value, str) and value == "auto"):
+        return value
+    return check_positive.convert(value)
 
 
 class TableEstimator(TableReader, NetworkEstimator):
@@ -57,7 +59,7 @@ class TableEstimator(TableReader, NetworkEstimator):
         "or GridSearchCV over its strength"
     )
     _rules = NetworkEstimator._rules | {
-        "strength": Rule(f"'auto', {STRENGTH.takes}", _strength),
+        "strength": Rule("'auto', a number > 0 or a mopn.Ratio", _strength),
     }
     # What a fit to a table does not leave open.
     refit, oracle, fit_intercept, scale, alpha = "full", "auto", True, "data", None

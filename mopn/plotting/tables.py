@@ -226,6 +226,8 @@ class _Lines:
 
     def __init__(self, found: Effects, scale: str, outputs: Sequence[Any] | None) -> None:
         self.found, self.scale = found, scale
+        if scale == "probability" and found.model.target in ("outputs", "vector"):
+            raise TypeError("scale='probability': a model of numbers predicts no probabilities; take scale='output'")
         self.chosen, names = _shown_outputs(found, outputs)
         self.names = checked_labels(names, len(self.chosen), "outputs")
         self.ylabel = "effect on the output" if scale == "output" else "probability"
@@ -341,7 +343,7 @@ def _output(found: Effects, output: Any, i: int, j: int) -> tuple[int, str]:
     elif output in labels:
         at = labels.index(output)
     else:
-        raise ValueError(f"output must be one of {labels}, got {shown(output)}")
+        raise ValueError(f"output must be one of {shown(labels)}, got {shown(output)}")
     return chosen[at], f", output of {labels[at]}" if len(labels) > 1 or names is not None else ""
 
 

@@ -42,8 +42,8 @@ def door(function: F) -> F:
             finally:
                 _OUTSIDE.reset(token)
         except TypeError as error:
-            # Raised by the call itself, as Python could not bind the arguments.
-            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+            # Python names the function whose arguments it could not bind.
+            if not str(error).startswith(f"{function.__qualname__}() "):
                 raise
             text = _said_again(error, function, arguments)
         raise TypeError(text)
@@ -62,7 +62,7 @@ def _said_again(error: TypeError, function: Any, arguments: tuple[Any, ...]) -> 
         called = owner.__name__ if name == "__init__" else f"{owner.__name__}.{name}"
         name = owner.__name__ if name == "__init__" else name
     usage = str(signature.replace(parameters=parameters, return_annotation=signature.empty))
-    return f"{str(error).replace(f'{function.__qualname__}()', f'{called}()', 1)}; call it as {name}{usage}"
+    return f"{str(error).replace(function.__qualname__, called, 1)}; call it as {name}{usage}"
 
 
 def doors(cls: C, special: tuple[str, ...] = ("__init__", "__call__")) -> C:
