@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
 # How NumPy treats floating-point errors outside the call that this thread is in; None outside of all calls.
-_OUTSIDE: ContextVar[dict[str, Any] | None] = ContextVar("outside", default=None)
+_OUTSIDE: ContextVar[Any] = ContextVar("outside", default=None)
 
 
 def door(function: F) -> F:
