@@ -66,8 +66,6 @@ _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 # Of the time left, the choice of a strength takes at most this part, and the last fit the rest.
 _SHARE_OF_CHOICE = 1 / 3
-# What ended a fit says more than what ended the choice before it.
-_INTERRUPTIONS = (Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.NONFINITE)
 # The other statuses are success, or limits that the user sets.
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.FAILED)
 
@@ -495,8 +493,7 @@ class NetworkEstimator(ModelEstimator):
         X, targets = training[0], training[1].by_column(target_weight)
 
         choice = self._choice(X, targets, deadline.share(_SHARE_OF_CHOICE))
-        single = self if choice is None else self._with_strength(choice.strength)
-        problem, targets = single._problem_of_all(X, targets)
+        problem, targets = self._with_strength(choice.strength)._problem_of_all(X, targets)
         if not _is_in_numpy(X):
             self._set_features(X, problem.rows.n_features)
         del X, training  # the problem has its own arrays: those of validation, merging and encoding are not needed
@@ -521,22 +518,21 @@ class NetworkEstimator(ModelEstimator):
                 start=self._first(problem, targets, choice, continued=continued),
                 tol=self.tol,
                 max_iter=self._policy.max_rounds,
-                max_time=0.0 if choice is not None and choice.ended == Status.INTERRUPTED else deadline.left,
+                max_time=choice.time_left(deadline),
                 callback=callback,
                 verbose=self.verbose,
             )
         if result.status == Status.FAILED and isinstance(result.error, OSError) and not len(result.basis):
             raise result.error
-        if choice is not None and choice.ended is not None and result.status not in _INTERRUPTIONS:
-            result.status, result.message, result.success = choice.ended, choice.ended.message, False
+        choice.overrule(result)
         self._set_fitted(problem, solver, targets, result, validation)
         self._raise_interruption(result)
         task.end({})
         return result
 
-    def _choice(self, X: Any, targets: Targets, deadline: Deadline) -> Choice | None:
-        """Choose the strength, if it is left open; else return None."""
-        return None
+    def _choice(self, X: Any, targets: Targets, deadline: Deadline) -> Choice:
+        """Return the strength, which subclasses may choose."""
+        return Choice(self.strength)
 
     def _with_strength(self, strength: float | Ratio) -> Self:
         """Return a copy with a strength."""
@@ -544,11 +540,11 @@ class NetworkEstimator(ModelEstimator):
         single.strength = strength
         return single
 
-    def _first(self, problem: NetworkProblem, targets: Targets, choice: Choice | None, *, continued: bool) -> Any:
+    def _first(self, problem: NetworkProblem, targets: Targets, choice: Choice, *, continued: bool) -> Any:
         """Return the first network, or None: that of the fit before, or the best of a choice that was ended."""
         if continued:
             return self._previous(problem, targets)
-        if choice is None or choice.ended is None or choice.model is None:
+        if choice.ended is None or choice.model is None:
             return None
         model = choice.model
         return self._moved(problem, targets, model.basis, model.weights, model.linear, model.offset)

@@ -38,20 +38,29 @@ _ITERATIONS = 12
 
 
 class Choice(NamedTuple):
-    """The strength of least loss on held-out samples.
+    """The strength of a fit, given or that of least loss on held-out samples.
 
     Attributes
     ----------
-    strength : float
+    strength : float or Ratio
     ended : Status or None
         What ended the choice before its end: ``MAX_TIME`` or ``INTERRUPTED``.
     model : Model or None
         The model of this strength of most of the samples, if there is one.
     """
 
-    strength: float
+    strength: float | Ratio
     ended: Status | None = None
     model: Model | None = None
+
+    def time_left(self, deadline: Deadline) -> float:
+        """Return the seconds for the fit: none after Ctrl-C."""
+        return 0.0 if self.ended == Status.INTERRUPTED else deadline.left
+
+    def overrule(self, result: Result) -> None:
+        """Give the result of the fit the status that ended the choice, unless its own says more."""
+        if self.ended is not None and result.status not in _INTERRUPTIONS:
+            result.status, result.message, result.success = self.ended, self.ended.message, False
 
 
 def choose_strength(estimator: Any, X: Any, targets: Targets, deadline: Deadline) -> Choice:
@@ -149,6 +158,8 @@ def _of_all(problem: NetworkProblem) -> tuple[np.ndarray, float, int]:
     return check_strengths(problem, _RATIOS), problem.losses.total_weight, problem.losses.n
 
 
+# What ended a fit says more than what ended the choice before it.
+_INTERRUPTIONS = (Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.NONFINITE)
 # The models of a path, and the statuses of their runs.
 _Seen = list[tuple[Model, Status]]
 # A problem of training samples, and the loss of a model on held-out ones.

@@ -130,9 +130,9 @@ class TableEstimator(TableReader, NetworkEstimator):
     def _named(self, model: Model) -> Model:  # type: ignore[override]
         return replace(model, feature_names=self.encoding_.feature_names)
 
-    def _choice(self, X: Any, targets: Targets, deadline: Deadline) -> Choice | None:
+    def _choice(self, X: Any, targets: Targets, deadline: Deadline) -> Choice:
         if not isinstance(self.strength, str):
-            return None
+            return super()._choice(X, targets, deadline)
         return choose_strength(self._with_strength(Ratio(0.5)), X, targets, deadline)
 
     def _attributes(self, problem: NetworkProblem, targets: Targets, network: Result) -> dict[str, Any]:
