@@ -59,7 +59,7 @@ def _said_again(error: TypeError, function: Any, arguments: tuple[Any, ...]) -> 
     if parameters and parameters[0].name in ("self", "cls"):
         del parameters[0]
         owner = arguments[0] if isinstance(arguments[0], type) else type(arguments[0])
-        called = owner.__name__ if name == "__init__" else f"{owner.__name__}.{name}"
+        called = f"{owner.__name__}.{name}"
         name = owner.__name__ if name == "__init__" else name
     usage = str(signature.replace(parameters=parameters, return_annotation=signature.empty))
     return f"{str(error).replace(function.__qualname__, called, 1)}; call it as {name}{usage}"

@@ -51,7 +51,7 @@ def limited(name, max_time, **options):
         return mopn.estimators.PathCV(estimator, max_units=(8, 4)), y
     kind = getattr(mopn.estimators, name)
     known = inspect.signature(kind).parameters
-    options = {key: value for key, value in OPTIONS.items() if key in known} | options
+    options = {key: value for key, value in (OPTIONS | options).items() if key in known}
     y = NUMBERS if name.endswith("Regressor") and not name.startswith("Ordinal") else LEVELS
     return kind(max_time=max_time, **options), LEVELS > 1 if "n_components" in known and y is LEVELS else y
 
@@ -137,14 +137,15 @@ def test_an_interrupted_choice_keeps_the_best_model_so_far(monkeypatch, name):
 
 
 @pytest.mark.parametrize("name", [*KINDS, "PathCV"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_verbose_tells_what_is_done_from_the_beginning(capsys, name):
-    estimator, y = limited(name, 0.2, verbose=1)
+    estimator, y = limited(name, None, verbose=1, tol=0.5, max_units=4, max_iter=20)
     estimator.fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "reading the samples"
     if name.startswith("Table"):
         assert lines[1].startswith("choice of the strength")
-        assert re.match(r"  strength 1: .*, loss .*, 0 units|  strength 1: .*, loss .* units", lines[2])
+        assert re.match(r"  strength 1: Ratio\(0.1\), loss .* units", lines[2])
     if name == "PathCV":
         assert lines[1] == "3 folds of 4 strengths"
         assert re.match(r"  strength .*: score .* units", lines[2])
