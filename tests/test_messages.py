@@ -45,6 +45,11 @@ def test_wrong_arguments_of_methods_are_named_with_the_class_of_the_user(cls):
         assert f"; call it as {name}(" in str(error.value)
 
 
+def test_a_method_of_a_class_without_an_estimator():
+    with pytest.raises(TypeError, match=r"fit\(\) missing 2 .* 'self' and 'X'; call it as fit\(self, X, y=None"):
+        TableClassifier.fit()
+
+
 def test_errors_of_types_from_within_are_left_alone():
     def own(intermediate_result):
         raise TypeError("from a callback")

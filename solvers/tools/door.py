@@ -56,7 +56,7 @@ def _said_again(error: TypeError, function: Any, arguments: tuple[Any, ...]) -> 
     name, signature = function.__name__, inspect.signature(function)
     parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
     called = name
-    if parameters and parameters[0].name in ("self", "cls"):
+    if arguments and parameters and parameters[0].name in ("self", "cls"):
         del parameters[0]
         owner = arguments[0] if isinstance(arguments[0], type) else type(arguments[0])
         called = f"{owner.__name__}.{name}"
