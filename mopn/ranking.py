@@ -16,6 +16,7 @@ from mopn.data.validation import distinct_labels, finite_numbers
 from mopn.models.ranker import Ranker, Ranking, rank
 from mopn.models.similarity import Similar, similar_features
 from mopn.solvers.tools.checks import choice, count
+from mopn.solvers.tools.door import door
 
 __all__ = ["Ranker", "Ranking", "Similar", "grouped_ndcg", "rank", "similar_features"]
 
@@ -24,6 +25,7 @@ _GAINS = {"exponential": lambda y: np.exp2(y) - 1.0, "linear": lambda y: y}
 _LARGEST = {"exponential": 900.0, "linear": 1e290}
 
 
+@door
 def grouped_ndcg(
     y_true: Any, y_score: Any, groups: Any, k: int | None = None, gain: str = "exponential", short: str = "drop"
 ) -> float:

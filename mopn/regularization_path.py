@@ -19,7 +19,9 @@ from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.progress import Verbose
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import Rule, check_positive, check_seconds, count, shown
+from mopn.solvers.tools.deadline import Deadline
 from mopn.solvers.tools.display import Displayed
+from mopn.solvers.tools.door import callers_state, door
 
 __all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver", "solutions"]
 
@@ -109,6 +111,7 @@ class Path(Displayed):
         return np.array([getattr(result, name) for result in self.results])
 
 
+@door
 def path(
     problem: NetworkProblem,
     strengths: int | Any = 20,
@@ -147,7 +150,7 @@ def path(
         With ``score``: stop after so many strengths without a better score, before units are added that do not help;
         counted from the first network that is not empty.
     tol, max_time, callback, verbose
-        As for :func:`mopn.minimize`, for every strength; ``max_time`` is for all of them together.
+        As for :func:`mopn.minimize`, for every strength; ``max_time`` is for the whole call, ``score`` included.
     n_threads : int, optional
         Number of threads that compute blocks of rows, as in :func:`mopn.minimize`.
 
@@ -179,7 +182,7 @@ def path(
     if problem.regularizer.constrained:
         raise ValueError("path follows strengths, but the problem has a radius; make it with a strength instead")
     patience = count().or_none()(patience, "patience")
-    max_time = check_seconds.or_none()(max_time, "max_time")
+    deadline = Deadline(check_seconds.or_none()(max_time, "max_time"))
     if score is not None and (not callable(score) or isinstance(score, type)):
         raise TypeError(f"score must be a function, called as score(model), or None, got {shown(score)}")
     if patience is not None and score is None:
@@ -190,11 +193,13 @@ def path(
         results: list[Result] = []
         watch = EarlyStopping(patience)
         for part, result in solutions(
-            problem, series, solver, tol=tol, max_iter=rounds, max_time=max_time, callback=callback, verbose=verbose
+            problem, series, solver, deadline, tol=tol, max_iter=rounds, callback=callback, verbose=verbose
         ):
             results.append(result)
             if score is not None:
-                watch.add(result, float(score(Model.from_result(part, result))))
+                model = Model.from_result(part, result)
+                with callers_state():
+                    watch.add(result, float(score(model)))
             if watch.is_over:
                 break
     return Path(series[: len(results)], results, None if score is None else np.array(watch.scores))
@@ -204,8 +209,7 @@ def solutions(
     problem: NetworkProblem,
     strengths: Iterable[float],
     solver: Solver,
-    *,
-    max_time: float | None = None,
+    deadline: Deadline,
     **options: Any,
 ) -> Iterator[tuple[NetworkProblem, Result]]:
     """Solve a problem for one strength after the other, each from the solution before it.
@@ -216,8 +220,8 @@ def solutions(
     strengths : iterable of float
         In this order.
     solver : Solver
-    max_time : float, optional
-        Seconds for all strengths together.
+    deadline : Deadline
+        The end of the time for all strengths, and for what is done with their solutions, together.
     options
         As for :func:`mopn.minimize`, for every strength.
 
@@ -228,12 +232,10 @@ def solutions(
     Result
         Its solution. The last one if it was interrupted or is out of time.
     """
-    left, result = math.inf if max_time is None else max_time, None
+    result = None
     for strength in strengths:
         part = problem.with_strength(float(strength))
-        seconds = None if math.isinf(left) else max(left, 0.0)
-        result = minimize(part, solver, start=result, max_time=seconds, **options)
-        left -= result.time
+        result = minimize(part, solver, start=result, max_time=deadline.left, **options)
         yield part, result
         if result.status in _ENDS_PATH:
             return

@@ -16,6 +16,7 @@ from mopn.solvers.progress import Progress, ProgressBar, Verbose
 from mopn.solvers.result import Result, Status, Trace, gap_in_words, proof_in_words
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_callback, check_nonnegative, check_seconds, check_verbose, count, shown
+from mopn.solvers.tools.door import callers_state, door
 from mopn.solvers.tools.generators import make_seed
 
 __all__ = ["RunMonitor", "minimize"]
@@ -49,6 +50,7 @@ class NotFiniteError(ValueError):
     """The objective is not finite at the start, so there is no best point."""
 
 
+@door
 def minimize(
     problem: SomeProblem,
     solver: Solver[SomeProblem] | None = None,
@@ -334,7 +336,8 @@ class RunMonitor:
     def _report(self, report: Callable[..., Any], *values: Any, **named: Any) -> None:
         """Call a function of the user's; what it raises ends the run."""
         try:
-            report(*values, **named)
+            with callers_state():
+                report(*values, **named)
         except StopIteration:
             self.stop(Status.STOPPED)
         except Exception as error:
@@ -404,7 +407,8 @@ class RunMonitor:
             if self.verbose:
                 sys.stdout.write(f"  refit: {done} iterations in all, objective {refit.fun:.5g}, {now:.3g} s\n")
                 sys.stdout.flush()
-            self._show_progress(Progress(self.nit, done, refit.fun, self.gap, now))
+            with callers_state():
+                self._show_progress(Progress(self.nit, done, refit.fun, self.gap, now))
         finally:
             self._seconds_paused += self.elapsed - now
 

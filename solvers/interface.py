@@ -790,6 +790,9 @@ def check_needs(solver: Any, name: str = "solver") -> Set[str]:
     if isinstance(solver, type) and issubclass(solver, Solver):
         raise TypeError(f"{name} must be a Solver instance, got the class {solver.__name__}; use {solver.__name__}()")
     if not isinstance(solver, Solver):
+        if taken_by := getattr(solver, "taken_by", None):
+            part = f"{solver.__name__}()" if isinstance(solver, type) else shown(solver)
+            raise TypeError(f"{name} must be a Solver, got {part}, which is a part of one: give {taken_by}({part})")
         known = ", ".join(dict.fromkeys(SERVED_BY.values()))
         raise TypeError(f"{name} must be a Solver, one of mopn.solvers ({known}), got {shown(solver)}")
     if not isinstance(solver.needs, Set):

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Literal, NamedTuple
 
-__all__ = ["Progress", "ProgressBar", "Verbose"]
+__all__ = ["Progress", "ProgressBar", "Verbose", "say"]
 
 Verbose = int | Literal["bar"]
+
+
+def say(verbose: Verbose, text: str) -> None:
+    """Print what a call does now, if it is to print lines."""
+    if verbose and verbose != "bar":
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
 
 
 class Progress(NamedTuple):

@@ -71,7 +71,7 @@ _PERFECT = 4.0
 _MESSAGES = {
     Status.CONVERGED: "The stopping test holds: the tolerance is reached.",
     Status.MAX_ITER: "max_iter iterations are done; raise max_iter to go on.",
-    Status.MAX_TIME: "max_time seconds have passed; raise max_time to go on.",
+    Status.MAX_TIME: "max_time ended the run; raise max_time to go on.",
     Status.STALLED: "The steps decrease the objective no more at this floating-point precision, or by too little ever "
     "to reach tol. Scaled features (to [-1, 1], say) or a larger strength may help.",
     Status.NONFINITE: "The objective became infinite or NaN; the best point that is known is returned. "

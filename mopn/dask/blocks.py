@@ -23,6 +23,7 @@ from mopn.data.validation import distinct_labels
 from mopn.solvers.tools.allocator import keep_freed_memory
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_seconds, shown
+from mopn.solvers.tools.door import door
 
 __all__ = ["TIMEOUT", "DaskBlocks", "dask_array", "dask_blocks", "dask_frames"]
 
@@ -273,6 +274,7 @@ def _raw_block(*parts: Any, convert: Callable[[Any], Any]) -> RawBlock:
     return RawBlock(-1, convert(X), y, weights)
 
 
+@door
 def _call(task: bytes, number: int, block: RawBlock) -> Any:
     keep_freed_memory()
     # A thread of a worker is a core: the terms do not start threads.

@@ -14,6 +14,7 @@ from mopn.losses.hessians import Hessian
 from mopn.losses.links import LINKS
 from mopn.losses.losses import LOSSES, Clipped, Loss, get_loss, is_built_in
 from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.door import door
 from mopn.solvers.tools.generators import make_generator
 
 __all__ = ["check_loss", "check_own_loss", "check_sum_over_outputs"]
@@ -36,6 +37,7 @@ _LEAST = 100.0 * _EPS / _ROUNDING
 _NOT_NEGATIVE = "values >= 0, as proofs rely on it (add a constant)"
 
 
+@door
 def check_loss(loss: Loss, y: Any = None, rng: np.random.Generator | int | None = 0) -> None:
     """Check a loss against the contract of :class:`mopn.Loss`: shapes, gradient, convexity, conjugate, and all it has.
 

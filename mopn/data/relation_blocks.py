@@ -12,10 +12,12 @@ from mopn.data.designs import Design, SparseDesign, stored_design
 from mopn.data.relation_design import RelationDesign
 from mopn.data.validation import as_numbers
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.door import doors
 
 __all__ = ["RelationBlocks", "design_of"]
 
 
+@doors
 class RelationBlocks:
     """X = [T_1[r_1], ..., T_K[r_K]]: a sample is a row of every table, side by side, and tables are stored once.
 

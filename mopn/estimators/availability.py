@@ -7,6 +7,8 @@ from functools import update_wrapper
 from types import MethodType
 from typing import Any, TypeVar, cast
 
+from mopn.solvers.tools.door import door
+
 __all__ = ["available_if"]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -20,7 +22,7 @@ def available_if(check: Callable[[Any], object]) -> Callable[[F], F]:
     """
 
     def decorate(method: F) -> F:
-        return cast("F", _Method(method, check))
+        return cast("F", _Method(door(method), check))
 
     return decorate
 

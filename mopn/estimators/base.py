@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
@@ -34,6 +33,7 @@ from mopn.data.validation import as_array, as_numbers, check_flag, check_sample_
 from mopn.estimators.callbacks import CallbackSupportMixin, begin_fit, samples_of, with_callbacks
 from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable, validated
 from mopn.estimators.policy import FitPolicy
+from mopn.estimators.strength_choice import Choice
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.losses.losses import Loss, LossName
 from mopn.losses.namespaces import is_device_array, is_on_accelerator, to_host
@@ -47,9 +47,12 @@ from mopn.solvers import Result, Solver, Status, Trace, minimize
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.interface import Measure
-from mopn.solvers.progress import Verbose
+from mopn.solvers.progress import Verbose, say
 from mopn.solvers.result import gap_in_words, relative
+from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import Rule, count
+from mopn.solvers.tools.deadline import Deadline
+from mopn.solvers.tools.door import door
 
 __all__ = ["ModelEstimator", "NetworkEstimator", "network_model"]
 
@@ -60,6 +63,8 @@ _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 # Deviations between the mean of a feature and 0 beyond which a model keeps fewer than half of its digits.
 _FAR = 1e8
+# Of the time left, the choice of a strength takes at most this part, and the last fit the rest.
+_SHARE_OF_CHOICE = 1 / 3
 # The other statuses are success, or limits that the user sets.
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
 
@@ -231,7 +236,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
             reason = "" if result.error is None else f" ({result.error!r})"
             gap = f", the gap {gap_in_words(result)}" if math.isfinite(result.gap) else ""
             text = f"{result.message}{reason} The objective is {result.fun:.6g}{gap}."
-            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+            warn_caller(text, ConvergenceWarning)
 
 
 def _is_copy(function: Any) -> bool:
@@ -353,7 +358,7 @@ class NetworkEstimator(ModelEstimator):
             with ``max_units``, when ten iterations of the last refit together decrease it by less. With 0 only the
             limits stop a fit.
         max_time : float or None, default None
-            Largest number of seconds for the solver.
+            Largest number of seconds for ``fit``; default no limit.
         validation_fraction : float, default 0.0
             Fraction of the samples to hold out (stratified for labels). After every round ``score`` is evaluated on
             them, and the best network is kept: this chooses the number of units.
@@ -388,22 +393,18 @@ class NetworkEstimator(ModelEstimator):
         coordinates = self._coordinates
         farthest = 0.0 if coordinates is None else coordinates.relative_center.max(initial=0.0)
         if farthest > _FAR and self.gap_ > max(result.gap, self.tol * abs(self.objective_)):
-            warnings.warn(
+            warn_caller(
                 f"X: features are up to {farthest:.1g} deviations from 0, so that rounding may change the objective of "
-                f"the model by {self.gap_ - result.gap:.2g}; subtract numbers near their means",
-                UserWarning,
-                stacklevel=3,
+                f"the model by {self.gap_ - result.gap:.2g}; subtract numbers near their means"
             )
         used = np.array(result.weights.any(axis=0))
         # Outputs that are compared with each other need no unit in one of them.
         most, needed = self.max_units or math.inf, len(used) - (self.loss_.targets == "labels")
         if result.status == Status.MAX_UNITS and used.sum() < needed > most and self.alpha is None:
-            warnings.warn(
+            warn_caller(
                 f"max_units={most} is less than the {len(used)} outputs, and {len(used) - used.sum()} of them, such as "
                 f"number {used.argmin()}, have no unit and so a constant value: under norm={self.norm!r} a unit is "
-                "mostly of one output. Raise max_units, take norm='l1/l2', or give alpha, for a linear term",
-                UserWarning,
-                stacklevel=3,
+                "mostly of one output. Raise max_units, take norm='l1/l2', or give alpha, for a linear term"
             )
 
     def _set_parameters(self, arguments: dict[str, Any]) -> None:
@@ -484,7 +485,9 @@ class NetworkEstimator(ModelEstimator):
     @with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: Any, target_weight: Any, own: tuple[Any, Any, Any]) -> Result:
         """Fit the network; ``own`` are the user's samples to validate on."""
+        deadline = Deadline(self.max_time)
         continued = self.warm_start and hasattr(self, "model_")
+        say(self.verbose, "reading the samples")
         samples = self._samples_on_device if is_on_accelerator(X) else self._samples
         given = X
         X, y, sample_weight, present = samples(X, y, sample_weight, reset=not continued)
@@ -496,9 +499,8 @@ class NetworkEstimator(ModelEstimator):
             training, held_out = self._with_own((X, y, sample_weight), own)
         X, targets = training[0], training[1].by_column(target_weight)
 
-        # As in the driver: Ctrl-C leaves NumPy as it was.
-        with np.errstate():
-            problem, targets = self._problem_of_all(X, targets)
+        choice = self._choice(X, targets, deadline.share(_SHARE_OF_CHOICE))
+        problem, targets = self._with_strength(choice.strength)._problem_of_all(X, targets)
         if not _is_in_numpy(X):
             self._set_features(X, problem.rows.n_features)
         del X, training  # the problem has its own arrays: those of validation, merging and encoding are not needed
@@ -520,19 +522,39 @@ class NetworkEstimator(ModelEstimator):
             result = minimize(
                 problem,
                 solver,
-                start=self._previous(problem, targets) if continued else None,
+                start=self._first(problem, targets, choice, continued=continued),
                 tol=self.tol,
                 max_iter=self._policy.max_rounds,
-                max_time=self.max_time,
+                max_time=choice.time_left(deadline),
                 callback=callback,
                 verbose=self.verbose,
             )
         if result.status == Status.FAILED and isinstance(result.error, OSError) and not len(result.basis):
             raise result.error
+        choice.overrule(result)
         self._set_fitted(problem, solver, targets, result, validation)
         self._raise_interruption(result)
         task.end({})
         return result
+
+    def _choice(self, X: Any, targets: Targets, deadline: Deadline) -> Choice:
+        """Return the strength, which subclasses may choose."""
+        return Choice(self.strength)
+
+    def _with_strength(self, strength: float | Ratio) -> Self:
+        """Return a copy with a strength."""
+        single = copy(self)
+        single.strength = strength
+        return single
+
+    def _first(self, problem: NetworkProblem, targets: Targets, choice: Choice, *, continued: bool) -> Any:
+        """Return the first network, or None: that of the fit before, or the best of a choice that was ended."""
+        if continued:
+            return self._previous(problem, targets)
+        if choice.ended is None or choice.model is None:
+            return None
+        model = choice.model
+        return self._moved(problem, targets, model.basis, model.weights, model.linear, model.offset)
 
     def _problem_of_all(self, X: Any, targets: Targets) -> tuple[NetworkProblem, Targets]:
         """Return the problem of the training samples, of which equal ones are merged, and their targets."""
@@ -675,10 +697,22 @@ class NetworkEstimator(ModelEstimator):
                 f"warm_start=True starts from a network for the {name} {getattr(self, self._classes_name)}, but this "
                 f"fit has {targets.classes}; set warm_start=False"
             )
-        linear = problem.linear_term.start(self.linear_ if self.alpha is not None else None, problem.losses.n_outputs)
+        return self._moved(problem, targets, basis, weights, self.linear_, cast(Model, self.model_).offset)
+
+    def _moved(
+        self,
+        problem: NetworkProblem,
+        targets: Targets,
+        basis: np.ndarray,
+        weights: np.ndarray,
+        linear: Any,
+        offset: Any,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return a network for X as given in the coordinates of a problem, whose outputs have another offset."""
+        linear = problem.linear_term.start(linear if self.alpha is not None else None, problem.losses.n_outputs)
         basis, linear = problem.user_X.of_problem(basis, linear)
-        offset = self._offset(targets)
-        constant = 0.0 if offset is None else cast(Model, self.model_).offset - offset
+        own = self._offset(targets)
+        constant = 0.0 if own is None else offset - own
         return self._with_constant(problem, constant, basis, weights, linear)
 
     def _with_constant(
@@ -768,6 +802,7 @@ class Validation(EarlyStopping):
         super().__init__(patience)
         self.score = score
 
+    @door
     def __call__(self, intermediate_result: Result) -> None:
         self.add(intermediate_result, self.score(intermediate_result))
         if self.is_over:

@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar, cast
 from mopn.data.chunked_rows import Chunks
 from mopn.data.row_blocks import RowBlocks
 from mopn.solvers import Result
+from mopn.solvers.tools.door import door
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -146,6 +147,7 @@ class _Iterations:
         iteration, self.iteration = self.iteration, None
         return iteration is not None and iteration.end(fitted)
 
+    @door
     def _attributes(self) -> dict[str, Any]:
         assert self.best is not None
         return self.fitted(self.best)

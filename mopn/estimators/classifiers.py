@@ -133,7 +133,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
             with ``max_units``, when ten iterations of the last refit together decrease it by less. With 0 only the
             limits stop a fit.
         max_time : float or None, default None
-            Largest number of seconds for the solver.
+            Largest number of seconds for ``fit``; default no limit.
         validation_fraction : float, default 0.0
             Fraction of the samples to hold out (stratified for labels). After every round ``score`` is evaluated on
             them, and the best network is kept: this chooses the number of units.

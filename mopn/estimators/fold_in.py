@@ -18,6 +18,7 @@ from mopn.estimators.targets import encoded_codes, indicator_values
 from mopn.losses.losses import Loss
 from mopn.models.growth import Machine, slopes_of_new, with_feature
 from mopn.models.multi_output import Model
+from mopn.solvers.tools.caller import warn_caller
 
 __all__ = ["FoldIn", "NetworkFoldIn"]
 
@@ -42,10 +43,32 @@ class NewFeature(NamedTuple):
     scale: float = 1.0
 
 
+# Columns of counts and codes have fewer values each, or more columns beside them.
+_FEW_COLUMNS, _MANY_IDS = 4, 30
+
+
+def _are_ids(X: Any) -> bool:
+    """Whether X seems to hold an id, as of a user, in every column."""
+    if not isinstance(X, np.ndarray) or not 2 <= X.shape[1] <= _FEW_COLUMNS:
+        return False
+    return bool((X >= 0).all() and (np.floor(X) == X).all()) and all(
+        len(np.unique(column)) > _MANY_IDS for column in X.T
+    )
+
+
 class FoldIn(ModelEstimator):
     """Base of factorization machines, which take new users and items without another fit."""
 
     model_: Any
+
+    def _samples(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> Any:
+        samples = super()._samples(X, y, sample_weight, **options)
+        if _are_ids(samples[0]):
+            warn_caller(
+                f"X has {samples[0].shape[1]} columns of whole numbers of many values, which count as numbers: if "
+                "they are ids, of users and items say, encode them, as by sklearn.preprocessing.OneHotEncoder"
+            )
+        return samples
 
     def fold_in(self, X: Any, y: Any) -> Machine:
         """Return the model with one more feature, the last: a new user or item, from a few ratings.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,10 @@ from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import solutions
 from mopn.solvers import ConditionalGradient, Result, Status, minimize
+from mopn.solvers.progress import say
 from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.deadline import Deadline
+from mopn.solvers.tools.door import door
 
 __all__ = ["Fold", "ended_well"]
 
@@ -25,7 +28,7 @@ class Fold:
     """The training and the held-out samples of a fold.
 
     The losses are added up over the samples: the strengths of all samples are multiplied by ``part``, the fraction of
-    their weight that is trained on.
+    their weight that is trained on. ``seen`` are the scores, the strengths and the networks so far, in this process.
     """
 
     single: Any
@@ -33,6 +36,7 @@ class Fold:
     training: tuple[Any, Targets]
     held_out: tuple[Any, Targets]
     part: float
+    seen: list[tuple[float, float, Result]] = field(default_factory=list)
 
     @classmethod
     def of(cls, single: Any, scorer: Any, X: Any, targets: Targets, train: np.ndarray, test: np.ndarray) -> Fold:
@@ -55,44 +59,57 @@ class Fold:
         """The problem of the training samples; each process makes its own."""
         return self.single._problem(*merge_equal_samples(*self.training))
 
-    def path(self, strengths: np.ndarray, task: Task) -> tuple[list[float], list[Result]]:
-        """Return the scores of the strengths, and their networks; -inf for those that a callback leaves out."""
+    @door
+    def path(self, strengths: np.ndarray, task: Task, seconds: float) -> tuple[list[float], list[Result]]:
+        """Return the scores of the strengths, and their networks; -inf for those that a callback or time leaves out."""
         task.begin()
+        deadline = Deadline(seconds)
         fits: list[Result] = []
+        scores: list[float] = []
         solver = self._solver(len(strengths), self.single.max_units)
-        path = solutions(self.problem, self.part * strengths, solver, tol=self.single.tol, max_iter=1)
-        for _ in strengths:
+        path = solutions(self.problem, self.part * strengths, solver, deadline, tol=self.single.tol, max_iter=1)
+        for strength in strengths:
             part = task.subtask("candidate").begin()
             _, network = next(path)
-            fits.append(ended_well(network))
-            if part.end(lambda network=network: {"best_estimator_": self._estimator(network)}):
+            fits.append(network if network.status == Status.INTERRUPTED else ended_well(network))
+            stop = part.end(lambda network=network: {"best_estimator_": self.estimator(network)})
+            scores.append(self._score(network))
+            self.seen.append((scores[-1], float(strength), network))
+            ended_well(network)  # after Ctrl-C, as its network is kept now
+            say(self.single.verbose, f"  strength {strength:.6g}: score {scores[-1]:.6g}, {len(network.basis)} units")
+            if stop or deadline.is_over:
                 break
-        scores = [self._score(network) for network in fits]
         task.end()
         return scores + [-math.inf] * (len(strengths) - len(fits)), fits
 
-    def prune(self, network: Result, strength: float, sizes: Sequence[int], task: Task) -> list[float]:
-        """Return the scores of the network of a strength cut down to sizes."""
+    @door
+    def prune(self, network: Result, strength: float, sizes: Sequence[int], task: Task, seconds: float) -> list[float]:
+        """Return the scores of the network of a strength cut down to sizes; -inf for those without time."""
         task.begin()
-        scores = [self._score(smaller) for smaller in self._pruned(network, strength, sizes)]
+        deadline, scores = Deadline(seconds), []
+        for size, smaller in zip(sizes, self._pruned(network, strength, sizes, deadline), strict=False):
+            scores.append(self._score(smaller))
+            say(self.single.verbose, f"  at most {size} units: score {scores[-1]:.6g}")
         task.end()
-        return scores
+        return scores + [-math.inf] * (len(sizes) - len(scores))
 
-    def _pruned(self, network: Result, strength: float, sizes: Sequence[int]) -> Iterator[Result]:
-        """Yield the network cut down to the units of largest weights, each time from the one before."""
+    def _pruned(self, network: Result, strength: float, sizes: Sequence[int], deadline: Deadline) -> Iterator[Result]:
+        """Yield the network cut down to the units of largest weights, each time from the one before, while time is."""
         problem = self.problem.with_strength(self.part * strength)
         for size in sizes:
             if len(network.basis) > size:
+                if deadline.is_over:
+                    return
                 kept = np.argsort(-np.linalg.norm(network.weights, axis=1), kind="stable")[:size]
                 start = network.basis[kept], network.weights[kept], network.linear
-                solver = self._solver(1, size)
-                network = ended_well(minimize(problem, solver, start=start, tol=self.single.tol, max_iter=1))
+                limits = {"tol": self.single.tol, "max_iter": 1, "max_time": deadline.left}
+                network = ended_well(minimize(problem, self._solver(1, size), start=start, **limits))
             yield network
 
     def _solver(self, n_strengths: int, max_units: int) -> ConditionalGradient:
         return self.single._policy.path_solver(self.problem, n_strengths, refit=self.single.refit, max_units=max_units)
 
-    def _estimator(self, network: Result) -> Any:
+    def estimator(self, network: Result) -> Any:
         """Return the estimator, fitted with a network."""
         estimator = copy(self.single)
         vars(estimator).update(estimator._attributes(self.problem, self.training[1], network))
@@ -102,7 +119,7 @@ class Fold:
         X, targets = self.held_out
         # The score has the weights of the objective.
         weights = {} if targets.weights is None else {"sample_weight": targets.weights}
-        score = float(self.scorer(self._estimator(network), X, targets.y, **weights))
+        score = float(self.scorer(self.estimator(network), X, targets.y, **weights))
         if math.isnan(score):
             raise ValueError("scoring is NaN on the held-out part of a fold; give another score, or larger folds (cv)")
         return score

@@ -24,11 +24,14 @@ from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.progress import Verbose
+from mopn.solvers.tools.caller import warn_caller
 
 __all__ = ["OrdinalFMRegressor", "OrdinalPNRegressor"]
 
 # Each level but the last has an output.
 _MAX_LEVELS = 256
+# More are hardly levels of a scale: ratings have 5 to 20, grades and scores of questionnaires up to 30.
+_MANY_LEVELS = 30
 
 
 class OrdinalRegressor(RegressorMixin, NetworkEstimator):
@@ -105,7 +108,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
             with ``max_units``, when ten iterations of the last refit together decrease it by less (and by less than
             3e-4, as the expected level gains from that). With 0 only the limits stop a fit.
         max_time : float or None, default None
-            Largest number of seconds for the solver.
+            Largest number of seconds for ``fit``; default no limit.
         validation_fraction : float, default 0.0
             Fraction of the samples to hold out (stratified for labels). After every round ``score`` is evaluated on
             them, and the best network is kept: this chooses the number of units.
@@ -152,6 +155,11 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
             raise ValueError(
                 f"y has {len(levels)} levels, each of which needs an output; at most {_MAX_LEVELS} are supported: "
                 "round y, or use MultiOutputFMRegressor or MultiOutputPNRegressor"
+            )
+        if len(levels) > _MANY_LEVELS:
+            warn_caller(
+                f"y has {len(levels)} levels, from {levels[0]:g} to {levels[-1]:g}, each of which gets an output: for "
+                f"numbers take {type(self).__name__.replace('Ordinal', 'MultiOutput')}, or round y"
             )
         values = encoded_codes(codes, len(levels), loss, ordinal=True)
         return Targets(y, values, loss, "ordinal", levels.astype(np.float64), sample_weight)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral
+from operator import itemgetter
 from typing import Any, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy.stats import rankdata
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
@@ -26,7 +29,9 @@ from mopn.estimators.search import Search
 from mopn.estimators.targets import merge_equal_samples
 from mopn.losses.namespaces import to_host
 from mopn.regularization_path import check_strengths
+from mopn.solvers.progress import say
 from mopn.solvers.tools.checks import Rule, count, shown
+from mopn.solvers.tools.deadline import Deadline
 
 __all__ = ["PathCV"]
 
@@ -40,6 +45,10 @@ def _sizes(values: Any) -> list[int]:
 
 _SIZES = Rule("an integer >= 1 or several", _sizes)
 _FOLDS = Rule("an integer >= 2, a splitter, folds of indices or None", count(2).or_none().convert)
+
+
+# Of the time, the search takes at most this part, and the last fit the rest; of that of the search, the paths.
+_SHARE_OF_SEARCH, _SHARE_OF_PATHS = 1 / 3, 2 / 3
 
 
 class PathCV(Search):
@@ -94,6 +103,10 @@ class PathCV(Search):
 
     Notes
     -----
+    ``max_time`` of the estimator is for the whole call of ``fit``, a third of it at most for the search: strengths and
+    numbers of units without time have the score -inf. After Ctrl-C ``best_estimator_`` is the best one so far, of the
+    samples of a fold (with ``n_jobs=1``).
+
     Weights of samples and of classes count in the scores, too. Predictions, explanations, exports, ``classes_`` and
     ``model_`` are those of ``best_estimator_``.
 
@@ -162,6 +175,7 @@ class PathCV(Search):
             raise TypeError(f"{type(self.estimator).__name__} {self.estimator._without_paths}")
         if isinstance(X, RowBlocks):
             raise TypeError("folds are drawn at random, which needs X in memory; give an array or a sparse matrix")
+        deadline = Deadline(self.estimator.max_time)
         given_sizes = self.estimator.max_units if self.max_units is None else self.max_units
         sizes = _SIZES(given_sizes, "max_units")
         single = clone(self.estimator).set_params(max_units=sizes[0])
@@ -172,6 +186,7 @@ class PathCV(Search):
             raise TypeError(f"n_jobs must be an integer or None, got {shown(self.n_jobs)}")
         self.scorer_ = check_scoring(single, self.scoring)
         given = X, y, sample_weight
+        say(single.verbose, "reading the samples")
         X, y, sample_weight, present = single._samples(*given)
         single.interactions = single._by_index()
         vars(single).pop("feature_names_in_", None)  # scikit-learn has checked the names
@@ -188,9 +203,14 @@ class PathCV(Search):
         self.n_splits_ = len(folds)
         # A path and smaller sizes for each fold, and the last fit.
         task = begin_fit(self, samples_of(X, y, sample_weight), 2 * len(folds) + 1)
-        self._search(folds, strengths, sizes, Parallel(n_jobs=self.n_jobs), task)
+        try:
+            self._search(folds, strengths, sizes, deadline.share(_SHARE_OF_SEARCH), task)
+        except KeyboardInterrupt:
+            self._keep_best(folds)
+            raise
         best = clone(self.estimator).set_params(**self.best_params_)
-        return self._refitted(best, task, *given, target_weight=target_weight)
+        with _limited(best, deadline):
+            return self._refitted(best, task, *given, target_weight=target_weight)
 
     def _strengths(self) -> Any:
         if not np.iterable(self.strengths) or isinstance(self.strengths, str):
@@ -206,21 +226,35 @@ class PathCV(Search):
             return KFold(n_folds, shuffle=True, random_state=0)
         return self.cv if hasattr(self.cv, "split") else check_cv([_among(fold, present, n) for fold in self.cv])
 
+    def _keep_best(self, folds: Sequence[Fold]) -> None:
+        """Keep the network of the best score so far, of the samples of its fold; other processes take theirs along."""
+        seen = [(*of_network, fold) for fold in folds for of_network in fold.seen]
+        if seen:
+            _, strength, network, fold = max(seen, key=itemgetter(0))
+            self.best_estimator_ = fold.estimator(network).set_params(strength=strength)
+
     def _search(
-        self, folds: Sequence[Fold], strengths: np.ndarray, sizes: list[int], parallel: Parallel, task: Task
+        self, folds: Sequence[Fold], strengths: np.ndarray, sizes: list[int], deadline: Deadline, task: Task
     ) -> None:
         """Set the table of scores, and the best parameters."""
+        parallel = Parallel(n_jobs=self.n_jobs)
+        # Folds that wait for others have the same time.
+        turns = math.ceil(len(folds) / effective_n_jobs(self.n_jobs))
+        say(self.estimator.verbose, f"{len(folds)} folds of {len(strengths)} strengths")
         # Other processes get copies of the tasks, so these are all there before the first one starts.
         tasks = [task.subtask("fold", len(strengths), fold.samples) for fold in folds]
-        paths = parallel(delayed(fold.path)(strengths, part) for fold, part in zip(folds, tasks, strict=True))
+        seconds = deadline.share(_SHARE_OF_PATHS).left / turns
+        paths = parallel(delayed(fold.path)(strengths, part, seconds) for fold, part in zip(folds, tasks, strict=True))
         weights = np.array([fold.held_out[1].total_weight for fold in folds])
         scores = np.array([scores for scores, _ in paths])
         best = int(np.argmax(np.average(scores, axis=0, weights=weights)))
 
+        say(self.estimator.verbose, f"{len(folds)} folds of {len(sizes)} numbers of units")
+        seconds = deadline.left / turns
         tasks = [task.subtask("sizes", 0, fold.samples) for fold in folds]
         pruned = np.array(
             parallel(
-                delayed(fold.prune)(fits[best], strengths[best], sizes, part)
+                delayed(fold.prune)(fits[best], strengths[best], sizes, part, seconds)
                 for fold, (_, fits), part in zip(folds, paths, tasks, strict=True)
             )
         )
@@ -255,6 +289,16 @@ class PathCV(Search):
         """
         to_split = MethodMapping().add(caller="fit", callee="split")
         return MetadataRouter(owner=self).add_self_request(self).add(splitter=self.cv, method_mapping=to_split)
+
+
+@contextmanager
+def _limited(estimator: Any, deadline: Deadline) -> Iterator[None]:
+    """Give the fit of an estimator the time that is left; its parameter is as before afterwards."""
+    given, estimator.max_time = estimator.max_time, deadline.left
+    try:
+        yield
+    finally:
+        estimator.max_time = given
 
 
 def _among(fold: Any, present: np.ndarray, n: int) -> tuple[np.ndarray, ...]:

@@ -77,7 +77,7 @@ class PolynomialNetwork(SingleOutputEstimator):
         max_iter : int, default 1000
             Largest number of iterations: epochs of "cd", "adagrad" and "sgd", steps of "lbfgs".
         max_time : float or None, default None
-            Largest number of seconds for the solver.
+            Largest number of seconds for ``fit``; default no limit.
         verbose : int or "bar", default 0
             Print every ``verbose``-th iteration as a row of a table; 0 prints nothing. ``"bar"`` shows a progress bar
             of tqdm.

@@ -21,8 +21,10 @@ from mopn.estimators.targets import regression_loss
 from mopn.losses.losses import LOSSES, Loss
 from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Result, Solver, Status, minimize
-from mopn.solvers.progress import Verbose
+from mopn.solvers.progress import Verbose, say
 from mopn.solvers.tools.checks import Rule, choice, count, shown
+from mopn.solvers.tools.deadline import Deadline
+from mopn.solvers.tools.door import doors
 
 __all__ = ["BinaryClassifier", "SingleLossName", "SingleOutputEstimator", "SingleOutputRegressor", "SolverName"]
 
@@ -111,7 +113,9 @@ class SingleOutputEstimator(ModelEstimator):
     @with_callbacks
     def _fit(self, solver: Solver, X: Any, y: Any, sample_weight: Any) -> Result:
         """Fit the model with a solver."""
+        deadline = Deadline(self.max_time)
         self._sums = None
+        say(self.verbose, "reading the samples")
         X, y, sample_weight, _ = self._samples(X, y, sample_weight)
         task = begin_fit(self, samples_of(X, y, sample_weight), self.max_iter)
         y = self._encode(column_or_1d(y, warn=True))
@@ -121,7 +125,9 @@ class SingleOutputEstimator(ModelEstimator):
         self._set_features(X, problem.rows.n_features)
         with task.iterations(partial(self._attributes, problem)) as callback:
             start = self._start(problem) if self.warm_start else None
-            result = self._solve(problem, solver, start, seed, callback=callback, verbose=self.verbose)
+            result = self._solve(
+                problem, solver, start, seed, max_time=deadline.left, callback=callback, verbose=self.verbose
+            )
         self.__dict__.update(self._attributes(problem, result))
         self.objective_, self.status_, self.trace_ = float(result.fun), result.status, result.trace
         self.n_iter_ = max(int(result.nit), 1)
@@ -137,7 +143,6 @@ class SingleOutputEstimator(ModelEstimator):
             start=start,
             tol=self.tol,
             max_iter=self.max_iter,
-            max_time=self.max_time,
             rng=seed,
             **watched,
         )
@@ -217,6 +222,7 @@ def _check_logistic(classifier: Any) -> None:
         raise AttributeError(f"loss={shown(loss)} is not a probability model; for predict_proba use 'logistic'")
 
 
+@doors
 class BinaryClassifier(ClassifierMixin):
     """Base of the classifiers of one output, for two classes."""
 
@@ -264,7 +270,7 @@ class BinaryClassifier(ClassifierMixin):
         classes = self._two_classes(labels) if self._classes is None else self._classes
         unknown = [label for label in labels if label not in classes]
         if unknown:
-            raise ValueError(f"y has labels {unknown} that are not among the classes {classes}")
+            raise ValueError(f"y has labels {shown(unknown)} that are not among the classes {classes}")
         self.classes_ = classes
         return np.where(y == classes[1], 1.0, -1.0)
 

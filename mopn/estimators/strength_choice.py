@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,11 @@ from mopn.losses.losses import Loss
 from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import check_strengths, solutions
-from mopn.solvers import Result
+from mopn.solvers import Result, Status
+from mopn.solvers.progress import Verbose, say
+from mopn.solvers.tools.deadline import Deadline
 
-__all__ = ["choose_strength", "splits"]
+__all__ = ["Choice", "choose_strength", "splits"]
 
 # Ratios to choose from.
 _RATIOS = tuple(map(Ratio, (0.1, 0.03, 0.01, 0.003, 0.001)))
@@ -35,11 +37,38 @@ _ROWS = 4096
 _ITERATIONS = 12
 
 
-def choose_strength(estimator: Any, X: Any, targets: Targets) -> float:
+class Choice(NamedTuple):
+    """The strength of a fit, given or that of least loss on held-out samples.
+
+    Attributes
+    ----------
+    strength : float or Ratio
+    ended : Status or None
+        What ended the choice before its end: ``MAX_TIME`` or ``INTERRUPTED``.
+    model : Model or None
+        The model of this strength of most of the samples, if there is one.
+    """
+
+    strength: float | Ratio
+    ended: Status | None = None
+    model: Model | None = None
+
+    def time_left(self, deadline: Deadline) -> float:
+        """Return the seconds for the fit: none after Ctrl-C."""
+        return 0.0 if self.ended == Status.INTERRUPTED else deadline.left
+
+    def overrule(self, result: Result) -> None:
+        """Give the result of the fit the status that ended the choice, unless its own says more."""
+        if self.ended is not None and result.status not in _INTERRUPTIONS:
+            result.status, result.message, result.success = self.ended, self.ended.message, False
+
+
+def choose_strength(estimator: Any, X: Any, targets: Targets, deadline: Deadline) -> Choice:
     """Return the strength of least loss on held-out samples, for all samples.
 
     The paths of all parts go on together, from the largest strength on, until the loss is larger than before: beyond,
-    networks fit ever more of what the samples have by chance, and take longer.
+    networks fit ever more of what the samples have by chance, and take longer. Out of time, or after Ctrl-C, it is the
+    best strength so far; the largest, whose fit is the shortest, if there was no time at all.
 
     Parameters
     ----------
@@ -47,35 +76,81 @@ def choose_strength(estimator: Any, X: Any, targets: Targets) -> float:
         Whose problems are solved.
     X : array or sparse matrix of shape (n, d), RowBlocks or Chunks
     targets : Targets
+    deadline : Deadline
+        Of the choice.
 
     Raises
     ------
     ValueError
         If there is no sample to hold out.
+    KeyboardInterrupt
+        After Ctrl-C, if there is no model yet.
     """
-    policy = replace(estimator._policy, path_iter=_ITERATIONS)
+    say(estimator.verbose, f"choice of the strength among {len(_RATIOS)}, by the loss on held-out samples")
     strengths, weight, n = _of_all(estimator._problem_of_all(X, targets)[0])
+    losses: list[float] = []
+    seen: list[_Seen] = []
+    ended = None
+    try:
+        for of_parts in zip(*_paths(estimator, X, targets, strengths, weight, n, deadline, seen), strict=False):
+            losses.append(sum(of_parts))
+            _report(estimator.verbose, len(losses), losses[-1], seen)
+            if losses[-1] > min(losses):
+                break
+    except KeyboardInterrupt:
+        if not (seen and seen[0]):
+            raise
+        ended = Status.INTERRUPTED
+    if ended is None and (not seen or any(status == Status.MAX_TIME for part in seen for _, status in part)):
+        ended = Status.MAX_TIME
+    best = int(np.argmin(losses)) if losses else 0
+    return Choice(float(strengths[best]), ended, seen[0][best][0] if seen and seen[0] else None)
+
+
+def _paths(
+    estimator: Any,
+    X: Any,
+    targets: Targets,
+    strengths: np.ndarray,
+    weight: float,
+    n: int,
+    deadline: Deadline,
+    seen: list[_Seen],
+) -> list[Iterator[float]]:
+    """Return the losses along the path of each part, as far as there is time for their problems."""
+    policy = replace(estimator._policy, path_iter=_ITERATIONS)
     parts = _parts_of_blocks if isinstance(X, RowBlocks | Chunks) else _parts
-    paths = []
+    paths: list[Iterator[float]] = []
+    if deadline.is_over:
+        return paths
     for problem, loss in parts(estimator, X, targets, n):
         solver = policy.path_solver(problem, len(strengths), refit=estimator.refit, max_units=estimator.max_units)
         share = problem.losses.total_weight / weight
-        networks = solutions(problem, share * strengths, solver, tol=estimator.tol, max_iter=1)
-        paths.append(_losses(networks, loss))
+        networks = solutions(problem, share * strengths, solver, deadline, tol=estimator.tol, max_iter=1)
+        seen.append([])
+        paths.append(_losses(networks, loss, seen[-1]))
+        if deadline.is_over:
+            break
     if not paths:
         raise ValueError("strength='auto' holds out samples, but y has only one of every class; give a number")
-    losses: list[float] = []
-    for of_parts in zip(*paths, strict=False):
-        losses.append(sum(of_parts))
-        if losses[-1] > min(losses):
-            break
-    return float(strengths[np.argmin(losses)])
+    return paths
 
 
-def _losses(networks: Iterator[tuple[NetworkProblem, Result]], loss: Callable[[Model], float]) -> Iterator[float]:
+def _losses(
+    networks: Iterator[tuple[NetworkProblem, Result]], loss: Callable[[Model], float], seen: _Seen
+) -> Iterator[float]:
     """Yield the losses of the networks of a path, which are computed as they are asked for."""
     for problem, network in networks:
-        yield loss(Model.from_result(problem, network))
+        seen.append((Model.from_result(problem, network), network.status))
+        if network.status == Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        yield loss(seen[-1][0])
+
+
+def _report(verbose: Verbose, number: int, loss: float, seen: list[_Seen]) -> None:
+    """Print what is known of a strength, in a line."""
+    units = f", {len(seen[0][-1][0].basis)} units" if seen[0] else ""
+    say(verbose, f"  strength {number}: {_RATIOS[number - 1]!r}, loss {loss:.6g}{units}")
 
 
 def _of_all(problem: NetworkProblem) -> tuple[np.ndarray, float, int]:
@@ -83,6 +158,10 @@ def _of_all(problem: NetworkProblem) -> tuple[np.ndarray, float, int]:
     return check_strengths(problem, _RATIOS), problem.losses.total_weight, problem.losses.n
 
 
+# What ended a fit says more than what ended the choice before it.
+_INTERRUPTIONS = (Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.NONFINITE)
+# The models of a path, and the statuses of their runs.
+_Seen = list[tuple[Model, Status]]
 # A problem of training samples, and the loss of a model on held-out ones.
 _Part = tuple[NetworkProblem, Callable[[Model], float]]
 

@@ -18,6 +18,7 @@ from mopn.data.row_blocks import RawBlock, RowBlocks, named
 from mopn.data.validation import check_sample_weight, check_weights
 from mopn.losses.namespaces import to_host
 from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count
+from mopn.solvers.tools.door import doors
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.learning import encoding_of, learn_encoding
 from mopn.tables.reading import Table, read_table
@@ -108,6 +109,7 @@ def is_named(X: Any) -> bool:
     return isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping)
 
 
+@doors
 class TableEncoder(TransformerMixin, TableReader):
     """The features of a table: smooth functions of numbers, indicators of levels and of missing values.
 

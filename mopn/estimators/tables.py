@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -22,9 +21,9 @@ from mopn.data.sparse_structure import compressed
 from mopn.data.validation import check_sample_weight, of_present
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.classifiers import Classifier
-from mopn.estimators.parameters import STRENGTH, readable
+from mopn.estimators.parameters import readable
 from mopn.estimators.regressors import Regressor
-from mopn.estimators.strength_choice import choose_strength
+from mopn.estimators.strength_choice import Choice, choose_strength
 from mopn.estimators.table_encoder import TableReader, is_named
 from mopn.estimators.targets import Targets
 from mopn.losses.losses import Loss, LossName
@@ -34,14 +33,17 @@ from mopn.models.table import TableModel
 from mopn.network.problem import NetworkProblem
 from mopn.solvers import Result
 from mopn.solvers.progress import Verbose
-from mopn.solvers.tools.checks import Rule
+from mopn.solvers.tools.checks import Rule, check_positive
+from mopn.solvers.tools.deadline import Deadline
 from mopn.tables.reading import read_table
 
 __all__ = ["TableClassifier", "TableRegressor"]
 
 
 def _strength(value: Any) -> Any:
-    return value if isinstance(value, str) and value == "auto" else STRENGTH.convert(value)
+    if isinstance(value, Ratio) or (isinstance(value, str) and value == "auto"):
+        return value
+    return check_positive.convert(value)
 
 
 class TableEstimator(TableReader, NetworkEstimator):
@@ -57,7 +59,7 @@ class TableEstimator(TableReader, NetworkEstimator):
         "or GridSearchCV over its strength"
     )
     _rules = NetworkEstimator._rules | {
-        "strength": Rule(f"'auto', {STRENGTH.takes}", _strength),
+        "strength": Rule("'auto', a number > 0 or a mopn.Ratio", _strength),
     }
     # What a fit to a table does not leave open.
     refit, oracle, fit_intercept, scale, alpha = "full", "auto", True, "data", None
@@ -128,13 +130,10 @@ class TableEstimator(TableReader, NetworkEstimator):
     def _named(self, model: Model) -> Model:  # type: ignore[override]
         return replace(model, feature_names=self.encoding_.feature_names)
 
-    def _problem_of_all(self, X: Any, targets: Targets) -> tuple[NetworkProblem, Targets]:
-        if isinstance(self.strength, str):
-            single = copy(self)
-            single.strength = Ratio(0.5)
-            single.strength = choose_strength(single, X, targets)
-            return single._problem_of_all(X, targets)
-        return super()._problem_of_all(X, targets)
+    def _choice(self, X: Any, targets: Targets, deadline: Deadline) -> Choice:
+        if not isinstance(self.strength, str):
+            return super()._choice(X, targets, deadline)
+        return choose_strength(self._with_strength(Ratio(0.5)), X, targets, deadline)
 
     def _attributes(self, problem: NetworkProblem, targets: Targets, network: Result) -> dict[str, Any]:
         found = super()._attributes(problem, targets, network)
@@ -208,9 +207,11 @@ class TableClassifier(TableEstimator, Classifier):
         tol : float, default 0.01
             Relative tolerance of the objective.
         max_time : float or None, default None
-            Largest number of seconds for the last fit.
+            Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
+            those that are left after reading; then the best strength so far is fitted.
         verbose : int or "bar", default 0
-            Print every ``verbose``-th round of the last fit; "bar" shows a progress bar of tqdm.
+            Print a line for every strength, and every ``verbose``-th round of the last fit; "bar" shows a progress bar
+            of tqdm.
         """
         self._set_parameters(locals())
 
@@ -272,8 +273,10 @@ class TableRegressor(TableEstimator, Regressor):
         tol : float, default 0.01
             Relative tolerance of the objective.
         max_time : float or None, default None
-            Largest number of seconds for the last fit.
+            Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
+            those that are left after reading; then the best strength so far is fitted.
         verbose : int or "bar", default 0
-            Print every ``verbose``-th round of the last fit; "bar" shows a progress bar of tqdm.
+            Print a line for every strength, and every ``verbose``-th round of the last fit; "bar" shows a progress bar
+            of tqdm.
         """
         self._set_parameters(locals())

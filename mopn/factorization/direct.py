@@ -23,6 +23,7 @@ from mopn.factorization.terms.factors import FittedKernelTerm, SharedKernelTerm
 from mopn.losses.losses import Loss, LossName
 from mopn.losses.namespaces import to_host
 from mopn.solvers.tools.checks import choice, shown
+from mopn.solvers.tools.door import doors
 from mopn.solvers.tools.generators import make_generator
 
 __all__ = ["FactorizationProblem"]
@@ -34,6 +35,7 @@ _PENALTY = choice(("weighted", "frobenius"))
 PenaltyName = Literal["weighted", "frobenius"]
 
 
+@doors
 class FactorizationProblem(SingleOutputProblem):
     r"""Minimise :math:`\sum_i w_i \ell(y_i, o_i + \mathrm{offset}_i) + \frac{\alpha}{2} \|w\|^2` + penalty of P.
 

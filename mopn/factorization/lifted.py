@@ -18,10 +18,12 @@ from mopn.factorization.single_output import SingleOutputProblem, affine_terms, 
 from mopn.factorization.terms import ProductTerm
 from mopn.losses.losses import Loss, LossName
 from mopn.solvers.tools.checks import choice
+from mopn.solvers.tools.door import doors
 
 __all__ = ["LiftedProblem"]
 
 
+@doors
 class LiftedProblem(SingleOutputProblem):
     r"""Minimise :math:`\sum_i w_i \ell(y_i, o_i + \mathrm{offset}_i) + \frac{\alpha}{2} \|w\|^2` + penalty of U.
 

@@ -26,11 +26,13 @@ from mopn.solvers.interface import Evaluation, Measure, Smooth
 from mopn.solvers.result import Result
 from mopn.solvers.tools.cached import cached_property
 from mopn.solvers.tools.display import Displayed
+from mopn.solvers.tools.door import doors
 from mopn.solvers.tools.generators import make_generator
 
 __all__ = ["CoordinateBlocks", "SingleOutputProblem", "affine_terms", "check_single_output_loss"]
 
 
+@doors
 class SingleOutputProblem(Displayed, Smooth):
     """Minimise sum_i w_i l(y_i, o_i + offset_i) + penalties, where the outputs o are a sum of terms.
 

@@ -16,6 +16,7 @@ from mopn.models.explanations.robustness import certified_radius
 from mopn.models.files import write
 from mopn.models.formula import blocks
 from mopn.solvers.tools.checks import choice
+from mopn.solvers.tools.door import doors
 
 if TYPE_CHECKING:
     import onnx
@@ -26,8 +27,14 @@ if TYPE_CHECKING:
 __all__ = ["Fitted", "fitted_model"]
 
 
+@doors
 class Fitted(ABC):
     """A fitted model, or an estimator that has one: explanations, files, exports."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Make doors of the public methods of models and estimators."""
+        super().__init_subclass__(**options)
+        doors(cls, special=())
 
     @abstractmethod
     def _fitted_model(self) -> Any:

@@ -10,11 +10,13 @@ from mopn.models.files import read
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 from mopn.models.table import TableModel
+from mopn.solvers.tools.door import door
 from mopn.tables.fields import FIELDS, from_fields
 
 __all__ = ["load"]
 
 
+@door
 def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableModel:
     """Read a model that ``save`` wrote; neither pickle, nor scikit-learn, nor numba is needed.
 

@@ -16,6 +16,7 @@ from mopn.data.validation import check_count
 from mopn.models.explanations.games import dense_rows
 from mopn.models.explanations.interactions import products, units_and_weights
 from mopn.models.fitted import Fitted, fitted_model
+from mopn.solvers.tools.door import doors
 
 __all__ = ["Ranker", "Ranking", "rank"]
 
@@ -41,6 +42,7 @@ class Ranking(NamedTuple):
     scores: np.ndarray
 
 
+@doors
 class Ranker:
     """Items, prepared to be scored for one user after the other.
 

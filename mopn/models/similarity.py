@@ -10,6 +10,7 @@ from mopn.data.validation import check_count, check_nonnegative, finite_numbers
 from mopn.models.explanations.interactions import products, units_and_weights
 from mopn.models.fitted import Fitted, fitted_model
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.door import door
 
 __all__ = ["Similar", "similar_features"]
 
@@ -28,6 +29,7 @@ class Similar(NamedTuple):
     cosine: float
 
 
+@door
 def similar_features(
     model: Fitted,
     feature: int,

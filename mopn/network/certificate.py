@@ -10,14 +10,16 @@ from mopn.network.problem import NetworkProblem
 from mopn.solvers.interface import Measure
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.door import door
 
 __all__ = ["certify"]
 
 
+@door
 def certify(
     problem: NetworkProblem,
-    basis: Any,
-    weights: Any,
+    basis: Any = None,
+    weights: Any = None,
     oracle: OracleName | BasisOracle = "auto",
     *,
     linear: Any = None,
@@ -64,7 +66,10 @@ def certify(
     True
     """
     if not isinstance(problem, NetworkProblem):
-        raise TypeError(f"problem must be a NetworkProblem, got {shown(problem)}")
+        fitted = "; a fitted estimator has its gap already, as relative_gap_" if hasattr(problem, "fit") else ""
+        raise TypeError(f"problem must be a NetworkProblem, got {shown(problem)}{fitted}")
+    if basis is None or weights is None:
+        raise TypeError("basis and weights must be given: the network to certify, such as result.basis, result.weights")
     if not problem.regularized:
         raise ValueError("with strength=0 no certificate exists; give a positive strength or a radius")
     with limited_threads(n_threads):

@@ -33,6 +33,7 @@ from mopn.network.two_layers import two_layers
 from mopn.solvers import LBFGS
 from mopn.solvers.interface import Evaluation, Measure, Problem
 from mopn.solvers.tools.display import Displayed
+from mopn.solvers.tools.door import doors
 
 __all__ = ["JointProblem", "RestProblem"]
 
@@ -42,6 +43,7 @@ _ZERO = 1e-12
 _NEARBY = 0.1
 
 
+@doors
 class JointProblem(Displayed, Problem):
     """Minimise F + R over units, weights and linear term together, from a network of k units.
 

@@ -23,6 +23,7 @@ from mopn.solvers.sphere.search import Limits, Search
 from mopn.solvers.sphere.stack import symmetric_matrices
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_fraction, choice, count, number
+from mopn.solvers.tools.door import door, doors
 
 __all__ = ["METHODS", "BasisAtoms", "BasisOracle", "OracleName", "OracleRun", "basis_oracle"]
 
@@ -139,6 +140,7 @@ class BasisOracle:
         return proofs_in_words(self.norm.exponent, self.method)
 
 
+@doors
 class OracleRun:
     """An oracle in one run, and what it remembers from call to call.
 
@@ -199,6 +201,7 @@ class OracleRun:
         return MatrixFreeSearch(stack, p, way, oracle.limits, effort, self.chance, oracle.seed)
 
 
+@door
 def basis_oracle(
     norm: NormName | Norm,
     method: OracleName = "auto",

@@ -27,12 +27,14 @@ from mopn.solvers import FISTA, LBFGS, InteriorPoint, Solver
 from mopn.solvers.interface import Barrier, Evaluation, Measure, Smooth
 from mopn.solvers.tools.cached import cached_property
 from mopn.solvers.tools.display import Displayed
+from mopn.solvers.tools.door import doors
 
 __all__ = ["OutputLayerProblem"]
 
 _EPS = float(np.finfo(float).eps)
 
 
+@doors
 class OutputLayerProblem(Displayed, Smooth):
     """Minimise sum_i w_i l(y_i, (Phi V)_i + offset_i) + R(V) over V (k, m).
 

@@ -27,6 +27,7 @@ from mopn.solvers.result import relative
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.display import Displayed
+from mopn.solvers.tools.door import door
 
 __all__ = ["NetworkCertificate", "certify_network"]
 
@@ -129,6 +130,7 @@ class NetworkCertificate(Displayed):
         return "\n".join(f"{name:{width}}{text}" for name, text in entries.items())
 
 
+@door
 def certify_network(
     H: Any,
     V: Any,

@@ -17,6 +17,7 @@ from mopn.solvers.sphere import DenseStack
 from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.plan import DENSE_LIMIT
 from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.door import doors
 
 __all__ = ["OwnOracle", "own_oracle"]
 
@@ -37,6 +38,7 @@ class OwnOracle(BasisOracle):
         return _OwnRun(self, chance or Chance(), seed)
 
 
+@doors
 class _OwnRun(OracleRun):
     """The units of a function, and the bounds of a run."""
 

@@ -45,6 +45,7 @@ from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.cached import cached_property
 from mopn.solvers.tools.checks import choice, shown
 from mopn.solvers.tools.display import Displayed
+from mopn.solvers.tools.door import doors
 from mopn.solvers.tools.proven import proven_upper
 
 __all__ = ["NetworkProblem"]
@@ -105,6 +106,7 @@ class OutputGradient:
         return of_sums + of_penalty + self._outputs(self._network, self.G, self.sizes)
 
 
+@doors
 class NetworkProblem(Displayed, Corrective):
     r"""Minimise :math:`F(U) + \mathrm{strength} \cdot \Omega(U)`, or :math:`F(U)` in a ball, over all units.
 

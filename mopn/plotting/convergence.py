@@ -11,6 +11,7 @@ from mopn.plotting.drawing import new_axes
 from mopn.solvers import Result, Trace
 from mopn.solvers.result import relative
 from mopn.solvers.tools.checks import number, shown
+from mopn.solvers.tools.door import door
 
 __all__ = ["NORM_COLORS", "plot_convergence"]
 
@@ -35,6 +36,7 @@ _LOG_TIME = 10.0
 NORM_COLORS = {"l1": "#0072B2", "l1/l2": "#D55E00", "l1/linf": "#009E73"}
 
 
+@door
 def plot_convergence(
     results: Result | Sequence[Result] | Mapping[str, Result],
     x: str = "time",

@@ -14,6 +14,7 @@ from mopn.models.multi_output import Model
 from mopn.models.table import TableModel
 from mopn.plotting.drawing import bars, checked_labels, colors, output_names, plot_weights, subplots
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.door import door
 
 if TYPE_CHECKING:  # needs numba, which most plots do not
     from mopn.models.explanations.interactions import Interactions
@@ -21,6 +22,7 @@ if TYPE_CHECKING:  # needs numba, which most plots do not
 __all__ = ["plot_contributions", "plot_interactions", "plot_unit"]
 
 
+@door
 def plot_interactions(interactions: Interactions | Fitted, outputs: Sequence[Any] | None = None, ax: Any = None) -> Any:
     """Plot the weights of interactions: a heat map of products by outputs, or bars for one output.
 
@@ -62,6 +64,7 @@ def plot_interactions(interactions: Interactions | Fitted, outputs: Sequence[Any
     return plot_weights(labels, [item.weight for item in interactions], "weight", outputs, ax)
 
 
+@door
 def plot_contributions(contributions: Sequence[Any], outputs: Sequence[Any] | None = None, ax: Any = None) -> Any:
     """Plot what fields and pairs of fields add to an output of one row: bars, or a heat map for several outputs.
 
@@ -98,6 +101,7 @@ def plot_contributions(contributions: Sequence[Any], outputs: Sequence[Any] | No
     return plot_weights(labels, [item.value for item in contributions], "contribution to the output", outputs, ax)
 
 
+@door
 def plot_unit(
     model: Fitted,
     unit: int = 0,

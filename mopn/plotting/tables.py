@@ -15,6 +15,7 @@ from mopn.models.explanations.effects import Effects, effects
 from mopn.models.fitted import Fitted
 from mopn.plotting.drawing import checked_labels, colors, name_ticks, new_axes, output_names, plot_weights, subplots
 from mopn.solvers.tools.checks import choice, shown
+from mopn.solvers.tools.door import door
 
 __all__ = ["plot_effect", "plot_pair", "plot_strengths"]
 
@@ -26,6 +27,7 @@ _BINS, _ROWS = 40, 400
 _WRITTEN = 100
 
 
+@door
 def plot_effect(
     model: Fitted,
     X: Any,
@@ -103,6 +105,7 @@ def plot_effect(
     return top, bottom
 
 
+@door
 def plot_pair(
     model: Fitted, X: Any, a: str | int, b: str | int, *, output: Any = None, levels: int = 8, ax: Any = None
 ) -> Any:
@@ -169,6 +172,7 @@ def plot_pair(
     return ax
 
 
+@door
 def plot_strengths(
     model: Fitted, X: Any, top: int = 15, *, outputs: Sequence[Any] | None = None, ax: Any = None
 ) -> Any:
@@ -222,6 +226,8 @@ class _Lines:
 
     def __init__(self, found: Effects, scale: str, outputs: Sequence[Any] | None) -> None:
         self.found, self.scale = found, scale
+        if scale == "probability" and found.model.target in ("outputs", "vector"):
+            raise TypeError("scale='probability': a model of numbers predicts no probabilities; take scale='output'")
         self.chosen, names = _shown_outputs(found, outputs)
         self.names = checked_labels(names, len(self.chosen), "outputs")
         self.ylabel = "effect on the output" if scale == "output" else "probability"
@@ -337,7 +343,7 @@ def _output(found: Effects, output: Any, i: int, j: int) -> tuple[int, str]:
     elif output in labels:
         at = labels.index(output)
     else:
-        raise ValueError(f"output must be one of {labels}, got {shown(output)}")
+        raise ValueError(f"output must be one of {shown(labels)}, got {shown(output)}")
     return chosen[at], f", output of {labels[at]}" if len(labels) > 1 or names is not None else ""
 
 

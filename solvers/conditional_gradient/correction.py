@@ -17,6 +17,9 @@ __all__ = ["Correction", "Corrector"]
 class Correction(ABC):
     """The options of a correction; ``begin`` returns the :class:`Corrector` of one run."""
 
+    # The solver that takes a correction, for those who give it in place of one.
+    taken_by = "ConditionalGradient"
+
     @property
     @abstractmethod
     def needs(self) -> frozenset[str]:

@@ -184,7 +184,7 @@ def check_certificate(problem: Corrective, tol: float) -> None:
     if tol > 0 and not problem.regularized:
         raise ValueError(
             f"nothing is regularized (a strength of 0), so no certificate exists and tol={tol} can never be reached; "
-            "regularize the problem, or give tol=0 and limits (max_iter, max_units, max_time)"
+            "give a strength > 0, or tol=0 and a limit such as max_units or max_time"
         )
 
 

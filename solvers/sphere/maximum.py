@@ -15,6 +15,7 @@ from mopn.solvers.sphere.search import Limits
 from mopn.solvers.sphere.stack import DenseStack, symmetric_matrices
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_fraction, number
+from mopn.solvers.tools.door import door
 
 __all__ = ["Maximum", "maximise"]
 
@@ -44,6 +45,7 @@ class Maximum(NamedTuple):
     bound: float
 
 
+@door
 @limited_threads()
 def maximise(matrices: Any, p: float = 2, tol: float = 1e-4, max_time: float = math.inf) -> Maximum:
     """Maximise ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p`` over unit vectors h.

@@ -165,10 +165,17 @@ def check_options(options: Any, **rules: Rule) -> None:
         object.__setattr__(options, name, rule(getattr(options, name), name))
 
 
+def _plain(value: Any) -> Any:
+    """Return a value whose NumPy scalars are Python's, which say their type no longer; so for those of lists."""
+    if isinstance(value, list | tuple) and type(value) in (list, tuple):
+        return type(value)(map(_plain, value))
+    return value.item() if isinstance(value, np.number | np.bool_ | np.str_) else value
+
+
 def shown(value: Any) -> str:
     """Return the representation of a value for a message."""
     try:
-        text = repr(value.item() if isinstance(value, np.number | np.bool_ | np.str_) else value)
+        text = repr(_plain(value))
     except ValueError:  # Python refuses to print integers of more than some thousand digits.
         text = f"an object of type {type(value).__name__}"
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."

@@ -17,6 +17,7 @@ from mopn.estimators import (
     TableRegressor,
     strength_choice,
 )
+from mopn.solvers.tools.deadline import Deadline
 from mopn.tables.reading import read_table
 
 RNG = np.random.default_rng(0)
@@ -115,7 +116,10 @@ def test_the_strength_is_that_of_least_loss_on_held_out_rows_of_the_blocks(monke
     path = strength_choice._losses
     monkeypatch.setattr(strength_choice, "_losses", lambda *part: losses.append(list(path(*part))) or losses[-1])
     targets = single._encode(y, weights)
-    chosen = [strength_choice.choose_strength(single, data, targets) for data in (X, single.encoding_.encode(FRAME))]
+    chosen = [
+        strength_choice.choose_strength(single, data, targets, Deadline(None)).strength
+        for data in (X, single.encoding_.encode(FRAME))
+    ]
     assert chosen[0] == pytest.approx(chosen[1], rel=1e-8)
     in_blocks, in_memory = losses
     assert in_blocks == pytest.approx(in_memory, rel=1e-3)

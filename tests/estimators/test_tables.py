@@ -23,6 +23,7 @@ from mopn.estimators import (
     strength_choice,
 )
 from mopn.estimators.strength_choice import choose_strength
+from mopn.solvers.tools.deadline import Deadline
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -77,7 +78,7 @@ def test_the_strength_is_that_of_least_loss_on_held_out_samples(y):
     single = table.__class__(curves=2, strength=Ratio(0.5))
     Z, y, weights, _ = single._samples(FRAME, y, None)
     targets = single._encode(y, weights)
-    chosen = choose_strength(single, Z, targets)
+    chosen = choose_strength(single, Z, targets, Deadline(None)).strength
     table.fit(FRAME, y)
     assert table.strength_ == chosen
     largest = single._problem(Z, targets).strength_max()

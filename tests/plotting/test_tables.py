@@ -192,7 +192,7 @@ def test_interactions_of_tables_are_pairs_of_columns():
     [
         (lambda: plot_effect(ONE, X, "weight"), ValueError, "column must be the name or the index"),
         (lambda: plot_effect(ONE, X, "size", scale="odds"), ValueError, "scale must be"),
-        (lambda: plot_effect(ONE, X, "size", scale="probability"), TypeError, "no link from outputs to probabilities"),
+        (lambda: plot_effect(ONE, X, "size", scale="probability"), TypeError, "numbers predicts no probabilities"),
         (lambda: plot_effect(ONE, X, "size", outputs=["a", "b"]), ValueError, "outputs must hold 1 labels"),
         (lambda: plot_effect(ONE, X | {"age": [None] * 30}, "age"), ValueError, "column 'age' of X has no value"),
         (lambda: plot_pair(ONE, X | {"age": [None] * 30}, "age", "size"), ValueError, "no row of X has a value of"),

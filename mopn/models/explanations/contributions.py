@@ -9,6 +9,7 @@ import numpy as np
 
 from mopn.models.explanations.games import ColumnGame, QuadraticGame, dense_rows
 from mopn.models.fitted import Fitted, fitted_model
+from mopn.solvers.tools.door import door
 
 __all__ = ["Contribution", "Contributions", "contributions"]
 
@@ -34,6 +35,7 @@ class Contributions(list[Contribution]):
         self.base = base
 
 
+@door
 def contributions(model: Fitted, x: Any, background: Any, fields: Mapping[str, Any]) -> Contributions:
     """Return what each field, and each pair of fields, adds to the outputs of one row.
 

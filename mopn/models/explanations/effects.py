@@ -18,6 +18,7 @@ from mopn.models.fitted import Fitted, fitted_model
 from mopn.models.quadratic import Quadratic
 from mopn.models.table import TableModel
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.door import door, doors
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.reading import Table, read_table
 
@@ -31,6 +32,7 @@ class Strength(NamedTuple):
     deviation: Any
 
 
+@doors
 class Effects:
     """What single columns and pairs of columns add to the outputs of a model; :func:`mopn.effects` returns it.
 
@@ -158,6 +160,7 @@ class Effects:
         return self._columns[j].project(self._H[:, self._members[j]], values)
 
 
+@door
 def effects(model: Fitted, X: Any) -> Effects:
     """Return the effects of single columns and of pairs of columns on the outputs of a model of tables.
 

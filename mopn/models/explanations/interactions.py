@@ -18,6 +18,7 @@ from mopn.models.fitted import Fitted, fitted_model
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 from mopn.models.table import TableModel
+from mopn.solvers.tools.door import door
 
 __all__ = [
     "Interaction",
@@ -58,6 +59,7 @@ class Interactions(list[Interaction]):
         self.exact = bound <= (_length(items[-1].weight) * (1.0 + _ROUNDING) if items else 0.0)
 
 
+@door
 def interaction_weights(
     model: Fitted, features: Any, names: Sequence[str] | None = None, *, output: int | None = None
 ) -> np.ndarray:
@@ -113,6 +115,7 @@ def interaction_weights(
     return found if found.shape[1] > 1 else found[:, 0]
 
 
+@door
 def strongest_interactions(
     model: Fitted,
     k: int = 10,

@@ -19,6 +19,7 @@ from mopn.models.exports.input_integers import InputIntegers
 from mopn.models.formula import Formula
 from mopn.models.quadratic import Quadratic
 from mopn.solvers.tools.display import Displayed
+from mopn.solvers.tools.door import doors
 from mopn.solvers.tools.proven import proven_upper
 
 __all__ = ["Agreement", "Forms", "IntegerModel", "shifted", "squares"]
@@ -103,6 +104,7 @@ class Forms:
         return np.maximum(np.abs(low), np.abs(high))
 
 
+@doors
 @dataclass(frozen=True, eq=False, repr=False)
 class IntegerModel(Displayed):
     """A model of degree 2 in integers, computed here bit for bit as its C header computes it.

@@ -1,0 +1,147 @@
+"""What users read who make a wrong call: their own words, and what to do."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mopn
+import mopn.estimators
+from mopn.estimators import MultiOutputPNClassifier, TableClassifier, TableRegressor
+from mopn.models.fitted import Fitted
+from mopn.solvers.conditional_gradient.correction import Correction
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+LABELS = np.digitize(X[:, 0], [-0.5, 0.5])
+CLASSES = [
+    *(getattr(mopn.estimators, name) for name in mopn.estimators.__all__),
+    *(mopn.Model, mopn.FactorizationModel, mopn.TableModel),
+]
+
+
+def methods(cls):
+    """The names of the public methods that mopn defines for a class, its bases included."""
+    own = {name for base in cls.__mro__ if base.__module__.startswith("mopn.") for name in vars(base)}
+    public = {name for name in own if not name.startswith(("_", "set_")) and inspect.isfunction(getattr(cls, name))}
+    assert public >= {"predict", "save"} or public >= {"fit", "transform"}
+    return sorted(public)
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_wrong_arguments_of_methods_are_named_with_the_class_of_the_user(cls):
+    made = object.__new__(cls)
+    vars(made).update(loss="logistic", solver="sgd")
+    if cls in (mopn.estimators.PathCV, mopn.estimators.FieldScaleCV):
+        vars(made).update(estimator=MultiOutputPNClassifier())
+    for name in methods(cls):
+        takes_all = any(p.kind == p.VAR_KEYWORD for p in inspect.signature(getattr(cls, name)).parameters.values())
+        wrong = ((object(),) * 30, {}) if takes_all else ((), {"eval_set": 1})
+        with pytest.raises(TypeError) as error:
+            getattr(made, name)(*wrong[0], **wrong[1])
+        assert str(error.value).startswith(f"{cls.__name__}.{name}() "), error.value
+        assert f"; call it as {name}(" in str(error.value)
+
+
+def test_a_method_of_a_class_without_an_estimator():
+    with pytest.raises(TypeError, match=r"fit\(\) missing 2 .* 'self' and 'X'; call it as fit\(self, X, y=None"):
+        TableClassifier.fit()
+
+
+def test_errors_of_types_from_within_are_left_alone():
+    def own(intermediate_result):
+        raise TypeError("from a callback")
+
+    problem = mopn.NetworkProblem(X, LABELS, strength=1.0)
+    result = mopn.minimize(problem, callback=own)
+    assert str(result.error) == "from a callback"
+    with pytest.raises(TypeError, match="problem must be a problem such as"):
+        mopn.minimize(3)
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """A classifier and a regressor of tables."""
+    classifier = TableClassifier(strength=mopn.Ratio(0.1), max_units=4).fit(X, LABELS)
+    return classifier, TableRegressor(strength=mopn.Ratio(0.1), max_units=4).fit(X, X[:, 0] ** 2)
+
+
+CALLS = {
+    "fit takes X_val": (lambda c, r: c.fit(X, LABELS, eval_set=(X, LABELS)), "TableClassifier.fit.*eval_set.*X_val="),
+    "importances": (lambda c, r: c.feature_importances(), r"call it as feature_importances\(X, "),
+    "to_c": (lambda c, r: c.to_c(), r"TableClassifier.to_c\(\) missing .* 'path'; call it as to_c\(path"),
+    "plot_effect": (
+        lambda c, r: mopn.plotting.plot_effect(c, "x0"),
+        r"'column'; call it as plot_effect\(model, X",
+    ),
+    "probability": (
+        lambda c, r: mopn.plotting.plot_effect(r, X, 0, scale="probability"),
+        "scale='probability': a model of numbers predicts no probabilities; take scale='output'",
+    ),
+    "strength": (
+        lambda c, r: TableClassifier(strength=0).fit(X, LABELS),
+        "strength must be 'auto', a number > 0 or a mopn.Ratio, got 0",
+    ),
+    "strength of networks": (
+        lambda c, r: MultiOutputPNClassifier(strength=0).fit(X, LABELS),
+        "give a strength > 0, or tol=0 and a limit such as max_units or max_time",
+    ),
+    "output": (lambda c, r: mopn.plotting.plot_pair(c, X, 0, 1, output="x"), r"output must be one of \[0, 1, 2\], got"),
+    "certify an estimator": (lambda c, r: mopn.certify(c), "a fitted estimator has its gap already, as relative_gap_"),
+    "certify a problem": (lambda c, r: mopn.certify(mopn.NetworkProblem(X, LABELS, strength=1.0)), "basis and weights"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_message_says_what_to_do(tables, call):
+    pytest.importorskip("matplotlib")
+    make, words = CALLS[call]
+    with pytest.raises((TypeError, ValueError), match=words):
+        make(*tables)
+
+
+CORRECTIONS = [part for part in map(vars(mopn.solvers).get, mopn.solvers.__all__) if inspect.isclass(part)]
+
+
+@pytest.mark.parametrize("part", [p for p in CORRECTIONS if issubclass(p, Correction)])
+def test_a_correction_in_place_of_a_solver(part):
+    problem = mopn.NetworkProblem(X, LABELS, strength=1.0)
+    for given in (part, part()):
+        with pytest.raises(TypeError, match=rf"give ConditionalGradient\({part.__name__}\("):
+            mopn.minimize(problem, given)
+
+
+MACHINES = [name for name in mopn.estimators.__all__ if "FM" in name or name.startswith("Factorization")]
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_ids_as_numbers_are_worth_a_warning_at_the_users_line(name):
+    ids = RNG.integers(0, 80, (200, 2))
+    y = LABELS[RNG.integers(0, 60, 200)] > 0
+    y = y + 0.0 if name.endswith("Regressor") else y
+    estimator = getattr(mopn.estimators, name)().set_params(tol=0.5)
+    with pytest.warns(UserWarning, match="X has 2 columns of whole numbers") as warned:
+        estimator.fit(ids, y)
+    assert warned[0].filename == __file__
+    one_hot = sparse.csr_array(np.hstack([np.eye(80)[ids[:, 0]], np.eye(80)[ids[:, 1]]]))
+    for other in (one_hot, ids + 0.5, np.hstack([ids, ids, ids]), ids % 20):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*iter", Warning)
+            estimator.fit(other, y)
+
+
+@pytest.mark.parametrize("name", ["OrdinalFMRegressor", "OrdinalPNRegressor"])
+def test_numbers_as_levels_are_worth_a_warning_at_the_users_line(name):
+    estimator = getattr(mopn.estimators, name)(max_units=1, tol=0.5)
+    other = name.replace("Ordinal", "MultiOutput")
+    with pytest.warns(UserWarning, match=f"y has 60 levels, from .* take {other}, or round y") as warned:
+        estimator.fit(X, X[:, 0])
+    assert warned[0].filename == __file__
+    estimator.fit(X, np.arange(60) % 20 / 2)
+
+
+def test_lists_of_numpy_scalars_are_shown_as_numbers(tables):
+    assert issubclass(type(tables[0]), Fitted)
+    assert mopn.solvers.tools.checks.shown([np.int64(3), np.str_("a"), (np.float64(0.5),)]) == "[3, 'a', (0.5,)]"
