@@ -8,7 +8,6 @@ weighted samples, so a weight of 2 equals a repeated sample.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -21,6 +20,7 @@ from mopn.data.mapped import MappedDesign
 from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
 from mopn.data.validation import finite_numbers
+from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
 
 __all__ = ["SCALES", "Coordinates", "ScaleName", "check_lengths", "feature_sizes", "make_coordinates"]
@@ -195,8 +195,7 @@ def _moments_about(block: Block, mean: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def _warn_of_lost(features: np.ndarray, least: float) -> None:
     if len(features):
         instead = ", or give a dense X" if least == _LEAST_OF_SPARSE else ""
-        warnings.warn(
+        warn_caller(
             f"features {shown(features.tolist())} of X count as constant, for the certificate too: their deviations "
-            f"are below {least:g} of their size. Subtract numbers near their means{instead}",
-            stacklevel=2,
+            f"are below {least:g} of their size. Subtract numbers near their means{instead}"
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
@@ -49,6 +48,7 @@ from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.interface import Measure
 from mopn.solvers.progress import Verbose
 from mopn.solvers.result import gap_in_words, relative
+from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import Rule, count
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
             reason = "" if result.error is None else f" ({result.error!r})"
             gap = f", the gap {gap_in_words(result)}" if math.isfinite(result.gap) else ""
             text = f"{result.message}{reason} The objective is {result.fun:.6g}{gap}."
-            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+            warn_caller(text, ConvergenceWarning)
 
 
 def _is_copy(function: Any) -> bool:
@@ -392,12 +392,10 @@ class NetworkEstimator(ModelEstimator):
         # Outputs that are compared with each other need no unit in one of them.
         most, needed = self.max_units or math.inf, len(used) - (self.loss_.targets == "labels")
         if result.status == Status.MAX_UNITS and used.sum() < needed > most and self.alpha is None:
-            warnings.warn(
+            warn_caller(
                 f"max_units={most} is less than the {len(used)} outputs, and {len(used) - used.sum()} of them, such as "
                 f"number {used.argmin()}, have no unit and so a constant value: under norm={self.norm!r} a unit is "
-                "mostly of one output. Raise max_units, take norm='l1/l2', or give alpha, for a linear term",
-                UserWarning,
-                stacklevel=3,
+                "mostly of one output. Raise max_units, take norm='l1/l2', or give alpha, for a linear term"
             )
 
     def _set_parameters(self, arguments: dict[str, Any]) -> None:

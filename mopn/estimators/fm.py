@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -26,6 +25,7 @@ from mopn.losses.losses import Loss
 from mopn.solvers import SGD, Result, Solver
 from mopn.solvers.driver import check_oracles
 from mopn.solvers.progress import Verbose
+from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import check_flag, choice, count, shown
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         else:
             x = start
             text = "A step led to NaN or huge parameters and was rejected; give a smaller step, or scale the features."
-            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+            warn_caller(text, ConvergenceWarning)
         self.__dict__.update(self._attributes(problem, Result(problem.unpack(x))))
         self.n_iter_ = 1 if first else self.n_iter_ + 1
         return self
