@@ -90,7 +90,7 @@ def encoding_of(summary: TableSummary, *, curves: int, smoothness: float) -> Tab
     if not encoding.n_features:
         raise ValueError(
             f"0 feature(s) (shape=({summary.n}, {len(of)})) while a minimum of 1 is required: with "
-            f"n_samples = {summary.n}, no column of X varies, or levels occur once"
+            f"n_samples = {summary.n}, no column of X varies, apart from levels that occur once"
         )
     return encoding
 

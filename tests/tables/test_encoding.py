@@ -265,6 +265,7 @@ def test_other_tables_than_the_training_data_are_refused(X, message):
     ],
     ids=["huge", "tiny", "large integers", "decimals", "intervals", "periods", "times"],
 )
+@pytest.mark.filterwarnings("ignore:X has texts that are dates")
 def test_features_of_any_column_are_finite_and_of_order_one(column):
     frame = pd.DataFrame({"x": column})
     features = learned(frame).encode(frame)
