@@ -198,7 +198,7 @@ def summarise(table: Table, weights: np.ndarray | None, levels: Collection[str |
     weights : ndarray of shape (n,), optional
         A weight of 2 equals a repeated row, and one of 0 a missing one.
     levels : collection of str or int
-        Names or indices of columns of numbers that are levels.
+        Names or indices of columns of numbers, or texts of numbers, that are levels.
 
     Raises
     ------
