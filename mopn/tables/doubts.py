@@ -35,8 +35,10 @@ def warn_of_doubts(summary: TableSummary) -> None:
     """
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for name, column in zip(summary.names, summary.columns, strict=True):
-        of_numbers = isinstance(column, NumberSummary)
-        doubt = _of_numbers(column, name, summary) if of_numbers else _of_levels(column, summary.n)
+        if isinstance(column, NumberSummary):
+            doubt = _of_numbers(column, name, summary)
+        else:
+            doubt = _of_levels(column, summary.n)
         if doubt is not None:
             what, example, advice = doubt
             found.setdefault((what, advice), []).append((name, example))
@@ -54,11 +56,9 @@ def _named(columns: list[tuple[str, str]]) -> str:
 def _of_numbers(column: NumberSummary, name: str, summary: TableSummary) -> tuple[str, str, str] | None:
     """Return what a column of numbers has, an example and what to do."""
     if column.text is not None or column.signs:
-        signs = f"{', '.join(map(repr, sorted(column.signs)))} is missing" if column.signs else ""
-        example = "; ".join(
-            part for part in (f"such as {shown(column.text)}" * (column.text is not None), signs) if part
-        )
-        return "texts that are numbers", example, "they are read as numbers; name categories in levels"
+        examples = [] if column.text is None else [f"such as {shown(column.text)}"]
+        examples += [f"{' and '.join(map(repr, sorted(column.signs)))} as missing"] if column.signs else []
+        return "texts that are numbers", ", ".join(examples), "they are read as numbers, unless levels names the column"
     values, exact = column.quantiles.values, not column.quantiles.error
     if not (summary.named and _ROW_NAMES.fullmatch(name.strip()) and summary.n > _MANY and not column.missing):
         return None

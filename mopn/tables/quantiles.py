@@ -84,17 +84,20 @@ class Quantiles:
         sizes = np.abs(values)
         if len(values) < 2 or np.array_equal(values, np.rint(values)):
             return self
-        typical = _median(sizes[sizes > 0.0], self.weights[sizes > 0.0])
         with np.errstate(over="ignore", under="ignore"):
-            after = np.maximum(sizes, typical) * _ROUNDING
-            near = np.flatnonzero(np.diff(values) <= np.maximum(after[1:], after[:-1]))
+            steps, tolerance = np.diff(values), sizes * _ROUNDING
+        if steps.min() > tolerance.max():
+            return self
+        typical = _median(tolerance[sizes > 0.0], self.weights[sizes > 0.0])
+        tolerance = np.maximum(tolerance, typical)
+        near = np.flatnonzero(steps <= np.maximum(tolerance[1:], tolerance[:-1]))
         if not len(near):
             return self
         first, start = np.ones(len(values), bool), -1
         for i in near + 1:
             if first[i - 1]:
                 start = i - 1
-            first[i] = values[i] - values[start] > max(after[i], after[start])
+            first[i] = values[i] - values[start] > max(tolerance[i], tolerance[start])
         return Quantiles(values[first], np.add.reduceat(self.weights, np.flatnonzero(first)), self.error)
 
     @property

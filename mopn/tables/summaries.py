@@ -252,6 +252,8 @@ def _numbers(x: np.ndarray | SparseColumn, weights: np.ndarray) -> NumberSummary
 def _levels(texts: np.ndarray, weights: np.ndarray, name: str, declared: bool) -> Column:
     at: dict[str | None, int] = {None: 0}
     codes = np.array([at.setdefault(text, len(at)) for text in texts.tolist()], np.intp)
+    if len(at) - 1 > _MOST_LEVELS and (declared or numbers_of(at) is None):
+        raise _too_many(name)
     sums = np.bincount(codes, weights, len(at))
     levels = np.array([text for text in at if text is not None], np.str_)
     order = np.argsort(levels)
@@ -267,9 +269,9 @@ def _merged(name: str, a: Column, b: Column) -> Column:
     for full, other in ((a, b), (b, a)):
         if other.is_empty:
             return replace(full, missing=full.missing + other.missing)
-    numbers = [column.as_numbers() if isinstance(column, LevelSummary) else column for column in (a, b)]
-    if numbers[0] is not None and numbers[1] is not None:
-        return numbers[0] + numbers[1]
+    left, right = (column.as_numbers() if isinstance(column, LevelSummary) else column for column in (a, b))
+    if left is not None and right is not None:
+        return left + right
     level = next(str(column.levels[0]) for column in (a, b) if isinstance(column, LevelSummary))
     raise ValueError(
         f"column {name!r} of X holds numbers in some blocks and levels, such as {level!r}, in others; give it one "
@@ -283,5 +285,9 @@ def _bounded(column: LevelSummary, name: str) -> Column:
         return column
     numbers = column.as_numbers()
     if numbers is None:
-        raise ValueError(f"column {name!r} of X has more than {_MOST_LEVELS} levels. {NOT_HASHED}")
+        raise _too_many(name)
     return numbers
+
+
+def _too_many(name: str) -> ValueError:
+    return ValueError(f"column {name!r} of X has more than {_MOST_LEVELS} levels. {NOT_HASHED}")
