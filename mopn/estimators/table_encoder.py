@@ -117,7 +117,8 @@ class TableEncoder(TransformerMixin, TableReader):
     its rank u in [0, 1], interpolated between up to 33 knots and constant beyond the outer ones; where a number is
     missing these are 0, and an indicator is 1. Two values become one feature, and a constant none. A column of texts,
     booleans or categories becomes an indicator of each level, rare ones together; a level that is unknown has their
-    means. Dates are numbers, days since 1970.
+    means. Dates are numbers, days since 1970, and so are texts if all are plain numbers or signs of missing ones, such
+    as "?" and "".
 
     A column of numbers that comes sparse, in a matrix of SciPy or a column of pandas that is filled with 0, stays so:
     its functions are shifted so that they are 0 at 0, and a missing number counts as 0, beside its indicator.
@@ -129,7 +130,7 @@ class TableEncoder(TransformerMixin, TableReader):
     smoothness : float, default 1.0
         How fast these get small.
     levels : collection of str or int, default ()
-        Names or indices of columns of numbers that are levels, such as codes of categories.
+        Names or indices of columns of numbers, or texts of numbers, that are levels, such as codes of categories.
 
     See Also
     --------
@@ -143,7 +144,8 @@ class TableEncoder(TransformerMixin, TableReader):
     Examples
     --------
     >>> from mopn.estimators import TableEncoder
-    >>> encoder = TableEncoder(curves=1).fit({"size": [1.0, 2.0, None, 4.0], "color": ["red", "green", "blue", "red"]})
+    >>> table = {"size": [1.0, 2.0, None, 4.0] * 2, "color": ["red", "green", "blue", "red"] * 2}
+    >>> encoder = TableEncoder(curves=1).fit(table)
     >>> encoder.get_feature_names_out().tolist()[:4]
     ['size', 'size, curve 1', 'size is missing', 'color = blue']
     >>> encoder.transform({"size": 9.0, "color": "red"}).round(2)  # 9 counts as 4
@@ -174,6 +176,12 @@ class TableEncoder(TransformerMixin, TableReader):
         ------
         ValueError, TypeError
             If X is no table, a column has no value or too many levels, or no column varies.
+
+        Warns
+        -----
+        UserWarning
+            Once, of all columns that are probably not meant as they came: texts that are numbers, which are read as
+            such, or dates; names and numbers of rows.
         """
         if isinstance(X, RowBlocks):
             self._learn_of_row_blocks(X.read_by(read_table).with_targets(None, sample_weight))

@@ -198,7 +198,7 @@ class TableClassifier(TableEstimator, Classifier):
         smoothness : float, default 1.0
             How fast these get small: the k-th has the size 1 / k^smoothness, so larger asks for smoother effects.
         levels : collection of str or int, default ()
-            Names or indices of columns of numbers that are levels, such as codes of categories. Columns of texts,
+            Names or indices of columns of numbers, or texts of numbers, that are levels, such as codes. Other texts,
             booleans and categories always are.
         max_units : int or None, default 200
             Largest number of units; None for a proof, units are added until the gap is at most ``tol``.
@@ -267,7 +267,7 @@ class TableRegressor(TableEstimator, Regressor):
         smoothness : float, default 1.0
             How fast these get small: the k-th has the size 1 / k^smoothness, so larger asks for smoother effects.
         levels : collection of str or int, default ()
-            Names or indices of columns of numbers that are levels.
+            Names or indices of columns of numbers, or texts of numbers, that are levels.
         max_units : int or None, default 200
             Largest number of units; None for a proof, units are added until the gap is at most ``tol``.
         tol : float, default 0.01

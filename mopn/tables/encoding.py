@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,9 +10,12 @@ import numpy as np
 from scipy import sparse
 
 from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.caller import warn_caller
+from mopn.solvers.tools.checks import shown
 from mopn.tables.columns import LevelColumn, NumberColumns
 from mopn.tables.reading import Table, read_table
 from mopn.tables.sparse_column import SparseColumn
+from mopn.tables.texts import numbers_of
 
 __all__ = ["TableEncoding"]
 
@@ -215,7 +217,10 @@ class TableEncoding:
     def _numbers(self, values: Any, column: str, name: str) -> Any:
         if values.dtype.kind == "f":
             return values
-        text = next(value for value in values if value is not None)
+        numbers = numbers_of(values)
+        if numbers is not None:
+            return numbers
+        text = next(value for value in values if numbers_of([value]) is None)
         raise ValueError(
             f"column {column!r} of {name} holds {text!r}, but numbers or dates in the training data; a missing number "
             "is NaN or None"
@@ -223,15 +228,16 @@ class TableEncoding:
 
     def _warn_of_unknown(self, table: Table, levels: Sequence[np.ndarray], name: str) -> None:
         """Warn of levels without a feature, but not of missing values."""
+        found = []
         for j, codes in zip(self.level_columns, levels, strict=True):
             unknown = [value for value in table.columns[j][codes < 0] if value is not None]
             if unknown:
-                warnings.warn(
+                found.append(
                     f"column {self.columns[j]!r} of {name} has {len(unknown)} value{'s' * (len(unknown) > 1)} that the "
-                    f"training data did not have, such as {unknown[0]!r}; they count as the mean of the known levels",
-                    UserWarning,
-                    stacklevel=3,
+                    f"training data did not have, such as {shown(unknown[0])}"
                 )
+        if found:
+            warn_caller(f"{'; '.join(found)}; they count as the mean of the known levels")
 
     def rounded(self, dtype: type) -> TableEncoding:
         """Return the encoding whose knots are numbers of a dtype; of knots that are then equal one is left.

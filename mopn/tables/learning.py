@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 import numpy as np
 
 from mopn.tables.columns import LevelColumn, NumberColumns
+from mopn.tables.doubts import warn_of_doubts
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.reading import Table
-from mopn.tables.summaries import NOT_HASHED, LevelSummary, NumberSummary, TableSummary, summarise
+from mopn.tables.summaries import NOT_HASHED, Column, LevelSummary, NumberSummary, TableSummary, summarise
 
 __all__ = ["encoding_of", "learn_encoding"]
 
@@ -20,8 +22,8 @@ _KNOTS = 33
 _FAR = 3.0
 # Columns have fewer functions where they are many, so that the features are not more than these.
 _MOST_FEATURES = 256
-# Levels of a smaller part of the rows have one feature together.
-_RARE = 5e-4
+# Levels of a smaller part of the rows have one feature together, and so do levels of fewer rows.
+_RARE, _RARE_ROWS = 5e-4, 2
 # More levels that are frequent have no features.
 _MOST_LEVELS = 1000
 
@@ -61,7 +63,14 @@ def encoding_of(summary: TableSummary, *, curves: int, smoothness: float) -> Tab
     ------
     ValueError
         For columns without a value or of too many levels, and where all are constant.
+
+    Warns
+    -----
+    UserWarning
+        Once, of all columns that are probably not meant as they came.
     """
+    summary = replace(summary, columns=tuple(map(_read, summary.columns)))
+    warn_of_doubts(summary)
     of = dict(enumerate(summary.columns))
     for j, column in of.items():
         if column.is_empty:
@@ -76,14 +85,20 @@ def encoding_of(summary: TableSummary, *, curves: int, smoothness: float) -> Tab
         tuple(numbers),
         NumberColumns.of([t for t, _ in parts], [f for _, f in parts], [c.missing > 0.0 for c in numbers.values()]),
         tuple(levels),
-        tuple(_levels(column, summary.names[j]) for j, column in levels.items()),
+        tuple(_levels(column, summary.n, summary.names[j]) for j, column in levels.items()),
     )
     if not encoding.n_features:
         raise ValueError(
             f"0 feature(s) (shape=({summary.n}, {len(of)})) while a minimum of 1 is required: with "
-            f"n_samples = {summary.n}, no column of X varies"
+            f"n_samples = {summary.n}, no column of X varies, apart from levels that occur once"
         )
     return encoding
+
+
+def _read(column: Column) -> Column:
+    """Return numbers for texts that are all numbers, or signs of missing ones among them."""
+    numbers = column.as_numbers() if isinstance(column, LevelSummary) else column
+    return column if numbers is None or numbers.is_empty else numbers
 
 
 def _functions(column: NumberSummary, curves: int, smoothness: float) -> tuple[np.ndarray, np.ndarray]:
@@ -97,11 +112,12 @@ def _functions(column: NumberSummary, curves: int, smoothness: float) -> tuple[n
 
 def _standardised(column: NumberSummary, curves: int, smoothness: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the same, before the functions of a sparse column are shifted; zero is among its knots."""
-    values, moments = column.quantiles.values, column.moments
+    quantiles, moments = column.quantiles.rounded(), column.moments
+    values = quantiles.values
     centered = moments.centered(values)
     if len(values) < 3:
         return values, centered[:, None] / np.ptp(centered) if len(values) == 2 else np.zeros((1, 0))
-    ranks = column.quantiles.mid_ranks
+    ranks = quantiles.mid_ranks
     if len(values) > _KNOTS:
         at = np.searchsorted(ranks, np.linspace(0.0, 1.0, _KNOTS)).clip(0, len(values) - 1)
         at = np.union1d(at, np.flatnonzero(values == 0.0)) if column.sparse else np.unique(at)
@@ -111,10 +127,12 @@ def _standardised(column: NumberSummary, curves: int, smoothness: float) -> tupl
     return values, np.column_stack([(centered / moments.deviation).clip(-_FAR, _FAR), cosines])
 
 
-def _levels(column: LevelSummary, name: str) -> LevelColumn:
+def _levels(column: LevelSummary, n: int, name: str) -> LevelColumn:
     total = column.weights.sum() + column.missing
     shares, gap = column.weights / total, column.missing / total
-    frequent, gaps = shares >= _RARE, column.missing > 0.0
+    # Weights that are below 1 on average count as parts of the rows, and others as repetitions.
+    least = _RARE_ROWS * min(1.0, total / n) * (1.0 - 1e-9)
+    frequent, gaps = (shares >= _RARE) & (column.weights >= least), column.missing > 0.0
     if frequent.sum() > _MOST_LEVELS:
         raise ValueError(
             f"column {name!r} of X has {len(shares)} levels, {frequent.sum()} of them frequent; at most {_MOST_LEVELS} "

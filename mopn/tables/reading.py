@@ -42,12 +42,15 @@ class Table:
         Number of rows.
     named : bool
         Whether the names are the caller's.
+    categories : frozenset of int, default empty
+        The columns whose type says that they are levels; other texts may be numbers.
     """
 
     names: tuple[str, ...]
     columns: tuple[Any, ...]
     n: int
     named: bool
+    categories: frozenset[int] = frozenset()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -62,7 +65,7 @@ class Table:
 
     def rows(self, rows: np.ndarray) -> Table:
         """Return some rows."""
-        return Table(self.names, tuple(column[rows] for column in self.columns), len(rows), self.named)
+        return replace(self, columns=tuple(column[rows] for column in self.columns), n=len(rows))
 
     def dense(self) -> Table:
         """Return the same table, whose columns are arrays."""
@@ -125,12 +128,13 @@ def _of_frame(X: Any, name: str) -> Table:
     texts = all(isinstance(key, str) for key in names)
     frame = nw.from_native(X if texts else X.rename(columns=str), eager_only=True)
     columns: list[np.ndarray | SparseColumn] = []
-    for key in frame.columns:
+    categories = frozenset(j for j, dtype in enumerate(frame.schema.dtypes()) if dtype in (nw.Categorical, nw.Enum))
+    for j, key in enumerate(frame.columns):
         series, of = frame[key], f"column {key!r} of {name}"
         stored = _of_pandas(series.to_native(), of)
         if stored is not None:
             columns.append(stored)
-        elif series.dtype in (nw.Categorical, nw.Enum):
+        elif j in categories:
             columns.append(_levels(series.to_list(), of))
         elif series.dtype.is_numeric():
             columns.append(_finite(series.cast(nw.Float64).fill_null(np.nan).to_numpy(), of))
@@ -138,7 +142,7 @@ def _of_frame(X: Any, name: str) -> Table:
             columns.append(_days(series.to_numpy(), of))
         else:
             columns.append(_column(_objects(series.to_list()), of))
-    return _table(names, columns, name, len(frame))
+    return replace(_table(names, columns, name, len(frame)), categories=categories)
 
 
 def _of_pandas(series: Any, of: str) -> SparseColumn | None:

@@ -12,6 +12,7 @@ from mopn.tables.encoding import level_texts
 from mopn.tables.quantiles import Quantiles
 from mopn.tables.reading import Table
 from mopn.tables.sparse_column import SparseColumn
+from mopn.tables.texts import numbers_of
 
 __all__ = ["NOT_HASHED", "LevelSummary", "NumberSummary", "TableSummary", "summarise"]
 
@@ -69,12 +70,17 @@ class Moments:
 
 @dataclass(frozen=True)
 class NumberSummary:
-    """A column of numbers: quantiles, moments, the weight of the rows without one, and whether it came sparse."""
+    """A column of numbers: quantiles, moments, the weight of the rows without one, and whether it came sparse.
+
+    Of texts that are numbers also the first one, and the signs of missing ones.
+    """
 
     quantiles: Quantiles
     moments: Moments
     missing: float
     sparse: bool
+    text: str | None = None
+    signs: frozenset[str] = frozenset()
 
     @property
     def is_empty(self) -> bool:
@@ -87,6 +93,8 @@ class NumberSummary:
             self.moments + other.moments,
             self.missing + other.missing,
             self.sparse or other.sparse,
+            self.text if other.text is None else other.text if self.text is None else min(self.text, other.text),
+            self.signs | other.signs,
         )
 
     def pruned(self) -> NumberSummary:
@@ -96,11 +104,12 @@ class NumberSummary:
 
 @dataclass(frozen=True)
 class LevelSummary:
-    """A column of levels: these, sorted, their weights, and the weight of the rows without one."""
+    """A column of levels: these, sorted, their weights, the weight of the rows without one, and whether declared."""
 
     levels: np.ndarray
     weights: np.ndarray
     missing: float
+    declared: bool
 
     @property
     def is_empty(self) -> bool:
@@ -110,7 +119,17 @@ class LevelSummary:
     def __add__(self, other: LevelSummary) -> LevelSummary:
         levels, group = np.unique(np.append(self.levels, other.levels), return_inverse=True)
         weights = np.bincount(group, np.append(self.weights, other.weights), len(levels))
-        return LevelSummary(levels, weights, self.missing + other.missing)
+        return LevelSummary(levels, weights, self.missing + other.missing, self.declared or other.declared)
+
+    def as_numbers(self) -> NumberSummary | None:
+        """Return the numbers whose texts the levels are; None if one is no number, or they are declared as levels."""
+        numbers = None if self.declared or self.is_empty else numbers_of(self.levels.tolist())
+        if numbers is None:
+            return None
+        found, missing = _numbers(numbers, self.weights), np.isnan(numbers)
+        text = None if missing.all() else str(self.levels[~missing][0])
+        signs = frozenset(self.levels[missing].tolist())
+        return replace(found, missing=found.missing + self.missing, text=text, signs=signs)
 
     def pruned(self) -> LevelSummary:
         """Return this; the number of levels is bounded."""
@@ -179,7 +198,7 @@ def summarise(table: Table, weights: np.ndarray | None, levels: Collection[str |
     weights : ndarray of shape (n,), optional
         A weight of 2 equals a repeated row, and one of 0 a missing one.
     levels : collection of str or int
-        Names or indices of columns of numbers that are levels.
+        Names or indices of columns of numbers, or texts of numbers, that are levels.
 
     Raises
     ------
@@ -195,7 +214,7 @@ def summarise(table: Table, weights: np.ndarray | None, levels: Collection[str |
     columns = tuple(
         _numbers(values, weights)
         if values.dtype.kind == "f" and j not in declared
-        else _levels(_texts(values, table.names[j]), weights, table.names[j])
+        else _levels(_texts(values, table.names[j]), weights, table.names[j], j in declared or j in table.categories)
         for j, values in enumerate(table.columns)
     )
     return TableSummary(table.names, table.named, table.n, columns)
@@ -230,14 +249,15 @@ def _numbers(x: np.ndarray | SparseColumn, weights: np.ndarray) -> NumberSummary
     return NumberSummary(quantiles, Moments.of(quantiles.values, quantiles.weights), gone, False)
 
 
-def _levels(texts: np.ndarray, weights: np.ndarray, name: str) -> LevelSummary:
+def _levels(texts: np.ndarray, weights: np.ndarray, name: str, declared: bool) -> Column:
     at: dict[str | None, int] = {None: 0}
     codes = np.array([at.setdefault(text, len(at)) for text in texts.tolist()], np.intp)
-    _check_count(len(at) - 1, name)
+    if len(at) - 1 > _MOST_LEVELS and (declared or numbers_of(at) is None):
+        raise _too_many(name)
     sums = np.bincount(codes, weights, len(at))
     levels = np.array([text for text in at if text is not None], np.str_)
     order = np.argsort(levels)
-    return LevelSummary(levels[order], sums[1:][order], float(sums[0]))
+    return _bounded(LevelSummary(levels[order], sums[1:][order], float(sums[0]), declared), name)
 
 
 def _merged(name: str, a: Column, b: Column) -> Column:
@@ -245,12 +265,13 @@ def _merged(name: str, a: Column, b: Column) -> Column:
     if isinstance(a, NumberSummary) and isinstance(b, NumberSummary):
         return a + b
     if isinstance(a, LevelSummary) and isinstance(b, LevelSummary):
-        both = a + b
-        _check_count(len(both.levels), name)
-        return both
+        return _bounded(a + b, name)
     for full, other in ((a, b), (b, a)):
         if other.is_empty:
             return replace(full, missing=full.missing + other.missing)
+    left, right = (column.as_numbers() if isinstance(column, LevelSummary) else column for column in (a, b))
+    if left is not None and right is not None:
+        return left + right
     level = next(str(column.levels[0]) for column in (a, b) if isinstance(column, LevelSummary))
     raise ValueError(
         f"column {name!r} of X holds numbers in some blocks and levels, such as {level!r}, in others; give it one "
@@ -258,6 +279,15 @@ def _merged(name: str, a: Column, b: Column) -> Column:
     )
 
 
-def _check_count(count: int, name: str) -> None:
-    if count > _MOST_LEVELS:
-        raise ValueError(f"column {name!r} of X has more than {_MOST_LEVELS} levels. {NOT_HASHED}")
+def _bounded(column: LevelSummary, name: str) -> Column:
+    """Return a column of not too many levels, or numbers if they are texts of these."""
+    if len(column.levels) <= _MOST_LEVELS:
+        return column
+    numbers = column.as_numbers()
+    if numbers is None:
+        raise _too_many(name)
+    return numbers
+
+
+def _too_many(name: str) -> ValueError:
+    return ValueError(f"column {name!r} of X has more than {_MOST_LEVELS} levels. {NOT_HASHED}")

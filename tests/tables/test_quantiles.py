@@ -81,3 +81,36 @@ def test_weights_are_repetitions(weights):
     assert np.array_equal(weighted.values, repeated.values)
     assert np.array_equal(weighted.weights, repeated.weights)
     assert weighted.error == repeated.error
+
+
+NEAR = st.lists(
+    st.tuples(st.sampled_from([0.0, 0.3, -0.3, 7.0, 1e9, 1e-200]), st.integers(-40, 40), st.integers(1, 3)),
+    min_size=1,
+    max_size=60,
+)
+
+
+@given(NEAR, st.integers(1, 4))
+def test_values_that_differ_by_rounding_are_collected(numbers, blocks):
+    """By their distances, whatever the order of the rows, their blocks and repetitions."""
+    base, steps, weights = np.array(numbers).T
+    x = base * (1.0 + steps * 2.0**-52) + (base == 0.0) * steps * 2.0**-60
+    whole = Quantiles.of(x, weights)
+    found, sizes = whole.rounded(), np.sort(np.repeat(np.abs(x), weights.astype(int)))
+    sizes = sizes[sizes > 0.0]
+    typical = sizes[(len(sizes) - 1) // 2] if len(sizes) else 0.0
+    expected: list[float] = []
+    for value in whole.values:
+        if not expected or value - expected[-1] > 2.0**-48 * max(abs(value), abs(expected[-1]), typical):
+            expected.append(value)
+    assert found.values.tolist() == (whole.values if (x == np.rint(x)).all() else np.array(expected)).tolist()
+    assert found.weights.sum() == weights.sum()
+    repeated = np.repeat(x, weights.astype(int))[::-1]
+    for other in (Quantiles.of(repeated, np.ones(len(repeated))), merged_of(x, weights, blocks)):
+        assert np.array_equal(other.rounded().values, found.values)
+        assert np.array_equal(other.rounded().weights, found.weights)
+
+
+def merged_of(x, weights, blocks):
+    cuts = zip(np.array_split(x, blocks), np.array_split(weights, blocks), strict=True)
+    return merged([part for part in cuts if len(part[0])])

@@ -43,8 +43,8 @@ def test_attacks_find_the_boundaries_that_symmetry_tells():
 @pytest.mark.parametrize("model", flips._MODELS)
 def test_flips_of_a_class_that_a_column_tells(model):
     """One column tells the class and the others nothing: every row has exactly one flip that alters it."""
-    table = pd.DataFrame(RNG.integers(0, 3, (400, 4)).astype(str), columns=list("abcd"))
-    y = (table["b"] == "1").to_numpy().astype(int)
+    table = pd.DataFrame(RNG.choice(["x", "y", "z"], (400, 4)), columns=list("abcd"))
+    y = (table["b"] == "y").to_numpy().astype(int)
     found = flips.answers(flips._MODELS[model], table[:300], table[300:], y[:300], y[300:])
     assert found.right.all()
     assert (found.flips.found == 1).all()

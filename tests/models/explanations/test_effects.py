@@ -95,7 +95,7 @@ def test_a_shapley_value_is_a_main_effect_and_half_of_the_pairs_beyond_their_mea
 
 def test_columns_of_levels_alone_and_many_of_them():
     """Their indicators are a sparse matrix."""
-    codes = [str(j) for j in range(300)] * 2
+    codes = [f"n{j}" for j in range(300)] * 2
     X = {"a": codes, "b": ["x", "y", None] * 200}
     model = network(X, augment=False)
     found = mopn.effects(model, X)

@@ -1,0 +1,84 @@
+"""Columns that are probably not meant as they came: texts that are no categories, and names of rows."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from mopn.solvers.tools.caller import warn_caller
+from mopn.solvers.tools.checks import shown
+from mopn.tables.summaries import LevelSummary, NumberSummary, TableSummary
+from mopn.tables.texts import are_dates, are_written_numbers, numbers_of
+
+__all__ = ["warn_of_doubts"]
+
+# Two levels are one feature whatever they are.
+_FEW = 2
+# So many levels, of more than half of the rows, are names or sentences. Small tables have such columns by chance.
+_MANY = 20
+# Names of columns that count or identify rows.
+_ROW_NAMES = re.compile(
+    r"(unnamed: ?\d+|index|#|row|row[ _.]?(names?|num|number|no|nr))?|(.*[ _.]|row)?id", re.IGNORECASE
+)
+# Columns that are named in the warning.
+_NAMED = 5
+
+
+def warn_of_doubts(summary: TableSummary) -> None:
+    """Warn once of all columns of the training data that are probably not meant as they came.
+
+    Parameters
+    ----------
+    summary : TableSummary
+        Texts that are numbers are columns of numbers.
+    """
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for name, column in zip(summary.names, summary.columns, strict=True):
+        if isinstance(column, NumberSummary):
+            doubt = _of_numbers(column, name, summary)
+        else:
+            doubt = _of_levels(column, summary.n)
+        if doubt is not None:
+            what, example, advice = doubt
+            found.setdefault((what, advice), []).append((name, example))
+    if found:
+        warn_caller("X has " + "; ".join(f"{what} in {_named(of)}: {advice}" for (what, advice), of in found.items()))
+
+
+def _named(columns: list[tuple[str, str]]) -> str:
+    """Return the names of columns, and an example of the first."""
+    names = ", ".join(repr(name) for name, _ in columns[:_NAMED])
+    more = f" and {len(columns) - _NAMED} more" * (len(columns) > _NAMED)
+    return f"column{'s' * (len(columns) > 1)} {names}{more} ({columns[0][1]})"
+
+
+def _of_numbers(column: NumberSummary, name: str, summary: TableSummary) -> tuple[str, str, str] | None:
+    """Return what a column of numbers has, an example and what to do."""
+    if column.text is not None or column.signs:
+        examples = [] if column.text is None else [f"such as {shown(column.text)}"]
+        examples += [f"{' and '.join(map(repr, sorted(column.signs)))} as missing"] if column.signs else []
+        return "texts that are numbers", ", ".join(examples), "they are read as numbers, unless levels names the column"
+    values, exact = column.quantiles.values, not column.quantiles.error
+    if not (summary.named and _ROW_NAMES.fullmatch(name.strip()) and summary.n > _MANY and not column.missing):
+        return None
+    if (exact and len(values) < summary.n) or (values != np.rint(values)).any():
+        return None
+    return "what looks like row numbers", f"{values[0]:.0f} to {values[-1]:.0f}, all different", "drop it"
+
+
+def _of_levels(column: LevelSummary, n: int) -> tuple[str, str, str] | None:
+    """Return what a column of levels has, an example and what to do; declared levels are meant."""
+    levels = column.levels.tolist()
+    if column.declared or len(levels) <= _FEW:
+        return None
+    if are_dates(levels):
+        return "texts that are dates", f"such as {shown(levels[-1])}", "pandas.to_datetime makes them numbers"
+    if are_written_numbers(levels):
+        odd = next(text for text in levels if numbers_of([text]) is None)
+        return "texts that are mostly numbers", f"but {shown(odd)}", "remove other signs and take pandas.to_numeric"
+    rows = n * float(column.weights.sum() / (column.weights.sum() + column.missing))
+    if len(levels) > max(_MANY, 0.5 * rows):
+        counts = f"{len(levels):,} levels in {round(rows):,} rows, such as {shown(levels[-1])}"
+        return "a level of its own for most rows", counts, "drop it, or encode its words"
+    return None
