@@ -402,16 +402,13 @@ class Fitted(ABC):
         """
         write(path, self._fitted_model()._fields(), as_json=True)
 
-    def to_onnx(self, *, dtype: str = "float32", background: Any = None) -> onnx.ModelProto:
+    def to_onnx(self, *, dtype: str = "float32") -> onnx.ModelProto:
         """Return the model as an ONNX graph of plain operators, for onnxruntime and other engines.
 
         Parameters
         ----------
         dtype : {"float32", "float64"}, default "float32"
             The type of the input ``X`` (n, d), of the arithmetic and of the outputs.
-        background : array-like or sparse matrix of shape (N, d), optional
-            If given, the graph has the output ``shap_values``, too, what :meth:`shap_values` returns for this
-            background, by the closed form of degree 2. The metadata hold :meth:`base_values`, a JSON list.
 
         Returns
         -------
@@ -431,7 +428,7 @@ class Fitted(ABC):
         ImportError
             If the package onnx is not installed.
         TypeError
-            For labels that ONNX has no type for, such as dates; for a background, if the degree is above 2.
+            For labels that ONNX has no type for, such as dates.
         ValueError
             For another dtype, or numbers beyond it.
 
@@ -444,7 +441,7 @@ class Fitted(ABC):
         """
         from mopn.models.exports.onnx_graph import make_onnx
 
-        return make_onnx(self._fitted_model(), dtype, to_host(background))
+        return make_onnx(self._fitted_model(), dtype)
 
     def to_c(
         self,
@@ -454,7 +451,6 @@ class Fitted(ABC):
         dtype: str | None = None,
         arithmetic: str = "float",
         X: Any = None,
-        background: Any = None,
     ) -> IntegerModel | None:
         """Write the model as a C99 header, which needs no memory but the stack and no library but ``math.h``.
 
@@ -474,9 +470,6 @@ class Fitted(ABC):
             degree 1 and 2.
         X : array-like or sparse matrix of shape (n, d), optional
             For integers: rows from which ranges are taken, such as the training data.
-        background : array-like or sparse matrix of shape (N, d), optional
-            For floats: with it the header has ``model_shap_values(x, phi)``, too, what :meth:`shap_values` returns for
-            this background, by the closed form of degree 2, and ``model_base_values``.
 
         Returns
         -------
@@ -490,7 +483,7 @@ class Fitted(ABC):
             If no file can be written in this folder.
         TypeError
             If integers are asked for a model of a table or of a higher degree, or for predictions that need
-            exponentials; or SHAP values for a model of a higher degree.
+            exponentials.
         ValueError
             For a name that C does not take, another dtype, or numbers beyond it; for integers, if 32 bits cannot hold
             the sums, or without X.
@@ -531,12 +524,10 @@ class Fitted(ABC):
 
             if X is not None:
                 raise ValueError("X is for arithmetic='integer', which takes ranges from it; leave it out for floats")
-            write_c(self._fitted_model(), path, name, "float32" if dtype is None else dtype, to_host(background))
+            write_c(self._fitted_model(), path, name, "float32" if dtype is None else dtype)
             return None
         from mopn.models.exports.c_integer import write_integer_c
 
-        if background is not None:
-            raise ValueError("background is for arithmetic='float': SHAP values are not computed in integers")
         if X is None:
             raise ValueError(
                 "arithmetic='integer' needs X, rows from which ranges are taken, such as the training data"

@@ -15,9 +15,7 @@ import numpy as np
 
 from mopn.data.designs import make_design
 from mopn.models.exports.c_encoding import test_rows, write_encoding
-from mopn.models.exports.c_shap import write_shap
 from mopn.models.exports.c_writer import CWriter, header_prefix, quantized
-from mopn.models.exports.shap_export import ShapExport, shap_export
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
 from mopn.models.replacement import replacement
 
@@ -27,11 +25,10 @@ __all__ = ["write_c"]
 _TOLERANCES = {"float": 1e-5, "double": 1e-12}
 
 
-def write_c(model: Any, path: str | os.PathLike[str], name: str | None, dtype: str, background: Any) -> None:
+def write_c(model: Any, path: str | os.PathLike[str], name: str | None, dtype: str) -> None:
     """Write the header of a model; see ``Predictor.to_c``."""
     name = header_prefix(name, path)
-    header = _Header(name, dtype)
-    text = header.text(model, None if background is None else shap_export(model, background))
+    text = _Header(name, dtype).text(model)
     with replacement(path) as file:
         file.write(text.encode())
 
@@ -39,9 +36,9 @@ def write_c(model: Any, path: str | os.PathLike[str], name: str | None, dtype: s
 class _Header(CWriter):
     """The functions of a model; of a table they encode its rows first."""
 
-    def text(self, model: Any, shap: ShapExport | None) -> str:
-        """Return the header of a model, and of its SHAP values if they are given."""
-        formula = model._formula() if shap is None else shap.formula
+    def text(self, model: Any) -> str:
+        """Return the header of a model."""
+        formula = model._formula()
         m, d = formula.linear.shape
         scales = _feature_scales(formula) if self.dtype == "int16" else None
         if scales is not None:
@@ -51,8 +48,6 @@ class _Header(CWriter):
             self.feature_names(model.feature_names)
         prepared = self._prepared(d, scales, encoded=encoding is not None)
         self._outputs(formula, prepared, model.n_features)
-        if shap is not None:
-            write_shap(self, formula, shap, scales, prepared, model.n_features)
         if model.has_probabilities:
             self._probabilities(model, m)
         self._prediction(model, m)

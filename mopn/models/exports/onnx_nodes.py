@@ -11,7 +11,7 @@ from mopn.solvers.tools.checks import choice
 
 __all__ = ["Graph", "type_code"]
 
-_OUTPUTS = ("prediction", "probabilities", "outputs", "shap_values", "features")
+_OUTPUTS = ("prediction", "probabilities", "outputs", "features")
 _DTYPES = {"float32": np.float32, "float64": np.float64}
 
 
