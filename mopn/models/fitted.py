@@ -462,9 +462,8 @@ class Fitted(ABC):
             The prefix of all names in the header, ``model`` below; by default the name of the file without its suffix,
             or "model" if that is no identifier of C.
         dtype : {"float32", "float64", "int16", "int8"}, optional
-            The type of the parameters. Of floats: by default "float32"; the features, the arithmetic and the outputs
-            are ``double`` for "float64" and ``float`` for "float32" and "int16". Of integers: "int8", the default, or
-            "int16".
+            The type of the parameters. Of floats, with the features, the arithmetic and the outputs: "float32", the
+            default, for ``float``, or "float64" for ``double``. Of integers: "int8", the default, or "int16".
         arithmetic : {"float", "integer"}, default "float"
             With "integer" the header has no float and no division, and includes only ``stdint.h``; for models of
             degree 1 and 2.

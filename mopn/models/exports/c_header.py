@@ -1,21 +1,18 @@
 """Models as one C99 header: constant arrays and functions over them, without allocation and without other libraries.
 
-Parameters are read in the order in which they are stored, so no index is computed. In int16 each row of parameters (of
-a unit, or of an output) has a scale, which multiplies its sum, and each feature has one, so that large features do not
-leave small integers for their parameters. Parameters take half of the memory of float32, which the arithmetic is in.
+Parameters are read in the order in which they are stored, so no index is computed.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mopn.data.designs import make_design
 from mopn.models.exports.c_encoding import test_rows, write_encoding
-from mopn.models.exports.c_writer import CWriter, header_prefix, quantized
+from mopn.models.exports.c_writer import CWriter, header_prefix
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
 from mopn.models.replacement import replacement
 
@@ -40,18 +37,14 @@ class _Header(CWriter):
         """Return the header of a model."""
         formula = model._formula()
         m, d = formula.linear.shape
-        scales = _feature_scales(formula) if self.dtype == "int16" else None
-        if scales is not None:
-            formula = _rounded(formula, scales)
         encoding = None if model.encoding is None else write_encoding(self, model.encoding)
         if encoding is None:
             self.feature_names(model.feature_names)
-        prepared = self._prepared(d, scales, encoded=encoding is not None)
-        self._outputs(formula, prepared, model.n_features)
+        self._outputs(formula, model.n_features, encoded=encoding is not None)
         if model.has_probabilities:
             self._probabilities(model, m)
         self._prediction(model, m)
-        self._self_test(formula, scales, *(test_rows(encoding, self.kind) if encoding else 2 * _test_row(d, scales)))
+        self._self_test(formula, *(test_rows(encoding, self.kind) if encoding else 2 * (np.cos(np.arange(d))[None],)))
         guard = self.guard
         units = sum(len(term.weights) for term in formula.terms)
         inputs = f"{d} features" if encoding is None else f"{model.n_features} columns, {d} features"
@@ -62,32 +55,22 @@ class _Header(CWriter):
         )
         return "\n".join([head, *self.parts, f"#endif /* {guard} */\n"])
 
-    def _prepared(self, d: int, scales: np.ndarray | None, *, encoded: bool) -> str:
-        """Return the lines that make x the features which parameters multiply: encoded, and times their ``scales``."""
-        lines = f"    {self.real} z[{d}];\n    {self.name}_encode(x, z);\n    x = z;\n" if encoded else ""
-        if scales is None:
-            return lines
-        scale = self.constant("feature_scales", scales)
-        return (
-            f"{lines}    {self.real} scaled[{d}];\n"
-            f"    for (int j = 0; j < {d}; j++) scaled[j] = x[j] * {scale}[j];\n"
-            "    x = scaled;\n"
-        )
-
-    def _outputs(self, formula: Formula, prepared: str, columns: int) -> None:
+    def _outputs(self, formula: Formula, columns: int, *, encoded: bool) -> None:
         """Define the outputs of features, or of columns."""
         m, d = formula.linear.shape
         constant = self.constant("constant", formula.constant)
-        body = f"    for (int c = 0; c < {m}; c++) out[c] = {constant}[c];\n{prepared}"
+        body = f"    for (int c = 0; c < {m}; c++) out[c] = {constant}[c];\n"
+        if encoded:
+            body += f"    {self.real} z[{d}];\n    {self.name}_encode(x, z);\n    x = z;\n"
         for label, rows, square in (("linear", formula.linear, ""), ("squares", formula.squares, " * x[j]")):
             if rows.any() or (label == "linear" and not formula.terms):
-                pointers, scale = self.stream(label, rows)
+                pointer = self.stream(label, rows)
                 body += (
-                    f"    {pointers}\n"
+                    f"{pointer}"
                     f"    for (int c = 0; c < {m}; c++) {{\n"
                     f"        {self.real} sum = 0;\n"
                     f"        for (int j = 0; j < {d}; j++) sum += *{label}++ * x[j]{square};\n"
-                    f"        out[c] += sum{scale};\n"
+                    "        out[c] += sum;\n"
                     "    }\n"
                 )
         for number, term in enumerate(formula.terms):
@@ -99,14 +82,13 @@ class _Header(CWriter):
     def _term(self, term: Term, number: int, d: int) -> str:
         """Return the loop over the units of a term."""
         k, m = term.weights.shape
-        pointers, scale = self.stream(f"v{number}", term.weights)
+        pointer = self.stream(f"v{number}", term.weights)
         lines, feature = self._feature(term, f"{number}", d)
         return (
-            f"    {pointers}\n{lines}"
+            f"{pointer}{lines}"
             f"    for (int s = 0; s < {k}; s++) {{\n"
             f"        {self.real} feature = 1;\n"
             f"{feature}"
-            f"        feature = feature{scale};\n"
             f"        for (int c = 0; c < {m}; c++) out[c] += feature * *v{number}++;\n"
             "    }\n"
         )
@@ -116,17 +98,13 @@ class _Header(CWriter):
         if isinstance(term, Products):
             return self._product(term, number, d)
         assert isinstance(term, (AnovaTerm, Subsets))
-        pointers, scale = self.stream(f"p{number}", term.factors)
-        each = f"        for (int j = 0; j < {d}; j++) "
-        unit = f"        const {self.real} scale = 1{scale};\n"
-        z = f"scale * *p{number}++ * x[j]"
+        pointer = self.stream(f"p{number}", term.factors)
+        each, z = f"        for (int j = 0; j < {d}; j++) ", f"*p{number}++ * x[j]"
         if isinstance(term, Subsets):
-            return f"    {pointers}\n", f"{unit}{each}feature *= 1 + {z};\n"
+            return pointer, f"{each}feature *= 1 + {z};\n"
         degree = len(term.theta) - 1
-        start, theta = self.constant(f"start{number}", term.start.T), self.constant(f"theta{number}", term.theta)
-        pointers += f"\n    const {self.real} *start{number} = {start};"
-        return f"    {pointers}\n", (
-            f"{unit}"
+        theta = self.constant(f"theta{number}", term.theta)
+        return pointer + self.stream(f"start{number}", term.start.T), (
             f"        {self.real} degrees[{degree + 1}];\n"
             f"        for (int t = 0; t <= {degree}; t++) degrees[t] = *start{number}++;\n"
             f"{each}{{\n"
@@ -138,14 +116,12 @@ class _Header(CWriter):
         )
 
     def _product(self, term: Products, number: str, d: int) -> tuple[str, str]:
-        pointers, scale = self.stream(f"u{number}", term.factors.swapaxes(0, 1))
-        biases = self.constant(f"b{number}", term.biases.T)
-        pointers += f"\n    const {self.real} *b{number} = {biases};"
-        return f"    {pointers}\n", (
+        pointers = self.stream(f"u{number}", term.factors.swapaxes(0, 1)) + self.stream(f"b{number}", term.biases.T)
+        return pointers, (
             f"        for (int t = 0; t < {len(term.factors)}; t++) {{\n"
             f"            {self.real} sum = 0;\n"
             f"            for (int j = 0; j < {d}; j++) sum += *u{number}++ * x[j];\n"
-            f"            sum = sum{scale} + *b{number}++;\n"
+            f"            sum += *b{number}++;\n"
             f"            for (int i = 0; i < {term.power}; i++) feature *= sum;\n"
             "        }\n"
         )
@@ -237,12 +213,14 @@ class _Header(CWriter):
     def _local_outputs(self, m: int) -> str:
         return f"    {self.real} out[{m}];\n    {self.name}_outputs(x, out);\n"
 
-    def _self_test(self, formula: Formula, scales: np.ndarray | None, rows: np.ndarray, features: np.ndarray) -> None:
+    def _self_test(self, formula: Formula, rows: np.ndarray, features: np.ndarray) -> None:
         """Define the test of some rows (r, c), whose features are (r, d)."""
         (count, m), columns = (len(rows), len(formula.constant)), rows.shape[1]
-        scaled = features if scales is None else features * scales
-        x, expected = self.constant("test_x", rows), self.constant("test_outputs", formula.outputs(make_design(scaled)))
-        magnitudes = formula.mapped(np.abs).outputs(make_design(np.abs(scaled)))
+        x, expected = (
+            self.constant("test_x", rows),
+            self.constant("test_outputs", formula.outputs(make_design(features))),
+        )
+        magnitudes = formula.mapped(np.abs).outputs(make_design(np.abs(features)))
         tolerances = self.constant("test_tolerances", _TOLERANCES[self.real] * magnitudes)
         self.parts.append("/* Returns 0, or else the number of the first output of test_x that is wrong. */")
         self.function(
@@ -257,31 +235,3 @@ class _Header(CWriter):
             "    }\n"
             "    return 0;\n",
         )
-
-
-def _test_row(d: int, scales: np.ndarray | None) -> tuple[np.ndarray]:
-    """Return a row (1, d) of features."""
-    row = np.cos(np.arange(d))[None]
-    return (row if scales is None else row / scales,)
-
-
-def _feature_scales(formula: Formula) -> np.ndarray:
-    """Return the largest modulus (d,) of each feature's parameters, relative to that of all features."""
-    d = formula.linear.shape[1]
-    arrays = [np.abs(A).reshape(-1, d) for A in (formula.linear, *(term.factors for term in formula.terms)) if A.any()]
-    if not arrays:
-        return np.ones(d)
-    scales = np.vstack([A / A.max() for A in arrays]).max(axis=0)
-    return np.where(scales > 0.0, scales, 1.0)
-
-
-def _rounded(formula: Formula, scales: np.ndarray) -> Formula:
-    """Return the formula of features times ``scales`` with the parameters that int16 stands for."""
-
-    def rounded(values: np.ndarray) -> np.ndarray:
-        integers, units = quantized(values)
-        return integers * units
-
-    terms = tuple(replace(t, weights=rounded(t.weights), factors=rounded(t.factors / scales)) for t in formula.terms)
-    linear, squares = rounded(formula.linear / scales), rounded(formula.squares / scales**2)
-    return Formula(formula.constant, linear, squares, terms)

@@ -13,10 +13,9 @@ from mopn.models.files import plain_labels
 from mopn.models.formula import as_real
 from mopn.solvers.tools.checks import choice
 
-__all__ = ["CWriter", "header_prefix", "quantized"]
+__all__ = ["CWriter", "header_prefix"]
 
-_REALS = {"float32": "float", "float64": "double", "int16": "float"}
-_LARGEST = np.iinfo(np.int16).max
+_REALS = {"float32": "float", "float64": "double"}
 # Numbers in a line.
 _WIDTH = 8
 _IDENTIFIER = re.compile("[A-Za-z][A-Za-z0-9_]*")
@@ -49,28 +48,9 @@ class CWriter:
         """Define 0, 1, ... as constants of such names."""
         self.parts.append("enum {\n    " + ",\n    ".join(names) + "\n};\n")
 
-    def parameters(self, label: str, values: np.ndarray) -> list[str]:
-        """Declare an array, of integers and another one of the scales of its rows in int16; return the names."""
-        if self.dtype != "int16":
-            return [self.constant(label, values)]
-        integers, scales = quantized(values)
-        return [
-            self.array("int16_t", label, [str(i) for i in integers.ravel().astype(int)]),
-            self.constant(f"{label}_scale", scales),
-        ]
-
-    def stream(self, label: str, values: np.ndarray) -> tuple[str, str]:
-        """Declare parameters that are read one after the other, ``*label++``.
-
-        Return the lines that define the pointers, and a factor for the end of each row.
-        """
-        array, *scale = self.parameters(label, values)
-        if not scale:
-            return f"const {self.real} *{label} = {array};", ""
-        return (
-            f"const int16_t *{label} = {array};\n    const {self.real} *{label}_scale = {scale[0]};",
-            f" * *{label}_scale++",
-        )
+    def stream(self, label: str, values: np.ndarray) -> str:
+        """Declare parameters that are read one after the other, ``*label++``, and return the line of the pointer."""
+        return f"    const {self.real} *{label} = {self.constant(label, values)};\n"
 
     def function(self, kind: str, name: str, arguments: str, body: str) -> None:
         """Define a function."""
@@ -120,13 +100,6 @@ def header_prefix(name: str | None, path: str | os.PathLike[str]) -> str:
     if not (isinstance(name, str) and _IDENTIFIER.fullmatch(name)):
         raise ValueError(f"name must be an identifier of C, the prefix of all names in the header, got {name!r}")
     return name
-
-
-def quantized(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return integers of 16 bits, as floats, and the scale of each row: the values are near their products."""
-    largest = np.abs(values).max(axis=-1, keepdims=True, initial=0.0)
-    scales = np.where(largest > 0.0, largest / _LARGEST, 1.0)
-    return np.rint(values / scales), scales
 
 
 def _literal(string: bytes) -> str:
