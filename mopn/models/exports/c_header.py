@@ -13,6 +13,7 @@ import numpy as np
 from mopn.data.designs import make_design
 from mopn.models.exports.c_encoding import test_rows, write_encoding
 from mopn.models.exports.c_writer import CWriter, header_prefix
+from mopn.models.exports.comparison import warn_of_lost_digits
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
 from mopn.models.replacement import replacement
 
@@ -25,7 +26,9 @@ _TOLERANCES = {"float": 1e-5, "double": 1e-12}
 def write_c(model: Any, path: str | os.PathLike[str], name: str | None, dtype: str) -> None:
     """Write the header of a model; see ``Predictor.to_c``."""
     name = header_prefix(name, path)
-    text = _Header(name, dtype).text(model)
+    header = _Header(name, dtype)
+    text = header.text(model)
+    warn_of_lost_digits(model, header.kind)
     with replacement(path) as file:
         file.write(text.encode())
 
@@ -37,23 +40,26 @@ class _Header(CWriter):
         """Return the header of a model."""
         formula = model._formula()
         m, d = formula.linear.shape
-        encoding = None if model.encoding is None else write_encoding(self, model.encoding)
-        if encoding is None:
+        if model.encoding is None:
+            self.define_input(self.kind)
             self.feature_names(model.feature_names)
-        self._outputs(formula, model.n_features, encoded=encoding is not None)
+            test = 2 * (np.cos(np.arange(d))[None],)
+        else:
+            test = test_rows(write_encoding(self, model.encoding), self.read)
+        self._outputs(formula, model.n_features, encoded=model.encoding is not None)
         if model.has_probabilities:
             self._probabilities(model, m)
         self._prediction(model, m)
-        self._self_test(formula, *(test_rows(encoding, self.kind) if encoding else 2 * (np.cos(np.arange(d))[None],)))
-        guard = self.guard
+        flash = self.flash
+        self._self_test(formula, *test)
         units = sum(len(term.weights) for term in formula.terms)
-        inputs = f"{d} features" if encoding is None else f"{model.n_features} columns, {d} features"
-        head = (
-            f"/* A model of {inputs}, {m} outputs and {units} units, written by mopn.\n"
-            f"   {self.name}_self_test() returns 0 if the functions below compute what they should. */\n"
-            f"#ifndef {guard}\n#define {guard}\n\n#include <math.h>\n#include <stdint.h>\n"
+        inputs = f"{d} features" if model.encoding is None else f"{model.n_features} columns, {d} features"
+        comment = (
+            f"A model of {inputs}, {m} outputs and {units} units, written by mopn.\n"
+            f"   Flash: {flash:,} bytes of constants, and code; names and the self-test take more if they are used.\n"
+            f"   {self.name}_self_test() returns 0 if the functions below compute what they should."
         )
-        return "\n".join([head, *self.parts, f"#endif /* {guard} */\n"])
+        return self.guarded(comment, ["math.h"])
 
     def _outputs(self, formula: Formula, columns: int, *, encoded: bool) -> None:
         """Define the outputs of features, or of columns."""
@@ -61,7 +67,7 @@ class _Header(CWriter):
         constant = self.constant("constant", formula.constant)
         body = f"    for (int c = 0; c < {m}; c++) out[c] = {constant}[c];\n"
         if encoded:
-            body += f"    {self.real} z[{d}];\n    {self.name}_encode(x, z);\n    x = z;\n"
+            body += f"    {self.real} x[{d}];\n    {self.name}_encode(columns, x);\n"
         for label, rows, square in (("linear", formula.linear, ""), ("squares", formula.squares, " * x[j]")):
             if rows.any() or (label == "linear" and not formula.terms):
                 pointer = self.stream(label, rows)
@@ -75,9 +81,9 @@ class _Header(CWriter):
                 )
         for number, term in enumerate(formula.terms):
             body += self._term(term, number, d)
-        comment = f"/* Sets out[{m}] to the outputs of x[{columns}]. */"
-        self.parts.append(comment)
-        self.function("void", "outputs", f"const {self.real} *x, {self.real} *out", body)
+        row = "columns" if encoded else "x"
+        self.parts.append(f"/* Sets out[{m}] to the outputs of {row}[{columns}]. */")
+        self.function("void", "outputs", f"const {self.name}_input *{row}, {self.real} *out", body)
 
     def _term(self, term: Term, number: int, d: int) -> str:
         """Return the loop over the units of a term."""
@@ -143,7 +149,7 @@ class _Header(CWriter):
             count = m + 1
             body += self._levels(m)
         self.parts.append(f"/* Sets p[{count}] to the probabilities for x. */")
-        self.function("void", "probabilities", f"const {self.real} *x, {self.real} *p", body)
+        self.function("void", "probabilities", f"const {self.name}_input *x, {self.real} *p", body)
 
     def _softmax(self, m: int) -> str:
         return (
@@ -180,14 +186,14 @@ class _Header(CWriter):
                 self.parts.append(f"/* Sets means[{m}] to the exponentials of outputs. */")
                 body = f"    {self.name}_outputs(x, means);\n"
                 body += f"    for (int c = 0; c < {m}; c++) means[c] = exp{self.suffix}(means[c]);\n"
-                self.function("void", "predict", f"const {self.real} *x, {self.real} *means", body)
+                self.function("void", "predict", f"const {self.name}_input *x, {self.real} *means", body)
             return
         if model.target == "indicator":
             self.parts.append(f"/* Sets labels[{m}] to 1 for positive outputs and 0 for others. */")
             body = self._local_outputs(m) + f"    for (int c = 0; c < {m}; c++) labels[c] = out[c] > 0;\n"
-            self.function("void", "predict", f"const {self.real} *x, int *labels", body)
+            self.function("void", "predict", f"const {self.name}_input *x, int *labels", body)
             return
-        argument = f"const {self.real} *x"
+        argument = f"const {self.name}_input *x"
         if model.target == "labels":
             classes = self.labels(model.classes)
             self.parts.append(f"/* Returns the index of the label in {classes}. */")
@@ -216,10 +222,8 @@ class _Header(CWriter):
     def _self_test(self, formula: Formula, rows: np.ndarray, features: np.ndarray) -> None:
         """Define the test of some rows (r, c), whose features are (r, d)."""
         (count, m), columns = (len(rows), len(formula.constant)), rows.shape[1]
-        x, expected = (
-            self.constant("test_x", rows),
-            self.constant("test_outputs", formula.outputs(make_design(features))),
-        )
+        x = self.constant("test_x", rows, of_input=True)
+        expected = self.constant("test_outputs", formula.outputs(make_design(features)))
         magnitudes = formula.mapped(np.abs).outputs(make_design(np.abs(features)))
         tolerances = self.constant("test_tolerances", _TOLERANCES[self.real] * magnitudes)
         self.parts.append("/* Returns 0, or else the number of the first output of test_x that is wrong. */")

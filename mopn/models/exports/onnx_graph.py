@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mopn.models.exports.comparison import warn_of_lost_digits
 from mopn.models.exports.onnx_encoding import ML, encode_columns
 from mopn.models.exports.onnx_nodes import Graph, type_code
 from mopn.models.files import plain_labels
@@ -34,6 +35,7 @@ _ONE = np.array([1])
 def make_onnx(model: Any, dtype: str) -> onnx.ModelProto:
     """Return the graph of a model; see ``Predictor.to_onnx``."""
     graph = _graph(dtype)
+    warn_of_lost_digits(model, graph.dtype)
     formula = model._formula()
     if model.encoding is None:
         features = graph.input("X", graph.dtype, model.n_features)
