@@ -21,7 +21,7 @@ __all__ = ["TableEncoding"]
 _DENSE_LEVELS = 256
 # Rows that are encoded at once: what a table becomes is much larger than the rest.
 _ROWS = 4096
-# The most that a feature, which is of size 1, may change where its number is rounded; a day among dates changes it by 1e-3.
+# The most that a feature, of size 1, may change where its number is rounded; two days in a row change it by 1e-3.
 _MOST_LOST = 2e-3
 
 
