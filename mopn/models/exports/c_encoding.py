@@ -1,7 +1,7 @@
 """The encoding of a table in C: rows of numbers, and of numbers for levels, become the features of a network.
 
-Every column has a line in the function ``encode``. Knots are numbers of the type of the columns, so that rounding changes
-the part of a segment that lies below a number in the last digits only.
+Every column has a line in the function ``encode``. Knots are numbers of the type of the columns, so that rounding
+changes the part of a segment that lies below a number in the last digits only.
 """
 
 from __future__ import annotations

@@ -6,9 +6,12 @@ from t_j to t_{j+1} that lies below the number. A product with the changes of al
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from mopn.models.exports.onnx_nodes import Graph, type_code
+from mopn.solvers.tools.user_line import stacklevel_of_user
 from mopn.tables.columns import LevelColumn, NumberColumns
 from mopn.tables.encoding import TableEncoding
 
@@ -40,6 +43,13 @@ def encode_columns(graph: Graph, encoding: TableEncoding) -> str:
     for j, level in zip(encoding.level_columns, encoding.levels, strict=True):
         if len(level.means):
             parts.append(_of_levels(graph, inputs[j], level))
+        if level.gaps and "" in level.known:
+            warnings.warn(
+                f"column {encoding.columns[j]!r} has the text '' and missing values, and ONNX one text for both: a "
+                "missing value counts as ''",
+                UserWarning,
+                stacklevel=stacklevel_of_user(),
+            )
     return _joined(graph, parts)
 
 
