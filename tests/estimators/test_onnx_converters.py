@@ -151,7 +151,7 @@ def test_classifiers_within_others(name, y, loss):
             converted(fitted, np.float64, options=options)
         return
     found = converted(fitted, np.float64, options=options)
-    assert_array_equal(found["label"], fitted.predict(X))
+    assert_array_equal(found["label"].ravel(), fitted.predict(X))  # one against one has columns
     if hasattr(fitted, "predict_proba"):
         assert_allclose(found["probabilities"], fitted.predict_proba(X), atol=1e-6)
 
