@@ -118,7 +118,8 @@ def fitted(frame: pd.DataFrame, seed: int) -> tuple[Any, pd.DataFrame, str]:
     target = str(rng.choice(frame.columns))
     frame = frame[frame[target].notna()]
     X, y = frame.drop(columns=target), frame[target]
-    numbers = pd.api.types.is_numeric_dtype(y) and not pd.api.types.is_bool_dtype(y) and y.nunique() > _CLASSES
+    numbers = pd.api.types.is_numeric_dtype(y) and not pd.api.types.is_bool_dtype(y)
+    numbers = numbers and (y.nunique() > _CLASSES or bool((y % 1 != 0).any()))
     estimator = TableRegressor if numbers else TableClassifier
     model = estimator(max_units=_UNITS, strength=mopn.Ratio(0.01)).fit(X, y.to_numpy())
     return model.model_, X, target

@@ -408,7 +408,8 @@ class Fitted(ABC):
         Parameters
         ----------
         dtype : {"float32", "float64"}, default "float32"
-            The type of the input ``X`` (n, d), of the arithmetic and of the outputs.
+            The type of the input ``X`` (n, d), of the arithmetic and of the outputs. Numbers of a table are float64 in
+            a graph of float32, too, where float32 would lose digits of a column, such as milliseconds since 1970.
 
         Returns
         -------
@@ -432,12 +433,18 @@ class Fitted(ABC):
         ValueError
             For another dtype, or numbers beyond it.
 
+        Warns
+        -----
+        UserWarning
+            If float32 changes outputs of rows like the training data by more than 0.1 % of their range: rows drawn
+            from the encoding of a table, or about the center of the features that the fit scaled. And where a column
+            has the empty text and missing values, which are one text in a graph.
+
         Notes
         -----
         X is dense. A graph does not check its input: NaN, infinity and overflow give NaN, not an error. Outputs agree
-        with those of the model to about 1e-4 of the largest in float32, 1e-11 in float64; in float32 a number of a
-        table that differs little from others, relative to its size, loses digits, as its knots do. The ANOVA
-        kernel of degree 3 and above and the all-subsets kernel form an array (n, d, k).
+        with those of the model to about 1e-4 of the largest in float32, 1e-11 in float64. The ANOVA kernel of degree 3
+        and above and the all-subsets kernel form an array (n, d, k).
         """
         from mopn.models.exports.onnx_graph import make_onnx
 
@@ -459,8 +466,8 @@ class Fitted(ABC):
         path : str or path
             Name of the file; an existing file is replaced.
         name : str, optional
-            The prefix of all names in the header, ``model`` below; by default the name of the file without its suffix,
-            or "model" if that is no identifier of C.
+            The prefix of all names in the header, ``model`` below; by default from the name of the file: ``left_hand``
+            for "left-hand.h". A compiler refuses two headers of one prefix in a program.
         dtype : {"float32", "float64", "int16", "int8"}, optional
             The type of the parameters. Of floats, with the features, the arithmetic and the outputs: "float32", the
             default, for ``float``, or "float64" for ``double``. Of integers: "int8", the default, or "int16".
@@ -487,16 +494,24 @@ class Fitted(ABC):
             For a name that C does not take, another dtype, or numbers beyond it; for integers, if 32 bits cannot hold
             the sums, or without X.
 
+        Warns
+        -----
+        UserWarning
+            If ``float`` changes outputs of rows like the training data by more than 0.1 % of their range; see
+            :meth:`to_onnx`.
+
         Notes
         -----
         The functions: ``model_outputs(x, out)``, ``model_probabilities(x, p)`` if the model has them,
         ``model_predict`` unless the outputs are the prediction, and ``model_self_test()``, which returns 0 if the
         outputs of a row in the header are what they were here. Labels are an index in ``model_classes``. Arrays are as
         long as the comments say, and x holds all features, zeros too, in the order of their names in
-        ``model_features``, if they have names. Nothing is checked: NaN gives NaN.
+        ``model_features``, if they have names. They are of the type ``model_input``, ``float`` or ``double`` as the
+        dtype says. Nothing is checked: NaN gives NaN. A comment says how many bytes the constants take.
 
-        For a model of a table x holds its columns, ``model_columns``: numbers, ``NAN`` where they are missing, dates as
-        days since 1970, and for a level a constant such as ``MODEL_CITY_ROME``, the index of its text in
+        For a model of a table x holds its columns, ``model_columns``; ``model_input`` is ``double`` where ``float``
+        would lose digits of one, such as milliseconds since 1970. They are numbers, ``NAN`` where they are missing,
+        dates as days since 1970, and for a level a constant such as ``MODEL_CITY_ROME``, the index of its text in
         ``model_levels_j`` for column j, or else ``MODEL_CITY_MISSING`` or ``MODEL_CITY_UNKNOWN``.
         ``model_encode(x, z)`` computes the features, and the other functions call it.
 
