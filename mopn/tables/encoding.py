@@ -258,7 +258,8 @@ class TableEncoding:
         knots: list[np.ndarray] = []
         functions: list[np.ndarray] = []
         for t, f in self.numbers.parts:
-            held, first = np.unique(t.astype(dtype), return_index=True)
+            rounded: np.ndarray = t.astype(dtype)
+            held, first = np.unique(rounded, return_index=True)
             knots.append(held.astype(np.float64))
             functions.append(f[first])
         return replace(self, numbers=NumberColumns.of(knots, functions, self.numbers.gaps))

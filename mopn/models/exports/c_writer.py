@@ -42,7 +42,7 @@ class CWriter:
         self.name, self.dtype, self.real = name, dtype, _REALS[choice(_REALS)(dtype, "dtype")]
         # Of functions and of numbers.
         self.suffix = "f" if self.real == "float" else ""
-        self.kind = np.float32 if self.real == "float" else np.float64
+        self.kind: type = np.float32 if self.real == "float" else np.float64
         self.input, self.read, self.flash = self.real, self.kind, 0
         self.parts: list[str] = []
 
