@@ -121,18 +121,21 @@ def _of_two(scope: Any, container: Any, variable: Any, m: int) -> SimpleNamespac
 def _gives_scores(scope: Any, operator: Any, container: Any) -> bool:
     """Return whether the second output of a classifier are scores: if they are asked for, or if it has nothing else.
 
-    skl2onnx asks the estimator, or the pipeline that ends with it.
+    skl2onnx asks the estimator, or a pipeline or search that it belongs to. Calibration is of scores, but skl2onnx does
+    not ask searches for them.
 
     Raises
     ------
     ValueError
         If probabilities are asked for, and the model has none.
     """
-    estimator = operator.raw_operator
-    asked = [estimator, *(other.raw_operator for other in scope.operators.values() if _ends_with(other, estimator))]
-    found = [container.get_options(one, {"raw_scores": None}, fail=False)["raw_scores"] for one in asked]
+    estimator, others = operator.raw_operator, [other.raw_operator for other in scope.operators.values()]
+    inner = [part.estimator for other in others for part in getattr(other, "calibrated_classifiers_", ())]
+    asked = [estimator, *(other for other in others if other is not estimator and _last(other) is estimator)]
+    options = [container.get_options(one, {"raw_scores": None}, fail=False) or {} for one in asked]
+    found = [option.get("raw_scores") for option in options]
     if estimator.model_.has_probabilities:
-        return True in found
+        return True in found or any(_last(one) is estimator for one in inner)
     if False in found:
         raise ValueError(
             f"skl2onnx asks {type(estimator).__name__} within another estimator for probabilities, which its loss does "
@@ -141,10 +144,16 @@ def _gives_scores(scope: Any, operator: Any, container: Any) -> bool:
     return True
 
 
-def _ends_with(operator: Any, estimator: Any) -> bool:
-    """Return whether an operator is a pipeline that ends with an estimator."""
-    steps = getattr(operator.raw_operator, "steps", None)
-    return bool(steps) and steps[-1][1] is estimator
+def _last(estimator: Any) -> Any:
+    """Return the estimator that answers for a pipeline or a search."""
+    while not type(estimator).__module__.startswith("mopn."):
+        if hasattr(estimator, "steps"):
+            estimator = estimator.steps[-1][1]
+        elif hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        else:
+            break
+    return estimator
 
 
 def _graph(operator: Any) -> Any:

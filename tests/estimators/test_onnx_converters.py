@@ -125,6 +125,10 @@ OF_CLASSIFIERS = {
     "calibrated": (lambda inner: CalibratedClassifierCV(inner, cv=2), False),
     "calibrated once": (lambda inner: CalibratedClassifierCV(inner, cv=2, ensemble=False), False),
     "calibrated pipeline": (lambda inner: CalibratedClassifierCV(make_pipeline(StandardScaler(), inner), cv=2), False),
+    "calibrated search": (
+        lambda inner: CalibratedClassifierCV(GridSearchCV(inner, {"norm": ["l1"]}, cv=2), cv=2),
+        False,
+    ),
     "hard votes": (lambda inner: VotingClassifier([("a", inner)], flatten_transform=False), False),
     "soft votes": (lambda inner: VotingClassifier([("a", inner)], voting="soft", flatten_transform=False), True),
     "bagging": (lambda inner: BaggingClassifier(inner, n_estimators=2, max_features=2, random_state=0), True),

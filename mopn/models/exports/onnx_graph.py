@@ -35,7 +35,6 @@ _ONE = np.array([1])
 def make_onnx(model: Any, dtype: str) -> onnx.ModelProto:
     """Return the graph of a model; see ``Predictor.to_onnx``."""
     graph = _graph(dtype)
-    warn_of_lost_digits(model, graph.dtype)
     formula = model._formula()
     if model.encoding is None:
         features = graph.input("X", graph.dtype, model.n_features)
@@ -49,6 +48,7 @@ def make_onnx(model: Any, dtype: str) -> onnx.ModelProto:
         graph.output("probabilities", probabilities)
     if model.target not in ("outputs", "vector") or model.predicts_means:
         graph.output("outputs", outputs)
+    warn_of_lost_digits(model, graph.dtype)
     return _made(graph, {} if model.feature_names is None else {"feature_names": model.feature_names.tolist()})
 
 
