@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 
 COMPILER = shutil.which("cc")
-REALS = {"float32": ("float", np.float32), "float64": ("double", np.float64), "int16": ("float", np.float32)}
+REALS = {"float32": ("float", np.float32), "float64": ("double", np.float64)}
 
 
 def compiled(folder, text, *command):

@@ -94,10 +94,9 @@ def _set(name: str, data: str, folder: Path) -> None:
         accuracy = float(np.mean(integers.predict(X_test) == y_test))
         _measured(program, folder, accuracy, [str(found.may_change), str(found.changed)], integers.predict(rows))
     accuracy = estimator.score(X_test, y_test)
-    for dtype in ("float32", "int16"):
-        model.to_c(folder / "model.h", dtype=dtype)
-        program = _network(f"{label}, floats, stored as {dtype}", rows.astype(np.float32), folder)
-        _measured(program, folder, accuracy, ["", ""], model.predict(rows))
+    model.to_c(folder / "model.h")
+    program = _network(f"{label}, floats", rows.astype(np.float32), folder)
+    _measured(program, folder, accuracy, ["", ""], model.predict(rows))
     if any(find_spec(package) is None for package in PACKAGES):
         print(f"{name}: no peers, as {', '.join(PACKAGES)} are not all installed")
         return

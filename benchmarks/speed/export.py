@@ -75,15 +75,12 @@ def _program(args: argparse.Namespace) -> None:
 
 
 def _agreement(args: argparse.Namespace, folder: Path) -> None:
-    _print_line(
-        "largest difference from Python", ["rows", "ONNX double", "C double", "ONNX float", "C float", "C int16"]
-    )
+    _print_line("largest difference from Python", ["rows", "ONNX double", "C double", "ONNX float", "C float"])
     for name, model, X in _models(args):
         expected = model.outputs(X)
         unit = max(1.0, float(np.abs(expected).max()))
         found = [_onnx_outputs(model, X, "float64"), _c_outputs(model, X, "float64", folder)]
         found += [_onnx_outputs(model, X, "float32"), _c_outputs(model, X, "float32", folder)]
-        found.append(_c_outputs(model, X, "int16", folder))
         _print_line(name, [str(len(X)), *(f"{np.abs(outputs - expected).max() / unit:.1e}" for outputs in found)])
 
 
@@ -154,14 +151,12 @@ def _header(model: Any, dtype: str, folder: Path) -> Header:
 
 
 def _latency(args: argparse.Namespace, folder: Path) -> None:
-    _print_line(
-        "microseconds a row", ["estimator", "model", "ONNX double", "ONNX float", "C double", "C float", "C int16"]
-    )
+    _print_line("microseconds a row", ["estimator", "model", "ONNX double", "ONNX float", "C double", "C float"])
     for name, estimator, X in _estimators(args):
         model, rows = estimator.model_, [row[None] for row in X[:_CALLS]]
         times = [_of_rows(estimator.predict, rows), _of_rows(model.predict, rows)]
         times += [_of_onnx(model, rows, dtype) for dtype in ("float64", "float32")]
-        times += [_of_c(model, X, dtype, folder) for dtype in ("float64", "float32", "int16")]
+        times += [_of_c(model, X, dtype, folder) for dtype in ("float64", "float32")]
         _print_line(name, [f"{1e6 * seconds:.2f}" for seconds in times])
 
 
@@ -207,9 +202,8 @@ def _forests(args: argparse.Namespace, folder: Path) -> None:
         X, y, _ = load_raw(name, args.data)
         X, X_test, y, y_test = hold_out(X, y, 0)
         network = MultiOutputPNClassifier(random_state=0).fit(X, y)
-        for dtype in ("float32", "int16"):
-            header = _header(network.model_, dtype, folder)
-            _line(f"{name}: mopn, {len(network.basis_)} units, {dtype}", header, X_test, y_test)
+        header = _header(network.model_, "float32", folder)
+        _line(f"{name}: mopn, {len(network.basis_)} units", header, X_test, y_test)
         if find_spec("emlearn") is None:
             print(f"{name}: no forest, as emlearn is not installed")
             continue

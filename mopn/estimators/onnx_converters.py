@@ -7,6 +7,7 @@ from typing import Any
 
 from mopn.estimators.table_encoder import TableEncoder
 from mopn.models.exports.onnx_graph import make_encoder_onnx, onnx_labels
+from mopn.solvers.tools.caller import warn_caller
 
 __all__ = ["register_skl2onnx"]
 
@@ -14,13 +15,14 @@ __all__ = ["register_skl2onnx"]
 def register_skl2onnx() -> None:
     """Register a converter for every estimator of :mod:`mopn.estimators` with skl2onnx; call it once before converting.
 
-    A classifier has the outputs ``label`` and ``probabilities``, the latter with the outputs of the model if its loss
-    is not a probability model; a regressor has ``variable``, of shape (n, 1) or (n, m), and one of ordered levels also
-    ``probabilities``. They are tensors: there is no ZipMap. Numbers have the type of the input; integers become
-    float32.
+    A classifier has the outputs ``label`` and ``probabilities``, the latter with scores if its loss is not a
+    probability model, or by the option ``raw_scores``: those of ``decision_function``, of two classes (-s, s). A
+    regressor has ``variable``, of shape (n, 1) or (n, m), and one of ordered levels also ``probabilities``. They are
+    tensors: there is no ZipMap. Numbers have the type of the input; integers become float32.
 
     Estimators of tables have one input of all columns if these are numbers; if not, an input for each column, in their
-    order: of texts for levels, the empty text where one is missing.
+    order: of texts for levels, the empty text where one is missing, or of booleans and integers. Where float32 would
+    lose digits of a column, its initial type should be ``DoubleTensorType`` or ``Int64TensorType``.
 
     Raises
     ------
@@ -34,7 +36,7 @@ def register_skl2onnx() -> None:
     from mopn import estimators
 
     for name in estimators.__all__:
-        kind, options = getattr(estimators, name), {"zipmap": [False]}
+        kind, options = getattr(estimators, name), {"zipmap": [False], "raw_scores": [True, False]}
         update_registered_converter(kind, f"Mopn{name}", _set_types, _convert, parser=_parse, options=options)
 
 
@@ -86,16 +88,71 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     from skl2onnx.proto import onnx_proto
 
     graph, outputs = _graph(operator), list(operator.outputs)
-    wanted = [value.type.tensor_type.elem_type for value in graph.graph.input]
-    inputs = [_cast(scope, container, *pair) for pair in zip(operator.inputs, wanted, strict=True)]
+    inputs = [_cast(scope, container, *pair) for pair in zip(operator.inputs, graph.graph.input, strict=True)]
     if _target(operator) in ("vector", "ordinal"):
         # Regressors of one output have columns in skl2onnx.
         row, shape = scope.get_unique_variable_name("row"), scope.get_unique_variable_name("shape")
         container.add_initializer(shape, onnx_proto.TensorProto.INT64, [2], [-1, 1])
-        name = scope.get_unique_operator_name("Reshape")
-        container.add_node("Reshape", [row, shape], outputs[0].full_name, name=name)
+        _add(scope, container, "Reshape", [row, shape], outputs[0].full_name)
         outputs[0] = SimpleNamespace(onnx_name=row)
+    if _target(operator) == "labels" and _gives_scores(scope, operator, container):
+        del graph.graph.output[1:-1]  # the last ones are those of the model
+        if len(operator.raw_operator.classes_) == 2:
+            outputs[1] = _of_two(scope, container, outputs[1], len(operator.raw_operator.model_._formula().constant))
     add_onnx_graph(scope, SimpleNamespace(inputs=inputs, outputs=outputs), container, graph)
+
+
+def _add(scope: Any, container: Any, operator: str, inputs: list[str], output: str, **attributes: Any) -> None:
+    """Add a node with a name of its own."""
+    container.add_node(operator, inputs, output, name=scope.get_unique_operator_name(operator), **attributes)
+
+
+def _of_two(scope: Any, container: Any, variable: Any, m: int) -> SimpleNamespace:
+    """Add the scores (-s, s) of two classes by a product of the m outputs, and return these."""
+    outputs, signs = scope.get_unique_variable_name("outputs"), scope.get_unique_variable_name("signs")
+    container.add_initializer(
+        signs, variable.type.to_onnx_type().tensor_type.elem_type, [m, 2], [1, -1, -1, 1][-2 * m :]
+    )
+    _add(scope, container, "MatMul", [outputs, signs], variable.full_name)
+    return SimpleNamespace(onnx_name=outputs)
+
+
+def _gives_scores(scope: Any, operator: Any, container: Any) -> bool:
+    """Return whether the second output of a classifier are scores: if they are asked for, or if it has nothing else.
+
+    skl2onnx asks the estimator, or a pipeline or search that it belongs to. Calibration is of scores, but skl2onnx does
+    not ask searches for them.
+
+    Raises
+    ------
+    ValueError
+        If probabilities are asked for, and the model has none.
+    """
+    estimator, others = operator.raw_operator, [other.raw_operator for other in scope.operators.values()]
+    inner = [part.estimator for other in others for part in getattr(other, "calibrated_classifiers_", ())]
+    asked = [estimator, *(other for other in others if other is not estimator and _last(other) is estimator)]
+    options = [container.get_options(one, {"raw_scores": None}, fail=False) or {} for one in asked]
+    found = [option.get("raw_scores") for option in options]
+    if estimator.model_.has_probabilities:
+        return True in found or any(_last(one) is estimator for one in inner)
+    if False in found:
+        raise ValueError(
+            f"skl2onnx asks {type(estimator).__name__} within another estimator for probabilities, which its loss does "
+            "not give; take loss='logistic'"
+        )
+    return True
+
+
+def _last(estimator: Any) -> Any:
+    """Return the estimator that answers for a pipeline or a search."""
+    while not type(estimator).__module__.startswith("mopn."):
+        if hasattr(estimator, "steps"):
+            estimator = estimator.steps[-1][1]
+        elif hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        else:
+            break
+    return estimator
 
 
 def _graph(operator: Any) -> Any:
@@ -112,14 +169,34 @@ def _graph(operator: Any) -> Any:
     return graph
 
 
-def _cast(scope: Any, container: Any, variable: Any, kind: int) -> SimpleNamespace:
-    """Add a cast of an input; texts are texts already."""
-    from skl2onnx.common.data_types import StringTensorType
+def _cast(scope: Any, container: Any, variable: Any, value: Any) -> SimpleNamespace:
+    """Add a cast of an input to the type that an input of the graph has."""
+    from skl2onnx.common import data_types
+    from skl2onnx.proto import onnx_proto
 
-    if isinstance(variable.type, StringTensorType):
-        return SimpleNamespace(onnx_name=variable.onnx_name)
+    kind, given = value.type.tensor_type.elem_type, type(variable.type)
     name = scope.get_unique_variable_name("cast")
-    container.add_node("Cast", variable.full_name, name, to=kind, name=scope.get_unique_operator_name("Cast"))
+    of_texts, is_text = kind == onnx_proto.TensorProto.STRING, given is data_types.StringTensorType
+    whole = (data_types.BooleanTensorType, data_types.Int64TensorType, data_types.Int32TensorType)
+    if of_texts != is_text and (is_text or given not in whole):
+        raise ValueError(
+            f"the input {value.name!r} is of {'texts' if of_texts else 'numbers'}, but its initial type is "
+            f"{given.__name__}; give skl2onnx {'StringTensorType' if of_texts else 'FloatTensorType'}"
+        )
+    if of_texts and is_text:
+        return SimpleNamespace(onnx_name=variable.onnx_name)
+    if of_texts and given is data_types.BooleanTensorType:
+        texts = [scope.get_unique_variable_name(text) for text in ("true", "false")]
+        for at, text in zip(texts, (b"True", b"False"), strict=True):
+            container.add_initializer(at, kind, [], [text])
+        _add(scope, container, "Where", [variable.full_name, *texts], name)
+        return SimpleNamespace(onnx_name=name)
+    if kind == onnx_proto.TensorProto.DOUBLE and given is data_types.FloatTensorType:
+        warn_caller(
+            f"the input {value.name!r} has numbers that differ by less than float32 shows; give skl2onnx "
+            "DoubleTensorType as its initial type"
+        )
+    _add(scope, container, "Cast", [variable.full_name], name, to=kind)
     return SimpleNamespace(onnx_name=name)
 
 

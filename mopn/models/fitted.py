@@ -390,16 +390,14 @@ class Fitted(ABC):
         """
         write(path, self._fitted_model()._fields())
 
-    def to_onnx(self, *, dtype: str = "float32", background: Any = None) -> onnx.ModelProto:
+    def to_onnx(self, *, dtype: str = "float32") -> onnx.ModelProto:
         """Return the model as an ONNX graph of plain operators, for onnxruntime and other engines.
 
         Parameters
         ----------
         dtype : {"float32", "float64"}, default "float32"
-            The type of the input ``X`` (n, d), of the arithmetic and of the outputs.
-        background : array-like or sparse matrix of shape (N, d), optional
-            If given, the graph has the output ``shap_values``, too, what :meth:`shap_values` returns for this
-            background, by the closed form of degree 2. The metadata hold :meth:`base_values`, a JSON list.
+            The type of the input ``X`` (n, d), of the arithmetic and of the outputs. Numbers of a table are float64 in
+            a graph of float32, too, where float32 would lose digits of a column, such as milliseconds since 1970.
 
         Returns
         -------
@@ -419,20 +417,26 @@ class Fitted(ABC):
         ImportError
             If the package onnx is not installed.
         TypeError
-            For labels that ONNX has no type for, such as dates; for a background, if the degree is above 2.
+            For labels that ONNX has no type for, such as dates.
         ValueError
             For another dtype, or numbers beyond it.
+
+        Warns
+        -----
+        UserWarning
+            If float32 changes outputs of rows like the training data by more than 0.1 % of their range: rows drawn
+            from the encoding of a table, or about the center of the features that the fit scaled. And where a column
+            has the empty text and missing values, which are one text in a graph.
 
         Notes
         -----
         X is dense. A graph does not check its input: NaN, infinity and overflow give NaN, not an error. Outputs agree
-        with those of the model to about 1e-4 of the largest in float32, 1e-11 in float64; in float32 a number of a
-        table that differs little from others, relative to its size, loses digits, as its knots do. The ANOVA
-        kernel of degree 3 and above and the all-subsets kernel form an array (n, d, k).
+        with those of the model to about 1e-4 of the largest in float32, 1e-11 in float64. The ANOVA kernel of degree 3
+        and above and the all-subsets kernel form an array (n, d, k).
         """
         from mopn.models.exports.onnx_graph import make_onnx
 
-        return make_onnx(self._fitted_model(), dtype, to_host(background))
+        return make_onnx(self._fitted_model(), dtype)
 
     def to_c(
         self,
@@ -442,7 +446,6 @@ class Fitted(ABC):
         dtype: str | None = None,
         arithmetic: str = "float",
         X: Any = None,
-        background: Any = None,
     ) -> IntegerModel | None:
         """Write the model as a C99 header, which needs no memory but the stack and no library but ``math.h``.
 
@@ -451,20 +454,16 @@ class Fitted(ABC):
         path : str or path
             Name of the file; an existing file is replaced.
         name : str, optional
-            The prefix of all names in the header, ``model`` below; by default the name of the file without its suffix,
-            or "model" if that is no identifier of C.
+            The prefix of all names in the header, ``model`` below; by default from the name of the file: ``left_hand``
+            for "left-hand.h". A compiler refuses two headers of one prefix in a program.
         dtype : {"float32", "float64", "int16", "int8"}, optional
-            The type of the parameters. Of floats: by default "float32"; the features, the arithmetic and the outputs
-            are ``double`` for "float64" and ``float`` for "float32" and "int16". Of integers: "int8", the default, or
-            "int16".
+            The type of the parameters. Of floats, with the features, the arithmetic and the outputs: "float32", the
+            default, for ``float``, or "float64" for ``double``. Of integers: "int8", the default, or "int16".
         arithmetic : {"float", "integer"}, default "float"
             With "integer" the header has no float and no division, and includes only ``stdint.h``; for models of
             degree 1 and 2.
         X : array-like or sparse matrix of shape (n, d), optional
             For integers: rows from which ranges are taken, such as the training data.
-        background : array-like or sparse matrix of shape (N, d), optional
-            For floats: with it the header has ``model_shap_values(x, phi)``, too, what :meth:`shap_values` returns for
-            this background, by the closed form of degree 2, and ``model_base_values``.
 
         Returns
         -------
@@ -478,10 +477,16 @@ class Fitted(ABC):
             If no file can be written in this folder.
         TypeError
             If integers are asked for a model of a table or of a higher degree, or for predictions that need
-            exponentials; or SHAP values for a model of a higher degree.
+            exponentials.
         ValueError
             For a name that C does not take, another dtype, or numbers beyond it; for integers, if 32 bits cannot hold
             the sums, or without X.
+
+        Warns
+        -----
+        UserWarning
+            If ``float`` changes outputs of rows like the training data by more than 0.1 % of their range; see
+            :meth:`to_onnx`.
 
         Notes
         -----
@@ -489,10 +494,12 @@ class Fitted(ABC):
         ``model_predict`` unless the outputs are the prediction, and ``model_self_test()``, which returns 0 if the
         outputs of a row in the header are what they were here. Labels are an index in ``model_classes``. Arrays are as
         long as the comments say, and x holds all features, zeros too, in the order of their names in
-        ``model_features``, if they have names. Nothing is checked: NaN gives NaN.
+        ``model_features``, if they have names. They are of the type ``model_input``, ``float`` or ``double`` as the
+        dtype says. Nothing is checked: NaN gives NaN. A comment says how many bytes the constants take.
 
-        For a model of a table x holds its columns, ``model_columns``: numbers, ``NAN`` where they are missing, dates as
-        days since 1970, and for a level a constant such as ``MODEL_CITY_ROME``, the index of its text in
+        For a model of a table x holds its columns, ``model_columns``; ``model_input`` is ``double`` where ``float``
+        would lose digits of one, such as milliseconds since 1970. They are numbers, ``NAN`` where they are missing,
+        dates as days since 1970, and for a level a constant such as ``MODEL_CITY_ROME``, the index of its text in
         ``model_levels_j`` for column j, or else ``MODEL_CITY_MISSING`` or ``MODEL_CITY_UNKNOWN``.
         ``model_encode(x, z)`` computes the features, and the other functions call it.
 
@@ -519,12 +526,10 @@ class Fitted(ABC):
 
             if X is not None:
                 raise ValueError("X is for arithmetic='integer', which takes ranges from it; leave it out for floats")
-            write_c(self._fitted_model(), path, name, "float32" if dtype is None else dtype, to_host(background))
+            write_c(self._fitted_model(), path, name, "float32" if dtype is None else dtype)
             return None
         from mopn.models.exports.c_integer import write_integer_c
 
-        if background is not None:
-            raise ValueError("background is for arithmetic='float': SHAP values are not computed in integers")
         if X is None:
             raise ValueError(
                 "arithmetic='integer' needs X, rows from which ranges are taken, such as the training data"

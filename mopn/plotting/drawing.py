@@ -17,6 +17,7 @@ __all__ = [
     "name_ticks",
     "new_axes",
     "output_names",
+    "plain",
     "plot_weights",
     "subplots",
 ]
@@ -41,7 +42,7 @@ def plot_weights(labels: list[str], values: list[Any], words: str, outputs: Any,
     ax = new_axes(ax)
     image = ax.imshow(table, aspect="auto", **colors(table))
     name_ticks(ax, names)
-    ax.set_yticks(range(len(labels)), labels)
+    ax.set_yticks(range(len(labels)), map(plain, labels))
     ax.set_xlabel("output")
     ax.figure.colorbar(image, ax=ax, label=words)
     return ax
@@ -51,16 +52,21 @@ def name_ticks(ax: Any, names: list[str]) -> None:
     """Name the ticks of the horizontal axis, slanting if the names would not fit beside each other."""
     crowded = len(names) * max(map(len, names)) > _CHARACTERS
     slanting = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-    ax.set_xticks(range(len(names)), names, **slanting if crowded else {})
+    ax.set_xticks(range(len(names)), map(plain, names), **slanting if crowded else {})
 
 
 def bars(ax: Any, labels: Sequence[str], values: np.ndarray) -> None:
     """Draw horizontal bars, the first at the top."""
     ax.barh(range(len(values)), values, color=np.where(values >= 0, _POSITIVE, _NEGATIVE))
-    ax.set_yticks(range(len(values)), labels)
+    ax.set_yticks(range(len(values)), map(plain, labels))
     ax.invert_yaxis()
     ax.axvline(0.0, color="0.35", linewidth=0.8)
     ax.grid(True, axis="x", alpha=0.3)
+
+
+def plain(text: str) -> str:
+    """Return a text of the data as matplotlib shows it as it is: no formula, and no label that legends leave out."""
+    return " " * text.startswith("_") + text.replace("$", r"\$")
 
 
 def colors(values: np.ndarray) -> dict[str, Any]:

@@ -13,7 +13,16 @@ import numpy as np
 from mopn.data.validation import check_count
 from mopn.models.explanations.effects import Effects, effects
 from mopn.models.fitted import Fitted
-from mopn.plotting.drawing import checked_labels, colors, name_ticks, new_axes, output_names, plot_weights, subplots
+from mopn.plotting.drawing import (
+    checked_labels,
+    colors,
+    name_ticks,
+    new_axes,
+    output_names,
+    plain,
+    plot_weights,
+    subplots,
+)
 from mopn.solvers.tools.checks import choice, shown
 from mopn.solvers.tools.door import door
 
@@ -167,8 +176,8 @@ def plot_pair(
     if _is_number(found, i):
         _mark_dates(ax.xaxis, X, found, i)
     columns = found.model.encoding.columns
-    ax.set_xlabel(columns[i])
-    ax.set_title(f"{columns[i]} × {columns[j]}{name}")
+    ax.set_xlabel(plain(columns[i]))
+    ax.set_title(plain(f"{columns[i]} × {columns[j]}{name}"))
     return ax
 
 
@@ -232,7 +241,7 @@ class _Lines:
         self.names = checked_labels(names, len(self.chosen), "outputs")
         self.ylabel = "effect on the output" if scale == "output" else "probability"
         if len(self.names) == 1 and names is not None:
-            self.ylabel += f" of {self.names[0]}"
+            self.ylabel += f" of {plain(self.names[0])}"
             self.names = [""]
 
     def main(self, j: int, values: Any) -> np.ndarray:
@@ -250,7 +259,9 @@ def _plot_curves(top: Any, bottom: Any, lines: _Lines, j: int) -> None:
     knots = encoding.numbers.knots[0]
     knots = knots[np.isfinite(knots)]
     grid = np.union1d(np.linspace(least, largest, _POINTS), knots[(knots > least) & (knots < largest)])
-    curves = [top.plot(grid, y, label=name)[0] for name, y in zip(lines.names, lines.main(j, grid).T, strict=True)]
+    curves = [
+        top.plot(grid, y, label=plain(name))[0] for name, y in zip(lines.names, lines.main(j, grid).T, strict=True)
+    ]
     if missing.any():
         for curve, level in zip(curves, lines.main(j, [np.nan])[0], strict=True):
             top.axhline(level, color=curve.get_color(), linestyle=":")
@@ -259,7 +270,7 @@ def _plot_curves(top: Any, bottom: Any, lines: _Lines, j: int) -> None:
         if first < last:
             top.axvspan(first, last, color="0.9", zorder=0)
     bottom.hist(x[~missing], bins=_BINS, color="0.6")
-    bottom.set_xlabel(encoding.columns[0])
+    bottom.set_xlabel(plain(encoding.columns[0]))
 
 
 def _plot_levels(top: Any, bottom: Any, lines: _Lines, j: int, most: int) -> None:
@@ -268,10 +279,10 @@ def _plot_levels(top: Any, bottom: Any, lines: _Lines, j: int, most: int) -> Non
     values = lines.main(j, levels)
     places, width = np.arange(len(levels)), 0.8 / values.shape[1]
     for c, (label, column) in enumerate(zip(lines.names, values.T, strict=True)):
-        top.bar(places + (c + 0.5) * width - 0.4, column, width, label=label)
+        top.bar(places + (c + 0.5) * width - 0.4, column, width, label=plain(label))
     bottom.bar(places, counts, color="0.6")
     name_ticks(bottom, list(map(_text, levels)))
-    bottom.set_xlabel(name)
+    bottom.set_xlabel(plain(name))
 
 
 def _plot_map(ax: Any, found: Effects, i: int, j: int, c: int) -> None:
@@ -288,7 +299,7 @@ def _plot_map(ax: Any, found: Effects, i: int, j: int, c: int) -> None:
     ax.figure.colorbar(image, ax=ax, label="effect on the output", extend="both")
     some = np.random.default_rng(0).permutation(both)[:_ROWS]
     ax.scatter(x[some], y[some], s=5, color="0.15", alpha=0.5, linewidths=0)
-    ax.set_ylabel(found.model.encoding.columns[j])
+    ax.set_ylabel(plain(found.model.encoding.columns[j]))
 
 
 def _plot_curves_of_levels(ax: Any, found: Effects, i: int, j: int, c: int, most: int) -> None:
@@ -296,11 +307,11 @@ def _plot_curves_of_levels(ax: Any, found: Effects, i: int, j: int, c: int, most
     grid = np.linspace(*_range(found, i), _POINTS)
     levels, _, name = _frequent(found, j, most)
     for level, curve in zip(levels, _combinations(found, i, j, grid, levels)[..., c].T, strict=True):
-        ax.plot(grid, curve, label=_text(level))
+        ax.plot(grid, curve, label=plain(_text(level)))
     ax.axhline(0.0, color="0.35", linewidth=0.8, zorder=1)
     ax.grid(True, alpha=0.3)
     ax.set_ylabel("effect on the output")
-    _legend(ax, title=name)
+    _legend(ax, title=plain(name))
 
 
 def _plot_cells(ax: Any, found: Effects, i: int, j: int, c: int, most: int) -> None:
@@ -314,8 +325,8 @@ def _plot_cells(ax: Any, found: Effects, i: int, j: int, c: int, most: int) -> N
             dark = abs(value) > 0.6 * np.abs(Z).max()
             ax.text(column, row, f"{value:.2g}", ha="center", va="center", color="white" if dark else "0.15")
     name_ticks(ax, list(map(_text, across)))
-    ax.set_yticks(range(len(down)), map(_text, down))
-    ax.set_ylabel(name)
+    ax.set_yticks(range(len(down)), [plain(_text(level)) for level in down])
+    ax.set_ylabel(plain(name))
 
 
 def _combinations(found: Effects, i: int, j: int, u: Any, v: Any) -> np.ndarray:

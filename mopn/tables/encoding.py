@@ -23,6 +23,8 @@ __all__ = ["TableEncoding"]
 _DENSE_LEVELS = 256
 # Rows that are encoded at once: what a table becomes is much larger than the rest.
 _ROWS = 4096
+# The most that a feature, of size 1, may change where its number is rounded; two days in a row change it by 1e-3.
+_MOST_LOST = 2e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,25 +241,31 @@ class TableEncoding:
         if found:
             warn_caller(f"{'; '.join(found)}; they count as the mean of the known levels")
 
-    def rounded(self, dtype: type) -> TableEncoding:
-        """Return the encoding whose knots are numbers of a dtype; of knots that are then equal one is left.
+    def input_type(self, dtype: type) -> type:
+        """Return the dtype in which numbers must be read for features of a dtype: float64 where digits would be lost.
 
-        Raises
-        ------
-        ValueError
-            If this leaves a single one of several, or one is too large.
+        A number that is rounded to the dtype changes its place in a segment by the precision times the ratio of its
+        size and the length of the segment, and a function by as large a part of its change there.
         """
+        numbers = self.numbers
+        if not numbers.functions.size:
+            return dtype
+        knots = np.where(np.isfinite(numbers.knots), numbers.knots, 0.0)
+        largest = np.maximum(np.abs(knots), np.abs(np.roll(knots, -1, axis=1)))
+        slopes, changes = numbers.segments
+        steps = np.abs(changes).max(axis=1).reshape(knots.shape)
+        with np.errstate(over="ignore"):
+            lost = np.finfo(dtype).eps / 2.0 * largest * slopes.reshape(knots.shape) * steps
+        held = np.abs(knots).max() < np.finfo(dtype).max and slopes.max() < np.finfo(dtype).max
+        return dtype if held and lost[:, :-1].max(initial=0.0) <= _MOST_LOST else np.float64
+
+    def rounded(self, dtype: type) -> TableEncoding:
+        """Return the encoding whose knots are numbers of a dtype; of knots that are then equal one is left."""
         knots: list[np.ndarray] = []
         functions: list[np.ndarray] = []
-        for j, (t, f) in zip(self.number_columns, self.numbers.parts, strict=True):
-            with np.errstate(over="ignore"):
-                rounded: np.ndarray = t.astype(dtype)
+        for t, f in self.numbers.parts:
+            rounded: np.ndarray = t.astype(dtype)
             held, first = np.unique(rounded, return_index=True)
-            if len(held) < min(len(t), 2) or not np.isfinite(held).all():
-                raise ValueError(
-                    f"the column {self.columns[j]!r} has numbers beyond float32, or too near each other for it; use "
-                    "dtype='float64'"
-                )
             knots.append(held.astype(np.float64))
             functions.append(f[first])
         return replace(self, numbers=NumberColumns.of(knots, functions, self.numbers.gaps))

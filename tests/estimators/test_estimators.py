@@ -938,7 +938,7 @@ def test_methods_need_a_fit(method, tmp_path):
 
 def test_estimators_write_what_their_models_write(tmp_path):
     classifier = few(MultiOutputPNClassifier).fit(X, Y_LABELS)
-    for method, options in (("save", {}), ("to_c", {"name": "own", "dtype": "int16"})):
+    for method, options in (("save", {}), ("to_c", {"name": "own", "dtype": "float64"})):
         for number, source in enumerate((classifier, classifier.model_)):
             getattr(source, method)(tmp_path / f"{method}{number}", **options)
         assert (tmp_path / f"{method}0").read_bytes() == (tmp_path / f"{method}1").read_bytes()

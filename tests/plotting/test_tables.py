@@ -6,6 +6,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.collections import QuadMesh
+from odd_names import NAMES
 from table_models import network, table
 
 import mopn
@@ -207,3 +208,24 @@ def test_interactions_of_tables_are_pairs_of_columns():
 def test_what_is_refused(draw, error, message):
     with pytest.raises(error, match=message):
         draw()
+
+
+@pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_drawn_as_they_are(name):
+    """No formula, and no label that legends leave out."""
+    columns = {name: X["size"], "other": np.where(X["size"] > 0, name, "b"), "third": X["color"]}
+    model = network(columns, classes=np.array(["a", name, "c"]), link="softmax")
+    drawn = [plot_effect(model, columns, name)[0], plot_pair(model, columns, name, "other"), plot_unit(model.model)[0]]
+    drawn += [plot_effect(model, columns, "other")[1], plot_pair(model, columns, "other", "third")]
+    drawn.append(plot_strengths(model, columns))
+    interaction = Contribution((name,), np.arange(3.0))
+    drawn.append(plot_contributions([interaction], outputs=["a", name, "c"]))
+    for axes in drawn:
+        axes.figure.canvas.draw()
+        shown = [text for text in axes.figure.findobj(mpl.text.Text) if text.get_text()]
+        assert all(
+            text._preprocess_math(text.get_text())[1] is False for text in shown if "mathdefault" not in str(text)
+        )
+    legend = texts(drawn[0].get_legend().get_texts())
+    assert legend[1].replace(r"\$", "$").strip() == name.strip()

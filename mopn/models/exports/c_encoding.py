@@ -1,7 +1,7 @@
 """The encoding of a table in C: rows of numbers, and of numbers for levels, become the features of a network.
 
-Every column has a line in the function ``encode``. Knots are numbers that the header can hold, so that rounding changes
-the part of a segment that lies below a number in the last digits only. In int16 each function has a scale.
+Every column has a line in the function ``encode``. Knots are numbers of the type of the columns, so that rounding
+changes the part of a segment that lies below a number in the last digits only.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
 
-from mopn.models.exports.c_writer import CWriter, quantized
-from mopn.tables.columns import LevelColumn, NumberColumns
+from mopn.models.exports.c_writer import CWriter
+from mopn.tables.columns import LevelColumn
 from mopn.tables.encoding import TableEncoding
 
 __all__ = ["test_rows", "write_encoding"]
@@ -23,19 +22,18 @@ __all__ = ["test_rows", "write_encoding"]
 
 def write_encoding(header: CWriter, encoding: TableEncoding) -> TableEncoding:
     """Define the columns, their levels and ``encode``; return the encoding with the numbers that the header has."""
-    encoding = encoding.rounded(header.kind)
-    if header.dtype == "int16":
-        encoding = replace(encoding, numbers=_quantized(encoding.numbers))
+    header.define_input(encoding.input_type(header.kind))
+    encoding = encoding.rounded(header.read)
     identifiers, columns = _Identifiers(header), encoding.columns
     header.parts.append("/* The names of x[0], x[1], ..., their indices. NAN is missing, dates are days since 1970. */")
     header.strings("columns", columns)
     header.enum([identifiers.take(column) for column in columns])
     lines = _number_lines(header, encoding)
-    lines += [f"*z++ = x[{j}] != x[{j}];" for j in np.array(encoding.number_columns)[encoding.numbers.gaps]]
+    lines += [f"*z++ = x[{j}] != x[{j}] ? 1 : 0;" for j in np.array(encoding.number_columns)[encoding.numbers.gaps]]
     lines += _level_lines(header, encoding, identifiers)
     header.parts.append(f"/* Sets z[{encoding.n_features}] to the features of x[{len(columns)}]. */")
     body = "".join(f"    {line}\n" for line in lines)
-    header.function("void", "encode", f"const {header.real} *x, {header.real} *z", body)
+    header.function("void", "encode", f"const {header.name}_input *x, {header.real} *z", body)
     return encoding
 
 
@@ -64,35 +62,29 @@ def _number_lines(header: CWriter, encoding: TableEncoding) -> list[str]:
     lines = []
     for j, (t, f) in zip(encoding.number_columns, encoding.numbers.parts, strict=True):
         if f.size:
-            arrays = [header.constant(f"knots_{j}", t), header.constant(f"slopes_{j}", 1.0 / np.diff(t))]
-            arrays += header.parameters(f"values_{j}", f.T)
+            with np.errstate(over="ignore"):
+                slopes = np.nan_to_num(1.0 / np.diff(t))  # of tiny lengths: steps
+            arrays = [header.constant(f"knots_{j}", t, of_input=True)]
+            arrays += [header.constant(f"slopes_{j}", slopes, of_input=True), header.constant(f"values_{j}", f.T)]
             lines.append(f"z = {header.name}_number(x[{j}], {f.shape[0]}, {f.shape[1]}, {', '.join(arrays)}, z);")
     if lines:
         _define_number(header)
     return lines
 
 
-def _quantized(numbers: NumberColumns) -> NumberColumns:
-    """Return the functions that integers of 16 bits and scales stand for."""
-    knots, functions = zip(*numbers.parts, strict=True) if len(numbers.knots) else ((), ())
-    return NumberColumns.of(knots, [np.multiply(*quantized(f.T)).T for f in functions], numbers.gaps)
-
-
 def _define_number(header: CWriter) -> None:
-    real, (kind, scales, scale) = header.real, ("int16_t", f"const {header.real} *scales, ", " * scales[k]")
-    if header.dtype != "int16":
-        kind, scales, scale = real, "", ""
+    real, given = header.real, f"{header.name}_input"
     header.parts.append("/* Sets z[w] to the functions of a number, by their values at q knots, and returns z + w. */")
     header.function(
         f"{real} *",
         "number",
-        f"{real} x, int q, int w, const {real} *knots, const {real} *slopes, const {kind} *values, {scales}{real} *z",
+        f"{given} x, int q, int w, const {given} *knots, const {given} *slopes, const {real} *values, {real} *z",
         "    int s = 0;\n"
         "    while (s < q - 2 && x >= knots[s + 1]) s++;\n"
-        f"    {real} part = (x - knots[s]) * slopes[s];\n"
-        "    part = part < 0 ? 0 : part > 1 ? 1 : part;\n"
+        f"    const {given} ramp = (x - knots[s]) * slopes[s];\n"
+        f"    const {real} part = ramp < 0 ? 0 : ramp > 1 ? 1 : ({real})ramp;\n"
         "    for (int k = 0; k < w; k++, values += q)\n"
-        f"        z[k] = x == x ? (values[s] + part * (values[s + 1] - values[s])){scale} : 0;\n"
+        "        z[k] = x == x ? values[s] + part * (values[s + 1] - values[s]) : 0;\n"
         "    return z + w;\n",
     )
 
@@ -105,7 +97,7 @@ class _Identifiers:
 
     def __init__(self, header: CWriter) -> None:
         self.prefix = header.name.upper()
-        self.taken = Counter([header.guard])
+        self.taken: Counter[str] = Counter()
 
     def take(self, *texts: str) -> str:
         """Return an identifier for texts, with a number at its end if another has it."""
@@ -146,15 +138,16 @@ def _level_line(header: CWriter, j: int, level: LevelColumn) -> str:
 
 
 def _define_level(header: CWriter) -> None:
-    real = header.real
+    real, given = header.real, f"{header.name}_input"
     header.parts.append("/* Sets z[w] to the features of a level, the means if it is unknown, and returns z + w. */")
     header.function(
         f"{real} *",
         "level",
-        f"{real} x, int frequent, int missing, int gap, int first, int w, const {real} *means, {real} *z",
+        f"{given} x, int frequent, int missing, int gap, int first, int w, const {real} *means, {real} *z",
+        f"    const {given} end = ({given})missing;\n"
         "    int feature = -1;\n"
-        "    if (x != x || x == missing) feature = gap;\n"
-        "    else if (x >= 0 && x < missing) feature = x < frequent ? (int)x : frequent;\n"
-        "    for (int k = 0; k < w; k++) z[k] = feature < 0 ? means[k] : k == feature - first;\n"
+        "    if (x != x || (x >= end && x <= end)) feature = gap;\n"
+        "    else if (x >= 0 && x < end) feature = (int)x < frequent ? (int)x : frequent;\n"
+        f"    for (int k = 0; k < w; k++) z[k] = feature < 0 ? means[k] : ({real})(k == feature - first);\n"
         "    return z + w;\n",
     )

@@ -1,23 +1,19 @@
 """Models as one C99 header: constant arrays and functions over them, without allocation and without other libraries.
 
-Parameters are read in the order in which they are stored, so no index is computed. In int16 each row of parameters (of
-a unit, or of an output) has a scale, which multiplies its sum, and each feature has one, so that large features do not
-leave small integers for their parameters. Parameters take half of the memory of float32, which the arithmetic is in.
+Parameters are read in the order in which they are stored, so no index is computed.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mopn.data.designs import make_design
 from mopn.models.exports.c_encoding import test_rows, write_encoding
-from mopn.models.exports.c_shap import write_shap
-from mopn.models.exports.c_writer import CWriter, header_prefix, quantized
-from mopn.models.exports.shap_export import ShapExport, shap_export
+from mopn.models.exports.c_writer import CWriter, header_prefix
+from mopn.models.exports.comparison import warn_of_lost_digits
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
 from mopn.models.replacement import replacement
 
@@ -27,11 +23,12 @@ __all__ = ["write_c"]
 _TOLERANCES = {"float": 1e-5, "double": 1e-12}
 
 
-def write_c(model: Any, path: str | os.PathLike[str], name: str | None, dtype: str, background: Any) -> None:
+def write_c(model: Any, path: str | os.PathLike[str], name: str | None, dtype: str) -> None:
     """Write the header of a model; see ``Predictor.to_c``."""
     name = header_prefix(name, path)
     header = _Header(name, dtype)
-    text = header.text(model, None if background is None else shap_export(model, background))
+    text = header.text(model)
+    warn_of_lost_digits(model, header.kind)
     with replacement(path) as file:
         file.write(text.encode())
 
@@ -39,79 +36,65 @@ def write_c(model: Any, path: str | os.PathLike[str], name: str | None, dtype: s
 class _Header(CWriter):
     """The functions of a model; of a table they encode its rows first."""
 
-    def text(self, model: Any, shap: ShapExport | None) -> str:
-        """Return the header of a model, and of its SHAP values if they are given."""
-        formula = model._formula() if shap is None else shap.formula
+    def text(self, model: Any) -> str:
+        """Return the header of a model."""
+        formula = model._formula()
         m, d = formula.linear.shape
-        scales = _feature_scales(formula) if self.dtype == "int16" else None
-        if scales is not None:
-            formula = _rounded(formula, scales)
-        encoding = None if model.encoding is None else write_encoding(self, model.encoding)
-        if encoding is None:
+        if model.encoding is None:
+            self.define_input(self.kind)
             self.feature_names(model.feature_names)
-        prepared = self._prepared(d, scales, encoded=encoding is not None)
-        self._outputs(formula, prepared, model.n_features)
-        if shap is not None:
-            write_shap(self, formula, shap, scales, prepared, model.n_features)
+            test = 2 * (np.cos(np.arange(d))[None],)
+        else:
+            test = test_rows(write_encoding(self, model.encoding), self.read)
+        self._outputs(formula, model.n_features, encoded=model.encoding is not None)
         if model.has_probabilities:
             self._probabilities(model, m)
         self._prediction(model, m)
-        self._self_test(formula, scales, *(test_rows(encoding, self.kind) if encoding else 2 * _test_row(d, scales)))
-        guard = self.guard
+        flash = self.flash
+        self._self_test(formula, *test)
         units = sum(len(term.weights) for term in formula.terms)
-        inputs = f"{d} features" if encoding is None else f"{model.n_features} columns, {d} features"
-        head = (
-            f"/* A model of {inputs}, {m} outputs and {units} units, written by mopn.\n"
-            f"   {self.name}_self_test() returns 0 if the functions below compute what they should. */\n"
-            f"#ifndef {guard}\n#define {guard}\n\n#include <math.h>\n#include <stdint.h>\n"
+        inputs = f"{d} features" if model.encoding is None else f"{model.n_features} columns, {d} features"
+        comment = (
+            f"A model of {inputs}, {m} outputs and {units} units, written by mopn.\n"
+            f"   Flash: {flash:,} bytes of constants, and code; names and the self-test take more if they are used.\n"
+            f"   {self.name}_self_test() returns 0 if the functions below compute what they should."
         )
-        return "\n".join([head, *self.parts, f"#endif /* {guard} */\n"])
+        return self.guarded(comment, ["math.h"])
 
-    def _prepared(self, d: int, scales: np.ndarray | None, *, encoded: bool) -> str:
-        """Return the lines that make x the features which parameters multiply: encoded, and times their ``scales``."""
-        lines = f"    {self.real} z[{d}];\n    {self.name}_encode(x, z);\n    x = z;\n" if encoded else ""
-        if scales is None:
-            return lines
-        scale = self.constant("feature_scales", scales)
-        return (
-            f"{lines}    {self.real} scaled[{d}];\n"
-            f"    for (int j = 0; j < {d}; j++) scaled[j] = x[j] * {scale}[j];\n"
-            "    x = scaled;\n"
-        )
-
-    def _outputs(self, formula: Formula, prepared: str, columns: int) -> None:
+    def _outputs(self, formula: Formula, columns: int, *, encoded: bool) -> None:
         """Define the outputs of features, or of columns."""
         m, d = formula.linear.shape
         constant = self.constant("constant", formula.constant)
-        body = f"    for (int c = 0; c < {m}; c++) out[c] = {constant}[c];\n{prepared}"
+        body = f"    for (int c = 0; c < {m}; c++) out[c] = {constant}[c];\n"
+        if encoded:
+            body += f"    {self.real} x[{d}];\n    {self.name}_encode(columns, x);\n"
         for label, rows, square in (("linear", formula.linear, ""), ("squares", formula.squares, " * x[j]")):
             if rows.any() or (label == "linear" and not formula.terms):
-                pointers, scale = self.stream(label, rows)
+                pointer = self.stream(label, rows)
                 body += (
-                    f"    {pointers}\n"
+                    f"{pointer}"
                     f"    for (int c = 0; c < {m}; c++) {{\n"
                     f"        {self.real} sum = 0;\n"
                     f"        for (int j = 0; j < {d}; j++) sum += *{label}++ * x[j]{square};\n"
-                    f"        out[c] += sum{scale};\n"
+                    "        out[c] += sum;\n"
                     "    }\n"
                 )
         for number, term in enumerate(formula.terms):
             body += self._term(term, number, d)
-        comment = f"/* Sets out[{m}] to the outputs of x[{columns}]. */"
-        self.parts.append(comment)
-        self.function("void", "outputs", f"const {self.real} *x, {self.real} *out", body)
+        row = "columns" if encoded else "x"
+        self.parts.append(f"/* Sets out[{m}] to the outputs of {row}[{columns}]. */")
+        self.function("void", "outputs", f"const {self.name}_input *{row}, {self.real} *out", body)
 
     def _term(self, term: Term, number: int, d: int) -> str:
         """Return the loop over the units of a term."""
         k, m = term.weights.shape
-        pointers, scale = self.stream(f"v{number}", term.weights)
+        pointer = self.stream(f"v{number}", term.weights)
         lines, feature = self._feature(term, f"{number}", d)
         return (
-            f"    {pointers}\n{lines}"
+            f"{pointer}{lines}"
             f"    for (int s = 0; s < {k}; s++) {{\n"
             f"        {self.real} feature = 1;\n"
             f"{feature}"
-            f"        feature = feature{scale};\n"
             f"        for (int c = 0; c < {m}; c++) out[c] += feature * *v{number}++;\n"
             "    }\n"
         )
@@ -121,17 +104,13 @@ class _Header(CWriter):
         if isinstance(term, Products):
             return self._product(term, number, d)
         assert isinstance(term, (AnovaTerm, Subsets))
-        pointers, scale = self.stream(f"p{number}", term.factors)
-        each = f"        for (int j = 0; j < {d}; j++) "
-        unit = f"        const {self.real} scale = 1{scale};\n"
-        z = f"scale * *p{number}++ * x[j]"
+        pointer = self.stream(f"p{number}", term.factors)
+        each, z = f"        for (int j = 0; j < {d}; j++) ", f"*p{number}++ * x[j]"
         if isinstance(term, Subsets):
-            return f"    {pointers}\n", f"{unit}{each}feature *= 1 + {z};\n"
+            return pointer, f"{each}feature *= 1 + {z};\n"
         degree = len(term.theta) - 1
-        start, theta = self.constant(f"start{number}", term.start.T), self.constant(f"theta{number}", term.theta)
-        pointers += f"\n    const {self.real} *start{number} = {start};"
-        return f"    {pointers}\n", (
-            f"{unit}"
+        theta = self.constant(f"theta{number}", term.theta)
+        return pointer + self.stream(f"start{number}", term.start.T), (
             f"        {self.real} degrees[{degree + 1}];\n"
             f"        for (int t = 0; t <= {degree}; t++) degrees[t] = *start{number}++;\n"
             f"{each}{{\n"
@@ -143,14 +122,12 @@ class _Header(CWriter):
         )
 
     def _product(self, term: Products, number: str, d: int) -> tuple[str, str]:
-        pointers, scale = self.stream(f"u{number}", term.factors.swapaxes(0, 1))
-        biases = self.constant(f"b{number}", term.biases.T)
-        pointers += f"\n    const {self.real} *b{number} = {biases};"
-        return f"    {pointers}\n", (
+        pointers = self.stream(f"u{number}", term.factors.swapaxes(0, 1)) + self.stream(f"b{number}", term.biases.T)
+        return pointers, (
             f"        for (int t = 0; t < {len(term.factors)}; t++) {{\n"
             f"            {self.real} sum = 0;\n"
             f"            for (int j = 0; j < {d}; j++) sum += *u{number}++ * x[j];\n"
-            f"            sum = sum{scale} + *b{number}++;\n"
+            f"            sum += *b{number}++;\n"
             f"            for (int i = 0; i < {term.power}; i++) feature *= sum;\n"
             "        }\n"
         )
@@ -172,7 +149,7 @@ class _Header(CWriter):
             count = m + 1
             body += self._levels(m)
         self.parts.append(f"/* Sets p[{count}] to the probabilities for x. */")
-        self.function("void", "probabilities", f"const {self.real} *x, {self.real} *p", body)
+        self.function("void", "probabilities", f"const {self.name}_input *x, {self.real} *p", body)
 
     def _softmax(self, m: int) -> str:
         return (
@@ -209,14 +186,14 @@ class _Header(CWriter):
                 self.parts.append(f"/* Sets means[{m}] to the exponentials of outputs. */")
                 body = f"    {self.name}_outputs(x, means);\n"
                 body += f"    for (int c = 0; c < {m}; c++) means[c] = exp{self.suffix}(means[c]);\n"
-                self.function("void", "predict", f"const {self.real} *x, {self.real} *means", body)
+                self.function("void", "predict", f"const {self.name}_input *x, {self.real} *means", body)
             return
         if model.target == "indicator":
             self.parts.append(f"/* Sets labels[{m}] to 1 for positive outputs and 0 for others. */")
             body = self._local_outputs(m) + f"    for (int c = 0; c < {m}; c++) labels[c] = out[c] > 0;\n"
-            self.function("void", "predict", f"const {self.real} *x, int *labels", body)
+            self.function("void", "predict", f"const {self.name}_input *x, int *labels", body)
             return
-        argument = f"const {self.real} *x"
+        argument = f"const {self.name}_input *x"
         if model.target == "labels":
             classes = self.labels(model.classes)
             self.parts.append(f"/* Returns the index of the label in {classes}. */")
@@ -242,12 +219,12 @@ class _Header(CWriter):
     def _local_outputs(self, m: int) -> str:
         return f"    {self.real} out[{m}];\n    {self.name}_outputs(x, out);\n"
 
-    def _self_test(self, formula: Formula, scales: np.ndarray | None, rows: np.ndarray, features: np.ndarray) -> None:
+    def _self_test(self, formula: Formula, rows: np.ndarray, features: np.ndarray) -> None:
         """Define the test of some rows (r, c), whose features are (r, d)."""
         (count, m), columns = (len(rows), len(formula.constant)), rows.shape[1]
-        scaled = features if scales is None else features * scales
-        x, expected = self.constant("test_x", rows), self.constant("test_outputs", formula.outputs(make_design(scaled)))
-        magnitudes = formula.mapped(np.abs).outputs(make_design(np.abs(scaled)))
+        x = self.constant("test_x", rows, of_input=True)
+        expected = self.constant("test_outputs", formula.outputs(make_design(features)))
+        magnitudes = formula.mapped(np.abs).outputs(make_design(np.abs(features)))
         tolerances = self.constant("test_tolerances", _TOLERANCES[self.real] * magnitudes)
         self.parts.append("/* Returns 0, or else the number of the first output of test_x that is wrong. */")
         self.function(
@@ -262,31 +239,3 @@ class _Header(CWriter):
             "    }\n"
             "    return 0;\n",
         )
-
-
-def _test_row(d: int, scales: np.ndarray | None) -> tuple[np.ndarray]:
-    """Return a row (1, d) of features."""
-    row = np.cos(np.arange(d))[None]
-    return (row if scales is None else row / scales,)
-
-
-def _feature_scales(formula: Formula) -> np.ndarray:
-    """Return the largest modulus (d,) of each feature's parameters, relative to that of all features."""
-    d = formula.linear.shape[1]
-    arrays = [np.abs(A).reshape(-1, d) for A in (formula.linear, *(term.factors for term in formula.terms)) if A.any()]
-    if not arrays:
-        return np.ones(d)
-    scales = np.vstack([A / A.max() for A in arrays]).max(axis=0)
-    return np.where(scales > 0.0, scales, 1.0)
-
-
-def _rounded(formula: Formula, scales: np.ndarray) -> Formula:
-    """Return the formula of features times ``scales`` with the parameters that int16 stands for."""
-
-    def rounded(values: np.ndarray) -> np.ndarray:
-        integers, units = quantized(values)
-        return integers * units
-
-    terms = tuple(replace(t, weights=rounded(t.weights), factors=rounded(t.factors / scales)) for t in formula.terms)
-    linear, squares = rounded(formula.linear / scales), rounded(formula.squares / scales**2)
-    return Formula(formula.constant, linear, squares, terms)

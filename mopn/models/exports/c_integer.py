@@ -44,11 +44,12 @@ class _IntegerHeader(CWriter):
 
     def __init__(self, name: str) -> None:
         super().__init__(name, "float32")
-        self.flash, self.upper = 0, name.upper()
+        self.upper = name.upper()
 
     def text(self, integers: IntegerModel) -> str:
         """Return the header."""
-        model, d, (k, m), guard = integers.model, len(integers.inputs.bits), integers.V.shape, self.guard
+        model, d, (k, m) = integers.model, len(integers.inputs.bits), integers.V.shape
+        self.parts.append(self._memory(integers.dtype))
         self.feature_names(model.feature_names)
         self._inputs(integers)
         self._check(integers)
@@ -63,11 +64,7 @@ class _IntegerHeader(CWriter):
             f"{self.name}_self_test() returns 0 if the functions below compute what they should."
         )
         lines = [line for part in comment.split("\n") for line in wrap(part, _LINE)]
-        head = (
-            "/* " + "\n   ".join(lines) + f" */\n#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n\n"
-            f"{self._memory(integers.dtype)}"
-        )
-        return "\n".join([head, *self.parts, f"#endif /* {guard} */\n"])
+        return self.guarded("\n   ".join(lines), ["stdint.h"])
 
     def _memory(self, dtype: str) -> str:
         """Return the macros for constants in flash, which an AVR reads by instructions of their own."""

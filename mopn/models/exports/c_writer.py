@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import unicodedata
 from collections.abc import Sequence
 from pathlib import PurePath
 
@@ -13,30 +15,49 @@ from mopn.models.files import plain_labels
 from mopn.models.formula import as_real
 from mopn.solvers.tools.checks import choice
 
-__all__ = ["CWriter", "header_prefix", "quantized"]
+__all__ = ["CWriter", "header_prefix"]
 
-_REALS = {"float32": "float", "float64": "double", "int16": "float"}
-_LARGEST = np.iinfo(np.int16).max
+_REALS = {"float32": "float", "float64": "double"}
 # Numbers in a line.
 _WIDTH = 8
 _IDENTIFIER = re.compile("[A-Za-z][A-Za-z0-9_]*")
 
 
 class CWriter:
-    """The parts of a header; ``name`` is the prefix of all names, ``real`` the type of numbers."""
+    """The parts of a header.
+
+    Attributes
+    ----------
+    name : str
+        The prefix of all names.
+    real, kind : str, type
+        The type of numbers, in C and in NumPy.
+    input, read : str, type
+        The type of the columns or features of a row.
+    flash : int
+        Bytes of the constants so far, without texts.
+    """
 
     def __init__(self, name: str, dtype: str) -> None:
         self.name, self.dtype, self.real = name, dtype, _REALS[choice(_REALS)(dtype, "dtype")]
         # Of functions and of numbers.
         self.suffix = "f" if self.real == "float" else ""
-        self.kind = np.float32 if self.real == "float" else np.float64
-        self.guard = f"{name.upper()}_H"
+        self.kind: type = np.float32 if self.real == "float" else np.float64
+        self.input, self.read, self.flash = self.real, self.kind, 0
         self.parts: list[str] = []
 
-    def constant(self, label: str, values: np.ndarray) -> str:
-        """Declare an array of real numbers and return its name."""
-        numbers = as_real(values.ravel(), self.kind)
-        return self.array(self.real, label, ["NAN" if x != x else f"{x!s}{self.suffix}" for x in numbers])
+    def define_input(self, read: type) -> None:
+        """Define the type of x[0], x[1], ..., which NumPy has as ``read``."""
+        self.read, self.input = read, "float" if read == np.float32 else "double"
+        self.parts.append(f"/* The type of x[0], x[1], ... */\ntypedef {self.input} {self.name}_input;\n")
+
+    def constant(self, label: str, values: np.ndarray, *, of_input: bool = False) -> str:
+        """Declare an array of real numbers, or of the type of the input, and return its name."""
+        real, kind = (self.input, self.read) if of_input else (self.real, self.kind)
+        numbers = as_real(values.ravel(), kind)
+        self.flash += numbers.nbytes
+        suffix = "f" if kind == np.float32 else ""
+        return self.array(real, label, ["NAN" if x != x else f"{x!s}{suffix}" for x in numbers])
 
     def array(self, kind: str, label: str, entries: list[str], place: str = "") -> str:
         """Declare an array of one entry or more, in a ``place`` of memory if there is one, and return its name."""
@@ -49,28 +70,9 @@ class CWriter:
         """Define 0, 1, ... as constants of such names."""
         self.parts.append("enum {\n    " + ",\n    ".join(names) + "\n};\n")
 
-    def parameters(self, label: str, values: np.ndarray) -> list[str]:
-        """Declare an array, of integers and another one of the scales of its rows in int16; return the names."""
-        if self.dtype != "int16":
-            return [self.constant(label, values)]
-        integers, scales = quantized(values)
-        return [
-            self.array("int16_t", label, [str(i) for i in integers.ravel().astype(int)]),
-            self.constant(f"{label}_scale", scales),
-        ]
-
-    def stream(self, label: str, values: np.ndarray) -> tuple[str, str]:
-        """Declare parameters that are read one after the other, ``*label++``.
-
-        Return the lines that define the pointers, and a factor for the end of each row.
-        """
-        array, *scale = self.parameters(label, values)
-        if not scale:
-            return f"const {self.real} *{label} = {array};", ""
-        return (
-            f"const int16_t *{label} = {array};\n    const {self.real} *{label}_scale = {scale[0]};",
-            f" * *{label}_scale++",
-        )
+    def stream(self, label: str, values: np.ndarray) -> str:
+        """Declare parameters that are read one after the other, ``*label++``, and return the line of the pointer."""
+        return f"    const {self.real} *{label} = {self.constant(label, values)};\n"
 
     def function(self, kind: str, name: str, arguments: str, body: str) -> None:
         """Define a function."""
@@ -82,6 +84,17 @@ class CWriter:
             return "    return out[0] > 0;\n"
         highest = f"    for (int c = 1; c < {m}; c++) if (out[c] > out[best]) best = c;\n"
         return f"    int best = 0;\n{highest}    return best;\n"
+
+    def guarded(self, comment: str, includes: Sequence[str]) -> str:
+        """Return the header: a comment, the files that it includes, and its parts.
+
+        The guard is that of the text, so that two headers never hide each other, whatever their names.
+        """
+        body = "\n".join(self.parts)
+        guard = f"mopn_{self.name}_{hashlib.sha256((comment + body).encode()).hexdigest()[:16]}_h"
+        files = "".join(f"#include <{file}>\n" for file in includes)
+        head = f"/* {comment} */\n#ifndef {guard}\n#define {guard}\n\n{files}"
+        return f"{head}\n{body}\n#endif /* {guard} */\n"
 
     def strings(self, label: str, strings: Sequence[str | bytes]) -> str:
         """Declare an array of texts and return its name."""
@@ -100,14 +113,16 @@ class CWriter:
         assert labels is not None
         if labels.dtype.kind in "biu":
             kind = "unsigned long long" if labels.dtype == np.uint64 else "long long"
-            return self.array(kind, "classes", [str(int(label)) for label in labels])
+            return self.array(kind, "classes", [_integer(int(label)) for label in labels])
         if labels.dtype.kind == "f":
             return self.array("double", "classes", [repr(float(label)) for label in labels])
         return self.strings("classes", labels.tolist() if labels.dtype.kind == "S" else list(map(str, labels)))
 
 
 def header_prefix(name: str | None, path: str | os.PathLike[str]) -> str:
-    """Return the prefix of the names in a header; by default that of the file, so that two headers go together.
+    """Return the prefix of the names in a header, by default from the name of the file.
+
+    Letters that C does not take are replaced by their numbers in Unicode, all else by underscores.
 
     Raises
     ------
@@ -116,17 +131,20 @@ def header_prefix(name: str | None, path: str | os.PathLike[str]) -> str:
     """
     if name is None:
         stem = PurePath(os.fsdecode(path)).stem
-        return stem if _IDENTIFIER.fullmatch(stem) else "model"
+        plain = unicodedata.normalize("NFKD", stem)
+        letters = ("" if unicodedata.combining(c) else c if c.isascii() else f"u{ord(c):x}" for c in plain)
+        words = re.sub("[^A-Za-z0-9_]+", "_", "".join(letters)).strip("_") or "model"
+        return words if _IDENTIFIER.fullmatch(words) else f"model_{words}"
     if not (isinstance(name, str) and _IDENTIFIER.fullmatch(name)):
         raise ValueError(f"name must be an identifier of C, the prefix of all names in the header, got {name!r}")
     return name
 
 
-def quantized(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return integers of 16 bits, as floats, and the scale of each row: the values are near their products."""
-    largest = np.abs(values).max(axis=-1, keepdims=True, initial=0.0)
-    scales = np.where(largest > 0.0, largest / _LARGEST, 1.0)
-    return np.rint(values / scales), scales
+def _integer(label: int) -> str:
+    """Return a constant of C, whose smallest integer is no literal."""
+    if label == np.iinfo(np.int64).min:
+        return f"({label + 1} - 1)"
+    return f"{label}ULL" if label > np.iinfo(np.int64).max else str(label)
 
 
 def _literal(string: bytes) -> str:

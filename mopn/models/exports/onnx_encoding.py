@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mopn.models.exports.onnx_nodes import Graph, type_code
+from mopn.solvers.tools.caller import warn_caller
 from mopn.tables.columns import LevelColumn, NumberColumns
 from mopn.tables.encoding import TableEncoding
 
@@ -23,21 +24,28 @@ def encode_columns(graph: Graph, encoding: TableEncoding) -> str:
     """Add the inputs and the features (n, d) of a table.
 
     If all columns are numbers, the input is ``X`` (n, c). If not, every column is an input (n, 1) of its name: of
-    numbers, NaN where they are missing, or of texts, empty where they are missing.
+    numbers, NaN where they are missing, or of texts, empty where they are missing. Numbers are read in float64 where
+    the dtype of the graph would lose digits of a column.
     """
-    encoding = encoding.rounded(graph.dtype)
+    read = encoding.input_type(graph.dtype)
+    encoding = encoding.rounded(read)
     if not encoding.levels:
-        X = graph.input("X", graph.dtype, len(encoding.columns))
-        return _joined(graph, _of_numbers(graph, X, encoding.numbers))
-    kinds = [object if j in encoding.level_columns else graph.dtype for j in range(len(encoding.columns))]
+        X = graph.input("X", read, len(encoding.columns))
+        return _joined(graph, _of_numbers(graph, X, encoding.numbers, read))
+    kinds = [object if j in encoding.level_columns else read for j in range(len(encoding.columns))]
     inputs = [graph.input(name, kind, 1) for name, kind in zip(encoding.columns, kinds, strict=True)]
     parts = []
     if encoding.number_columns:
         numbers = _joined(graph, [inputs[j] for j in encoding.number_columns])
-        parts += _of_numbers(graph, numbers, encoding.numbers)
+        parts += _of_numbers(graph, numbers, encoding.numbers, read)
     for j, level in zip(encoding.level_columns, encoding.levels, strict=True):
         if len(level.means):
             parts.append(_of_levels(graph, inputs[j], level))
+        if level.gaps and "" in level.known:
+            warn_caller(
+                f"column {encoding.columns[j]!r} has the text '' and missing values, and ONNX one text for both: a "
+                "missing value counts as ''"
+            )
     return _joined(graph, parts)
 
 
@@ -45,25 +53,26 @@ def _joined(graph: Graph, parts: list[str]) -> str:
     return graph("Concat", *parts, axis=1)
 
 
-def _of_numbers(graph: Graph, X: str, numbers: NumberColumns) -> list[str]:
+def _of_numbers(graph: Graph, X: str, numbers: NumberColumns, read: type) -> list[str]:
     """Add the functions of numbers, and the indicators of gaps."""
     missing = graph("IsNaN", X)
     parts = []
     if numbers.widths.any():
-        parts.append(_functions(graph, X, missing, numbers))
+        parts.append(_functions(graph, X, missing, numbers, read))
     if numbers.gaps.any():
         gaps = graph("Gather", missing, np.flatnonzero(numbers.gaps), axis=1)
         parts.append(graph("Cast", gaps, to=type_code(graph.dtype)))
     return parts
 
 
-def _functions(graph: Graph, X: str, missing: str, numbers: NumberColumns) -> str:
+def _functions(graph: Graph, X: str, missing: str, numbers: NumberColumns, read: type) -> str:
     """Add the functions, by arrays (c, n, knots) and (c, n, functions); they are 0 where a number is missing."""
     slopes, changes = numbers.segments
     knots = np.where(np.isfinite(numbers.knots), numbers.knots, 0.0)
-    present = _by_columns(graph, graph("Where", missing, np.zeros(1), X))
-    ramps = graph("Mul", graph("Sub", present, knots[:, None]), slopes.reshape(knots.shape)[:, None])
-    ramps = graph("Max", graph("Min", ramps, np.ones(1)), np.zeros(1))
+    zero, one = graph.real(np.zeros(1), read), graph.real(np.ones(1), read)
+    present = graph("Sub", _by_columns(graph, graph("Where", missing, zero, X)), graph.real(knots[:, None], read))
+    ramps = graph("Mul", present, graph.real(slopes.reshape(knots.shape)[:, None], read))
+    ramps = graph("Cast", graph("Max", graph("Min", ramps, one), zero), to=type_code(graph.dtype))
     sums = graph("MatMul", ramps, changes.reshape(numbers.functions.shape))
     values = graph("Add", sums, numbers.functions[:, :1])
     values = graph("Where", _by_columns(graph, missing), np.zeros(1), values)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mopn.models.exports.comparison import warn_of_lost_digits
 from mopn.models.exports.onnx_encoding import ML, encode_columns
 from mopn.models.exports.onnx_nodes import Graph, type_code
-from mopn.models.exports.shap_export import ShapExport, shap_export
 from mopn.models.files import plain_labels
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
 from mopn.tables.encoding import TableEncoding
@@ -32,7 +32,7 @@ _FORMAT = 8
 _ONE = np.array([1])
 
 
-def make_onnx(model: Any, dtype: str, background: Any = None) -> onnx.ModelProto:
+def make_onnx(model: Any, dtype: str) -> onnx.ModelProto:
     """Return the graph of a model; see ``Predictor.to_onnx``."""
     graph = _graph(dtype)
     formula = model._formula()
@@ -48,12 +48,8 @@ def make_onnx(model: Any, dtype: str, background: Any = None) -> onnx.ModelProto
         graph.output("probabilities", probabilities)
     if model.target not in ("outputs", "vector") or model.predicts_means:
         graph.output("outputs", outputs)
-    metadata = {} if model.feature_names is None else {"feature_names": model.feature_names.tolist()}
-    if background is not None:
-        shap = shap_export(model, background)
-        graph.output("shap_values", _shap_values(graph, shap, features, model.n_features))
-        metadata["base_values"] = shap.base.tolist()
-    return _made(graph, metadata)
+    warn_of_lost_digits(model, graph.dtype)
+    return _made(graph, {} if model.feature_names is None else {"feature_names": model.feature_names.tolist()})
 
 
 def make_encoder_onnx(encoding: TableEncoding, dtype: str) -> onnx.ModelProto:
@@ -95,25 +91,6 @@ def _outputs(graph: Graph, formula: Formula, X: str) -> str:
     if formula.linear.any() or not parts:
         parts.append(graph("MatMul", X, formula.linear.T))
     return graph("Add", graph("Sum", *parts), formula.constant)
-
-
-def _shap_values(graph: Graph, shap: ShapExport, X: str, columns: int) -> str:
-    """Add the SHAP values (n, d, m) of features X, or (n, d) of a single output."""
-    formula = shap.formula
-    sums = graph("Add", X, shap.mean)
-    slopes: list[str | np.ndarray] = [formula.linear]
-    if formula.squares.any():
-        slopes.append(graph("Mul", graph("Unsqueeze", sums, _ONE), formula.squares))
-    for term in formula.terms:
-        assert isinstance(term, Products)
-        halfway = graph("Add", graph("MatMul", sums, term.factors[0].T), 2.0 * term.biases[0])
-        weighted = graph("Mul", graph("Unsqueeze", halfway, _ONE), term.weights.T)
-        slopes.append(graph("MatMul", weighted, term.factors[0]))
-    difference = graph("Unsqueeze", graph("Sub", X, shap.mean), _ONE)
-    values = graph("Sub", graph("Mul", graph("Sum", *slopes), difference), shap.spread)
-    if shap.owners is not None:
-        values = graph("MatMul", values, (shap.owners[:, None] == np.arange(columns)).astype(np.float64))
-    return graph("Squeeze", values, _ONE) if len(shap.base) == 1 else graph("Transpose", values, perm=[0, 2, 1])
 
 
 def _features(graph: Graph, term: Term, X: str) -> str:

@@ -11,7 +11,7 @@ from mopn.solvers.tools.checks import choice
 
 __all__ = ["Graph", "type_code"]
 
-_OUTPUTS = ("prediction", "probabilities", "outputs", "shap_values", "features")
+_OUTPUTS = ("prediction", "probabilities", "outputs", "features")
 _DTYPES = {"float32": np.float32, "float64": np.float64}
 
 
@@ -75,9 +75,13 @@ class Graph:
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
         return name
 
+    def real(self, values: np.ndarray, dtype: type) -> str:
+        """Add a constant of a dtype and return its name."""
+        return self.store(as_real(values, dtype))
+
     def _constant(self, values: np.ndarray) -> str:
         """Add a constant, in the dtype of the graph if it is real."""
-        return self.store(as_real(values, self.dtype) if values.dtype == np.float64 else values)
+        return self.real(values, self.dtype) if values.dtype == np.float64 else self.store(values)
 
 
 def type_code(dtype: type) -> int:

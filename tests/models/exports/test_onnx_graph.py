@@ -9,9 +9,6 @@ from fitted_models import KINDS, NUMBER_ROWS, TABLE_ROWS, TABLES, factors, netwo
 from numpy.testing import assert_allclose, assert_array_equal
 
 import mopn
-from mopn.models.table import TableModel
-from mopn.tables.learning import learn_encoding
-from mopn.tables.reading import read_table
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -145,28 +142,3 @@ def test_columns_of_a_table_are_inputs_of_their_names(dtype):
     # The name of an output is taken; the metadata have the column's.
     assert names == ["prediction_" if column == "prediction" else column for column in TABLE_ROWS]
     assert json.loads(graph.metadata_props[0].value) == list(TABLE_ROWS)
-
-
-def numbers_only(x):
-    """Return the model of a column of numbers."""
-    encoding = learn_encoding(read_table({"x": x}), curves=2, smoothness=1.0)
-    return TableModel(network(d=encoding.n_features), encoding)
-
-
-@pytest.mark.parametrize(
-    ("x", "why"), [([1e9, 1e9 + 1, 1e9 + 2], "too near each other"), ([1.0, 2.0, 1e300], "beyond")]
-)
-def test_columns_that_float32_does_not_hold(x, why):
-    model = numbers_only(x)
-    with pytest.raises(ValueError, match=rf"column 'x' has numbers .*{why}.*; use dtype='float64'"):
-        model.to_onnx()
-    rows = np.array(x)[:, None]
-    assert_allclose(run(model.to_onnx(dtype="float64"), rows)["prediction"], model.predict(rows), rtol=1e-9)
-
-
-def test_numbers_that_are_equal_in_float32_are_one_knot():
-    model = numbers_only([0.0, 0.1 + 0.2, 0.3, 1.0])
-    rows = np.array([[0.0], [0.25], [0.5], [1.0]])
-    encoding = learn_encoding(read_table({"x": [0.0, 0.3, 0.3, 1.0]}), curves=2, smoothness=1.0)
-    assert np.isfinite(run(model.to_onnx(), rows)["prediction"]).all()
-    assert len(model.encoding.rounded(np.float32).numbers.knots[0]) == len(encoding.numbers.knots[0]) == 3
