@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.data.designs import DenseDesign
-from mopn.data.validation import check_count
+from mopn.data.validation import check_count, distinct_labels
 from mopn.models.explanations.games import dense_rows
 from mopn.models.explanations.interactions import products, units_and_weights
 from mopn.models.fitted import Fitted, fitted_model
+from mopn.models.similarity import reliabilities
 from mopn.solvers.tools.door import doors
 
 __all__ = ["Ranker", "Ranking", "rank"]
@@ -27,7 +28,7 @@ class Ranking(NamedTuple):
     Attributes
     ----------
     items : ndarray of shape (n,)
-        Their rows among those of all items.
+        Their rows among those of all items, or their ids if the :class:`Ranker` has these.
     scores : ndarray of shape (n,)
 
     Examples
@@ -56,13 +57,23 @@ class Ranker:
         model of one: minus the last of those of ordered levels ranks by the probability of the highest level.
     item_rows : array-like or sparse matrix of shape (n_items, d)
         The features of every item, with those of users 0.
+    ids : array-like of shape (n_items,), optional
+        A number or string of each item, which then stands for its row in rankings and in ``exclude``.
+    counts : array-like of shape (n_items,), optional
+        How many ratings each item has in training. The score of an item with n ratings is then shrunk towards the mean
+        of the user's scores of all items: its distance from the mean is multiplied by n / (n + ``shrinkage``). For the
+        best of all items, among which those that hardly anybody rated otherwise come first too often. Leave it out to
+        rank what a user has rated or is sure to try.
+    shrinkage : float, default 1000.0
+        The number of ratings at which the distance is halved; 0 for none.
 
     Raises
     ------
     TypeError
         If it is neither a model nor an estimator, or a model of a table.
     ValueError
-        For other degrees, or several outputs that are not ordered levels.
+        For other degrees, or several outputs that are not ordered levels; for ids that are not distinct or of another
+        shape, or counts of another shape or below 0.
 
     Examples
     --------
@@ -78,9 +89,13 @@ class Ranker:
     [1, 2]
     >>> ranker.scores([[0, 1, 0, 0, 0]])
     array([-2., -1.,  1.])
+    >>> Ranker(model, np.eye(5)[2:], ids=["Alien", "Brazil", "Dune"]).rank([[1, 0, 0, 0, 0]], n=1, exclude=["Alien"])
+    Ranking(items=array(['Brazil'], dtype='<U6'), scores=array([1.]))
     """
 
-    def __init__(self, model: Fitted, item_rows: Any) -> None:
+    def __init__(
+        self, model: Fitted, item_rows: Any, *, ids: Any = None, counts: Any = None, shrinkage: float = 1000.0
+    ) -> None:
         machine: Any = fitted_model(model)
         units, V = units_and_weights(machine, None)
         if units.degree != 2 or units.kernel == "all-subsets":
@@ -100,9 +115,13 @@ class Ranker:
         self._of_items = design.occurrences(np.ones(design.shape[0])) > 0
         self._formula = machine._formula()
         self._own = machine.outputs(item_rows) - machine.outputs(np.zeros((1, machine.n_features)))
+        n_items = design.shape[0]
+        self._ids = None if ids is None else _distinct_ids(ids, n_items)
+        self._places = {} if self._ids is None else {item: row for row, item in enumerate(self._ids.tolist())}
+        self._shares = None if counts is None else reliabilities(counts, shrinkage, n_items, "items")
 
     def scores(self, user_row: Any) -> np.ndarray:
-        """Return the scores (n_items,): expected levels, or the model's output before any link.
+        """Return the scores (n_items,): expected levels, or the output before any link; shrunk if there are counts.
 
         Parameters
         ----------
@@ -130,7 +149,8 @@ class Ranker:
             outputs += of_user
         if not np.isfinite(outputs).all():
             raise ValueError("the outputs overflow, as the numbers of user_row are too large; scale it as in training")
-        return self._model._predictions(outputs) if self._model.target == "ordinal" else outputs[:, 0]
+        scores = self._model._predictions(outputs) if self._model.target == "ordinal" else outputs[:, 0]
+        return scores if self._shares is None else scores.mean() + self._shares * (scores - scores.mean())
 
     def rank(self, user_row: Any, n: int, *, exclude: Any = ()) -> Ranking:
         """Return the n items with the largest scores, or all if there are fewer; of equal scores, the first ones.
@@ -139,21 +159,41 @@ class Ranker:
         ----------
         user_row : array-like or sparse matrix of shape (1, d)
         n : int
-        exclude : array-like of int, optional
-            Rows of items to leave out, such as those that the user has rated.
+        exclude : array-like, optional
+            Rows of items to leave out, such as those that the user has rated; ids if the ranker has ids.
 
         Raises
         ------
         TypeError, ValueError
-            For what :meth:`scores` refuses, or rows that do not exist.
+            For what :meth:`scores` refuses, or rows or ids that do not exist.
         """
         n, scores = check_count(n, "n"), self.scores(user_row)
-        rows = np.delete(np.arange(len(scores)), _row_numbers(exclude, len(scores)))
+        rows = np.delete(np.arange(len(scores)), self._rows_of(exclude, len(scores)))
         scores = scores[rows]
         least = np.partition(scores, -n)[-n] if n < len(scores) else -np.inf
         best = np.flatnonzero(scores >= least)
         best = best[np.argsort(-scores[best], kind="stable")][:n]
-        return Ranking(rows[best], scores[best])
+        return Ranking(rows[best] if self._ids is None else self._ids[rows[best]], scores[best])
+
+    def _rows_of(self, exclude: Any, n_items: int) -> np.ndarray:
+        """Return the rows of items to leave out."""
+        if self._ids is None:
+            return _row_numbers(exclude, n_items)
+        names = np.asarray(exclude).ravel().tolist()
+        unknown = [name for name in names if name not in self._places]
+        if unknown:
+            raise ValueError(f"exclude must hold ids of items, got {unknown[0]!r}, which is not in ids")
+        return np.array([self._places[name] for name in names], np.intp)
+
+
+def _distinct_ids(ids: Any, n_items: int) -> np.ndarray:
+    """Return the ids of the items, each of its own."""
+    distinct, codes = distinct_labels(ids, "ids")
+    if codes.shape != (n_items,) or len(distinct) < n_items:
+        raise ValueError(
+            f"ids must hold another id for each of the {n_items} items, got {len(distinct)} in shape {codes.shape}"
+        )
+    return distinct[codes]
 
 
 def _row_numbers(exclude: Any, n_items: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from mopn.models.fitted import Fitted, fitted_model
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.door import door
 
-__all__ = ["Similar", "similar_features"]
+__all__ = ["Similar", "reliabilities", "similar_features"]
 
 
 class Similar(NamedTuple):
@@ -113,17 +113,17 @@ def similar_features(
     there = (lengths > 0) & (own > 0)
     cosines = np.clip(inner[there] / (lengths[there] * (own or 1.0)), -1.0, 1.0)
     if counts is not None:
-        cosines = cosines * _reliabilities(counts, shrinkage, d)[others[there]]
+        cosines = cosines * reliabilities(counts, shrinkage, d, "features")[others[there]]
     order = np.argsort(-cosines, kind="stable")[:k]
     return [Similar(int(others[there][place]), float(cosines[place])) for place in order]
 
 
-def _reliabilities(counts: Any, shrinkage: float, d: int) -> np.ndarray:
-    """Return n / (n + shrinkage) for the counts n (d,); 0 for features without rows."""
+def reliabilities(counts: Any, shrinkage: float, size: int, things: str) -> np.ndarray:
+    """Return n / (n + shrinkage) for the counts n of features or items; 0 for those without rows."""
     shrinkage = check_nonnegative(shrinkage, "shrinkage")
     counts = finite_numbers(counts, "counts")
-    if counts.shape != (d,) or counts.min() < 0:
-        raise ValueError(f"counts must hold a number >= 0 for each of the {d} features, got {shown(counts)}")
+    if counts.shape != (size,) or counts.min() < 0:
+        raise ValueError(f"counts must hold a number >= 0 for each of the {size} {things}, got {shown(counts)}")
     return counts / np.where(counts > 0, counts + shrinkage, 1.0)
 
 

@@ -1,10 +1,12 @@
-"""The programs on rankings, new users and similar films."""
+"""The programs on rankings, new users, similar films and the best films."""
 
 import re
 
 import numpy as np
 
-from benchmarks.recommender import serving, similar
+from benchmarks.recommender import serving, similar, top
+
+ROW = re.compile(r"^(.*?) +([0-9.]+) +[0-9.]+ +[0-9.]+ +[0-9.]+$", re.MULTILINE)
 
 
 def test_times_are_printed(capsys):
@@ -19,13 +21,30 @@ def test_similar_films_share_genres(tmp_path, capsys, monkeypatch, write):
     """Two kinds of films of one genre each, and of users who like one of them; one film in three is seldom rated."""
     rng = np.random.default_rng(0)
     pairs = [(u, i) for u in range(120) for i in range(12) if rng.random() < (0.2 if i % 3 == 0 else 0.9)]
-    lines = [f"{1 + u}\t{1 + i}\t{5 if u % 2 == i % 2 else 1}\t0" for u, i in pairs]
     genres = [f"{1 + i}|Film|||url|{int(i % 2)}|{int(i % 2 == 0)}" for i in range(12)]
-    files = {"u1.base": lines[20:], "u1.test": lines[:20], "u.item": genres}
-    write(tmp_path / "ml-100k", {name: "\n".join(text) + "\n" for name, text in files.items()})
+    write(tmp_path / "ml-100k", _files(pairs) | {"u.item": "\n".join(genres) + "\n"})
     for name, value in {"_LEAST": (1, 5), "_FILMS": 4, "_SIMILAR": 3}.items():
         monkeypatch.setattr(similar, name, value)
     assert similar.main(["--data", str(tmp_path)]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     assert [row[0] for row in rows] == [str(shrinkage) for shrinkage in (0, 1, 2, 5, 10, 20, 30, 50, 100, 200)]
     assert min(float(row[1]) for row in rows) > 0.7
+
+
+def test_implicit_models_find_what_users_of_a_kind_rate(tmp_path, capsys, monkeypatch, write):
+    """Users of two kinds, who mostly rate the films of their own."""
+    rng = np.random.default_rng(0)
+    pairs = [(u, i) for u in range(100) for i in range(40) if rng.random() < (0.5 if u % 2 == i % 2 else 0.05)]
+    write(tmp_path / "ml-100k", _files(pairs))
+    monkeypatch.setattr(top, "_EASE", 10.0)
+    assert top.main(["--data", str(tmp_path), "--splits", "1"]) == 0
+    recalls = {name.strip(): float(recall) for name, recall in ROW.findall(capsys.readouterr().out)}
+    for name in ("EASE", "FactorizationMachineRegressor of 0 and 1"):
+        assert recalls[name] > 1.3 * recalls["the number of ratings"]
+    assert {"OrdinalFMRegressor", "OrdinalFMRegressor, shrinkage 1000"} <= set(recalls)
+
+
+def _files(pairs):
+    """Return MovieLens' files of ratings: 5 of films of the user's kind, else 1."""
+    lines = [f"{1 + u}\t{1 + i}\t{5 if u % 2 == i % 2 else 1}\t0" for u, i in pairs]
+    return {"u1.base": "\n".join(lines[20:]) + "\n", "u1.test": "\n".join(lines[:20]) + "\n"}
