@@ -26,7 +26,7 @@ from mopn.tables.summaries import TableSummary, summarise
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["TableEncoder", "TableReader"]
+__all__ = ["TableEncoder", "TableReader", "features_of", "is_named"]
 
 
 def _names(levels: Any) -> list[Any]:
@@ -102,6 +102,11 @@ class TableReader(BaseEstimator):
 
 def _summary(block: RawBlock, levels: Collection[str | int]) -> TableSummary:
     return summarise(block.X, check_weights(block.sample_weight, block.X.n), levels).pruned()
+
+
+def features_of(block: RawBlock, encoding: TableEncoding) -> RawBlock:
+    """Return a block with the features of its table."""
+    return named(block, lambda block: block._replace(X=encoding.encode(block.X, training=True)))
 
 
 def is_named(X: Any) -> bool:
