@@ -81,8 +81,8 @@ class DaskBlocks(Chunks):
         """Return the same blocks, of which a task takes several if they are small; ``stored`` numbers are in all."""
         workers = sum(self._asked("ncores", workers=None).values()) or 1
         n, size = len(self.groups), 1
-        # Two tasks a thread, at least, share the work evenly.
-        while 4 * size * workers <= n and 2 * size * stored <= _TOGETHER * n:
+        # A task for each thread, at least.
+        while 2 * size * workers <= n and 2 * size * stored <= _TOGETHER * n:
             size *= 2
         if size == 1:
             return self

@@ -110,7 +110,7 @@ def test_terms_are_added_in_the_tree_of_one_process(monkeypatch, large):
 
 @pytest.mark.parametrize(
     ("n", "numbers", "threads", "size"),
-    [(64, 10, 2, 16), (64, 10, 16, 2), (64, 10, 17, 1), (64, 10, 0, 32), (64, 1 << 18, 2, 4), (64, 1 << 20, 2, 1)],
+    [(64, 10, 2, 32), (64, 10, 32, 2), (64, 10, 33, 1), (64, 10, 0, 64), (64, 1 << 18, 2, 4), (64, 1 << 20, 2, 1)],
 )
 def test_small_blocks_are_taken_together_if_all_threads_have_work(n, numbers, threads, size):
     """The terms of the groups are those of the blocks, in the tree of the blocks."""
@@ -262,13 +262,13 @@ def test_blocks_without_rows(client):
 def test_a_block_of_a_group_is_named(client, monkeypatch):
     monkeypatch.setattr(of_dask.DaskBlocks, "_asked", lambda *_, **__: {"tcp://a": 1})
     blocks = problem(chunked(X, (10,) * 20), chunked(Y, (10,) * 20)).rows.chunks
-    assert blocks.size == 8
+    assert blocks.size == 16
 
     def fails(block):
         raise RuntimeError("no memory")
 
     lost = blocks.replaced(fails, None)
-    with pytest.raises(OSError, match=r"a block of 0 to 7 cannot be computed: RuntimeError\('no memory'\)"):
+    with pytest.raises(OSError, match=r"a block of 0 to 15 cannot be computed: RuntimeError\('no memory'\)"):
         lost.reduce(lambda block: 0, lambda a, b: a)
 
     def refuses(block):
