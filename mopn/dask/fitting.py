@@ -82,6 +82,8 @@ def fit(
     OSError
         If a block cannot be computed or has changed, or the cluster is lost, before the network has units. Later this
         ends the fit with the best network so far.
+    KeyboardInterrupt
+        After Ctrl-C. The network so far is lost; ``max_time`` ends a fit with it.
 
     Warns
     -----
@@ -111,7 +113,7 @@ def fit(
     fitted._check_parameters()
     blocks = dask_blocks(X, y, sample_weight, classes, client, timeout)
     _check_classes(fitted, y, classes)
-    own = dask.compute(X_val, y_val, sample_weight_val, scheduler=blocks.client.get)
+    own = dask.compute(X_val, y_val, sample_weight_val, scheduler=blocks.client.get, traverse=False)
     options = dict(zip(("X_val", "y_val", "sample_weight_val"), own, strict=True), target_weight=target_weight)
     data = _training_data(fitted, X, blocks)
     del blocks

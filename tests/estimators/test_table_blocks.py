@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import mopn
 from mopn import Ratio
@@ -115,27 +116,20 @@ LEVELS = np.column_stack([LABELS == "high", FRAME["known"]]).astype(int)
     ids=["labels", "one against the rest", "indicators", "numbers", "columns"],
 )
 def test_the_strength_is_chosen_as_in_memory_if_there_is_memory(cheap_choice, monkeypatch, table, y, options):
-    """The losses on held-out rows are those of the same features in memory; else on a part of the rows."""
-    single = table(curves=1, max_units=2, tol=0.1, strength=Ratio(0.5), **options)
+    """The losses on held-out rows are those in memory; else on a part of the rows."""
+    estimator = table(curves=1, max_units=2, tol=0.1, **options)
     weights = np.where(np.arange(N) % 7, WEIGHTS, 0.0)
-    present = weights > 0
-    X, y, weights, _ = single._samples(mopn.RowBlocks(cut(FRAME), y, weights), None, None)
-    losses = []
-    path = strength_choice._losses
+    blocks, losses, rows = mopn.RowBlocks(cut(FRAME), y, weights), [], []
+    path, parts = strength_choice._losses, strength_choice._parts
     monkeypatch.setattr(strength_choice, "_losses", lambda *part: losses.append(list(path(*part))) or iter(losses[-1]))
-    targets = single._encode(y, weights)
-    in_blocks = strength_choice.choose_strength(single, X, targets)
-    features = single.encoding_.encode(FRAME[present])
-    in_memory = strength_choice.choose_strength(single, features, targets.rows(np.flatnonzero(present)))
+    monkeypatch.setattr(strength_choice, "_parts", lambda *part: rows.append(part[1].shape[0]) or parts(*part))
+    found, expected = (clone(estimator).fit(*data) for data in ([blocks], [FRAME, y, weights]))
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
-    assert in_blocks == pytest.approx(in_memory, rel=1e-6)
-
-    monkeypatch.setattr(strength_choice, "IN_MEMORY", features.size // 2)
-    seen = []
-    parts = strength_choice._parts
-    monkeypatch.setattr(strength_choice, "_parts", lambda *part: seen.append(part[1].shape[0]) or parts(*part))
-    strength_choice.choose_strength(single, X, targets)
-    assert 0.2 * N < seen[0] < 0.7 * N
+    assert found.strength_ == pytest.approx(expected.strength_, rel=1e-6)
+    monkeypatch.setattr(strength_choice, "IN_MEMORY", N * expected.encoding_.n_features // 2)
+    estimator.fit(blocks)
+    assert rows[:2] == [np.count_nonzero(weights)] * 2
+    assert 0.2 * N < rows[2] < 0.7 * N
 
 
 def test_regressors_choose_the_strength_in_blocks(cheap_choice):
