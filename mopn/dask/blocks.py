@@ -197,8 +197,8 @@ class DaskBlocks(Chunks):
 
     def _lost_scheduler(self, why: object) -> ConnectionError:
         return ConnectionError(
-            f"the Dask scheduler does not answer: {why}; the blocks of rows of its workers, "
-            f"{len(self.groups) * self.size} in all, are lost and have to be made anew on another cluster"
+            f"the Dask scheduler does not answer: {why}; the blocks of rows of its workers are "
+            "lost and have to be made anew on another cluster"
         )
 
     def _check_cluster(self, end: float) -> None:
@@ -215,14 +215,7 @@ class DaskBlocks(Chunks):
             raise TimeoutError(f"a pass over the data took more than {self.timeout:g} seconds; give a larger timeout")
 
 
-def dask_blocks(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    classes: Any,
-    client: Any,
-    timeout: float,
-) -> DaskBlocks:
+def dask_blocks(X: Any, y: Any, sample_weight: Any, classes: Any, client: Any, timeout: float) -> DaskBlocks:
     """Return the blocks of dask arrays or DataFrames, as they are; the cluster begins to compute them.
 
     Raises

@@ -244,7 +244,7 @@ def test_what_ends_workers_is_said(restarts, monkeypatch):
         raise distributed.comm.CommClosedError("closed")
 
     client.sync = closed
-    with pytest.raises(ConnectionError, match=r"the Dask scheduler does not answer: closed; .* 1 in all, are lost"):
+    with pytest.raises(ConnectionError, match=r"the Dask scheduler does not answer: closed; the blocks .* are lost"):
         blocks._check_cluster(0.0)
 
 
@@ -394,9 +394,7 @@ def test_a_scheduler_dies(tmp_path):
             process.kill()
             process.wait()
     assert result.status == Status.FAILED
-    assert re.search(
-        "the Dask scheduler does not answer: .*; the blocks of rows .*, 4 in all, are lost", str(result.error)
-    )
+    assert re.search("the Dask scheduler does not answer: .*; the blocks of rows .* are lost", str(result.error))
     assert len(result.basis) >= 1
 
 
@@ -420,13 +418,13 @@ def test_the_best_point_survives_the_cluster(what, monkeypatch):
         }
         tasks = chunks._tasks
 
-        def passing(name, task):
+        def passing(name, *task):
             if chunks._lost is not None:
                 late.append(name)
             passes.append(name)
             if len(passes) == 25:
                 ends[what]()
-            return tasks(name, task)
+            return tasks(name, *task)
 
         monkeypatch.setattr(chunks, "_tasks", passing)
         solver = ConditionalGradient(refit="full", max_units=3, schedule="fill")
