@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import cache
 from graphlib import TopologicalSorter
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -169,6 +170,48 @@ def test_messages_name_packages_that_can_be_installed_wherever_mopn_comes_from()
         for package in packages.split()
     }
     assert {"scikit-learn", "dask", "tqdm"} <= named <= known
+
+
+def test_the_extra_of_dask_has_what_its_package_and_its_page_import():
+    """Dask's own extras among it, which its subpackages need."""
+    installed = with_requirements("dask")
+    page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    scripts = [code for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if "mopn.dask" in code]
+    files = [path.read_text(encoding="utf-8") for path in (ROOT / "mopn" / "dask").glob("*.py")]
+    nodes = [node for text in (*scripts, *files) for node in ast.walk(ast.parse(text))]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert {"dask.array", "dask.dataframe", "dask.distributed"} <= names
+    for name in names:
+        package, *inner = name.split(".")
+        if package not in {"mopn", *sys.stdlib_module_names}:
+            (distribution,) = {*metadata.packages_distributions()[package]}
+            assert distribution in installed, name
+            extras = {*inner[:1]} & {*metadata.metadata(distribution).get_all("Provides-Extra", ())}
+            assert extras <= installed[distribution] | installed.keys(), name
+    install = re.search(r"Install `([^`]+)`", page)[1].replace('"', "").split()
+    asked = map(pytest.importorskip("packaging.requirements").Requirement, install)
+    assert all(need.extras <= installed[need.name] for need in asked)
+    assert {"dask[array,dataframe]", "distributed", "scikit-learn", "narwhals"} == {*install}
+
+
+def with_requirements(extra):
+    """The distributions that come with an extra, as far as they are installed here, and the extras asked of each."""
+    requirement = pytest.importorskip("packaging.requirements").Requirement
+    table = project()["project"]
+    own = table["optional-dependencies"]
+    left = [requirement(need) for need in (*table["dependencies"], *own[extra])]
+    found = {}
+    while left:
+        need = left.pop()
+        if need.name == "mopn":
+            left += [requirement(need) for extra in need.extras for need in own[extra]]
+            continue
+        new = {"", *need.extras} - found.get(need.name, set())
+        found.setdefault(need.name, set()).update(new)
+        inner = map(requirement, metadata.requires(need.name) or ())
+        left += [r for r in inner if new and (not r.marker or any(r.marker.evaluate({"extra": e}) for e in new))]
+    return found
 
 
 def project():

@@ -1,6 +1,6 @@
-"""Networks on dask arrays: the blocks of rows stay on the workers, and every pass sums terms over them.
+"""Fits and predictions on dask arrays and DataFrames: the workers hold the rows, and passes sum terms over them.
 
-This package needs Dask and scikit-learn: ``pip install "dask[array]" distributed scikit-learn``.
+This package needs Dask and scikit-learn: ``pip install "dask[array,dataframe]" distributed scikit-learn narwhals``.
 """
 
 try:
@@ -8,29 +8,11 @@ try:
     import distributed  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "mopn.dask needs dask with its arrays and distributed: pip install 'dask[array]' distributed"
+        "mopn.dask needs dask and distributed: pip install 'dask[array,dataframe]' distributed"
     ) from error
 
-from mopn.dask.estimators import (
-    DaskMultiOutputFMClassifier,
-    DaskMultiOutputFMRegressor,
-    DaskMultiOutputPNClassifier,
-    DaskMultiOutputPNRegressor,
-    DaskOrdinalFMRegressor,
-    DaskOrdinalPNRegressor,
-    DaskTableClassifier,
-    DaskTableRegressor,
-)
+from mopn.dask.fitting import fit
+from mopn.dask.prediction import predict
 from mopn.dask.problem import DaskNetworkProblem
 
-__all__ = [
-    "DaskMultiOutputFMClassifier",
-    "DaskMultiOutputFMRegressor",
-    "DaskMultiOutputPNClassifier",
-    "DaskMultiOutputPNRegressor",
-    "DaskNetworkProblem",
-    "DaskOrdinalFMRegressor",
-    "DaskOrdinalPNRegressor",
-    "DaskTableClassifier",
-    "DaskTableRegressor",
-]
+__all__ = ["DaskNetworkProblem", "fit", "predict"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import operator
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from functools import partial
@@ -16,8 +16,8 @@ import distributed
 import numpy as np
 from dask.core import flatten
 
-from mopn.data.chunked_rows import Chunks, Term
-from mopn.data.row_blocks import RawBlock, row_by_row
+from mopn.data.chunked_rows import Chunks, stored_numbers
+from mopn.data.row_blocks import RawBlock, named
 from mopn.data.rows import Function, tree_sum
 from mopn.data.validation import distinct_labels
 from mopn.solvers.tools.allocator import keep_freed_memory
@@ -25,7 +25,7 @@ from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_seconds, shown
 from mopn.solvers.tools.door import door
 
-__all__ = ["TIMEOUT", "DaskBlocks", "dask_array", "dask_blocks", "dask_frames"]
+__all__ = ["TIMEOUT", "DaskBlocks", "arranged", "check_collection", "dask_blocks", "in_partitions"]
 
 # Seconds that a pass may take.
 TIMEOUT = 3600.0
@@ -34,6 +34,9 @@ _PART, _ANSWER = 2.0, 30.0
 _MEMORY = "workers exceeded their limit of memory; give them more, or use smaller chunks"
 # Terms that a task adds up: a power of two, for a branch of the tree.
 _BRANCH = 8
+# Stored numbers of small blocks that a task takes together: a pass over so many takes about as long as Dask takes for a
+# task, a few milliseconds.
+_TOGETHER = 1 << 20
 # Bytes of a task from which workers get it from each other, once each, and not from the scheduler with every block.
 _LARGE = 1 << 18
 
@@ -44,23 +47,62 @@ class DaskBlocks(Chunks):
     Parameters
     ----------
     client : distributed.Client
-    blocks : sequence of Future
-        Each of a ``RawBlock``.
+    groups : sequence of Future
+        Each of a list of consecutive ``RawBlock``, which one task of a pass takes.
     timeout : float
         Seconds that a pass may take.
     classes : ndarray or None
         Sorted labels that y may have.
+    size : int
+        Blocks of each group, a power of two; the last one may have fewer.
     """
 
     def __init__(
-        self, client: distributed.Client, blocks: Sequence[Any], timeout: float, classes: np.ndarray | None = None
+        self,
+        client: distributed.Client,
+        groups: Sequence[Any],
+        timeout: float,
+        classes: np.ndarray | None = None,
+        size: int = 1,
     ) -> None:
-        self.client, self.blocks, self.timeout, self.classes = client, blocks, timeout, classes
+        self.client, self.groups, self.timeout, self.classes, self.size = client, groups, timeout, classes, size
         # The error that ended a pass: no other pass waits for the same cluster again.
         self._lost: OSError | None = None
 
-    def _reduce(self, task: Callable[[RawBlock], Term], combine: Function) -> Term:
-        """Return the combined terms: a task for every block, and one for every branch of the tree.
+    @property
+    def stored_numbers(self) -> int:
+        """The stored numbers of X, of all blocks; the first pass computes the blocks."""
+        return self._reduce(_numbers_of, operator.add)
+
+    def gathered(self) -> list[RawBlock]:
+        """Return all blocks, in this process."""
+        return self._reduce(partial(_listed, task=_same), operator.add)
+
+    def grouped(self, stored: int) -> DaskBlocks:
+        """Return the same blocks, of which a task takes several if they are small; ``stored`` numbers are in all."""
+        workers = sum(self._asked("ncores", workers=None).values()) or 1
+        n, size = len(self.groups), 1
+        # A task for each thread, at least.
+        while 2 * size * workers <= n and 2 * size * stored <= _TOGETHER * n:
+            size *= 2
+        if size == 1:
+            return self
+        name = f"mopn-group-{uuid4().hex}"
+        parts = [self.groups[first : first + size] for first in range(0, n, size)]
+        graph = {(name, number): (_chained, *part) for number, part in enumerate(parts)}
+        return self._with(graph, list(graph), self.classes, size)
+
+    def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None) -> DaskBlocks:
+        """Return other blocks, which are computed from these once."""
+        graph, keys = self._tasks("mopn-block", partial(_listed, task=task), operator.add)
+        return self._with(graph, keys, classes, self.size)
+
+    def _with(self, graph: dict[Any, Any], keys: list[Any], classes: np.ndarray | None, size: int) -> DaskBlocks:
+        self._check_connection()
+        return DaskBlocks(self.client, self.client.get(graph, keys, sync=False), self.timeout, classes, size)
+
+    def _reduce(self, task: Callable[[RawBlock], Any], combine: Function) -> Any:
+        """Return the combined terms: a task for every group of blocks, and one for every branch of the tree.
 
         Raises
         ------
@@ -71,7 +113,7 @@ class DaskBlocks(Chunks):
             raise self._lost
         try:
             self._check_connection()
-            graph, keys = self._tasks("mopn-term", task)
+            graph, keys = self._tasks("mopn-term", task, combine)
             while len(keys) > 1:
                 name = f"mopn-sum-{uuid4().hex}"
                 branches = [keys[first : first + _BRANCH] for first in range(0, len(keys), _BRANCH)]
@@ -82,22 +124,16 @@ class DaskBlocks(Chunks):
             self._lost = error
             raise
 
-    def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None) -> DaskBlocks:
-        """Return other blocks, which are computed from these once."""
-        self._check_connection()
-        graph, keys = self._tasks("mopn-block", task)
-        return DaskBlocks(self.client, self.client.get(graph, keys, sync=False), self.timeout, classes)
-
-    def _tasks(self, name: str, task: Callable[[RawBlock], Any]) -> tuple[dict[Any, Any], list[Any]]:
-        """Return the graph of a task for every block, and its keys."""
+    def _tasks(self, name: str, task: Callable[[RawBlock], Any], combine: Function) -> tuple[dict[Any, Any], list[Any]]:
+        """Return the graph of a task for every group, which combines the terms of its blocks, and its keys."""
         # As bytes, so that nothing looks into it, and threads of a worker share no object.
         graph: dict[Any, Any] = {}
-        name, sent = f"{name}-{uuid4().hex}", cloudpickle.dumps(task)
+        name, sent = f"{name}-{uuid4().hex}", cloudpickle.dumps((task, combine))
         if len(sent) > _LARGE:
             graph[f"{name}-parameters"] = (bytes, sent)
             sent = f"{name}-parameters"
-        keys = [(name, number) for number in range(len(self.blocks))]
-        tasks = {key: (_call, sent, key[1], block) for key, block in zip(keys, self.blocks, strict=True)}
+        keys = [(name, number) for number in range(len(self.groups))]
+        tasks = {key: (_call, sent, key[1] * self.size, group) for key, group in zip(keys, self.groups, strict=True)}
         return graph | tasks, keys
 
     def _result(self, graph: dict[Any, Any], key: list[Any]) -> Any:  # noqa: RET503  (``_raise`` does not return)
@@ -122,11 +158,15 @@ class DaskBlocks(Chunks):
     def _raise(self, error: BaseException) -> NoReturn:
         """Raise the error of a task; if that of a block is the cause, with its number."""
         self._check_connection()
-        for number, block in enumerate(self.blocks):
-            if block.status == "error":
-                cause = block.exception(timeout=_ANSWER)
+        for number, group in enumerate(self.groups):
+            if group.status == "error":
+                cause = group.exception(timeout=_ANSWER)
                 self._check_memory(cause)
-                raise OSError(f"block {number} cannot be computed: {cause!r}") from cause
+                if isinstance(cause, (ValueError, TypeError)) and str(cause).startswith("block "):
+                    raise cause  # of what it holds
+                first = number * self.size
+                blocks = f"block {first}" if self.size == 1 else f"a block of {first} to {first + self.size - 1}"
+                raise OSError(f"{blocks} cannot be computed: {cause!r}") from cause
         self._check_memory(error)
         if isinstance(error, CancelledError):
             raise ConnectionError(f"the Dask cluster no longer has the data: {error}") from error
@@ -158,8 +198,8 @@ class DaskBlocks(Chunks):
 
     def _lost_scheduler(self, why: object) -> ConnectionError:
         return ConnectionError(
-            f"the Dask scheduler does not answer: {why}; the blocks of rows of its workers, {len(self.blocks)} in "
-            "all, are lost and have to be made anew on another cluster"
+            f"the Dask scheduler does not answer: {why}; the blocks of rows of its workers are "
+            "lost and have to be made anew on another cluster"
         )
 
     def _check_cluster(self, end: float) -> None:
@@ -176,18 +216,8 @@ class DaskBlocks(Chunks):
             raise TimeoutError(f"a pass over the data took more than {self.timeout:g} seconds; give a larger timeout")
 
 
-def dask_blocks(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    classes: Any,
-    client: Any,
-    timeout: float,
-    convert: Callable[[Any], Any] = row_by_row,
-) -> DaskBlocks:
-    """Return the blocks of dask arrays or DataFrames; the cluster begins to compute them.
-
-    X of each is what ``convert`` makes of a block of the dask array X.
+def dask_blocks(X: Any, y: Any, sample_weight: Any, classes: Any, client: Any, timeout: float) -> DaskBlocks:
+    """Return the blocks of dask arrays or DataFrames, as they are; the cluster begins to compute them.
 
     Raises
     ------
@@ -196,30 +226,31 @@ def dask_blocks(
     """
     timeout = check_seconds(timeout, "timeout")
     classes = None if classes is None else distinct_labels(classes, "classes")[0]
-    X = dask_array(X, "X")
+    X = in_partitions(X, "X")
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional (n, d), got {X.ndim} dimensions")
-    named = (y, "y"), (sample_weight, "sample_weight")
-    arrays = [X, *(None if part is None else _beside(X, part, name) for part, name in named)]
+    given = (y, "y"), (sample_weight, "sample_weight")
+    arrays = [X, *(None if part is None else _beside(X, part, name) for part, name in given)]
     client = _client() if client is None else client
     if not isinstance(client, distributed.Client) or client.asynchronous:
         raise TypeError(f"client must be a dask.distributed.Client that is not asynchronous, got {shown(client)}")
     operands = [part for array in arrays for part in (array, None if array is None else "ijk"[: array.ndim])]
     # Lists of the one chunk of columns, as nothing is to be concatenated.
     options = {"concatenate": False, "align_arrays": False, "dtype": object, "meta": np.empty(0, dtype=object)}
-    make = partial(_raw_block, convert=convert)
-    held = client.persist(da.blockwise(make, "i", *operands, token="mopn-rows", **options))
+    held = client.persist(da.blockwise(_raw_block, "i", *operands, token="mopn-rows", **options))
     futures = held.__dask_graph__()
     return DaskBlocks(client, [futures[key] for key in flatten(held.__dask_keys__())], timeout, classes)
 
 
-def dask_array(values: Any, name: str) -> Any:
-    """Return a dask array, also for a DataFrame or Series, with all columns in one chunk."""
-    if hasattr(values, "to_dask_array"):
-        with warnings.catch_warnings():
-            # Texts become objects, as labels may be.
-            warnings.filterwarnings("ignore", "Dask currently has limited support for converting pandas extension")
-            values = values.to_dask_array()
+def arranged(blocks: DaskBlocks, stored: int, convert: Callable[[Any], Any]) -> DaskBlocks:
+    """Return blocks for passes: arrays, X as ``convert`` makes it of a chunk; small ones are taken together."""
+    return blocks.grouped(stored).replaced(partial(_plain, convert=convert), blocks.classes)
+
+
+def check_collection(values: Any, name: str) -> None:
+    """Raise an error unless values are a dask array, DataFrame or Series with all columns in one chunk."""
+    if hasattr(values, "map_partitions"):
+        return
     if not isinstance(values, da.Array):
         raise TypeError(
             f"{name} must be a dask array or DataFrame with its rows in chunks, got {shown(values)}; "
@@ -230,24 +261,24 @@ def dask_array(values: Any, name: str) -> Any:
             f"{name} has {values.numblocks[1]} chunks of columns, and each block needs all columns; "
             f"use {name}.rechunk({{1: -1}})"
         )
-    return values
 
 
-def dask_frames(values: Any, name: str) -> Any:
-    """Return a dask array whose blocks are the partitions of a DataFrame, as they are; a dask array as it is."""
+def in_partitions(values: Any, name: str) -> Any:
+    """Return a dask array whose blocks are the partitions of a DataFrame or Series; a dask array as it is."""
+    check_collection(values, name)
     if not hasattr(values, "map_partitions"):
-        return dask_array(values, name)
-    empty = np.empty((0, len(values.columns)), object)
+        return values
+    empty = np.empty((0, len(values.columns)) if values.ndim > 1 else 0, object)
     return values.map_partitions(_same, meta=empty, enforce_metadata=False)
 
 
-def _same(frame: Any) -> Any:
-    return frame
+def _same(values: Any) -> Any:
+    return values
 
 
 def _beside(X: Any, values: Any, name: str) -> Any:
     """Return the array of y or the weights, in the same chunks of rows as X."""
-    values = dask_array(values, name)
+    values = in_partitions(values, name)
     rows, other = X.chunks[0], values.chunks[0]
     if np.isnan([*rows, *other]).any():
         if len(rows) != len(other):
@@ -268,18 +299,36 @@ def _client() -> distributed.Client:
         raise ValueError("there is no Dask client: make one by dask.distributed.Client(), or give client=") from None
 
 
-def _raw_block(*parts: Any, convert: Callable[[Any], Any]) -> RawBlock:
-    """Return a block that has no number yet, of X, y and weights or None."""
-    X, y, weights = (part[0] if isinstance(part, list) else part for part in parts)
-    return RawBlock(-1, convert(X), y, weights)
+def _raw_block(*parts: Any) -> list[RawBlock]:
+    """Return a group of one block, which has no number yet, of X, y and weights or None."""
+    return [RawBlock(-1, *(part[0] if isinstance(part, list) else part for part in parts))]
+
+
+def _plain(block: RawBlock, convert: Callable[[Any], Any]) -> RawBlock:
+    """Return a block whose y and weights are arrays."""
+    y, weights = (None if part is None else np.asarray(part) for part in (block.y, block.sample_weight))
+    return named(block, lambda block: RawBlock(block.number, convert(block.X), y, weights))
+
+
+def _numbers_of(block: RawBlock) -> int:
+    return stored_numbers(block.X)
+
+
+def _listed(block: RawBlock, task: Callable[[RawBlock], RawBlock]) -> list[RawBlock]:
+    return [task(block)]
+
+
+def _chained(*groups: list[RawBlock]) -> list[RawBlock]:
+    return [block for group in groups for block in group]
 
 
 @door
-def _call(task: bytes, number: int, block: RawBlock) -> Any:
+def _call(sent: bytes, first: int, group: list[RawBlock]) -> Any:
     keep_freed_memory()
     # A thread of a worker is a core: the terms do not start threads.
     with limited_threads(1):
-        return cloudpickle.loads(task)(block._replace(number=number))
+        task, combine = cloudpickle.loads(sent)
+        return tree_sum((task(block._replace(number=first + j)) for j, block in enumerate(group)), combine)
 
 
 def _branch(combine: Function, *terms: Any) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import mopn.network.problem
-from mopn.dask.blocks import TIMEOUT, dask_blocks
+from mopn.dask.blocks import TIMEOUT, arranged, dask_blocks
+from mopn.data.row_blocks import row_by_row
 
 __all__ = ["DaskNetworkProblem"]
 
@@ -70,4 +71,5 @@ class DaskNetworkProblem(mopn.network.problem.NetworkProblem):
         timeout: float = TIMEOUT,
         **options: Any,
     ) -> None:
-        super().__init__(dask_blocks(X, y, sample_weight, classes, client, timeout), None, loss, **options)
+        blocks = dask_blocks(X, y, sample_weight, classes, client, timeout)
+        super().__init__(arranged(blocks, blocks.stored_numbers, row_by_row), None, loss, **options)

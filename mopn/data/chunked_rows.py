@@ -39,10 +39,13 @@ from mopn.data.validation import as_array, as_numbers, check_weights, distinct_l
 from mopn.losses.losses import Loss, get_loss
 from mopn.solvers.tools.blas_threads import single_threaded
 
-__all__ = ["ChunkedRows", "Chunks", "LocalChunks", "chunked_rows"]
+__all__ = ["IN_MEMORY", "ChunkedRows", "Chunks", "LocalChunks", "chunked_rows", "stored_numbers"]
 
 # Targets of the first chunk on which losses of the user's own are checked.
 _CHECKED = 10
+# Stored numbers of X (128 MiB) up to which rows of chunks are copied into the memory of this process, where passes need
+# neither messages nor files.
+IN_MEMORY = 1 << 24
 
 
 class Chunks(ABC):
@@ -78,6 +81,10 @@ class Chunks(ABC):
             raise
         self._check_unchanged(total.checksums)
         return total.value
+
+    def sample(self, fraction: float, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Return X, the targets and the weights of a random sample of the rows of positive weight, in memory."""
+        return self.reduce(partial(_drawn, fraction=fraction, seed=seed), _stacked)
 
     @abstractmethod
     def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None) -> Chunks:
@@ -216,7 +223,7 @@ class ChunkedRows(Rows):
     def sample(self, fraction: float, seed: int) -> ArrayRows:
         """Return a random sample of the rows, in memory."""
         self._passes.count += 1
-        X, y, weights = self.chunks.reduce(partial(_drawn, fraction=fraction, seed=seed), _stacked)
+        X, y, weights = self.chunks.sample(fraction, seed)
         losses = self.view.losses.with_targets(y, weights * (self.summary.weight / weights.sum()))
         return ArrayRows(self.view.design(stored_design(X)), losses)
 
@@ -329,6 +336,11 @@ def _design(X: Any) -> DenseDesign | SparseDesign:
 def _weights(chunk: RawBlock) -> np.ndarray | None:
     """Return the weights of a chunk; all may be zero."""
     return check_weights(chunk.sample_weight, np.shape(chunk.X)[0])
+
+
+def stored_numbers(X: Any) -> int:
+    """Return how many numbers an array, a frame or a sparse matrix stores."""
+    return int(X.nnz) if sparse.issparse(X) else int(np.prod(np.shape(X)))
 
 
 def _drawn(chunk: RawBlock, fraction: float, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:

@@ -35,6 +35,7 @@ from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable
 from mopn.estimators.policy import FitPolicy
 from mopn.estimators.strength_choice import Choice
 from mopn.estimators.targets import Targets, merge_equal_samples
+from mopn.estimators.targets_in_chunks import encoded_chunks, samples_of_chunks
 from mopn.losses.losses import Loss, LossName
 from mopn.losses.namespaces import is_device_array, is_on_accelerator, to_host
 from mopn.models.base import Predictor
@@ -146,6 +147,8 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
         """Validate the samples to fit, ``least`` of them; return those of positive weight, and their indices."""
+        if isinstance(X, Chunks):
+            return samples_of_chunks(self, X)
         if isinstance(X, RowBlocks):
             return self._samples_of_blocks(X.with_targets(y, sample_weight), reset)
         X, y, sample_weight = to_host(X), to_host(y), to_host(sample_weight)
@@ -640,6 +643,8 @@ class NetworkEstimator(ModelEstimator):
 
     def _data(self, X: Any, targets: Targets) -> tuple[Any, Any, Any]:
         """Return X, the targets and the weights of the problem."""
+        if isinstance(X, Chunks):
+            return encoded_chunks(X, targets), None, None
         return X, targets.values, targets.weights
 
     def _problem(self, X: Any, targets: Targets) -> NetworkProblem:

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.core.regularizers import Ratio
-from mopn.data.chunked_rows import Chunks, LocalChunks
+from mopn.data.chunked_rows import IN_MEMORY, Chunks, LocalChunks, stored_numbers
 from mopn.data.row_blocks import RawBlock, RowBlocks
-from mopn.data.validation import check_weights
 from mopn.estimators.targets import Targets, in_canonical_order, merge_equal_samples
 from mopn.losses.losses import Loss
 from mopn.models.multi_output import Model
@@ -214,23 +213,18 @@ def splits(targets: Targets, n_parts: int, units: np.ndarray) -> Iterator[tuple[
 
 
 def _parts_of_blocks(estimator: Any, X: RowBlocks | Chunks, targets: Targets, n: int) -> Iterator[_Part]:
-    """Yield problems of blocks in which held-out samples have the weight 0, drawn block by block."""
+    """Yield the parts of a random sample of the rows, of as many as there is memory for; mostly all of them."""
     X, y, weights = estimator._data(X, targets)
     chunks = LocalChunks(X.with_targets(y, weights)) if isinstance(X, RowBlocks) else X
-    for part in range(_PARTS if n <= _FEW else 1):
-        training = chunks.replaced(partial(_weighted, part=part, held_out=False), chunks.classes)
-        held_out = chunks.replaced(partial(_weighted, part=part, held_out=True), chunks.classes)
-        problem = estimator._problem_of(training, None, None, targets)
-        yield problem, partial(_loss_of_chunks, held_out, loss=problem.losses.loss)
+    stored = chunks.reduce(_stored_numbers, operator.add)
+    X, values, weights = chunks.sample(min(1.0, IN_MEMORY / max(stored, 1)), 0)
+    y = values
+    if targets.form in ("labels", "ordinal"):
+        y = np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
+    weights = None if (weights == 1.0).all() else weights
+    sample = replace(targets, y=y, values=values, sample_weight=weights, class_factor=None)
+    yield from _parts(estimator, X, sample, len(y))
 
 
-def _loss_of_chunks(chunks: Chunks, model: Model, loss: Loss) -> float:
-    return chunks.reduce(partial(_loss_of_block, model=model, loss=loss), operator.add)
-
-
-def _weighted(block: RawBlock, part: int, held_out: bool) -> RawBlock:
-    """Return a block in which the samples of one part, or all others, have the weight 0."""
-    n, rng = np.shape(block.X)[0], np.random.default_rng((0, block.number))
-    weights = check_weights(block.sample_weight, n)
-    chosen = ((rng.permutation(n) + rng.integers(_PARTS)) % _PARTS == part) == held_out
-    return block._replace(sample_weight=chosen * (1.0 if weights is None else weights))
+def _stored_numbers(block: RawBlock) -> int:
+    return stored_numbers(block.X)

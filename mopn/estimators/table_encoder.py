@@ -24,7 +24,7 @@ from mopn.tables.learning import encoding_of, learn_encoding
 from mopn.tables.reading import Table, read_table
 from mopn.tables.summaries import TableSummary, summarise
 
-__all__ = ["TableEncoder", "TableReader"]
+__all__ = ["TableEncoder", "TableReader", "features_of", "is_named"]
 
 
 def _names(levels: Any) -> list[Any]:
@@ -100,6 +100,11 @@ class TableReader(BaseEstimator):
 
 def _summary(block: RawBlock, levels: Collection[str | int]) -> TableSummary:
     return summarise(block.X, check_weights(block.sample_weight, block.X.n), levels).pruned()
+
+
+def features_of(block: RawBlock, encoding: TableEncoding) -> RawBlock:
+    """Return a block with the features of its table."""
+    return named(block, lambda block: block._replace(X=encoding.encode(block.X, training=True)))
 
 
 def is_named(X: Any) -> bool:

@@ -24,8 +24,9 @@ from mopn.estimators.classifiers import Classifier
 from mopn.estimators.parameters import readable
 from mopn.estimators.regressors import Regressor
 from mopn.estimators.strength_choice import Choice, choose_strength
-from mopn.estimators.table_encoder import TableReader, is_named
+from mopn.estimators.table_encoder import TableReader, features_of, is_named
 from mopn.estimators.targets import Targets
+from mopn.estimators.targets_in_chunks import samples_of_chunks
 from mopn.losses.losses import Loss, LossName
 from mopn.losses.namespaces import to_host
 from mopn.models.multi_output import Model
@@ -69,6 +70,9 @@ class TableEstimator(TableReader, NetworkEstimator):
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
         """Validate the samples, learn the encoding if it is to be ``reset``, and return features in place of X."""
+        if isinstance(X, Chunks):
+            self._learn_in_blocks(X)
+            return samples_of_chunks(self, X.replaced(partial(features_of, encoding=self.encoding_), X.classes))
         if isinstance(X, RowBlocks):
             return self._samples_of_blocks(X.with_targets(y, sample_weight), reset)
         table = self._read(X, reset=reset)

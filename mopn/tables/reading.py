@@ -101,8 +101,7 @@ def read_table(X: Any, name: str = "X") -> Table:
         return _of_dict({key: [row.get(key) for row in X] for key in keys}, name)
     if hasattr(type(X), "collect") or hasattr(type(X), "compute"):
         raise TypeError(
-            f"{name} is a lazy frame; collect it, or give a frame of Dask to DaskTableClassifier or DaskTableRegressor "
-            "of mopn.dask"
+            f"{name} is a lazy frame; collect it, or give a frame of Dask to mopn.dask.fit or mopn.dask.predict"
         )
     if hasattr(X, "columns") or hasattr(X, "column_names"):
         return _of_frame(X, name)

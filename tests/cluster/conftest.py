@@ -16,3 +16,9 @@ def client(cluster):
 
     with Client(cluster, timeout=30) as client:
         yield client
+
+
+@pytest.fixture
+def on_workers(monkeypatch):
+    """No data are so few that a fit gathers them."""
+    monkeypatch.setattr("mopn.dask.fitting.IN_MEMORY", 0)

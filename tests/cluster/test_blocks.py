@@ -101,16 +101,34 @@ class AtOnce:
 def test_terms_are_added_in_the_tree_of_one_process(monkeypatch, large):
     monkeypatch.setattr(of_dask, "_LARGE", large)
     for n in [*range(1, 34), 63, 64, 65, 200]:
-        blocks = of_dask.DaskBlocks(AtOnce(), [RawBlock(i, X[:1], None, None) for i in range(n)], LIMIT)
-        total = blocks.reduce(lambda block: str(block.number), lambda a, b: f"({a} {b})")
-        assert total == tree_sum(map(str, range(n)), lambda a, b: f"({a} {b})")
+        expected = tree_sum(map(str, range(n)), lambda a, b: f"({a} {b})")
+        for size in (1, 2, 4, 16):
+            groups = [[RawBlock(-1, X[:1], None, None)] * min(size, n - first) for first in range(0, n, size)]
+            blocks = of_dask.DaskBlocks(AtOnce(), groups, LIMIT, size=size)
+            assert blocks.reduce(lambda block: str(block.number), lambda a, b: f"({a} {b})") == expected
+
+
+@pytest.mark.parametrize(
+    ("n", "numbers", "threads", "size"),
+    [(64, 10, 2, 32), (64, 10, 32, 2), (64, 10, 33, 1), (64, 10, 0, 64), (64, 1 << 18, 2, 4), (64, 1 << 20, 2, 1)],
+)
+def test_small_blocks_are_taken_together_if_all_threads_have_work(n, numbers, threads, size):
+    """The terms of the groups are those of the blocks, in the tree of the blocks."""
+    client = AtOnce()
+    client.scheduler = SimpleNamespace(ncores="ncores")
+    client.sync = lambda what, **_: {"tcp://a": threads} if threads else {}
+    client.get = lambda graph, keys, sync: dask.get(graph, keys)
+    blocks = of_dask.DaskBlocks(client, [[RawBlock(i, X[:1], None, None)] for i in range(n)], LIMIT)
+    grouped = blocks.grouped(n * numbers)
+    assert (grouped.size, [len(group) for group in grouped.groups]) == (size, [size] * (n // size))
+    assert [block.number for group in grouped.groups for block in group] == list(range(n))
 
 
 def test_tasks_keep_one_thread_and_shared_parameters():
     big = np.ones(1000)
     shared = [big, {"again": big}]
-    sent = cloudpickle.dumps(lambda block: (n_workers(), shared[0] is shared[1]["again"]))
-    assert of_dask._call(sent, 0, RawBlock(-1, X, None, None)) == (1, True)
+    sent = cloudpickle.dumps((lambda block: (n_workers(), shared[0] is shared[1]["again"]), None))
+    assert of_dask._call(sent, 0, [RawBlock(-1, X, None, None)]) == (1, True)
     assert len(sent) < 2 * big.nbytes
 
 
@@ -226,7 +244,7 @@ def test_what_ends_workers_is_said(restarts, monkeypatch):
         raise distributed.comm.CommClosedError("closed")
 
     client.sync = closed
-    with pytest.raises(ConnectionError, match=r"the Dask scheduler does not answer: closed; .* 1 in all, are lost"):
+    with pytest.raises(ConnectionError, match=r"the Dask scheduler does not answer: closed; the blocks .* are lost"):
         blocks._check_cluster(0.0)
 
 
@@ -239,6 +257,27 @@ def test_blocks_without_rows(client):
     assert_equal(values(problem(masked[0], masked[1], sample_weight=masked[2])), values(local))
     with pytest.raises(ValueError, match="X is empty: its blocks have no rows"):
         problem(*(array.map_blocks(lambda part: part[:0], meta=array._meta) for array in (chunked(X), chunked(Y))))
+
+
+def test_a_block_of_a_group_is_named(client, monkeypatch):
+    monkeypatch.setattr(of_dask.DaskBlocks, "_asked", lambda *_, **__: {"tcp://a": 1})
+    blocks = problem(chunked(X, (10,) * 20), chunked(Y, (10,) * 20)).rows.chunks
+    assert blocks.size == 16
+
+    def fails(block):
+        raise RuntimeError("no memory")
+
+    lost = blocks.replaced(fails, None)
+    with pytest.raises(OSError, match=r"a block of 0 to 15 cannot be computed: RuntimeError\('no memory'\)"):
+        lost.reduce(lambda block: 0, lambda a, b: a)
+
+    def refuses(block):
+        if block.number == 11:
+            raise ValueError("block 11: row 2 is odd")
+        return block
+
+    with pytest.raises(ValueError, match=r"^block 11: row 2 is odd$"):
+        blocks.replaced(refuses, None).reduce(lambda block: 0, lambda a, b: a)
 
 
 def test_a_pass_that_takes_too_long(client, monkeypatch):
@@ -355,9 +394,7 @@ def test_a_scheduler_dies(tmp_path):
             process.kill()
             process.wait()
     assert result.status == Status.FAILED
-    assert re.search(
-        "the Dask scheduler does not answer: .*; the blocks of rows .*, 4 in all, are lost", str(result.error)
-    )
+    assert re.search("the Dask scheduler does not answer: .*; the blocks of rows .* are lost", str(result.error))
     assert len(result.basis) >= 1
 
 
@@ -376,18 +413,18 @@ def test_the_best_point_survives_the_cluster(what, monkeypatch):
         ends = {
             "client": client.close,
             "cluster": cluster.close,
-            "data": lambda: client.cancel(chunks.blocks, force=True),
+            "data": lambda: client.cancel(chunks.groups, force=True),
             "workers": lambda: cluster.scale(0),
         }
         tasks = chunks._tasks
 
-        def passing(name, task):
+        def passing(name, *task):
             if chunks._lost is not None:
                 late.append(name)
             passes.append(name)
             if len(passes) == 25:
                 ends[what]()
-            return tasks(name, task)
+            return tasks(name, *task)
 
         monkeypatch.setattr(chunks, "_tasks", passing)
         solver = ConditionalGradient(refit="full", max_units=3, schedule="fill")
@@ -401,7 +438,7 @@ def test_the_best_point_survives_the_cluster(what, monkeypatch):
 
 
 SCRIPT = """
-import dask, dask.array as da, numpy as np, mopn, mopn.dask
+import dask, dask.array as da, numpy as np, mopn, mopn.dask, mopn.estimators
 from distributed import Client
 X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
 y = np.where(X[:, 0] * X[:, 1] > 0, "yes", "no")
@@ -409,9 +446,9 @@ if __name__ == "__main__":
     with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
         data = da.from_array(X, chunks=(20, 3)) + 0.0, da.from_array(y, chunks=30)
         options = {"strength": 2.0, "refit": "none", "max_units": 1, "tol": 0.9}
-        fitted = mopn.dask.DaskMultiOutputPNClassifier(**options).fit(*data)
-        assert fitted.predict_proba(data[0]).compute().shape == (60, 2)
-        assert fitted.predict(data[0]).compute().tolist() == fitted.to_local().predict(X).tolist()
+        fitted = mopn.dask.fit(mopn.estimators.MultiOutputPNClassifier(**options), *data, classes=["yes", "no"])
+        assert mopn.dask.predict(fitted, data[0], method="predict_proba").compute().shape == (60, 2)
+        assert mopn.dask.predict(fitted, data[0]).compute().tolist() == fitted.predict(X).tolist()
 """
 
 

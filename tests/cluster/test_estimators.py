@@ -5,6 +5,7 @@ import re
 import warnings
 
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -37,11 +38,12 @@ def parts(array):
     return np.split(array, np.cumsum(CHUNKS)[:-1])
 
 
-def fit(estimator, *data, **options):
+@pytest.fixture(autouse=True)
+def quiet():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", "max_units=1 is less")
-        return estimator.fit(*data, **options)
+        yield
 
 
 CASES = {
@@ -57,60 +59,154 @@ CASES = {
 }  # fmt: skip
 
 
-def test_weights_by_target_and_no_paths(client):
-    name, y, options = CASES["columns"]
-    local = fit(getattr(estimators, name)(**STEP | options), mopn.RowBlocks(parts(X), y), target_weight=[1.0, 9.0])
-    spread = getattr(mopn.dask, f"Dask{name}")(**STEP | options)
-    fit(spread, chunked(X), chunked(y), target_weight=[1.0, 9.0], timeout=300)
+def made(case):
+    """Return an estimator, its y and the weights."""
+    name, y, options = CASES[case]
+    return getattr(estimators, name)(**STEP | options), y, None if case.startswith("levels") else WEIGHTS
+
+
+def assert_same(found, expected):
     for attribute in FITTED:
-        np.testing.assert_array_equal(getattr(spread, attribute), getattr(local, attribute))
-    with pytest.raises(TypeError, match=rf"Dask{name} has its data on a cluster.* to_local\(\)"):
-        estimators.PathCV(spread).fit(X, y)
+        np.testing.assert_array_equal(getattr(found, attribute), getattr(expected, attribute))
 
 
 @pytest.mark.covering(1)
 @pytest.mark.parametrize("case", CASES)
-def test_fits_are_those_of_blocks_in_one_process(client, case):
-    name, y, options = CASES[case]
-    weights = None if case.startswith("levels") else WEIGHTS
-    local = fit(getattr(estimators, name)(**STEP | options), mopn.RowBlocks(parts(X), y, weights))
-    plain = getattr(mopn.dask, f"Dask{name}")(**STEP | options)
-    data = chunked(X), chunked(y)
-    spread = fit(clone(plain), *data, None if weights is None else chunked(weights), timeout=300)
-    assert spread.get_params() == plain.get_params() == local.get_params()
-    for attribute in FITTED:
-        np.testing.assert_array_equal(getattr(spread, attribute), getattr(local, attribute))
-    assert type(spread.to_local()) is type(local)
-    np.testing.assert_array_equal(spread.to_local().predict(X), local.predict(X))
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(spread)).predict(X), local.predict(X))
+def test_fits_on_workers_are_those_of_blocks_in_one_process(client, on_workers, case):
+    plain, y, weights = made(case)
+    local = clone(plain).fit(mopn.RowBlocks(parts(X), y, weights))
+    given = vars(plain).copy()
+    found = mopn.dask.fit(plain, chunked(X), chunked(y), None if weights is None else chunked(weights), timeout=300)
+    assert vars(plain) == given
+    assert type(found) is type(plain)
+    assert found.get_params() == plain.get_params()
+    assert vars(found).keys() == vars(local).keys()
+    assert_same(found, local)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)).predict(X), local.predict(X))
     for method in ("predict", "predict_proba", "decision_function"):
-        assert hasattr(spread, method) == hasattr(local, method)
-        if hasattr(local, method):
-            lazy, expected = getattr(spread, method)(data[0]), getattr(local, method)(X)
-            assert (lazy.shape, lazy.dtype, lazy.chunks[0]) == (expected.shape, expected.dtype, CHUNKS)
-            assert type(lazy._meta) is np.ndarray
-            np.testing.assert_allclose(
-                *(a if a.dtype.kind != "U" else a == expected for a in (lazy.compute(), expected))
-            )
-    assert spread.score(*data) == pytest.approx(local.score(X, y))
+        if not hasattr(local, method):
+            with pytest.raises(AttributeError, match=method):
+                mopn.dask.predict(found, chunked(X), method=method)
+            continue
+        lazy, expected = mopn.dask.predict(found, chunked(X), method=method), getattr(local, method)(X)
+        assert (lazy.shape, lazy.dtype, lazy.chunks[0]) == (expected.shape, expected.dtype, CHUNKS)
+        assert type(lazy._meta) is np.ndarray
+        np.testing.assert_allclose(*(a if a.dtype.kind != "U" else a == expected for a in (lazy.compute(), expected)))
 
 
-def test_a_client_of_its_own(cluster):
-    """It fits and scores, without a current client; copies, pickles and plain estimators do not have it."""
+@pytest.mark.parametrize("case", ["labels", "columns", "levels"])
+def test_small_data_are_fitted_in_this_process(client, case):
+    plain, y, weights = made(case)
+    weights = np.where(np.arange(150) % 10, WEIGHTS, 0.0)
+    plain.set_params(validation_fraction=0.2, random_state=0)
+    found = mopn.dask.fit(plain, chunked(X), chunked(y), chunked(weights))
+    assert_same(found, clone(plain).fit(X, y, weights))
+
+
+@pytest.mark.parametrize("sparse_blocks", [False, True])
+def test_how_many_numbers_are_small_data(client, monkeypatch, sparse_blocks):
+    """Numbers that are stored, of all blocks."""
+    held = np.where(X > 0.5, X, 0.0)
+    numbers = np.count_nonzero(held) if sparse_blocks else X.size
+    data = chunked(held).map_blocks(sparse.csr_array) if sparse_blocks else chunked(held)
+    seen = []
+
+    def recorded(self, *data, **options):
+        seen.append(type(data[0]).__name__)
+        raise InterruptedError
+
+    monkeypatch.setattr(estimators.MultiOutputPNClassifier, "fit", recorded)
+    for limit in (numbers, numbers - 1):
+        monkeypatch.setattr("mopn.dask.fitting.IN_MEMORY", limit)
+        with pytest.raises(InterruptedError):
+            mopn.dask.fit(estimators.MultiOutputPNClassifier(), data, chunked(LABELS))
+    assert seen == ["csr_array" if sparse_blocks else "ndarray", "DaskBlocks"]
+
+
+@pytest.mark.slow
+def test_the_number_of_workers_changes_no_bit(on_workers):
+    """Of blocks that are taken together, in groups that depend on it."""
+    rows = da.from_array(X, chunks=(5, 3)), da.from_array(LABELS, chunks=5)
+    found = []
+    for n in (1, 2, 3):
+        with (
+            distributed.LocalCluster(n, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+            distributed.Client(cluster, timeout=30) as client,
+        ):
+            found.append(mopn.dask.fit(estimators.MultiOutputFMClassifier(**STEP), *rows, client=client, timeout=300))
+    assert_same(found[1], found[0])
+    assert_same(found[2], found[0])
+
+
+@pytest.mark.parametrize("where", [pytest.param("workers", marks=pytest.mark.slow), "memory"])
+def test_samples_to_validate_on_weights_of_columns_and_time(client, where, request):
+    """X_val may be on the cluster, too; the time of the fit is what is left after the first pass."""
+    if where == "workers":
+        request.getfixturevalue("on_workers")
+    plain, y, weights = made("columns")
+    plain.set_params(max_units=3, max_time=1e4)
+    options = {"target_weight": [1.0, 9.0], "X_val": X[::2], "y_val": y[::2]}
+    lazy = options | {"X_val": da.from_array(X[::2], chunks=50), "y_val": da.from_array(y[::2], chunks=50)}
+    local = clone(plain).fit(
+        *([mopn.RowBlocks(parts(X), y, weights)] if where == "workers" else (X, y, weights)), **options
+    )
+    found = mopn.dask.fit(plain, chunked(X), chunked(y), chunked(weights), **lazy)
+    assert_same(found, local)
+    np.testing.assert_array_equal(found.validation_scores_, local.validation_scores_)
+    assert found.max_time == 1e4
+    assert len(mopn.dask.fit(plain.set_params(max_time=0.0), chunked(X), chunked(y)).trace_) <= 1
+
+
+@pytest.mark.slow
+def test_a_fit_goes_on_from_the_network_of_the_estimator(client, on_workers):
+    plain, y, _ = made("labels")
+    first = mopn.dask.fit(plain.set_params(warm_start=True), chunked(X), chunked(y))
+    second = mopn.dask.fit(first, chunked(X), chunked(y))
+    assert second.trace_["fun"][0] < first.trace_["fun"][0]
+    assert second is not first
+
+
+class Watch:
+    """A callback of scikit-learn that predicts after every iteration."""
+
+    def __init__(self):
+        self.predicted = []
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator):
+        if fitted_estimator is not None:  # as in the last round, in which no unit is found
+            self.predicted.append(fitted_estimator.predict(X))
+
+
+@pytest.mark.slow
+def test_callbacks_watch_a_fit(client, on_workers):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks since 1.9")
+    plain, y, _ = made("numbers")
+    watch = Watch()
+    found = mopn.dask.fit(plain.set_callbacks(watch), chunked(X), chunked(y))
+    np.testing.assert_array_equal(watch.predicted[-1], found.predict(X))
+
+
+def test_a_client_of_its_own(cluster, on_workers):
     with distributed.Client(cluster, timeout=30, set_as_default=False) as client:
-        model = mopn.dask.DaskMultiOutputPNClassifier(**STEP)
-        model.client = client
         data = [client.persist(chunked(part)) for part in (X, LABELS)]
+        plain = estimators.MultiOutputPNClassifier(**STEP)
         with pytest.raises(ValueError, match="there is no Dask client"):
-            clone(model).fit(*data)
-        fit(model, *data, timeout=300)
-        assert model.score(*data) == model.to_local().score(X, LABELS)
-        for other in (clone(model), model.to_local(), pickle.loads(pickle.dumps(model))):
-            assert getattr(other, "client", None) is None
+            mopn.dask.fit(plain, *data)
+        found = mopn.dask.fit(plain, *data, client=client, timeout=300)
+        assert_same(found, clone(plain).fit(mopn.RowBlocks(parts(X), LABELS)))
 
 
-def test_tasks_have_names_for_the_bars_of_the_dashboard(client):
-    fit(mopn.dask.DaskMultiOutputPNRegressor(**STEP), chunked(X), chunked(NUMBERS), timeout=300)
+def test_tasks_have_names_for_the_bars_of_the_dashboard(client, on_workers):
+    mopn.dask.fit(estimators.MultiOutputPNRegressor(**STEP), chunked(X), chunked(NUMBERS), timeout=300)
 
     def prefixes(dask_scheduler):
         return set(dask_scheduler.task_prefixes)
@@ -120,57 +216,65 @@ def test_tasks_have_names_for_the_bars_of_the_dashboard(client):
 
 @pytest.mark.slow
 def test_a_class_that_no_row_has(client):
-    classifier = mopn.dask.DaskMultiOutputFMClassifier(**STEP)
-    fit(classifier, chunked(X), chunked(LABELS), classes=["c", "d", "b", "a"], timeout=300)
+    plain = estimators.MultiOutputFMClassifier(**STEP)
+    classifier = mopn.dask.fit(plain, chunked(X), chunked(LABELS), classes=["c", "d", "b", "a"], timeout=300)
     np.testing.assert_array_equal(classifier.classes_, ["a", "b", "c", "d"])
-    assert classifier.predict_proba(chunked(X)).shape == (150, 4)
+    assert mopn.dask.predict(classifier, chunked(X), method="predict_proba").shape == (150, 4)
     assert "d" not in classifier.predict(X)
+    balanced = clone(plain).set_params(class_weight="balanced")
     with pytest.raises(ValueError, match=r"class_weight='balanced' needs rows of each class, and .*d"):
-        classifier.set_params(class_weight="balanced").fit(chunked(X), chunked(LABELS), classes=["a", "b", "c", "d"])
+        mopn.dask.fit(balanced, chunked(X), chunked(LABELS), classes=["a", "b", "c", "d"])
     with pytest.raises(ValueError, match=r"block \d: y has the label .*, which is not among the classes"):
-        classifier.fit(chunked(X), chunked(LABELS), classes=["a", "b"])
+        mopn.dask.fit(plain, chunked(X), chunked(LABELS), classes=["a", "b"])
 
 
-def test_a_class_of_rows_without_weight_is_none(client):
+def test_a_class_of_rows_without_weight_is_none(client, on_workers):
     weights = np.where(LABELS == "b", 0.0, WEIGHTS)
-    classifier = fit(
-        mopn.dask.DaskMultiOutputFMClassifier(**STEP), chunked(X), chunked(LABELS), chunked(weights), timeout=300
-    )
+    plain = estimators.MultiOutputFMClassifier(**STEP)
+    classifier = mopn.dask.fit(plain, chunked(X), chunked(LABELS), chunked(weights), timeout=300)
     np.testing.assert_array_equal(classifier.classes_, ["a", "c"])
-    expected = fit(estimators.MultiOutputFMClassifier(**STEP), X, LABELS, weights)
-    assert classifier.objective_ == pytest.approx(expected.objective_, rel=1e-6)
+    assert classifier.objective_ == pytest.approx(clone(plain).fit(X, LABELS, weights).objective_, rel=1e-6)
 
 
-def test_what_estimators_refuse(client):
-    classifier = mopn.dask.DaskMultiOutputPNClassifier(**STEP)
+def test_what_is_refused(client, on_workers):
+    classifier, regressor = estimators.MultiOutputPNClassifier(**STEP), estimators.MultiOutputPNRegressor()
+
+    def fit(estimator, y, **options):
+        mopn.dask.fit(estimator, chunked(X), chunked(y), **options)
+
+    with pytest.raises(TypeError, match="estimator must be one of the networks"):
+        fit(estimators.PathCV(classifier), LABELS)
     with pytest.raises(ValueError, match=r"use y\[:, 0\]"):
-        classifier.fit(chunked(X), chunked(LABELS[:, None]))
+        fit(classifier, LABELS[:, None])
     with pytest.raises(ValueError, match="classes are for labels"):
-        classifier.fit(chunked(X), chunked((X > 0).astype(int)), classes=[0, 1])
+        fit(classifier, (X > 0).astype(int), classes=[0, 1])
     with pytest.raises(ValueError, match=r"block \d: y has the label"):
-        classifier.fit(chunked(X), chunked(np.arange(300).reshape(150, 2)))
+        fit(classifier, np.arange(300).reshape(150, 2))
     with pytest.raises(ValueError, match="classes are for labels"):
-        mopn.dask.DaskMultiOutputPNRegressor().fit(chunked(X), chunked(NUMBERS), classes=[1, 2])
+        fit(regressor, NUMBERS, classes=[1, 2])
     with pytest.raises(ValueError, match="block 1: y contains NaN"):
-        mopn.dask.DaskMultiOutputPNRegressor().fit(chunked(X), chunked(np.where(np.arange(150) == 62, np.nan, NUMBERS)))
-    with pytest.raises(ValueError, match="validation_fraction"):
-        classifier.set_params(validation_fraction=0.5).fit(chunked(X), chunked(LABELS))
+        fit(regressor, np.where(np.arange(150) == 62, np.nan, NUMBERS))
     with pytest.raises(ValueError, match="one class only"):
-        classifier.fit(chunked(X), chunked(np.full(150, "a")))
+        fit(classifier, np.full(150, "a"))
+    with pytest.raises(ValueError, match="strength must be"):
+        fit(clone(classifier).set_params(strength=-1.0), LABELS)
+    with pytest.raises(ValueError, match="validation_fraction"):
+        fit(classifier.set_params(validation_fraction=0.5), LABELS)
 
 
-def test_predictions_of_sparse_blocks_check_their_columns(client):
-    model = estimators.MultiOutputFMClassifier(**STEP)
-    spread = mopn.dask.DaskMultiOutputFMClassifier(**STEP)
-    vars(spread).update(vars(fit(model, X, LABELS)))
-    lazy = spread.predict(chunked(X).map_blocks(sparse.csr_array))
-    np.testing.assert_array_equal(lazy.compute(), model.predict(X))
-    with pytest.raises(ValueError, match="X has 2 features, but DaskMultiOutputFMClassifier is expecting 3 features"):
-        spread.predict(chunked(X[:, :2]))
+@pytest.mark.parametrize("kind", ["estimator", "model"])
+def test_predictions_of_sparse_blocks_and_in_memory(client, kind):
+    local = estimators.MultiOutputFMClassifier(**STEP).fit(X, LABELS)
+    model = local if kind == "estimator" else local.model_
+    lazy = mopn.dask.predict(model, chunked(X).map_blocks(sparse.csr_array))
+    np.testing.assert_array_equal(lazy.compute(), local.predict(X))
+    np.testing.assert_array_equal(mopn.dask.predict(model, X), local.predict(X))
+    with pytest.raises(ValueError, match=r"2 features|2 columns"):
+        mopn.dask.predict(model, chunked(X[:, :2]))
 
 
 @pytest.mark.parametrize("nit", [0, 1])
-def test_a_client_that_closes_leaves_the_best_network(cluster, nit, monkeypatch):
+def test_a_client_that_closes_leaves_the_best_network(cluster, on_workers, nit, monkeypatch):
     """Before there is one, the error is raised."""
     with distributed.Client(cluster, timeout=30, set_as_default=False) as client:
 
@@ -182,47 +286,51 @@ def test_a_client_that_closes_leaves_the_best_network(cluster, nit, monkeypatch)
             return mopn.minimize(*problem, callback=close, **options)
 
         monkeypatch.setattr(mopn.estimators.base, "minimize", minimize)
-        classifier = mopn.dask.DaskMultiOutputPNClassifier(**STEP)
+        classifier = estimators.MultiOutputPNClassifier(**STEP)
         data = {"X": chunked(X), "y": chunked(LABELS), "client": client, "timeout": 300}
         if nit == 0:
             with pytest.raises(ConnectionError, match="the Dask client is closed; keep it open"):
-                classifier.fit(**data)
+                mopn.dask.fit(classifier, **data)
             return
         with pytest.warns(ConvergenceWarning, match="the Dask client is closed; keep it open"):
-            classifier.fit(**data)
-    assert np.isfinite(classifier.gap_)
-    assert set(classifier.to_local().predict(X)) <= set(LABELS)
+            found = mopn.dask.fit(classifier, **data)
+    assert np.isfinite(found.gap_)
+    assert set(found.predict(X)) <= set(LABELS)
 
 
 @pytest.mark.slow
-def test_data_frames_with_an_empty_partition(client):
-    pandas = pytest.importorskip("pandas")
+def test_data_frames_with_an_empty_partition(client, on_workers):
     frames = pytest.importorskip("dask.dataframe")
     table = pandas.DataFrame(X, columns=["u", "v", "w"]).assign(y=CODES)
     frame = frames.from_pandas(table, npartitions=3, sort=False).map_partitions(lambda part: part[part.index >= 50])
-    spread = fit(mopn.dask.DaskMultiOutputFMClassifier(**STEP), frame[["u", "v", "w"]], frame["y"], timeout=300)
-    local = fit(estimators.MultiOutputFMClassifier(**STEP), mopn.RowBlocks([X[:0], X[50:100], X[100:]]), CODES[50:])
-    for attribute in FITTED:
-        np.testing.assert_array_equal(getattr(spread, attribute), getattr(local, attribute))
-    np.testing.assert_array_equal(spread.predict(frame[["u", "v", "w"]]).compute(), local.predict(X[50:]))
+    plain = estimators.MultiOutputFMClassifier(**STEP)
+    found = mopn.dask.fit(plain, frame[["u", "v", "w"]], frame["y"], timeout=300)
+    assert_same(found, clone(plain).fit(mopn.RowBlocks([X[:0], X[50:100], X[100:]]), CODES[50:]))
+    lazy = mopn.dask.predict(found, frame[["u", "v", "w"]])
+    np.testing.assert_array_equal(lazy.compute(), found.predict(table.iloc[50:, :3]))
 
 
-def test_data_frames(client):
-    pandas = pytest.importorskip("pandas")
+@pytest.mark.parametrize("where", ["workers", "memory"])
+def test_data_frames(client, where, request):
+    """Columns have their names, and are checked by them."""
+    if where == "workers":
+        request.getfixturevalue("on_workers")
     frames = pytest.importorskip("dask.dataframe")
     table = pandas.DataFrame(X, columns=["u", "v", "w"])
     levels = pandas.Series((NUMBERS > 0) + 1)
     X_frame, y_frame = (frames.from_pandas(part, npartitions=2) for part in (table, levels))
-    spread = fit(mopn.dask.DaskOrdinalFMRegressor(**STEP | {"alpha": None}), X_frame, y_frame, timeout=300)
-    assert spread.feature_names_in_.tolist() == ["u", "v", "w"]
-    np.testing.assert_allclose(spread.predict(X_frame).compute(), spread.to_local().predict(table))
+    plain = estimators.OrdinalFMRegressor(**STEP | {"alpha": None})
+    found = mopn.dask.fit(plain, X_frame, y_frame, timeout=300)
+    assert found.feature_names_in_.tolist() == ["u", "v", "w"]
+    np.testing.assert_allclose(mopn.dask.predict(found, X_frame).compute(), found.predict(table))
     for columns in (["w", "u", "v"], ["u", "v", "x"], ["u", "v"]):
-        with pytest.raises(ValueError, match=r"feature|names") as plain:
-            spread.to_local().predict(table.reindex(columns=columns, fill_value=0.0))
-        with pytest.raises(ValueError, match=re.escape(str(plain.value).replace("OrdinalFM", "DaskOrdinalFM"))):
-            spread.predict(frames.from_pandas(table.reindex(columns=columns, fill_value=0.0), npartitions=2))
-    with pytest.warns(UserWarning, match="X does not have valid feature names"):
-        spread.predict(chunked(X))
-    spread.set_params(warm_start=True)
+        other = table.reindex(columns=columns, fill_value=0.0)
+        with pytest.raises(ValueError, match=r"feature|names") as local:
+            found.predict(other)
+        with pytest.raises(ValueError, match=re.escape(str(local.value))):
+            mopn.dask.predict(found, frames.from_pandas(other, npartitions=2))
+    with pytest.warns(UserWarning, match="X does not have valid feature names") as given:
+        mopn.dask.predict(found, chunked(X)).compute(scheduler="sync")
+    assert len(given) == 1
     with pytest.raises(ValueError, match="same order as they were in fit"):
-        spread.fit(X_frame[["w", "u", "v"]], y_frame)
+        mopn.dask.fit(found.set_params(warm_start=True), X_frame[["w", "u", "v"]], y_frame)

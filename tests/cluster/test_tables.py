@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import mopn
 from mopn import Ratio, estimators
@@ -33,44 +34,60 @@ def partitions():
     return [part.assign(color=part["color"].astype("category")) for part in cut(FRAME)]
 
 
+def spread(y):
+    """Return the partitions of X and of y."""
+    X = frames.from_map(lambda part: part, partitions(), meta=FRAME[:0])
+    return X, frames.from_map(lambda part: part, cut(pd.Series(y)), meta=pd.Series(y)[:0])
+
+
+def assert_same(found, expected):
+    for attribute in FITTED:
+        np.testing.assert_array_equal(getattr(found, attribute), getattr(expected, attribute))
+    assert type(found) is type(expected)
+    assert found.encoding_.feature_names.tolist() == expected.encoding_.feature_names.tolist()
+
+
 @pytest.mark.parametrize(
     ("name", "y"), [("TableClassifier", LABELS), pytest.param("TableRegressor", TRUTH, marks=pytest.mark.slow)]
 )
-def test_fits_are_those_of_blocks_in_one_process(client, name, y):
-    X = frames.from_map(lambda part: part, partitions(), meta=FRAME[:0])
-    labels = frames.from_map(lambda part: part, cut(pd.Series(y)), meta=pd.Series(y)[:0])
-    found = getattr(mopn.dask, f"Dask{name}")(**FIXED).fit(X, labels, timeout=300)
-    expected = getattr(estimators, name)(**FIXED).fit(mopn.RowBlocks(cut(FRAME), y))
-    for attribute in FITTED:
-        np.testing.assert_array_equal(getattr(found, attribute), getattr(expected, attribute))
-    assert found.encoding_.feature_names.tolist() == expected.encoding_.feature_names.tolist()
-    local = found.to_local()
-    assert type(local) is type(expected)
-    lazy = found.predict(X)
-    computed, plain = lazy.compute(), local.predict(FRAME)
-    assert np.allclose(computed, plain) if plain.dtype.kind == "f" else (computed == plain).all()
-    assert lazy.ndim == 1
-    if name == "TableClassifier":
-        np.testing.assert_allclose(found.predict_proba(X).compute(), local.predict_proba(FRAME))
-    assert found.score(X, labels) == pytest.approx(local.score(FRAME, y))
+def test_fits_on_workers_are_those_of_blocks_in_one_process(client, on_workers, name, y):
+    X, labels = spread(y)
+    plain = getattr(estimators, name)(**FIXED)
+    found = mopn.dask.fit(plain, X, labels, timeout=300)
+    assert_same(found, clone(plain).fit(mopn.RowBlocks(cut(FRAME), y)))
+    methods = ["predict", *(["predict_proba"] if name == "TableClassifier" else [])]
+    for model in (found, found.model_):
+        for method in methods:
+            lazy, plain = mopn.dask.predict(model, X, method=method), getattr(found, method)(FRAME)
+            computed = lazy.compute()
+            assert lazy.ndim == plain.ndim
+            assert np.allclose(computed, plain) if plain.dtype.kind == "f" else (computed == plain).all()
     with pytest.raises(ValueError, match="The feature names should match"):
-        found.predict(X.rename(columns={"size": "length"}))
+        mopn.dask.predict(found, X.rename(columns={"size": "length"}))
 
 
-def test_what_is_refused(client):
+@pytest.mark.parametrize(
+    ("name", "y"), [("TableClassifier", LABELS), pytest.param("TableRegressor", TRUTH, marks=pytest.mark.slow)]
+)
+def test_small_tables_are_fitted_in_this_process(client, name, y):
+    """The choice of the strength included."""
+    plain = getattr(estimators, name)(curves=1, max_units=2)
+    assert_same(mopn.dask.fit(plain, *spread(y)), clone(plain).fit(FRAME, y))
+
+
+def test_what_is_refused(client, on_workers):
     y = frames.from_pandas(pd.Series(LABELS), npartitions=2)
-    classifier = mopn.dask.DaskTableClassifier(**FIXED)
-    with pytest.raises(OSError, match=r"block \d cannot be computed: .*column 'size' of X contains infinity"):
-        classifier.fit(frames.from_pandas(FRAME.assign(size=np.inf), npartitions=2), y)
+    classifier = estimators.TableClassifier(**FIXED)
+    with pytest.raises(ValueError, match=r"block \d: column 'size' of X contains infinity"):
+        mopn.dask.fit(classifier, frames.from_pandas(FRAME.assign(size=np.inf), npartitions=2), y)
     with pytest.raises(ValueError, match="column 'color' of X has no value; drop it"):
-        classifier.fit(frames.from_pandas(FRAME.assign(color=np.nan), npartitions=2), y)
-    with pytest.raises(TypeError, match=r"lazy frame.*DaskTableClassifier"):
-        estimators.TableClassifier().fit(frames.from_pandas(FRAME, npartitions=2), LABELS)
+        mopn.dask.fit(classifier, frames.from_pandas(FRAME.assign(color=np.nan), npartitions=2), y)
+    with pytest.raises(TypeError, match=r"lazy frame.*mopn\.dask\.fit"):
+        classifier.fit(frames.from_pandas(FRAME, npartitions=2), LABELS)
 
 
 @pytest.mark.slow
-def test_the_strength_is_chosen_as_in_blocks(client):
-    options = {**FIXED, "strength": "auto"}
-    X, y = frames.from_pandas(FRAME, npartitions=1), frames.from_pandas(pd.Series(LABELS), npartitions=1)
-    found = mopn.dask.DaskTableClassifier(**options).fit(X, y, timeout=300)
-    assert found.strength_ == estimators.TableClassifier(**options).fit(mopn.RowBlocks([FRAME], LABELS)).strength_
+def test_the_strength_is_chosen_on_a_sample_in_this_process(client, on_workers):
+    plain = estimators.TableClassifier(**{**FIXED, "strength": "auto"})
+    found = mopn.dask.fit(plain, *spread(LABELS), timeout=300)
+    assert found.strength_ == clone(plain).fit(mopn.RowBlocks(cut(FRAME), LABELS)).strength_

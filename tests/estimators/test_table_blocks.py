@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import mopn
 from mopn import Ratio
@@ -17,7 +18,6 @@ from mopn.estimators import (
     TableRegressor,
     strength_choice,
 )
-from mopn.solvers.tools.deadline import Deadline
 from mopn.tables.reading import read_table
 
 RNG = np.random.default_rng(0)
@@ -101,29 +101,35 @@ def cheap_choice(monkeypatch):
     monkeypatch.setattr(strength_choice, "_RATIOS", (Ratio(0.3), Ratio(0.1)))
 
 
-def test_the_strength_is_that_of_least_loss_on_held_out_rows_of_the_blocks(monkeypatch, cheap_choice):
-    """Rows that are held out have the weight 0: as in memory, with the same rows."""
-    table = TableClassifier(curves=1, max_units=2, tol=0.1)
-    single = TableClassifier(**table.get_params() | {"strength": Ratio(0.5)})
-    X, y, weights, _ = single._samples(mopn.RowBlocks(cut(FRAME), LABELS, WEIGHTS), None, None)
-    parts = [strength_choice._weighted(block, 0, held_out=True).sample_weight for block in X.with_targets(y, weights)]
-    held_out = np.concatenate(parts) > 0
-    assert N / 4 < held_out.sum() < N / 2
-    rows = np.flatnonzero(~held_out), np.flatnonzero(held_out)
-    monkeypatch.setattr(strength_choice, "splits", lambda *_: iter([rows]))
-    monkeypatch.setattr(strength_choice, "in_canonical_order", lambda X, targets: (X, targets, np.arange(N)))
-    losses = []
-    path = strength_choice._losses
-    monkeypatch.setattr(strength_choice, "_losses", lambda *part: losses.append(list(path(*part))) or losses[-1])
-    targets = single._encode(y, weights)
-    chosen = [
-        strength_choice.choose_strength(single, data, targets, Deadline(None)).strength
-        for data in (X, single.encoding_.encode(FRAME))
-    ]
-    assert chosen[0] == pytest.approx(chosen[1], rel=1e-8)
-    in_blocks, in_memory = losses
-    assert in_blocks == pytest.approx(in_memory, rel=1e-3)
-    assert table.fit(mopn.RowBlocks(cut(FRAME), LABELS, WEIGHTS)).strength_ == chosen[0]
+LEVELS = np.column_stack([LABELS == "high", FRAME["known"]]).astype(int)
+
+
+@pytest.mark.parametrize(
+    ("table", "y", "options"),
+    [
+        (TableClassifier, LABELS, {}),
+        (TableClassifier, LABELS, {"loss": "binary-logistic", "class_weight": {"high": 2.0, "low": 1.0}}),
+        (TableClassifier, LEVELS, {}),
+        (TableRegressor, TRUTH, {"loss": "huber"}),
+        (TableRegressor, np.column_stack([TRUTH, LABELS == "high"]), {}),
+    ],
+    ids=["labels", "one against the rest", "indicators", "numbers", "columns"],
+)
+def test_the_strength_is_chosen_as_in_memory_if_there_is_memory(cheap_choice, monkeypatch, table, y, options):
+    """The losses on held-out rows are those in memory; else on a part of the rows."""
+    estimator = table(curves=1, max_units=2, tol=0.1, **options)
+    weights = np.where(np.arange(N) % 7, WEIGHTS, 0.0)
+    blocks, losses, rows = mopn.RowBlocks(cut(FRAME), y, weights), [], []
+    path, parts = strength_choice._losses, strength_choice._parts
+    monkeypatch.setattr(strength_choice, "_losses", lambda *part: losses.append(list(path(*part))) or iter(losses[-1]))
+    monkeypatch.setattr(strength_choice, "_parts", lambda *part: rows.append(part[1].shape[0]) or parts(*part))
+    found, expected = (clone(estimator).fit(*data) for data in ([blocks], [FRAME, y, weights]))
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+    assert found.strength_ == pytest.approx(expected.strength_, rel=1e-6)
+    monkeypatch.setattr(strength_choice, "IN_MEMORY", N * expected.encoding_.n_features // 2)
+    estimator.fit(blocks)
+    assert rows[:2] == [np.count_nonzero(weights)] * 2
+    assert 0.2 * N < rows[2] < 0.7 * N
 
 
 def test_regressors_choose_the_strength_in_blocks(cheap_choice):

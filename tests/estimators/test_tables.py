@@ -242,7 +242,7 @@ LAZY = polars.LazyFrame({"size": [1.0, 2.0]})
         (FRAME[[]], ValueError, r"0 feature\(s\)"),
         (pd.concat([FRAME, FRAME[["size"]]], axis=1), ValueError, "X has several columns of the name 'size'; rename"),
         (FRAME[:0], ValueError, r"Found array with 0 sample\(s\)|column 'size' of X has no value"),
-        (LAZY, TypeError, "X is a lazy frame; collect it, or .* DaskTableClassifier"),
+        (LAZY, TypeError, "X is a lazy frame; collect it, or .* mopn.dask.fit"),
         (sparse.diags_array(np.full(N, np.inf)), ValueError, "X contains infinity"),
         (FRAME["size"], ValueError, r"X must be a table of shape \(n, columns\)"),
         ({"size": [*range(N - 1), 10**400]}, ValueError, "'size' of X has a number that is too large for floating"),

@@ -1,0 +1,175 @@
+"""Fits on the workers of a cluster, or of what they hold, if that is little."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from copy import copy
+from typing import Any, TypeVar
+
+import dask
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import validate_data
+
+from mopn.dask.blocks import TIMEOUT, DaskBlocks, arranged, dask_blocks
+from mopn.data.chunked_rows import IN_MEMORY
+from mopn.data.row_blocks import row_by_row
+from mopn.estimators.base import NetworkEstimator
+from mopn.estimators.tables import TableEstimator
+from mopn.estimators.targets_in_chunks import has_labels
+from mopn.solvers.tools.checks import shown
+from mopn.tables.reading import read_table
+
+__all__ = ["fit"]
+
+Estimator = TypeVar("Estimator", bound=NetworkEstimator)
+
+
+def fit(
+    estimator: Estimator,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    target_weight: Any = None,
+    X_val: Any = None,
+    y_val: Any = None,
+    sample_weight_val: Any = None,
+    classes: Any = None,
+    client: Any = None,
+    timeout: float = TIMEOUT,
+) -> Estimator:
+    """Fit an estimator to dask arrays or DataFrames.
+
+    Data of up to 2^24 numbers (128 MiB) come into the memory of this process, and the fit is that of the estimator in
+    memory. Of tables, a column of numbers counts as ``1 + curves``. Larger data stay on the workers: this process runs
+    the solver, sends parameters and receives sums, and the fit is that of :class:`mopn.RowBlocks` of the same blocks.
+    Either way it is the same to the last bit for any number of workers.
+
+    Parameters
+    ----------
+    estimator : estimator of networks, of ordered levels or of tables
+        One of :mod:`mopn.estimators`, such as ``MultiOutputPNClassifier`` or ``TableRegressor``. It is left as it is;
+        with ``warm_start=True`` the fit starts from its network.
+    X : dask array or DataFrame of shape (n, d)
+        Rows in chunks, which may be of unknown sizes; all columns in one chunk. Blocks are dense, SciPy's CSR or
+        frames.
+    y : dask array, DataFrame or Series of shape (n,) or (n, m)
+        As of the estimator. Regressors of numbers take it into the memory of this process in any case.
+    sample_weight : dask array or Series of shape (n,), optional
+    target_weight : array-like of shape (m,), optional
+        As of the estimator.
+    X_val, y_val, sample_weight_val : array-like, dask array or DataFrame, optional
+        Samples to validate on, as of the estimator; they come into the memory of this process.
+    classes : array-like, optional
+        The labels, or ordered levels, that y may have; those that no row has get outputs, too. Default: those that it
+        has. With them the fit is on the workers, however small the data.
+    client : dask.distributed.Client, optional
+        Default: the current one.
+    timeout : float, default 3600
+        Seconds that a pass over the data may take; the first one computes the blocks, too.
+
+    Returns
+    -------
+    estimator
+        A fitted copy of the estimator, which holds neither data nor client.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As the estimator; messages name the block and the row in it.
+    OSError
+        If a block cannot be computed or has changed, or the cluster is lost, before the network has units. Later this
+        ends the fit with the best network so far.
+    KeyboardInterrupt
+        After Ctrl-C. The network so far is lost; ``max_time`` ends a fit with it.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Likewise, and as the estimator.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import mopn.dask
+    >>> from dask.distributed import Client
+    >>> from mopn.estimators import MultiOutputPNClassifier
+    >>> X = da.random.default_rng(0).uniform(-1, 1, (400, 3), chunks=(100, 3))
+    >>> y = da.where(X[:, 0] * X[:, 1] > 0, "equal", "different")
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
+    ...     classifier = mopn.dask.fit(MultiOutputPNClassifier(max_units=4), X, y)
+    >>> classifier.predict([[0.5, 0.5, 0.0], [0.5, -0.5, 0.0]])
+    array(['equal', 'different'], dtype='<U9')
+    """
+    began = time.monotonic()
+    if not isinstance(estimator, NetworkEstimator):
+        raise TypeError(
+            "estimator must be one of the networks, ordinal regressors or tables of mopn.estimators, "
+            f"got {shown(estimator)}"
+        )
+    fitted = copy(estimator)
+    fitted._check_parameters()
+    blocks = dask_blocks(X, y, sample_weight, classes, client, timeout)
+    _check_classes(fitted, y, classes)
+    own = dask.compute(X_val, y_val, sample_weight_val, scheduler=blocks.client.get, traverse=False)
+    options = dict(zip(("X_val", "y_val", "sample_weight_val"), own, strict=True), target_weight=target_weight)
+    data = _training_data(fitted, X, blocks)
+    del blocks
+    # The wait for the blocks is a part of the fit.
+    limit = fitted.max_time
+    if limit is not None:
+        fitted.max_time = max(0.0, limit - (time.monotonic() - began))
+    try:
+        with warnings.catch_warnings():
+            # On workers each label is there once, which scikit-learn takes for a sign of numbers.
+            warnings.filterwarnings("ignore", "The number of unique classes")
+            return fitted.fit(*data, **options)
+    finally:
+        fitted.max_time = limit
+
+
+def _training_data(estimator: NetworkEstimator, X: Any, blocks: DaskBlocks) -> tuple[Any, Any, Any]:
+    """Return X, y and the weights for the estimator: in memory, if they are small, or blocks of all on the workers."""
+    curves = estimator.curves if isinstance(estimator, TableEstimator) else 0
+    stored = blocks.stored_numbers
+    if blocks.classes is None and stored * (1 + curves) <= IN_MEMORY:
+        gathered = blocks.gathered()
+        # Those that have rows; one at least.
+        parts = [block for block in gathered if np.shape(block.X)[0]] or gathered[:1]
+        X, y, weights = (_joined([block[i] for block in parts]) for i in (1, 2, 3))
+        return X, y, weights
+    # What a DataFrame has in place of a partition: all columns and no rows.
+    empty = X._meta if hasattr(X, "columns") else np.empty((0, *X.shape[1:]))
+    continued = estimator.warm_start and hasattr(estimator, "model_")
+    validate_data(estimator, empty, reset=not continued, skip_check_array=True)
+    convert: Any = read_table if isinstance(estimator, TableEstimator) else row_by_row
+    return arranged(blocks, stored, convert), None, None
+
+
+def _check_classes(estimator: NetworkEstimator, y: Any, classes: Any) -> None:
+    """Raise an error for y of a shape, or classes, that the estimator does not have."""
+    if not has_labels(estimator):
+        if classes is not None:
+            raise ValueError("classes are for labels and ordered levels; this y is numbers")
+        return
+    if y.ndim > 1 and y.shape[1] == 1:
+        raise ValueError(
+            "y must be labels (n,) or an indicator matrix, and has a single column; use y[:, 0], or that of the frame"
+        )
+    if y.ndim > 1 and classes is not None:
+        raise ValueError("classes are for labels; an indicator matrix y has a column for each")
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Return X, y or the weights of all rows."""
+    if parts[0] is None:
+        return None
+    if sparse.issparse(parts[0]):
+        return sparse.vstack(parts, format="csr")
+    if not hasattr(parts[0], "iloc"):
+        return np.concatenate(parts)
+    from dask.dataframe.dispatch import concat
+
+    return concat(parts, ignore_index=True)  # categories may differ
