@@ -17,10 +17,10 @@ from mopn.data.chunked_rows import Chunks, LocalChunks
 from mopn.data.row_blocks import RawBlock, RowBlocks, named
 from mopn.data.validation import check_sample_weight, check_weights
 from mopn.losses.namespaces import to_host
-from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count
+from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count, shown
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.learning import encoding_of, learn_encoding
-from mopn.tables.reading import Table, read_table
+from mopn.tables.reading import Table, read_table, row_of
 from mopn.tables.summaries import TableSummary, summarise
 
 if TYPE_CHECKING:
@@ -63,14 +63,23 @@ class TableReader(BaseEstimator):
         if isinstance(X, RowBlocks):
             raise TypeError("X is in blocks of rows, which fit takes; call this with each of them")
         # A table first: of frames that are none, such as those with two columns of one name, its messages say more.
+        if not reset:
+            X = row_of(X, self.encoding_.columns, named=self.encoding_.named)
         table = read_table(X if is_named(X) else to_host(X))
+        if reset and not table.n and table.columns:
+            raise ValueError("Found array with 0 sample(s): X has no rows; give at least one")
         if not is_named(X):
-            validate_data(self, X, skip_check_array=True, reset=reset)
+            if reset or not self._are_reordered(table):
+                validate_data(self, X, skip_check_array=True, reset=reset)
         elif reset:
             self.feature_names_in_ = np.array(table.names, object)
         if reset:
             self.n_features_in_ = len(table.names)
         return table
+
+    def _are_reordered(self, table: Table) -> bool:
+        """Whether a table has the columns of the training data in any order, by name."""
+        return table.named and sorted(table.names) == sorted(map(str, getattr(self, "feature_names_in_", ())))
 
     def _learn(self, table: Table, weights: np.ndarray | None) -> None:
         """Learn the encoding from a table."""
@@ -105,7 +114,9 @@ def _summary(block: RawBlock, levels: Collection[str | int]) -> TableSummary:
 
 
 def is_named(X: Any) -> bool:
-    """Whether X is made of dictionaries, whose columns are known by name alone."""
+    """Whether X is made of dictionaries or records, whose columns are known by name alone."""
+    if getattr(getattr(X, "dtype", None), "names", None):
+        return True
     if isinstance(X, Mapping):
         return not sparse.issparse(X)  # one of SciPy's matrices is a dictionary of its entries
     return isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping)
@@ -209,7 +220,17 @@ class TableEncoder(TransformerMixin, TableReader):
 
         Parameters
         ----------
-        input_features : ignored
+        input_features : array-like of str, optional
+            The names of the columns, which must be those of the training data; they are known without.
+
+        Raises
+        ------
+        ValueError
+            If they are others, or of another number.
         """
         check_is_fitted(self)
+        columns = list(self.encoding_.columns)
+        given = columns if input_features is None else [str(name) for name in input_features]
+        if len(given) != len(columns) or (self.encoding_.named and given != columns):
+            raise ValueError(f"input_features must be the columns of the training data, {columns}, got {shown(given)}")
         return self.encoding_.feature_names.astype(object)

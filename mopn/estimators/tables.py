@@ -18,11 +18,10 @@ from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import Chunks
 from mopn.data.input_size import check_input
 from mopn.data.row_blocks import RowBlocks
-from mopn.data.sparse_structure import compressed
-from mopn.data.validation import check_sample_weight, of_present
+from mopn.data.validation import check_sample_weight, check_weighted_classes, of_present
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.classifiers import Classifier
-from mopn.estimators.parameters import STRENGTH, readable
+from mopn.estimators.parameters import STRENGTH
 from mopn.estimators.regressors import Regressor
 from mopn.estimators.strength_choice import choose_strength
 from mopn.estimators.table_encoder import TableReader, is_named
@@ -70,7 +69,7 @@ class TableEstimator(TableReader, NetworkEstimator):
         if isinstance(X, RowBlocks):
             return self._samples_of_blocks(X.with_targets(y, sample_weight), reset)
         table = self._read(X, reset=reset)
-        y = readable(compressed(to_host(y), "y"), "y", numeric=self._numeric_y)
+        y = self._plain_targets(y, reset=reset)
         _, y = check_X_y(
             np.zeros((table.n, 1)),
             y,
@@ -85,6 +84,8 @@ class TableEstimator(TableReader, NetworkEstimator):
         present = np.arange(table.n) if sample_weight is None else np.flatnonzero(sample_weight)
         if len(present) < least:
             raise ValueError(f"at least {least} samples of positive weight are needed to fit, got {len(present)}")
+        if not self._numeric_y and reset:
+            check_weighted_classes(y, present)
         if len(present) < table.n:
             table = table.rows(present)
         y, sample_weight = y[present], None if sample_weight is None else sample_weight[present]
@@ -120,10 +121,11 @@ class TableEstimator(TableReader, NetworkEstimator):
         return given if len(present) == _num_samples(given) else _safe_indexing(given, present)
 
     def _checked(self, X: Any) -> Any:
-        """Return a table for a prediction; the model checks dictionaries, and arrays like that of the fit."""
+        """Return a table for a prediction; the model checks dictionaries, lists, and arrays like that of the fit."""
         if not hasattr(self, "model_"):
             check_is_fitted(self)
-        return X if is_named(X) or self._is_plain(X) else self._read(X, reset=False)
+        is_list = type(X) is list and not hasattr(self, "feature_names_in_")
+        return X if is_list or is_named(X) or self._is_plain(X) else self._read(X, reset=False)
 
     def _named(self, model: Model) -> Model:  # type: ignore[override]
         return replace(model, feature_names=self.encoding_.feature_names)
