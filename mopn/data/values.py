@@ -61,7 +61,7 @@ def as_numbers(values: Any, name: str) -> np.ndarray:
         return np.array([_number(cell) for cell in values.ravel().tolist()], np.float64).reshape(values.shape)
     except (TypeError, ValueError, OverflowError) as error:
         advice = (
-            "targets of regressions are numbers; for classes take a classifier"
+            "targets of regressions are numbers; for classes take a classifier, for ordered ones an ordinal regressor"
             if name == "y"
             else "encode strings and categories as numbers first"
         )
@@ -115,6 +115,8 @@ def as_targets(y: Any, *, numeric: bool) -> np.ndarray:
         )
     if isinstance(y, set | Mapping):
         raise TypeError(f"y must hold a {what} for each row in their order, got {shown(y)}; give a list")
+    if isinstance(y, list | tuple):  # of which an array of texts would drop the end
+        _check_texts(y, "y")
     y = as_array(y, "y")
     if not y.ndim:
         raise ValueError(f"y must hold a {what} for each row, got {shown(y[()])}")
@@ -124,9 +126,33 @@ def as_targets(y: Any, *, numeric: bool) -> np.ndarray:
         numbers = as_numbers(y, "y")
         if np.isnan(numbers).any():
             raise ValueError("y contains NaN; drop these samples")
+        if np.isinf(numbers).any():
+            raise ValueError("y contains infinity; drop these samples")
         return numbers
     _check_labels(y, "y")
-    return y
+    return _native(y) if y.dtype.kind == "O" and y.ndim == 1 else y
+
+
+def _native(labels: np.ndarray) -> np.ndarray:
+    """Return objects as an array of their own type, if NumPy has it: texts stay, and are sorted as they are."""
+    cells = labels.tolist()
+    kind = _kind_of(cells, "y")
+    if kind == TEXTS:
+        return labels
+    has_none = kind in _NO_LABELS or any(map(_is_period, cells))
+    array = labels if has_none else np.array(cells, {DATES: "M8[us]", DURATIONS: "m8[us]"}.get(kind))
+    if array.dtype.kind == "O":
+        raise ValueError(
+            f"y holds labels of the type {type(cells[0]).__name__}, such as {shown(cells[0])}; give texts, integers, "
+            "booleans or dates of NumPy"
+        )
+    return array
+
+
+def _check_texts(cells: Iterable[Any], name: str) -> None:
+    for cell in cells:
+        if isinstance(cell, str | bytes):
+            check_text(cell, name)
 
 
 def _check_labels(labels: np.ndarray, name: str) -> None:
@@ -136,9 +162,7 @@ def _check_labels(labels: np.ndarray, name: str) -> None:
         cells = labels.ravel().tolist()
         if any(cell is None or is_missing(cell) for cell in cells):
             raise ValueError(f"{name} has missing labels; drop these samples")
-        for cell in cells:
-            if isinstance(cell, str | bytes):
-                check_text(cell, name)
+        _check_texts(cells, name)
     elif kind in "fcmM" and not np.isfinite(labels).all():
         missing = np.isnan(labels).any()
         raise ValueError(f"{name} has missing labels; drop these samples" if missing else f"{name} contains infinity")
@@ -199,6 +223,8 @@ DATES, ZONED_DATES = "dates without a time zone", "dates with a time zone"
 DURATIONS, TIMES, NOTHING = "durations", "times of day", "no value"
 NUMBER_KINDS = frozenset({NUMBERS, DATES, ZONED_DATES, DURATIONS, TIMES, NOTHING})
 
+# NumPy has no type for them, and would change them.
+_NO_LABELS = frozenset({ZONED_DATES, TIMES})
 # Booleans as other programs write them.
 TRUTHS = {text: bool(number) for number in (0, 1) for word in (str(bool(number)), str(number))
           for text in (word, word.lower(), word.upper())}  # fmt: skip
@@ -219,7 +245,7 @@ def as_cells(values: Any) -> np.ndarray:
         return values
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         values = [values]
-    values = list(values)
+    values = values.to_pylist() if hasattr(values, "to_pylist") else list(values)  # Arrow has scalars of its own
     rows = bool(values) and all(isinstance(value, (list, tuple, np.ndarray)) for value in values)
     if rows and len({len(value) for value in values}) == 1:
         array = np.empty((len(values), len(values[0])), object)
@@ -273,10 +299,10 @@ def _kind_of(present: Sequence[Any], of: str) -> str:
     """Return what the cells of a column are together."""
     if all(isinstance(cell, bool | np.bool_) for cell in present):
         return BOOLEANS if present else NUMBERS
+    if all(isinstance(cell, (datetime.timedelta, np.timedelta64)) for cell in present):  # NumPy's are integers, too
+        return DURATIONS
     if all(isinstance(cell, (Real, Decimal, np.bool_)) for cell in present):
         return NUMBERS
-    if all(isinstance(cell, (datetime.timedelta, np.timedelta64)) for cell in present):
-        return DURATIONS
     if all(isinstance(cell, datetime.time) for cell in present):
         return TIMES
     if all(_is_date(cell) for cell in present):

@@ -153,7 +153,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
         """Validate the samples to fit, ``least`` of them; return those of positive weight, and their indices."""
         if isinstance(X, RowBlocks):
-            return self._samples_of_blocks(X.with_targets(y, sample_weight), reset)
+            return self._samples_of_blocks(X.with_targets(self._plain_targets(y), sample_weight), reset)
         X, y, sample_weight = to_host(X), self._plain_targets(y, reset=reset), to_host(sample_weight)
         X = readable(compressed(X), "X")
         checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}
@@ -189,7 +189,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     ) -> tuple[RowBlocks, np.ndarray, np.ndarray | None, np.ndarray]:
         """Return blocks of X, and the targets and weights of all rows in memory; the problem validates them."""
         X, y, sample_weight = X.with_targets_in_memory()
-        y = of_present(self._plain_targets(y), sample_weight)
+        y = of_present(self._plain_targets(y, reset=False), sample_weight)
         return self._in_known_order(X, reset), y, sample_weight, np.arange(len(y))
 
     def _in_known_order(self, X: RowBlocks, reset: bool) -> RowBlocks:

@@ -67,7 +67,7 @@ class TableEstimator(TableReader, NetworkEstimator):
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
         """Validate the samples, learn the encoding if it is to be ``reset``, and return features in place of X."""
         if isinstance(X, RowBlocks):
-            return self._samples_of_blocks(X.with_targets(y, sample_weight), reset)
+            return self._samples_of_blocks(X.with_targets(self._plain_targets(y), sample_weight), reset)
         table = self._read(X, reset=reset)
         y = self._plain_targets(y, reset=reset)
         _, y = check_X_y(
