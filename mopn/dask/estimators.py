@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mopn.dask.blocks import TIMEOUT, DaskBlocks, dask_array, dask_blocks, dask_frames
 from mopn.data.row_blocks import RawBlock, named, row_by_row
-from mopn.data.validation import as_array, check_weights, distinct_labels, finite_numbers, label_codes, of_present
+from mopn.data.validation import check_weights, distinct_labels, finite_numbers, label_codes, of_present
+from mopn.data.values import as_targets
 from mopn.estimators.availability import available_if
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.classifiers import MultiOutputFMClassifier, MultiOutputPNClassifier, check_probabilities
@@ -119,7 +120,9 @@ class DaskEstimator(NetworkEstimator):
         """Return the score of the plain estimator; predictions, y and weights come to this process."""
         y, weights = dask_array(y, "y"), None if sample_weight is None else dask_array(sample_weight, "sample_weight")
         predicted, y, weights = dask.compute(self.predict(X), y, weights, scheduler=self.client)
-        return self._score(Targets(np.asarray(y), np.empty(0), self.loss_, "", None, weights), predicted)
+        return self._score(
+            Targets(self._plain_targets(y, reset=False), np.empty(0), self.loss_, "", None, weights), predicted
+        )
 
     def to_local(self) -> Any:
         """Return the plain estimator, fitted if this one is."""
@@ -223,6 +226,12 @@ class DaskTable(DaskEstimator):
     @staticmethod
     def _convert(X: Any) -> Any:
         return read_table(X)
+
+    def _on_blocks(self, method: str, X: Any) -> Any:
+        assert isinstance(self, TableReader)
+        if dask.is_dask_collection(X) and hasattr(X, "columns") and self._has_columns(X.columns):
+            X = X[self.feature_names_in_.tolist()]  # blocks have no names
+        return super()._on_blocks(method, X)
 
     def _samples(self, X: DaskBlocks, y: Any, sample_weight: Any, **_: Any) -> Any:
         assert isinstance(self, TableReader)
@@ -385,7 +394,7 @@ class LabelWeights:
 
 
 def _counted(chunk: RawBlock, classes: np.ndarray | None) -> LabelWeights:
-    y = as_array(chunk.y, "y")
+    y = as_targets(chunk.y, numeric=False)
     labels, codes = distinct_labels(y) if classes is None else (classes, label_codes(y, classes))
     weights = check_weights(chunk.sample_weight, len(y)) if y.ndim == 1 else None
     return LabelWeights(labels, np.bincount(codes.ravel(), weights, minlength=len(labels)))
@@ -393,7 +402,7 @@ def _counted(chunk: RawBlock, classes: np.ndarray | None) -> LabelWeights:
 
 def _encoded(chunk: RawBlock, labels: np.ndarray, values: np.ndarray, factors: np.ndarray | None) -> RawBlock:
     """Return a block with the targets of a problem, given those of each label, and the factors of their weights."""
-    y, weights = as_array(chunk.y, "y"), chunk.sample_weight
+    y, weights = as_targets(chunk.y, numeric=False), chunk.sample_weight
     codes = label_codes(of_present(y, weights, labels[0]) if y.ndim == 1 else y, labels)
     if factors is not None:
         weights = factors[codes] if weights is None else weights * factors[codes]

@@ -13,7 +13,7 @@ from sklearn.utils.validation import column_or_1d
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.feature_scaling import ScaleName
-from mopn.data.validation import distinct_labels
+from mopn.data.validation import distinct_labels, finite_numbers
 from mopn.data.values import as_targets, category_order
 from mopn.estimators.base import NetworkEstimator, Scored
 from mopn.estimators.fold_in import NetworkFoldIn
@@ -183,7 +183,7 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
                 "round y, or use MultiOutputFMRegressor or MultiOutputPNRegressor"
             )
         values = encoded_codes(codes, len(levels), loss, ordinal=True)
-        return Targets(y, values, loss, "ordinal", levels.astype(np.float64), sample_weight)
+        return Targets(y, values, loss, "ordinal", finite_numbers(levels, "y"), sample_weight)
 
     def _offset(self, targets: Targets) -> np.ndarray:
         return log_odds(targets.values, targets.weights)

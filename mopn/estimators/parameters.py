@@ -18,6 +18,10 @@ __all__ = ["COMMON", "STRENGTH", "UNIT_INTERVAL", "readable", "validated"]
 
 # Who takes categories and missing values.
 _TABLES = "TableClassifier and TableRegressor"
+_MISSING = (
+    f"Input X contains NaN; {_TABLES} take missing values as they are; or impute them, for example by "
+    "sklearn.impute.SimpleImputer in a pipeline"
+)
 
 # The parameters that all estimators share. Parameters that have no rule are checked where they are used.
 COMMON = {
@@ -64,6 +68,8 @@ def readable(values: Any, name: str) -> Any:
     except TypeError as error:
         advice = f"; {_TABLES} take strings, categories and dates" if name == "X" else ""
         raise TypeError(f"{error}{advice}") from None
+    if np.isnan(numbers).any():
+        raise ValueError(_MISSING)
     return values if hasattr(values, "columns") else numbers
 
 
@@ -74,10 +80,7 @@ def validated(estimator: Any, *data: Any, **options: Any) -> Any:
     except ValueError as error:
         if not str(error).startswith("Input X contains NaN"):
             raise
-        raise ValueError(
-            f"Input X contains NaN; {_TABLES} take missing values as they are; or impute them, for example by "
-            "sklearn.impute.SimpleImputer in a pipeline"
-        ) from None
+        raise ValueError(_MISSING) from None
 
 
 def _of_records(records: Any, name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -63,13 +63,11 @@ class TableReader(BaseEstimator):
         if isinstance(X, RowBlocks):
             raise TypeError("X is in blocks of rows, which fit takes; call this with each of them")
         # A table first: of frames that are none, such as those with two columns of one name, its messages say more.
-        if not reset:
-            X = row_of(X, self.encoding_.columns, named=self.encoding_.named)
         table = read_table(X if is_named(X) else to_host(X))
         if reset and not table.n and table.columns:
             raise ValueError("Found array with 0 sample(s): X has no rows; give at least one")
         if not is_named(X):
-            if reset or not self._are_reordered(table):
+            if reset or not (table.named and self._has_columns(table.names)):
                 validate_data(self, X, skip_check_array=True, reset=reset)
         elif reset:
             self.feature_names_in_ = np.array(table.names, object)
@@ -77,9 +75,9 @@ class TableReader(BaseEstimator):
             self.n_features_in_ = len(table.names)
         return table
 
-    def _are_reordered(self, table: Table) -> bool:
-        """Whether a table has the columns of the training data in any order, by name."""
-        return table.named and sorted(table.names) == sorted(map(str, getattr(self, "feature_names_in_", ())))
+    def _has_columns(self, names: Iterable[Any]) -> bool:
+        """Whether names are those of the training data, in any order."""
+        return sorted(map(str, names)) == sorted(map(str, getattr(self, "feature_names_in_", ())))
 
     def _learn(self, table: Table, weights: np.ndarray | None) -> None:
         """Learn the encoding from a table."""
@@ -213,7 +211,8 @@ class TableEncoder(TransformerMixin, TableReader):
             For levels that the training data did not have.
         """
         check_is_fitted(self)
-        return self.encoding_.encode(self._read(X, reset=False))
+        row = row_of(X, self.encoding_.columns, named=self.encoding_.named)
+        return self.encoding_.encode(self._read(row, reset=False))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names (d,) of the features.

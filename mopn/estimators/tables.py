@@ -34,7 +34,7 @@ from mopn.network.problem import NetworkProblem
 from mopn.solvers import Result
 from mopn.solvers.progress import Verbose
 from mopn.solvers.tools.checks import Rule
-from mopn.tables.reading import read_table
+from mopn.tables.reading import read_table, row_of
 
 __all__ = ["TableClassifier", "TableRegressor"]
 
@@ -124,8 +124,11 @@ class TableEstimator(TableReader, NetworkEstimator):
         """Return a table for a prediction; the model checks dictionaries, lists, and arrays like that of the fit."""
         if not hasattr(self, "model_"):
             check_is_fitted(self)
-        is_list = type(X) is list and not hasattr(self, "feature_names_in_")
-        return X if is_list or is_named(X) or self._is_plain(X) else self._read(X, reset=False)
+        if self._is_plain(X) or (type(X) is list and not hasattr(self, "feature_names_in_")):
+            return X
+        encoding = self.model_.encoding
+        X = row_of(X, encoding.columns, named=encoding.named)
+        return X if is_named(X) else self._read(X, reset=False)
 
     def _named(self, model: Model) -> Model:  # type: ignore[override]
         return replace(model, feature_names=self.encoding_.feature_names)

@@ -57,12 +57,24 @@ def test_fits_are_those_of_blocks_in_one_process(client, name, y):
         found.predict(X.rename(columns={"size": "length"}))
 
 
+@pytest.mark.parametrize("dtype", ["Int64", "boolean"])
+def test_labels_keep_their_type_and_columns_are_read_by_name(client, dtype):
+    y = pd.Series(TRUTH > 0.0, dtype="boolean")
+    y = y if dtype == "boolean" else y.astype(dtype) + 2**53
+    X, labels = (frames.from_pandas(part, npartitions=2) for part in (FRAME, y))
+    found = mopn.dask.DaskTableClassifier(**FIXED).fit(X, labels, timeout=300)
+    assert found.classes_.tolist() == sorted(set(y.tolist()))
+    turned = X[["color", "size"]]
+    assert np.array_equal(found.predict(turned).compute(), found.predict(X).compute())
+    assert found.score(turned, labels) == found.score(X, labels)
+
+
 def test_what_is_refused(client):
     y = frames.from_pandas(pd.Series(LABELS), npartitions=2)
     classifier = mopn.dask.DaskTableClassifier(**FIXED)
     with pytest.raises(OSError, match=r"block \d cannot be computed: .*column 'size' of X contains infinity"):
         classifier.fit(frames.from_pandas(FRAME.assign(size=np.inf), npartitions=2), y)
-    with pytest.raises(ValueError, match="column 'color' of X has no value; drop it"):
+    with pytest.warns(UserWarning, match=r"X has columns without any value, \['color'\]"):
         classifier.fit(frames.from_pandas(FRAME.assign(color=np.nan), npartitions=2), y)
     with pytest.raises(TypeError, match=r"lazy frame.*DaskTableClassifier"):
         estimators.TableClassifier().fit(frames.from_pandas(FRAME, npartitions=2), LABELS)
