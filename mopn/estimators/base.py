@@ -461,6 +461,7 @@ class NetworkEstimator(ModelEstimator):
             arrays are converted.
         y : array-like of shape (n,) or (n, m), optional
             None if the blocks bring it. Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
+            Ordinal regressors: numbers or ordered categories, which become their positions.
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated sample, and a weight of 0 a missing one.
         target_weight : array-like of shape (m,), optional
