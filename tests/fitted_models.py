@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 import mopn
+from mopn.data.values import DATES, as_given
 from mopn.models.table import TableModel
 from mopn.tables.learning import learn_encoding
 from mopn.tables.reading import read_table
@@ -125,7 +126,9 @@ TABLES = {"numbers": table(NUMBERS, **LINKED), "levels": table(NUMBERS | LEVELS,
 
 
 def quietly(method, X):
-    """Return what a method says of a table with unknown levels."""
+    """Return what a method says of a table with unknown levels, whose days are dates to Python."""
+    if isinstance(X, dict) and "day" in X:
+        X = X | {"day": as_given(np.array(X["day"], float), DATES)}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "column .* values? that the training data did not have")
         return method(X)

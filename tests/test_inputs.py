@@ -139,7 +139,7 @@ def test_missing_labels_are_no_class(change):
 
 @pytest.mark.parametrize("estimator", [MultiOutputPNClassifier(), FactorizationMachineClassifier()])
 def test_labels_of_mixed_types_cannot_be_sorted(estimator):
-    y = np.where(LABELS > 0, "a", None).astype(object)
+    y = np.where(LABELS > 0, "a", "b").astype(object)
     y[0] = 1
     with pytest.raises(ValueError, match=r"y holds labels that cannot be sorted .*; give labels of a single type"):
         estimator.fit(X, y)

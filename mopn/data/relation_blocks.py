@@ -74,12 +74,25 @@ class RelationBlocks:
         self.design, self.shape = design, design.shape
 
     def __getitem__(self, rows: Any) -> RelationBlocks:
-        """Return some samples, by a slice, an array of indices or a mask; the tables are shared."""
-        # scikit-learn's cross-validation asks for X[rows, ...].
-        rows = rows[0] if isinstance(rows, tuple) else rows
-        if not isinstance(rows, slice | np.ndarray | list):
-            raise TypeError(f"samples are taken by a slice, an array of indices or a mask, got {shown(rows)}")
-        return self._of(self.design.rows(rows if isinstance(rows, slice) else np.asarray(rows)))
+        """Return some samples, by a slice, an array of indices or a mask; the tables are shared.
+
+        Raises
+        ------
+        IndexError, TypeError
+            For an index of columns, and for anything else.
+        """
+        if isinstance(rows, tuple):  # scikit-learn's cross-validation asks for X[rows, ...]
+            if len(rows) != 2 or not (rows[1] is Ellipsis or rows[1] == slice(None)):
+                raise IndexError("RelationBlocks have samples by index, but no columns; take columns of their tables")
+            rows = rows[0]
+        if isinstance(rows, slice):
+            return self._of(self.design.rows(rows))
+        if not (isinstance(rows, list) or hasattr(rows, "__array__")) or np.ndim(rows) != 1:
+            raise TypeError(f"samples are taken by a slice, an array of indices or a mask (n,), got {shown(rows)}")
+        return self._of(self.design.rows(np.asarray(rows)))
+
+    def __repr__(self) -> str:
+        return f"<RelationBlocks of shape {self.shape}, rows of {self.design.places.shape[1]} tables>"
 
     @classmethod
     def _of(cls, design: RelationDesign) -> RelationBlocks:

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from mopn.data.input_size import check_input
 from mopn.data.sparse_structure import compressed
+from mopn.data.values import as_array, as_numbers, distinct_labels, finite_numbers, label_codes
 from mopn.losses.losses import Loss
 from mopn.solvers.tools.checks import check_count, check_flag, check_nonnegative, choice, shown
 
@@ -26,6 +27,7 @@ __all__ = [
     "check_sample_weight",
     "check_target_weight",
     "check_targets",
+    "check_weighted_classes",
     "check_weights",
     "distinct_labels",
     "finite_numbers",
@@ -72,31 +74,6 @@ def check_block_targets(y: Any, loss: Loss, classes: np.ndarray | None, m: int) 
     return label_codes(y, classes)
 
 
-def label_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the index of each entry's label among sorted classes."""
-    codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    if not np.array_equal(classes[codes], y):
-        unknown = y[classes[codes] != y][0]
-        raise ValueError(f"y has the label {shown(unknown)}, which is not among the classes {classes}")
-    return codes
-
-
-def distinct_labels(y: Any, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted distinct labels, and the index of each entry's label; missing labels are refused."""
-    y = as_array(y, name)
-    if y.dtype.kind in "fcmM" and not np.isfinite(y).all():
-        raise ValueError(f"{name} contains NaN or infinity; each label must be known")
-    try:
-        labels, codes = np.unique(y, return_inverse=True)
-    except TypeError as error:
-        raise ValueError(
-            f"{name} holds labels that cannot be sorted ({error}); give labels of a single type, none of them missing"
-        ) from None
-    if y.dtype.kind == "O" and any(label is None or label != label for label in labels):
-        raise ValueError(f"{name} has missing labels; drop these samples")
-    return labels, codes.reshape(y.shape)
-
-
 def _per_output(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, int, None]:
     if y.ndim > 2 or 0 in y.shape:
         raise ValueError(f"y must have shape (n,) or (n, m) with m >= 1, got {y.shape}")
@@ -117,6 +94,16 @@ def check_sample_weight(weights: Any, n: int) -> np.ndarray | None:
     if weights is not None and not weights.any():
         raise ValueError("sample_weight is zero for all samples; at least one must be positive")
     return weights
+
+
+def check_weighted_classes(y: Any, rows: np.ndarray) -> None:
+    """Refuse weights that leave one of several classes, given the rows of positive weight."""
+    if len(rows) == len(y) or np.ndim(y) != 1 or len(np.unique(y[rows])) > 1 or len(np.unique(y)) < 2:
+        return
+    raise ValueError(
+        f"sample_weight is 0 for all samples but those of the class {shown(y[rows][0])}; classification needs at least "
+        "2 classes"
+    )
 
 
 def check_weights(weights: Any, n: int) -> np.ndarray | None:
@@ -158,58 +145,6 @@ def check_offset(offset: Any, n: int, m: int) -> np.ndarray | None:
     if offset.shape not in ((n, m), (m,), (1, m)):
         raise ValueError(f"offset must have shape ({n}, {m}) or ({m},), got {offset.shape}")
     return np.broadcast_to(offset, (n, m))
-
-
-def as_array(values: Any, name: str) -> np.ndarray:
-    """Return values as an array; masked entries, sparse matrices and rows of several lengths are refused."""
-    if np.ma.is_masked(values):
-        raise ValueError(f"{name} has masked entries, whose values are unknown; impute or drop them first")
-    if sparse.issparse(values):
-        raise TypeError(f"{name} must be dense, got a sparse matrix; convert it by {name}.toarray()")
-    try:
-        return np.asarray(values)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be an array: {error}") from None
-
-
-def as_numbers(values: Any, name: str) -> np.ndarray:
-    """Return values as an array of bool, integers or floats; what is read from objects and strings is float64.
-
-    Complex numbers, dates and differences of dates are refused, as all of them convert to floats without an error.
-    """
-    if values is None:
-        raise TypeError(f"{name} must be an array of numbers, got None")
-    values = as_array(values, name)
-    if values.dtype.kind in "fiub":
-        return values
-    lossy = _lossy_dtypes(values)
-    if lossy:
-        raise TypeError(f"{name} must hold real numbers, got dtype {', '.join(lossy)}")
-    try:
-        return values.astype(object).astype(np.float64)  # messages show strings of Python, not np.str_
-    except (TypeError, ValueError, OverflowError) as error:
-        advice = (
-            "targets of regressions are numbers; for classes take a classifier"
-            if name == "y"
-            else "encode strings and categories as numbers first"
-        )
-        raise TypeError(f"{name} must be numeric, got dtype {values.dtype}: {error}; {advice}") from None
-
-
-def finite_numbers(values: Any, name: str) -> np.ndarray:
-    """Return finite real numbers as an array of float64, which is not copied if it is one already."""
-    with np.errstate(over="ignore"):
-        values = as_numbers(values, name).astype(np.float64, copy=False)
-    if not np.isfinite(values).all():
-        raise ValueError(f"{name} contains NaN or infinity")
-    return values
-
-
-def _lossy_dtypes(values: np.ndarray) -> list[str]:
-    """Return the dtypes, of an array or of NumPy's scalars among its objects, of which floats keep a part only."""
-    scalars = (value.dtype for value in values.flat if isinstance(value, np.generic))
-    dtypes = set(scalars) if values.dtype.kind == "O" else {values.dtype}
-    return sorted(str(dtype) for dtype in dtypes if dtype.kind in "cmMV")
 
 
 def check_member(value: Any, argument: str, kind: type, members: Mapping[str, Member], reason: str) -> Member:

@@ -29,7 +29,15 @@ from mopn.data.input_size import check_input
 from mopn.data.relation_blocks import RelationBlocks
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.sparse_structure import compressed
-from mopn.data.validation import as_array, as_numbers, check_flag, check_sample_weight, of_present, present_rows
+from mopn.data.validation import (
+    as_numbers,
+    check_flag,
+    check_sample_weight,
+    check_weighted_classes,
+    of_present,
+    present_rows,
+)
+from mopn.data.values import as_targets, distinct_labels, label_codes
 from mopn.estimators.callbacks import CallbackSupportMixin, begin_fit, samples_of, with_callbacks
 from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable, validated
 from mopn.estimators.policy import FitPolicy
@@ -55,7 +63,7 @@ from mopn.solvers.tools.checks import Rule, count
 from mopn.solvers.tools.deadline import Deadline
 from mopn.solvers.tools.door import door
 
-__all__ = ["ModelEstimator", "NetworkEstimator", "network_model"]
+__all__ = ["ModelEstimator", "NetworkEstimator", "Scored", "network_model"]
 
 Callback = Callable[..., Any]
 _Predictor = TypeVar("_Predictor", bound=Predictor)
@@ -150,9 +158,9 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         if isinstance(X, Chunks):
             return samples_of_chunks(self, X)
         if isinstance(X, RowBlocks):
-            return self._samples_of_blocks(X.with_targets(y, sample_weight), reset)
-        X, y, sample_weight = to_host(X), to_host(y), to_host(sample_weight)
-        X, y = readable(compressed(X), "X"), readable(compressed(y, "y"), "y", numeric=self._numeric_y)
+            return self._samples_of_blocks(X.with_targets(self._plain_targets(y), sample_weight), reset)
+        X, y, sample_weight = to_host(X), self._plain_targets(y, reset=reset), to_host(sample_weight)
+        X = readable(compressed(X), "X")
         checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}
         if isinstance(X, RelationBlocks):
             y = self._targets_of_relations(X, y, checks, reset)
@@ -161,9 +169,12 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         y = y.toarray() if sparse.issparse(y) else y
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
         check_input(0.0 if sample_weight is None else sample_weight, "sample_weight")
+        of_all = y
         (X, indices), y, sample_weight, _ = present_rows((X, np.arange(X.shape[0])), y, sample_weight, None)
         if len(indices) < least:
             raise ValueError(f"at least {least} samples of positive weight are needed to fit, got {len(indices)}")
+        if not self._numeric_y and reset:
+            check_weighted_classes(of_all, indices)
         return X, y, sample_weight, indices
 
     def _targets_of_relations(self, X: RelationBlocks, y: Any, checks: dict[str, Any], reset: bool) -> Any:
@@ -183,7 +194,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     ) -> tuple[RowBlocks, np.ndarray, np.ndarray | None, np.ndarray]:
         """Return blocks of X, and the targets and weights of all rows in memory; the problem validates them."""
         X, y, sample_weight = X.with_targets_in_memory()
-        y = of_present(self._plain_targets(y), sample_weight)
+        y = of_present(self._plain_targets(y, reset=False), sample_weight)
         return self._in_known_order(X, reset), y, sample_weight, np.arange(len(y))
 
     def _in_known_order(self, X: RowBlocks, reset: bool) -> RowBlocks:
@@ -206,9 +217,10 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         if names and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, object)
 
-    def _plain_targets(self, y: Any) -> np.ndarray:
-        """Return y as an array, of numbers if they are to be numbers."""
-        return as_numbers(y, "y").astype(np.float64) if self._numeric_y else as_array(y, "y")
+    def _plain_targets(self, y: Any, *, reset: bool = True) -> Any:
+        """Return y as an array of numbers or labels; a sparse matrix, or none, as it is."""
+        y = compressed(to_host(y), "y")
+        return y if y is None or sparse.issparse(y) else as_targets(y, numeric=self._numeric_y)
 
     def _checked(self, X: Any) -> Any:
         """Validate X for a prediction."""
@@ -240,6 +252,29 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
             gap = f", the gap {gap_in_words(result)}" if math.isfinite(result.gap) else ""
             text = f"{result.message}{reason} The objective is {result.fun:.6g}{gap}."
             warn_caller(text, ConvergenceWarning)
+
+
+class Scored:
+    """What scores predictions; scikit-learn's mixins come behind it."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of predicted labels, or the coefficient of determination (R²) of predicted numbers.
+
+        Parameters
+        ----------
+        X : as for ``predict``
+        y : array-like of shape (n,) or (n, m)
+            As in ``fit``.
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        float
+            At most 1; the larger the better.
+        """
+        estimator: Any = super()
+        y = self._plain_targets(y, reset=False)  # type: ignore[attr-defined]
+        return float(estimator.score(X, y, to_host(sample_weight)))
 
 
 def _is_copy(function: Any) -> bool:
@@ -436,6 +471,7 @@ class NetworkEstimator(ModelEstimator):
             arrays are converted.
         y : array-like of shape (n,) or (n, m), optional
             None if the blocks bring it. Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
+            Ordinal regressors: numbers or ordered categories, which become their positions.
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated sample, and a weight of 0 a missing one: to the last bit for at most 2**20
             entries of X, else up to rounding. Not so for samples that are held out: ``validation_fraction`` splits
@@ -579,7 +615,7 @@ class NetworkEstimator(ModelEstimator):
         self, X: Any, y: Any, sample_weight: Any, **_: Any
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
         """Return X as it is, and the rest in NumPy; the problem validates X."""
-        y = self._plain_targets(to_host(y))
+        y = self._plain_targets(y)
         sample_weight = check_sample_weight(to_host(sample_weight), len(y))
         return X, of_present(y, sample_weight), sample_weight, np.arange(len(y))
 
@@ -620,19 +656,26 @@ class NetworkEstimator(ModelEstimator):
         """Return the training samples and the user's own samples to validate on, their targets encoded together."""
         if self.validation_fraction:
             raise ValueError("validation_fraction is for fits without X_val; set it to 0, or leave X_val out")
-        if held_out[0] is None or held_out[1] is None or isinstance(held_out[0], RowBlocks):
-            raise ValueError("X_val and y_val must be arrays or sparse matrices; give both, or neither")
+        for name, part in (("X_val", held_out[0]), ("y_val", held_out[1])):
+            if part is None:
+                raise ValueError(f"{name} is missing: X_val and y_val go together; give both, or neither")
+        if isinstance(held_out[0], RowBlocks):
+            raise ValueError("X_val must be in memory, got RowBlocks; give an array, a sparse matrix or a frame")
         (X, y, weight), own = training, self._samples(*held_out, reset=False, least=1)
         if own[1].shape[1:] != y.shape[1:]:
             raise ValueError(f"y_val must be like y, of shape (n,) + {y.shape[1:]}, got {own[1].shape}")
+        y_val = own[1]
+        if not self._numeric_y and y.ndim == 1:
+            classes = distinct_labels(y)[0]
+            y_val = classes[label_codes(y_val, classes, "y_val")]
         weights = None
         if weight is not None or own[2] is not None:
-            weights = np.concatenate([np.ones(len(y)) if w is None else w for w, y in ((weight, y), (own[2], own[1]))])
-        targets = self._encode(np.concatenate([y, own[1]]), weights)
+            weights = np.concatenate([np.ones(len(y)) if w is None else w for w, y in ((weight, y), (own[2], y_val))])
+        targets = self._encode(np.concatenate([y, y_val]), weights)
         parts = targets.rows(np.arange(len(y))), targets.rows(np.arange(len(y), len(targets.y)))
-        unseen = np.setdiff1d(parts[1].y, parts[0].y) if targets.form in ("labels", "ordinal") else np.zeros(0)
+        unseen = np.setdiff1d(parts[1].y, parts[0].y) if targets.form == "ordinal" else np.zeros(0)
         if len(unseen):
-            raise ValueError(f"y_val contains labels that are not in y: {unseen}; remove these samples")
+            raise ValueError(f"y_val has levels that are not in y: {unseen}; remove these samples")
         return (X, parts[0]), (own[0], parts[1])
 
     def _offset(self, targets: Targets) -> np.ndarray | None:

@@ -17,7 +17,7 @@ from mopn.core.regularizers import Ratio
 from mopn.data.feature_scaling import ScaleName
 from mopn.data.validation import distinct_labels
 from mopn.estimators.availability import available_if
-from mopn.estimators.base import NetworkEstimator
+from mopn.estimators.base import NetworkEstimator, Scored
 from mopn.estimators.fold_in import NetworkFoldIn
 from mopn.estimators.policy import CLASSIFIERS, FACTORIZATION_MACHINES
 from mopn.estimators.targets import Targets, encoded_codes, indicator_values
@@ -56,7 +56,7 @@ def check_probabilities(classifier: Classifier) -> None:
         )
 
 
-class Classifier(ClassifierMixin, NetworkEstimator):
+class Classifier(Scored, ClassifierMixin, NetworkEstimator):
     """Base of the classifiers."""
 
     classes_: np.ndarray

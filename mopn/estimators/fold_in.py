@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 from mopn.core.norms import get_norm
 from mopn.data.feature_scaling import feature_sizes
 from mopn.data.losses_of_rows import Losses
-from mopn.data.validation import as_array, check_block_targets, label_codes
+from mopn.data.validation import check_block_targets, label_codes
 from mopn.estimators.base import ModelEstimator, NetworkEstimator
 from mopn.estimators.targets import encoded_codes, indicator_values
 from mopn.losses.losses import Loss
@@ -115,7 +115,7 @@ class FoldIn(ModelEstimator):
         >>> np.round(model.predict(np.column_stack([films, np.ones(4)]))).astype(int).tolist()
         [5, 5, 1, 1]
         """
-        X, y = self._checked(X), as_array(y, "y")
+        X, y = self._checked(X), self._plain_targets(y, reset=False)
         n = X.shape[0]
         if y.ndim == 0 or len(y) != n:
             raise ValueError(f"y must have an entry or row for each of the {n} rows of X, got shape {y.shape}")

@@ -13,8 +13,9 @@ from sklearn.utils.validation import column_or_1d
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.feature_scaling import ScaleName
-from mopn.data.validation import distinct_labels
-from mopn.estimators.base import NetworkEstimator
+from mopn.data.validation import distinct_labels, finite_numbers
+from mopn.data.values import as_targets, category_order
+from mopn.estimators.base import NetworkEstimator, Scored
 from mopn.estimators.fold_in import NetworkFoldIn
 from mopn.estimators.policy import ORDINAL
 from mopn.estimators.targets import Targets, encoded_codes
@@ -25,6 +26,7 @@ from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.progress import Verbose
 from mopn.solvers.tools.caller import warn_caller
+from mopn.solvers.tools.checks import shown
 
 __all__ = ["OrdinalFMRegressor", "OrdinalPNRegressor"]
 
@@ -34,11 +36,13 @@ _MAX_LEVELS = 256
 _MANY_LEVELS = 30
 
 
-class OrdinalRegressor(RegressorMixin, NetworkEstimator):
+class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
     """Base of the ordinal regressors: they fit around the frequencies of the levels."""
 
     levels_: np.ndarray
-    """The sorted distinct values (m + 1,) of y."""
+    """The sorted distinct values (m + 1,) of y; of ordered categories their positions, from 0."""
+    level_names_: np.ndarray | None
+    """The categories of y in their order, whose positions ``levels_`` are; None if y was numbers."""
 
     _numeric_y = True
     _classes_name = "levels_"
@@ -143,6 +147,31 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
         X = self._checked(X)
         return self.model_.predict_proba(X)
 
+    def _plain_targets(self, y: Any, *, reset: bool = True) -> Any:
+        """Return levels as numbers, ordered categories as their positions in the order of the fit."""
+        found = category_order(y)
+        if found is None or (found[0].dtype.kind in "fiu" and np.all(np.diff(found[0]) > 0)):
+            names = None
+        elif not found[1]:
+            raise ValueError(
+                f"y has categories without an order, {shown(found[0].tolist())}; give numbers, or categories with "
+                "ordered=True"
+            )
+        else:
+            names = found[0]
+        if reset:
+            self.level_names_ = names
+        if names is None:
+            return super()._plain_targets(y, reset=reset)
+        known = getattr(self, "level_names_", None)
+        known = [] if known is None else known.tolist()
+        labels = as_targets(y, numeric=False)
+        at = {name: float(position) for position, name in enumerate(known)}
+        unknown = [label for label in labels.tolist() if label not in at]
+        if unknown:
+            raise ValueError(f"y has the category {shown(unknown[0])}, but the levels {known} in the training data")
+        return np.array([at[label] for label in labels.tolist()])
+
     def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
         loss = get_loss(self.loss)
         if loss.targets == "labels" or loss.link != "logistic":
@@ -162,7 +191,7 @@ class OrdinalRegressor(RegressorMixin, NetworkEstimator):
                 f"numbers take {type(self).__name__.replace('Ordinal', 'MultiOutput')}, or round y"
             )
         values = encoded_codes(codes, len(levels), loss, ordinal=True)
-        return Targets(y, values, loss, "ordinal", levels.astype(np.float64), sample_weight)
+        return Targets(y, values, loss, "ordinal", finite_numbers(levels, "y"), sample_weight)
 
     def _offset(self, targets: Targets) -> np.ndarray:
         return log_odds(targets.values, targets.weights)

@@ -11,12 +11,17 @@ from sklearn.utils.validation import validate_data
 
 from mopn.core.regularizers import Ratio
 from mopn.data.validation import as_array, as_numbers
+from mopn.data.values import is_series
 from mopn.solvers.tools.checks import Rule, check_flag, check_nonnegative, check_seconds, check_verbose, count, number
 
 __all__ = ["COMMON", "STRENGTH", "UNIT_INTERVAL", "readable", "validated"]
 
 # Who takes categories and missing values.
 _TABLES = "TableClassifier and TableRegressor"
+_MISSING = (
+    f"Input X contains NaN; {_TABLES} take missing values as they are; or impute them, for example by "
+    "sklearn.impute.SimpleImputer in a pipeline"
+)
 
 # The parameters that all estimators share. Parameters that have no rule are checked where they are used.
 COMMON = {
@@ -34,21 +39,26 @@ STRENGTH = Rule(
 UNIT_INTERVAL = number("a number in [0, 1)", lambda x: 0.0 <= x < 1.0)
 
 
-def readable(values: Any, name: str, *, numeric: bool = True) -> Any:
-    """Return X or y for scikit-learn's checks; masked entries, and what is not numeric but should be, are refused.
+def readable(values: Any, name: str) -> Any:
+    """Return X for scikit-learn's checks; masked entries, and what is not numeric, are refused.
 
     scikit-learn drops masks and reads dates as numbers without a word. It refuses complex numbers itself.
     """
     if values is None:  # scikit-learn knows whether it may be
         return values
+    if is_series(values):
+        raise ValueError(
+            f"{name} must be two-dimensional, got a Series: for a column give frame[['name']], for a row "
+            "frame.iloc[[0]]. Reshape your data"
+        )
+    if getattr(getattr(values, "dtype", None), "names", None):
+        values = _of_records(values, name)
     if isinstance(values, np.ma.MaskedArray) or not (hasattr(values, "shape") or hasattr(values, "__array__")):
         values = as_array(values, name)
     dtypes = getattr(values, "dtypes", getattr(values, "dtype", None))
-    if not numeric and _has_unknown(values):
-        raise ValueError(f"{name} has missing labels; drop these samples")
     if sparse.issparse(values) and values.ndim == 1:
         raise ValueError(f"{name} must have two axes, (n, d), got a sparse array of shape {values.shape}")
-    if not numeric or dtypes is None or sparse.issparse(values):
+    if dtypes is None or sparse.issparse(values):
         return values
     kinds = {getattr(dtype, "kind", "O") for dtype in (dtypes if np.iterable(dtypes) else [dtypes])}
     if kinds <= set("fiubc"):
@@ -58,6 +68,8 @@ def readable(values: Any, name: str, *, numeric: bool = True) -> Any:
     except TypeError as error:
         advice = f"; {_TABLES} take strings, categories and dates" if name == "X" else ""
         raise TypeError(f"{error}{advice}") from None
+    if np.isnan(numbers).any():
+        raise ValueError(_MISSING)
     return values if hasattr(values, "columns") else numbers
 
 
@@ -68,17 +80,13 @@ def validated(estimator: Any, *data: Any, **options: Any) -> Any:
     except ValueError as error:
         if not str(error).startswith("Input X contains NaN"):
             raise
-        raise ValueError(
-            f"Input X contains NaN; {_TABLES} take missing values as they are; or impute them, for example by "
-            "sklearn.impute.SimpleImputer in a pipeline"
-        ) from None
+        raise ValueError(_MISSING) from None
 
 
-def _has_unknown(labels: Any) -> bool:
-    """Whether labels hold a missing value that cannot be compared, such as that of pandas."""
-    if getattr(getattr(labels, "dtype", None), "kind", None) != "O":
-        return False
+def _of_records(records: Any, name: str) -> Any:
+    """Return records as a frame, by the names of their fields."""
     try:
-        return any(bool(label != label) for label in np.ravel(labels))
-    except TypeError:
-        return True
+        import pandas as pd  # type: ignore[import-untyped,unused-ignore]
+    except ImportError:
+        raise ImportError(f"{name} holds records, which need pandas: pip install pandas; or give an array") from None
+    return pd.DataFrame({field: np.atleast_1d(records[field]) for field in records.dtype.names})

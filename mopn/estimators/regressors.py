@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from mopn.estimators.base import NetworkEstimator
+from mopn.estimators.base import NetworkEstimator, Scored
 from mopn.estimators.fold_in import NetworkFoldIn
 from mopn.estimators.policy import FACTORIZATION_MACHINES, REGRESSORS
 from mopn.estimators.targets import Targets, regression_loss
@@ -16,7 +16,7 @@ from mopn.estimators.targets import Targets, regression_loss
 __all__ = ["MultiOutputFMRegressor", "MultiOutputPNRegressor"]
 
 
-class Regressor(RegressorMixin, NetworkEstimator):
+class Regressor(Scored, RegressorMixin, NetworkEstimator):
     """Base of the regressors: they fit around the best constant, for the squared loss the weighted mean of y."""
 
     _numeric_y = True

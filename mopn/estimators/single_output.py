@@ -14,7 +14,7 @@ from sklearn.utils.validation import column_or_1d
 
 from mopn.data.validation import as_numbers, check_flag, distinct_labels
 from mopn.estimators.availability import available_if
-from mopn.estimators.base import ModelEstimator
+from mopn.estimators.base import ModelEstimator, Scored
 from mopn.estimators.callbacks import begin_fit, samples_of, with_callbacks
 from mopn.estimators.parameters import COMMON
 from mopn.estimators.targets import regression_loss
@@ -197,7 +197,7 @@ class SingleOutputEstimator(ModelEstimator):
         return {"model_": self._named(model)} | arrays | {"intercept_": intercept}
 
 
-class SingleOutputRegressor(RegressorMixin):
+class SingleOutputRegressor(Scored, RegressorMixin):
     """Base of the regressors of one output."""
 
     _numeric_y = True
@@ -223,7 +223,7 @@ def _check_logistic(classifier: Any) -> None:
 
 
 @doors
-class BinaryClassifier(ClassifierMixin):
+class BinaryClassifier(Scored, ClassifierMixin):
     """Base of the classifiers of one output, for two classes."""
 
     classes_: np.ndarray

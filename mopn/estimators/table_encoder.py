@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from numbers import Integral
 from typing import Any, Self
@@ -17,11 +17,11 @@ from mopn.data.chunked_rows import Chunks, LocalChunks
 from mopn.data.row_blocks import RawBlock, RowBlocks, named
 from mopn.data.validation import check_sample_weight, check_weights
 from mopn.losses.namespaces import to_host
-from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count
+from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count, shown
 from mopn.solvers.tools.door import doors
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.learning import encoding_of, learn_encoding
-from mopn.tables.reading import Table, read_table
+from mopn.tables.reading import Table, read_table, row_of
 from mopn.tables.summaries import TableSummary, summarise
 
 __all__ = ["TableEncoder", "TableReader", "features_of", "is_named"]
@@ -62,13 +62,20 @@ class TableReader(BaseEstimator):
             raise TypeError("X is in blocks of rows, which fit takes; call this with each of them")
         # A table first: of frames that are none, such as those with two columns of one name, its messages say more.
         table = read_table(X if is_named(X) else to_host(X))
+        if reset and not table.n and table.columns:
+            raise ValueError("Found array with 0 sample(s): X has no rows; give at least one")
         if not is_named(X):
-            validate_data(self, X, skip_check_array=True, reset=reset)
+            if reset or not (table.named and self._has_columns(table.names)):
+                validate_data(self, X, skip_check_array=True, reset=reset)
         elif reset:
             self.feature_names_in_ = np.array(table.names, object)
         if reset:
             self.n_features_in_ = len(table.names)
         return table
+
+    def _has_columns(self, names: Iterable[Any]) -> bool:
+        """Whether names are those of the training data, in any order."""
+        return sorted(map(str, names)) == sorted(map(str, getattr(self, "feature_names_in_", ())))
 
     def _learn(self, table: Table, weights: np.ndarray | None) -> None:
         """Learn the encoding from a table."""
@@ -108,7 +115,9 @@ def features_of(block: RawBlock, encoding: TableEncoding) -> RawBlock:
 
 
 def is_named(X: Any) -> bool:
-    """Whether X is made of dictionaries, whose columns are known by name alone."""
+    """Whether X is made of dictionaries or records, whose columns are known by name alone."""
+    if getattr(getattr(X, "dtype", None), "names", None):
+        return True
     if isinstance(X, Mapping):
         return not sparse.issparse(X)  # one of SciPy's matrices is a dictionary of its entries
     return isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping)
@@ -214,14 +223,25 @@ class TableEncoder(TransformerMixin, TableReader):
             For levels that the training data did not have.
         """
         check_is_fitted(self)
-        return self.encoding_.encode(self._read(X, reset=False))
+        row = row_of(X, self.encoding_.columns, named=self.encoding_.named)
+        return self.encoding_.encode(self._read(row, reset=False))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names (d,) of the features.
 
         Parameters
         ----------
-        input_features : ignored
+        input_features : array-like of str, optional
+            The names of the columns, which must be those of the training data; they are known without.
+
+        Raises
+        ------
+        ValueError
+            If they are others, or of another number.
         """
         check_is_fitted(self)
+        columns = list(self.encoding_.columns)
+        given = columns if input_features is None else [str(name) for name in input_features]
+        if len(given) != len(columns) or (self.encoding_.named and given != columns):
+            raise ValueError(f"input_features must be the columns of the training data, {columns}, got {shown(given)}")
         return self.encoding_.feature_names.astype(object)

@@ -17,11 +17,9 @@ from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import Chunks
 from mopn.data.input_size import check_input
 from mopn.data.row_blocks import RowBlocks
-from mopn.data.sparse_structure import compressed
-from mopn.data.validation import check_sample_weight, of_present
+from mopn.data.validation import check_sample_weight, check_weighted_classes, of_present
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.classifiers import Classifier
-from mopn.estimators.parameters import readable
 from mopn.estimators.regressors import Regressor
 from mopn.estimators.strength_choice import Choice, choose_strength
 from mopn.estimators.table_encoder import TableReader, features_of, is_named
@@ -36,7 +34,7 @@ from mopn.solvers import Result
 from mopn.solvers.progress import Verbose
 from mopn.solvers.tools.checks import Rule, check_positive
 from mopn.solvers.tools.deadline import Deadline
-from mopn.tables.reading import read_table
+from mopn.tables.reading import read_table, row_of
 
 __all__ = ["TableClassifier", "TableRegressor"]
 
@@ -74,9 +72,9 @@ class TableEstimator(TableReader, NetworkEstimator):
             self._learn_in_blocks(X)
             return samples_of_chunks(self, X.replaced(partial(features_of, encoding=self.encoding_), X.classes))
         if isinstance(X, RowBlocks):
-            return self._samples_of_blocks(X.with_targets(y, sample_weight), reset)
+            return self._samples_of_blocks(X.with_targets(self._plain_targets(y), sample_weight), reset)
         table = self._read(X, reset=reset)
-        y = readable(compressed(to_host(y), "y"), "y", numeric=self._numeric_y)
+        y = self._plain_targets(y, reset=reset)
         _, y = check_X_y(
             np.zeros((table.n, 1)),
             y,
@@ -91,6 +89,8 @@ class TableEstimator(TableReader, NetworkEstimator):
         present = np.arange(table.n) if sample_weight is None else np.flatnonzero(sample_weight)
         if len(present) < least:
             raise ValueError(f"at least {least} samples of positive weight are needed to fit, got {len(present)}")
+        if not self._numeric_y and reset:
+            check_weighted_classes(y, present)
         if len(present) < table.n:
             table = table.rows(present)
         y, sample_weight = y[present], None if sample_weight is None else sample_weight[present]
@@ -126,10 +126,14 @@ class TableEstimator(TableReader, NetworkEstimator):
         return given if len(present) == _num_samples(given) else _safe_indexing(given, present)
 
     def _checked(self, X: Any) -> Any:
-        """Return a table for a prediction; the model checks dictionaries, and arrays like that of the fit."""
+        """Return a table for a prediction; the model checks dictionaries, lists, and arrays like that of the fit."""
         if not hasattr(self, "model_"):
             check_is_fitted(self)
-        return X if is_named(X) or self._is_plain(X) else self._read(X, reset=False)
+        if self._is_plain(X) or (type(X) is list and not hasattr(self, "feature_names_in_")):
+            return X
+        encoding = self.model_.encoding
+        X = row_of(X, encoding.columns, named=encoding.named)
+        return X if is_named(X) else self._read(X, reset=False)
 
     def _named(self, model: Model) -> Model:  # type: ignore[override]
         return replace(model, feature_names=self.encoding_.feature_names)

@@ -11,7 +11,8 @@ import numpy as np
 
 from mopn.data.chunked_rows import Chunks
 from mopn.data.row_blocks import RawBlock, named
-from mopn.data.validation import as_array, check_weights, distinct_labels, finite_numbers, label_codes, of_present
+from mopn.data.validation import check_weights, distinct_labels, finite_numbers, label_codes, of_present
+from mopn.data.values import as_targets
 from mopn.estimators.targets import Targets
 from mopn.solvers.tools.checks import shown
 
@@ -66,7 +67,7 @@ class LabelWeights:
 
 
 def _counted(chunk: RawBlock, classes: np.ndarray | None) -> LabelWeights:
-    y = as_array(chunk.y, "y")
+    y = as_targets(chunk.y, numeric=False)
     columns = y.shape[1] if y.ndim > 1 else 0
     if columns:
         classes = _INDICATORS
@@ -76,7 +77,7 @@ def _counted(chunk: RawBlock, classes: np.ndarray | None) -> LabelWeights:
 
 
 def _encoded(chunk: RawBlock, labels: np.ndarray, values: np.ndarray, factors: np.ndarray | None) -> RawBlock:
-    y, weights = as_array(chunk.y, "y"), chunk.sample_weight
+    y, weights = as_targets(chunk.y, numeric=False), chunk.sample_weight
     codes = label_codes(of_present(y, weights, labels[0]) if y.ndim == 1 else y, labels)
     if factors is not None:
         weights = factors[codes] if weights is None else weights * factors[codes]

@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from mopn.data.cache import rows_at_once
+from mopn.data.values import TRUTHS
 from mopn.solvers.tools.cached import cached_property
 from mopn.tables.sparse_column import SparseColumn
 
@@ -174,10 +175,13 @@ class LevelColumn:
 
     @cached_property
     def known(self) -> dict[str | None, int]:
-        """The index of the feature of every level: the frequent ones, then rare ones together, then gaps."""
+        """The index of the feature of every level, and of equal booleans: frequent ones, rare ones together, gaps."""
         count = len(self.levels)
         codes: dict[str | None, int] = {level: i for i, level in enumerate(self.levels)}
         codes |= dict.fromkeys(self.rare, count)
+        of_truths = {TRUTHS[level]: code for level, code in codes.items() if level in TRUTHS}
+        if len(of_truths) == len(codes):  # booleans, which other programs write in other words
+            codes = {text: of_truths[truth] for text, truth in TRUTHS.items() if truth in of_truths} | codes
         return codes | {None: count + bool(self.rare) if self.gaps else -1}
 
     def codes(self, values: Sequence[str | None] | np.ndarray) -> np.ndarray:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from mopn.data.values import BOOLEANS, CATEGORIES, NOTHING, NUMBERS, TEXTS, as_given, truths
 from mopn.solvers.tools.cached import cached_property
 from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
 from mopn.tables.columns import LevelColumn, NumberColumns
-from mopn.tables.reading import Table, read_table
+from mopn.tables.reading import Table, read_table, row_of
 from mopn.tables.sparse_column import SparseColumn
 from mopn.tables.texts import numbers_of
 
@@ -39,6 +40,8 @@ class TableEncoding:
         Whether the training data had these names; tables with names are then read by name.
     number_columns : tuple of int
         The columns of numbers, dates among them.
+    number_kinds : tuple of str
+        What each of them held in training, as ``Table.kinds``.
     numbers : NumberColumns
         Their features.
     level_columns : tuple of int
@@ -48,6 +51,7 @@ class TableEncoding:
     columns: tuple[str, ...]
     named: bool
     number_columns: tuple[int, ...]
+    number_kinds: tuple[str, ...]
     numbers: NumberColumns
     level_columns: tuple[int, ...]
     levels: tuple[LevelColumn, ...]
@@ -88,6 +92,7 @@ class TableEncoding:
             columns=self.columns[j : j + 1],
             named=True,
             number_columns=(0,) * len(i),
+            number_kinds=tuple(self.number_kinds[to] for to in i),
             numbers=NumberColumns(numbers.knots[i], numbers.functions[i], numbers.widths[i], numbers.gaps[i]),
             level_columns=(0,) * (1 - len(i)),
             levels=tuple(level for to, level in zip(self.level_columns, self.levels, strict=True) if to == j),
@@ -95,16 +100,23 @@ class TableEncoding:
 
     def arranged(self, X: Any, name: str = "X", *, least: int = 1) -> Table:
         """Return a table of ``least`` rows with the columns of the training data, as numbers and as levels."""
-        table = read_table(X, name)
+        table = read_table(row_of(X, self.columns, named=self.named), name)
         if table.n < least:
-            raise ValueError(f"Found array with 0 sample(s): {name} must have at least 1 row")
-        columns = [table.columns[j] for j in self._order(table, name)]
-        for j in self.number_columns:
-            columns[j] = self._numbers(columns[j], self.columns[j], name)
+            raise ValueError(f"Found array with 0 sample(s): {name} has no rows; give at least one")
+        order = self._order(table, name)
+        columns, kinds = ([part[j] for j in order] for part in (table.columns, table.kinds))
+        for j, kind in zip(self.number_columns, self.number_kinds, strict=True):
+            columns[j] = _as_in_training(columns[j], kinds[j], kind, f"column {self.columns[j]!r} of {name}")
+            kinds[j] = kind
         for j in self.level_columns:
             if columns[j].dtype.kind == "f":  # numbers were levels: a declared column of codes, or nothing but gaps
-                columns[j] = level_texts(columns[j])
-        return Table(self.columns, tuple(columns), table.n, named=True)
+                columns[j], kinds[j] = level_texts(columns[j]), CATEGORIES
+        return Table(self.columns, tuple(columns), tuple(kinds), table.n, named=True)
+
+    def as_given(self, table: Table) -> dict[str, np.ndarray]:
+        """Return the columns of an arranged table in the types in which tables have them, such as dates."""
+        columns = zip(table.columns, table.kinds, strict=True)
+        return dict(zip(table.names, (as_given(np.asarray(x), kind) for x, kind in columns), strict=True))
 
     def encode(self, X: Any, name: str = "X", *, training: bool = False) -> Any:
         """Return the features of a table.
@@ -112,8 +124,8 @@ class TableEncoding:
         Parameters
         ----------
         X : DataFrame, array-like or sparse matrix of shape (n, c), or dict
-            As for :func:`mopn.tables.reading.read_table`. Columns of a frame or a dictionary are taken by name, if the
-            training data had names.
+            As for :func:`mopn.tables.reading.read_table`, or a list or a Series, which is one row. Columns of a frame
+            or a dictionary are taken by name, if the training data had names.
         name : str, default "X"
             For messages.
         training : bool, default False
@@ -127,7 +139,8 @@ class TableEncoding:
         Raises
         ------
         ValueError
-            If columns are missing or unknown, of levels in place of numbers, or without a row.
+            If columns are missing or unknown, or hold levels in place of numbers, numbers in place of dates, or dates
+            with a time zone in place of those without one; or without a row.
 
         Warns
         -----
@@ -171,7 +184,7 @@ class TableEncoding:
 
     def _plain_row(self, X: Mapping[str, Any]) -> tuple[np.ndarray, list[np.ndarray]] | None:
         """Return the numbers and codes of a row of Python's numbers, known texts and None; None for anything else."""
-        if len(X) != len(self.columns):
+        if len(X) != len(self.columns) or not self._has_plain_numbers:
             return None
         try:
             numbers = [X[self.columns[j]] for j in self.number_columns]
@@ -183,14 +196,20 @@ class TableEncoding:
 
     def _plain_array(self, X: Any) -> tuple[np.ndarray, list[np.ndarray]] | None:
         """Return numbers, if all columns are numbers and X, an array or a list of one row, holds these alone."""
-        if self.levels or not isinstance(X, (np.ndarray, list)) or not len(X):
+        if self.levels or not self._has_plain_numbers or not isinstance(X, (np.ndarray, list)) or not len(X):
             return None
         if type(X) is np.ndarray and X.dtype.kind in "fiu" and X.shape[1:] == (len(self.columns),):
             return None if np.isinf(X).any() else (X.astype(np.float64, copy=False), [])
-        if type(X) is list and len(X) == 1 and isinstance(X[0], list) and len(X[0]) == len(self.columns):
-            row = _plain_numbers(X[0])
-            return None if row is None else (row, [])
+        row = X[0] if type(X) is list and len(X) == 1 and isinstance(X[0], list) else X
+        if type(row) is list and len(row) == len(self.columns):
+            numbers = _plain_numbers(row)
+            return None if numbers is None else (numbers, [])
         return None
+
+    @cached_property
+    def _has_plain_numbers(self) -> bool:
+        """Whether columns of numbers held nothing else, such as dates."""
+        return all(kind == NUMBERS for kind in self.number_kinds)
 
     def _numbers_of(self, table: Table, rows: slice) -> np.ndarray:
         """Return some rows of the columns of numbers."""
@@ -215,18 +234,6 @@ class TableEncoding:
             has = f" has the columns {unknown}, which the training data did not have" * bool(unknown)
             raise ValueError(f"{name}{lacks}{' and' * bool(missing and unknown)}{has}")
         return [at[column] for column in self.columns]
-
-    def _numbers(self, values: Any, column: str, name: str) -> Any:
-        if values.dtype.kind == "f":
-            return values
-        numbers = numbers_of(values)
-        if numbers is not None:
-            return numbers
-        text = next(value for value in values if numbers_of([value]) is None)
-        raise ValueError(
-            f"column {column!r} of {name} holds {text!r}, but numbers or dates in the training data; a missing number "
-            "is NaN or None"
-        )
 
     def _warn_of_unknown(self, table: Table, levels: Sequence[np.ndarray], name: str) -> None:
         """Warn of levels without a feature, but not of missing values."""
@@ -275,8 +282,35 @@ def _plain_numbers(values: list[Any]) -> np.ndarray | None:
     """Return Python's numbers and None as a row (1, c); None for anything else."""
     if not all(x is None or isinstance(x, float) or type(x) is int for x in values):
         return None
-    row = np.array([values], np.float64)
+    try:
+        row = np.array([values], np.float64)
+    except OverflowError:
+        return None
     return None if np.isinf(row).any() else row
+
+
+def _as_in_training(values: Any, found: str, kind: str, of: str) -> Any:
+    """Return a column of numbers of a kind; another kind is refused."""
+    if NOTHING in (found, kind):
+        return np.full(len(values), np.nan)
+    if found == kind:
+        return values
+    if kind == NUMBERS and found in (BOOLEANS, TEXTS, CATEGORIES):
+        for read in (numbers_of, truths):
+            numbers = read(values)
+            if numbers is not None:
+                return numbers
+    if values.dtype.kind != "f":
+        text = next(value for value in values if numbers_of([value]) is None)
+        raise ValueError(f"{of} holds {text!r}, but {kind} in the training data; a missing value is NaN or None")
+    raise ValueError(f"{of} holds {found}, such as {shown(_first(values, found))}, but {kind} in the training data")
+
+
+def _first(values: Any, kind: str) -> Any:
+    """Return the first value of a column that is there."""
+    values = np.asarray(values)
+    value = as_given(values[~np.isnan(values)][:1], kind)[0]
+    return value if kind == NUMBERS else str(value)
 
 
 def level_texts(values: np.ndarray | SparseColumn) -> np.ndarray:

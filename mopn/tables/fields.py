@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mopn.data.validation import finite_numbers
+from mopn.data.values import NUMBER_KINDS
 from mopn.tables.columns import LevelColumn, NumberColumns
 from mopn.tables.encoding import TableEncoding
 
@@ -18,6 +19,7 @@ FIELDS = {
     "columns": ("U", 1),
     "columns_named": ("b", 0),
     "number_columns": ("iu", 1),
+    "number_kinds": ("U", 1),
     "knots": ("f", 1),
     "knot_counts": ("iu", 1),
     "functions": ("f", 2),
@@ -42,6 +44,7 @@ def to_fields(encoding: TableEncoding) -> dict[str, Any]:
         "columns": np.array(encoding.columns, np.str_),
         "columns_named": encoding.named,
         "number_columns": np.array(encoding.number_columns, np.intp),
+        "number_kinds": np.array(encoding.number_kinds, np.str_),
         "knots": numbers.knots[finite],
         "knot_counts": finite.sum(axis=1),
         "functions": _narrowed(numbers.functions[finite]),
@@ -84,10 +87,17 @@ def from_fields(values: Mapping[str, Any]) -> TableEncoding:
         columns=tuple(columns),
         named=values["columns_named"],
         number_columns=tuple(numbers),
+        number_kinds=_kinds(values["number_kinds"].tolist(), len(numbers)),
         numbers=_numbers(values, len(numbers)),
         level_columns=tuple(levels),
         levels=_levels(values, len(levels)),
     )
+
+
+def _kinds(kinds: list[str], count: int) -> tuple[str, ...]:
+    if len(kinds) != count or not {*kinds} <= NUMBER_KINDS:
+        raise ValueError(f"number_kinds must hold {count} of the kinds {sorted(NUMBER_KINDS)}, got {kinds}")
+    return tuple(kinds)
 
 
 def _numbers(values: Mapping[str, Any], count: int) -> NumberColumns:

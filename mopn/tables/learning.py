@@ -7,6 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from mopn.data.values import NOTHING, NUMBERS, TEXTS
+from mopn.solvers.tools.caller import warn_caller
+from mopn.solvers.tools.checks import shown
 from mopn.tables.columns import LevelColumn, NumberColumns
 from mopn.tables.doubts import warn_of_doubts
 from mopn.tables.encoding import TableEncoding
@@ -62,28 +65,33 @@ def encoding_of(summary: TableSummary, *, curves: int, smoothness: float) -> Tab
     Raises
     ------
     ValueError
-        For columns without a value or of too many levels, and where all are constant.
+        For columns of too many levels, and where all are constant.
 
     Warns
     -----
     UserWarning
-        Once, of all columns that are probably not meant as they came.
+        Once, of all columns that are probably not meant as they came, and of columns without a value.
     """
-    summary = replace(summary, columns=tuple(map(_read, summary.columns)))
+    summary = _read(summary)
     warn_of_doubts(summary)
     of = dict(enumerate(summary.columns))
-    for j, column in of.items():
-        if column.is_empty:
-            raise ValueError(f"column {summary.names[j]!r} of X has no value; drop it")
+    empty = [summary.names[j] for j, column in of.items() if column.is_empty]
+    if 0 < len(empty) < len(of):
+        warn_caller(f"X has columns without any value, {shown(empty)}; they have no effect, as constants")
     curves = min(curves, max(_MOST_FEATURES // len(of) - 1, 0)) if of else curves
-    numbers = {j: column for j, column in of.items() if isinstance(column, NumberSummary)}
-    levels = {j: column for j, column in of.items() if isinstance(column, LevelSummary)}
+    levels = {j: column for j, column in of.items() if isinstance(column, LevelSummary) and not column.is_empty}
+    numbers = {j: column for j, column in of.items() if j not in levels}
     parts = [_functions(column, curves, smoothness) for column in numbers.values()]
     encoding = TableEncoding(
         summary.names,
         summary.named,
         tuple(numbers),
-        NumberColumns.of([t for t, _ in parts], [f for _, f in parts], [c.missing > 0.0 for c in numbers.values()]),
+        tuple(NOTHING if column.is_empty else summary.kinds[j] for j, column in numbers.items()),
+        NumberColumns.of(
+            [t for t, _ in parts],
+            [f for _, f in parts],
+            [c.missing > 0.0 and not c.is_empty for c in numbers.values()],
+        ),
         tuple(levels),
         tuple(_levels(column, summary.n, summary.names[j]) for j, column in levels.items()),
     )
@@ -95,14 +103,20 @@ def encoding_of(summary: TableSummary, *, curves: int, smoothness: float) -> Tab
     return encoding
 
 
-def _read(column: Column) -> Column:
-    """Return numbers for texts that are all numbers, or signs of missing ones among them."""
-    numbers = column.as_numbers() if isinstance(column, LevelSummary) else column
-    return column if numbers is None or numbers.is_empty else numbers
+def _read(summary: TableSummary) -> TableSummary:
+    """Return the summary with numbers for texts that are all numbers, or signs of missing ones among them."""
+    columns, kinds = list(summary.columns), list(summary.kinds)
+    for j, column in enumerate(summary.columns):
+        numbers = column.as_numbers() if isinstance(column, LevelSummary) else column
+        if numbers is not None and not numbers.is_empty:
+            columns[j], kinds[j] = numbers, NUMBERS if kinds[j] == TEXTS else kinds[j]
+    return replace(summary, columns=tuple(columns), kinds=tuple(kinds))
 
 
-def _functions(column: NumberSummary, curves: int, smoothness: float) -> tuple[np.ndarray, np.ndarray]:
+def _functions(column: Column, curves: int, smoothness: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the knots (q,) of a column of numbers, and the values (q, w) of the functions at them."""
+    if isinstance(column, LevelSummary) or column.is_empty:
+        return np.zeros(1), np.zeros((1, 0))
     knots, functions = _standardised(column, curves, smoothness)
     # Numbers of single precision will do, which take half of the bytes in files.
     functions = functions.astype(np.float32).astype(np.float64)

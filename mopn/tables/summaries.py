@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mopn.data.values import CATEGORIES, NOTHING, NUMBERS, TEXTS, truths
 from mopn.solvers.tools.checks import shown
 from mopn.tables.encoding import level_texts
 from mopn.tables.quantiles import Quantiles
@@ -151,12 +152,15 @@ class TableSummary:
     n : int
         Number of rows of positive weight.
     columns : tuple of NumberSummary or LevelSummary
+    kinds : tuple of str
+        As of a ``Table``.
     """
 
     names: tuple[str, ...]
     named: bool
     n: int
     columns: tuple[Column, ...]
+    kinds: tuple[str, ...]
 
     def __add__(self, other: TableSummary) -> TableSummary:
         """Return the summary of the rows of both, of bounded size.
@@ -169,7 +173,8 @@ class TableSummary:
         order = self._order(other)
         both = zip(self.names, self.columns, (other.columns[j] for j in order), strict=True)
         columns = tuple(_merged(name, a, b).pruned() for name, a, b in both)
-        return TableSummary(self.names, self.named, self.n + other.n, columns)
+        found = zip(self.names, self.kinds, (other.kinds[j] for j in order), columns, strict=True)
+        return TableSummary(self.names, self.named, self.n + other.n, columns, tuple(_kind(*each) for each in found))
 
     def pruned(self) -> TableSummary:
         """Return a summary of bounded size."""
@@ -211,13 +216,13 @@ def summarise(table: Table, weights: np.ndarray | None, levels: Collection[str |
     elif not weights.all():
         present = np.flatnonzero(weights)
         table, weights = table.rows(present), weights[present]
-    columns = tuple(
-        _numbers(values, weights)
-        if values.dtype.kind == "f" and j not in declared
-        else _levels(_texts(values, table.names[j]), weights, table.names[j], j in declared or j in table.categories)
-        for j, values in enumerate(table.columns)
-    )
-    return TableSummary(table.names, table.named, table.n, columns)
+    columns: list[Column] = []
+    for j, (values, name) in enumerate(zip(table.columns, table.names, strict=True)):
+        if values.dtype.kind == "f" and j not in declared:
+            columns.append(_numbers(values, weights))
+        else:
+            columns.append(_levels(_texts(values, name), weights, name, j in declared or table.kinds[j] == CATEGORIES))
+    return TableSummary(table.names, table.named, table.n, tuple(columns), table.kinds)
 
 
 def _texts(values: np.ndarray | SparseColumn, name: str) -> np.ndarray:
@@ -272,11 +277,36 @@ def _merged(name: str, a: Column, b: Column) -> Column:
     left, right = (column.as_numbers() if isinstance(column, LevelSummary) else column for column in (a, b))
     if left is not None and right is not None:
         return left + right
+    truth = [_as_truths(column) for column in (a, b)]
+    if truth[0] is not None and truth[1] is not None:
+        return truth[0] + truth[1]
     level = next(str(column.levels[0]) for column in (a, b) if isinstance(column, LevelSummary))
     raise ValueError(
         f"column {name!r} of X holds numbers in some blocks and levels, such as {level!r}, in others; give it one "
         f"type, or name it in levels=[{name!r}]"
     )
+
+
+def _as_truths(column: Column) -> LevelSummary | None:
+    """Return a column of booleans, or of 0 and 1, as one of booleans; None for any other."""
+    if isinstance(column, NumberSummary):
+        column = LevelSummary(level_texts(column.quantiles.values), column.quantiles.weights, column.missing, False)
+    truth = truths(column.levels)
+    if truth is None:
+        return None
+    found, group = np.unique(truth, return_inverse=True)
+    levels = np.array([str(bool(x)) for x in found], np.str_)
+    weights = np.bincount(group, column.weights, len(levels))
+    return LevelSummary(levels, weights, column.missing, column.declared)
+
+
+def _kind(name: str, a: str, b: str, column: Column) -> str:
+    """Return what two blocks of a column hold, if they are the same, or both levels."""
+    if isinstance(column, NumberSummary):
+        a, b = (NUMBERS if kind == TEXTS else kind for kind in (a, b))
+    if isinstance(column, LevelSummary) or NOTHING in (a, b) or a == b:
+        return b if a == NOTHING else a
+    raise ValueError(f"column {name!r} of X holds {a} in some blocks and {b} in others; give it one type")
 
 
 def _bounded(column: LevelSummary, name: str) -> Column:

@@ -75,12 +75,23 @@ def test_small_tables_are_fitted_in_this_process(client, name, y):
     assert_same(mopn.dask.fit(plain, *spread(y)), clone(plain).fit(FRAME, y))
 
 
+@pytest.mark.parametrize("dtype", ["Int64", "boolean"])
+def test_labels_keep_their_type_and_columns_are_read_by_name(client, dtype):
+    y = pd.Series(TRUTH > 0.0, dtype="boolean")
+    y = y if dtype == "boolean" else y.astype(dtype) + 2**53
+    X, labels = (frames.from_pandas(part, npartitions=2) for part in (FRAME, y))
+    found = mopn.dask.fit(estimators.TableClassifier(**FIXED), X, labels, timeout=300)
+    assert found.classes_.tolist() == sorted(set(y.tolist()))
+    turned = X[["color", "size"]]
+    assert np.array_equal(*(mopn.dask.predict(found, part).compute() for part in (turned, X)))
+
+
 def test_what_is_refused(client, on_workers):
     y = frames.from_pandas(pd.Series(LABELS), npartitions=2)
     classifier = estimators.TableClassifier(**FIXED)
     with pytest.raises(ValueError, match=r"block \d: column 'size' of X contains infinity"):
         mopn.dask.fit(classifier, frames.from_pandas(FRAME.assign(size=np.inf), npartitions=2), y)
-    with pytest.raises(ValueError, match="column 'color' of X has no value; drop it"):
+    with pytest.warns(UserWarning, match=r"X has columns without any value, \['color'\]"):
         mopn.dask.fit(classifier, frames.from_pandas(FRAME.assign(color=np.nan), npartitions=2), y)
     with pytest.raises(TypeError, match=r"lazy frame.*mopn\.dask\.fit"):
         classifier.fit(frames.from_pandas(FRAME, npartitions=2), LABELS)

@@ -54,10 +54,14 @@ def test_weights_of_the_samples_count():
     ("options", "own", "message"),
     [
         ({"validation_fraction": 0.2}, {"X_val": X, "y_val": np.repeat("low", 90)}, "validation_fraction is for fits"),
-        ({}, {"X_val": X}, "give both, or neither"),
-        ({}, {"y_val": np.repeat("low", 90)}, "give both, or neither"),
+        ({}, {"X_val": X}, "y_val is missing: X_val and y_val go together"),
+        ({}, {"y_val": np.repeat("low", 90)}, "X_val is missing: X_val and y_val go together"),
         ({}, {"X_val": X[:, :2], "y_val": np.repeat("low", 90)}, "features"),
-        ({}, {"X_val": X, "y_val": np.repeat("other", 90)}, "labels that are not in y"),
+        (
+            {},
+            {"X_val": X, "y_val": np.repeat("other", 90)},
+            "y_val has the label 'other', which is not among the classes",
+        ),
         ({}, {"X_val": X, "y_val": np.ones((90, 2), dtype=int)}, "y_val must be like y"),
     ],
 )

@@ -116,7 +116,7 @@ def test_errors():
     model = OrdinalFMRegressor(max_units=2)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(RELATED, Y[:-1])
-    with pytest.raises(ValueError, match="Input y contains NaN"):
+    with pytest.raises(ValueError, match="y contains NaN; drop these samples"):
         model.fit(RELATED, np.where(Y == 1, np.nan, Y))
     model.fit(RELATED, Y)
     with pytest.raises(ValueError, match="X has 18 features, but OrdinalFMRegressor is expecting 21 features"):

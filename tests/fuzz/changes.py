@@ -10,7 +10,7 @@ from tests.fuzz.checks import check_found, fingerprint, require, surroundings
 from tests.fuzz.functions import functions
 from tests.fuzz.inputs.arrays import ARRAYS
 from tests.fuzz.inputs.callbacks import odd_callback
-from tests.fuzz.inputs.dense import DTYPES, SHAPES, STORAGE
+from tests.fuzz.inputs.dense import COLUMNS, DTYPES, SHAPES, STORAGE
 from tests.fuzz.inputs.options import odd_option
 from tests.fuzz.inputs.refused import REFUSED
 from tests.fuzz.inputs.sparse_forms import FORMS, MALFORMED, SPARSE_TYPES
@@ -139,12 +139,12 @@ def _start(rng: Generator, interface: Interface, arguments: Arguments, place: Pl
 # The categories: where, and what.
 CHANGES: dict[str, tuple[Callable[[str, str, Any], bool], Change]] = {
     "X shape": (_is_samples, _one_of(SHAPES)),
-    "X dtype": (_is_samples, _one_of(DTYPES)),
+    "X dtype": (_is_samples, _one_of(DTYPES, COLUMNS)),
     "X storage": (_is_samples, _one_of(STORAGE)),
     "X sparse": (_is_samples, _one_of(FORMS, SPARSE_TYPES)),
     "X malformed": (_is_samples, _one_of(MALFORMED)),
     "X values": (_is_samples, _one_of(VALUES)),
-    "X at prediction": (_is_new_samples, _one_of(SHAPES, DTYPES, STORAGE, FORMS, SPARSE_TYPES, VALUES)),
+    "X at prediction": (_is_new_samples, _one_of(SHAPES, DTYPES, COLUMNS, STORAGE, FORMS, SPARSE_TYPES, VALUES)),
     "X at prediction, malformed": (_is_new_samples, _one_of(MALFORMED)),
     "y": (_is_targets, _one_of(TARGETS)),
     "weights": (_named("sample_weight"), _weights),

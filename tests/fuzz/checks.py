@@ -72,5 +72,5 @@ def fingerprint(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [fingerprint(part) for part in value]
     if hasattr(value, "to_numpy"):
-        return repr(value), fingerprint(value.to_numpy())
+        return repr(value), fingerprint(np.asarray(value))
     return None

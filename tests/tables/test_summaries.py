@@ -136,7 +136,12 @@ def test_moments_are_those_of_exact_arithmetic(size, shift):
         ([np.zeros((2, 2)), np.zeros((2, 3))], "blocks of X have 2 and 3 columns"),
         ([{"a": [1, 2]}, {"a": ["one", None]}], "column 'a' of X holds numbers in some blocks and levels"),
         ([{"a": ["one"]}, {"a": [1.5]}], r"give it one type, or name it in levels=\['a'\]"),
-        ([{"a": [None]}, {"a": [None]}], "column 'a' of X has no value; drop it"),
+        ([{"a": [None]}, {"a": [None]}], "no column of X varies"),
+        ([{"a": [1, 2]}, {"a": [True]}, {"a": ["2024"]}], "column 'a' of X holds numbers in some blocks and levels"),
+        (
+            [{"a": [1, 2]}, {"a": np.array(["2024-01-01"], "M8[D]")}],
+            "column 'a' of X holds numbers in some.* dates",
+        ),
         ([{"a": ["x"]}, {"a": ["x"]}], "no column of X varies"),
         (
             [{"a": [f"a{i}" for i in range(30_000)]}, {"a": [f"b{i}" for i in range(30_000)]}],

@@ -7,12 +7,14 @@ distributions are those of a background: then no pair effect holds what a main e
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from mopn.data.values import NUMBERS
 from mopn.losses.namespaces import to_host
 from mopn.models.fitted import Fitted, fitted_model
 from mopn.models.quadratic import Quadratic
@@ -62,7 +64,10 @@ class Effects:
     def __init__(self, model: TableModel, X: Any) -> None:
         self.model, encoding = model, model.encoding
         self.background = encoding.arranged(X).dense()
-        self._columns = [_Column(encoding.of_column(j), x) for j, x in enumerate(self.background.columns)]
+        self._columns = [
+            _Column(encoding.of_column(j), self.background.columns[j], self.background.kinds[j])
+            for j in range(len(encoding.columns))
+        ]
         self._members = [np.flatnonzero(encoding.owners == j) for j in range(len(self._columns))]
         constant, W, self._H, biases, self._V = _units(model)
         mean = np.zeros(encoding.n_features)
@@ -220,9 +225,9 @@ def effects(model: Fitted, X: Any) -> Effects:
 class _Column:
     """A column of the background: its values, and the mean and the covariance of its features."""
 
-    def __init__(self, encoding: TableEncoding, values: np.ndarray) -> None:
+    def __init__(self, encoding: TableEncoding, values: np.ndarray, kind: str) -> None:
         self.encoding, self.name = encoding, encoding.columns[0]
-        self.table = Table(encoding.columns, (values,), len(values), named=True)
+        self.table = Table(encoding.columns, (values,), (kind,), len(values), named=True)
         Z = encoding.encode(self.table)
         self.mean = np.asarray(Z.mean(axis=0)).ravel()
         second = Z.T @ Z / len(values)
@@ -231,6 +236,8 @@ class _Column:
     def project(self, directions: np.ndarray, values: Any = None) -> np.ndarray:
         """Return the products (n, r) of centered features with directions (r, d)."""
         table = self.table if values is None else read_table({self.name: values}, "values")
+        if table.kinds == (NUMBERS,):  # the axis of a plot: days, if the column holds dates
+            table = replace(table, kinds=self.table.kinds)
         return self.encoding.encode(table, "values") @ directions.T - directions @ self.mean
 
 

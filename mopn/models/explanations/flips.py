@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from mopn.models.fields import feature_groups
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_flag, shown
 from mopn.tables.columns import LevelColumn
+from mopn.tables.encoding import TableEncoding
 from mopn.tables.reading import Table
 
 __all__ = ["Flips", "certified_flips"]
@@ -156,6 +157,7 @@ class TableOptions(Options):
 
     Attributes
     ----------
+    encoding : TableEncoding
     table : Table
         The rows.
     columns : sequence of int
@@ -164,6 +166,7 @@ class TableOptions(Options):
         What these may be.
     """
 
+    encoding: TableEncoding
     table: Table
     columns: Sequence[int]
     levels: Sequence[LevelColumn]
@@ -193,7 +196,9 @@ class TableOptions(Options):
         allowed = np.ones(starts[-1], bool)
         allowed[starts[1:] - 1] = False
         current = starts[:-1] + np.column_stack(codes)
-        return cls(model.model._design(Z), features.tocsr(), starts, allowed, current, table, list(of), levels)
+        return cls(
+            model.model._design(Z), features.tocsr(), starts, allowed, current, encoding, table, list(of), levels
+        )
 
     def changed(self, picks: np.ndarray) -> dict[str, np.ndarray]:
         """Return the columns of a table."""
@@ -201,7 +206,7 @@ class TableOptions(Options):
         for j, level, first, options in zip(self.columns, self.levels, self.starts, picks.T, strict=False):
             texts = np.array([*level.levels, *level.rare[:1], *[None] * level.gaps], object)
             columns[j][options >= 0] = texts[options[options >= 0] - first]
-        return dict(zip(self.table.names, columns, strict=True))
+        return self.encoding.as_given(replace(self.table, columns=tuple(columns)))
 
 
 class _Search:

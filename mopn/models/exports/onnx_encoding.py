@@ -87,7 +87,7 @@ def _by_columns(graph: Graph, X: str) -> str:
 
 def _of_levels(graph: Graph, texts: str, level: LevelColumn) -> str:
     """Add the indicators of levels, or their means where a text is unknown."""
-    known = [*level.levels, *level.rare]
+    known = [text for text in level.known if text is not None]
     keys = known if "" in known else [*known, ""]
     numbers = level.codes([*known, None])[: len(keys)].tolist()
     codes = graph("LabelEncoder", texts, keys_strings=keys, values_int64s=numbers, default_int64=-1, domain=ML)

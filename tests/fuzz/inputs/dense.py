@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from tests.types import TYPES
+
 Change = Callable[[np.random.Generator, Any], Any]
 
 
@@ -145,4 +147,22 @@ DTYPES: dict[str, Change] = {
     "DataFrame of dates": lambda rng, X: pd.DataFrame(dense(X)).apply(pd.to_datetime),
     "DataFrame with mixed names": lambda rng, X: pd.DataFrame(dense(X), columns=["a", *range(1, X.shape[1])]),
     "Series": lambda rng, X: pd.Series(dense(X)[:, 0]),
+    "records": lambda rng, X: np.rec.fromarrays(dense(X).T),
+}
+
+
+def _with_column(make: Callable[[int], Any]) -> Change:
+    """Return a change of X to a frame whose first column is of a type."""
+
+    def change(rng: np.random.Generator, X: Any) -> pd.DataFrame:
+        frame, values = pd.DataFrame(dense(X)).rename(columns=str), make(X.shape[0])
+        plain = values.to_pylist() if hasattr(values, "to_pylist") else values
+        return frame.assign(**{"0": plain if isinstance(plain, pd.Series | np.ndarray) else list(plain)})
+
+    return change
+
+
+# Columns of the types that the table of types has.
+COLUMNS: dict[str, Change] = {
+    f"{kind}: {storage}": _with_column(make) for kind, made in TYPES.items() for storage, make in made.items()
 }

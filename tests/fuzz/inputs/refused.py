@@ -4,7 +4,7 @@ _NO_SHAPE = {"a column", "a row", "a number", "three axes", "transposed"}
 _NO_NUMBERS = {
     "dtype c8", "dtype c16", "dtype M8[s]", "dtype m8[s]", "complex numbers of real value", "NaT", "words", "masked",
     "an object among numbers", "None among numbers", "a string among numbers", "a huge integer", "a list among numbers",
-    "structured", "ragged", "dictionary", "set", "None", "a string", "bytes", "a class", "a function",
+    "ragged", "dictionary", "set", "None", "a string", "bytes", "a class", "a function",
     "DataFrame with pandas' missing values", "DataFrame of dates", "sparse c16", "sparse NaN", "sparse infinity",
     "a sum that overflows", "a NaN", "an infinity", "a negative infinity",
 }  # fmt: skip

@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from tests.types import TYPES
+
 
 def _put(y: Any, value: Any, dtype: Any = object) -> np.ndarray:
     y = np.atleast_1d(np.array(y, dtype=dtype))
@@ -131,6 +133,14 @@ TARGETS: dict[str, Callable[[np.random.Generator, Any], Any]] = {
     "a generator": lambda rng, y: (label for label in y),
     "a set": lambda rng, y: set(_flat(y).tolist()),
     "a dictionary": lambda rng, y: dict(enumerate(_flat(y))),
+}
+
+
+# Of the table of types.
+TARGETS |= {
+    f"{kind}: {storage}": lambda rng, y, make=make: make(len(y))
+    for kind, made in TYPES.items()
+    for storage, make in made.items()
 }
 
 

@@ -1,0 +1,400 @@
+"""What values of any type become: arrays, numbers, labels, and columns of numbers or texts.
+
+Every door of mopn reads values by this module, so that a value means the same everywhere. docs/tables.md has the table
+of types and roles.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mopn.solvers.tools.checks import shown
+
+__all__ = [
+    "as_array",
+    "as_numbers",
+    "as_targets",
+    "category_order",
+    "distinct_labels",
+    "finite_numbers",
+    "is_series",
+    "label_codes",
+]
+
+
+# -- arrays ------------------------------------------------------------------------------------------------------------
+
+
+def as_array(values: Any, name: str) -> np.ndarray:
+    """Return values as an array; masked entries, sparse matrices and rows of several lengths are refused."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries, whose values are unknown; impute or drop them first")
+    if sparse.issparse(values):
+        raise TypeError(f"{name} must be dense, got a sparse matrix; convert it by {name}.toarray()")
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be an array: {error}") from None
+
+
+def as_numbers(values: Any, name: str) -> np.ndarray:
+    """Return values as an array of bool, integers or floats; what is read from objects and strings is float64.
+
+    Complex numbers, dates and differences of dates are refused, as all of them convert to floats without an error.
+    """
+    if values is None:
+        raise TypeError(f"{name} must be an array of numbers, got None")
+    values = as_array(values, name)
+    if values.dtype.kind in "fiub":
+        return values
+    lossy = _lossy_dtypes(values)
+    if lossy:
+        raise TypeError(f"{name} must hold real numbers, got dtype {', '.join(lossy)}")
+    try:
+        return np.array([_number(cell) for cell in values.ravel().tolist()], np.float64).reshape(values.shape)
+    except (TypeError, ValueError, OverflowError) as error:
+        advice = (
+            "targets of regressions are numbers; for classes take a classifier, for ordered ones an ordinal regressor"
+            if name == "y"
+            else "encode strings and categories as numbers first"
+        )
+        raise TypeError(f"{name} must be numeric, got dtype {values.dtype}: {error}; {advice}") from None
+
+
+def _number(cell: Any) -> float:
+    """Return a number, NaN where it is missing."""
+    return float("nan") if cell is None or is_missing(cell) else float(cell)
+
+
+def finite_numbers(values: Any, name: str) -> np.ndarray:
+    """Return finite real numbers as an array of float64, which is not copied if it is one already."""
+    with np.errstate(over="ignore"):
+        values = as_numbers(values, name).astype(np.float64, copy=False)
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} contains NaN or infinity")
+    return values
+
+
+def _lossy_dtypes(values: np.ndarray) -> list[str]:
+    """Return the dtypes, of an array or of NumPy's scalars among its objects, of which floats keep a part only."""
+    scalars = (value.dtype for value in values.flat if isinstance(value, np.generic))
+    dtypes = set(scalars) if values.dtype.kind == "O" else {values.dtype}
+    return sorted(str(dtype) for dtype in dtypes if dtype.kind in "cmMV")
+
+
+def is_series(values: Any) -> bool:
+    """Whether values are a Series, of pandas or polars."""
+    return type(values).__name__ == "Series" and hasattr(values, "dtype") and getattr(values, "ndim", 1) == 1
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell is NaN, NaT or NA, which are not equal to themselves."""
+    try:
+        return bool(cell != cell)
+    except (TypeError, ValueError):  # pandas' NA refuses to be a truth
+        return type(cell).__name__ == "NAType"
+
+
+# -- targets -----------------------------------------------------------------------------------------------------------
+
+
+def as_targets(y: Any, *, numeric: bool) -> np.ndarray:
+    """Return numbers or labels, in their own type; missing ones are refused."""
+    what = "number" if numeric else "label"
+    if isinstance(y, str | bytes):
+        raise ValueError(
+            f"y must hold a {what} for each row, got the text {shown(y)}; give the column itself, such as "
+            f"frame[{shown(y)}], and X without it"
+        )
+    if isinstance(y, set | Mapping):
+        raise TypeError(f"y must hold a {what} for each row in their order, got {shown(y)}; give a list")
+    if isinstance(y, list | tuple):  # of which an array of texts would drop the end
+        _check_texts(y, "y")
+    y = as_array(y, "y")
+    if not y.ndim:
+        raise ValueError(f"y must hold a {what} for each row, got {shown(y[()])}")
+    if y.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: y has dtype {y.dtype}")
+    if numeric:
+        numbers = as_numbers(y, "y")
+        if np.isnan(numbers).any():
+            raise ValueError("y contains NaN; drop these samples")
+        if np.isinf(numbers).any():
+            raise ValueError("y contains infinity; drop these samples")
+        return numbers
+    _check_labels(y, "y")
+    return _native(y) if y.dtype.kind == "O" and y.ndim == 1 else y
+
+
+def _native(labels: np.ndarray) -> np.ndarray:
+    """Return objects as an array of their own type, if NumPy has it: texts stay, and are sorted as they are."""
+    cells = labels.tolist()
+    kind = _kind_of(cells, "y")
+    if kind == TEXTS:
+        return labels
+    has_none = kind in _NO_LABELS or any(map(_is_period, cells))
+    array = labels if has_none else np.array(cells, {DATES: "M8[us]", DURATIONS: "m8[us]"}.get(kind))
+    if array.dtype.kind == "O":
+        raise ValueError(
+            f"y holds labels of the type {type(cells[0]).__name__}, such as {shown(cells[0])}; give texts, integers, "
+            "booleans or dates of NumPy"
+        )
+    return array
+
+
+def _check_texts(cells: Iterable[Any], name: str) -> None:
+    for cell in cells:
+        if isinstance(cell, str | bytes):
+            check_text(cell, name)
+
+
+def _check_labels(labels: np.ndarray, name: str) -> None:
+    """Refuse missing labels, and those that arrays of texts would change."""
+    kind = labels.dtype.kind
+    if kind == "O":
+        cells = labels.ravel().tolist()
+        if any(cell is None or is_missing(cell) for cell in cells):
+            raise ValueError(f"{name} has missing labels; drop these samples")
+        _check_texts(cells, name)
+    elif kind in "fcmM" and not np.isfinite(labels).all():
+        missing = np.isnan(labels).any()
+        raise ValueError(f"{name} has missing labels; drop these samples" if missing else f"{name} contains infinity")
+
+
+def check_text(text: str | bytes, of: str) -> None:
+    """Refuse a text that arrays and files do not keep apart from others."""
+    if text.endswith("\0" if isinstance(text, str) else b"\0"):
+        raise ValueError(f"{of} holds the text {text!r}, whose end NumPy drops; remove the NUL characters at the end")
+
+
+def distinct_labels(y: Any, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted distinct labels, and the index of each entry's label; missing labels are refused."""
+    y = as_array(y, name)
+    _check_labels(y, name)
+    try:
+        labels, codes = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(
+            f"{name} holds labels that cannot be sorted ({error}); give labels of a single type, none of them missing"
+        ) from None
+    return labels, codes.reshape(y.shape)
+
+
+def label_codes(y: np.ndarray, classes: np.ndarray, name: str = "y") -> np.ndarray:
+    """Return the index of each entry's label among sorted classes; equal values of other types are the same label."""
+    try:
+        labels, codes = distinct_labels(y, name)
+        at = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        known = classes[at] == labels
+        known = known if isinstance(known, np.ndarray) else np.zeros(len(labels), bool)
+    except TypeError:  # labels that cannot be compared with the classes
+        at, known = np.zeros(len(labels), int), np.zeros(len(labels), bool)
+    if not known.all():
+        raise ValueError(f"{name} has the label {shown(labels[~known][0])}, which is not among the classes {classes}")
+    return at[codes]
+
+
+def category_order(values: Any) -> tuple[np.ndarray, bool] | None:
+    """Return the categories of a column of pandas, polars or Arrow, and whether they have an order; else None."""
+    dtype = getattr(values, "dtype", getattr(values, "type", None))
+    if hasattr(dtype, "value_type") and hasattr(dtype, "index_type"):  # of Arrow
+        chunks = values.unify_dictionaries().chunks if hasattr(values, "chunks") else [values]
+        return (np.asarray(chunks[0].dictionary) if chunks else np.zeros(0)), bool(dtype.ordered)
+    if type(dtype).__name__ == "Enum":  # of polars
+        return np.asarray(dtype.categories), True
+    if type(dtype).__name__ == "Categorical":
+        return np.asarray(values.unique().drop_nulls()), False
+    if hasattr(dtype, "categories") and hasattr(dtype, "ordered"):
+        return np.asarray(dtype.categories), bool(dtype.ordered)
+    return None
+
+
+# -- columns of tables -------------------------------------------------------------------------------------------------
+
+NUMBERS, TEXTS, BOOLEANS, CATEGORIES = "numbers", "texts", "booleans", "categories"
+DATES, ZONED_DATES = "dates without a time zone", "dates with a time zone"
+DURATIONS, TIMES, NOTHING = "durations", "times of day", "no value"
+NUMBER_KINDS = frozenset({NUMBERS, DATES, ZONED_DATES, DURATIONS, TIMES, NOTHING})
+
+# NumPy has no type for them, and would change them.
+_NO_LABELS = frozenset({ZONED_DATES, TIMES})
+# Booleans as other programs write them.
+TRUTHS = {text: bool(number) for number in (0, 1) for word in (str(bool(number)), str(number))
+          for text in (word, word.lower(), word.upper())}  # fmt: skip
+# Types of a cell that holds several values.
+_NESTED = (list, tuple, dict, set, np.ndarray)
+_DAY = np.timedelta64(1, "D")
+_EPOCHS = {"M": np.datetime64(0, "us"), "m": np.timedelta64(0, "us")}
+
+
+def as_cells(values: Any) -> np.ndarray:
+    """Return values as an array, of Python's objects unless they are numbers, and without reading texts as numbers."""
+    if isinstance(values, np.ma.MaskedArray):
+        is_time = values.dtype.kind in "mM"
+        cells: np.ndarray = values.data.copy() if is_time else values.data.astype(object)
+        cells[np.ma.getmaskarray(values)] = "NaT" if is_time else None
+        return cells
+    if isinstance(values, np.ndarray):
+        return values
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        values = [values]
+    values = values.to_pylist() if hasattr(values, "to_pylist") else list(values)  # Arrow has scalars of its own
+    rows = bool(values) and all(isinstance(value, (list, tuple, np.ndarray)) for value in values)
+    if rows and len({len(value) for value in values}) == 1:
+        array = np.empty((len(values), len(values[0])), object)
+        for i, row in enumerate(values):
+            for j, value in enumerate(row):
+                array[i, j] = value
+        return array
+    flat = np.empty(len(values), object)
+    flat[:] = values
+    return flat
+
+
+def read_column(values: np.ndarray, of: str) -> tuple[np.ndarray, str]:
+    """Return numbers, NaN where they are missing, or texts, None where they are missing; and their kind."""
+    if values.ndim != 1:
+        raise ValueError(f"{of} must have one value a row, got shape {values.shape}; make several columns of it")
+    kind = values.dtype.kind
+    if kind in "fiu":
+        return as_column(values.astype(np.float64, copy=False), NUMBERS, of)
+    if kind in "mM":
+        return as_column(_days(values, of), DATES if kind == "M" else DURATIONS, of)
+    cells = values.tolist()
+    cells = [None if cell is None or is_missing(cell) else cell for cell in cells]
+    found = _kind_of([cell for cell in cells if cell is not None], of)
+    if found in (TEXTS, BOOLEANS):
+        return as_column(as_texts(cells, of), found, of)
+    if found == NUMBERS:
+        return as_column(_floats([np.nan if cell is None else cell for cell in cells], of), found, of)
+    if found == TIMES:
+        return as_column(np.array([np.nan if cell is None else _seconds(cell) for cell in cells]), found, of)
+    plain = np.empty(len(cells), object)
+    plain[:] = [None if cell is None else _without_zone(cell) for cell in cells]
+    return as_column(_days(plain, of, "m" if found == DURATIONS else "M"), found, of)
+
+
+def as_column(values: np.ndarray, kind: str, of: str) -> tuple[np.ndarray, str]:
+    """Return a column and its kind, which is that of no value where all are missing; infinity is refused."""
+    is_number = values.dtype.kind == "f"
+    if is_number and np.isinf(values).any():
+        raise ValueError(f"{of} contains infinity; a number that is unknown is NaN")
+    empty = np.isnan(values).all() if is_number else all(text is None for text in values)
+    return values, NOTHING if empty else kind
+
+
+def as_texts(cells: Iterable[Any], of: str) -> np.ndarray:
+    """Return the texts of categories, None where they are missing."""
+    return np.array([None if cell is None or is_missing(cell) else _text(cell, of) for cell in cells], object)
+
+
+def _kind_of(present: Sequence[Any], of: str) -> str:
+    """Return what the cells of a column are together."""
+    if all(isinstance(cell, bool | np.bool_) for cell in present):
+        return BOOLEANS if present else NUMBERS
+    if all(isinstance(cell, (datetime.timedelta, np.timedelta64)) for cell in present):  # NumPy's are integers, too
+        return DURATIONS
+    if all(isinstance(cell, (Real, Decimal, np.bool_)) for cell in present):
+        return NUMBERS
+    if all(isinstance(cell, datetime.time) for cell in present):
+        return TIMES
+    if all(_is_date(cell) for cell in present):
+        zoned = {getattr(cell, "tzinfo", None) is not None for cell in present}
+        if len(zoned) == 2:
+            raise ValueError(f"{of} holds dates with and without a time zone; give all of them one, or none")
+        return ZONED_DATES if True in zoned else DATES
+    return TEXTS
+
+
+def _is_date(cell: Any) -> bool:
+    return isinstance(cell, (datetime.date, np.datetime64)) or _is_period(cell)
+
+
+def _is_period(cell: Any) -> bool:
+    return hasattr(cell, "to_timestamp") and hasattr(cell, "freq")
+
+
+def _without_zone(cell: Any) -> Any:
+    """Return a date in UTC, which NumPy reads; a period counts by its start."""
+    if _is_period(cell):
+        cell = cell.to_timestamp()
+    if getattr(cell, "tzinfo", None) is None:
+        return cell
+    return cell.astimezone(datetime.UTC).replace(tzinfo=None)
+
+
+def _seconds(time: datetime.time) -> float:
+    """Return the seconds of the day."""
+    return (time.hour * 60 + time.minute) * 60 + time.second + time.microsecond * 1e-6
+
+
+def _floats(cells: list[Any], of: str) -> np.ndarray:
+    try:
+        return np.array(cells, float)
+    except OverflowError as error:
+        raise ValueError(f"{of} has a number that is too large for floating point: {error}") from None
+
+
+def _days(values: np.ndarray, of: str, kind: str = "") -> np.ndarray:
+    """Return dates as days since 1970, and durations as days."""
+    kind = kind or values.dtype.kind
+    try:
+        exact = values.astype(f"{kind}8[us]")
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{of} has dates that NumPy does not read: {error}; give numbers") from None
+    return np.where(np.isnat(exact), np.nan, (exact - _EPOCHS[kind]) / _DAY)
+
+
+def as_given(values: np.ndarray, kind: str) -> np.ndarray:
+    """Return numbers as what they were read from, missing ones as NaT or None."""
+    if kind == TIMES:
+        return np.array([None if np.isnan(x) else _time(x) for x in values], object)
+    if kind not in (DATES, ZONED_DATES, DURATIONS):
+        return values
+    unit = "m8[us]" if kind == DURATIONS else "M8[us]"
+    ticks = np.where(np.isnan(values), 0.0, np.round(values * (_DAY / np.timedelta64(1, "us"))))
+    exact = ticks.astype(np.int64).view(unit)
+    exact[np.isnan(values)] = "NaT"
+    if kind != ZONED_DATES:
+        return exact
+    utc = datetime.UTC
+    return np.array([None if date is None else date.replace(tzinfo=utc) for date in exact.tolist()], object)
+
+
+def _time(seconds: float) -> datetime.time:
+    return (datetime.datetime.min + datetime.timedelta(seconds=float(seconds))).time()
+
+
+def truths(texts: np.ndarray) -> np.ndarray | None:
+    """Return texts of booleans as 0 and 1, NaN where they are missing; None if a text is something else."""
+    if not all(text is None or text in TRUTHS for text in texts):
+        return None
+    return np.array([np.nan if text is None else float(TRUTHS[text]) for text in texts])
+
+
+def _text(cell: Any, of: str) -> str:
+    """Return the text of a category; 3.0 is 3, as columns of integers become floats where one is missing."""
+    if isinstance(cell, bytes):
+        try:
+            cell = cell.decode()
+        except UnicodeDecodeError:
+            cell = cell.decode("latin-1")
+    if isinstance(cell, complex):
+        raise TypeError(f"Complex data not supported: {of} holds {cell!r}")
+    if isinstance(cell, _NESTED) or type(cell) is object:
+        raise TypeError(
+            f"{of} holds {shown(cell)}, an object of type {type(cell).__name__}; the argument must be a string or a "
+            "number: make numbers, texts or several columns of it"
+        )
+    cell = cell.item() if isinstance(cell, np.generic) else cell
+    whole = isinstance(cell, Real) and not isinstance(cell, bool) and cell == cell // 1
+    text = str(int(cell)) if whole else str(cell)
+    check_text(text, of)
+    return text
