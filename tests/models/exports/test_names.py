@@ -21,7 +21,7 @@ NUMBERS = {"int64": [-(2**63), -(2**63) + 1, 2**63 - 1], "uint64": [0, 2**63, 2*
 
 def model_of_table():
     """Return a model whose columns, categories and classes have all the names, and rows of it."""
-    columns = {"category": 2 * NAMES} | {name: np.roll(np.arange(N), i) for i, name in enumerate(NAMES)}
+    columns = {"category": 2 * NAMES} | {name: np.roll(np.arange(N) // 2, i) for i, name in enumerate(NAMES)}
     encoding = learn_encoding(read_table(pd.DataFrame(columns)), curves=1, smoothness=1.0)
     network_of = network(len(NAMES), d=encoding.n_features, classes=np.array(NAMES), link="softmax", augment=True)
     return TableModel(network_of, encoding), columns
