@@ -114,7 +114,7 @@ def draw_clustered_stack(rng: np.random.Generator) -> tuple[np.ndarray, str]:
 
 
 def draw_few_outputs(rng: np.random.Generator) -> tuple[np.ndarray, str]:
-    """Draw two to five matrices: rotated sizes, ties, equal norms in all directions, gradients, special spectra."""
+    """Draw two to five matrices: rotated sizes, near ties, equal norms in all directions, gradients, spectra."""
     m, d = int(rng.integers(2, 6)), int(rng.integers(2, 9))
     kind = rng.choice(["rotated", "rank one", "ties", "invariant", "gradients", "dependent", "reflections", "spectra"])
     A, mix = rng.standard_normal((m, d, d)), np.linalg.qr(rng.standard_normal((m, m)))[0]

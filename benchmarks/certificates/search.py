@@ -201,7 +201,7 @@ def loss_violations(rng: Rng) -> Iterator[str]:
     if rng.uniform() < 0.3:
         options["offset"] = np.full((40, 1), size * 10.0 ** rng.uniform(-1, 6))
     wrong = float(rng.choice([1.0, rng.uniform(-3.0, 3.0)]))
-    words = f"own loss size={size:.3g} threshold={threshold:.3g} bounded={bounded} wrong={wrong:.3g} {options}"
+    words = f"own loss size={size:.3g} threshold={threshold:.3g} bounded={bounded} wrong={wrong:.3g} {list(options)}"
     # The threshold is lowered later in some draws.
     loss = OwnHuber(threshold * rng.choice([1.0, 1e9]), bounded=bounded, wrong=wrong)
     try:
