@@ -200,7 +200,7 @@ def test_units_of_a_function_estimate_nothing(steps, norm, refit, tol):
 
 
 @pytest.mark.parametrize("loss", ["squared", "huber", "quantile"])
-@pytest.mark.parametrize("value", [0.0, 3.0, 0.1, 1e5 / 3, 1e-100])
+@pytest.mark.parametrize("value", [0.0, 3.0, 0.1, 1e5 / 3, 1e-30])
 def test_the_relative_gap_of_a_perfect_fit_is_zero(value, loss):
     problem = mopn.NetworkProblem(X, np.full(80, value), loss=loss, strength=0.1, offset=[value], norm="l1")
     result = mopn.minimize(problem)
