@@ -95,7 +95,8 @@ class SingleOutputEstimator(ModelEstimator):
         Warns
         -----
         ConvergenceWarning
-            If ``max_iter`` iterations of "cd" or "lbfgs" were not enough, or a number overflowed.
+            If ``max_iter`` iterations of "cd" or "lbfgs" were not enough, if a number overflowed, or if no pass of
+            "sgd" or "adagrad" led to a better model than zeros, which are the model then.
 
         References
         ----------

@@ -132,8 +132,8 @@ class ProofBudget:
         return Selection(proof, proof.bound, self.estimate, exhausted=self._is_exhausted(gap(proof.bound)))
 
     def _is_soon(self, fun: float, proven: float) -> bool:
-        """Whether the last final proof was at about this objective: poor units may seem the best in every round."""
-        if fun > self.next_proof:
+        """Whether none can end the run, or the last one was at about this objective: poor units seem the best ones."""
+        if self.monitor.tol == 0.0 or fun > self.next_proof:
             return True
         self.next_proof = fun - _OF_A_GAP * abs(fun) * min(proven, 1.0)
         return False

@@ -27,7 +27,19 @@ from mopn.solvers.interface import Measure
 from mopn.solvers.result import gap_in_words
 
 FIELDS = {
-    *("x", "fun", "lower", "gap", "estimated_gap", "restricted_gap", "gap_is_proven", "proof", "failure", "success"),
+    *(
+        "x",
+        "fun",
+        "lower",
+        "gap",
+        "estimated_gap",
+        "restricted_gap",
+        "gap_is_proven",
+        "rounding",
+        "proof",
+        "failure",
+        "success",
+    ),
     *("status", "message", "nit", "refit_nit", "time", "trace", "error"),
 }
 

@@ -162,6 +162,7 @@ def power_steps(count, rng):
     return select
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("tol", [1e-2, 0.0])
 @pytest.mark.parametrize("refit", ["output", "full", "none"])
 @pytest.mark.parametrize("norm", ["l1", "l1/l2"])
@@ -181,14 +182,14 @@ def test_units_of_a_function_estimate_nothing(steps, norm, refit, tol):
         return oracle(gammas)
 
     solver = solvers.ConditionalGradient(refit, oracle=watched)
-    result = mopn.minimize(problem, solver, tol=tol, max_iter=30)
+    result = mopn.minimize(problem, solver, tol=tol, max_iter=22)
     assert result.status in (Status.CONVERGED, Status.MAX_ITER, Status.NO_BETTER_UNIT)
     assert (result.relative_gap <= tol) == result.success
     assert result.estimated_gap == pytest.approx(result.gap, rel=1e-12)
     np.testing.assert_allclose(result.trace["estimated_gap"], result.trace["gap"], rtol=1e-12)
     assert len(asked) >= result.nit
     if tol == 0.0:
-        assert result.nit == 30
+        assert result.nit == 22
     if result.status == Status.NO_BETTER_UNIT:
         assert f"{100 * result.relative_gap:.3g} %" in result.message
     # The bound is mopn's own, and true: the built-in oracle finds what is below it, from there on.
@@ -200,7 +201,7 @@ def test_units_of_a_function_estimate_nothing(steps, norm, refit, tol):
 
 
 @pytest.mark.parametrize("loss", ["squared", "huber", "quantile"])
-@pytest.mark.parametrize("value", [0.0, 3.0, 0.1, 1e5 / 3, 1e-100])
+@pytest.mark.parametrize("value", [0.0, 3.0, 0.1, 1e5 / 3, 1e-30])
 def test_the_relative_gap_of_a_perfect_fit_is_zero(value, loss):
     problem = mopn.NetworkProblem(X, np.full(80, value), loss=loss, strength=0.1, offset=[value], norm="l1")
     result = mopn.minimize(problem)
