@@ -170,7 +170,7 @@ def _check_labels(labels: np.ndarray, name: str) -> None:
 
 def check_text(text: str | bytes, of: str) -> None:
     """Refuse a text that arrays and files do not keep apart from others."""
-    if text.endswith("\0" if isinstance(text, str) else b"\0"):
+    if text[-1:] in ("\0", b"\0"):
         raise ValueError(f"{of} holds the text {text!r}, whose end NumPy drops; remove the NUL characters at the end")
 
 
@@ -203,7 +203,7 @@ def label_codes(y: np.ndarray, classes: np.ndarray, name: str = "y") -> np.ndarr
 
 def category_order(values: Any) -> tuple[np.ndarray, bool] | None:
     """Return the categories of a column of pandas, polars or Arrow, and whether they have an order; else None."""
-    dtype = getattr(values, "dtype", getattr(values, "type", None))
+    dtype: Any = getattr(values, "dtype", getattr(values, "type", None))
     if hasattr(dtype, "value_type") and hasattr(dtype, "index_type"):  # of Arrow
         chunks = values.unify_dictionaries().chunks if hasattr(values, "chunks") else [values]
         return (np.asarray(chunks[0].dictionary) if chunks else np.zeros(0)), bool(dtype.ordered)

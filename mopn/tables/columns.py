@@ -181,7 +181,7 @@ class LevelColumn:
         codes |= dict.fromkeys(self.rare, count)
         of_truths = {TRUTHS[level]: code for level, code in codes.items() if level in TRUTHS}
         if len(of_truths) == len(codes):  # booleans, which other programs write in other words
-            codes = {text: of_truths[truth] for text, truth in TRUTHS.items() if truth in of_truths} | codes
+            codes |= {text: of_truths[truth] for text, truth in TRUTHS.items() if truth in of_truths}
         return codes | {None: count + bool(self.rare) if self.gaps else -1}
 
     def codes(self, values: Sequence[str | None] | np.ndarray) -> np.ndarray:

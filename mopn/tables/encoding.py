@@ -104,7 +104,7 @@ class TableEncoding:
         if table.n < least:
             raise ValueError(f"Found array with 0 sample(s): {name} has no rows; give at least one")
         order = self._order(table, name)
-        columns, kinds = ([part[j] for j in order] for part in (table.columns, table.kinds))
+        columns, kinds = [table.columns[j] for j in order], [table.kinds[j] for j in order]
         for j, kind in zip(self.number_columns, self.number_kinds, strict=True):
             columns[j] = _as_in_training(columns[j], kinds[j], kind, f"column {self.columns[j]!r} of {name}")
             kinds[j] = kind
