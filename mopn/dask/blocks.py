@@ -25,7 +25,7 @@ from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_seconds, shown
 from mopn.solvers.tools.door import door
 
-__all__ = ["TIMEOUT", "DaskBlocks", "arranged", "check_collection", "dask_blocks", "in_partitions"]
+__all__ = ["TIMEOUT", "DaskBlocks", "arranged", "check_collection", "dask_blocks"]
 
 # Seconds that a pass may take.
 TIMEOUT = 3600.0
@@ -69,9 +69,8 @@ class DaskBlocks(Chunks):
         # The error that ended a pass: no other pass waits for the same cluster again.
         self._lost: OSError | None = None
 
-    @property
-    def stored_numbers(self) -> int:
-        """The stored numbers of X, of all blocks; the first pass computes the blocks."""
+    def count(self) -> int:
+        """Return how many numbers X stores, in all blocks; the first pass computes the blocks."""
         return self._reduce(_numbers_of, operator.add)
 
     def gathered(self) -> list[RawBlock]:
@@ -226,7 +225,7 @@ def dask_blocks(X: Any, y: Any, sample_weight: Any, classes: Any, client: Any, t
     """
     timeout = check_seconds(timeout, "timeout")
     classes = None if classes is None else distinct_labels(classes, "classes")[0]
-    X = in_partitions(X, "X")
+    X = _in_partitions(X, "X")
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional (n, d), got {X.ndim} dimensions")
     given = (y, "y"), (sample_weight, "sample_weight")
@@ -263,7 +262,7 @@ def check_collection(values: Any, name: str) -> None:
         )
 
 
-def in_partitions(values: Any, name: str) -> Any:
+def _in_partitions(values: Any, name: str) -> Any:
     """Return a dask array whose blocks are the partitions of a DataFrame or Series; a dask array as it is."""
     check_collection(values, name)
     if not hasattr(values, "map_partitions"):
@@ -278,7 +277,7 @@ def _same(values: Any) -> Any:
 
 def _beside(X: Any, values: Any, name: str) -> Any:
     """Return the array of y or the weights, in the same chunks of rows as X."""
-    values = in_partitions(values, name)
+    values = _in_partitions(values, name)
     rows, other = X.chunks[0], values.chunks[0]
     if np.isnan([*rows, *other]).any():
         if len(rows) != len(other):

@@ -133,7 +133,7 @@ def fit(
 def _training_data(estimator: NetworkEstimator, X: Any, blocks: DaskBlocks) -> tuple[Any, Any, Any]:
     """Return X, y and the weights for the estimator: in memory, if they are small, or blocks of all on the workers."""
     curves = estimator.curves if isinstance(estimator, TableEstimator) else 0
-    stored = blocks.stored_numbers
+    stored = blocks.count()
     if blocks.classes is None and stored * (1 + curves) <= IN_MEMORY:
         gathered = blocks.gathered()
         # Those that have rows; one at least.

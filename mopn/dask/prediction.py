@@ -9,7 +9,7 @@ from typing import Any
 import dask
 import numpy as np
 
-from mopn.dask.blocks import check_collection, in_partitions
+from mopn.dask.blocks import check_collection
 from mopn.models.table import TableModel
 
 __all__ = ["predict"]
@@ -58,13 +58,13 @@ def predict(model: Any, X: Any, *, method: str = "predict") -> Any:
         return getattr(model, method)(X)
     check_collection(X, "X")
     row = getattr(model, method)(_a_row(model, X))
-    if not hasattr(X, "columns"):  # arrays have no names, which the row above was warned of
-        model = copy(model)
-        vars(model).pop("feature_names_in_", None)
-    X = in_partitions(X, "X")
+    if hasattr(X, "columns"):
+        of_block = partial(_of_rows, model, method, row[:0])
+        return X.map_partitions(of_block, meta=row[:0], enforce_metadata=False)
+    model = copy(model)
+    vars(model).pop("feature_names_in_", None)  # that arrays have none the row above was warned of
     shape = {"drop_axis": 1} if row.ndim == 1 else {"chunks": (X.chunks[0], row.shape[1:])}
-    of_block = partial(_of_rows, model, method, row[:0])
-    return X.map_blocks(of_block, dtype=row.dtype, meta=row[:0], **shape)
+    return X.map_blocks(partial(_of_rows, model, method, row[:0]), dtype=row.dtype, meta=row[:0], **shape)
 
 
 def _a_row(model: Any, X: Any) -> Any:

@@ -72,4 +72,4 @@ class DaskNetworkProblem(mopn.network.problem.NetworkProblem):
         **options: Any,
     ) -> None:
         blocks = dask_blocks(X, y, sample_weight, classes, client, timeout)
-        super().__init__(arranged(blocks, blocks.stored_numbers, row_by_row), None, loss, **options)
+        super().__init__(arranged(blocks, blocks.count(), row_by_row), None, loss, **options)

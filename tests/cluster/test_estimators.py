@@ -322,7 +322,12 @@ def test_data_frames(client, where, request):
     plain = estimators.OrdinalFMRegressor(**STEP | {"alpha": None})
     found = mopn.dask.fit(plain, X_frame, y_frame, timeout=300)
     assert found.feature_names_in_.tolist() == ["u", "v", "w"]
-    np.testing.assert_allclose(mopn.dask.predict(found, X_frame).compute(), found.predict(table))
+    for method in ("predict", "predict_proba"):
+        expected, lazy = getattr(found, method)(table), mopn.dask.predict(found, X_frame, method=method)
+        assert lazy.shape[1:] == expected.shape[1:]
+        assert type(lazy._meta) is np.ndarray
+        # Frames come as they are: without their names there would be a warning.
+        np.testing.assert_allclose(lazy.compute(scheduler="sync"), expected)
     for columns in (["w", "u", "v"], ["u", "v", "x"], ["u", "v"]):
         other = table.reindex(columns=columns, fill_value=0.0)
         with pytest.raises(ValueError, match=r"feature|names") as local:
