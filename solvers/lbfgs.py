@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from mopn.solvers.interface import Monitor, Smooth, Solver
 from mopn.solvers.numerics.plateau import Plateau, negligible_decrease
@@ -12,7 +12,7 @@ from mopn.solvers.numerics.quasi_newton import quasi_newton
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_nonnegative, check_options, count
 
-__all__ = ["LBFGS"]
+__all__ = ["LBFGS", "CoarseLBFGS"]
 
 # The default number of correction pairs, the least number, and the bytes that more than these may take.
 _PAIRS, _MIN_PAIRS, _BYTES = 20, 10, 1 << 24
@@ -48,6 +48,8 @@ class LBFGS(Solver[Smooth]):
     memory: int | None = None
     gtol: float = 1e-8
     needs = frozenset({"gradient"})
+    # Whether points and gradients are on a grid.
+    coarse: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_options(self, memory=count().or_none(), gtol=check_nonnegative)
@@ -57,7 +59,7 @@ class LBFGS(Solver[Smooth]):
         levelled_off = Plateau(monitor.tol)
         start_fun = math.nan
         parts = problem.bounds, problem.scales, problem.metric if monitor.tol <= _PRECISE else None
-        iterates = quasi_newton(problem.value_gradient, start, self._pairs(start), *parts)
+        iterates = quasi_newton(problem.value_gradient, start, self._pairs(start), *parts, coarse=self.coarse)
         for x, at, decrease in iterates:
             start_fun = at.value if math.isnan(start_fun) else start_fun
             lower = problem.dual_bound(at)
@@ -73,3 +75,10 @@ class LBFGS(Solver[Smooth]):
         if self.memory is not None:
             return self.memory
         return min(_PAIRS, max(_MIN_PAIRS, _BYTES // (2 * max(start.nbytes, 1))))
+
+
+@dataclass(frozen=True)
+class CoarseLBFGS(LBFGS):
+    """The same on a grid, so that rounding errors do not choose between local minima; for ``tol >= 1e-6``."""
+
+    coarse: ClassVar[bool] = True

@@ -10,6 +10,7 @@ known is that of all fits in the folder of results, those of other versions too 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import time
 from collections import defaultdict
@@ -24,13 +25,14 @@ from benchmarks.common.collection import COLLECTION, load_raw
 from benchmarks.common.sources import check
 from benchmarks.common.store import Store
 from benchmarks.common.study import fill, make_parser, out_folder, run
+from mopn.core.norms import NormName
 from mopn.estimators import MultiOutputPNClassifier
 
 __all__ = ["main"]
 
 _NOISE = 1e-13
 _OWN = ("products", "iris")
-KEY = ("label", "set", "units", "draw")
+KEY = ("label", "set", "norm", "units", "draw")
 COLUMNS = (*KEY, "objective", "accuracy", "seconds")
 
 
@@ -39,6 +41,7 @@ class Fit(NamedTuple):
 
     label: str
     set: str
+    norm: NormName
     units: int
     draw: int
 
@@ -50,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("alternatives.noise", __doc__, sets=(*_OWN, *COLLECTION), results="noise")
+    parser.add_argument("--norms", nargs="+", choices=("l1", "l1/l2", "l1/linf"), default=["l1/l2"])
     parser.add_argument("--units", type=int, nargs="+", default=[3, 4, 6, 10])
     parser.add_argument("--draws", type=int, default=20, help="fits of each kind, the first without noise")
     parser.add_argument("--rows", type=int, default=1200, help="rows of a larger set, by chance (default %(default)s)")
@@ -60,8 +64,9 @@ def _parser() -> argparse.ArgumentParser:
 def _program(args: argparse.Namespace) -> int:
     store = Store(out_folder(args) / "fits.csv", COLUMNS, KEY)
     check(COLLECTION, [name for name in args.sets if name in COLLECTION], args.data, "--sets")
-    fits = [Fit(args.label, s, units, draw) for s in args.sets for units in args.units for draw in range(args.draws)]
-    line = "{label}: {set}, {units} units, objective {objective:.4f}"
+    cells = itertools.product(args.sets, args.norms, args.units, range(args.draws))
+    fits = [Fit(args.label, *cell) for cell in cells]
+    line = "{label}: {set}, {norm}, {units} units, objective {objective:.4f}"
     failures = fill(store, fits, Fit._asdict, partial(_row, data=args.data, rows=args.rows), line)
     print(_table(store.rows()))
     return failures
@@ -71,8 +76,7 @@ def _row(fit: Fit, data: str, rows: int) -> dict[str, Any]:
     X, y = _samples(fit.set, data, rows)
     if fit.draw:
         X = X * (1.0 + _NOISE * np.random.default_rng(fit.draw).standard_normal(X.shape))
-    # Under the default, l1, units serve a class each.
-    classifier = MultiOutputPNClassifier(norm="l1/l2", max_units=fit.units)
+    classifier = MultiOutputPNClassifier(norm=fit.norm, max_units=fit.units)
     began = time.process_time()
     classifier.fit(X, y)
     seconds = time.process_time() - began
@@ -98,11 +102,11 @@ def _samples(name: str, data: str, rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _table(rows: list[dict[str, str]]) -> str:
-    """Return a line for every set and number of units, and the means below."""
+    """Return a line for every set, norm and number of units, and the means below."""
     least: dict[tuple[str, ...], float] = defaultdict(lambda: np.inf)
     cells: dict[tuple[str, ...], dict[str, list[Mapping[str, str]]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        cell = row["set"], row["units"]
+        cell = row["set"], row["norm"], row["units"]
         least[cell] = min(least[cell], float(row["objective"]))
         cells[cell][row["label"]].append(row)
     labels = list(dict.fromkeys(row["label"] for row in rows))
@@ -112,10 +116,10 @@ def _table(rows: list[dict[str, str]]) -> str:
         if all(label in of for label in labels)
     }
     head = " | ".join(f"{label}: spread % | excess % | accuracy % | s" for label in labels)
-    lines = [f"| set | units | {head} |", "|---|---|" + "---|---|---|---|" * len(labels)]
+    lines = [f"| set | norm | units | {head} |", "|---|---|---|" + "---|---|---|---|" * len(labels)]
     lines += [_line(*cell, values) for cell, values in measured.items()]
     every = np.array(list(measured.values()))
-    lines += [_line(name, "", measure(every, axis=0)) for name, measure in (("mean", np.mean), ("largest", np.max))]
+    lines += [_line(name, "", "", measure(every, axis=0)) for name, measure in (("mean", np.mean), ("largest", np.max))]
     above = ", ".join(f"{label} {np.sum(of)}" for label, of in zip(labels, (every[:, :, 0] > 1.0).T, strict=True))
     return "\n".join([*lines, f"spreads above 1 %, of {len(every)}: {above}"])
 
@@ -128,9 +132,9 @@ def _measures(rows: list[Mapping[str, str]], least: float) -> tuple[float, float
     return 100.0 * spread, 100.0 * excess, 100.0 * accuracies.mean(), seconds.mean()
 
 
-def _line(name: str, units: str, values: Any) -> str:
+def _line(name: str, norm: str, units: str, values: Any) -> str:
     cells = " | ".join(f"{spread:.2f} | {excess:.2f} | {acc:.1f} | {s:.3f}" for spread, excess, acc, s in values)
-    return f"| {name} | {units} | {cells} |"
+    return f"| {name} | {norm} | {units} | {cells} |"
 
 
 if __name__ == "__main__":

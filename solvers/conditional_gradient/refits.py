@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
 from mopn.solvers.conditional_gradient.correction import Correction, Corrector
-from mopn.solvers.conditional_gradient.exchange import Exchange, without_least_unit
+from mopn.solvers.conditional_gradient.exchange import FEW_UNITS, Exchange, without_least_unit
 from mopn.solvers.conditional_gradient.proofs import Selection, check_certificate
 from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.conditional_gradient.steps import line_search
@@ -27,7 +27,7 @@ from mopn.solvers.interface import (
     check_needs,
 )
 from mopn.solvers.interior_point import InteriorPoint
-from mopn.solvers.lbfgs import LBFGS
+from mopn.solvers.lbfgs import LBFGS, CoarseLBFGS
 from mopn.solvers.tools.checks import check_nonnegative, check_options, check_positive, choice, count
 
 __all__ = ["FullRefit", "OutputRefit", "fit_rest", "joint_tol"]
@@ -65,8 +65,8 @@ _REST_TOL, _OF_POLISH = 1e-13, 1e-4
 _START_OF_MODEL = 0.1
 # Tolerance of the step by which units enter before a refit, relative: every trial reads the data.
 _STEP_TOL = 1e-2
-# Ten iterations in single precision can see a decrease of this, relative, above the rounding.
-_SINGLE_TOL = 1e-6
+# Ten iterations in single precision, or on a grid, can see a decrease of this, relative, above the rounding.
+_SINGLE_TOL = _COARSE_TOL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -286,8 +286,10 @@ class _FullRefits(_OutputRefits):
         self.fits_a_model = self.inserts_by_line_search and schedule.fits_a_model
         if self.fits_a_model:
             self.start_tol = max(self.start_tol, _START_OF_MODEL * options.polish_tol)
-        exchanges = self.fits_a_model and problem.minima_are_far_apart
-        self._exchange = Exchange(problem, monitor) if exchanges else None
+        far_apart = self.fits_a_model and problem.minima_are_far_apart
+        self._exchange = Exchange(problem, monitor) if far_apart else None
+        few = far_apart and schedule.max_units is not None and schedule.max_units <= FEW_UNITS
+        self._coarse = CoarseLBFGS(*astuple(options.solver)) if few and type(options.solver) is LBFGS else None
         if problem.joint_refits_get_stuck:
             # Rounds are what is needed, and many short refits soon leave the saddles that a long one would approach.
             self.max_iter, self.fall = options.max_iter, 1.0
@@ -404,6 +406,15 @@ class _FullRefits(_OutputRefits):
         single = self.full.precision == "single" and tol >= _SINGLE_TOL
         form = Form("gradient" if self.full.is_smooth else "composite", single, sample_fraction, seed=self.monitor.seed)
         problem, solver = self.problem.joint(point, form), self.full.solver
+        if self._coarse is not None:
+            # Rounding errors would choose the local minimum; where it is known, they do no harm.
+            if tol < _COARSE_TOL:
+                point, _ = self._joint(
+                    point, _COARSE_TOL, max_iter, start, sample_fraction, within_limits=within_limits
+                )
+                start, problem = None, self.problem.joint(point, form)
+            else:
+                solver = self._coarse
         # The objective on a fraction of the samples is another one.
         as_point = point.with_layers if within_limits and sample_fraction == 1.0 else None
         joint = self.monitor.solve(problem, solver, start=start, tol=tol, max_iter=max_iter, as_point=as_point)

@@ -11,6 +11,7 @@ import numpy as np
 
 from mopn.solvers.interface import Evaluation, Metric
 from mopn.solvers.numerics.dot import dot
+from mopn.solvers.numerics.grid import OnGrid, on_grid
 
 __all__ = ["quasi_newton"]
 
@@ -38,6 +39,8 @@ def quasi_newton(
     bounds: tuple[np.ndarray, np.ndarray] | None = None,
     scales: np.ndarray | None = None,
     metric: Callable[[np.ndarray], Metric | None] | None = None,
+    *,
+    coarse: bool = False,
 ) -> Iterator[tuple[np.ndarray, Evaluation, float]]:
     """Yield the iterates of limited-memory BFGS (Nocedal, 1980), until no step decreases the function.
 
@@ -60,6 +63,8 @@ def quasi_newton(
     metric : callable, optional
         Returns an approximation of the inverse Hessian near a point, which the pairs then correct; by default, and
         where it returns None, a multiple of the matrix of the squared scales.
+    coarse : bool, default False
+        Whether points and gradients are on a grid, so that rounding errors do not choose between local minima.
 
     Yields
     ------
@@ -69,7 +74,11 @@ def quasi_newton(
         Minus the inner product of the gradient and the step that comes next, which is about twice the decrease left
         near a minimum. It is infinite where nothing is known of the curvature, unless the projected gradient is 0.
     """
-    box, pairs, at = _Box(bounds), _Pairs(memory, np.ones(1) if scales is None else scales), function(x)
+    scales = np.ones(1) if scales is None else scales
+    box, pairs = _Box(bounds, coarse=coarse), _Pairs(memory, scales)
+    if coarse:
+        x, function = box.project(x), OnGrid(function, scales)
+    at = function(x)
     for iteration in itertools.count():
         if metric is not None and iteration % _RENEWED == 0:
             pairs.metric = metric(x)
@@ -94,15 +103,16 @@ def quasi_newton(
 
 
 class _Box:
-    """Bounds on the variables, or none."""
+    """Bounds on the variables, or none; and whether these are on a grid."""
 
-    def __init__(self, bounds: tuple[np.ndarray, np.ndarray] | None) -> None:
-        self.bounds = bounds
+    def __init__(self, bounds: tuple[np.ndarray, np.ndarray] | None, *, coarse: bool) -> None:
+        self.bounds, self.coarse = bounds, coarse
         if bounds is not None:
             widths = bounds[1] - bounds[0]
             self.widths = np.where(np.isfinite(widths), widths, 0.0)
 
     def project(self, x: np.ndarray) -> np.ndarray:
+        x = on_grid(x) if self.coarse else x
         return x if self.bounds is None else np.clip(x, *self.bounds)
 
     def held(self, x: np.ndarray, gradient: np.ndarray, margin: float = 0.0) -> np.ndarray:

@@ -1,4 +1,7 @@
-"""Classifiers of few units, whose refits end in poor local minima unless more units enter for a while."""
+"""Classifiers of few units, whose refits end in poor local minima unless more units enter for a while.
+
+Which of the good ones they end in, rounding errors do not choose.
+"""
 
 import numpy as np
 import pytest
@@ -18,3 +21,14 @@ def test_five_units_find_the_five_forms_that_made_the_classes(seed):
     assert classifier.score(X, y) > np.mean(made == y) - 0.05
     again = MultiOutputPNClassifier(max_units=5, random_state=seed).fit(X, y)
     np.testing.assert_array_equal(classifier.basis_, again.basis_)
+
+
+@pytest.mark.parametrize(("norm", "units", "seed"), [("l1", 6, 4), ("l1/l2", 10, 4), ("l1/linf", 3, 1)])
+def test_rounding_errors_do_not_choose_the_minimum(norm, units, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((120, 5))
+    made = np.argmax((X @ rng.standard_normal((5, 4))) ** 2, axis=1)
+    y = np.where(rng.random(120) < 0.3, rng.integers(4, size=120), made)
+    noise = 1.0 + 1e-13 * rng.standard_normal((4, *X.shape))
+    found = [MultiOutputPNClassifier(max_units=units, norm=norm).fit(X * draw, y).objective_ for draw in noise]
+    assert max(found) <= (1.0 + 1e-6) * min(found)

@@ -316,11 +316,11 @@ def test_the_spread_over_draws_is_a_row_beside_that_of_another_version(tmp_path,
     for label, objectives in {"before": (1.0, 1.5), "now": (1.25, 1.0)}.items():
         store = Store(tmp_path / "fits.csv", noise.COLUMNS, noise.KEY)
         for draw, objective in enumerate(objectives):
-            fit = {"label": label, "set": "iris", "units": 3, "draw": draw}
+            fit = {"label": label, "set": "iris", "norm": "l1/l2", "units": 3, "draw": draw}
             store.append(fit | {"objective": objective, "accuracy": 0.5, "seconds": 0.25})
     assert noise.main(["--sets", "iris", "--units", "3", "--draws", "2", "--out", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "| iris | 3 | 50.00 | 25.00 | 50.0 | 0.250 | 25.00 | 12.50 | 50.0 | 0.250 |" in lines
+    assert "| iris | l1/l2 | 3 | 50.00 | 25.00 | 50.0 | 0.250 | 25.00 | 12.50 | 50.0 | 0.250 |" in lines
     assert lines[-1] == "spreads above 1 %, of 1: before 1, now 1"
 
 
