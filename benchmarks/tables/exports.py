@@ -140,8 +140,11 @@ def compared(model: Any, X: Any) -> dict[str, float]:
         model.save(folder / "model.npz")
         found = [mopn.load(folder / "model.npz").outputs(X)]
         found += [onnx_outputs(model, X, dtype) for dtype in _TOLERANCES]
-        found += [c_outputs(model, X, dtype, folder) for dtype in _TOLERANCES]
-    return {name: float(np.abs(outputs - expected).max()) / size for name, outputs in zip(EXPORTS, found, strict=True)}
+        held = {dtype: model.encoding.input_type(np.dtype(dtype).type) == np.dtype(dtype) for dtype in _TOLERANCES}
+        # Headers of float32 are refused where a column needs double.
+        found += [c_outputs(model, X, dtype, folder) if held[dtype] else None for dtype in _TOLERANCES]
+    both = zip(EXPORTS, found, strict=True)
+    return {name: float(np.abs(part - expected).max()) / size for name, part in both if part is not None}
 
 
 def onnx_outputs(model: Any, X: Any, dtype: str) -> np.ndarray:
@@ -183,15 +186,14 @@ def c_outputs(model: Any, X: Any, dtype: str, folder: Path) -> np.ndarray:
 
 def _compiled(model: Any, dtype: str, folder: Path, m: int) -> Any:
     """Return a function that sets the outputs of rows in double, and returns the result of the self-test."""
-    number, c = next(_NUMBER), model.n_features
+    number, c, real = next(_NUMBER), model.n_features, "float" if dtype == "float32" else "double"
     model.to_c(folder / f"rows{number}.h", dtype=dtype, name="model")
     (folder / f"rows{number}.c").write_text(
         f'#include "rows{number}.h"\n'
         "int run(const double *X, int n, double *out) {\n"
         "    for (int i = 0; i < n; i++) {\n"
-        f"        model_input x[{c}];\n"
-        f"        {'float' if dtype == 'float32' else 'double'} o[{m}];\n"
-        f"        for (int j = 0; j < {c}; j++) x[j] = (model_input)X[i * {c} + j];\n"
+        f"        {real} x[{c}], o[{m}];\n"
+        f"        for (int j = 0; j < {c}; j++) x[j] = ({real})X[i * {c} + j];\n"
         "        model_outputs(x, o);\n"
         f"        for (int k = 0; k < {m}; k++) out[i * {m} + k] = o[k];\n"
         "    }\n"

@@ -479,7 +479,7 @@ class Fitted(ABC):
             If integers are asked for a model of a table or of a higher degree, or for predictions that need
             exponentials.
         ValueError
-            For a name that C does not take, another dtype, or numbers beyond it; for integers, if 32 bits cannot hold
+            For a name that C does not take, another dtype, or numbers whose digits it does not hold; for integers, if 32 bits cannot hold
             the sums, or without X.
 
         Warns
@@ -494,12 +494,11 @@ class Fitted(ABC):
         ``model_predict`` unless the outputs are the prediction, and ``model_self_test()``, which returns 0 if the
         outputs of a row in the header are what they were here. Labels are an index in ``model_classes``. Arrays are as
         long as the comments say, and x holds all features, zeros too, in the order of their names in
-        ``model_features``, if they have names. They are of the type ``model_input``, ``float`` or ``double`` as the
+        ``model_features``, if they have names. They are ``float`` or ``double`` as the
         dtype says. Nothing is checked: NaN gives NaN. A comment says how many bytes the constants take.
 
-        For a model of a table x holds its columns, ``model_columns``; ``model_input`` is ``double`` where ``float``
-        would lose digits of one, such as milliseconds since 1970. They are numbers, ``NAN`` where they are missing,
-        dates as days since 1970, and for a level a constant such as ``MODEL_CITY_ROME``, the index of its text in
+        For a model of a table x holds its columns, ``model_columns``: numbers, ``NAN`` where they are missing, dates as
+        days since 1970, and for a level a constant such as ``MODEL_CITY_ROME``, the index of its text in
         ``model_levels_j`` for column j, or else ``MODEL_CITY_MISSING`` or ``MODEL_CITY_UNKNOWN``.
         ``model_encode(x, z)`` computes the features, and the other functions call it.
 

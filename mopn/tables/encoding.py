@@ -249,22 +249,28 @@ class TableEncoding:
             warn_caller(f"{'; '.join(found)}; they count as the mean of the known levels")
 
     def input_type(self, dtype: type) -> type:
-        """Return the dtype in which numbers must be read for features of a dtype: float64 where digits would be lost.
+        """Return the dtype in which numbers must be read for features of a dtype."""
+        return np.float64 if self.needing_doubles(dtype) else dtype
+
+    def needing_doubles(self, dtype: type) -> list[int]:
+        """Return the columns of numbers whose digits would be lost in a dtype.
 
         A number that is rounded to the dtype changes its place in a segment by the precision times the ratio of its
         size and the length of the segment, and a function by as large a part of its change there.
         """
         numbers = self.numbers
         if not numbers.functions.size:
-            return dtype
+            return []
         knots = np.where(np.isfinite(numbers.knots), numbers.knots, 0.0)
         largest = np.maximum(np.abs(knots), np.abs(np.roll(knots, -1, axis=1)))
         slopes, changes = numbers.segments
         steps = np.abs(changes).max(axis=1).reshape(knots.shape)
         with np.errstate(over="ignore"):
             lost = np.finfo(dtype).eps / 2.0 * largest * slopes.reshape(knots.shape) * steps
-        held = np.abs(knots).max() < np.finfo(dtype).max and slopes.max() < np.finfo(dtype).max
-        return dtype if held and lost[:, :-1].max(initial=0.0) <= _MOST_LOST else np.float64
+        most = np.finfo(dtype).max
+        held = (np.abs(knots).max(axis=1) < most) & (slopes.reshape(knots.shape).max(axis=1) < most)
+        fine = held & (lost[:, :-1].max(axis=1, initial=0.0) <= _MOST_LOST)
+        return [j for j, is_fine in zip(self.number_columns, fine, strict=True) if not is_fine]
 
     def rounded(self, dtype: type) -> TableEncoding:
         """Return the encoding whose knots are numbers of a dtype; of knots that are then equal one is left."""

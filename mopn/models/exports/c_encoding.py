@@ -21,9 +21,20 @@ __all__ = ["test_rows", "write_encoding"]
 
 
 def write_encoding(header: CWriter, encoding: TableEncoding) -> TableEncoding:
-    """Define the columns, their levels and ``encode``; return the encoding with the numbers that the header has."""
-    header.define_input(encoding.input_type(header.kind))
-    encoding = encoding.rounded(header.read)
+    """Define the columns, their levels and ``encode``; return the encoding with the numbers that the header has.
+
+    Raises
+    ------
+    ValueError
+        If a column needs more digits than the type of the header has.
+    """
+    lost = [encoding.columns[j] for j in encoding.needing_doubles(header.kind)]
+    if lost:
+        raise ValueError(
+            f"dtype: float32 loses digits of the column {lost[0]!r}, as of times and large numbers; take "
+            "dtype='float64', or subtract from the column its mean in training"
+        )
+    encoding = encoding.rounded(header.kind)
     identifiers, columns = _Identifiers(header), encoding.columns
     header.parts.append("/* The names of x[0], x[1], ..., their indices. NAN is missing, dates are days since 1970. */")
     header.strings("columns", columns)
@@ -33,7 +44,7 @@ def write_encoding(header: CWriter, encoding: TableEncoding) -> TableEncoding:
     lines += _level_lines(header, encoding, identifiers)
     header.parts.append(f"/* Sets z[{encoding.n_features}] to the features of x[{len(columns)}]. */")
     body = "".join(f"    {line}\n" for line in lines)
-    header.function("void", "encode", f"const {header.name}_input *x, {header.real} *z", body)
+    header.function("void", "encode", f"const {header.real} *x, {header.real} *z", body)
     return encoding
 
 
@@ -64,8 +75,8 @@ def _number_lines(header: CWriter, encoding: TableEncoding) -> list[str]:
         if f.size:
             with np.errstate(over="ignore"):
                 slopes = np.nan_to_num(1.0 / np.diff(t))  # of tiny lengths: steps
-            arrays = [header.constant(f"knots_{j}", t, of_input=True)]
-            arrays += [header.constant(f"slopes_{j}", slopes, of_input=True), header.constant(f"values_{j}", f.T)]
+            arrays = [header.constant(f"knots_{j}", t)]
+            arrays += [header.constant(f"slopes_{j}", slopes), header.constant(f"values_{j}", f.T)]
             lines.append(f"z = {header.name}_number(x[{j}], {f.shape[0]}, {f.shape[1]}, {', '.join(arrays)}, z);")
     if lines:
         _define_number(header)
@@ -73,15 +84,15 @@ def _number_lines(header: CWriter, encoding: TableEncoding) -> list[str]:
 
 
 def _define_number(header: CWriter) -> None:
-    real, given = header.real, f"{header.name}_input"
+    real = header.real
     header.parts.append("/* Sets z[w] to the functions of a number, by their values at q knots, and returns z + w. */")
     header.function(
         f"{real} *",
         "number",
-        f"{given} x, int q, int w, const {given} *knots, const {given} *slopes, const {real} *values, {real} *z",
+        f"{real} x, int q, int w, const {real} *knots, const {real} *slopes, const {real} *values, {real} *z",
         "    int s = 0;\n"
         "    while (s < q - 2 && x >= knots[s + 1]) s++;\n"
-        f"    const {given} ramp = (x - knots[s]) * slopes[s];\n"
+        f"    const {real} ramp = (x - knots[s]) * slopes[s];\n"
         f"    const {real} part = ramp < 0 ? 0 : ramp > 1 ? 1 : ({real})ramp;\n"
         "    for (int k = 0; k < w; k++, values += q)\n"
         "        z[k] = x == x ? values[s] + part * (values[s + 1] - values[s]) : 0;\n"
@@ -138,13 +149,13 @@ def _level_line(header: CWriter, j: int, level: LevelColumn) -> str:
 
 
 def _define_level(header: CWriter) -> None:
-    real, given = header.real, f"{header.name}_input"
+    real = header.real
     header.parts.append("/* Sets z[w] to the features of a level, the means if it is unknown, and returns z + w. */")
     header.function(
         f"{real} *",
         "level",
-        f"{given} x, int frequent, int missing, int gap, int first, int w, const {real} *means, {real} *z",
-        f"    const {given} end = ({given})missing;\n"
+        f"{real} x, int frequent, int missing, int gap, int first, int w, const {real} *means, {real} *z",
+        f"    const {real} end = ({real})missing;\n"
         "    int feature = -1;\n"
         "    if (x != x || (x >= end && x <= end)) feature = gap;\n"
         "    else if (x >= 0 && x < end) feature = (int)x < frequent ? (int)x : frequent;\n"

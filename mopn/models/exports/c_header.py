@@ -41,11 +41,10 @@ class _Header(CWriter):
         formula = model._formula()
         m, d = formula.linear.shape
         if model.encoding is None:
-            self.define_input(self.kind)
             self.feature_names(model.feature_names)
             test = 2 * (np.cos(np.arange(d))[None],)
         else:
-            test = test_rows(write_encoding(self, model.encoding), self.read)
+            test = test_rows(write_encoding(self, model.encoding), self.kind)
         self._outputs(formula, model.n_features, encoded=model.encoding is not None)
         if model.has_probabilities:
             self._probabilities(model, m)
@@ -83,7 +82,7 @@ class _Header(CWriter):
             body += self._term(term, number, d)
         row = "columns" if encoded else "x"
         self.parts.append(f"/* Sets out[{m}] to the outputs of {row}[{columns}]. */")
-        self.function("void", "outputs", f"const {self.name}_input *{row}, {self.real} *out", body)
+        self.function("void", "outputs", f"const {self.real} *{row}, {self.real} *out", body)
 
     def _term(self, term: Term, number: int, d: int) -> str:
         """Return the loop over the units of a term."""
@@ -149,7 +148,7 @@ class _Header(CWriter):
             count = m + 1
             body += self._levels(m)
         self.parts.append(f"/* Sets p[{count}] to the probabilities for x. */")
-        self.function("void", "probabilities", f"const {self.name}_input *x, {self.real} *p", body)
+        self.function("void", "probabilities", f"const {self.real} *x, {self.real} *p", body)
 
     def _softmax(self, m: int) -> str:
         return (
@@ -186,14 +185,14 @@ class _Header(CWriter):
                 self.parts.append(f"/* Sets means[{m}] to the exponentials of outputs. */")
                 body = f"    {self.name}_outputs(x, means);\n"
                 body += f"    for (int c = 0; c < {m}; c++) means[c] = exp{self.suffix}(means[c]);\n"
-                self.function("void", "predict", f"const {self.name}_input *x, {self.real} *means", body)
+                self.function("void", "predict", f"const {self.real} *x, {self.real} *means", body)
             return
         if model.target == "indicator":
             self.parts.append(f"/* Sets labels[{m}] to 1 for positive outputs and 0 for others. */")
             body = self._local_outputs(m) + f"    for (int c = 0; c < {m}; c++) labels[c] = out[c] > 0;\n"
-            self.function("void", "predict", f"const {self.name}_input *x, int *labels", body)
+            self.function("void", "predict", f"const {self.real} *x, int *labels", body)
             return
-        argument = f"const {self.name}_input *x"
+        argument = f"const {self.real} *x"
         if model.target == "labels":
             classes = self.labels(model.classes)
             self.parts.append(f"/* Returns the index of the label in {classes}. */")
@@ -222,7 +221,7 @@ class _Header(CWriter):
     def _self_test(self, formula: Formula, rows: np.ndarray, features: np.ndarray) -> None:
         """Define the test of some rows (r, c), whose features are (r, d)."""
         (count, m), columns = (len(rows), len(formula.constant)), rows.shape[1]
-        x = self.constant("test_x", rows, of_input=True)
+        x = self.constant("test_x", rows)
         expected = self.constant("test_outputs", formula.outputs(make_design(features)))
         magnitudes = formula.mapped(np.abs).outputs(make_design(np.abs(features)))
         tolerances = self.constant("test_tolerances", _TOLERANCES[self.real] * magnitudes)

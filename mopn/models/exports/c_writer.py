@@ -32,8 +32,6 @@ class CWriter:
         The prefix of all names.
     real, kind : str, type
         The type of numbers, in C and in NumPy.
-    input, read : str, type
-        The type of the columns or features of a row.
     flash : int
         Bytes of the constants so far, without texts.
     """
@@ -43,21 +41,14 @@ class CWriter:
         # Of functions and of numbers.
         self.suffix = "f" if self.real == "float" else ""
         self.kind: type = np.float32 if self.real == "float" else np.float64
-        self.input, self.read, self.flash = self.real, self.kind, 0
+        self.flash = 0
         self.parts: list[str] = []
 
-    def define_input(self, read: type) -> None:
-        """Define the type of x[0], x[1], ..., which NumPy has as ``read``."""
-        self.read, self.input = read, "float" if read == np.float32 else "double"
-        self.parts.append(f"/* The type of x[0], x[1], ... */\ntypedef {self.input} {self.name}_input;\n")
-
-    def constant(self, label: str, values: np.ndarray, *, of_input: bool = False) -> str:
-        """Declare an array of real numbers, or of the type of the input, and return its name."""
-        real, kind = (self.input, self.read) if of_input else (self.real, self.kind)
-        numbers = as_real(values.ravel(), kind)
+    def constant(self, label: str, values: np.ndarray) -> str:
+        """Declare an array of real numbers, and return its name."""
+        numbers = as_real(values.ravel(), self.kind)
         self.flash += numbers.nbytes
-        suffix = "f" if kind == np.float32 else ""
-        return self.array(real, label, ["NAN" if x != x else f"{x!s}{suffix}" for x in numbers])
+        return self.array(self.real, label, ["NAN" if x != x else f"{x!s}{self.suffix}" for x in numbers])
 
     def array(self, kind: str, label: str, entries: list[str], place: str = "") -> str:
         """Declare an array of one entry or more, in a ``place`` of memory if there is one, and return its name."""
