@@ -479,9 +479,8 @@ class Fitted(ABC):
             If integers are asked for a model of a table or of a higher degree, or for predictions that need
             exponentials.
         ValueError
-            For a name that C does not take, another dtype, or numbers whose digits it does not hold; for integers, if 32
-            bits cannot hold
-            the sums, or without X.
+            For a name that C does not take, another dtype, or numbers whose digits it does not hold; for integers, if
+            32 bits cannot hold the sums, or without X.
 
         Warns
         -----
