@@ -812,7 +812,7 @@ def test_classes_for_a_regressor_are_for_a_classifier():
         (MultiOutputPNClassifier, np.ones(60), r"y has one class only \(1.0\); classification needs at least 2"),
         (MultiOutputPNClassifier, Y_LABELS[:-1], "inconsistent numbers of samples"),
         (MultiOutputPNClassifier, Y_NUMBERS[:, 0], "Unknown label type: continuous"),
-        (MultiOutputPNClassifier, np.tile([0.0, np.nan], 30), "contains NaN"),
+        (MultiOutputPNClassifier, np.tile([0.0, np.nan], 30), "has missing labels"),
         (
             MultiOutputPNClassifier,
             np.tile([[0, 1, 2]], (60, 1)),

@@ -30,9 +30,12 @@ def expected_failed(estimator):
 
 # Data around 100, which some checks use, are what coordinate descent is slow on; it says so.
 slow_data = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+# Targets of regressions, which some checks give ordinal regressors, too.
+many_levels = pytest.mark.filterwarnings("ignore:y has .* levels")
 
 
 @slow_data
+@many_levels
 @parametrize_with_checks(
     [
         estimators.MultiOutputPNClassifier(**NETWORK),
@@ -52,6 +55,7 @@ def test_one_estimator_of_each_kind(estimator, check):
 
 @pytest.mark.slow
 @slow_data
+@many_levels
 @parametrize_with_checks(
     [
         estimators.MultiOutputFMClassifier(**NETWORK),

@@ -401,7 +401,7 @@ def test_bad_arguments(arguments, message):
         (np.ones((1, 2)), [0], ValueError, "y has one class only"),
         (np.ones((4, 2)), [0, 1, 0], ValueError, "y must have one row per sample"),
         (np.ones((4, 2)), [1, 1, 1, 1], ValueError, "y has one class only"),
-        (np.ones((4, 2)), [0, 1, np.nan, 1], ValueError, "y contains NaN"),
+        (np.ones((4, 2)), [0, 1, np.nan, 1], ValueError, "y has missing labels"),
         (np.ones((4, 2)), np.ones((4, 2)), ValueError, "is multi-class and takes labels"),
         (np.array([["a", "b"]] * 4), [0, 1, 0, 1], TypeError, "X must be numeric"),
         (np.ones((4, 2), dtype=complex), [0, 1, 0, 1], TypeError, "X must hold real numbers"),
