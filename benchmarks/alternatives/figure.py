@@ -31,14 +31,7 @@ _PANELS = {"one_row": ("prediction of one row (µs)", 1e6), "size": ("numbers he
 
 
 def draw(found: pd.DataFrame, path: str | os.PathLike[str]) -> None:
-    """Draw accuracy against latency and against size, and write a PNG file.
-
-    Parameters
-    ----------
-    found : DataFrame
-        As ``report.summary`` returns it, with at least one method.
-    path : str or path
-    """
+    """Draw accuracy against latency and against size, and write a PNG file."""
     figure, axes = plt.subplots(1, len(_PANELS), figsize=(10.5, 5.2), sharey=True, layout="constrained")
     for ax, (cost, (label, factor)) in zip(axes, _PANELS.items(), strict=True):
         _panel(ax, factor * found[cost], found["accuracy"])

@@ -35,20 +35,8 @@ _load = lru_cache(maxsize=1)(load_raw)
 def run_task(task: Task, folder: str, grid_seconds: float) -> dict[str, Any]:
     """Return a row; of what is too large, a note that says so stands in place of the measurements.
 
-    Parameters
-    ----------
-    task : Task
-    folder : str
-        The data folder.
-    grid_seconds : float
-        After as many seconds no further estimator of the grid is tried.
-
-    Returns
-    -------
-    dict
-        ``fit``: the seconds of the chosen estimator's fit to the whole training part; ``one_row``: the median seconds
-        of predictions of single rows; ``batch_row``: the least seconds of predictions of the test part, by row;
-        ``size``: the numbers held.
+    ``fit``: seconds of the chosen estimator's fit to the whole training part; ``one_row``: median seconds of predictions
+    of single rows; ``batch_row``: least seconds of predictions of the test part, by row; ``size``: the numbers held.
     """
     X, y, dropped = _load(task.set, folder)
     row = asdict(task) | dict(zip(_SET, (*X.shape, len(np.unique(y)), dropped), strict=True))
@@ -64,25 +52,7 @@ def run_task(task: Task, folder: str, grid_seconds: float) -> dict[str, Any]:
 
 
 def choose(grid: Grid, X: np.ndarray, y: np.ndarray, seed: int, seconds: float) -> tuple[str, int]:
-    """Return the name of the estimator that is best on a held-out quarter, of equals the first.
-
-    Parameters
-    ----------
-    grid : dict
-        Estimators by name; if there is but one, none is tried.
-    X : ndarray of shape (n, d)
-    y : ndarray of shape (n,)
-    seed : int
-        Of the random quarter.
-    seconds : float
-        After as many, no further one is tried; one always is.
-
-    Returns
-    -------
-    name : str
-    tried : int
-        How many were.
-    """
+    """Return the name of the estimator that is best on a held-out quarter, of equals the first."""
     if len(grid) == 1:
         return next(iter(grid)), 0
     X_fit, X_held, y_fit, y_held = hold_out(X, y, seed)

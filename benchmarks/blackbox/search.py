@@ -35,19 +35,7 @@ class Run:
 
 
 def run_search(run: Run) -> dict[str, Any]:
-    """Search until the minimum is found, or for ``run.most`` evaluations.
-
-    Parameters
-    ----------
-    run : Run
-
-    Returns
-    -------
-    dict
-        The columns of a row: ``evaluations`` to the minimum, or "" if it was not found; ``excess`` over it at the end,
-        in deviations of random rows; the medians of the CPU milliseconds of a refit and of an annealing; and the excess
-        after every tenth evaluation.
-    """
+    """Search until the minimum is found, or for ``run.most`` evaluations."""
     function = FUNCTIONS[run.function](run.d)
     rng, kind = np.random.default_rng(run.seed), SURROGATES[run.method]
     reference = np.random.default_rng(0)

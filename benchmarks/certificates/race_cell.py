@@ -45,22 +45,7 @@ class Cell(NamedTuple):
 
 
 def answer_in_process(cell: Any, program: str, *options: str) -> Answer:
-    """Start the program with the cell, wait for it no longer than allowed, and return its last answer.
-
-    Parameters
-    ----------
-    cell : tuple
-        With the limit ``max_time``.
-    program : str
-        What follows ``python -m``; of the cell that follows ``--cell`` it prints answers, better and better.
-    *options : str
-        What else its command line has.
-
-    Returns
-    -------
-    dict
-        ``status`` and, as far as the solver came, what the program printed last.
-    """
+    """Start the program with the cell, wait for it no longer than allowed, and return its last answer."""
     command = [sys.executable, "-m", program, "--cell", json.dumps(cell), *options]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))

@@ -82,26 +82,7 @@ DATA_SETS = {
 
 @lru_cache(maxsize=4)
 def load(name: str, folder: str) -> tuple[np.ndarray, np.ndarray]:
-    """Read a set.
-
-    Parameters
-    ----------
-    name : {"segment", "vowel", "satimage", "letter"}
-    folder : str
-        The data folder.
-
-    Returns
-    -------
-    X : ndarray of shape (n, d)
-        Unscaled features.
-    y : ndarray of shape (n,)
-        Classes 0..m-1.
-
-    Raises
-    ------
-    MissingDataError
-        If the file is not there.
-    """
+    """Read a set."""
     X, labels = read(DATA_SETS, name, folder)
     return X, np.unique(labels, return_inverse=True)[1]
 
@@ -119,19 +100,7 @@ class Split:
 
 
 def split(X: np.ndarray, y: np.ndarray, index: int) -> Split:
-    """Return the random split number ``index``: 50 % training, 25 % validation, 25 % test, scaled on the first.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    y : ndarray of shape (n,)
-    index : int
-        Seed of the permutation.
-
-    Returns
-    -------
-    Split
-    """
+    """Return the random split number ``index``: 50 % training, 25 % validation, 25 % test, scaled on the first."""
     n = len(y)
     order = np.random.default_rng(index).permutation(n)
     train, validation, test = np.split(order, [n // 2, 3 * n // 4])

@@ -34,16 +34,7 @@ def save(figure: Any, path: str | os.PathLike[str], dpi: int = 130) -> None:
 
 
 def pareto(costs: np.ndarray, accuracies: np.ndarray) -> np.ndarray:
-    """Return the indices of the points that no cheaper one equals or beats, from the cheapest on.
-
-    Parameters
-    ----------
-    costs, accuracies : ndarray of shape (n,)
-
-    Returns
-    -------
-    ndarray of int
-    """
+    """Return the indices of the points that no cheaper one equals or beats, from the cheapest on."""
     order = np.lexsort((-accuracies, costs))
     before = np.concatenate([[-np.inf], np.maximum.accumulate(accuracies[order])[:-1]])
     return order[accuracies[order] > before]

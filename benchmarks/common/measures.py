@@ -27,21 +27,9 @@ def seconds_of(call: Callable[[], object], repeats: int) -> list[float]:
 
 
 def calibration_error(y: np.ndarray, probabilities: np.ndarray, bins: int = 10) -> float:
-    """Return the expected calibration error: how far the most probable class's probability is from its frequency.
+    """Return the expected calibration error (Guo et al., ICML 2017), over bins of equal width.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Classes 0..m-1.
-    probabilities : ndarray of shape (n, m)
-    bins : int, default 10
-        Of equal width.
-
-    Returns
-    -------
-    float
-        The mean over the bins, by their numbers of rows, of |mean probability - share of right predictions| (Guo et
-        al., ICML 2017).
+    It is the mean, weighted by rows, of |mean probability of the most probable class - share of right predictions|.
     """
     sure = probabilities.max(axis=1)
     excess = sure - (probabilities.argmax(axis=1) == y)

@@ -19,21 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run_program(program: str, *arguments: object, **environment: str) -> dict[str, Any]:
-    """Run a program of this package in a process of its own, and return the JSON object that it prints.
-
-    Parameters
-    ----------
-    program : str
-        What follows ``python -m benchmarks.``.
-    *arguments : object
-        Its command line.
-    **environment : str
-        Variables in addition to this process's.
-
-    Returns
-    -------
-    dict
-    """
+    """Run a program of this package in a process of its own, and return the JSON object that it prints."""
     return last_json(run_python("-m", f"benchmarks.{program}", *map(str, arguments), **environment))
 
 

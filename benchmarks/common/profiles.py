@@ -14,16 +14,6 @@ __all__ = ["plot_profile", "profile_ratios"]
 def profile_ratios(times: Any) -> np.ndarray:
     """Return times over that of the fastest solver on each problem: what performance profiles count.
 
-    Parameters
-    ----------
-    times : array-like of shape (problems, solvers)
-        Seconds until a problem was solved, inf if it was not.
-
-    Returns
-    -------
-    ndarray of shape (problems, solvers)
-        At least 1; inf where a problem was not solved.
-
     Examples
     --------
     >>> profile_ratios([[1.0, 2.0], [np.inf, 3.0], [np.inf, np.inf]])
@@ -41,25 +31,6 @@ def plot_profile(times: Mapping[str, Sequence[float]], ax: Any = None, **style: 
 
     At the left edge: on how many it is the fastest; at the right edge: how many it ends at all. Times are relative to
     the fastest of *these* solvers, so leaving one out may change all other curves (Gould and Scott, 2016).
-
-    Parameters
-    ----------
-    times : mapping of label to sequence of seconds
-        Of each solver on the same problems in the same order, such as the times to a proven gap; inf where it was not
-        reached. Problems that no solver ends count against all.
-    ax : matplotlib Axes, optional
-        Where to draw; default new axes.
-    **style
-        Options of the lines, such as ``linewidth=2``.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    References
-    ----------
-    Dolan and Moré, Benchmarking optimization software with performance profiles, Mathematical Programming 91, 2002.
-
     """
     of_fastest = profile_ratios(np.column_stack([*times.values()]))
     problems = len(of_fastest)

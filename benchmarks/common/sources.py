@@ -51,18 +51,7 @@ class Source:
 def check(
     sources: Mapping[str, Source], names: Iterable[str], folder: str | os.PathLike[str], option: str = "--sets"
 ) -> None:
-    """Raise ``MissingDataError`` unless the files and packages of all these sets are there.
-
-    Parameters
-    ----------
-    sources : mapping
-        By the sets' names.
-    names : iterable of str
-    folder : str or path
-        The data folder.
-    option : str, default "--sets"
-        What leaves a set out.
-    """
+    """Raise ``MissingDataError`` unless the files and packages of all these sets are there."""
     names = list(names)
     for name in names:
         if sources[name].lacks_package:

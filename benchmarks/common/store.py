@@ -22,19 +22,6 @@ class Store:
     """Rows of a CSV file, written one at a time; some columns are the key by which a restart skips what is there.
 
     A row counts once its line is complete, so a run may be killed at any time.
-
-    Parameters
-    ----------
-    path : str or path
-    columns : sequence of str
-        All columns, in the file's order.
-    key : sequence of str
-        The columns that tell rows apart.
-
-    Raises
-    ------
-    StoreError
-        If the file exists with other columns.
     """
 
     def __init__(self, path: str | os.PathLike[str], columns: Sequence[str], key: Sequence[str]) -> None:

@@ -87,25 +87,7 @@ TABLES = {**CLASSES, **NUMBERS}
 
 
 def load_table(name: str, folder: str) -> Table:
-    """Read a table.
-
-    Parameters
-    ----------
-    name : str
-        A key of ``TABLES``.
-    folder : str
-        The data folder; the sets that packages ship do not need it.
-
-    Returns
-    -------
-    Table
-        Without the classes of few rows, which cannot be split.
-
-    Raises
-    ------
-    MissingDataError
-        If the file, or the package, is not there.
-    """
+    """Read a table."""
     columns, target = read(TABLES, name, folder)
     X = _plain(pd.DataFrame(columns))
     if name in NUMBERS:

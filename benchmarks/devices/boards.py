@@ -143,14 +143,7 @@ class Board:
         return self.compiler[0].startswith("avr")
 
     def measure(self, program: Program, folder: Path) -> Measured | None:
-        """Return what a prediction takes, cycles as the mean of the rows; None if the program is too large.
-
-        Parameters
-        ----------
-        program : Program
-        folder : Path
-            Where the programs are written to.
-        """
+        """Return what a prediction takes, cycles as the mean of the rows; None if the program is too large."""
         empty = self._flash(self._linked(Program("", "", "x[0] > 0", program.rows, ()), folder / "empty"))
         linked = self._linked(program, folder / "model")
         if linked is None:

@@ -33,16 +33,7 @@ def instructions(listing: str) -> dict[int, tuple[int, str, str]]:
 
 
 def cycles_of(addresses: Iterable[int], code: dict[int, tuple[int, str, str]], *, m4: bool) -> int:
-    """Return the cycles of instructions executed one after the other.
-
-    Parameters
-    ----------
-    addresses : iterable of int
-    code : dict
-        What :func:`instructions` returns.
-    m4 : bool
-        Whether it is a Cortex-M4, and not a Cortex-M0.
-    """
+    """Return the cycles of instructions executed one after the other."""
     addresses = list(addresses)
     steps = Counter(pairwise(addresses))
     return sum(

@@ -33,18 +33,7 @@ Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def peers(split: Split, accuracy: float, rows: np.ndarray, folder: Path) -> Iterator[tuple[Program, float]]:
-    """Yield the programs of peers with their accuracies on the test rows.
-
-    Parameters
-    ----------
-    split : tuple of X, X_test, y, y_test
-    accuracy : float
-        That of the network.
-    rows : ndarray of shape (n, d)
-        Rows that the programs predict.
-    folder : Path
-        Where headers are written to.
-    """
+    """Yield the programs of peers with their accuracies on the test rows."""
     for make in (_forest, _perceptron, _boosting):
         with warnings.catch_warnings():
             # Perceptrons of few rounds, and trees of features without names.

@@ -131,17 +131,6 @@ def split(X: np.ndarray, y: np.ndarray, index: int) -> Split:
     """Return split number ``index``: 75 % training, of which a quarter is held out, and 25 % test.
 
     Features are mapped to [-1, 1] and targets to mean 0 and variance 1 by the training rows.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    y : ndarray of shape (n,)
-    index : int
-        Seed of the permutation.
-
-    Returns
-    -------
-    Split
     """
     order = np.random.default_rng(index).permutation(len(y))
     train, test = np.split(order, [round(0.75 * len(y))])

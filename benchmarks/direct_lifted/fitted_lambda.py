@@ -67,19 +67,7 @@ def tasks(quick: bool) -> list[Task]:
 
 @lru_cache
 def data(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the 331 training rows of diabetes.
-
-    Parameters
-    ----------
-    name : {"standardised", "as is"}
-        "as is" is what scikit-learn gives: columns of norm 1 over all 442 rows, and y between 25 and 346. Standardised
-        are X and the mean of y by the training rows.
-
-    Returns
-    -------
-    X : ndarray of shape (331, 10)
-    y : ndarray of shape (331,)
-    """
+    """Return the 331 training rows of diabetes."""
     X, y = load_diabetes(return_X_y=True)
     train = np.random.default_rng(0).permutation(len(y))[:_TRAIN]
     X, y = X[train], y[train]

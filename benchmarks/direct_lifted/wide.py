@@ -71,16 +71,6 @@ def make_sparse(n: int, d: int, nnz: int, seed: int = _SEED) -> tuple[sparse.csr
     Every row has ``nnz`` distinct columns, drawn by Zipf's law but for d / n of them, which see to it that every column
     occurs; weights are (1 + log tf) idf, and rows have norm 1. The target has a linear part, one of products of
     distinct features with rank 5, and noise; its mean is -3.7 and its standard deviation 0.6.
-
-    Parameters
-    ----------
-    n, d, nnz : int
-    seed : int
-
-    Returns
-    -------
-    X : csr_matrix of shape (n, d)
-    y : ndarray of shape (n,)
     """
     rng = np.random.default_rng(seed)
     columns = _zipf_columns(n, d, nnz, rng)

@@ -232,19 +232,7 @@ class LinkSplit:
 
 
 def split(graph: Graph, index: int, share: float = 0.5) -> LinkSplit:
-    """Return the random split number ``index``: a share of the links and as many pairs that are none to learn from.
-
-    Parameters
-    ----------
-    graph : Graph
-    index : int
-        Seed.
-    share : float, default 0.5
-
-    Returns
-    -------
-    LinkSplit
-    """
+    """Return the random split number ``index``: a share of the links and as many pairs that are none to learn from."""
     rng = np.random.default_rng(index)
     links = graph.links[rng.permutation(len(graph.links))]
     count = int(share * len(links))

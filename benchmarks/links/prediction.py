@@ -25,17 +25,7 @@ _BLOCK = 1 << 22
 def area_under_curve(
     left: np.ndarray, right: np.ndarray, graph: Graph, known: np.ndarray, links: np.ndarray, block: int = _BLOCK
 ) -> float:
-    """Return the share of (link, other pair) that the scores put in the right order; ties count half.
-
-    Parameters
-    ----------
-    left, right : ndarray of shapes (n_A, q) and (n_B, q)
-    graph : Graph
-    known, links : ndarray of shape (n, 2)
-        Pairs that were learnt from, which are left out, and links to find. All others are negative.
-    block : int
-        Number of pairs whose scores are held at a time.
-    """
+    """Return the share of (link, other pair) that the scores put in the right order; ties count half."""
     positive = graph.mask(links)
     negative = ~(positive | graph.mask(known))
     if graph.symmetric:

@@ -30,15 +30,6 @@ def unit_curve(fits: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return numbers of units 1, 2, ..., mean test accuracy and its standard error over splits.
 
     At each number the strength with the best validation accuracy is taken, split by split; of equals the largest.
-
-    Parameters
-    ----------
-    fits : DataFrame
-        Rows of one set and one cell.
-
-    Returns
-    -------
-    units, mean, error : ndarray
     """
     length = int(fits["max_units"].max())
     by_split = []
@@ -64,19 +55,7 @@ def _padded(text: str, length: int) -> np.ndarray:
 
 
 def draw(fits: pd.DataFrame, path: str | os.PathLike[str]) -> bool:
-    """Draw a panel for every set that has output-layer refits with the logistic loss, and write a PNG file.
-
-    Parameters
-    ----------
-    fits : DataFrame
-        All rows, as ``report.frame`` returns them.
-    path : str or path
-
-    Returns
-    -------
-    bool
-        Whether there was anything to draw.
-    """
+    """Draw a panel for every set that has output-layer refits with the logistic loss, and write a PNG file."""
     names = [name for name in SETS if len(fits) and len(_networks(fits, name))]
     if not names:
         return False

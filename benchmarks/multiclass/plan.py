@@ -109,16 +109,7 @@ def quick_plan() -> Plan:
 
 
 def tasks(plan: Plan) -> Iterator[Task]:
-    """Yield all fits of a plan, splits outermost, so that all cells of the tables fill evenly.
-
-    Parameters
-    ----------
-    plan : Plan
-
-    Yields
-    ------
-    Task
-    """
+    """Yield all fits of a plan, splits outermost, so that all cells of the tables fill evenly."""
     splits = {name: SETS[name].splits if plan.splits is None else plan.splits for name in plan.sets}
     for split in range(max(splits.values(), default=0)):
         for name in plan.sets:

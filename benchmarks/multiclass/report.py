@@ -24,17 +24,7 @@ def frame(rows: Sequence[dict[str, str]]) -> pd.DataFrame:
 
 
 def complete(fits: pd.DataFrame) -> pd.DataFrame:
-    """Leave out splits that a run has only begun: with fewer strengths than most splits, selection would be unfair.
-
-    Parameters
-    ----------
-    fits : DataFrame
-        Rows of one set and one cell.
-
-    Returns
-    -------
-    DataFrame
-    """
+    """Leave out splits that a run has only begun: with fewer strengths than most splits, selection would be unfair."""
     counts = fits.groupby("split").size()
     usual = counts.mode().max()
     return fits[fits["split"].isin(counts.index[counts >= usual])]
@@ -47,18 +37,7 @@ def select(fits: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(fits: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for every set and cell: the paper's accuracy and units, ours, and how many splits ours has.
-
-    Parameters
-    ----------
-    fits : DataFrame
-        All rows, as ``frame`` returns them.
-
-    Returns
-    -------
-    DataFrame
-        Accuracies in percent.
-    """
+    """Return a row for every set and cell: the paper's accuracy and units, ours, and how many splits ours has."""
     rows = [_summarize(name, cell, group) for name, cell, group in _groups(fits)]
     return pd.DataFrame(rows, columns=[*_FIRST, *_REST])
 
@@ -101,17 +80,7 @@ def _paper(name: str, cell: Cell) -> Figure:
 
 
 def tables(results: pd.DataFrame) -> str:
-    """Return Tables 2 and 4 as text, the paper's figure beside ours in every cell.
-
-    Parameters
-    ----------
-    results : DataFrame
-        As ``summary`` returns it.
-
-    Returns
-    -------
-    str
-    """
+    """Return Tables 2 and 4 as text, the paper's figure beside ours in every cell."""
     names = [name for name in SETS if name in set(results["set"])]
     if not names:
         return "no results yet"

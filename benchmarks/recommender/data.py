@@ -132,44 +132,13 @@ class Parts:
 
 
 def random_parts(n: int, index: int, shares: tuple[float, float], rows: int | None = None) -> Parts:
-    """Return the random split number ``index``.
-
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    index : int
-        Seed.
-    shares : tuple of two floats
-        Of the rows to fit and of those to choose the strength by; the others are the test.
-    rows : int, optional
-        So many rows, drawn at random, stand for all.
-
-    Returns
-    -------
-    Parts
-    """
+    """Return the random split number ``index``."""
     places = np.random.default_rng(index).permutation(n)[:rows]
     ends = np.cumsum([int(share * len(places)) for share in shares])
     return Parts(*np.split(places, ends))
 
 
 def peer_parts(n: int, n_test: int, index: int, held: float = 0.1, rows: int | None = None) -> Parts:
-    """Return the split whose test is the last ``n_test`` rows; the share ``held`` of the others is drawn to choose by.
-
-    Parameters
-    ----------
-    n, n_test : int
-        Numbers of rows.
-    index : int
-        Seed.
-    held : float, default 0.1
-    rows : int, optional
-        So many of the others, drawn at random, stand for all.
-
-    Returns
-    -------
-    Parts
-    """
+    """Return the split whose test is the last ``n_test`` rows; a share of the others, drawn, is held to choose by."""
     others = random_parts(n - n_test, index, (1.0 - held, held), rows)
     return Parts(others.fit, np.concatenate([others.held, others.test]), np.arange(n - n_test, n))

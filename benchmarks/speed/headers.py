@@ -50,28 +50,7 @@ class Header:
 def compile_header(
     header: Path, dtype: str, d: int, predict: str = "", outputs: str = "", m: int = 0, include: str = "."
 ) -> Header:
-    """Compile a header with the system's ``cc``.
-
-    Parameters
-    ----------
-    header : Path
-    dtype : {"float32", "float64", "int16"}
-        The type of the features.
-    d : int
-        Number of features.
-    predict : str
-        A call that returns an index for the row ``x``, if there is one.
-    outputs : str
-        A call that sets ``out`` to m outputs of the row ``x``, if there is one.
-    m : int
-        Number of outputs.
-    include : str, default "."
-        Folder of the headers that the header includes.
-
-    Returns
-    -------
-    Header
-    """
+    """Compile a header with the system's ``cc``."""
     real = {"float32": "float", "float64": "double", "int16": "int16_t"}[dtype]
     head = f'#include <stdint.h>\n#include "{header.name}"\n'
     text, folder = head, header.parent

@@ -34,19 +34,7 @@ def _style(method: Any) -> tuple[str, str]:
 
 
 def groups(values: np.ndarray, difference: float) -> list[tuple[int, int]]:
-    """Return the first and last of every largest run of sorted values that differ by less than ``difference``.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        From the least to the largest.
-    difference : float
-
-    Returns
-    -------
-    list of (int, int)
-        Runs of two values or more.
-    """
+    """Return the first and last of every largest run of sorted values that differ by less than ``difference``."""
     found: list[tuple[int, int]] = []
     for first in range(len(values)):
         last = int(np.searchsorted(values, values[first] + difference)) - 1
@@ -56,14 +44,7 @@ def groups(values: np.ndarray, difference: float) -> list[tuple[int, int]]:
 
 
 def draw_ranks(summaries: Mapping[str, pd.DataFrame], path: str | os.PathLike[str]) -> None:
-    """Draw a diagram of critical differences for classes and one for numbers, and write a PNG file.
-
-    Parameters
-    ----------
-    summaries : mapping from kind to DataFrame
-        As ``report.summary`` returns them; at least one.
-    path : str or path
-    """
+    """Draw a diagram of critical differences for classes and one for numbers, and write a PNG file."""
     heights = [1.3 + 0.3 * len(found) for found in summaries.values()]
     figure, axes = plt.subplots(
         len(heights),

@@ -22,24 +22,6 @@ def tune(model: Any, space: Space, X: pd.DataFrame, y: np.ndarray, *, seconds: f
 
     The first configuration is the model as it is. One that fails, or is not done when the time is over, does not count;
     if none is done the model stays as it is.
-
-    Parameters
-    ----------
-    model : estimator
-        Set to the best parameters, not fitted.
-    space : mapping
-    X : DataFrame of n rows
-    y : ndarray of shape (n,)
-        Classes, of integers, or numbers.
-    seconds : float
-        CPU seconds for the search.
-    seed : int
-        Of the configurations and of the parts.
-
-    Returns
-    -------
-    int
-        How many configurations were scored, at most 100 beside the first one.
     """
     splitter = StratifiedKFold if y.dtype.kind in "iu" else KFold
     parts = list(splitter(_PARTS, shuffle=True, random_state=seed).split(X, y))

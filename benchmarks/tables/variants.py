@@ -75,19 +75,7 @@ def run_variant(task: Task, variants: Mapping[str, Variant], folder: str) -> dic
 
 
 def gains(fits: pd.DataFrame) -> pd.DataFrame:
-    """Return a row a variant: how it compares with the first one, over sets, of which the splits' means are taken.
-
-    Parameters
-    ----------
-    fits : DataFrame
-        As ``fit_variants`` returns them.
-
-    Returns
-    -------
-    DataFrame
-        ``points``: the mean difference of scores, and its standard ``error``; ``wins``, ``ties``, ``losses``; ``loss``
-        and ``fit``: geometric means of ratios; ``loss_error``: the standard error of the mean logarithm.
-    """
+    """Return a row a variant: how it compares with the first one, over sets, of which the splits' means are taken."""
     means = fits.groupby(["set", "method"], sort=False)[COLUMNS[3:]].mean()
     values = {name: means[name].unstack("method").reindex(columns=fits["method"].unique()) for name in means}
     first = fits["method"].iloc[0]
