@@ -35,8 +35,8 @@ _load = lru_cache(maxsize=1)(load_raw)
 def run_task(task: Task, folder: str, grid_seconds: float) -> dict[str, Any]:
     """Return a row; of what is too large, a note that says so stands in place of the measurements.
 
-    ``fit``: seconds of the chosen estimator's fit to the whole training part; ``one_row``: median seconds of predictions
-    of single rows; ``batch_row``: least seconds of predictions of the test part, by row; ``size``: the numbers held.
+    ``fit``: seconds of the chosen estimator's fit to the whole training part; ``one_row``: median seconds of a
+    prediction of one row; ``batch_row``: least seconds of a prediction of the test part, by row; ``size``: numbers.
     """
     X, y, dropped = _load(task.set, folder)
     row = asdict(task) | dict(zip(_SET, (*X.shape, len(np.unique(y)), dropped), strict=True))

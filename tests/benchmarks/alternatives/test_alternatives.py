@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
 
-from benchmarks.alternatives import choice, lines, noise, report, rows
+from benchmarks.alternatives import choice, lines, report
 from benchmarks.alternatives.__main__ import main
 from benchmarks.alternatives.fits import COLUMNS, choose, run_task
 from benchmarks.alternatives.methods import METHODS, Method, TooLargeError, installed_methods
@@ -294,41 +294,6 @@ def test_the_choice_is_measured_on_the_rows_held_out(capsys):
     assert 0.9 < ratio < 1.1
     assert choice.main(["--sets", "breast_cancer", "--splits", "1", "--rows", "60"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("breast_cancer")
-
-
-# -- times against the number of rows ----------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_methods_are_timed_on_more_and_more_rows_until_one_takes_too_long(tmp_path, capsys):
-    arguments = ["--sets", "synthetic", "--most", "900", "--cap", "0", "--out", str(tmp_path)]
-    assert rows.main(arguments) == 0
-    lines = capsys.readouterr().out.splitlines()
-    first, second = (line for line in lines if line.strip()[:3] in ("500", "900"))
-    assert (first.count("%"), second.count("%")) == (4, 0)
-    assert (tmp_path / "rows.png").stat().st_size > 0
-
-
-# -- noise -------------------------------------------------------------------------------------------------------------
-
-
-def test_the_spread_over_draws_is_a_row_beside_that_of_another_version(tmp_path, capsys):
-    for label, objectives in {"before": (1.0, 1.5), "now": (1.25, 1.0)}.items():
-        store = Store(tmp_path / "fits.csv", noise.COLUMNS, noise.KEY)
-        for draw, objective in enumerate(objectives):
-            fit = {"label": label, "set": "iris", "norm": "l1/l2", "units": 3, "draw": draw}
-            store.append(fit | {"objective": objective, "accuracy": 0.5, "seconds": 0.25})
-    assert noise.main(["--sets", "iris", "--units", "3", "--draws", "2", "--out", str(tmp_path)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert "| iris | l1/l2 | 3 | 50.00 | 25.00 | 50.0 | 0.250 | 25.00 | 12.50 | 50.0 | 0.250 |" in lines
-    assert lines[-1] == "spreads above 1 %, of 1: before 1, now 1"
-
-
-def test_fits_to_noisy_features_are_rows_of_the_file(tmp_path, capsys):
-    assert noise.main(["--sets", "iris", "--units", "3", "--draws", "2", "--out", str(tmp_path)]) == 0
-    plain, noisy = Store(tmp_path / "fits.csv", noise.COLUMNS, noise.KEY).rows()
-    assert float(noisy["objective"]) == pytest.approx(float(plain["objective"]), rel=1e-2)
-    assert capsys.readouterr().out.splitlines()[-1] == "spreads above 1 %, of 1: now 0"
 
 
 # -- lines of NumPy ----------------------------------------------------------------------------------------------------
