@@ -34,8 +34,6 @@ from benchmarks.links.data import GRAPHS
 from benchmarks.recommender.data import SETS as RATINGS
 from benchmarks.recommender.side import SETS as SIDE
 
-__all__ = ["FILES", "STUDIES", "main"]
-
 STUDIES: Mapping[str, Iterable[Source]] = {
     "ablation": DATA_SETS.values(),
     "alternatives": COLLECTION.values(),
@@ -65,14 +63,10 @@ FILES = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """List the files, and fetch what is missing; return the exit status, 1 if files are missing or other ones."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("data", __doc__)
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"default all: {', '.join(STUDIES)}")
     parser.add_argument("--fetch", action="store_true", help="fetch what is missing")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> int:

@@ -18,8 +18,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CONSTANTS", "EXEMPT", "ROOMS", "Constant", "changed", "found", "numbers_of"]
-
 
 @dataclass(frozen=True)
 class Constant:

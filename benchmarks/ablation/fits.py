@@ -14,8 +14,6 @@ from benchmarks.ablation.constants import CONSTANTS, Constant, changed, found
 from benchmarks.common.datasets import load, split
 from mopn.solvers import ConditionalGradient, Solver
 
-__all__ = ["COLUMNS", "GOALS", "KEY", "SETS", "Fit", "make_row", "wanted"]
-
 SETS = ("vowel", "segment", "satimage", "letter", "digits")
 # Seconds after which a fit is given up.
 _MAX_TIME = 30.0

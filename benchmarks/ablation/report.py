@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 
 from benchmarks.ablation.constants import CONSTANTS, found
 
-__all__ = ["table"]
-
 Row = Mapping[str, str]
 # Gaps below this count as this much: what is proven to it is proven.
 _PROVEN = 1e-6

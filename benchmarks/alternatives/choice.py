@@ -23,8 +23,6 @@ from benchmarks.common.sources import check
 from benchmarks.common.study import make_parser, run
 from mopn.estimators import MultiOutputPNClassifier, PathCV
 
-__all__ = ["Choice", "choose", "follow", "main", "sample"]
-
 SETS = ("digits", "segment", "satimage", "waveform5000", "vowel", "splice")
 _RATIOS = (0.03, 0.01, 0.003, 0.001, 0.0003)
 _STRENGTHS = 20
@@ -79,15 +77,11 @@ def _seconds(call: Callable[[], object]) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("alternatives.choice", __doc__, sets=COLLECTION)
     parser.set_defaults(sets=list(SETS))
     parser.add_argument("--rows", type=int, default=2000, help="rows of a larger set, by chance (default %(default)s)")
     parser.add_argument("--splits", type=int, default=3, help="default %(default)s")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:

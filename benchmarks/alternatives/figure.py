@@ -11,8 +11,6 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from benchmarks.alternatives.methods import METHODS
 from benchmarks.common.figures import legend_below, pareto, plt, save, tidy
 
-__all__ = ["STYLES", "draw"]
-
 # A colour a family, a marker a member.
 STYLES = {
     "mopn": ("#D55E00", "*"),

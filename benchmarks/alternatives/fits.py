@@ -19,8 +19,6 @@ from benchmarks.common.collection import hold_out, load_raw
 from benchmarks.common.measures import seconds_of
 from benchmarks.common.study import KEY, Task
 
-__all__ = ["COLUMNS", "choose", "run_task"]
-
 # Single rows that are predicted one after another, and predictions of the whole test part.
 _ROWS, _BATCHES = 50, 5
 

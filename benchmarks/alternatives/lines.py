@@ -27,19 +27,14 @@ from benchmarks.common.collection import COLLECTION, hold_out, load_raw
 from benchmarks.common.sources import check
 from benchmarks.common.study import make_parser, run
 
-__all__ = ["LINES", "main"]
-
 _ROWS = 1_000
 Line = Callable[[np.ndarray], np.ndarray]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
-    return make_parser("alternatives.lines", __doc__, sets=COLLECTION)
+    parser = make_parser("alternatives.lines", __doc__, sets=COLLECTION)
+    return run(parser, _program, arguments)
 
 
 def _program(options: argparse.Namespace) -> int:

@@ -23,8 +23,6 @@ from sklearn.svm import SVC
 from mopn import Ratio
 from mopn.estimators import MultiOutputPNClassifier
 
-__all__ = ["METHODS", "Grid", "Method", "TooLargeError", "installed_methods"]
-
 Grid = dict[str, Any]
 
 _MOST_COLUMNS = 40_000

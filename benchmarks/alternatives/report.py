@@ -10,8 +10,6 @@ import pandas as pd
 from benchmarks.alternatives.methods import METHODS
 from benchmarks.common.measures import mean_and_error
 
-__all__ = ["REFERENCE", "frame", "means", "summary", "tables"]
-
 REFERENCE = "svc-quadratic-ovr"
 # A mean difference of more than as many of its standard errors is a clear one.
 _CLEAR = 2.0

@@ -16,8 +16,6 @@ from sklearn.svm import SVC
 
 from mopn.estimators import MultiOutputPNClassifier
 
-__all__ = ["numbers_held"]
-
 
 @singledispatch
 def numbers_held(model: Any) -> int:

@@ -9,8 +9,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["FUNCTIONS", "SIZES", "Assignment", "BlackBox", "FrustratedLoops", "Landscape"]
-
 
 class BlackBox(ABC):
     """A function to be minimised; the instance is drawn with a seed.

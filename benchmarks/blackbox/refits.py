@@ -24,8 +24,6 @@ from benchmarks.blackbox.functions import FUNCTIONS, SIZES, FrustratedLoops
 from benchmarks.blackbox.surrogates import SURROGATES, installed_methods
 from benchmarks.common.study import make_parser, run
 
-__all__ = ["main", "refits", "spreads"]
-
 _N, _D, _RANK, _REFITS, _HELD_OUT = 1000, 100, 4, 20, 1000
 _RATIOS = [0.1, 0.05, 0.03, 0.01]
 _ROWS, _SEEDS = 200, 10

@@ -11,8 +11,6 @@ import pandas as pd
 from benchmarks.blackbox.search import COLUMNS
 from benchmarks.common.figures import legend_below, plt, save, tidy
 
-__all__ = ["draw", "frame", "table"]
-
 _COLORS = {"mopn": "#D55E00", "mopn-linear": "#009E73", "adam": "#0072B2", "random": "0.55"}
 _LABELS = {
     "mopn": "mopn",

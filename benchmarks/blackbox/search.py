@@ -13,8 +13,6 @@ from dwave.samplers import SimulatedAnnealingSampler
 from benchmarks.blackbox.functions import FUNCTIONS, BlackBox
 from benchmarks.blackbox.surrogates import SURROGATES, Surrogate
 
-__all__ = ["COLUMNS", "KEY", "Run", "run_search"]
-
 KEY = ["function", "d", "method", "seed"]
 COLUMNS = [*KEY, "evaluations", "excess", "refit", "anneal", "trace"]
 _READS, _SWEEPS = 10, 200

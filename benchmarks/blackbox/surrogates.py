@@ -10,8 +10,6 @@ import numpy as np
 import mopn
 from mopn.estimators import MultiOutputPNRegressor
 
-__all__ = ["SURROGATES", "Adam", "Network", "NetworkBesideLinear", "Surrogate", "installed_methods"]
-
 # Options of both were tried on single searches, mostly of other instances than those of the study.
 _STRENGTH, _STRENGTH_BESIDE_LINEAR, _ALPHA, _TOL = mopn.Ratio(0.01), mopn.Ratio(0.03), 1.0, 5e-2
 _UNITS, _RATE, _DECAY, _FIRST_STEPS, _STEPS = 8, 0.02, 1e-3, 1000, 30

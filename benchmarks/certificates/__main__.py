@@ -29,10 +29,6 @@ _PIXELS = ("digits", "usps", "mnist")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("certificates", __doc__, sets=[*DATA_SETS, *_PIXELS], results="certificates")
     parser.add_argument(
         "--fractions",
@@ -43,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--tol", type=float, default=1e-4, help="relative gap to reach (default 1e-4)")
     parser.add_argument("--max-time", type=float, default=120.0, help="seconds a fit (default 120)")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:

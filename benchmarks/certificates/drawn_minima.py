@@ -12,8 +12,6 @@ from scipy import sparse
 import mopn
 from benchmarks.certificates.drawn_problems import Draw, minimise
 
-__all__ = ["draw_minimum"]
-
 Rng = np.random.Generator
 _NAMES = ("squared", "binary-logistic", "binary-squared-hinge", "huber", "quantile", "poisson")
 # Exponentials are continued by tangents beyond.

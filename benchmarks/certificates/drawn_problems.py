@@ -14,18 +14,6 @@ from scipy import sparse
 import mopn
 from benchmarks.common.norms import NORMS
 
-__all__ = [
-    "LOSSES",
-    "NORMS",
-    "Draw",
-    "draw",
-    "draw_classes",
-    "draw_outputs",
-    "exact_objective",
-    "loss_and_slope",
-    "minimise",
-]
-
 LOSSES = ("logistic", "smoothed-hinge", "squared-hinge", "squared", "binary-logistic", "binary-squared-hinge")
 STORAGES: dict[str, Callable[[np.ndarray], Any]] = {
     "dense": np.asarray,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["draw_clustered_stack", "draw_dependent_stack", "draw_few_outputs", "draw_stack", "draw_wide_stack"]
-
 
 def draw_stack(rng: np.random.Generator) -> tuple[np.ndarray, str]:
     """Draw symmetric matrices (m, d, d): tied, of rank one, of very different sizes, opposite, in blocks."""

@@ -8,8 +8,6 @@ import numpy as np
 
 import mopn
 
-__all__ = ["LOSSES", "Planted", "planted"]
-
 LOSSES = ("squared", "logistic")
 _RANK = 2
 _NOISE = 0.3

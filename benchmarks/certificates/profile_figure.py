@@ -11,8 +11,6 @@ import numpy as np
 from benchmarks.common.figures import plt, save, tidy
 from benchmarks.common.profiles import plot_profile, profile_ratios
 
-__all__ = ["LEVELS", "draw", "level_column", "summary"]
-
 # Certified relative gaps.
 LEVELS = (1e-2, 1e-3, 1e-4)
 _COLORS = ("#1b6ca8", "#d95f02", "#7a7a7a")

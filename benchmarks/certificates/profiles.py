@@ -56,10 +56,6 @@ class Fit(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("certificates.profiles", __doc__, sets=SETS, results="profiles")
     parser.add_argument("--norms", nargs="+", choices=NORMS, default=list(NORMS), help="default: all three")
     parser.add_argument("--ratios", nargs="+", type=float, default=list(RATIOS), help="strengths, as mopn.Ratio")
@@ -67,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-time", type=float, default=20.0, help="seconds a fit (default 20)")
     parser.add_argument("--from-csv", type=Path, metavar="FILE", help="fit nothing: report and draw this file's times")
     parser.epilog = "A run may be stopped at any time; the same command goes on from there."
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> int:

@@ -17,8 +17,6 @@ from benchmarks.certificates.planted import Planted, planted
 from benchmarks.certificates.semidefinite import SOLVERS, solve, units
 from benchmarks.common.processes import ROOT, limit_memory
 
-__all__ = ["DONE", "INACCURATE", "MEMORY_OUT", "TIME_OUT", "Cell", "answer_in_process", "print_answers"]
-
 GAP = 1e-4
 DONE, TIME_OUT, MEMORY_OUT, INACCURATE = "proven", "out of time", "out of memory", "not accurate enough"
 _TOLERANCES = tuple(10.0**-k for k in range(4, 11))

@@ -9,8 +9,6 @@ from typing import Any
 from benchmarks.certificates.race_cell import DONE, INACCURATE
 from benchmarks.common.figures import plt, save, tidy
 
-__all__ = ["draw"]
-
 _COLORS = ("#1b6ca8", "#d95f02", "#7a7a7a")
 _CAPTION = (
     "Seconds to a proven relative gap of 1e-4. A cross is where a solver ended without one: at its limit, above which\n"

@@ -18,8 +18,6 @@ from sklearn.base import clone
 import mopn
 from mopn import estimators
 
-__all__ = ["export_violations", "repetition_violations", "storage_violations"]
-
 Rng = np.random.Generator
 _BOUNDS, _OUTPUTS = 1e-6, 1e-8
 

@@ -15,8 +15,6 @@ from mpmath import mp, mpf
 
 import mopn
 
-__all__ = ["file_violations", "integer_violations", "qubo_violations", "radius_violations", "shapley_violations"]
-
 Rng = np.random.Generator
 # Digits of distances, and a relative error that is far above that of these and far below that of floats.
 _DIGITS, _EXACT = 60, mpf(10) ** -25

@@ -16,8 +16,6 @@ import numpy as np
 
 from benchmarks.certificates.planted import Planted
 
-__all__ = ["SOLVERS", "Solution", "missing_packages", "solve", "units"]
-
 # By the names of their modules; CVXPY's are in capitals.
 SOLVERS = ("clarabel", "scs")
 # No limit of iterations ends a run before that of seconds does.

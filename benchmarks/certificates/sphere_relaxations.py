@@ -22,8 +22,6 @@ from mopn.solvers.sphere.boundary_point import Relaxation
 from mopn.solvers.sphere.stack import DenseStack
 from mopn.solvers.sphere.sum_of_squares import Quartic
 
-__all__ = ["by_low_rank", "by_program", "moments", "relaxation"]
-
 # Of every solver, and of the gap at which low-rank factors are good enough: that of mopn.
 _TOL, _GAP = 1e-5, 1e-4
 _MANY = 10_000_000

@@ -14,8 +14,6 @@ import mopn
 from benchmarks.certificates.__main__ import samples
 from benchmarks.certificates.oracles import gradient_stack
 
-__all__ = ["keep_gradient"]
-
 _NORMS = {1: "l1/linf", 2: "l1/l2"}
 _FRACTION, _GAP = 0.2, 1e-2
 

@@ -11,8 +11,6 @@ import mopn
 from mopn.solvers import LBFGS, Status
 from mopn.solvers.interface import Corrective, Effort, Measure, Monitor, Solver
 
-__all__ = ["GECO", "from_random_units"]
-
 
 @dataclass(frozen=True)
 class GECO(Solver[Corrective]):

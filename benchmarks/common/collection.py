@@ -23,9 +23,6 @@ from sklearn.model_selection import train_test_split
 from benchmarks.common.datasets import DATA_SETS
 from benchmarks.common.sources import Source, read
 
-__all__ = ["COLLECTION", "LEAST_ROWS", "SOURCES", "RawData", "frequent", "hold_out", "load_raw", "number_sets"]
-__all__ += ["read_arff", "read_arff_table", "uci_sets"]
-
 # A split into a test quarter and a validation quarter of the rest has a row of each class in every part.
 LEAST_ROWS = 8
 

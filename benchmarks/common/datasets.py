@@ -13,8 +13,6 @@ import numpy as np
 
 from benchmarks.common.sources import Source, arff_rows, read
 
-__all__ = ["DATA_SETS", "Split", "load", "scale", "split"]
-
 _LETTER_ROWS = 15_000
 Data = tuple[np.ndarray, np.ndarray]
 

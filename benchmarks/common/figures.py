@@ -13,8 +13,6 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-__all__ = ["legend_below", "pareto", "plt", "save", "tidy"]
-
 
 def tidy(ax: Any) -> None:
     """Give axes a pale grid and two spines."""

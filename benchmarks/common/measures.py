@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["calibration_error", "mean_and_error", "seconds_of"]
-
 
 def mean_and_error(values: np.ndarray) -> tuple[float, float]:
     """Mean and its standard error (NaN for one value)."""

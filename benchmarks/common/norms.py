@@ -2,6 +2,4 @@
 
 from __future__ import annotations
 
-__all__ = ["NORMS"]
-
 NORMS = ("l1", "l1/l2", "l1/linf")

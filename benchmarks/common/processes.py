@@ -12,9 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ROOT", "CPUTimeError", "last_json", "limit_cpu_time", "limit_memory", "peak_memory", "run_program"]
-__all__ += ["run_python"]
-
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -8,8 +8,6 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-__all__ = ["plot_profile", "profile_ratios"]
-
 
 def profile_ratios(times: Any) -> np.ndarray:
     """Return times over that of the fastest solver on each problem: what performance profiles count.

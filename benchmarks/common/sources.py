@@ -9,8 +9,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MissingDataError", "Source", "arff_rows", "check", "read"]
-
 
 class MissingDataError(FileNotFoundError):
     """A data file that is not there; the message says how to get it."""

@@ -9,8 +9,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar
 
-__all__ = ["Store", "StoreError"]
-
 _Item = TypeVar("_Item")
 
 

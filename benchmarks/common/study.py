@@ -18,8 +18,6 @@ import joblib
 from benchmarks.common.sources import MissingDataError
 from benchmarks.common.store import Store, StoreError
 
-__all__ = ["KEY", "Task", "add_restart_options", "fill", "make_parser", "out_folder", "run"]
-
 
 @dataclass(frozen=True)
 class Task:

@@ -18,8 +18,6 @@ from sklearn.datasets import load_diabetes
 from benchmarks.common.collection import COLLECTION, frequent, number_sets, read_arff_table, uci_sets
 from benchmarks.common.sources import Source, read
 
-__all__ = ["CLASSES", "NUMBERS", "TABLES", "Table", "load_table"]
-
 _KEEL_NAMES = """
     australian banana bands breast bupa contraceptive crx german hayes-roth heart housevotes iris led7digit magic
     mammographic marketing monk-2 movement_libras optdigits penbased phoneme pima ring saheart tae texture titanic

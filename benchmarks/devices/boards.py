@@ -19,8 +19,6 @@ import numpy as np
 
 from benchmarks.devices.cycles import cycles_of, instructions
 
-__all__ = ["BOARDS", "Board", "Measured", "Program", "missing_tools"]
-
 _TYPES = {"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "float32": "float", "float64": "double"}
 _PAINTED = {"arm": 16384, "avr": 2048}
 _LIMIT = 300

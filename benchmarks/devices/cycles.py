@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 
-__all__ = ["cycles_of", "instructions"]
-
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t((?:[0-9a-f]{4} ?){1,2})\s*\t(\S+)(?:\t(.*))?$")
 _BRANCHES = re.compile(r"b(x|l|lx)?(eq|ne|cs|cc|mi|pl|vs|vc|hi|ls|ge|lt|gt|le|hs|lo|al)?(\.[nw])?|cbn?z")
 _PIPELINE = 2

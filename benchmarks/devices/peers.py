@@ -20,8 +20,6 @@ from sklearn.neural_network import MLPClassifier
 
 from benchmarks.devices.boards import Program
 
-__all__ = ["PACKAGES", "peers"]
-
 PACKAGES = ("emlearn", "m2cgen", "lightgbm")
 _TREES, _LEAVES = (5, 10, 20, 50, 100), (16, 64, 256, None)
 _HIDDEN = (4, 8, 12, 16, 24, 32, 48, 64)

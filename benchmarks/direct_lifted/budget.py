@@ -28,9 +28,6 @@ from benchmarks.common.datasets import scale
 from benchmarks.common.figures import legend_below, plt, save, tidy
 from benchmarks.common.sources import Source, arff_rows, check, read
 
-__all__ = ["COLUMNS", "KEY", "METHODS", "SETS", "Split", "Task", "check_data", "cubic_features", "draw", "load"]
-__all__ += ["nystrom_features", "ridge_path", "run", "split", "table", "tasks"]
-
 _DEGREE = 3
 _BASES, _SPLITS, _DRAWS, _EPOCHS = (6, 15, 30, 60, 90), 3, 5, 100
 _NETWORK_STRENGTHS, _KERNEL_STRENGTHS = np.logspace(-4, 4, 5), np.logspace(-4, 4, 10)

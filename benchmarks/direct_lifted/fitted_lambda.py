@@ -20,8 +20,6 @@ from sklearn.datasets import load_diabetes
 import mopn
 from benchmarks.common.figures import legend_below, plt, save, tidy
 
-__all__ = ["COLUMNS", "KEY", "Task", "data", "draw", "proven_minimum", "run", "table", "tasks"]
-
 _BETA, _TRAIN, _ITERATIONS = 10.0, 331, 1000
 # The paper's number of units, and twice the largest rank of a symmetric 10 x 10 matrix: enough units of either sign.
 _FEW, _ENOUGH = 4, 20

@@ -22,8 +22,6 @@ import mopn
 from benchmarks.common.figures import legend_below, plt, save, tidy
 from mopn.factorization.conversions import lifted_to_direct
 
-__all__ = ["COLUMNS", "KEY", "METHODS", "Task", "draw", "make_sparse", "problem_and_start", "run", "table", "tasks"]
-
 _BETA, _RANK, _SEED = 100.0, 10, 0
 _KERNELS = {"anova": "$A^2$", "homogeneous": "$H^2$"}
 # Form ("signs" is the direct one with lambda of modulus 1), solver, and style.

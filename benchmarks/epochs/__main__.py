@@ -29,8 +29,6 @@ from benchmarks.common.processes import last_json, run_program
 from benchmarks.common.sources import Source, check, read
 from benchmarks.common.study import make_parser, run
 
-__all__ = ["main"]
-
 # Set, model, epochs. Strengths are those of 1/2 sum (p - y)^2 + a/2 ||w||^2 + a/2 ||P||^2.
 CASES = [
     ("recsys", "fm2", 20),
@@ -199,16 +197,12 @@ def compilation(folder: str) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("epochs", __doc__)
     parser.add_argument("--beside", nargs=2, action="append", default=[], metavar=("NAME", "COMMAND"))
     parser.add_argument("--repeats", type=int, default=3, help="processes a figure")
     parser.add_argument("--quick", action="store_true", help="one process a figure, small cases only")
     parser.add_argument("--one", nargs=4, metavar=("SET", "MODEL", "EPOCHS", "THREADS"), help="one case, as JSON")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:

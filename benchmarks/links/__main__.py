@@ -33,14 +33,19 @@ from benchmarks.links.models import BY_NAME, PAPER_SETS
 from benchmarks.links.prediction import COLUMNS, KEY, PLANS, QUICK, QUICK_MODELS, Cell, run_cell
 from benchmarks.links.report import report
 
-__all__ = ["main"]
-
 _LINE = "{set}, split {split}, {model}: beta {beta}, test AUC {test}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; return the exit status."""
-    return run(_parser(), _study, arguments)
+    parser = make_parser("links", __doc__, sets=PAPER_SETS, results="link_prediction")
+    add_restart_options(parser, "a few models, few units and links, two minutes at most")
+    parser.add_argument("--models", nargs="+", choices=BY_NAME)
+    parser.add_argument("--splits", type=int, help="number of random splits (default 1; movielens 2)")
+    parser.add_argument("--scale", choices=SCALES, help="of the features (default: the best one, see PLANS)")
+    parser.add_argument("--betas", nargs="+", type=float, help="the grid, in the paper's measure")
+    parser.add_argument("--epochs", type=int, help="limit for all fits")
+    return run(parser, _study, arguments)
 
 
 def _study(options: argparse.Namespace) -> int:
@@ -59,17 +64,6 @@ def _study(options: argparse.Namespace) -> int:
 @lru_cache(maxsize=1)
 def _graph(folder: str, name: str, scale: str) -> Graph:
     return scaled(load(name, folder), scale)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = make_parser("links", __doc__, sets=PAPER_SETS, results="link_prediction")
-    add_restart_options(parser, "a few models, few units and links, two minutes at most")
-    parser.add_argument("--models", nargs="+", choices=BY_NAME)
-    parser.add_argument("--splits", type=int, help="number of random splits (default 1; movielens 2)")
-    parser.add_argument("--scale", choices=SCALES, help="of the features (default: the best one, see PLANS)")
-    parser.add_argument("--betas", nargs="+", type=float, help="the grid, in the paper's measure")
-    parser.add_argument("--epochs", type=int, help="limit for all fits")
-    return parser
 
 
 def _cells(options: argparse.Namespace) -> Iterator[Cell]:

@@ -36,8 +36,6 @@ from benchmarks.links.data import GRAPHS, load, scaled, split
 from benchmarks.links.prediction import PLANS
 from mopn.solvers import LBFGS, AdaGrad, CoordinateDescent
 
-__all__ = ["exponent", "main", "measure_epoch", "run_curve"]
-
 # The paper's strength, which averages the losses, is 0.1. On rows of unit length nothing is left of P there; these are
 # the strengths that link prediction chooses for degrees 2 and 3.
 BETAS = {"nips": 1e-4, "movielens": 1e-3, "gene-disease": 1e-4, "ion-channels": 1e-3}
@@ -61,7 +59,9 @@ Row = dict[str, Any]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; return the exit status."""
-    return run(_parser(), _study, arguments)
+    parser = make_parser("links.higher_order", __doc__, sets=BETAS, results="higher_order")
+    add_restart_options(parser, "few units and links, few seconds a curve")
+    return run(parser, _study, arguments)
 
 
 def _study(options: argparse.Namespace) -> int:
@@ -76,12 +76,6 @@ def _study(options: argparse.Namespace) -> int:
     if draw(curves.rows(), epochs.rows(), out / "higher_order.png"):
         print(f"\nwritten: {out / 'higher_order.png'}")
     return failures
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = make_parser("links.higher_order", __doc__, sets=BETAS, results="higher_order")
-    add_restart_options(parser, "few units and links, few seconds a curve")
-    return parser
 
 
 # -- measurements ------------------------------------------------------------------------------------------------------

@@ -15,8 +15,6 @@ from benchmarks.links.data import Graph
 from mopn.core.factor_kernels import make_factor_kernel
 from mopn.data.designs import make_design
 
-__all__ = ["BY_NAME", "MODELS", "PAPER_SETS", "SEVERAL", "Model", "make_problem", "pair_scores", "tables"]
-
 
 @dataclass(frozen=True)
 class Model:

@@ -14,8 +14,6 @@ from benchmarks.links.data import Graph, LinkSplit, hold_out, split
 from benchmarks.links.models import BY_NAME, Model, make_problem, pair_scores, tables
 from mopn.solvers import LBFGS, CoordinateDescent
 
-__all__ = ["COLUMNS", "KEY", "PLANS", "QUICK", "QUICK_MODELS", "Cell", "Plan", "area_under_curve", "run_cell"]
-
 # -- the measure -------------------------------------------------------------------------------------------------------
 
 # Pairs whose scores are held at a time.

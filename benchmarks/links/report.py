@@ -10,8 +10,6 @@ import numpy as np
 from benchmarks.links.models import MODELS, PAPER_SETS, SEVERAL
 from benchmarks.links.prediction import KEY, PLANS, Cell
 
-__all__ = ["report"]
-
 _LABELS = {
     "hofm": "HOFM",
     "augmented": "HOFM-shared-augmented",

@@ -23,14 +23,23 @@ from benchmarks.multiclass.fits import COLUMNS, KEY, METHODS, run_task
 from benchmarks.multiclass.paper_tables import NORMS
 from benchmarks.multiclass.plan import LOSSES, REFITS, SETS, Plan, default_plan, quick_plan, tasks
 
-__all__ = ["main"]
-
 _LINE = "{set}, split {split}, {method} {norm} {loss} {refit}: strength {strength}, test accuracy {test}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; return the exit status."""
-    return run(_parser(), _study, arguments)
+    parser = make_parser("multiclass", __doc__, sets=SETS, results="multiclass")
+    parser.set_defaults(sets=None)
+    add_restart_options(parser, "a small selection, two minutes on two cores")
+    parser.add_argument("--jobs", type=int, default=1, help="fits at a time (default 1)")
+    parser.add_argument("--methods", nargs="+", choices=METHODS)
+    parser.add_argument("--norms", nargs="+", choices=NORMS)
+    parser.add_argument("--losses", nargs="+", choices=LOSSES, help="of conditional gradient")
+    parser.add_argument("--refits", nargs="+", choices=REFITS, help="of conditional gradient")
+    parser.add_argument("--splits", type=int, help="number of random splits (default 10; satimage 5, letter 1)")
+    parser.add_argument("--strengths", nargs="+", type=float, help="instead of the grids, for all networks")
+    parser.add_argument("--max-units", type=int, help="limit on the number of units (default 50; letter 150)")
+    return run(parser, _study, arguments)
 
 
 def _study(options: argparse.Namespace) -> int:
@@ -55,21 +64,6 @@ def _report(store: Store, out: Path) -> None:
         if figure.draw(fits, out / "figure3.png"):
             written.append(str(out / "figure3.png"))
         print(f"\nwritten: {', '.join(written)}")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = make_parser("multiclass", __doc__, sets=SETS, results="multiclass")
-    parser.set_defaults(sets=None)
-    add_restart_options(parser, "a small selection, two minutes on two cores")
-    parser.add_argument("--jobs", type=int, default=1, help="fits at a time (default 1)")
-    parser.add_argument("--methods", nargs="+", choices=METHODS)
-    parser.add_argument("--norms", nargs="+", choices=NORMS)
-    parser.add_argument("--losses", nargs="+", choices=LOSSES, help="of conditional gradient")
-    parser.add_argument("--refits", nargs="+", choices=REFITS, help="of conditional gradient")
-    parser.add_argument("--splits", type=int, help="number of random splits (default 10; satimage 5, letter 1)")
-    parser.add_argument("--strengths", nargs="+", type=float, help="instead of the grids, for all networks")
-    parser.add_argument("--max-units", type=int, help="limit on the number of units (default 50; letter 150)")
-    return parser
 
 
 def _plan(options: argparse.Namespace) -> Plan:

@@ -15,8 +15,6 @@ from benchmarks.multiclass.paper_tables import NORMS, SETS
 from benchmarks.multiclass.report import complete, select
 from mopn.plotting import NORM_COLORS
 
-__all__ = ["draw", "landmark_curve", "unit_curve"]
-
 _COLORS = NORM_COLORS | {"nystrom": "#CC79A7"}
 _LABELS = {
     "l1": r"network, $\ell_1$",

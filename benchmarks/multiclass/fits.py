@@ -24,8 +24,6 @@ from mopn.network.linear_term import LinearTerm
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import FISTA, ConditionalGradient
 
-__all__ = ["COLUMNS", "KEY", "METHODS", "Task", "run_task"]
-
 # The quadratic kernel (<x, x'> + 1)^2.
 _QUADRATIC = {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 1.0}
 # A network is done when its objective is proven to be within this of the minimum, relative.

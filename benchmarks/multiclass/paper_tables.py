@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from benchmarks.common.norms import NORMS
 
-__all__ = ["NORMS", "TABLE_2", "TABLE_4", "Cell", "Figure"]
-
 SETS = ("segment", "vowel", "satimage", "letter")
 NONE = "-"
 

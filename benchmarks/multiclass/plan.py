@@ -9,8 +9,6 @@ from typing import Any
 from benchmarks.multiclass.fits import METHODS, Task
 from benchmarks.multiclass.paper_tables import NORMS, Cell
 
-__all__ = ["LOSSES", "REFITS", "SETS", "Plan", "SetPlan", "default_plan", "quick_plan", "tasks"]
-
 LOSSES = ("logistic", "squared-hinge")
 REFITS = ("output", "full")
 

@@ -33,13 +33,9 @@ Curve = dict[int, tuple[float, float, float]]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("multiclass.refits", __doc__, sets=DATA_SETS, results="refits")
     parser.add_argument("--max-units", type=int, help="default 50, for letter 100")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:

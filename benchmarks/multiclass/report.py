@@ -10,8 +10,6 @@ import pandas as pd
 from benchmarks.common.measures import mean_and_error
 from benchmarks.multiclass.paper_tables import SETS, TABLE_2, TABLE_4, Cell, Figure
 
-__all__ = ["complete", "frame", "select", "summary", "tables"]
-
 _CELL = list(Cell._fields)
 _INTEGERS = ("split", "max_units", "k", "units")
 _NUMBERS = ("strength", "validation", "test", "objective", "gap", "seconds")

@@ -60,14 +60,15 @@ from benchmarks.recommender.models import SAMPLED
 from benchmarks.recommender.plan import COLUMNS, KEY, STUDIES, WITH_FEATURES, Cell, cells
 from benchmarks.recommender.report import draw, report
 
-__all__ = ["main"]
-
 _LINE = "{study}, {set}, split {split}, {model}, k = {k}: strength {strength}, test RMSE {rmse}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the studies; return the exit status."""
-    return run(_parser(), _study, arguments)
+    parser = make_parser("recommender", __doc__, sets=SETS, results="recommender")
+    add_restart_options(parser, "few rows and units, one or two minutes")
+    parser.add_argument("--studies", nargs="+", choices=STUDIES, default=list(STUDIES))
+    return run(parser, _study, arguments)
 
 
 def _study(options: argparse.Namespace) -> int:
@@ -93,13 +94,6 @@ def _study(options: argparse.Namespace) -> int:
 @lru_cache(maxsize=1)
 def _ratings(name: str, folder: str) -> Ratings:
     return load(name, folder)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = make_parser("recommender", __doc__, sets=SETS, results="recommender")
-    add_restart_options(parser, "few rows and units, one or two minutes")
-    parser.add_argument("--studies", nargs="+", choices=STUDIES, default=list(STUDIES))
-    return parser
 
 
 def _installed(cells: Sequence[Cell]) -> list[Cell]:

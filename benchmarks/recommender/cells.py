@@ -16,8 +16,6 @@ from benchmarks.recommender.models import FITS, Fitted, Options
 from benchmarks.recommender.plan import MEASURES, WITH_FEATURES, Cell
 from mopn.ranking import grouped_ndcg
 
-__all__ = ["Task", "make_task", "measures", "run_cell"]
-
 # One row in five of MovieLens 100K is in u1.test.
 _PEER_TEST = 5
 

@@ -16,8 +16,6 @@ from scipy import sparse
 
 from benchmarks.common.sources import Source, read
 
-__all__ = ["SETS", "Parts", "Ratings", "load", "peer_parts", "random_parts"]
-
 
 @dataclass(frozen=True)
 class Ratings:

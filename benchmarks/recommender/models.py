@@ -19,8 +19,6 @@ import mopn
 from mopn.estimators import OrdinalFMRegressor
 from mopn.solvers import CoordinateDescent
 
-__all__ = ["FITS", "MODELS", "SAMPLED", "Fit", "Fitted", "Options"]
-
 _TOL = 1e-4
 _EPOCHS = 50
 _SAMPLES = 200

@@ -8,8 +8,6 @@ from typing import Any
 
 from benchmarks.recommender.models import MODELS, SAMPLED
 
-__all__ = ["COLUMNS", "GRIDS", "KEY", "MEASURES", "PLANS", "STUDIES", "WITH_FEATURES", "Cell", "Plan", "cells"]
-
 _ORDINAL, _ONE_OUTPUT = MODELS[:3], ("A2-linear", "H2-linear")
 _KERNELS = ("A2-augment", "A2-linear", "H2-augment", "H2-linear", "all-subsets")
 WITH_FEATURES = " + features"

@@ -12,8 +12,6 @@ from matplotlib.ticker import MaxNLocator
 from benchmarks.common.figures import legend_below, plt, save, tidy
 from mopn.plotting import NORM_COLORS
 
-__all__ = ["draw", "report"]
-
 _SETS = {
     "ml-100k": "MovieLens 100K",
     "lastfm": "Last.fm, artists and tags",

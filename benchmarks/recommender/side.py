@@ -123,14 +123,10 @@ SETS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("recommender.side", __doc__, sets=SETS)
     parser.add_argument("--units", type=int, default=10, help="largest number of units (default 10)")
     parser.add_argument("--scales", nargs="+", choices=SCALES, default=list(SCALES), help="default all")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:

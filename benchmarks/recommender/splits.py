@@ -40,8 +40,6 @@ from benchmarks.recommender.data import SETS, Ratings, load
 from mopn import RelationBlocks
 from mopn.estimators import FactorizationMachineRegressor, OrdinalFMRegressor
 
-__all__ = ["main", "make_columns", "make_parts"]
-
 NAMES = ("ml-100k", "ml-1m")
 COLUMNS = ("ids", "implicit", "dates")
 # The lengths of implicit columns, by the names of the columns.
@@ -89,16 +87,12 @@ Fit = Callable[[Case, float], np.ndarray]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return the exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("recommender.splits", __doc__, sets=NAMES)
     parser.add_argument("--splits", type=int, default=10, help="splits of MovieLens 1M (default 10)")
     parser.add_argument("--columns", nargs="+", choices=["ids", *LENGTHS], default=list(COLUMNS))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--libfm", type=Path, help="the program libFM (default: none)")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(options: argparse.Namespace) -> None:

@@ -31,8 +31,6 @@ from benchmarks.recommender.data import Ratings, load, random_parts
 from mopn.estimators import FactorizationMachineRegressor, OrdinalFMRegressor
 from mopn.ranking import Ranker, grouped_ndcg
 
-__all__ = ["main"]
-
 _SHRINKAGES = (10.0, 100.0, 1000.0)
 _TOP, _LIKED, _TRAINING = 10, 4.0, 0.8
 # Films drawn for every rating; the penalty of EASE.

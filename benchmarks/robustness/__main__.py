@@ -30,8 +30,6 @@ from benchmarks.common.study import make_parser, run
 from benchmarks.robustness.classifiers import ATTACKED, PROVEN, attacked_distances
 from benchmarks.robustness.figure import draw
 
-__all__ = ["main"]
-
 RADII = {"l2": (1.0, 2.0, 3.0), "linf": (0.25, 0.5, 1.0)}
 _ORDERS = {"l2": 2, "linf": np.inf}
 _MANY = 10_000

@@ -13,8 +13,6 @@ from sklearn.svm import SVC, LinearSVC
 import mopn
 from mopn.estimators import MultiOutputFMClassifier, MultiOutputPNClassifier
 
-__all__ = ["ATTACKED", "PROVEN", "attacked_distances", "linear_model"]
-
 # Copies of the images with noise, and its deviation.
 _COPIES, _NOISE = 5, 2.0
 # Steps of the attack to the boundary, and halvings of the way back.

@@ -11,8 +11,6 @@ import numpy as np
 from benchmarks.common.figures import legend_below, plt, save, tidy
 from benchmarks.robustness.classifiers import ATTACKED, PROVEN, attacked_distances
 
-__all__ = ["draw"]
-
 _CURVES = {
     "polynomial network, l1": "#66a3d2",
     "scale='data'": "#1b6ca8",

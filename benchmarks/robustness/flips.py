@@ -30,8 +30,6 @@ from benchmarks.robustness.classifiers import linear_model
 from mopn import Flips
 from mopn.estimators import TableClassifier
 
-__all__ = ["SETS", "Answers", "answers", "main"]
-
 SETS = ("car", "nursery", "tic-tac-toe", "mushroom", "kr.vs.kp", "splice")
 _CHANGES, _MOST_ROWS = (1, 2, 3), 500
 _HEAD = f"{'set':12s} {'model':22s} columns  clean  " + "".join(f"{f'r = {r}':>7s}" for r in _CHANGES)

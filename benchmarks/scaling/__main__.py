@@ -47,10 +47,6 @@ _SHAPES = [(20, 10), (100, 5)]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("scaling", __doc__, data=False)
     parser.add_argument("--parts", nargs="+", choices=_PARTS, default=["passes", "files"])
     parser.add_argument("--rows", nargs="+", type=int, help="default: 10^4 to 10^6 for passes, 10^7 for files")
@@ -60,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--allowed", type=float, default=4.0, help="gigabytes that its process may have (default 4)")
     parser.add_argument("--folder", type=Path, help="where files is to write its rows (default: a temporary folder)")
     parser.add_argument("--cell", nargs="+", help="internal: one measurement, as JSON")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:

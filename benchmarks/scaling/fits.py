@@ -11,8 +11,6 @@ import mopn
 from benchmarks.common.processes import limit_memory, peak_memory
 from mopn.estimators import MultiOutputPNClassifier
 
-__all__ = ["measure", "sampled", "within_limit", "write"]
-
 _FEATURES, _CLASSES, _K = 20, 10, 10
 # Rows made or read at a time.
 _BLOCK = 1 << 16

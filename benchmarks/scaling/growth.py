@@ -31,8 +31,6 @@ from benchmarks.common.store import Store
 from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
 from benchmarks.scaling.stages import KINDS, METHODS, Fit, stages
 
-__all__ = ["main"]
-
 # What counts as the best accuracy.
 _POINTS = 0.003
 _KEY = ["kind", "method", "n", "d"]

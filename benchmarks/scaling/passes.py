@@ -16,8 +16,6 @@ from mopn.losses.losses import get_loss
 from mopn.network.two_layers import two_layers
 from mopn.solvers.tools.blas_threads import limited_threads
 
-__all__ = ["measure", "of_loss", "on_workers"]
-
 _D, _M, _K = 20, 10, 10
 _REPEATS = 7
 

@@ -19,8 +19,6 @@ from sklearn.svm import LinearSVC
 from benchmarks.common.processes import peak_memory
 from mopn.estimators import MultiOutputPNClassifier
 
-__all__ = ["KINDS", "METHODS", "Fit", "class_scores", "make_rows", "stages"]
-
 KINDS = ("squares", "steps")
 _CLASSES, _TEST, _NOISE, _TERMS = 5, 20_000, 0.1, 3
 # Rows that are made, predicted or expanded at once.

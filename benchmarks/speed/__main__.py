@@ -25,22 +25,16 @@ from benchmarks.common.study import make_parser, run
 from benchmarks.speed.fits import fits, paths
 from benchmarks.speed.layers import refits
 
-__all__ = ["main"]
-
 PARTS = {"refits": refits, "fits": fits, "paths": paths}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("speed", __doc__, sets=DATA_SETS)
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
     parser.add_argument("--cap", type=float, default=60.0, help="seconds a refit may take (default 60)")
     parser.add_argument("--splits", type=int, default=5, help="splits of the fits (default 5)")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:

@@ -18,8 +18,6 @@ import numpy as np
 import mopn
 from benchmarks.common.study import make_parser, run
 
-__all__ = ["main"]
-
 # Rows, features, units, outputs.
 _SHAPES = {"digits": (2_000, 64, 20, 10), "letter": (5_000, 16, 150, 26), "usps": (1_000, 256, 50, 10)}
 _BACKGROUND = 100
@@ -27,14 +25,10 @@ _BACKGROUND = 100
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("speed.explanation", __doc__, data=False)
     parser.add_argument("--repeats", type=int, default=9, help="of which the best is taken (default 9)")
     parser.add_argument("--rows", type=int, help="explained rows (default: by the shape)")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:

@@ -32,8 +32,6 @@ from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import load as load_ratings
 from mopn.estimators import FactorizationMachineRegressor, MultiOutputPNClassifier, OrdinalFMRegressor
 
-__all__ = ["main"]
-
 _NUMBERS = number_sets(read_arff)
 _RATINGS = "ml-100k"
 _ROWS, _RATING_ROWS = 1_000, 10_000
@@ -45,13 +43,9 @@ Fitted = tuple[str, Any, np.ndarray]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("speed.export", __doc__, sets=[*COLLECTION, *_NUMBERS, _RATINGS])
     parser.add_argument("--parts", nargs="+", default=list(_PARTS), choices=_PARTS)
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:

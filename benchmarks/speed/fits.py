@@ -18,8 +18,6 @@ from benchmarks.common.measures import mean_and_error, seconds_of
 from mopn.regularization_path import path_solver
 from mopn.solvers import ConditionalGradient
 
-__all__ = ["Fitted", "fits", "network", "paths", "svm"]
-
 _UNITS, _DEFAULT_UNITS = {"letter": 140}, 50
 _STRENGTHS = {"vowel": 0.3, "segment": 0.3, "satimage": 1.0, "letter": 0.3}
 _C = (0.1, 1.0, 10.0)

@@ -34,15 +34,11 @@ _CALLS, _BATCHES = 500, 20
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("speed.latency", __doc__)
     parser.add_argument("--repeats", type=int, default=3, help="processes a figure (default 3)")
     parser.add_argument("--fit", nargs=3, metavar=("SET", "UNITS", "STRENGTH"), help="internal: one fit, as JSON")
     parser.add_argument("--row", action="store_true", help="internal: predictions of one row, as JSON")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:

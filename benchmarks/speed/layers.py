@@ -14,8 +14,6 @@ from benchmarks.common.norms import NORMS
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.solvers import FISTA, ConditionalGradient, InteriorPoint
 
-__all__ = ["STRENGTHS", "Ratio", "median", "refits"]
-
 STRENGTHS = (0.1, 1.0, 10.0)
 _REFIT_TOL = 1e-6
 # Units of the features that are refitted.

@@ -53,15 +53,11 @@ Row = dict[str, float]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("speed.scaling", __doc__, data=False)
     parser.add_argument("--quick", action="store_true", help="a few small fits, to try the program")
     parser.add_argument("--out", type=Path, help="folder for the plot, scaling.png (default: no plot)")
     parser.add_argument("--fit", nargs=5, metavar=("REFIT", "N", "D", "M", "K"), help="internal: one fit, as JSON")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:

@@ -31,8 +31,6 @@ from benchmarks.common.norms import NORMS
 from benchmarks.common.study import make_parser, run
 from mopn.estimators import FactorizationMachineRegressor, MultiOutputPNClassifier, MultiOutputPNRegressor
 
-__all__ = ["main"]
-
 _SETS = ("digits", *DATA_SETS, "diabetes")
 _CASES = (*(f"{name}:{norm}" for name in _SETS for norm in NORMS), "sparse:cd")
 # Rows, users and items, and epochs, of a factorization machine by coordinate descent.
@@ -41,16 +39,12 @@ _ROWS, _USERS, _ITEMS, _EPOCHS = 60_000, 900, 1600, 20
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("speed.trees", __doc__)
     parser.add_argument("trees", nargs="+", type=Path, help="checkouts; ratios are to the first")
     parser.add_argument("--cases", nargs="+", choices=_CASES, default=list(_CASES), metavar="SET:NORM")
     parser.add_argument("--rounds", type=int, default=5, help="fits of each (default 5)")
     parser.add_argument("--inside", action="store_true", help="internal: one case, a fit for each line of input")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:

@@ -35,8 +35,6 @@ from benchmarks.common.store import Store
 from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
 from mopn.estimators import TableClassifier, TableRegressor
 
-__all__ = ["COLUMNS", "c_outputs", "compared", "fitted", "main", "onnx_outputs", "table_names"]
-
 EXPORTS = ("file", "onnx_float32", "onnx_float64", "c_float32", "c_float64")
 COLUMNS = ["table", "target", "rows", "columns", *EXPORTS, "note"]
 _TOLERANCES = {"float32": 1e-3, "float64": 1e-9}

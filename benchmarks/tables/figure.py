@@ -13,8 +13,6 @@ from benchmarks.common.figures import legend_below, pareto, plt, save, tidy
 from benchmarks.tables.methods import METHODS
 from benchmarks.tables.report import critical_difference
 
-__all__ = ["draw_costs", "draw_ranks", "groups"]
-
 _STYLES = {
     "mopn": ("#D55E00", "*"),
     "mopn-columns": ("#D55E00", "P"),

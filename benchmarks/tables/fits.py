@@ -26,8 +26,6 @@ from benchmarks.tables.methods import METHODS
 from benchmarks.tables.tuning import tune
 from mopn.estimators import TableClassifier, TableRegressor
 
-__all__ = ["COLUMNS", "SMALL", "SPLITS", "quality", "run_task", "table_of", "tasks_of"]
-
 # Splits of a set, and the rows from which on there is one alone.
 SPLITS, SMALL = 2, 2_000
 # Single rows that are predicted one after another.

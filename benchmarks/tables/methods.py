@@ -24,8 +24,6 @@ from benchmarks.tables.recursive_features import RecursiveFeatureClassifier, Rec
 from mopn import Ratio
 from mopn.estimators import MultiOutputPNClassifier, MultiOutputPNRegressor, TableClassifier, TableRegressor
 
-__all__ = ["METHODS", "Method", "Space"]
-
 _LOGISTIC_ITERATIONS = 1_000
 # From the parameters of an estimator to the values that a search takes.
 Space = Mapping[str, Sequence[Any]]

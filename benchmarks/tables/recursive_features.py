@@ -9,8 +9,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from benchmarks.common.collection import hold_out
 
-__all__ = ["RecursiveFeatureClassifier", "RecursiveFeatureRegressor"]
-
 
 class _RecursiveFeatures(BaseEstimator):
     """The machine of Beaglehole et al. (2025) with the parameters that its authors tune, at the package's defaults."""

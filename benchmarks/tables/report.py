@@ -11,9 +11,6 @@ from scipy.stats import studentized_range
 from benchmarks.tables.fits import COLUMNS
 from benchmarks.tables.methods import METHODS
 
-__all__ = ["REFERENCE", "common", "critical_difference", "duels", "frame", "kinds", "means", "ranks", "summary"]
-__all__ += ["markdown", "tables"]
-
 REFERENCE, REFERENCES = "mopn", ("mopn", "mopn-tuned")
 _COSTS = ["fit", "one_row", "batch_row", "bytes"]
 _MEASURES = ["score", "loss", "calibration", *_COSTS, "gap", "tried"]

@@ -31,8 +31,6 @@ from benchmarks.tables.fits import table_of
 from benchmarks.tables.methods import METHODS
 from benchmarks.tables.report import markdown
 
-__all__ = ["CASES", "COLUMNS", "Case", "main", "run_case", "spread"]
-
 _SETS, _QUICK_SETS = ["titanic-passengers", "iris"], ["iris"]
 _FITS, _QUICK_FITS = 10, 2
 # Values of a column, and rows over which outputs are averaged.

@@ -12,8 +12,6 @@ from sklearn.model_selection import KFold, ParameterGrid, ParameterSampler, Stra
 from benchmarks.common.processes import CPUTimeError, limit_cpu_time
 from benchmarks.tables.methods import Space
 
-__all__ = ["tune"]
-
 _PARTS, _MOST = 3, 100
 
 
