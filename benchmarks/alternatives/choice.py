@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from sklearn.model_selection import train_test_split
 
 import mopn
 from benchmarks.common.collection import COLLECTION, hold_out, load_raw
+from benchmarks.common.measures import processor_seconds_of
 from benchmarks.common.sources import check
 from benchmarks.common.study import make_parser, run
 from mopn.estimators import MultiOutputPNClassifier, PathCV
@@ -50,8 +50,8 @@ def choose(X: np.ndarray, X_test: np.ndarray, y: np.ndarray, y_test: np.ndarray)
     """Fit with defaults, with what cross-validation chooses, and with fixed ratios."""
     default, chosen = MultiOutputPNClassifier(), PathCV(MultiOutputPNClassifier())
     # The first fit of a process loads what others use.
-    seconds = np.median([_seconds(lambda: default.fit(X, y)) for _ in range(4)][1:])
-    cost = _seconds(lambda: chosen.fit(X, y)) / seconds
+    seconds = np.median(processor_seconds_of(lambda: default.fit(X, y), 4)[1:])
+    cost = processor_seconds_of(lambda: chosen.fit(X, y))[0] / seconds
     fixed = [MultiOutputPNClassifier(strength=mopn.Ratio(value)).fit(X, y).score(X_test, y_test) for value in _RATIOS]
     max_units = chosen.best_params_["max_units"]
     return Choice(default.score(X_test, y_test), chosen.score(X_test, y_test), cost, max_units, fixed)
@@ -62,17 +62,11 @@ def follow(X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     cold = MultiOutputPNClassifier()
     problem = mopn.NetworkProblem(X, y, norm=cold.norm, strength=1.0, augment=True, center=True, scale="features")
     found: dict[str, Any] = {}
-    seconds = _seconds(lambda: found.update(path=mopn.path(problem, _STRENGTHS)))
+    (seconds,) = processor_seconds_of(lambda: found.update(path=mopn.path(problem, _STRENGTHS)))
     path = found["path"]
     cold.set_params(strength=float(path.strengths[-1]))
-    cost = seconds / np.median([_seconds(lambda: cold.fit(X, y)) for _ in range(3)])
+    cost = seconds / np.median(processor_seconds_of(lambda: cold.fit(X, y), 3))
     return float(cost), path.results[-1].fun / cold.objective_
-
-
-def _seconds(call: Callable[[], object]) -> float:
-    began = time.process_time()
-    call()
-    return time.process_time() - began
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -35,8 +35,7 @@ def draw(found: pd.DataFrame, path: str | os.PathLike[str]) -> None:
         _panel(ax, factor * found[cost], found["accuracy"])
         ax.set_xlabel(f"{label}, geometric mean over {found['sets'].iloc[0]} sets")
     axes[0].set_ylabel("mean test accuracy (%)")
-    handles, labels = axes[0].get_legend_handles_labels()
-    legend_below(figure, handles, labels, 4, fontsize=9)
+    legend_below(figure, *axes[0].get_legend_handles_labels(), 4, fontsize=9)
     save(figure, path, dpi=150)
 
 

@@ -69,9 +69,9 @@ def _measure(model: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_tes
     """Fit, and return what is measured, with a note if the fit did not converge."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        (fit,) = seconds_of(partial(model.fit, X, y), 1)
+        (fit,) = seconds_of(partial(model.fit, X, y))
     accuracy = np.mean(model.predict(X_test) == y_test)
-    singles = [seconds_of(partial(model.predict, row[None]), 1)[0] for row in X_test[:_ROWS]]
+    singles = [seconds_of(partial(model.predict, row[None]))[0] for row in X_test[:_ROWS]]
     batches = seconds_of(partial(model.predict, X_test), _BATCHES)
     return {
         "accuracy": f"{accuracy:.5f}",

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from itertools import cycle
 from timeit import repeat
@@ -19,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import gmean
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from benchmarks.alternatives.methods import METHODS, TooLargeError
@@ -63,9 +61,7 @@ def _times(method: str, X: np.ndarray, y: np.ndarray, X_test: np.ndarray) -> tup
         model.set_params(logisticregression__max_iter=5)
         kept = np.random.default_rng(0).permutation(len(X))[:_ROWS]
         X, y = X[kept], y[kept]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X, y)
+    model.fit(X, y)
     line = LINES[method](model)
     found = [model.classes_[_first(line(row))] for row in X_test]
     if not np.array_equal(found, model.predict(X_test)):

@@ -14,13 +14,22 @@ def mean_and_error(values: np.ndarray) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else np.nan
 
 
-def seconds_of(call: Callable[[], object], repeats: int) -> list[float]:
-    """Return the seconds that each of some calls took."""
+def seconds_of(call: Callable[[], object], repeats: int = 1) -> list[float]:
+    """Return the seconds that each of some calls took, by the clock."""
+    return _seconds(call, repeats, time.perf_counter)
+
+
+def processor_seconds_of(call: Callable[[], object], repeats: int = 1) -> list[float]:
+    """Return the seconds of this process's processor that each of some calls took."""
+    return _seconds(call, repeats, time.process_time)
+
+
+def _seconds(call: Callable[[], object], repeats: int, clock: Callable[[], float]) -> list[float]:
     seconds = []
     for _ in range(repeats):
-        began = time.perf_counter()
+        began = clock()
         call()
-        seconds.append(time.perf_counter() - began)
+        seconds.append(clock() - began)
     return seconds
 
 

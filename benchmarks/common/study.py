@@ -7,6 +7,7 @@ import os
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import joblib
+from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.common.sources import MissingDataError
 from benchmarks.common.store import Store, StoreError
@@ -91,7 +93,9 @@ def run(
     """Run a program and return its exit status."""
     options = parser.parse_args(arguments)
     try:
-        with _clock(options.processor):
+        with _clock(options.processor), warnings.catch_warnings():
+            # Fits end at their limits; the tables say how far they came.
+            warnings.simplefilter("ignore", ConvergenceWarning)
             return 1 if program(options) else 0
     except (MissingDataError, StoreError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)

@@ -24,9 +24,10 @@ import numpy as np
 import pandas as pd
 
 import mopn
+from benchmarks.common.collection import number_sets
 from benchmarks.common.datasets import scale
 from benchmarks.common.figures import legend_below, plt, save, tidy
-from benchmarks.common.sources import Source, arff_rows, check, read
+from benchmarks.common.sources import arff_rows, check, read
 
 _DEGREE = 3
 _BASES, _SPLITS, _DRAWS, _EPOCHS = (6, 15, 30, 60, 90), 3, 5, 100
@@ -76,30 +77,12 @@ _CODES = {"M": "1", "F": "2", "I": "3"}
 
 
 def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Read an ARFF file whose categories are numbers, where ``collection`` has a column for each."""
     table = np.array([[_CODES.get(cell, cell) for cell in row] for row in arff_rows(path)], dtype=float)
     return table[:, :-1], table[:, -1]
 
 
-def _source(folder: str, file: str, how: str) -> Source:
-    return Source(folder, {file: how}, lambda place: _read(place / file))
-
-
-_UCI = "UCI Machine Learning Repository (https://archive.ics.uci.edu)"
-SETS = {
-    "abalone": _source(
-        "abalone", "abalone.arff", f"{_UCI}, 'Abalone', as ARFF: 4177 rows, sex (M, F or I) first, rings last"
-    ),
-    "cadata": _source(
-        "cadata",
-        "cal.housing.arff",
-        "StatLib's California housing (Pace and Barry, 1997), as ARFF 'cal_housing': 20640 rows, median value last",
-    ),
-    "cpusmall": _source(
-        "cpusmall",
-        "cpu.small.arff",
-        "DELVE's comp-activ with 12 features, as ARFF 'cpu_small': 8192 rows, usr last",
-    ),
-}
+SETS = number_sets(_read)
 
 
 def check_data(folder: str | os.PathLike[str]) -> None:

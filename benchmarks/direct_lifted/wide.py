@@ -215,8 +215,7 @@ def draw(rows: Sequence[Mapping[str, str]], path: str | os.PathLike[str]) -> Non
     axes[1, 0].set_ylabel("excess over the least of all, relative")
     seconds = float(frame["seconds"].iloc[0])
     axes[0, 0].set_xlim(seconds / 200, seconds)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    legend_below(figure, handles, labels, 3)
+    legend_below(figure, *axes[0, 0].get_legend_handles_labels(), 3)
     save(figure, path)
 
 

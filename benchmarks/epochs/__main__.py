@@ -25,6 +25,7 @@ import numpy as np
 from scipy import sparse
 
 import mopn
+from benchmarks.common.measures import seconds_of
 from benchmarks.common.processes import last_json, run_program
 from benchmarks.common.sources import Source, check, read
 from benchmarks.common.study import make_parser, run
@@ -169,21 +170,14 @@ def predictions(folder: str) -> Iterator[str]:
     X = sparse.vstack([X] * 10, format="csr")
     model = mopn.FactorizationModel(factors=P0[None], degree=2, lams=np.ones(len(P0)), w=np.zeros(P0.shape[1]))
     model.predict(X)
-    times = []
-    for _ in range(_REPEATS):
-        began = time.perf_counter()
-        model.predict(X)
-        times.append(time.perf_counter() - began)
-    rate = X.shape[0] / statistics.median(times) / 1e6
+    rate = X.shape[0] / statistics.median(seconds_of(lambda: model.predict(X), _REPEATS)) / 1e6
     yield f"predict, recsys x 10 ({X.shape[0]} rows), k = {len(P0)}: {rate:.1f} million rows a second, checks included"
     from mopn.core.factor_kernels import make_factor_kernel
     from mopn.data.designs import make_design
 
     design, kernel, lams = make_design(X), make_factor_kernel("anova", 2), np.ones(len(P0))
     kernel.outputs(design, P0, lams)
-    began = time.perf_counter()
-    kernel.outputs(design, P0, lams)
-    rate = X.shape[0] / (time.perf_counter() - began) / 1e6
+    rate = X.shape[0] / seconds_of(lambda: kernel.outputs(design, P0, lams))[0] / 1e6
     yield f"the kernels' sum alone, data in place: {rate:.1f} million rows a second"
 
 

@@ -43,7 +43,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--models", nargs="+", choices=BY_NAME)
     parser.add_argument("--splits", type=int, help="number of random splits (default 1; movielens 2)")
     parser.add_argument("--scale", choices=SCALES, help="of the features (default: the best one, see PLANS)")
-    parser.add_argument("--betas", nargs="+", type=float, help="the grid, in the paper's measure")
     parser.add_argument("--epochs", type=int, help="limit for all fits")
     return run(parser, _study, arguments)
 
@@ -71,7 +70,6 @@ def _cells(options: argparse.Namespace) -> Iterator[Cell]:
     models = options.models or (QUICK_MODELS if options.quick else list(BY_NAME))
     changes = dict(QUICK) if options.quick else {}
     changes |= {"scale": options.scale} if options.scale else {}
-    changes |= {"betas": tuple(options.betas)} if options.betas else {}
     changes |= {"epochs": options.epochs, "search_epochs": options.epochs} if options.epochs else {}
     for name in options.sets:
         splits = options.splits or (2 if name == "movielens" and not options.quick else 1)

@@ -191,23 +191,10 @@ def _unit(X: sparse.csr_array) -> sparse.csr_array:
     return sparse.csr_array(sparse.diags_array(1.0 / np.where(lengths > 0.0, lengths, 1.0)) @ X)
 
 
-def _logarithms(X: sparse.csr_array) -> sparse.csr_array:
-    return X.log1p()
-
-
-def _tfidf(X: sparse.csr_array) -> sparse.csr_array:
-    """Logarithms times the logarithm of the inverse share of nodes that have the feature."""
-    nodes = np.bincount(X.indices, minlength=X.shape[1])
-    rarity = np.log((1.0 + X.shape[0]) / (1.0 + nodes))
-    return sparse.csr_array(_logarithms(X) @ sparse.diags_array(rarity))
-
-
 SCALES: dict[str, Callable[[sparse.csr_array], sparse.csr_array]] = {
     "raw": lambda X: X,
     "unit": _unit,
-    "log": _logarithms,
-    "log-unit": lambda X: _unit(_logarithms(X)),
-    "tfidf-unit": lambda X: _unit(_tfidf(X)),
+    "log-unit": lambda X: _unit(X.log1p()),
 }
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -29,6 +28,7 @@ from scipy import sparse
 
 import mopn
 from benchmarks.common.figures import legend_below, plt, save, tidy
+from benchmarks.common.measures import seconds_of
 from benchmarks.common.sources import check
 from benchmarks.common.store import Store
 from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
@@ -154,15 +154,9 @@ def measure_epoch(problem: Any, solver: str) -> float:
     """Return the seconds of an epoch, the least of a few from the same start."""
     x = problem.start()
     if solver == "lbfgs":
-        return min(_seconds(lambda: problem.value_gradient(x)) for _ in range(1 + _REPEATS))
+        return min(seconds_of(lambda: problem.value_gradient(x), 1 + _REPEATS))
     runs = [mopn.minimize(problem, _solver(solver, 1e-3), start=x, tol=0.0, max_iter=1) for _ in range(1 + _REPEATS)]
     return min(float(np.diff(run.trace["time"])[0]) for run in runs)
-
-
-def _seconds(call: Any) -> float:
-    began = time.perf_counter()
-    call()
-    return time.perf_counter() - began
 
 
 def exponent(degrees: Sequence[int], seconds: Sequence[float]) -> float:

@@ -53,8 +53,7 @@ def _program(args: argparse.Namespace) -> None:
         draw(column, name, curves)
     axes[0, 0].set_ylabel("excess over the least of both, relative")
     axes[1, 0].set_ylabel("test accuracy (%), one split")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    legend_below(fig, handles, labels, 2)
+    legend_below(fig, *axes[0, 0].get_legend_handles_labels(), 2)
     save(fig, out / "refits.png")
     print(f"\nwritten: {out / 'refits.png'}")
 

@@ -13,7 +13,6 @@ import argparse
 import gzip
 import sys
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MultiLabelBinarizer, OneHotEncoder
 
 from benchmarks.common.sources import Source, read
@@ -131,7 +129,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _program(args: argparse.Namespace) -> None:
     """Print a row a fit."""
-    warnings.simplefilter("ignore", ConvergenceWarning)
     print("set        rows  columns             scale     RMSE  CPU seconds  biases")
     for name in args.sets:
         table = read(SETS, name, args.data).of_users(_USERS[name])

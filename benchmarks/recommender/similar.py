@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import load
@@ -36,7 +34,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _program(args: argparse.Namespace) -> None:
     """Print a row for each shrinkage."""
-    warnings.simplefilter("ignore", ConvergenceWarning)
     ratings = load("ml-100k", args.data)
     lines = (Path(args.data) / "ml-100k" / "u.item").read_text("latin-1").splitlines()
     genres = np.array([line.split("|")[_GENRES:] for line in lines if line], dtype=int)

@@ -18,14 +18,12 @@ import os
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 
 import mopn
 from benchmarks.common.processes import peak_memory
@@ -53,7 +51,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _program(args: argparse.Namespace) -> None:
     """Print a row a fit."""
-    warnings.simplefilter("ignore", ConvergenceWarning)
     rng = np.random.default_rng(0)
     small = rng.integers(0, 2, (_SMALL, 5)).astype(float)
     began = time.perf_counter()

@@ -24,7 +24,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,7 +31,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
 from benchmarks.common.study import make_parser, run
@@ -97,7 +95,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _program(options: argparse.Namespace) -> None:
     """Print a row a fit, and the means of the splits."""
-    warnings.simplefilter("ignore", ConvergenceWarning)
     fits = {name: fit for name, fit in _fits(options.libfm).items() if name in options.methods}
     print("set      columns   method      alpha  split    RMSE  CPU seconds")
     for name in options.sets:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +23,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import Ratings, load, random_parts
@@ -83,7 +81,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _program(args: argparse.Namespace) -> None:
     """Print the means over the splits, a row a method."""
-    warnings.simplefilter("ignore", ConvergenceWarning)
     ratings, rows = load("ml-100k", args.data), {}
     for split in range(args.splits):
         parts = random_parts(len(ratings.y), split, (_TRAINING, 0.0))

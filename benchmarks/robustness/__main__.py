@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -26,6 +25,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
+from benchmarks.common.measures import processor_seconds_of
 from benchmarks.common.study import make_parser, run
 from benchmarks.robustness.classifiers import ATTACKED, PROVEN, attacked_distances
 from benchmarks.robustness.figure import draw
@@ -105,9 +105,7 @@ def _line(name: str, values: np.ndarray) -> str:
 def _seconds(name: str, norm: str) -> float:
     model, X_test = _fitted(name, 0), _split(0)[1]
     rows = np.resize(X_test, (_MANY, X_test.shape[1]))
-    began = time.process_time()
-    model.certified_radius(rows, norm, return_attack=True)
-    return time.process_time() - began
+    return processor_seconds_of(lambda: model.certified_radius(rows, norm, return_attack=True))[0]
 
 
 if __name__ == "__main__":

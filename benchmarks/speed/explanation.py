@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 import mopn
+from benchmarks.common.measures import seconds_of
 from benchmarks.common.study import make_parser, run
 
 # Rows, features, units, outputs.
@@ -40,22 +40,12 @@ def _program(args: argparse.Namespace) -> None:
             X, background = rng.standard_normal((args.rows or n, d)), rng.standard_normal((_BACKGROUND, d))
             for m in (1, most):
                 model = mopn.Model(basis, weights[:, :m], kernel=kernel, augment=True)
-                prediction = _best(lambda model=model, X=X: model.outputs(X), args.repeats)
-                values = _best(lambda model=model, X=X, b=background: model.shap_values(X, b), args.repeats)
+                prediction = min(seconds_of(lambda model=model, X=X: model.outputs(X), args.repeats))
+                values = min(seconds_of(lambda model=model, X=X, b=background: model.shap_values(X, b), args.repeats))
                 print(
                     f"{name:10s}{kernel:12s}{m:10d}{1e3 * prediction:10.2f} ms{1e3 * values:11.2f} ms"
                     f"{values / prediction:17.1f}{values / prediction / m:22.1f}"
                 )
-
-
-def _best(call: Callable[[], object], repeats: int) -> float:
-    """Return the least seconds of a call."""
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - began)
-    return min(times)
 
 
 if __name__ == "__main__":

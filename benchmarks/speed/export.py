@@ -181,7 +181,7 @@ def _estimators(args: argparse.Namespace) -> Iterator[Fitted]:
 def _of_rows(call: Callable[[Any], Any], rows: list[Any]) -> float:
     """Return the median seconds of a call with a row."""
     call(rows[0])
-    return statistics.median(seconds_of(lambda row=row: call(row), 1)[0] for row in rows)
+    return statistics.median(seconds_of(lambda row=row: call(row))[0] for row in rows)
 
 
 _PARTS = {"agreement": _agreement, "latency": _latency}

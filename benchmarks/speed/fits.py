@@ -67,7 +67,7 @@ def network(data: Split, max_units: int, strength: float) -> Fitted:
 def svm(data: Split) -> Fitted:
     """Fit SVMs and return that which is best on the validation part."""
     models = [SVC(kernel="poly", degree=2, gamma=1.0, coef0=1.0, C=C) for C in _C]
-    seconds = [seconds_of(partial(model.fit, data.X_train, data.y_train), 1)[0] for model in models]
+    seconds = [seconds_of(partial(model.fit, data.X_train, data.y_train))[0] for model in models]
     best = int(np.argmax([model.score(data.X_validation, data.y_validation) for model in models]))
     return _fitted(models[best].predict, seconds[best], numbers_held(models[best]), data)
 

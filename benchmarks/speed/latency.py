@@ -23,6 +23,7 @@ import numpy as np
 
 import mopn
 from benchmarks.common.datasets import load, split
+from benchmarks.common.measures import processor_seconds_of
 from benchmarks.common.processes import run_program, run_python
 from benchmarks.common.study import make_parser, run
 
@@ -87,13 +88,12 @@ def _microseconds(data: Any, y: np.ndarray, one: Any) -> float:
     with tempfile.TemporaryDirectory() as folder:
         TableClassifier(strength=mopn.Ratio(0.01)).fit(data, y).save(Path(folder) / "model.npz")
         model = mopn.load(Path(folder) / "model.npz")
-    times = []
-    for _ in range(_BATCHES):
-        began = time.process_time()
+
+    def batch() -> None:
         for _ in range(_CALLS):
             model.predict(one)
-        times.append((time.process_time() - began) / _CALLS)
-    return 1e6 * min(times)
+
+    return 1e6 * min(processor_seconds_of(batch, _BATCHES)) / _CALLS
 
 
 def fit(name: str, folder: str, units: int, strength: float) -> dict[str, float]:

@@ -92,8 +92,7 @@ def draw_costs(summaries: Mapping[str, pd.DataFrame], path: str | os.PathLike[st
     for row, (kind, found) in zip(axes, summaries.items(), strict=True):
         for ax, cost in zip(row, ("bytes", "fit"), strict=True):
             _costs(ax, found, kind, cost)
-    handles, labels = axes.flat[0].get_legend_handles_labels()
-    legend_below(figure, handles, labels, 4, fontsize=9)
+    legend_below(figure, *axes.flat[0].get_legend_handles_labels(), 4, fontsize=9)
     save(figure, path, dpi=95)
 
 

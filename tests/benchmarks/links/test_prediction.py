@@ -256,7 +256,7 @@ def test_a_restart_skips_what_is_done(tmp_path, capsys, monkeypatch, write_movie
     assert (tmp_path / "out" / "cells.csv").read_text() == file
     assert "0.718" in capsys.readouterr().out
     # Other options are other cells.
-    assert run_program(tmp_path, "--models", "bilinear", "--betas", "0.5") == 1
+    assert run_program(tmp_path, "--models", "bilinear", "--epochs", "1") == 1
 
 
 def test_without_data_the_program_says_what_it_wants(tmp_path, capsys):
