@@ -42,7 +42,7 @@ STUDIES: Mapping[str, Iterable[Source]] = {
     "epochs": OWN.values(),
     "links": GRAPHS.values(),
     "multiclass": DATA_SETS.values(),
-    "recommender": [*RATINGS.values(), *SIDE.values(), GRAPHS["movielens"]],
+    "recommender": [*RATINGS.values(), *SIDE.values()],
     "speed": [*COLLECTION.values(), *NUMBERS.values(), RATINGS["ml-100k"]],
     "tables": TABLES.values(),
 }

@@ -42,7 +42,6 @@ CASES = [
     ("dense", "pn3", 20),
 ]
 STRENGTHS = {"recsys": 10.0, "sparse_wide": 1.0, "dense": 1.0}
-_DEGREES = range(2, 11)
 _PN_SEED = 7
 _REPEATS = 10
 
@@ -149,21 +148,6 @@ def threads(folder: str, repeats: int) -> Iterator[str]:
     yield f"recsys fm2, one thread {single:.4f} s, two {double:.4f} s: {ratio}, equal objectives: {equal}"
 
 
-def degrees(folder: str) -> Iterator[str]:
-    """Yield the seconds an epoch of degree 2 to 10, and the exponent in the degree."""
-    X, y, _ = load(folder, "sparse_wide")
-    seconds = []
-    for degree in _DEGREES:
-        # Units scaled so that none vanishes: numbers too small to be normalised would be slow.
-        problem = mopn.FactorizationProblem(X, y, degree=degree, n_components=8, beta=1e-9, init_scale=1.0)
-        mopn.minimize(problem, mopn.solvers.CoordinateDescent(), tol=0, max_iter=1)
-        result = mopn.minimize(problem, mopn.solvers.CoordinateDescent(), tol=0, max_iter=5)
-        seconds.append(float(np.median(np.diff(result.trace["time"]))))
-        yield f"sparse_wide, degree {degree}, k = 8: {seconds[-1]:.4f} s an epoch"
-    exponent = np.polyfit(np.log(np.array(_DEGREES) - 1), np.log(seconds), 1)[0]
-    yield f"seconds grow as (degree - 1)^{exponent:.2f}"
-
-
 def predictions(folder: str) -> Iterator[str]:
     """Yield rows a second of predictions of degree 2 on one-hot rows."""
     X, _, P0 = load(folder, "recsys")
@@ -211,8 +195,7 @@ def _program(args: argparse.Namespace) -> None:
     print("Seconds an epoch, one thread, median of processes; in brackets the other tool's time over mopn's")
     for line in compare(args.data, cases, args.beside, repeats):
         print(line, flush=True)
-    parts = [threads(args.data, repeats), predictions(args.data), compilation(args.data)]
-    for part in parts if args.quick else [*parts, degrees(args.data)]:
+    for part in (threads(args.data, repeats), predictions(args.data), compilation(args.data)):
         for line in part:
             print(line, flush=True)
 

@@ -134,9 +134,3 @@ def random_parts(n: int, index: int, shares: tuple[float, float], rows: int | No
     places = np.random.default_rng(index).permutation(n)[:rows]
     ends = np.cumsum([int(share * len(places)) for share in shares])
     return Parts(*np.split(places, ends))
-
-
-def peer_parts(n: int, n_test: int, index: int, held: float = 0.1, rows: int | None = None) -> Parts:
-    """Return the split whose test is the last ``n_test`` rows; a share of the others, drawn, is held to choose by."""
-    others = random_parts(n - n_test, index, (1.0 - held, held), rows)
-    return Parts(others.fit, np.concatenate([others.held, others.test]), np.arange(n - n_test, n))

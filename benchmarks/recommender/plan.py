@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchmarks.recommender.models import MODELS, SAMPLED
+from benchmarks.recommender.models import MODELS
 
 _ORDINAL, _ONE_OUTPUT = MODELS[:3], ("A2-linear", "H2-linear")
 _KERNELS = ("A2-augment", "A2-linear", "H2-augment", "H2-linear", "all-subsets")
-WITH_FEATURES = " + features"
-# Strengths by set and by what a model's name begins with. Samplers have none.
+# Strengths by set and by what a model's name begins with.
 GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
     "ml-100k": {
         "ordinal-l1/linf": (5.0, 6.0, 7.0, 8.5),
@@ -49,16 +48,13 @@ class Plan:
     rows: int | None = None
 
 
-STUDIES = ("ranking", "kernels", "peers")
+STUDIES = ("ranking", "kernels")
 # In the order in which they run: what takes long comes last. A cell of ordinal models takes a minute on MovieLens 100K
 # and minutes on 1M.
 PLANS: dict[tuple[str, str], Plan] = {
     ("ranking", "ml-100k"): Plan(_ONE_OUTPUT + _ORDINAL, (5, 10, 20, 30, 50), splits=2),
     ("kernels", "lastfm"): Plan(_KERNELS, (5, 10, 20, 30, 50)),
     ("kernels", "lastfm-users"): Plan(_KERNELS, (5, 10, 20, 30, 50)),
-    ("peers", "ml-100k"): Plan(
-        (*SAMPLED, "A2-linear", "ordinal-l1/linf", "myfm-probit + features", "ordinal-l1/linf + features"), (10, 30)
-    ),
     ("kernels", "ml-1m"): Plan(_KERNELS, (5, 10, 30)),
     ("ranking", "ml-1m"): Plan(_ONE_OUTPUT + _ORDINAL[::-1], (10, 30)),
 }
@@ -78,9 +74,7 @@ class Cell:
 
     @property
     def grid(self) -> tuple[float, ...]:
-        """The strengths to choose from; a sampler has the single one 0."""
-        if self.model.startswith(SAMPLED):
-            return (0.0,)
+        """The strengths to choose from."""
         grids = GRIDS[self.set]
         return next(grid for start, grid in grids.items() if self.model.startswith(start))
 
