@@ -19,6 +19,7 @@ from sklearn.model_selection import train_test_split
 import mopn
 from benchmarks.common.collection import COLLECTION, hold_out, load_raw
 from benchmarks.common.measures import processor_seconds_of
+from benchmarks.common.printing import Table
 from benchmarks.common.sources import check
 from benchmarks.common.study import make_parser, run
 from mopn.estimators import MultiOutputPNClassifier, PathCV
@@ -80,8 +81,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _program(args: argparse.Namespace) -> None:
     check(COLLECTION, args.sets, args.data, "--sets")
-    print("                   test accuracy, mean over splits                 cost     units   path of 20")
-    print("set             default  cross-validated  best fixed ratio        of cross-val.    cost  objective")
+    print("test accuracy, means over splits; costs of cross-validation and of a path of 20, in default fits")
+    table = Table(
+        "set:13s, default:.2f, chosen:.2f, best fixed:.2f, its ratio:g, cost:.2f, units:.0f, path:.1f, objective:.3f"
+    )
     for name in args.sets:
         splits = [sample(name, args.data, args.rows, seed) for seed in range(args.splits)]
         choices = [choose(*split) for split in splits]
@@ -89,11 +92,8 @@ def _program(args: argparse.Namespace) -> None:
         fixed = np.mean([choice.fixed for choice in choices], axis=0)
         best = int(np.argmax(fixed))
         path_cost, ratio = follow(splits[0][0], splits[0][2])
-        print(
-            f"{name:13s} {100 * default:9.2f} {100 * chosen:16.2f} {100 * fixed[best]:11.2f} ({_RATIOS[best]:6g}) "
-            f"{cost:9.2f} {units:9.0f} {path_cost:7.1f} {ratio:10.3f}",
-            flush=True,
-        )
+        accuracies = 100 * default, 100 * chosen, 100 * fixed[best], _RATIOS[best]
+        table.row(name, *accuracies, cost, units, path_cost, ratio)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.alternatives.methods import METHODS, TooLargeError
 from benchmarks.common.collection import COLLECTION, hold_out, load_raw
+from benchmarks.common.printing import Table
 from benchmarks.common.sources import check
 from benchmarks.common.study import make_parser, run
 
@@ -48,9 +49,10 @@ def _program(options: argparse.Namespace) -> int:
                 print(f"{name}: too wide", flush=True)
                 continue
             print(name, *(f"{1e6 * one:.1f}" for pair in times[-1] for one in pair), flush=True)
-    print(f"\n{len(times)} sets{'estimator':>38}{'NumPy':>12}")
+    print()
+    table = Table(f"{len(times)} sets:36s, estimator:.1f µs, NumPy:9.1f µs")
     for method, (estimator, line) in zip(LINES, gmean(times, axis=0), strict=True):
-        print(f"{METHODS[method].label:36}{1e6 * estimator:7.1f} µs{1e6 * line:9.1f} µs")
+        table.row(METHODS[method].label, 1e6 * estimator, 1e6 * line)
     return 0
 
 

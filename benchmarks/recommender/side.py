@@ -22,6 +22,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import MultiLabelBinarizer, OneHotEncoder
 
+from benchmarks.common.printing import Table
 from benchmarks.common.sources import Source, read
 from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import SETS as RATINGS
@@ -39,7 +40,7 @@ _NO_UNITS = 1e6
 
 
 @dataclass(frozen=True)
-class Table:
+class Known:
     """Ratings with what is known of users and films.
 
     Attributes
@@ -56,11 +57,11 @@ class Table:
     users: dict[int, tuple[str, ...]]
     films: dict[int, tuple[str, list[Any]]]
 
-    def of_users(self, share: float) -> Table:
+    def of_users(self, share: float) -> Known:
         """Return the rows of a share of the users, drawn at random."""
         users = np.unique(self.ratings[:, 0])
         drawn = np.random.default_rng(0).permutation(users)[: round(share * len(users))]
-        return Table(self.ratings[np.isin(self.ratings[:, 0], drawn)], self.users, self.films)
+        return Known(self.ratings[np.isin(self.ratings[:, 0], drawn)], self.users, self.films)
 
     def rows(self, side: bool) -> sparse.csr_array:
         """Return the 0/1 columns of users and films, and those of side information after them."""
@@ -77,7 +78,7 @@ class Table:
 # -- readers -----------------------------------------------------------------------------------------------------------
 
 
-def _movielens_100k(folder: Path) -> Table:
+def _movielens_100k(folder: Path) -> Known:
     users = {
         int(user): (gender, str(np.searchsorted(_AGES, int(age), side="right")), occupation)
         for user, age, gender, occupation, _ in (line.split("|") for line in _lines(folder / "u.user"))
@@ -86,10 +87,10 @@ def _movielens_100k(folder: Path) -> Table:
         int(film[0]): (film[2][-4:-1], [place for place, flag in enumerate(film[5:]) if flag == "1"])
         for film in (line.split("|") for line in _lines(folder / "u.item"))
     }
-    return Table(np.loadtxt(folder / "u.data", dtype=int, usecols=(0, 1, 2)), users, films)
+    return Known(np.loadtxt(folder / "u.data", dtype=int, usecols=(0, 1, 2)), users, films)
 
 
-def _movielens_1m(folder: Path) -> Table:
+def _movielens_1m(folder: Path) -> Known:
     with gzip.open(folder / "ratings_notimestamp.dat.gz", "rt") as file:
         ratings = np.array(file.read().replace("::", " ").split(), dtype=int).reshape(-1, 3)
     users = {int(user[0]): tuple(user[1:4]) for user in (line.split("::") for line in _lines(folder / "users.dat"))}
@@ -98,7 +99,7 @@ def _movielens_1m(folder: Path) -> Table:
         int(film): (title[-5:-2], genres.split("|"))
         for film, title, genres in (line.split("::") for line in _lines(folder / "movies.dat"))
     }
-    return Table(ratings, users, films)
+    return Known(ratings, users, films)
 
 
 def _from(size: str, *files: str) -> dict[str, str]:
@@ -129,23 +130,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _program(args: argparse.Namespace) -> None:
     """Print a row a fit."""
-    print("set        rows  columns             scale     RMSE  CPU seconds  biases")
+    table = Table("set:8s, rows:6d, columns:20s, scale:6s, RMSE:7.4f, CPU seconds:.1f, biases:7.4f")
     for name in args.sets:
-        table = read(SETS, name, args.data).of_users(_USERS[name])
-        places = random_parts(len(table.ratings), 0, _SHARES)
+        known = read(SETS, name, args.data).of_users(_USERS[name])
+        places = random_parts(len(known.ratings), 0, _SHARES)
         for side in (False, True):
-            X, y = table.rows(side), table.ratings[:, 2]
+            X, y = known.rows(side), known.ratings[:, 2]
             train, test = (X[places.fit], y[places.fit]), (X[places.test], y[places.test])
             biases = _error(OrdinalFMRegressor(strength=_NO_UNITS).fit(*train), test)
             for scale in args.scales:
                 began = time.process_time()
                 regressor = OrdinalFMRegressor(scale=SCALES[scale], max_units=args.units).fit(*train)
                 seconds, columns = time.process_time() - began, "users, items" + ", side" * side
-                print(
-                    f"{name:8s} {len(places.fit):6d}  {columns:20s}{scale:6s}{_error(regressor, test):8.4f}"
-                    f"{seconds:13.1f}{biases:8.4f}",
-                    flush=True,
-                )
+                table.row(name, len(places.fit), columns, scale, _error(regressor, test), seconds, biases)
 
 
 def _error(regressor: OrdinalFMRegressor, test: tuple[sparse.csr_array, np.ndarray]) -> float:

@@ -26,6 +26,7 @@ import numpy as np
 from scipy import sparse
 
 import mopn
+from benchmarks.common.printing import Table
 from benchmarks.common.processes import peak_memory
 from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import load, random_parts
@@ -61,9 +62,9 @@ def _program(args: argparse.Namespace) -> None:
         places = random_parts(len(ratings.y), 0, (0.5, 0.25))
         X, y = ratings.rows(), ratings.y
         print(f"\n{name}: {len(places.fit)} ratings to fit, {X.shape[1]} features")
-        print(
-            "norm      strength    fit  memory  units  test RMSE   objective  status     exact gap  proof  "
-            "random gap    loose   proof"
+        table = Table(
+            "norm:8s, strength:g, fit:5.1f s, memory:5.0f MB, units:d, test RMSE:.4f, objective:11.1f, status:10s, "
+            "exact gap:.2e, proof:5.1f s, random gap:.2e, loose:7.1e, proof:5.1f s"
         )
         for norm in args.norms:
             strength = _STRENGTHS[name][norm]
@@ -71,14 +72,10 @@ def _program(args: argparse.Namespace) -> None:
             seconds, memory = measured(partial(machine.fit, X[places.fit], y[places.fit]))
             rmse = np.sqrt(np.mean((machine.predict(X[places.test]) - y[places.test]) ** 2))
             parts = machine, X[places.fit], y[places.fit]
-            exact = proven(*parts, "exact") if norm != "l1/l2" and X.shape[1] <= _PROVABLE else ("", "", "")
+            exact = proven(*parts, "exact") if norm != "l1/l2" and X.shape[1] <= _PROVABLE else (None, None, None)
             random = proven(*parts, "lanczos")
-            print(
-                f"{norm:8s} {strength:9g} {seconds:4.1f} s {memory:4.0f} MB {len(machine.basis_):6d} {rmse:10.4f} "
-                f"{machine.objective_:11.1f}  {machine.status_.name:10s}{exact[0]:>10s} {exact[2]:>6s}  "
-                f"{random[0]:>10s} {random[1]:>8s} {random[2]:>7s}",
-                flush=True,
-            )
+            fitted = len(machine.basis_), rmse, machine.objective_, machine.status_.name
+            table.row(norm, strength, seconds, memory, *fitted, exact[0], exact[2], *random)
     print(f"\npeak of the process: {peak_memory() / 1e9:.2f} GB")
 
 
@@ -108,7 +105,7 @@ def _resident() -> float:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def proven(machine: OrdinalFMRegressor, X: Any, y: np.ndarray, oracle: str) -> tuple[str, str, str]:
+def proven(machine: OrdinalFMRegressor, X: Any, y: np.ndarray, oracle: str) -> tuple[float, float, float]:
     """Return the relative gap that an oracle proves, how much of it is the looseness of the bound, and the seconds."""
     levels, codes = np.unique(y, return_inverse=True)
     problem = mopn.NetworkProblem(
@@ -121,7 +118,7 @@ def proven(machine: OrdinalFMRegressor, X: Any, y: np.ndarray, oracle: str) -> t
     atoms = problem.lmo(at, oracle)
     seconds = time.perf_counter() - began
     gap, estimate = (1.0 - problem.lower(at, bound) / at.value for bound in (atoms.bound, atoms.values[0]))
-    return f"{gap:.2e}", f"{gap - estimate:.1e}", f"{seconds:.1f} s"
+    return gap, gap - estimate, seconds
 
 
 if __name__ == "__main__":

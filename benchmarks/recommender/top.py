@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from benchmarks.common.printing import Table
 from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import Ratings, load, random_parts
 from mopn.estimators import FactorizationMachineRegressor, OrdinalFMRegressor
@@ -87,10 +88,9 @@ def _program(args: argparse.Namespace) -> None:
         case = Case(ratings, parts.fit, parts.test)
         for name, scores, seconds in _methods(case):
             rows.setdefault(name, []).append((*case.measures(scores), seconds))
-    print(f"{'':44s}recall@10  nDCG@10  rated  CPU seconds")
+    table = Table("method:44s, recall@10:.3f, nDCG@10:.3f, rated:6.3f, CPU seconds:.1f")
     for name, found in rows.items():
-        recall, ndcg, rated, seconds = np.mean(found, axis=0)
-        print(f"{name:44s}{recall:9.3f}{ndcg:9.3f}{rated:7.3f}{seconds:13.1f}")
+        table.row(name, *np.mean(found, axis=0))
 
 
 def _methods(case: Case) -> Iterator[tuple[str, np.ndarray, float]]:

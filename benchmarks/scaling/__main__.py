@@ -34,6 +34,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common.printing import Table
 from benchmarks.common.processes import run_program
 from benchmarks.common.study import make_parser, run
 from benchmarks.scaling import fits, passes
@@ -83,66 +84,56 @@ def _cell(part: str, *arguments: str) -> dict[str, Any]:
 
 
 def _passes(args: argparse.Namespace) -> None:
-    print("      rows  threads       pass   products   reading  pass/products  speed-up")
+    table = Table(
+        "rows:8d, threads:d, pass:7.2f ms, products:7.2f ms, reading:6.2f ms, pass/products:.2f, speed-up:.2f"
+    )
     for n in args.rows or [10_000, 100_000, 1_000_000]:
         first = None
         for count in args.threads:
             row = run_program("scaling", "--cell", "passes", n, OMP_NUM_THREADS=str(count))
             first = first or row["pass"]
-            print(
-                f"{n:10d} {count:8d} {1e3 * row['pass']:7.2f} ms {1e3 * row['products']:7.2f} ms "
-                f"{1e3 * row['reading']:6.2f} ms {row['pass'] / row['products']:14.2f} {first / row['pass']:9.2f}",
-                flush=True,
+            table.row(
+                n,
+                count,
+                *(1e3 * row[x] for x in ("pass", "products", "reading")),
+                row["pass"] / row["products"],
+                first / row["pass"],
             )
 
 
 def _losses(args: argparse.Namespace) -> None:
-    print("\n      rows  features  outputs  loss                    pass   products  pass/products")
+    table = Table("rows:8d, features:d, outputs:d, loss:20s, pass:7.1f ms, products:7.1f ms, pass/products:.2f")
     for n, (d, m), name in itertools.product(args.rows or [200_000], _SHAPES, LOSSES):
         row = run_program("scaling", "--cell", "losses", name, n, d, m)
-        print(
-            f"{n:10d} {d:9d} {m:8d}  {name:20s} {1e3 * row['pass']:5.1f} ms {1e3 * row['products']:7.1f} ms "
-            f"{row['pass'] / row['products']:14.2f}",
-            flush=True,
-        )
+        table.row(n, d, m, name, 1e3 * row["pass"], 1e3 * row["products"], row["pass"] / row["products"])
 
 
 def _dask(args: argparse.Namespace) -> None:
-    print("\n      rows  blocks  workers    a pass   as many threads  threads/workers")
+    table = Table("rows:8d, blocks:d, workers:d, a pass:7.1f ms, as many threads:.1f ms, threads/workers:.2f")
     for n in args.rows or [1000, 1_000_000]:
         for count in args.threads:
             row = run_program("scaling", "--cell", "dask", n, count, args.blocks, OMP_NUM_THREADS=str(count))
-            print(
-                f"{n:10d} {args.blocks:7d} {count:8d} {1e3 * row['workers']:7.1f} ms {1e3 * row['threads']:13.1f} ms "
-                f"{row['threads'] / row['workers']:16.2f}",
-                flush=True,
+            table.row(
+                n, args.blocks, count, 1e3 * row["workers"], 1e3 * row["threads"], row["threads"] / row["workers"]
             )
 
 
 def _files(args: argparse.Namespace) -> None:
-    print("\n      rows  form     threads       time  passes  peak memory  objective")
+    table = Table("rows:9d, form:7s, threads:d, time:8.1f s, passes:d, peak memory:.0f MB, objective:12.8g")
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         for n in args.rows or [10_000_000]:
             path = fits.write(Path(folder) / f"{n}.npy", n)
             for count in args.threads:
                 for form in ("memory", "blocks"):
                     row = run_program("scaling", "--cell", form, path, OMP_NUM_THREADS=str(count))
-                    print(
-                        f"{n:10d}  {form:7s} {count:8d} {row['seconds']:8.1f} s {row['passes']:7d} "
-                        f"{row['peak'] / 1e6:9.0f} MB  {row['fun']:.8g}",
-                        flush=True,
-                    )
+                    table.row(n, form, count, row["seconds"], row["passes"], row["peak"] / 1e6, row["fun"])
 
 
 def _samples(args: argparse.Namespace) -> None:
-    print("\n      rows  units  first     processor     clock    objective  accuracy")
+    table = Table("rows:8d, units:d, first:8s, processor:.1f s, clock:7.1f s, objective:12.8g, accuracy:.4f")
     for n, units, first in itertools.product(args.rows or [100_000, 1_000_000], _UNITS, ("all rows", "a sample")):
         row = run_program("scaling", "--cell", "samples", n, units, first)
-        print(
-            f"{n:10d} {units:6d}  {first:8s} {row['seconds']:8.1f} s {row['clock']:7.1f} s  {row['fun']:.8g}  "
-            f"{row['accuracy']:8.4f}",
-            flush=True,
-        )
+        table.row(n, units, first, row["seconds"], row["clock"], row["fun"], row["accuracy"])
 
 
 def _limit(args: argparse.Namespace) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 import mopn
 from benchmarks.common.measures import seconds_of
+from benchmarks.common.printing import Table
 from benchmarks.common.study import make_parser, run
 
 # Rows, features, units, outputs.
@@ -33,7 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _program(args: argparse.Namespace) -> None:
     rng = np.random.default_rng(0)
-    print("sizes of  kernel         outputs   prediction   SHAP values   in predictions   and for each output")
+    table = Table(
+        "sizes of:9s, kernel:12s, outputs:d, prediction:.2f ms, SHAP values:.2f ms, in predictions:.1f, an output:.1f"
+    )
     for name, (n, d, k, most) in _SHAPES.items():
         for kernel, dummies in (("homogeneous", 1), ("anova", 2)):
             basis, weights = rng.standard_normal((k, dummies + d)), rng.standard_normal((k, most))
@@ -42,10 +45,8 @@ def _program(args: argparse.Namespace) -> None:
                 model = mopn.Model(basis, weights[:, :m], kernel=kernel, augment=True)
                 prediction = min(seconds_of(lambda model=model, X=X: model.outputs(X), args.repeats))
                 values = min(seconds_of(lambda model=model, X=X, b=background: model.shap_values(X, b), args.repeats))
-                print(
-                    f"{name:10s}{kernel:12s}{m:10d}{1e3 * prediction:10.2f} ms{1e3 * values:11.2f} ms"
-                    f"{values / prediction:17.1f}{values / prediction / m:22.1f}"
-                )
+                ratio = values / prediction
+                table.row(name, kernel, m, 1e3 * prediction, 1e3 * values, ratio, ratio / m)
 
 
 if __name__ == "__main__":

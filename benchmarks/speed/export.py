@@ -27,6 +27,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common.collection import COLLECTION, hold_out, load_raw, number_sets, read_arff
 from benchmarks.common.measures import seconds_of
+from benchmarks.common.printing import Table
 from benchmarks.common.sources import read
 from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import load as load_ratings
@@ -37,6 +38,7 @@ _RATINGS = "ml-100k"
 _ROWS, _RATING_ROWS = 1_000, 10_000
 # Calls of one row, and of all rows in C.
 _CALLS, _BATCHES = 300, 21
+_WAYS = ("estimator", "model", "ONNX double", "ONNX float", "C double", "C float")
 
 Fitted = tuple[str, Any, np.ndarray]
 
@@ -59,17 +61,15 @@ def _program(args: argparse.Namespace) -> None:
 
 
 def _agreement(args: argparse.Namespace, folder: Path) -> None:
-    _print_line("largest difference from Python", ["rows", "ONNX double", "C double", "ONNX float", "C float"])
+    table = Table(
+        "largest difference from Python:30s, rows:d, ONNX double:.1e, C double:9.1e, ONNX float:.1e, C float:9.1e"
+    )
     for name, model, X in _models(args):
         expected = model.outputs(X)
         unit = max(1.0, float(np.abs(expected).max()))
         found = [_onnx_outputs(model, X, "float64"), _c_outputs(model, X, "float64", folder)]
         found += [_onnx_outputs(model, X, "float32"), _c_outputs(model, X, "float32", folder)]
-        _print_line(name, [str(len(X)), *(f"{np.abs(outputs - expected).max() / unit:.1e}" for outputs in found)])
-
-
-def _print_line(label: str, cells: Sequence[str]) -> None:
-    print(f"{label:<52}" + "".join(f"{cell:>13}" for cell in cells), flush=True)
+        table.row(name, len(X), *(np.abs(outputs - expected).max() / unit for outputs in found))
 
 
 def _models(args: argparse.Namespace) -> Iterator[Fitted]:
@@ -148,13 +148,13 @@ def _compiled(model: Any, dtype: str, folder: Path) -> Callable[[np.ndarray], np
 
 
 def _latency(args: argparse.Namespace, folder: Path) -> None:
-    _print_line("microseconds a row", ["estimator", "model", "ONNX double", "ONNX float", "C double", "C float"])
+    table = Table("a row:30s, " + ", ".join(f"{name}:9.2f µs" for name in _WAYS))
     for name, estimator, X in _estimators(args):
         model, rows = estimator.model_, [row[None] for row in X[:_CALLS]]
         times = [_of_rows(estimator.predict, rows), _of_rows(model.predict, rows)]
         times += [_of_onnx(model, rows, dtype) for dtype in ("float64", "float32")]
         times += [_of_c(model, X, dtype, folder) for dtype in ("float64", "float32")]
-        _print_line(name, [f"{1e6 * seconds:.2f}" for seconds in times])
+        table.row(name, *(1e6 * seconds for seconds in times))
 
 
 def _of_onnx(model: Any, rows: list[np.ndarray], dtype: str) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 import mopn
 from benchmarks.common.datasets import load, split
 from benchmarks.common.norms import NORMS
+from benchmarks.common.printing import Table
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.solvers import FISTA, ConditionalGradient, InteriorPoint
 
@@ -41,7 +42,9 @@ def median(ratios: list[Ratio]) -> Ratio:
 def refits(args: argparse.Namespace) -> None:
     """Print InteriorPoint beside FISTA."""
     print(f"\nRefits of the output layer, logistic loss, to a proven gap of {_REFIT_TOL:g}, relative")
-    print("set       norm     strength   InteriorPoint     gap       FISTA     gap      ratio")
+    table = Table(
+        "set:9s, norm:8s, strength:8g, InteriorPoint:.4f s, its gap:.0e, FISTA:9.3f s, its gap:.0e, ratio:10s"
+    )
     ratios: dict[str, list[Ratio]] = defaultdict(list)
     for name in args.sets:
         Phi, y = _features(name, args.data)
@@ -51,11 +54,8 @@ def refits(args: argparse.Namespace) -> None:
                 ours, theirs = (_solved(problem, solver, args.cap) for solver in (InteriorPoint(), FISTA()))
                 ratio = Ratio(theirs.time / ours.time, not theirs.success) if ours.success else Ratio(0.0)
                 ratios[name].append(ratio)
-                print(
-                    f"{name:9s} {norm:8s} {strength:8g} {ours.time:13.4f} s {ours.gap / ours.fun:7.0e} "
-                    f"{theirs.time:9.3f} s {theirs.gap / theirs.fun:7.0e} {ratio!s:>10s}",
-                    flush=True,
-                )
+                columns = [cell for run in (ours, theirs) for cell in (run.time, run.gap / run.fun)]
+                table.row(name, norm, strength, *columns, str(ratio))
     entries = [f"{name} {median(found)}" for name, found in ratios.items()]
     print(f"median ratio: {', '.join(entries)}; all {median([ratio for found in ratios.values() for ratio in found])}")
 

@@ -24,6 +24,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import mopn
+from benchmarks.common.printing import Table
 from benchmarks.common.processes import peak_memory, run_program
 from benchmarks.common.study import make_parser, run
 from mopn.solvers.conditional_gradient import make_correction
@@ -73,18 +74,16 @@ def _program(args: argparse.Namespace) -> None:
 def series(refit: str, factor: str, base: dict[str, int], values: tuple[int, ...]) -> list[Row]:
     """Measure and print the fits for the values of one factor."""
     print(f"\nrefit {refit!r}, by {factor}")
-    print("      n    d    m    k       time   rounds  units  beyond the data  yardstick  multiple")
+    table = Table(
+        "n:7d, d:4d, m:4d, k:4d, time:8.2f s, rounds:d, units:d, beyond the data:.1f MB, yardstick:.1f MB, multiple:.2f"
+    )
     rows = []
     for value in values:
         sizes = base | {factor: value}
         row = run_program("speed.scaling", "--fit", refit, *sizes.values())
         rows.append(row)
-        print(
-            "{n:7d} {d:4d} {m:4d} {k:4d}".format(**sizes)
-            + f" {row['seconds']:8.2f} s {row['rounds']:8d} {row['units']:6d} {row['peak'] / 2**20:13.1f} MB"
-            + f" {row['yardstick'] / 2**20:7.1f} MB {row['multiple']:9.2f}",
-            flush=True,
-        )
+        memory = row["peak"] / 2**20, row["yardstick"] / 2**20, row["multiple"]
+        table.row(*sizes.values(), row["seconds"], row["rounds"], row["units"], *memory)
     print(f"exponents: time {exponent(rows, factor, 'seconds'):.2f}, memory {exponent(rows, factor, 'peak'):.2f}")
     return rows
 
