@@ -9,8 +9,6 @@ Files are checked by their SHA-256. Mind the terms of the sources: MovieLens is 
 on, Last.fm for non-commercial use.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import hashlib

@@ -7,8 +7,6 @@ as geometric means, and the change of test accuracy in points::
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.ablation --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

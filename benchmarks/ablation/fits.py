@@ -1,7 +1,5 @@
 """The fits of the study: five sets, and what three kinds of users ask for."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The table of the study."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 

@@ -11,8 +11,6 @@ Prints a table a set and one over all, and writes ``fits.csv`` (a row a set, spl
     OMP_NUM_THREADS=1 python -m benchmarks.alternatives --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ best fixed ratio is the one of most accuracy on these quarters on average, which
     OMP_NUM_THREADS=1 python -m benchmarks.alternatives.choice --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

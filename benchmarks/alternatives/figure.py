@@ -1,7 +1,5 @@
 """Accuracy against what a model costs: the methods that no other beats in both lie on the line."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A row of the study: choose a hyper-parameter on held-out rows, fit again to the whole training part, and measure."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from dataclasses import asdict

@@ -7,8 +7,6 @@ geometric means; sets that are too wide for quadratic features are left out::
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.alternatives.lines --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ Networks get the features as they are. Others but trees get them scaled, by ``St
 grid chooses. C multiplies the loss. A grid begins with its plainest estimator, and goes on from there outwards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """From the rows of fits to tables: means over the splits of every set, and over the sets."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How many numbers a fitted model holds, by the type of its parts: what a prediction reads, counted once each."""
 
-from __future__ import annotations
-
 from functools import singledispatch
 from typing import Any
 

@@ -12,8 +12,6 @@ to ``--out``::
 ``python -m benchmarks.blackbox.refits`` times refits at n = 1,000 and d = 100, and compares fits from ten seeds.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

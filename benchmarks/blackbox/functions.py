@@ -1,7 +1,5 @@
 """Three functions of x in {0, 1}^d whose minima are known: by their design, by dynamic programming, by enumeration."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from abc import ABC, abstractmethod

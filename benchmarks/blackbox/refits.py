@@ -8,8 +8,6 @@ drawn with the seed; the machine starts at random numbers, too. Without torch th
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.blackbox.refits
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """From the rows of searches to a table and a figure."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The loop: fit, minimise the surrogate by simulated annealing, evaluate what it proposes, and again."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any

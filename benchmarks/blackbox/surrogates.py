@@ -1,7 +1,5 @@
 """Surrogates, each refitted from where it was after every new row: mopn's network, and a machine trained by Adam."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from typing import Any, Protocol
 

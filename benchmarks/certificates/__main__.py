@@ -7,8 +7,6 @@ features) all samples, divided by their largest entry. ``--tol 1e-6`` asks for m
     OMP_NUM_THREADS=1 python -m benchmarks.certificates --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

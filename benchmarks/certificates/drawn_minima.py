@@ -1,7 +1,5 @@
 """Problems that fall apart into one-dimensional ones, with all losses per output, kernels and storages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

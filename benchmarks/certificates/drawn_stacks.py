@@ -1,7 +1,5 @@
 """Stacks of symmetric matrices (m, d, d) that make proofs hard, for the search for false certificates."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

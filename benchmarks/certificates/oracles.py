@@ -7,8 +7,6 @@ otherwise a lower bound of it. The second table calls a fresh oracle on the grad
     OMP_NUM_THREADS=1 python -m benchmarks.certificates.oracles --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

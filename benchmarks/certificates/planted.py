@@ -1,7 +1,5 @@
 """Generated problems of any size: outputs that are quadratic forms of low rank in [1, x], with noise."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The figure of performance profiles, and a table of the same times."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -9,8 +9,6 @@ trace. ``--from-csv`` draws the times of a file again::
     OMP_NUM_THREADS=1 python -m benchmarks.certificates.profiles --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
@@ -24,8 +22,8 @@ from sklearn.model_selection import train_test_split
 
 import mopn
 from benchmarks.certificates.profile_figure import LEVELS, draw, level_column, summary
+from benchmarks.common import NORMS
 from benchmarks.common.collection import COLLECTION, load_raw
-from benchmarks.common.norms import NORMS
 from benchmarks.common.sources import MissingDataError, check
 from benchmarks.common.store import Store
 from benchmarks.common.study import fill, make_parser, out_folder, run

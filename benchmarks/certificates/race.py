@@ -18,8 +18,6 @@ scs. ``--solvers mopn`` does without::
     OMP_NUM_THREADS=1 python -m benchmarks.certificates.race
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The figure of the race: seconds to a proven gap against the features, a panel a loss, rows and outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Kinds of the search that fit, or certify, the same data twice: in other storages, with weights, in C."""
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 import tempfile

@@ -1,7 +1,5 @@
 """Kinds of the search that draw models: certified radii, integers, QUBO problems, Shapley values and files."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import tempfile

@@ -5,8 +5,6 @@ are P_c and W_c: then the outputs, linear in the upper triangle of W_c with the 
 coefficients, have half the entries that they have in P_c and N_c.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 import warnings

@@ -17,8 +17,6 @@ dependency of mopn: pip install cvxpy clarabel scs. ``--solvers mopn enumerate l
     OMP_NUM_THREADS=1 python -m benchmarks.certificates.sphere_race --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

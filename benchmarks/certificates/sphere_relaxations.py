@@ -5,8 +5,6 @@ Its dual is a problem of pseudo-moments: maximise <M, X> over X >= 0 of trace 1 
 Whatever a solver returns, its multiplier is projected, and the bound is what mopn proves by it, rounding included.
 """
 
-from __future__ import annotations
-
 import math
 import time
 import warnings

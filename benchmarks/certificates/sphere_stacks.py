@@ -4,8 +4,6 @@ Logistic loss, [1, x], the samples of the study of proofs: fits at a fifth of th
 zero, to a gap of 1e-2, under the norm whose oracle maximises ||q(h)||_p, l1/l2 for p = 2 and l1/linf for p = 1.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

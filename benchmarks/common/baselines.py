@@ -1,7 +1,5 @@
 """Baselines of the papers, on the public interface: GECO, and both layers by L-BFGS from random units."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

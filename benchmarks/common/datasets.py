@@ -3,8 +3,6 @@
 All are public at the UCI Machine Learning Repository.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path

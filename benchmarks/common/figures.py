@@ -1,7 +1,5 @@
 """Matplotlib, told to write files, and what all figures of the studies share."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any

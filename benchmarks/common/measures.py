@@ -1,7 +1,5 @@
 """Means over splits, times of calls, and the calibration of probabilities."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

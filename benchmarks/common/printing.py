@@ -1,7 +1,5 @@
 """A table that is printed a row at a time, as long runs bring them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Measurements in processes of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -22,12 +20,16 @@ def run_program(program: str, *arguments: object, **environment: str) -> dict[st
 
 def run_python(*arguments: str, **environment: str) -> str:
     """Run this interpreter in a process of its own, with one thread unless told otherwise; return what it prints."""
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    command, variables = [sys.executable, *arguments], one_thread() | environment
+    return subprocess.run(command, env=variables, check=True, capture_output=True, text=True).stdout
+
+
+def one_thread() -> dict[str, str]:
+    """Return this process's environment, with one thread for each library, and the folder of the studies."""
+    libraries = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
     # Last, so that what the user put on the path comes first.
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
-    variables = {**os.environ, **threads, "PYTHONPATH": path, **environment}
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, env=variables, check=True, capture_output=True, text=True).stdout
+    return {**os.environ, **dict.fromkeys(libraries, "1"), "PYTHONPATH": path}
 
 
 def last_json(text: str) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Performance profiles (Dolan and Moré, 2002): how often a solver is how many times slower than the fastest one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

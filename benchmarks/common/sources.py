@@ -1,7 +1,5 @@
 """Where data sets come from. The project contains none: users name a folder that holds the raw files."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A CSV file that a long run appends to and that a restart continues."""
 
-from __future__ import annotations
-
 import csv
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """How every study runs: its options, the rows that its file still lacks, its progress, and how it ends."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
@@ -44,7 +42,7 @@ _PAUSE = 10.0
 def make_parser(
     program: str, text: str, *, data: bool = True, sets: Iterable[str] = (), results: str | None = None
 ) -> argparse.ArgumentParser:
-    """Return the parser of ``python -m benchmarks.PROGRAM``; ``--sets`` and ``--out`` need defaults."""
+    """Return the parser of a program; ``--sets`` and ``--out`` need defaults."""
     parser = argparse.ArgumentParser(
         prog=f"python -m benchmarks.{program}",
         description=text,

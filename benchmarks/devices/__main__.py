@@ -14,8 +14,6 @@ without them it measures the network alone. One thread::
     OMP_NUM_THREADS=1 python -m benchmarks.devices --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -7,8 +7,6 @@ exponentials and what else a model needs from libraries count. The stack is what
 pattern, at least 64 bytes.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -95,19 +93,10 @@ int main(void) {
 
 @dataclass(frozen=True)
 class Program:
-    """A prediction in C.
+    """A prediction in C of rows (n, d) of a type that C has.
 
-    Attributes
-    ----------
-    label : str
-    text : str
-        C that comes before the prediction.
-    predict : str
-        An expression with the class of the row ``x``.
-    rows : ndarray of shape (n, d)
-        Rows to predict, of a type that C has.
-    folders : tuple of str
-        Folders of headers that ``text`` includes.
+    ``text`` comes before the prediction, and includes headers of ``folders``; ``predict`` is an expression with the
+    class of the row ``x``.
     """
 
     label: str

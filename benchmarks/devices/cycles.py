@@ -5,8 +5,6 @@ Cortex-M0: ARMv6-M without wait states and with the fast multiplier, where the t
 cycles for the pipeline; two are counted, and no two loads overlap, so that it is an estimate from above.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ Of a grid it is the smallest model that is as accurate on the test rows as asked
 accurate; in favour of the peers, the test rows choose it. Forests take features of int16, the others floats.
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Iterator, Sequence

@@ -9,8 +9,6 @@ Writes ``figure1.csv`` and so on (a row a run) and a plot a figure to ``--out``,
 needs ``--data``.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ of their own. Kernel ridge regression on all rows is computed by the kernel's ow
 here.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections import Counter

@@ -5,8 +5,6 @@ for H^2. With fitted lambda and enough units its minimum is that of a convex pro
 ``mopn.NetworkProblem`` solves and proves; every run is measured against that.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields

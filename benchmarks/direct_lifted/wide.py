@@ -5,8 +5,6 @@ entries a row. The lifted problem (equation 12) starts at factors of N(0, 0.01),
 eigenvalues lambda and eigenvectors P of the same matrix, lambda fixed. A dummy is put in front of every row.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields

@@ -7,8 +7,6 @@ timed apart. ``--beside NAME COMMAND`` runs another tool alternately with mopn: 
 {epochs} are filled in, prints a line of JSON with "seconds_per_epoch" and "objective".
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shlex

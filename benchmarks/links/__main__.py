@@ -15,8 +15,6 @@ The paper's polynomial network, sum_s (gamma_s + <p_s, x>)^m, is not convex in a
 with five iterations for an epoch, and lifted, sum_s prod_t (gamma_st + <u_st, x>), by coordinate descent.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ Graphs as in appendix A of Blondel et al., Higher-Order Factorization Machines (
 gene-disease links, and drug-target links for the metabolic network.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 from collections.abc import Callable
@@ -26,16 +24,9 @@ _TOP_RATING = 5
 
 @dataclass(frozen=True)
 class Graph:
-    """Two sets of nodes, A and B, with features, and the links between them.
+    """Two sets of nodes with features (n_A, d_A) and (n_B, d_B), and the links (n_links, 2) between them.
 
-    Attributes
-    ----------
-    A : csr_array of shape (n_A, d_A)
-    B : csr_array of shape (n_B, d_B)
-        ``A`` itself if the nodes are the same.
-    links : ndarray of shape (n_links, 2)
-        Rows of A and of B that are linked. If the nodes are the same, i < j: a pair counts once, and no node is paired
-        with itself.
+    If the nodes are the same, B is A itself, and i < j: a pair counts once, and no node is paired with itself.
     """
 
     A: sparse.csr_array

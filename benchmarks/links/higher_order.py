@@ -13,8 +13,6 @@ best after a few epochs; the others are printed.
     OMP_NUM_THREADS=1 python -m benchmarks.links.higher_order --data FOLDER --out results/higher_order
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The models of Table 3 of Blondel et al. (NIPS 2016): their problems, and the scores of all pairs of nodes."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from itertools import product

@@ -1,7 +1,5 @@
 """Cells of Table 3: a model on a split of a graph, its strength, its fit and the area under the ROC curve."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -47,20 +45,9 @@ _ITERATIONS_AN_EPOCH = 5
 
 @dataclass(frozen=True)
 class Plan:
-    """What the cells of a graph share.
+    """What the cells of a graph share: units, a scale of ``SCALES``, and the share of the links to learn from.
 
-    Attributes
-    ----------
-    k : int
-        Number of units.
-    scale : str
-        Of the features: see ``SCALES``.
-    share : float
-        Of the links, to learn from.
-    betas : tuple of float
-        The grid.
-    search_epochs, epochs : int
-        Limits for the fits of the search and for the last one.
+    ``betas`` is the grid; ``search_epochs`` and ``epochs`` limit the fits of the search and the last one.
     """
 
     k: int

@@ -1,7 +1,5 @@
 """Table 3 from the rows of the link prediction study's file."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -6,8 +6,6 @@ Fits, prints the tables with the paper's figures beside, and writes ``fits.csv``
     OMP_NUM_THREADS=1 python -m benchmarks.multiclass --data FOLDER --jobs 2
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Figure 3 of Blondel et al. (NIPS 2017): test accuracy against the largest number of units, by norm."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What the multi-class benchmark fits: the sets, their splits, and the grids of strengths."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -40,22 +38,10 @@ _C = {"linear": (1, 10, 100, 1000, 10000), "svm": (0.01, 0.1, 1, 10, 100), "nyst
 
 @dataclass(frozen=True)
 class SetPlan:
-    """Sizes of the runs on one set.
+    """Sizes of the runs on one set: random splits, and units by method.
 
-    Attributes
-    ----------
-    splits : int
-        Number of random splits.
-    max_units : int
-        Units of conditional gradient with output-layer refits.
-    full_units : tuple of int
-        The same with full refits, which need fewer units; each number is a fit of its own.
-    random_units : int
-        Units of projected gradient.
-    rest_units : int
-        Rounds of each class's network of one-vs-rest.
-    landmarks : tuple of int
-        Of the Nyström method.
+    ``full_units`` are those of full refits, which need fewer, a fit each; ``rest_units`` the rounds of each class's
+    network of one-vs-rest; ``landmarks`` those of the Nyström method.
     """
 
     splits: int

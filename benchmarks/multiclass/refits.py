@@ -9,8 +9,6 @@ counts::
     OMP_NUM_THREADS=1 python -m benchmarks.multiclass.refits --data FOLDER --out results/refits
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

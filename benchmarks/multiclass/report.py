@@ -1,7 +1,5 @@
 """From the rows of fits to tables: selection on the validation part, means over splits, the paper's figures beside."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

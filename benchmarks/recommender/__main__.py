@@ -35,8 +35,6 @@ columns "linear". Discounts are 1 / log2(1 + rank); films of equal scores share 
 than 5 are ranked whole. The seconds of a row are those of the whole cell, search included.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A cell of the recommender studies: its rows and parts, the choice of the strength, the fit and the test."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

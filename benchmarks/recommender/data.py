@@ -4,8 +4,6 @@ Sets as in appendix E of Blondel et al., Polynomial Networks and Factorization M
 Polynomial Networks and Factorization Machines (NIPS 2017).
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 from dataclasses import dataclass
@@ -19,15 +17,7 @@ from benchmarks.common.sources import Source, read
 
 @dataclass(frozen=True)
 class Ratings:
-    """Who gave what how much.
-
-    Attributes
-    ----------
-    users, items : ndarray of shape (n,)
-        Numbers from 0, without gaps.
-    y : ndarray of shape (n,)
-        Ratings or counts.
-    """
+    """Who (n,) gave what (n,), both numbered from 0 without gaps, how much (n,): ratings or counts."""
 
     users: np.ndarray
     items: np.ndarray

@@ -1,7 +1,5 @@
 """The models of the recommender study: fits of several outputs and of one."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass

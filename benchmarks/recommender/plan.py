@@ -1,7 +1,5 @@
 """What the recommender studies fit: cells, their grids of strengths, and the columns of their rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,13 +31,7 @@ GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
 class Plan:
     """Cells of a study on a set: all of these models, numbers of units and splits.
 
-    Attributes
-    ----------
-    models : tuple of str
-    ks : tuple of int
-    splits : int
-    rows : int, optional
-        So many rows, drawn at random, stand for all.
+    With ``rows`` so many rows, drawn at random, stand for all.
     """
 
     models: tuple[str, ...]

@@ -1,7 +1,5 @@
 """Tables and figures of the recommender study, from the rows of its file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -7,8 +7,6 @@ models fitted to 5,000 drawn ratings. Milliseconds of the processor, medians of 
     OMP_NUM_THREADS=1 python -m benchmarks.recommender.serving
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Sequence

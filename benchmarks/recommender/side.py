@@ -7,8 +7,6 @@ parameters that a row does not name are the defaults::
     OMP_NUM_THREADS=1 python -m benchmarks.recommender.side --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import sys
@@ -16,7 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -41,27 +39,20 @@ _NO_UNITS = 1e6
 
 @dataclass(frozen=True)
 class Known:
-    """Ratings with what is known of users and films.
+    """Ratings (n, 3), numbers of users and films as in the files and levels, with what is known of both by number.
 
-    Attributes
-    ----------
-    ratings : ndarray of shape (n, 3)
-        Numbers of users and films as in the files, and levels.
-    users : dict
-        From a user's number to gender, age group and occupation.
-    films : dict
-        From a film's number to its decade and what names its genres.
+    Of users there are gender, age group and occupation, of films the decade and what names the genres.
     """
 
     ratings: np.ndarray
     users: dict[int, tuple[str, ...]]
     films: dict[int, tuple[str, list[Any]]]
 
-    def of_users(self, share: float) -> Known:
+    def of_users(self, share: float) -> Self:
         """Return the rows of a share of the users, drawn at random."""
         users = np.unique(self.ratings[:, 0])
         drawn = np.random.default_rng(0).permutation(users)[: round(share * len(users))]
-        return Known(self.ratings[np.isin(self.ratings[:, 0], drawn)], self.users, self.films)
+        return type(self)(self.ratings[np.isin(self.ratings[:, 0], drawn)], self.users, self.films)
 
     def rows(self, side: bool) -> sparse.csr_array:
         """Return the 0/1 columns of users and films, and those of side information after them."""

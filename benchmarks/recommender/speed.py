@@ -11,8 +11,6 @@ use::
     OMP_NUM_THREADS=2 python -m benchmarks.recommender.speed --data FOLDER --sets ml-100k ml-1m
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -16,8 +16,6 @@ installed. ``libFM``: MCMC, "-dim 1,1,10 -iter 300", with users and items alone,
 Predictions are cut to 1 and 5. Seconds are those of the processor, for a fit without the choice of alpha.
 """
 
-from __future__ import annotations
-
 import argparse
 import resource
 import subprocess

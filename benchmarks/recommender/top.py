@@ -10,8 +10,6 @@ WWW 2019), and ALS of the package ``implicit``, if it is installed::
     OMP_NUM_THREADS=1 python -m benchmarks.recommender.top --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -12,8 +12,6 @@ Pixels are 0 to 16, images 8 x 8; a quarter is the test, means of three splits. 
 or linear, so that `certified_radius` answers for them.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

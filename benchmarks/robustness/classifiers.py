@@ -1,7 +1,5 @@
 """The classifiers of the study: those that have proven radii, as models of mopn, and one that is only attacked."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The figure of the page on robustness: accuracy against the radius, and the nearest images of other classes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -9,8 +9,6 @@ the share of rows for which the answer is exact; and the CPU milliseconds of a r
     OMP_NUM_THREADS=1 python -m benchmarks.robustness.flips --sets mushroom splice --figure docs/flips.png
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -23,8 +23,6 @@ than so many gigabytes of address space (``ulimit -v``).
     python -m benchmarks.scaling --parts limit --gigabytes 20 --allowed 4
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json

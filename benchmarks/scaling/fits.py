@@ -1,7 +1,5 @@
 """Fits of rows in a file, in memory and by blocks, and of more rows than a process may hold."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

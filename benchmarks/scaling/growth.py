@@ -14,8 +14,6 @@ each. The exponent is that of the seconds in the rows, from the size before::
     OMP_NUM_THREADS=1 python -m benchmarks.scaling.growth --rows 10000 100000 1000000 --features 20 100
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json

@@ -1,7 +1,5 @@
 """One pass over rows in memory, the matrix products in it alone, and reading the rows; and a pass by Dask's workers."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from typing import Any

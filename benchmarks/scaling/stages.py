@@ -1,7 +1,5 @@
 """Classifiers that are fitted in stages, and the rows that they are fitted to."""
 
-from __future__ import annotations
-
 import itertools
 import time
 import warnings

@@ -12,8 +12,6 @@ environment says::
     OMP_NUM_THREADS=1 python -m benchmarks.speed --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ and covariance; to compute these is part of the time. A time is the best of seve
     OMP_NUM_THREADS=1 python -m benchmarks.speed.explanation
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

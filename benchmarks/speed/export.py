@@ -10,8 +10,6 @@ It needs ``cc``, onnx and onnxruntime. One thread::
     OMP_NUM_THREADS=1 python -m benchmarks.speed.export --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import statistics

@@ -1,7 +1,5 @@
 """Whole fits of both layers beside quadratic-kernel SVMs, and paths of strengths beside single fits."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable

@@ -7,8 +7,6 @@ processor, the best of some batches, of a model that was loaded from a file::
     python -m benchmarks.speed.latency --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

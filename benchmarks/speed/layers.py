@@ -1,7 +1,5 @@
 """Refits of the output layer, on the features of real fits: ``InteriorPoint`` against ``FISTA``."""
 
-from __future__ import annotations
-
 import argparse
 from collections import defaultdict
 from typing import Any, NamedTuple
@@ -9,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import mopn
+from benchmarks.common import NORMS
 from benchmarks.common.datasets import load, split
-from benchmarks.common.norms import NORMS
 from benchmarks.common.printing import Table
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.solvers import FISTA, ConditionalGradient, InteriorPoint

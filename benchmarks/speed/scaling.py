@@ -13,8 +13,6 @@ fitted to the three largest values of a factor::
     OMP_NUM_THREADS=1 python -m benchmarks.speed.scaling
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

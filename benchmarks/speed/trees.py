@@ -9,8 +9,6 @@ The objective says whether both did the same: where rounding or random numbers l
 other iterations, and a ratio is about these too.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -26,8 +24,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_diabetes, load_digits
 
+from benchmarks.common import NORMS
 from benchmarks.common.datasets import DATA_SETS, load, split
-from benchmarks.common.norms import NORMS
 from benchmarks.common.study import make_parser, run
 from mopn.estimators import FactorizationMachineRegressor, MultiOutputPNClassifier, MultiOutputPNRegressor
 

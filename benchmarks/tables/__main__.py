@@ -16,8 +16,6 @@ Prints scores by set and means, of classes and of numbers, and how mopn compares
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.tables --data FOLDER --tuned
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

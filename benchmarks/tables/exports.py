@@ -10,8 +10,6 @@ Prints the tables whose differences are above 1e-3 in float32, or 1e-9 in float6
     OMP_NUM_THREADS=1 python -m benchmarks.tables.exports --processor
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import subprocess

@@ -1,7 +1,5 @@
 """Mean ranks with what differs by more than chance, and scores against what models cost."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Any

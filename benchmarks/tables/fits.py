@@ -1,7 +1,5 @@
 """A row of the study: fit to three quarters of a table, and measure on the others and on the model."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from collections.abc import Iterable, Mapping

@@ -4,8 +4,6 @@ Boosted trees and additive models take categories and gaps as they are. For the 
 median and categories get a column of zeros and ones for each level; linear models and kernels have numbers scaled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """xRFM as an estimator of scikit-learn: kernels that learn which features count, with a quarter held out to choose."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

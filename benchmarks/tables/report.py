@@ -1,7 +1,5 @@
 """From the rows of fits to tables: scores of every set, means over the sets, and mopn beside each peer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

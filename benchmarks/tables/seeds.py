@@ -9,8 +9,6 @@ Prints a table of spreads::
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.tables.seeds --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import warnings

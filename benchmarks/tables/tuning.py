@@ -1,7 +1,5 @@
 """The random search that tunes a method: as many configurations as a budget of the processor's time allows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

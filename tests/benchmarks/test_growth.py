@@ -17,7 +17,6 @@ def test_classes_are_one_function_of_the_rows_but_for_noise(kind):
         assert np.bincount(y, minlength=5).min() > 500
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_stage_that_would_exceed_the_limit_is_not_begun(method):
     if method == "lightgbm":

@@ -282,7 +282,6 @@ def test_program_without_data_ends_with_a_message(tmp_path, capsys):
 # -- the choice by cross-validation ------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_choice_is_measured_on_the_rows_held_out(capsys):
     X, X_test, y, y_test = choice.sample("breast_cancer", "", 100, seed=0)
     assert (len(X), len(X_test)) == (75, 25)

@@ -37,7 +37,6 @@ def test_diabetes_has_the_papers_size_in_both_scalings():
     np.testing.assert_allclose([*X.mean(axis=0), y.mean()], 0.0, atol=1e-12)
 
 
-@pytest.mark.slow
 def test_enough_units_reach_the_proven_minimum_and_four_do_not():
     few, enough = (fitted.run(fitted.Task("standardised", "homogeneous", "fit", k, 0), "") for k in (4, 20))
     least, lower, units = fitted.proven_minimum("standardised", "homogeneous")
@@ -87,7 +86,6 @@ def test_all_methods_start_at_the_same_model(kernel):
     assert direct[0] <= objectives["lifted CD"] <= 1.05 * direct[0]
 
 
-@pytest.mark.slow
 def test_sgd_is_tuned_and_its_curve_never_rises():
     task = wide.Task("anova", "direct SGD", 60, 200, 10, 0.05)
     row = {name: str(value) for name, value in wide.run(task, "").items()}
@@ -181,7 +179,6 @@ def small(monkeypatch):
     monkeypatch.setattr(budget, "tasks", lambda quick: [budget.Task("abalone", *pair, 0, 0, 5) for pair in methods])
 
 
-@pytest.mark.slow
 def test_a_restart_does_only_what_is_missing(small, folder, tmp_path, monkeypatch, capsys):
     out = tmp_path / "out"
     arguments = ["--data", str(folder), "--out", str(out)]

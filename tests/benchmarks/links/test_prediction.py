@@ -238,7 +238,6 @@ def run_program(tmp_path, *options):
     return program.main([*folders, "--quick", "--sets", "movielens", *options])
 
 
-@pytest.mark.slow
 def test_a_restart_skips_what_is_done(tmp_path, capsys, monkeypatch, write_movielens):
     write_movielens(tmp_path / "data")
     assert run_program(tmp_path, "--models", "bilinear") == 0

@@ -147,7 +147,6 @@ def small(monkeypatch):
     monkeypatch.setattr(plan, "_QUICK_UNITS", 6)
 
 
-@pytest.mark.slow
 def test_program_fits_resumes_and_reports(folder, tmp_path, capsys, small, monkeypatch):
     out = tmp_path / "out"
     arguments = ["--data", str(folder), "--out", str(out), *_SMALL]

@@ -192,7 +192,6 @@ def plans(monkeypatch):
     monkeypatch.setattr(plan, "PLANS", small)
 
 
-@pytest.mark.slow
 def test_a_restart_skips_what_is_done(tmp_path, capsys, monkeypatch, plans, write):
     write_movielens(tmp_path / "data", write)
     assert run_program(tmp_path, "--studies", "kernels") == 0

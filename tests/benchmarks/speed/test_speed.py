@@ -1,13 +1,10 @@
 """Ratios of times, on small synthetic data."""
 
-import pytest
-
 from benchmarks.speed import layers
 from benchmarks.speed.__main__ import main
 from benchmarks.speed.layers import Ratio, median
 
 
-@pytest.mark.slow
 def test_ratios_are_printed_beside_gaps_and_accuracies(folder, capsys, monkeypatch):
     monkeypatch.setattr(layers, "STRENGTHS", (10.0,))
     main(["--data", str(folder), "--sets", "vowel", "--cap", "5", "--splits", "2"])
@@ -19,7 +16,6 @@ def test_ratios_are_printed_beside_gaps_and_accuracies(folder, capsys, monkeypat
     assert float(accuracies["mopn"]) > 60
 
 
-@pytest.mark.slow
 def test_the_median_of_ratios_says_whether_it_is_a_bound():
     ratios = [Ratio(1.0), Ratio(3.0), Ratio(5.0, True)]
     assert str(median(ratios)) == "3"
