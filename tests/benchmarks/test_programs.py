@@ -30,6 +30,15 @@ def test_help_needs_no_data_and_names_the_program(capsys):
         assert capsys.readouterr().out.startswith(f"usage: python -m {program} ")
 
 
+def test_studies_report_nothing_and_name_the_data_that_they_lack(tmp_path, capsys):
+    for study in ("alternatives", "links", "multiclass", "recommender", "tables"):
+        main, folders = import_module(f"benchmarks.{study}.__main__").main, ["--data", str(tmp_path / "none")]
+        assert main(["--out", str(tmp_path / study), "--report"]) == 0
+        assert "no results yet" in capsys.readouterr().out, study
+        assert main([*folders, "--out", str(tmp_path / study)]) == 2, study
+        assert re.search("no data folder|a package that is missing", capsys.readouterr().err), study
+
+
 def test_commands_in_the_documents_are_programs():
     documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/**/*.md")]
     documents += ROOT.glob("benchmarks/**/*.py")

@@ -75,17 +75,6 @@ def test_sizes_count_what_models_hold(blobs):
     assert numbers_held(stumps) == 6 * 4
 
 
-def test_a_networks_size_is_that_of_its_layers_and_little_more(blobs):
-    network = MultiOutputPNClassifier(max_units=4).fit(*blobs)
-    layers = network.basis_.size + network.weights_.size
-    assert layers <= numbers_held(network) <= layers + 20
-
-
-def test_a_model_without_a_size_is_an_error():
-    with pytest.raises(TypeError, match="no size is known for DummyClassifier"):
-        numbers_held(DummyClassifier())
-
-
 # -- fits --------------------------------------------------------------------------------------------------------------
 
 
@@ -112,10 +101,6 @@ def test_the_best_on_held_out_rows_is_chosen_and_of_equals_the_first():
 def test_a_grid_out_of_time_is_cut_off_after_its_first():
     X, y = np.zeros((80, 1)), np.repeat([0, 1], [20, 60])
     assert choose({"rare": _constant(0), "usual": _constant(1)}, X, y, 0, -1.0) == ("rare", 1)
-
-
-def test_one_estimator_is_not_tried():
-    assert choose({"alone": None}, np.zeros((8, 1)), np.zeros(8), 0, 60.0) == ("alone", 0)
 
 
 class Recorder(LogisticRegression):
@@ -262,21 +247,6 @@ def test_program_fits_resumes_and_reports(cheap, tmp_path, capsys):
     assert summary.loc["linear", "accuracy"] > summary.loc[_REFERENCE, "accuracy"] + 5
     assert summary.loc["linear", "clear_wins"] == 1
     assert (tmp_path / "pareto.png").is_file()
-
-
-def test_report_of_nothing_and_of_what_was_skipped(tmp_path, capsys):
-    assert main(["--out", str(tmp_path), "--report"]) == 0
-    assert "no results yet" in capsys.readouterr().out
-    Store(tmp_path / "fits.csv", COLUMNS, KEY).append(
-        dict.fromkeys(COLUMNS, "") | {"set": "a", "split": 0, "method": "linear", "note": "skipped: too wide"}
-    )
-    assert main(["--out", str(tmp_path), "--report"]) == 0
-    assert "skipped: too wide" in capsys.readouterr().out
-
-
-def test_program_without_data_ends_with_a_message(tmp_path, capsys):
-    assert main(["--data", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out"), "--sets", "wine"]) == 2
-    assert "wine.arff" in capsys.readouterr().err
 
 
 # -- the choice by cross-validation ------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 from benchmarks.common.store import Store
 from benchmarks.multiclass import figure, plan, report
 from benchmarks.multiclass.__main__ import main
-from benchmarks.multiclass.fits import COLUMNS, KEY, METHODS, Curve, Task, run_task
+from benchmarks.multiclass.fits import COLUMNS, KEY, METHODS, Task, run_task
 from benchmarks.multiclass.paper_tables import TABLE_2, TABLE_4, Cell
 from benchmarks.multiclass.plan import DEFAULT_SETS, QUICK_SETS, SETS, tasks
 
@@ -26,10 +26,6 @@ def test_every_grid_has_values(sets, quick):
     planned = list(tasks(sets, quick=quick))
     assert {task.method for task in planned} == set(METHODS)
     assert all(task.strength > 0 for task in planned)
-
-
-def test_the_first_of_equally_good_rounds_is_chosen():
-    assert Curve([1, 2, 3, 4], [0.5, 0.9, 0.8, 0.9], [0.0] * 4).best() == 1
 
 
 @pytest.mark.parametrize(
@@ -164,29 +160,3 @@ def test_program_fits_resumes_and_reports(folder, tmp_path, capsys, small, monke
     assert (out / "figure3.png").is_file()
     assert main(["--data", "nowhere", "--out", str(out), "--report"]) == 0
     assert "Table 2" in capsys.readouterr().out
-
-
-def test_program_without_data_ends_with_a_message(tmp_path, capsys):
-    assert main(["--data", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")]) == 2
-    captured = capsys.readouterr()
-    assert "no data folder" in captured.err
-    assert "Traceback" not in captured.err
-
-
-def test_report_of_nothing(tmp_path, capsys):
-    assert main(["--out", str(tmp_path / "out"), "--report"]) == 0
-    assert "no results yet" in capsys.readouterr().out
-
-
-def test_a_failing_fit_stops_no_other(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(plan, "_CELLS", [Cell("linear"), Cell("svm")])
-
-    def fail(task, data):
-        raise FloatingPointError("deliberate")
-
-    monkeypatch.setitem(METHODS, "linear", fail)
-    arguments = ["--data", str(folder), "--out", str(tmp_path / "out"), *_SMALL]
-    assert main(arguments) == 1
-    captured = capsys.readouterr()
-    assert "deliberate" in captured.err
-    assert {row["method"] for row in Store(tmp_path / "out" / "fits.csv", COLUMNS, KEY).rows()} == {"svm"}

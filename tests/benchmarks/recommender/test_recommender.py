@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from benchmarks.common.sources import MissingDataError, check
 from benchmarks.recommender import __main__ as program
 from benchmarks.recommender import plan
 from benchmarks.recommender.cells import Task, make_task, measures, run_cell
@@ -74,14 +73,6 @@ def test_rows_have_a_one_for_the_user_and_one_for_the_item():
     np.testing.assert_array_equal(X.sum(axis=1), 2)
     np.testing.assert_array_equal(X[:, :n_users].argmax(axis=1), ratings.users)
     np.testing.assert_array_equal(X[:, n_users:].argmax(axis=1), ratings.items)
-
-
-def test_missing_data_says_where_every_file_is_from(tmp_path):
-    with pytest.raises(MissingDataError) as error:
-        check(SETS, SETS, tmp_path)
-    lines = str(error.value).splitlines()[1:]
-    assert len(lines) == len({(s.folder, file) for s in SETS.values() for file in s.files})
-    assert all("https://grouplens.org" in line for line in lines)
 
 
 # -- splits ------------------------------------------------------------------------------------------------------------
@@ -212,13 +203,6 @@ def test_a_restart_skips_what_is_done(tmp_path, capsys, monkeypatch, plans, writ
     assert (tmp_path / "out" / "cells.csv").read_text() == file
     # Other rows are other cells.
     assert run_program(tmp_path, "--quick") == 1
-
-
-def test_without_data_the_program_says_what_it_wants(tmp_path, capsys):
-    assert run_program(tmp_path) == 2
-    assert "ml-100k/u1.base: MovieLens 100K" in capsys.readouterr().err
-    assert run_program(tmp_path, "--report") == 0
-    assert "no results yet" in capsys.readouterr().out
 
 
 def test_the_report_averages_splits():
