@@ -13,7 +13,7 @@ class Table:
     def __init__(self, columns: str) -> None:
         headings, forms = zip(*(column.split(":") for column in columns.split(", ")), strict=True)
         self._forms = [form.partition(" ")[::2] for form in forms]
-        least = [int(re.match(r"\d*", form)[0] or 0) + len(form.partition(" ")[2]) + 1 for form in forms]  # type: ignore[index]
+        least = [int(re.match(r"\d*", form)[0] or 0) + len(form.partition(" ")[2]) + (" " in form) for form in forms]  # type: ignore[index]
         self._widths = [max(width, len(heading)) for width, heading in zip(least, headings, strict=True)]
         self._print(headings)
 
@@ -25,4 +25,4 @@ class Table:
     def _print(self, cells: Iterable[str]) -> None:
         columns = zip(cells, self._forms, self._widths, strict=True)
         line = (cell.ljust(width) if form.endswith("s") else cell.rjust(width) for cell, (form, _), width in columns)
-        print(" ".join(line).rstrip(), flush=True)
+        print("  ".join(line).rstrip(), flush=True)

@@ -65,6 +65,7 @@ def _program(args: argparse.Namespace) -> None:
         return
     for part in args.parts:
         _PARTS[part](args)
+        print()
 
 
 def _cell(part: str, *arguments: str) -> dict[str, Any]:
@@ -137,7 +138,7 @@ def _samples(args: argparse.Namespace) -> None:
 def _limit(args: argparse.Namespace) -> None:
     row = run_program("scaling", "--cell", "limit", args.gigabytes, args.allowed)
     print(
-        f"\n{args.gigabytes:g} GB of float32 rows ({row['rows']:.0f} x {row['features']:.0f}), "
+        f"{args.gigabytes:g} GB of float32 rows ({row['rows']:.0f} x {row['features']:.0f}), "
         f"{args.allowed:g} GB allowed: {row['seconds']:.0f} s, {row['passes']:.0f} passes, "
         f"peak {row['peak'] / 1e9:.2f} GB, gap {row['gap']:.2e} of the objective, status {row['status']}"
     )
