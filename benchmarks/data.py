@@ -9,8 +9,6 @@ Files are checked by their SHA-256. Mind the terms of the sources: MovieLens is 
 on, Last.fm for non-commercial use.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import hashlib
@@ -34,8 +32,6 @@ from benchmarks.links.data import GRAPHS
 from benchmarks.recommender.data import SETS as RATINGS
 from benchmarks.recommender.side import SETS as SIDE
 
-__all__ = ["FILES", "STUDIES", "main"]
-
 STUDIES: Mapping[str, Iterable[Source]] = {
     "ablation": DATA_SETS.values(),
     "alternatives": COLLECTION.values(),
@@ -44,7 +40,7 @@ STUDIES: Mapping[str, Iterable[Source]] = {
     "epochs": OWN.values(),
     "links": GRAPHS.values(),
     "multiclass": DATA_SETS.values(),
-    "recommender": [*RATINGS.values(), *SIDE.values(), GRAPHS["movielens"]],
+    "recommender": [*RATINGS.values(), *SIDE.values()],
     "speed": [*COLLECTION.values(), *NUMBERS.values(), RATINGS["ml-100k"]],
     "tables": TABLES.values(),
 }
@@ -65,14 +61,10 @@ FILES = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """List the files, and fetch what is missing; return the exit status, 1 if files are missing or other ones."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("data", __doc__)
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"default all: {', '.join(STUDIES)}")
     parser.add_argument("--fetch", action="store_true", help="fetch what is missing")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> int:

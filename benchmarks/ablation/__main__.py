@@ -7,8 +7,6 @@ as geometric means, and the change of test accuracy in points::
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.ablation --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
@@ -23,14 +21,10 @@ from benchmarks.common.study import fill, make_parser, out_folder, run
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("ablation", __doc__, sets=SETS, results="ablation")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
     parser.add_argument("--report", action="store_true", help="fit nothing, report what is there")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> int:

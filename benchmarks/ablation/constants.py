@@ -4,8 +4,6 @@ Those of the policy and of the oracles are listed with what switches them off. A
 passes through are found in the sources; EXEMPT says of the rest why no row would tell anything.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import math
@@ -17,8 +15,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-__all__ = ["CONSTANTS", "EXEMPT", "ROOMS", "Constant", "changed", "found", "numbers_of"]
 
 
 @dataclass(frozen=True)

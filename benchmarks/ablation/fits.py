@@ -1,7 +1,5 @@
 """The fits of the study: five sets, and what three kinds of users ask for."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -13,8 +11,6 @@ import mopn
 from benchmarks.ablation.constants import CONSTANTS, Constant, changed, found
 from benchmarks.common.datasets import load, split
 from mopn.solvers import ConditionalGradient, Solver
-
-__all__ = ["COLUMNS", "GOALS", "KEY", "SETS", "Fit", "make_row", "wanted"]
 
 SETS = ("vowel", "segment", "satimage", "letter", "digits")
 # Seconds after which a fit is given up.

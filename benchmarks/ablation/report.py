@@ -1,13 +1,9 @@
 """The table of the study."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 
 from benchmarks.ablation.constants import CONSTANTS, found
-
-__all__ = ["table"]
 
 Row = Mapping[str, str]
 # Gaps below this count as this much: what is proven to it is proven.

@@ -11,8 +11,6 @@ Prints a table a set and one over all, and writes ``fits.csv`` (a row a set, spl
     OMP_NUM_THREADS=1 python -m benchmarks.alternatives --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
@@ -27,8 +25,6 @@ from benchmarks.common.sources import check
 from benchmarks.common.store import Store
 from benchmarks.common.study import KEY, Task, add_restart_options, fill, make_parser, out_folder, run
 
-__all__ = ["main"]
-
 _QUICK_SETS = ["wine", "ecoli", "breast_cancer"]
 _SPLITS, _QUICK_SPLITS = 5, 2
 _LINE = "{set}, split {split}, {method}: {chosen}, test accuracy {accuracy} {note}"
@@ -36,10 +32,6 @@ _LINE = "{set}, split {split}, {method}: {chosen}, test accuracy {accuracy} {not
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; return the exit status."""
-    return run(_parser(), _study, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("alternatives", __doc__, sets=COLLECTION, results="alternatives")
     parser.set_defaults(sets=None)
     add_restart_options(parser, f"{_QUICK_SPLITS} splits of {', '.join(_QUICK_SETS)}")
@@ -48,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--grid-seconds", type=float, default=120.0, help="when a grid tries no further estimator (default %(default)s)"
     )
-    return parser
+    return run(parser, _study, arguments)
 
 
 def _study(options: argparse.Namespace) -> int:

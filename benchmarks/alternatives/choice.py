@@ -6,12 +6,9 @@ best fixed ratio is the one of most accuracy on these quarters on average, which
     OMP_NUM_THREADS=1 python -m benchmarks.alternatives.choice --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +16,11 @@ from sklearn.model_selection import train_test_split
 
 import mopn
 from benchmarks.common.collection import COLLECTION, hold_out, load_raw
+from benchmarks.common.measures import processor_seconds_of
+from benchmarks.common.printing import Table
 from benchmarks.common.sources import check
 from benchmarks.common.study import make_parser, run
 from mopn.estimators import MultiOutputPNClassifier, PathCV
-
-__all__ = ["Choice", "choose", "follow", "main", "sample"]
 
 SETS = ("digits", "segment", "satimage", "waveform5000", "vowel", "splice")
 _RATIOS = (0.03, 0.01, 0.003, 0.001, 0.0003)
@@ -52,8 +49,8 @@ def choose(X: np.ndarray, X_test: np.ndarray, y: np.ndarray, y_test: np.ndarray)
     """Fit with defaults, with what cross-validation chooses, and with fixed ratios."""
     default, chosen = MultiOutputPNClassifier(), PathCV(MultiOutputPNClassifier())
     # The first fit of a process loads what others use.
-    seconds = np.median([_seconds(lambda: default.fit(X, y)) for _ in range(4)][1:])
-    cost = _seconds(lambda: chosen.fit(X, y)) / seconds
+    seconds = np.median(processor_seconds_of(lambda: default.fit(X, y), 4)[1:])
+    cost = processor_seconds_of(lambda: chosen.fit(X, y))[0] / seconds
     fixed = [MultiOutputPNClassifier(strength=mopn.Ratio(value)).fit(X, y).score(X_test, y_test) for value in _RATIOS]
     max_units = chosen.best_params_["max_units"]
     return Choice(default.score(X_test, y_test), chosen.score(X_test, y_test), cost, max_units, fixed)
@@ -64,36 +61,28 @@ def follow(X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     cold = MultiOutputPNClassifier()
     problem = mopn.NetworkProblem(X, y, norm=cold.norm, strength=1.0, augment=True, center=True, scale="features")
     found: dict[str, Any] = {}
-    seconds = _seconds(lambda: found.update(path=mopn.path(problem, _STRENGTHS)))
+    (seconds,) = processor_seconds_of(lambda: found.update(path=mopn.path(problem, _STRENGTHS)))
     path = found["path"]
     cold.set_params(strength=float(path.strengths[-1]))
-    cost = seconds / np.median([_seconds(lambda: cold.fit(X, y)) for _ in range(3)])
+    cost = seconds / np.median(processor_seconds_of(lambda: cold.fit(X, y), 3))
     return float(cost), path.results[-1].fun / cold.objective_
-
-
-def _seconds(call: Callable[[], object]) -> float:
-    began = time.process_time()
-    call()
-    return time.process_time() - began
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("alternatives.choice", __doc__, sets=COLLECTION)
     parser.set_defaults(sets=list(SETS))
     parser.add_argument("--rows", type=int, default=2000, help="rows of a larger set, by chance (default %(default)s)")
     parser.add_argument("--splits", type=int, default=3, help="default %(default)s")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:
     check(COLLECTION, args.sets, args.data, "--sets")
-    print("                   test accuracy, mean over splits                 cost     units   path of 20")
-    print("set             default  cross-validated  best fixed ratio        of cross-val.    cost  objective")
+    print("test accuracy, means over splits; costs of cross-validation and of a path of 20, in default fits")
+    table = Table(
+        "set:13s, default:.2f, chosen:.2f, best fixed:.2f, its ratio:g, cost:.2f, units:.0f, path:.1f, objective:.3f"
+    )
     for name in args.sets:
         splits = [sample(name, args.data, args.rows, seed) for seed in range(args.splits)]
         choices = [choose(*split) for split in splits]
@@ -101,11 +90,8 @@ def _program(args: argparse.Namespace) -> None:
         fixed = np.mean([choice.fixed for choice in choices], axis=0)
         best = int(np.argmax(fixed))
         path_cost, ratio = follow(splits[0][0], splits[0][2])
-        print(
-            f"{name:13s} {100 * default:9.2f} {100 * chosen:16.2f} {100 * fixed[best]:11.2f} ({_RATIOS[best]:6g}) "
-            f"{cost:9.2f} {units:9.0f} {path_cost:7.1f} {ratio:10.3f}",
-            flush=True,
-        )
+        accuracies = 100 * default, 100 * chosen, 100 * fixed[best], _RATIOS[best]
+        table.row(name, *accuracies, cost, units, path_cost, ratio)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """Accuracy against what a model costs: the methods that no other beats in both lie on the line."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 
@@ -10,8 +8,6 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from benchmarks.alternatives.methods import METHODS
 from benchmarks.common.figures import legend_below, pareto, plt, save, tidy
-
-__all__ = ["STYLES", "draw"]
 
 # A colour a family, a marker a member.
 STYLES = {
@@ -31,21 +27,13 @@ _PANELS = {"one_row": ("prediction of one row (µs)", 1e6), "size": ("numbers he
 
 
 def draw(found: pd.DataFrame, path: str | os.PathLike[str]) -> None:
-    """Draw accuracy against latency and against size, and write a PNG file.
-
-    Parameters
-    ----------
-    found : DataFrame
-        As ``report.summary`` returns it, with at least one method.
-    path : str or path
-    """
+    """Draw accuracy against latency and against size, and write a PNG file."""
     figure, axes = plt.subplots(1, len(_PANELS), figsize=(10.5, 5.2), sharey=True, layout="constrained")
     for ax, (cost, (label, factor)) in zip(axes, _PANELS.items(), strict=True):
         _panel(ax, factor * found[cost], found["accuracy"])
         ax.set_xlabel(f"{label}, geometric mean over {found['sets'].iloc[0]} sets")
     axes[0].set_ylabel("mean test accuracy (%)")
-    handles, labels = axes[0].get_legend_handles_labels()
-    legend_below(figure, handles, labels, 4, fontsize=9)
+    legend_below(figure, *axes[0].get_legend_handles_labels(), 4, fontsize=9)
     save(figure, path, dpi=150)
 
 

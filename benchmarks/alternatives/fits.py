@@ -1,7 +1,5 @@
 """A row of the study: choose a hyper-parameter on held-out rows, fit again to the whole training part, and measure."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from dataclasses import asdict
@@ -19,8 +17,6 @@ from benchmarks.common.collection import hold_out, load_raw
 from benchmarks.common.measures import seconds_of
 from benchmarks.common.study import KEY, Task
 
-__all__ = ["COLUMNS", "choose", "run_task"]
-
 # Single rows that are predicted one after another, and predictions of the whole test part.
 _ROWS, _BATCHES = 50, 5
 
@@ -35,20 +31,8 @@ _load = lru_cache(maxsize=1)(load_raw)
 def run_task(task: Task, folder: str, grid_seconds: float) -> dict[str, Any]:
     """Return a row; of what is too large, a note that says so stands in place of the measurements.
 
-    Parameters
-    ----------
-    task : Task
-    folder : str
-        The data folder.
-    grid_seconds : float
-        After as many seconds no further estimator of the grid is tried.
-
-    Returns
-    -------
-    dict
-        ``fit``: the seconds of the chosen estimator's fit to the whole training part; ``one_row``: the median seconds
-        of predictions of single rows; ``batch_row``: the least seconds of predictions of the test part, by row;
-        ``size``: the numbers held.
+    ``fit``: seconds of the chosen estimator's fit to the whole training part; ``one_row``: median seconds of a
+    prediction of one row; ``batch_row``: least seconds of a prediction of the test part, by row; ``size``: numbers.
     """
     X, y, dropped = _load(task.set, folder)
     row = asdict(task) | dict(zip(_SET, (*X.shape, len(np.unique(y)), dropped), strict=True))
@@ -64,25 +48,7 @@ def run_task(task: Task, folder: str, grid_seconds: float) -> dict[str, Any]:
 
 
 def choose(grid: Grid, X: np.ndarray, y: np.ndarray, seed: int, seconds: float) -> tuple[str, int]:
-    """Return the name of the estimator that is best on a held-out quarter, of equals the first.
-
-    Parameters
-    ----------
-    grid : dict
-        Estimators by name; if there is but one, none is tried.
-    X : ndarray of shape (n, d)
-    y : ndarray of shape (n,)
-    seed : int
-        Of the random quarter.
-    seconds : float
-        After as many, no further one is tried; one always is.
-
-    Returns
-    -------
-    name : str
-    tried : int
-        How many were.
-    """
+    """Return the name of the estimator that is best on a held-out quarter, of equals the first."""
     if len(grid) == 1:
         return next(iter(grid)), 0
     X_fit, X_held, y_fit, y_held = hold_out(X, y, seed)
@@ -101,9 +67,9 @@ def _measure(model: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_tes
     """Fit, and return what is measured, with a note if the fit did not converge."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        (fit,) = seconds_of(partial(model.fit, X, y), 1)
+        (fit,) = seconds_of(partial(model.fit, X, y))
     accuracy = np.mean(model.predict(X_test) == y_test)
-    singles = [seconds_of(partial(model.predict, row[None]), 1)[0] for row in X_test[:_ROWS]]
+    singles = [seconds_of(partial(model.predict, row[None]))[0] for row in X_test[:_ROWS]]
     batches = seconds_of(partial(model.predict, X_test), _BATCHES)
     return {
         "accuracy": f"{accuracy:.5f}",

@@ -7,11 +7,8 @@ geometric means; sets that are too wide for quadratic features are left out::
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.alternatives.lines --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from itertools import cycle
 from timeit import repeat
@@ -19,15 +16,13 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import gmean
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from benchmarks.alternatives.methods import METHODS, TooLargeError
 from benchmarks.common.collection import COLLECTION, hold_out, load_raw
+from benchmarks.common.printing import Table
 from benchmarks.common.sources import check
 from benchmarks.common.study import make_parser, run
-
-__all__ = ["LINES", "main"]
 
 _ROWS = 1_000
 Line = Callable[[np.ndarray], np.ndarray]
@@ -35,11 +30,8 @@ Line = Callable[[np.ndarray], np.ndarray]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
-    return make_parser("alternatives.lines", __doc__, sets=COLLECTION)
+    parser = make_parser("alternatives.lines", __doc__, sets=COLLECTION)
+    return run(parser, _program, arguments)
 
 
 def _program(options: argparse.Namespace) -> int:
@@ -55,9 +47,10 @@ def _program(options: argparse.Namespace) -> int:
                 print(f"{name}: too wide", flush=True)
                 continue
             print(name, *(f"{1e6 * one:.1f}" for pair in times[-1] for one in pair), flush=True)
-    print(f"\n{len(times)} sets{'estimator':>38}{'NumPy':>12}")
+    print()
+    table = Table(f"{len(times)} sets:36s, estimator:.1f µs, NumPy:9.1f µs")
     for method, (estimator, line) in zip(LINES, gmean(times, axis=0), strict=True):
-        print(f"{METHODS[method].label:36}{1e6 * estimator:7.1f} µs{1e6 * line:9.1f} µs")
+        table.row(METHODS[method].label, 1e6 * estimator, 1e6 * line)
     return 0
 
 
@@ -68,9 +61,7 @@ def _times(method: str, X: np.ndarray, y: np.ndarray, X_test: np.ndarray) -> tup
         model.set_params(logisticregression__max_iter=5)
         kept = np.random.default_rng(0).permutation(len(X))[:_ROWS]
         X, y = X[kept], y[kept]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X, y)
+    model.fit(X, y)
     line = LINES[method](model)
     found = [model.classes_[_first(line(row))] for row in X_test]
     if not np.array_equal(found, model.predict(X_test)):

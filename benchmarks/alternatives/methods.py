@@ -4,8 +4,6 @@ Networks get the features as they are. Others but trees get them scaled, by ``St
 grid chooses. C multiplies the loss. A grid begins with its plainest estimator, and goes on from there outwards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -22,8 +20,6 @@ from sklearn.svm import SVC
 
 from mopn import Ratio
 from mopn.estimators import MultiOutputPNClassifier
-
-__all__ = ["METHODS", "Grid", "Method", "TooLargeError", "installed_methods"]
 
 Grid = dict[str, Any]
 

@@ -1,7 +1,5 @@
 """From the rows of fits to tables: means over the splits of every set, and over the sets."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,8 +7,6 @@ import pandas as pd
 
 from benchmarks.alternatives.methods import METHODS
 from benchmarks.common.measures import mean_and_error
-
-__all__ = ["REFERENCE", "frame", "means", "summary", "tables"]
 
 REFERENCE = "svc-quadratic-ovr"
 # A mean difference of more than as many of its standard errors is a clear one.
@@ -31,18 +27,7 @@ def frame(rows: Sequence[dict[str, str]]) -> pd.DataFrame:
 
 
 def means(fits: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for every set and method: means over its splits, the accuracy's standard error, the usual choice.
-
-    Parameters
-    ----------
-    fits : DataFrame
-        As ``frame`` returns them.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by set and method, both in the order of the fits.
-    """
+    """Return a row for every set and method: means over its splits, the accuracy's standard error, the usual choice."""
     groups = fits.dropna(subset="accuracy").groupby(["set", "method"], sort=False)
     found = groups[_MEASURES].mean()
     found["error"] = groups["accuracy"].apply(lambda values: mean_and_error(values.to_numpy())[1])
@@ -53,20 +38,7 @@ def means(fits: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(fits: pd.DataFrame) -> pd.DataFrame:
-    """Return a row a method: means over the sets that all methods have, and how it compares with the reference.
-
-    Parameters
-    ----------
-    fits : DataFrame
-        As ``frame`` returns them.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by method. ``accuracy`` is a mean, and costs are geometric means, over those sets. ``wins``, ``ties``
-        and ``losses`` count all sets that the method shares with the reference, by the mean over the splits that both
-        have; ``clear_wins`` and ``clear_losses`` those by more than two standard errors of the difference.
-    """
+    """Return a row a method: means over the sets that all methods have, and how it compares with the reference."""
     of_sets = means(fits)
     common = of_sets["accuracy"].unstack("method").dropna().index
     shared = of_sets[of_sets.index.get_level_values("set").isin(common)].groupby("method", sort=False)
@@ -104,17 +76,7 @@ _HEAD = f"{'fit':>10s}{'one row':>12s}{'row of many':>13s}{'numbers':>12s}"
 
 
 def tables(fits: pd.DataFrame) -> str:
-    """Return a table a set and one over all sets, as text.
-
-    Parameters
-    ----------
-    fits : DataFrame
-        As ``frame`` returns them.
-
-    Returns
-    -------
-    str
-    """
+    """Return a table a set and one over all sets, as text."""
     if fits.empty:
         return "no results yet"
     of_sets = means(fits)

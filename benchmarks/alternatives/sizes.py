@@ -1,7 +1,5 @@
 """How many numbers a fitted model holds, by the type of its parts: what a prediction reads, counted once each."""
 
-from __future__ import annotations
-
 from functools import singledispatch
 from typing import Any
 
@@ -16,27 +14,10 @@ from sklearn.svm import SVC
 
 from mopn.estimators import MultiOutputPNClassifier
 
-__all__ = ["numbers_held"]
-
 
 @singledispatch
 def numbers_held(model: Any) -> int:
-    """Return how many numbers a fitted model or transformer holds.
-
-    Parameters
-    ----------
-    model : estimator
-        Of the types below; of a pipeline all steps count, and of one-against-rest all models.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    TypeError
-        If it is of another type.
-    """
+    """Return how many numbers a fitted model or transformer holds."""
     raise TypeError(f"no size is known for {type(model).__name__}; register one with numbers_held.register")
 
 

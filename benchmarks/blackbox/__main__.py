@@ -12,8 +12,6 @@ to ``--out``::
 ``python -m benchmarks.blackbox.refits`` times refits at n = 1,000 and d = 100, and compares fits from ten seeds.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
@@ -26,17 +24,11 @@ from benchmarks.blackbox.surrogates import SURROGATES, installed_methods
 from benchmarks.common.store import Store
 from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
 
-__all__ = ["main"]
-
 _LINE = "{function}, d = {d}, {method}, seed {seed}: {evaluations} evaluations, excess {excess}, {refit} ms a refit"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; return the exit status."""
-    return run(_parser(), _study, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("blackbox", __doc__, data=False, results="blackbox")
     add_restart_options(parser, "one seed, and 40 evaluations")
     parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=list(FUNCTIONS))
@@ -46,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--methods", nargs="+", choices=SURROGATES, default=list(SURROGATES))
     parser.add_argument("--seeds", type=int, default=10, help="number of seeds (default %(default)s)")
     parser.add_argument("--evaluations", type=int, default=100, help="the most of a search (default %(default)s)")
-    return parser
+    return run(parser, _study, arguments)
 
 
 def _study(options: argparse.Namespace) -> int:

@@ -1,15 +1,11 @@
 """Three functions of x in {0, 1}^d whose minima are known: by their design, by dynamic programming, by enumeration."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
-
-__all__ = ["FUNCTIONS", "SIZES", "Assignment", "BlackBox", "FrustratedLoops", "Landscape"]
 
 
 class BlackBox(ABC):

@@ -8,8 +8,6 @@ drawn with the seed; the machine starts at random numbers, too. Without torch th
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.blackbox.refits
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time
@@ -23,8 +21,6 @@ import mopn
 from benchmarks.blackbox.functions import FUNCTIONS, SIZES, FrustratedLoops
 from benchmarks.blackbox.surrogates import SURROGATES, installed_methods
 from benchmarks.common.study import make_parser, run
-
-__all__ = ["main", "refits", "spreads"]
 
 _N, _D, _RANK, _REFITS, _HELD_OUT = 1000, 100, 4, 20, 1000
 _RATIOS = [0.1, 0.05, 0.03, 0.01]

@@ -1,7 +1,5 @@
 """From the rows of searches to a table and a figure."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 
@@ -10,8 +8,6 @@ import pandas as pd
 
 from benchmarks.blackbox.search import COLUMNS
 from benchmarks.common.figures import legend_below, plt, save, tidy
-
-__all__ = ["draw", "frame", "table"]
 
 _COLORS = {"mopn": "#D55E00", "mopn-linear": "#009E73", "adam": "#0072B2", "random": "0.55"}
 _LABELS = {

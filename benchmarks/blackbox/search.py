@@ -1,7 +1,5 @@
 """The loop: fit, minimise the surrogate by simulated annealing, evaluate what it proposes, and again."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +10,6 @@ from dwave.samplers import SimulatedAnnealingSampler
 
 from benchmarks.blackbox.functions import FUNCTIONS, BlackBox
 from benchmarks.blackbox.surrogates import SURROGATES, Surrogate
-
-__all__ = ["COLUMNS", "KEY", "Run", "run_search"]
 
 KEY = ["function", "d", "method", "seed"]
 COLUMNS = [*KEY, "evaluations", "excess", "refit", "anneal", "trace"]
@@ -35,19 +31,7 @@ class Run:
 
 
 def run_search(run: Run) -> dict[str, Any]:
-    """Search until the minimum is found, or for ``run.most`` evaluations.
-
-    Parameters
-    ----------
-    run : Run
-
-    Returns
-    -------
-    dict
-        The columns of a row: ``evaluations`` to the minimum, or "" if it was not found; ``excess`` over it at the end,
-        in deviations of random rows; the medians of the CPU milliseconds of a refit and of an annealing; and the excess
-        after every tenth evaluation.
-    """
+    """Search until the minimum is found, or for ``run.most`` evaluations."""
     function = FUNCTIONS[run.function](run.d)
     rng, kind = np.random.default_rng(run.seed), SURROGATES[run.method]
     reference = np.random.default_rng(0)

@@ -1,7 +1,5 @@
 """Surrogates, each refitted from where it was after every new row: mopn's network, and a machine trained by Adam."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from typing import Any, Protocol
 
@@ -9,8 +7,6 @@ import numpy as np
 
 import mopn
 from mopn.estimators import MultiOutputPNRegressor
-
-__all__ = ["SURROGATES", "Adam", "Network", "NetworkBesideLinear", "Surrogate", "installed_methods"]
 
 # Options of both were tried on single searches, mostly of other instances than those of the study.
 _STRENGTH, _STRENGTH_BESIDE_LINEAR, _ALPHA, _TOL = mopn.Ratio(0.01), mopn.Ratio(0.03), 1.0, 5e-2

@@ -7,8 +7,6 @@ features) all samples, divided by their largest entry. ``--tol 1e-6`` asks for m
     OMP_NUM_THREADS=1 python -m benchmarks.certificates --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
@@ -20,6 +18,7 @@ import mopn
 from benchmarks.common.collection import SOURCES, load_raw
 from benchmarks.common.datasets import DATA_SETS, load, split
 from benchmarks.common.figures import legend_below, plt, save
+from benchmarks.common.printing import Table
 from benchmarks.common.sources import check
 from benchmarks.common.study import make_parser, out_folder, run
 from mopn.plotting import NORM_COLORS, plot_convergence
@@ -29,10 +28,6 @@ _PIXELS = ("digits", "usps", "mnist")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("certificates", __doc__, sets=[*DATA_SETS, *_PIXELS], results="certificates")
     parser.add_argument(
         "--fractions",
@@ -43,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--tol", type=float, default=1e-4, help="relative gap to reach (default 1e-4)")
     parser.add_argument("--max-time", type=float, default=120.0, help="seconds a fit (default 120)")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:
@@ -51,7 +46,7 @@ def _program(args: argparse.Namespace) -> None:
     check(SOURCES, args.sets, args.data)
     out = out_folder(args)
     out.mkdir(parents=True, exist_ok=True)
-    print("set       norm     fraction  certified gap      time  rounds  units  status")
+    table = Table("set:9s, norm:8s, fraction:8g, certified gap:.2e, time:7.2f s, rounds:7d, units:6d, status:s")
     fig, axes = plt.subplots(
         len(args.fractions), len(args.sets), figsize=(3.6 * len(args.sets), 3.2 * len(args.fractions)),
         layout="constrained", squeeze=False, sharey=True,
@@ -62,7 +57,8 @@ def _program(args: argparse.Namespace) -> None:
             runs = {}
             for norm in NORM_COLORS:
                 result = prove(X, y, norm, fraction, args.tol, args.max_time)
-                print_row(name, norm, fraction, result)
+                proven = result.gap / result.fun, result.time, result.nit, len(result.basis), result.status.name
+                table.row(name, norm, fraction, *proven)
                 runs[norm] = result
             draw(runs, axes[row, column])
             axes[row, column].set_title(f"{name}, {fraction:g} of the largest")
@@ -94,15 +90,6 @@ def samples(name: str, folder: str) -> tuple[np.ndarray, np.ndarray]:
         return X / np.abs(X).max(), y
     data = split(*load(name, folder), 0)
     return data.X_train, data.y_train
-
-
-def print_row(name: str, norm: str, fraction: float, result: mopn.Result) -> None:
-    """Print what was proven, and in what time."""
-    print(
-        f"{name:9s} {norm:8s} {fraction:8g} {result.gap / result.fun:14.2e} {result.time:7.2f} s "
-        f"{result.nit:7d} {len(result.basis):6d}  {result.status.name}",
-        flush=True,
-    )
 
 
 def prove(X: np.ndarray, y: np.ndarray, norm: str, fraction: float, tol: float, max_time: float) -> mopn.Result:

@@ -1,7 +1,5 @@
 """Problems that fall apart into one-dimensional ones, with all losses per output, kernels and storages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +9,6 @@ from scipy import sparse
 
 import mopn
 from benchmarks.certificates.drawn_problems import Draw, minimise
-
-__all__ = ["draw_minimum"]
 
 Rng = np.random.Generator
 _NAMES = ("squared", "binary-logistic", "binary-squared-hinge", "huber", "quantile", "poisson")

@@ -1,7 +1,5 @@
 """Problems whose minimum is known to many digits, for the search for false certificates."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,19 +10,7 @@ from mpmath import mp, mpf
 from scipy import sparse
 
 import mopn
-from benchmarks.common.norms import NORMS
-
-__all__ = [
-    "LOSSES",
-    "NORMS",
-    "Draw",
-    "draw",
-    "draw_classes",
-    "draw_outputs",
-    "exact_objective",
-    "loss_and_slope",
-    "minimise",
-]
+from benchmarks.common import NORMS
 
 LOSSES = ("logistic", "smoothed-hinge", "squared-hinge", "squared", "binary-logistic", "binary-squared-hinge")
 STORAGES: dict[str, Callable[[np.ndarray], Any]] = {

@@ -1,10 +1,6 @@
 """Stacks of symmetric matrices (m, d, d) that make proofs hard, for the search for false certificates."""
 
-from __future__ import annotations
-
 import numpy as np
-
-__all__ = ["draw_clustered_stack", "draw_dependent_stack", "draw_few_outputs", "draw_stack", "draw_wide_stack"]
 
 
 def draw_stack(rng: np.random.Generator) -> tuple[np.ndarray, str]:

@@ -7,8 +7,6 @@ otherwise a lower bound of it. The second table calls a fresh oracle on the grad
     OMP_NUM_THREADS=1 python -m benchmarks.certificates.oracles --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time
@@ -45,16 +43,12 @@ class Recording(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("certificates.oracles", __doc__, sets=DATA_SETS, results="oracles")
     parser.add_argument("--norms", nargs="+", default=["l1", "l1/l2", "l1/linf"], help="default: all three")
     parser.add_argument("--fraction", type=float, default=0.02, help="strength over strength_max (default 0.02)")
     parser.add_argument("--rounds", type=int, default=10, help="gradients a fit, evenly spread (default 10)")
     parser.add_argument("--max-time", type=float, default=20.0, help="seconds a fit (default 20)")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:

@@ -1,14 +1,10 @@
 """Generated problems of any size: outputs that are quadratic forms of low rank in [1, x], with noise."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
 
 import mopn
-
-__all__ = ["LOSSES", "Planted", "planted"]
 
 LOSSES = ("squared", "logistic")
 _RANK = 2
@@ -25,21 +21,7 @@ class Planted(NamedTuple):
 
 
 def planted(loss: str, n: int, d: int, m: int, ratio: float) -> Planted:
-    """Return a problem with a matrix an output and nuclear norms, the norm l1.
-
-    Parameters
-    ----------
-    loss : {"squared", "logistic"}
-        With one output, "logistic" is the binary one.
-    n, d, m : int
-        Rows, features without the 1, and outputs or classes.
-    ratio : float
-        The strength, relative to the smallest one whose solution is zero.
-
-    Returns
-    -------
-    Planted
-    """
+    """Return a problem with a matrix an output and nuclear norms, the norm l1."""
     X, outputs = _outputs(n, d, m)
     y, name = _targets(loss, outputs)
     problem = mopn.NetworkProblem(X, y, loss=name, kernel="homogeneous", norm="l1", strength=0.0, augment=True)

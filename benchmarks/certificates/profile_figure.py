@@ -1,7 +1,5 @@
 """The figure of performance profiles, and a table of the same times."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +8,6 @@ import numpy as np
 
 from benchmarks.common.figures import plt, save, tidy
 from benchmarks.common.profiles import plot_profile, profile_ratios
-
-__all__ = ["LEVELS", "draw", "level_column", "summary"]
 
 # Certified relative gaps.
 LEVELS = (1e-2, 1e-3, 1e-4)

@@ -9,8 +9,6 @@ trace. ``--from-csv`` draws the times of a file again::
     OMP_NUM_THREADS=1 python -m benchmarks.certificates.profiles --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
@@ -24,8 +22,8 @@ from sklearn.model_selection import train_test_split
 
 import mopn
 from benchmarks.certificates.profile_figure import LEVELS, draw, level_column, summary
+from benchmarks.common import NORMS
 from benchmarks.common.collection import COLLECTION, load_raw
-from benchmarks.common.norms import NORMS
 from benchmarks.common.sources import MissingDataError, check
 from benchmarks.common.store import Store
 from benchmarks.common.study import fill, make_parser, out_folder, run
@@ -56,10 +54,6 @@ class Fit(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("certificates.profiles", __doc__, sets=SETS, results="profiles")
     parser.add_argument("--norms", nargs="+", choices=NORMS, default=list(NORMS), help="default: all three")
     parser.add_argument("--ratios", nargs="+", type=float, default=list(RATIOS), help="strengths, as mopn.Ratio")
@@ -67,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-time", type=float, default=20.0, help="seconds a fit (default 20)")
     parser.add_argument("--from-csv", type=Path, metavar="FILE", help="fit nothing: report and draw this file's times")
     parser.epilog = "A run may be stopped at any time; the same command goes on from there."
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> int:

@@ -18,8 +18,6 @@ scs. ``--solvers mopn`` does without::
     OMP_NUM_THREADS=1 python -m benchmarks.certificates.race
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
@@ -42,10 +40,6 @@ _SKIPPED = "not tried"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("certificates.race", __doc__, data=False, results="race")
     for name, what in (("n", "rows"), ("d", "features without the 1"), ("m", "outputs or classes")):
         default = " ".join(map(str, _SIZES[name]))
@@ -57,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--memory", type=float, default=16.0, help="GiB a run (default 16)")
     parser.add_argument("--quick", action="store_true", help="small sizes, to try the program")
     parser.add_argument("--cell", help="internal: one run, as JSON")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> int | None:

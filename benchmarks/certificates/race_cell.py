@@ -1,10 +1,7 @@
 """One solver on one problem of the race, in a process of its own: within a limit of seconds and of memory."""
 
-from __future__ import annotations
-
 import json
 import math
-import os
 import signal
 import subprocess
 import sys
@@ -15,9 +12,7 @@ from typing import Any, NamedTuple
 import mopn
 from benchmarks.certificates.planted import Planted, planted
 from benchmarks.certificates.semidefinite import SOLVERS, solve, units
-from benchmarks.common.processes import ROOT, limit_memory
-
-__all__ = ["DONE", "INACCURATE", "MEMORY_OUT", "TIME_OUT", "Cell", "answer_in_process", "print_answers"]
+from benchmarks.common.processes import limit_memory, one_thread
 
 GAP = 1e-4
 DONE, TIME_OUT, MEMORY_OUT, INACCURATE = "proven", "out of time", "out of memory", "not accurate enough"
@@ -45,29 +40,10 @@ class Cell(NamedTuple):
 
 
 def answer_in_process(cell: Any, program: str, *options: str) -> Answer:
-    """Start the program with the cell, wait for it no longer than allowed, and return its last answer.
-
-    Parameters
-    ----------
-    cell : tuple
-        With the limit ``max_time``.
-    program : str
-        What follows ``python -m``; of the cell that follows ``--cell`` it prints answers, better and better.
-    *options : str
-        What else its command line has.
-
-    Returns
-    -------
-    dict
-        ``status`` and, as far as the solver came, what the program printed last.
-    """
+    """Start the program with the cell, wait for it no longer than allowed, and return its last answer."""
     command = [sys.executable, "-m", program, "--cell", json.dumps(cell), *options]
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
-    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
-    environment = {**os.environ, **threads, "PYTHONPATH": path}
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=one_thread(), **pipes) as process:
         try:
             printed, errors = process.communicate(timeout=cell.max_time + _LOADING)
         except subprocess.TimeoutExpired:

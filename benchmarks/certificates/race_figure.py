@@ -1,15 +1,11 @@
 """The figure of the race: seconds to a proven gap against the features, a panel a loss, rows and outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.certificates.race_cell import DONE, INACCURATE
 from benchmarks.common.figures import plt, save, tidy
-
-__all__ = ["draw"]
 
 _COLORS = ("#1b6ca8", "#d95f02", "#7a7a7a")
 _CAPTION = (

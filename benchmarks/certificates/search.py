@@ -24,8 +24,6 @@ No tolerance is granted to gaps, as they include what rounding may do; values of
 evaluation.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import sys

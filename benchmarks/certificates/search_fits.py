@@ -1,7 +1,5 @@
 """Kinds of the search that fit, or certify, the same data twice: in other storages, with weights, in C."""
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 import tempfile
@@ -17,8 +15,6 @@ from sklearn.base import clone
 
 import mopn
 from mopn import estimators
-
-__all__ = ["export_violations", "repetition_violations", "storage_violations"]
 
 Rng = np.random.Generator
 _BOUNDS, _OUTPUTS = 1e-6, 1e-8

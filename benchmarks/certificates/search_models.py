@@ -1,7 +1,5 @@
 """Kinds of the search that draw models: certified radii, integers, QUBO problems, Shapley values and files."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import tempfile
@@ -14,8 +12,6 @@ import numpy as np
 from mpmath import mp, mpf
 
 import mopn
-
-__all__ = ["file_violations", "integer_violations", "qubo_violations", "radius_violations", "shapley_violations"]
 
 Rng = np.random.Generator
 # Digits of distances, and a relative error that is far above that of these and far below that of floats.

@@ -5,8 +5,6 @@ are P_c and W_c: then the outputs, linear in the upper triangle of W_c with the 
 coefficients, have half the entries that they have in P_c and N_c.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 import warnings
@@ -15,8 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.certificates.planted import Planted
-
-__all__ = ["SOLVERS", "Solution", "missing_packages", "solve", "units"]
 
 # By the names of their modules; CVXPY's are in capitals.
 SOLVERS = ("clarabel", "scs")

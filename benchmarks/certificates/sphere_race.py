@@ -17,8 +17,6 @@ dependency of mopn: pip install cvxpy clarabel scs. ``--solvers mopn enumerate l
     OMP_NUM_THREADS=1 python -m benchmarks.certificates.sphere_race --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math
@@ -73,10 +71,6 @@ COLUMNS = (*KEY, "status", "seconds", "bound", "value")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("certificates.sphere_race", __doc__, results="sphere-race")
     parser.add_argument("--stacks", nargs="+", choices=STACKS, default=list(STACKS), help="default: all")
     parser.add_argument("--p", nargs="+", type=int, choices=(1, 2), default=[2, 1], help="default: both")
@@ -86,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", nargs="+", type=float, default=[60.0], help="limits of a run (default 60)")
     parser.add_argument("--memory", type=float, default=8.0, help="GiB a run (default 8)")
     parser.add_argument("--cell", help="internal: one run, as JSON")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> int | None:

@@ -5,8 +5,6 @@ Its dual is a problem of pseudo-moments: maximise <M, X> over X >= 0 of trace 1 
 Whatever a solver returns, its multiplier is projected, and the bound is what mopn proves by it, rounding included.
 """
 
-from __future__ import annotations
-
 import math
 import time
 import warnings
@@ -21,8 +19,6 @@ from mopn.solvers.sphere.biquadratic import Biquadratic
 from mopn.solvers.sphere.boundary_point import Relaxation
 from mopn.solvers.sphere.stack import DenseStack
 from mopn.solvers.sphere.sum_of_squares import Quartic
-
-__all__ = ["by_low_rank", "by_program", "moments", "relaxation"]
 
 # Of every solver, and of the gap at which low-rank factors are good enough: that of mopn.
 _TOL, _GAP = 1e-5, 1e-4

@@ -4,8 +4,6 @@ Logistic loss, [1, x], the samples of the study of proofs: fits at a fifth of th
 zero, to a gap of 1e-2, under the norm whose oracle maximises ||q(h)||_p, l1/l2 for p = 2 and l1/linf for p = 1.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +11,6 @@ import numpy as np
 import mopn
 from benchmarks.certificates.__main__ import samples
 from benchmarks.certificates.oracles import gradient_stack
-
-__all__ = ["keep_gradient"]
 
 _NORMS = {1: "l1/linf", 2: "l1/l2"}
 _FRACTION, _GAP = 0.2, 1e-2

@@ -1,7 +1,5 @@
 """Baselines of the papers, on the public interface: GECO, and both layers by L-BFGS from random units."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +9,6 @@ import mopn
 from mopn.solvers import LBFGS, Status
 from mopn.solvers.interface import Corrective, Effort, Measure, Monitor, Solver
 
-__all__ = ["GECO", "from_random_units"]
-
 
 @dataclass(frozen=True)
 class GECO(Solver[Corrective]):
@@ -20,17 +16,6 @@ class GECO(Solver[Corrective]):
 
     Like conditional gradient with refits of the output layer, but without a regulariser: the problem must have
     ``strength=0``, and there is no certificate.
-
-    Parameters
-    ----------
-    max_units : int, optional
-        Largest number of units; default no limit.
-    oracle : str or oracle, default "auto"
-        As for :class:`ConditionalGradient`.
-    refit_tol : float, default 1e-3
-        Tolerance ``gtol`` of the refits, which are by L-BFGS, relative to the objective at the start of each.
-    refit_iter : int, default 100
-        Largest number of iterations of a refit.
     """
 
     max_units: int | None = None

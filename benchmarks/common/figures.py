@@ -1,7 +1,5 @@
 """Matplotlib, told to write files, and what all figures of the studies share."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,8 +10,6 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
-
-__all__ = ["legend_below", "pareto", "plt", "save", "tidy"]
 
 
 def tidy(ax: Any) -> None:
@@ -34,16 +30,7 @@ def save(figure: Any, path: str | os.PathLike[str], dpi: int = 130) -> None:
 
 
 def pareto(costs: np.ndarray, accuracies: np.ndarray) -> np.ndarray:
-    """Return the indices of the points that no cheaper one equals or beats, from the cheapest on.
-
-    Parameters
-    ----------
-    costs, accuracies : ndarray of shape (n,)
-
-    Returns
-    -------
-    ndarray of int
-    """
+    """Return the indices of the points that no cheaper one equals or beats, from the cheapest on."""
     order = np.lexsort((-accuracies, costs))
     before = np.concatenate([[-np.inf], np.maximum.accumulate(accuracies[order])[:-1]])
     return order[accuracies[order] > before]

@@ -1,13 +1,9 @@
 """Means over splits, times of calls, and the calibration of probabilities."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 
 import numpy as np
-
-__all__ = ["calibration_error", "mean_and_error", "seconds_of"]
 
 
 def mean_and_error(values: np.ndarray) -> tuple[float, float]:
@@ -16,32 +12,29 @@ def mean_and_error(values: np.ndarray) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else np.nan
 
 
-def seconds_of(call: Callable[[], object], repeats: int) -> list[float]:
-    """Return the seconds that each of some calls took."""
+def seconds_of(call: Callable[[], object], repeats: int = 1) -> list[float]:
+    """Return the seconds that each of some calls took, by the clock."""
+    return _seconds(call, repeats, time.perf_counter)
+
+
+def processor_seconds_of(call: Callable[[], object], repeats: int = 1) -> list[float]:
+    """Return the seconds of this process's processor that each of some calls took."""
+    return _seconds(call, repeats, time.process_time)
+
+
+def _seconds(call: Callable[[], object], repeats: int, clock: Callable[[], float]) -> list[float]:
     seconds = []
     for _ in range(repeats):
-        began = time.perf_counter()
+        began = clock()
         call()
-        seconds.append(time.perf_counter() - began)
+        seconds.append(clock() - began)
     return seconds
 
 
 def calibration_error(y: np.ndarray, probabilities: np.ndarray, bins: int = 10) -> float:
-    """Return the expected calibration error: how far the most probable class's probability is from its frequency.
+    """Return the expected calibration error (Guo et al., ICML 2017), over bins of equal width.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Classes 0..m-1.
-    probabilities : ndarray of shape (n, m)
-    bins : int, default 10
-        Of equal width.
-
-    Returns
-    -------
-    float
-        The mean over the bins, by their numbers of rows, of |mean probability - share of right predictions| (Guo et
-        al., ICML 2017).
+    It is the mean, weighted by rows, of |mean probability of the most probable class - share of right predictions|.
     """
     sure = probabilities.max(axis=1)
     excess = sure - (probabilities.argmax(axis=1) == y)

@@ -1,7 +1,5 @@
 """Measurements in processes of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -12,39 +10,26 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ROOT", "CPUTimeError", "last_json", "limit_cpu_time", "limit_memory", "peak_memory", "run_program"]
-__all__ += ["run_python"]
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def run_program(program: str, *arguments: object, **environment: str) -> dict[str, Any]:
-    """Run a program of this package in a process of its own, and return the JSON object that it prints.
-
-    Parameters
-    ----------
-    program : str
-        What follows ``python -m benchmarks.``.
-    *arguments : object
-        Its command line.
-    **environment : str
-        Variables in addition to this process's.
-
-    Returns
-    -------
-    dict
-    """
+    """Run a program of this package in a process of its own, and return the JSON object that it prints."""
     return last_json(run_python("-m", f"benchmarks.{program}", *map(str, arguments), **environment))
 
 
 def run_python(*arguments: str, **environment: str) -> str:
     """Run this interpreter in a process of its own, with one thread unless told otherwise; return what it prints."""
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    command, variables = [sys.executable, *arguments], one_thread() | environment
+    return subprocess.run(command, env=variables, check=True, capture_output=True, text=True).stdout
+
+
+def one_thread() -> dict[str, str]:
+    """Return this process's environment, with one thread for each library, and the folder of the studies."""
+    libraries = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
     # Last, so that what the user put on the path comes first.
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
-    variables = {**os.environ, **threads, "PYTHONPATH": path, **environment}
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, env=variables, check=True, capture_output=True, text=True).stdout
+    return {**os.environ, **dict.fromkeys(libraries, "1"), "PYTHONPATH": path}
 
 
 def last_json(text: str) -> dict[str, Any]:

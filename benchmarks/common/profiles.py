@@ -1,28 +1,14 @@
 """Performance profiles (Dolan and Moré, 2002): how often a solver is how many times slower than the fastest one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-__all__ = ["plot_profile", "profile_ratios"]
-
 
 def profile_ratios(times: Any) -> np.ndarray:
     """Return times over that of the fastest solver on each problem: what performance profiles count.
-
-    Parameters
-    ----------
-    times : array-like of shape (problems, solvers)
-        Seconds until a problem was solved, inf if it was not.
-
-    Returns
-    -------
-    ndarray of shape (problems, solvers)
-        At least 1; inf where a problem was not solved.
 
     Examples
     --------
@@ -41,25 +27,6 @@ def plot_profile(times: Mapping[str, Sequence[float]], ax: Any = None, **style: 
 
     At the left edge: on how many it is the fastest; at the right edge: how many it ends at all. Times are relative to
     the fastest of *these* solvers, so leaving one out may change all other curves (Gould and Scott, 2016).
-
-    Parameters
-    ----------
-    times : mapping of label to sequence of seconds
-        Of each solver on the same problems in the same order, such as the times to a proven gap; inf where it was not
-        reached. Problems that no solver ends count against all.
-    ax : matplotlib Axes, optional
-        Where to draw; default new axes.
-    **style
-        Options of the lines, such as ``linewidth=2``.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    References
-    ----------
-    Dolan and Moré, Benchmarking optimization software with performance profiles, Mathematical Programming 91, 2002.
-
     """
     of_fastest = profile_ratios(np.column_stack([*times.values()]))
     problems = len(of_fastest)

@@ -1,15 +1,11 @@
 """Where data sets come from. The project contains none: users name a folder that holds the raw files."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-
-__all__ = ["MissingDataError", "Source", "arff_rows", "check", "read"]
 
 
 class MissingDataError(FileNotFoundError):
@@ -51,18 +47,7 @@ class Source:
 def check(
     sources: Mapping[str, Source], names: Iterable[str], folder: str | os.PathLike[str], option: str = "--sets"
 ) -> None:
-    """Raise ``MissingDataError`` unless the files and packages of all these sets are there.
-
-    Parameters
-    ----------
-    sources : mapping
-        By the sets' names.
-    names : iterable of str
-    folder : str or path
-        The data folder.
-    option : str, default "--sets"
-        What leaves a set out.
-    """
+    """Raise ``MissingDataError`` unless the files and packages of all these sets are there."""
     names = list(names)
     for name in names:
         if sources[name].lacks_package:

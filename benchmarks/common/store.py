@@ -1,15 +1,11 @@
 """A CSV file that a long run appends to and that a restart continues."""
 
-from __future__ import annotations
-
 import csv
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar
-
-__all__ = ["Store", "StoreError"]
 
 _Item = TypeVar("_Item")
 
@@ -22,19 +18,6 @@ class Store:
     """Rows of a CSV file, written one at a time; some columns are the key by which a restart skips what is there.
 
     A row counts once its line is complete, so a run may be killed at any time.
-
-    Parameters
-    ----------
-    path : str or path
-    columns : sequence of str
-        All columns, in the file's order.
-    key : sequence of str
-        The columns that tell rows apart.
-
-    Raises
-    ------
-    StoreError
-        If the file exists with other columns.
     """
 
     def __init__(self, path: str | os.PathLike[str], columns: Sequence[str], key: Sequence[str]) -> None:

@@ -1,12 +1,11 @@
 """How every study runs: its options, the rows that its file still lacks, its progress, and how it ends."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -14,11 +13,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import joblib
+from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.common.sources import MissingDataError
 from benchmarks.common.store import Store, StoreError
-
-__all__ = ["KEY", "Task", "add_restart_options", "fill", "make_parser", "out_folder", "run"]
 
 
 @dataclass(frozen=True)
@@ -44,25 +42,7 @@ _PAUSE = 10.0
 def make_parser(
     program: str, text: str, *, data: bool = True, sets: Iterable[str] = (), results: str | None = None
 ) -> argparse.ArgumentParser:
-    """Return a parser with the options that most programs share.
-
-    Parameters
-    ----------
-    program : str
-        What follows ``python -m benchmarks.``.
-    text : str
-        Help, printed as it stands.
-    data : bool, default True
-        Whether there is ``--data``.
-    sets : iterable of str, optional
-        Names that ``--sets`` takes; all are its default. Without them there is no such option.
-    results : str, optional
-        Subfolder of ``results/`` that ``--out`` defaults to. Without it there is no such option.
-
-    Returns
-    -------
-    ArgumentParser
-    """
+    """Return the parser of a program; ``--sets`` and ``--out`` need defaults."""
     parser = argparse.ArgumentParser(
         prog=f"python -m benchmarks.{program}",
         description=text,
@@ -108,24 +88,12 @@ def run(
     program: Callable[[argparse.Namespace], int | None],
     arguments: Sequence[str] | None = None,
 ) -> int:
-    """Run a program and return its exit status.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-    program : callable
-        From the options to the number of rows that failed, if it counts them.
-    arguments : sequence of str, optional
-        Default: those of the command line.
-
-    Returns
-    -------
-    int
-        1 if rows failed, 2 with a line that says what is missing, or 130 if it was stopped.
-    """
+    """Run a program and return its exit status."""
     options = parser.parse_args(arguments)
     try:
-        with _clock(options.processor):
+        with _clock(options.processor), warnings.catch_warnings():
+            # Fits end at their limits; the tables say how far they came.
+            warnings.simplefilter("ignore", ConvergenceWarning)
             return 1 if program(options) else 0
     except (MissingDataError, StoreError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
@@ -157,25 +125,6 @@ def fill(
     """Make the rows that a store lacks and append them as they come.
 
     A row that fails is reported, is tried again by the next run, and stops no other.
-
-    Parameters
-    ----------
-    store : Store
-    wanted : sequence
-        A row each.
-    key : callable
-        From one of the wanted to the columns of its key.
-    make_row : callable
-        From one of the wanted to its row.
-    line : str, default ""
-        What progress says of the last row, its columns in braces.
-    jobs : int, default 1
-        Processes.
-
-    Returns
-    -------
-    int
-        How many rows failed.
     """
     missing = store.missing(wanted, key)
     print(f"{store.path.name}: {len(wanted)} rows, {len(wanted) - len(missing)} of them done already", flush=True)

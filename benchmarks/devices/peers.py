@@ -4,8 +4,6 @@ Of a grid it is the smallest model that is as accurate on the test rows as asked
 accurate; in favour of the peers, the test rows choose it. Forests take features of int16, the others floats.
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -20,8 +18,6 @@ from sklearn.neural_network import MLPClassifier
 
 from benchmarks.devices.boards import Program
 
-__all__ = ["PACKAGES", "peers"]
-
 PACKAGES = ("emlearn", "m2cgen", "lightgbm")
 _TREES, _LEAVES = (5, 10, 20, 50, 100), (16, 64, 256, None)
 _HIDDEN = (4, 8, 12, 16, 24, 32, 48, 64)
@@ -33,18 +29,7 @@ Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def peers(split: Split, accuracy: float, rows: np.ndarray, folder: Path) -> Iterator[tuple[Program, float]]:
-    """Yield the programs of peers with their accuracies on the test rows.
-
-    Parameters
-    ----------
-    split : tuple of X, X_test, y, y_test
-    accuracy : float
-        That of the network.
-    rows : ndarray of shape (n, d)
-        Rows that the programs predict.
-    folder : Path
-        Where headers are written to.
-    """
+    """Yield the programs of peers with their accuracies on the test rows."""
     for make in (_forest, _perceptron, _boosting):
         with warnings.catch_warnings():
             # Perceptrons of few rounds, and trees of features without names.

@@ -9,8 +9,6 @@ Writes ``figure1.csv`` and so on (a row a run) and a plot a figure to ``--out``,
 needs ``--data``.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
@@ -22,27 +20,21 @@ from benchmarks.common.store import Store
 from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
 from benchmarks.direct_lifted import budget, fitted_lambda, wide
 
-__all__ = ["FIGURES", "main"]
-
 FIGURES = {1: fitted_lambda, 2: wide, 4: budget}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; return the exit status."""
-    return run(_parser(), _study, arguments)
+    parser = make_parser("direct_lifted", __doc__, results="direct_lifted")
+    add_restart_options(parser, "a small selection, about a minute")
+    parser.add_argument("--figures", nargs="+", type=int, choices=FIGURES, default=list(FIGURES))
+    return run(parser, _study, arguments)
 
 
 def _study(options: argparse.Namespace) -> int:
     if 4 in options.figures and not options.report:
         budget.check_data(options.data)
     return sum(_figure(number, FIGURES[number], out_folder(options), options) for number in options.figures)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = make_parser("direct_lifted", __doc__, results="direct_lifted")
-    add_restart_options(parser, "a small selection, about a minute")
-    parser.add_argument("--figures", nargs="+", type=int, choices=FIGURES, default=list(FIGURES))
-    return parser
 
 
 def _figure(number: int, figure: ModuleType, out: Path, options: argparse.Namespace) -> int:

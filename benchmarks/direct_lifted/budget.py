@@ -7,8 +7,6 @@ of their own. Kernel ridge regression on all rows is computed by the kernel's ow
 here.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections import Counter
@@ -24,12 +22,10 @@ import numpy as np
 import pandas as pd
 
 import mopn
+from benchmarks.common.collection import number_sets
 from benchmarks.common.datasets import scale
 from benchmarks.common.figures import legend_below, plt, save, tidy
-from benchmarks.common.sources import Source, arff_rows, check, read
-
-__all__ = ["COLUMNS", "KEY", "METHODS", "SETS", "Split", "Task", "check_data", "cubic_features", "draw", "load"]
-__all__ += ["nystrom_features", "ridge_path", "run", "split", "table", "tasks"]
+from benchmarks.common.sources import arff_rows, check, read
 
 _DEGREE = 3
 _BASES, _SPLITS, _DRAWS, _EPOCHS = (6, 15, 30, 60, 90), 3, 5, 100
@@ -79,30 +75,12 @@ _CODES = {"M": "1", "F": "2", "I": "3"}
 
 
 def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Read an ARFF file whose categories are numbers, where ``collection`` has a column for each."""
     table = np.array([[_CODES.get(cell, cell) for cell in row] for row in arff_rows(path)], dtype=float)
     return table[:, :-1], table[:, -1]
 
 
-def _source(folder: str, file: str, how: str) -> Source:
-    return Source(folder, {file: how}, lambda place: _read(place / file))
-
-
-_UCI = "UCI Machine Learning Repository (https://archive.ics.uci.edu)"
-SETS = {
-    "abalone": _source(
-        "abalone", "abalone.arff", f"{_UCI}, 'Abalone', as ARFF: 4177 rows, sex (M, F or I) first, rings last"
-    ),
-    "cadata": _source(
-        "cadata",
-        "cal.housing.arff",
-        "StatLib's California housing (Pace and Barry, 1997), as ARFF 'cal_housing': 20640 rows, median value last",
-    ),
-    "cpusmall": _source(
-        "cpusmall",
-        "cpu.small.arff",
-        "DELVE's comp-activ with 12 features, as ARFF 'cpu_small': 8192 rows, usr last",
-    ),
-}
+SETS = number_sets(_read)
 
 
 def check_data(folder: str | os.PathLike[str]) -> None:
@@ -131,17 +109,6 @@ def split(X: np.ndarray, y: np.ndarray, index: int) -> Split:
     """Return split number ``index``: 75 % training, of which a quarter is held out, and 25 % test.
 
     Features are mapped to [-1, 1] and targets to mean 0 and variance 1 by the training rows.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    y : ndarray of shape (n,)
-    index : int
-        Seed of the permutation.
-
-    Returns
-    -------
-    Split
     """
     order = np.random.default_rng(index).permutation(len(y))
     train, test = np.split(order, [round(0.75 * len(y))])

@@ -5,8 +5,6 @@ for H^2. With fitted lambda and enough units its minimum is that of a convex pro
 ``mopn.NetworkProblem`` solves and proves; every run is measured against that.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -19,8 +17,6 @@ from sklearn.datasets import load_diabetes
 
 import mopn
 from benchmarks.common.figures import legend_below, plt, save, tidy
-
-__all__ = ["COLUMNS", "KEY", "Task", "data", "draw", "proven_minimum", "run", "table", "tasks"]
 
 _BETA, _TRAIN, _ITERATIONS = 10.0, 331, 1000
 # The paper's number of units, and twice the largest rank of a symmetric 10 x 10 matrix: enough units of either sign.
@@ -67,19 +63,7 @@ def tasks(quick: bool) -> list[Task]:
 
 @lru_cache
 def data(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the 331 training rows of diabetes.
-
-    Parameters
-    ----------
-    name : {"standardised", "as is"}
-        "as is" is what scikit-learn gives: columns of norm 1 over all 442 rows, and y between 25 and 346. Standardised
-        are X and the mean of y by the training rows.
-
-    Returns
-    -------
-    X : ndarray of shape (331, 10)
-    y : ndarray of shape (331,)
-    """
+    """Return the 331 training rows of diabetes."""
     X, y = load_diabetes(return_X_y=True)
     train = np.random.default_rng(0).permutation(len(y))[:_TRAIN]
     X, y = X[train], y[train]

@@ -5,8 +5,6 @@ entries a row. The lifted problem (equation 12) starts at factors of N(0, 0.01),
 eigenvalues lambda and eigenvectors P of the same matrix, lambda fixed. A dummy is put in front of every row.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -21,8 +19,6 @@ from scipy import sparse
 import mopn
 from benchmarks.common.figures import legend_below, plt, save, tidy
 from mopn.factorization.conversions import lifted_to_direct
-
-__all__ = ["COLUMNS", "KEY", "METHODS", "Task", "draw", "make_sparse", "problem_and_start", "run", "table", "tasks"]
 
 _BETA, _RANK, _SEED = 100.0, 10, 0
 _KERNELS = {"anova": "$A^2$", "homogeneous": "$H^2$"}
@@ -71,16 +67,6 @@ def make_sparse(n: int, d: int, nnz: int, seed: int = _SEED) -> tuple[sparse.csr
     Every row has ``nnz`` distinct columns, drawn by Zipf's law but for d / n of them, which see to it that every column
     occurs; weights are (1 + log tf) idf, and rows have norm 1. The target has a linear part, one of products of
     distinct features with rank 5, and noise; its mean is -3.7 and its standard deviation 0.6.
-
-    Parameters
-    ----------
-    n, d, nnz : int
-    seed : int
-
-    Returns
-    -------
-    X : csr_matrix of shape (n, d)
-    y : ndarray of shape (n,)
     """
     rng = np.random.default_rng(seed)
     columns = _zipf_columns(n, d, nnz, rng)
@@ -227,8 +213,7 @@ def draw(rows: Sequence[Mapping[str, str]], path: str | os.PathLike[str]) -> Non
     axes[1, 0].set_ylabel("excess over the least of all, relative")
     seconds = float(frame["seconds"].iloc[0])
     axes[0, 0].set_xlim(seconds / 200, seconds)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    legend_below(figure, handles, labels, 3)
+    legend_below(figure, *axes[0, 0].get_legend_handles_labels(), 3)
     save(figure, path)
 
 

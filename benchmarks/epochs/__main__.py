@@ -7,8 +7,6 @@ timed apart. ``--beside NAME COMMAND`` runs another tool alternately with mopn: 
 {epochs} are filled in, prints a line of JSON with "seconds_per_epoch" and "objective".
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shlex
@@ -25,11 +23,10 @@ import numpy as np
 from scipy import sparse
 
 import mopn
+from benchmarks.common.measures import seconds_of
 from benchmarks.common.processes import last_json, run_program
 from benchmarks.common.sources import Source, check, read
 from benchmarks.common.study import make_parser, run
-
-__all__ = ["main"]
 
 # Set, model, epochs. Strengths are those of 1/2 sum (p - y)^2 + a/2 ||w||^2 + a/2 ||P||^2.
 CASES = [
@@ -43,7 +40,6 @@ CASES = [
     ("dense", "pn3", 20),
 ]
 STRENGTHS = {"recsys": 10.0, "sparse_wide": 1.0, "dense": 1.0}
-_DEGREES = range(2, 11)
 _PN_SEED = 7
 _REPEATS = 10
 
@@ -150,42 +146,20 @@ def threads(folder: str, repeats: int) -> Iterator[str]:
     yield f"recsys fm2, one thread {single:.4f} s, two {double:.4f} s: {ratio}, equal objectives: {equal}"
 
 
-def degrees(folder: str) -> Iterator[str]:
-    """Yield the seconds an epoch of degree 2 to 10, and the exponent in the degree."""
-    X, y, _ = load(folder, "sparse_wide")
-    seconds = []
-    for degree in _DEGREES:
-        # Units scaled so that none vanishes: numbers too small to be normalised would be slow.
-        problem = mopn.FactorizationProblem(X, y, degree=degree, n_components=8, beta=1e-9, init_scale=1.0)
-        mopn.minimize(problem, mopn.solvers.CoordinateDescent(), tol=0, max_iter=1)
-        result = mopn.minimize(problem, mopn.solvers.CoordinateDescent(), tol=0, max_iter=5)
-        seconds.append(float(np.median(np.diff(result.trace["time"]))))
-        yield f"sparse_wide, degree {degree}, k = 8: {seconds[-1]:.4f} s an epoch"
-    exponent = np.polyfit(np.log(np.array(_DEGREES) - 1), np.log(seconds), 1)[0]
-    yield f"seconds grow as (degree - 1)^{exponent:.2f}"
-
-
 def predictions(folder: str) -> Iterator[str]:
     """Yield rows a second of predictions of degree 2 on one-hot rows."""
     X, _, P0 = load(folder, "recsys")
     X = sparse.vstack([X] * 10, format="csr")
     model = mopn.FactorizationModel(factors=P0[None], degree=2, lams=np.ones(len(P0)), w=np.zeros(P0.shape[1]))
     model.predict(X)
-    times = []
-    for _ in range(_REPEATS):
-        began = time.perf_counter()
-        model.predict(X)
-        times.append(time.perf_counter() - began)
-    rate = X.shape[0] / statistics.median(times) / 1e6
+    rate = X.shape[0] / statistics.median(seconds_of(lambda: model.predict(X), _REPEATS)) / 1e6
     yield f"predict, recsys x 10 ({X.shape[0]} rows), k = {len(P0)}: {rate:.1f} million rows a second, checks included"
     from mopn.core.factor_kernels import make_factor_kernel
     from mopn.data.designs import make_design
 
     design, kernel, lams = make_design(X), make_factor_kernel("anova", 2), np.ones(len(P0))
     kernel.outputs(design, P0, lams)
-    began = time.perf_counter()
-    kernel.outputs(design, P0, lams)
-    rate = X.shape[0] / (time.perf_counter() - began) / 1e6
+    rate = X.shape[0] / seconds_of(lambda: kernel.outputs(design, P0, lams))[0] / 1e6
     yield f"the kernels' sum alone, data in place: {rate:.1f} million rows a second"
 
 
@@ -199,16 +173,12 @@ def compilation(folder: str) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("epochs", __doc__)
     parser.add_argument("--beside", nargs=2, action="append", default=[], metavar=("NAME", "COMMAND"))
     parser.add_argument("--repeats", type=int, default=3, help="processes a figure")
     parser.add_argument("--quick", action="store_true", help="one process a figure, small cases only")
     parser.add_argument("--one", nargs=4, metavar=("SET", "MODEL", "EPOCHS", "THREADS"), help="one case, as JSON")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:
@@ -223,8 +193,7 @@ def _program(args: argparse.Namespace) -> None:
     print("Seconds an epoch, one thread, median of processes; in brackets the other tool's time over mopn's")
     for line in compare(args.data, cases, args.beside, repeats):
         print(line, flush=True)
-    parts = [threads(args.data, repeats), predictions(args.data), compilation(args.data)]
-    for part in parts if args.quick else [*parts, degrees(args.data)]:
+    for part in (threads(args.data, repeats), predictions(args.data), compilation(args.data)):
         for line in part:
             print(line, flush=True)
 

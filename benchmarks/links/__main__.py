@@ -15,8 +15,6 @@ The paper's polynomial network, sum_s (gamma_s + <p_s, x>)^m, is not convex in a
 with five iterations for an epoch, and lifted, sum_s prod_t (gamma_st + <u_st, x>), by coordinate descent.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
@@ -33,14 +31,18 @@ from benchmarks.links.models import BY_NAME, PAPER_SETS
 from benchmarks.links.prediction import COLUMNS, KEY, PLANS, QUICK, QUICK_MODELS, Cell, run_cell
 from benchmarks.links.report import report
 
-__all__ = ["main"]
-
 _LINE = "{set}, split {split}, {model}: beta {beta}, test AUC {test}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; return the exit status."""
-    return run(_parser(), _study, arguments)
+    parser = make_parser("links", __doc__, sets=PAPER_SETS, results="link_prediction")
+    add_restart_options(parser, "a few models, few units and links, two minutes at most")
+    parser.add_argument("--models", nargs="+", choices=BY_NAME)
+    parser.add_argument("--splits", type=int, help="number of random splits (default 1; movielens 2)")
+    parser.add_argument("--scale", choices=SCALES, help="of the features (default: the best one, see PLANS)")
+    parser.add_argument("--epochs", type=int, help="limit for all fits")
+    return run(parser, _study, arguments)
 
 
 def _study(options: argparse.Namespace) -> int:
@@ -61,23 +63,11 @@ def _graph(folder: str, name: str, scale: str) -> Graph:
     return scaled(load(name, folder), scale)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = make_parser("links", __doc__, sets=PAPER_SETS, results="link_prediction")
-    add_restart_options(parser, "a few models, few units and links, two minutes at most")
-    parser.add_argument("--models", nargs="+", choices=BY_NAME)
-    parser.add_argument("--splits", type=int, help="number of random splits (default 1; movielens 2)")
-    parser.add_argument("--scale", choices=SCALES, help="of the features (default: the best one, see PLANS)")
-    parser.add_argument("--betas", nargs="+", type=float, help="the grid, in the paper's measure")
-    parser.add_argument("--epochs", type=int, help="limit for all fits")
-    return parser
-
-
 def _cells(options: argparse.Namespace) -> Iterator[Cell]:
     """Yield the cells, split by split, so that a run that is stopped has whole tables."""
     models = options.models or (QUICK_MODELS if options.quick else list(BY_NAME))
     changes = dict(QUICK) if options.quick else {}
     changes |= {"scale": options.scale} if options.scale else {}
-    changes |= {"betas": tuple(options.betas)} if options.betas else {}
     changes |= {"epochs": options.epochs, "search_epochs": options.epochs} if options.epochs else {}
     for name in options.sets:
         splits = options.splits or (2 if name == "movielens" and not options.quick else 1)

@@ -4,8 +4,6 @@ Graphs as in appendix A of Blondel et al., Higher-Order Factorization Machines (
 gene-disease links, and drug-target links for the metabolic network.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 from collections.abc import Callable
@@ -17,8 +15,6 @@ from scipy import sparse
 
 from benchmarks.common.sources import Source, read
 
-__all__ = ["GRAPHS", "SCALES", "Graph", "LinkSplit", "hold_out", "load", "scaled", "split"]
-
 # First years of the age groups, those of the MovieLens 1M data: with them users have the paper's 49 features.
 _AGES = (0, 18, 25, 35, 45, 50, 56)
 # Groups of release years, equally long: with the 19 genres films have the paper's 29 features.
@@ -28,16 +24,9 @@ _TOP_RATING = 5
 
 @dataclass(frozen=True)
 class Graph:
-    """Two sets of nodes, A and B, with features, and the links between them.
+    """Two sets of nodes with features (n_A, d_A) and (n_B, d_B), and the links (n_links, 2) between them.
 
-    Attributes
-    ----------
-    A : csr_array of shape (n_A, d_A)
-    B : csr_array of shape (n_B, d_B)
-        ``A`` itself if the nodes are the same.
-    links : ndarray of shape (n_links, 2)
-        Rows of A and of B that are linked. If the nodes are the same, i < j: a pair counts once, and no node is paired
-        with itself.
+    If the nodes are the same, B is A itself, and i < j: a pair counts once, and no node is paired with itself.
     """
 
     A: sparse.csr_array
@@ -193,23 +182,10 @@ def _unit(X: sparse.csr_array) -> sparse.csr_array:
     return sparse.csr_array(sparse.diags_array(1.0 / np.where(lengths > 0.0, lengths, 1.0)) @ X)
 
 
-def _logarithms(X: sparse.csr_array) -> sparse.csr_array:
-    return X.log1p()
-
-
-def _tfidf(X: sparse.csr_array) -> sparse.csr_array:
-    """Logarithms times the logarithm of the inverse share of nodes that have the feature."""
-    nodes = np.bincount(X.indices, minlength=X.shape[1])
-    rarity = np.log((1.0 + X.shape[0]) / (1.0 + nodes))
-    return sparse.csr_array(_logarithms(X) @ sparse.diags_array(rarity))
-
-
 SCALES: dict[str, Callable[[sparse.csr_array], sparse.csr_array]] = {
     "raw": lambda X: X,
     "unit": _unit,
-    "log": _logarithms,
-    "log-unit": lambda X: _unit(_logarithms(X)),
-    "tfidf-unit": lambda X: _unit(_tfidf(X)),
+    "log-unit": lambda X: _unit(X.log1p()),
 }
 
 
@@ -232,19 +208,7 @@ class LinkSplit:
 
 
 def split(graph: Graph, index: int, share: float = 0.5) -> LinkSplit:
-    """Return the random split number ``index``: a share of the links and as many pairs that are none to learn from.
-
-    Parameters
-    ----------
-    graph : Graph
-    index : int
-        Seed.
-    share : float, default 0.5
-
-    Returns
-    -------
-    LinkSplit
-    """
+    """Return the random split number ``index``: a share of the links and as many pairs that are none to learn from."""
     rng = np.random.default_rng(index)
     links = graph.links[rng.permutation(len(graph.links))]
     count = int(share * len(links))

@@ -13,11 +13,8 @@ best after a few epochs; the others are printed.
     OMP_NUM_THREADS=1 python -m benchmarks.links.higher_order --data FOLDER --out results/higher_order
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
-import time
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -29,14 +26,13 @@ from scipy import sparse
 
 import mopn
 from benchmarks.common.figures import legend_below, plt, save, tidy
+from benchmarks.common.measures import seconds_of
 from benchmarks.common.sources import check
 from benchmarks.common.store import Store
 from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
 from benchmarks.links.data import GRAPHS, load, scaled, split
 from benchmarks.links.prediction import PLANS
 from mopn.solvers import LBFGS, AdaGrad, CoordinateDescent
-
-__all__ = ["exponent", "main", "measure_epoch", "run_curve"]
 
 # The paper's strength, which averages the losses, is 0.1. On rows of unit length nothing is left of P there; these are
 # the strengths that link prediction chooses for degrees 2 and 3.
@@ -61,7 +57,9 @@ Row = dict[str, Any]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; return the exit status."""
-    return run(_parser(), _study, arguments)
+    parser = make_parser("links.higher_order", __doc__, sets=BETAS, results="higher_order")
+    add_restart_options(parser, "few units and links, few seconds a curve")
+    return run(parser, _study, arguments)
 
 
 def _study(options: argparse.Namespace) -> int:
@@ -76,12 +74,6 @@ def _study(options: argparse.Namespace) -> int:
     if draw(curves.rows(), epochs.rows(), out / "higher_order.png"):
         print(f"\nwritten: {out / 'higher_order.png'}")
     return failures
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = make_parser("links.higher_order", __doc__, sets=BETAS, results="higher_order")
-    add_restart_options(parser, "few units and links, few seconds a curve")
-    return parser
 
 
 # -- measurements ------------------------------------------------------------------------------------------------------
@@ -160,15 +152,9 @@ def measure_epoch(problem: Any, solver: str) -> float:
     """Return the seconds of an epoch, the least of a few from the same start."""
     x = problem.start()
     if solver == "lbfgs":
-        return min(_seconds(lambda: problem.value_gradient(x)) for _ in range(1 + _REPEATS))
+        return min(seconds_of(lambda: problem.value_gradient(x), 1 + _REPEATS))
     runs = [mopn.minimize(problem, _solver(solver, 1e-3), start=x, tol=0.0, max_iter=1) for _ in range(1 + _REPEATS)]
     return min(float(np.diff(run.trace["time"])[0]) for run in runs)
-
-
-def _seconds(call: Any) -> float:
-    began = time.perf_counter()
-    call()
-    return time.perf_counter() - began
 
 
 def exponent(degrees: Sequence[int], seconds: Sequence[float]) -> float:

@@ -1,7 +1,5 @@
 """The models of Table 3 of Blondel et al. (NIPS 2016): their problems, and the scores of all pairs of nodes."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from itertools import product
@@ -14,8 +12,6 @@ import mopn
 from benchmarks.links.data import Graph
 from mopn.core.factor_kernels import make_factor_kernel
 from mopn.data.designs import make_design
-
-__all__ = ["BY_NAME", "MODELS", "PAPER_SETS", "SEVERAL", "Model", "make_problem", "pair_scores", "tables"]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Cells of Table 3: a model on a split of a graph, its strength, its fit and the area under the ROC curve."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -14,8 +12,6 @@ from benchmarks.links.data import Graph, LinkSplit, hold_out, split
 from benchmarks.links.models import BY_NAME, Model, make_problem, pair_scores, tables
 from mopn.solvers import LBFGS, CoordinateDescent
 
-__all__ = ["COLUMNS", "KEY", "PLANS", "QUICK", "QUICK_MODELS", "Cell", "Plan", "area_under_curve", "run_cell"]
-
 # -- the measure -------------------------------------------------------------------------------------------------------
 
 # Pairs whose scores are held at a time.
@@ -25,17 +21,7 @@ _BLOCK = 1 << 22
 def area_under_curve(
     left: np.ndarray, right: np.ndarray, graph: Graph, known: np.ndarray, links: np.ndarray, block: int = _BLOCK
 ) -> float:
-    """Return the share of (link, other pair) that the scores put in the right order; ties count half.
-
-    Parameters
-    ----------
-    left, right : ndarray of shapes (n_A, q) and (n_B, q)
-    graph : Graph
-    known, links : ndarray of shape (n, 2)
-        Pairs that were learnt from, which are left out, and links to find. All others are negative.
-    block : int
-        Number of pairs whose scores are held at a time.
-    """
+    """Return the share of (link, other pair) that the scores put in the right order; ties count half."""
     positive = graph.mask(links)
     negative = ~(positive | graph.mask(known))
     if graph.symmetric:
@@ -59,20 +45,9 @@ _ITERATIONS_AN_EPOCH = 5
 
 @dataclass(frozen=True)
 class Plan:
-    """What the cells of a graph share.
+    """What the cells of a graph share: units, a scale of ``SCALES``, and the share of the links to learn from.
 
-    Attributes
-    ----------
-    k : int
-        Number of units.
-    scale : str
-        Of the features: see ``SCALES``.
-    share : float
-        Of the links, to learn from.
-    betas : tuple of float
-        The grid.
-    search_epochs, epochs : int
-        Limits for the fits of the search and for the last one.
+    ``betas`` is the grid; ``search_epochs`` and ``epochs`` limit the fits of the search and the last one.
     """
 
     k: int

@@ -1,7 +1,5 @@
 """Table 3 from the rows of the link prediction study's file."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -9,8 +7,6 @@ import numpy as np
 
 from benchmarks.links.models import MODELS, PAPER_SETS, SEVERAL
 from benchmarks.links.prediction import KEY, PLANS, Cell
-
-__all__ = ["report"]
 
 _LABELS = {
     "hofm": "HOFM",

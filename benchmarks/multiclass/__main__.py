@@ -6,8 +6,6 @@ Fits, prints the tables with the paper's figures beside, and writes ``fits.csv``
     OMP_NUM_THREADS=1 python -m benchmarks.multiclass --data FOLDER --jobs 2
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
@@ -19,28 +17,29 @@ from benchmarks.common.sources import check
 from benchmarks.common.store import Store
 from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
 from benchmarks.multiclass import figure, report
-from benchmarks.multiclass.fits import COLUMNS, KEY, METHODS, run_task
-from benchmarks.multiclass.paper_tables import NORMS
-from benchmarks.multiclass.plan import LOSSES, REFITS, SETS, Plan, default_plan, quick_plan, tasks
-
-__all__ = ["main"]
+from benchmarks.multiclass.fits import COLUMNS, KEY, run_task
+from benchmarks.multiclass.plan import DEFAULT_SETS, QUICK_SETS, SETS, tasks
 
 _LINE = "{set}, split {split}, {method} {norm} {loss} {refit}: strength {strength}, test accuracy {test}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; return the exit status."""
-    return run(_parser(), _study, arguments)
+    parser = make_parser("multiclass", __doc__, sets=SETS, results="multiclass")
+    parser.set_defaults(sets=None)
+    add_restart_options(parser, "a small selection, two minutes on two cores")
+    parser.add_argument("--jobs", type=int, default=1, help="fits at a time (default 1)")
+    return run(parser, _study, arguments)
 
 
 def _study(options: argparse.Namespace) -> int:
-    plan, out, failures = _plan(options), out_folder(options), 0
+    out, failures = out_folder(options), 0
     store = Store(out / "fits.csv", COLUMNS, KEY)
     if not options.report:
-        check(DATA_SETS, plan.sets, options.data)
-        failures = fill(
-            store, list(tasks(plan)), vars, partial(run_task, folder=options.data), _LINE, jobs=options.jobs
-        )
+        names = options.sets or (QUICK_SETS if options.quick else DEFAULT_SETS)
+        check(DATA_SETS, names, options.data)
+        make_row = partial(run_task, folder=options.data)
+        failures = fill(store, list(tasks(names, quick=options.quick)), vars, make_row, _LINE, jobs=options.jobs)
     _report(store, out)
     return failures
 
@@ -55,28 +54,6 @@ def _report(store: Store, out: Path) -> None:
         if figure.draw(fits, out / "figure3.png"):
             written.append(str(out / "figure3.png"))
         print(f"\nwritten: {', '.join(written)}")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = make_parser("multiclass", __doc__, sets=SETS, results="multiclass")
-    parser.set_defaults(sets=None)
-    add_restart_options(parser, "a small selection, two minutes on two cores")
-    parser.add_argument("--jobs", type=int, default=1, help="fits at a time (default 1)")
-    parser.add_argument("--methods", nargs="+", choices=METHODS)
-    parser.add_argument("--norms", nargs="+", choices=NORMS)
-    parser.add_argument("--losses", nargs="+", choices=LOSSES, help="of conditional gradient")
-    parser.add_argument("--refits", nargs="+", choices=REFITS, help="of conditional gradient")
-    parser.add_argument("--splits", type=int, help="number of random splits (default 10; satimage 5, letter 1)")
-    parser.add_argument("--strengths", nargs="+", type=float, help="instead of the grids, for all networks")
-    parser.add_argument("--max-units", type=int, help="limit on the number of units (default 50; letter 150)")
-    return parser
-
-
-def _plan(options: argparse.Namespace) -> Plan:
-    """Return the default or the quick plan with what the options change."""
-    plan = quick_plan() if options.quick else default_plan()
-    names = ("sets", "methods", "norms", "losses", "refits", "splits", "strengths", "max_units")
-    return plan.with_options({name: getattr(options, name) for name in names if getattr(options, name) is not None})
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """Figure 3 of Blondel et al. (NIPS 2017): test accuracy against the largest number of units, by norm."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -14,8 +12,6 @@ from benchmarks.common.measures import mean_and_error
 from benchmarks.multiclass.paper_tables import NORMS, SETS
 from benchmarks.multiclass.report import complete, select
 from mopn.plotting import NORM_COLORS
-
-__all__ = ["draw", "landmark_curve", "unit_curve"]
 
 _COLORS = NORM_COLORS | {"nystrom": "#CC79A7"}
 _LABELS = {
@@ -30,15 +26,6 @@ def unit_curve(fits: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return numbers of units 1, 2, ..., mean test accuracy and its standard error over splits.
 
     At each number the strength with the best validation accuracy is taken, split by split; of equals the largest.
-
-    Parameters
-    ----------
-    fits : DataFrame
-        Rows of one set and one cell.
-
-    Returns
-    -------
-    units, mean, error : ndarray
     """
     length = int(fits["max_units"].max())
     by_split = []
@@ -64,19 +51,7 @@ def _padded(text: str, length: int) -> np.ndarray:
 
 
 def draw(fits: pd.DataFrame, path: str | os.PathLike[str]) -> bool:
-    """Draw a panel for every set that has output-layer refits with the logistic loss, and write a PNG file.
-
-    Parameters
-    ----------
-    fits : DataFrame
-        All rows, as ``report.frame`` returns them.
-    path : str or path
-
-    Returns
-    -------
-    bool
-        Whether there was anything to draw.
-    """
+    """Draw a panel for every set that has output-layer refits with the logistic loss, and write a PNG file."""
     names = [name for name in SETS if len(fits) and len(_networks(fits, name))]
     if not names:
         return False

@@ -1,7 +1,5 @@
 """One fit of the multi-class benchmark: a task in, a row of results out. Models are judged at every number of units."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable
@@ -24,8 +22,6 @@ from mopn.network.linear_term import LinearTerm
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import FISTA, ConditionalGradient
 
-__all__ = ["COLUMNS", "KEY", "METHODS", "Task", "run_task"]
-
 # The quadratic kernel (<x, x'> + 1)^2.
 _QUADRATIC = {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 1.0}
 # A network is done when its objective is proven to be within this of the minimum, relative.
@@ -40,17 +36,8 @@ _FISTA_TOL, _FISTA_ITERATIONS = 1e-3, 1000
 class Task:
     """What to fit, on which split of which set; ``"-"`` where a method has no such option.
 
-    Attributes
-    ----------
-    set : str
-    split : int
-    method : str
-        A name of ``METHODS``.
-    norm, loss, refit : str
-    strength : float
-        Of the penalty on a sum of losses; scikit-learn's C for the methods that are scikit-learn's.
-    max_units : int
-        Largest number of units (one-vs-rest: of each class), or of landmarks; 0 where there are none.
+    ``strength`` is that of the penalty on a sum of losses, or scikit-learn's C; ``max_units`` the largest number of
+    units (one-vs-rest: of each class), or of landmarks; 0 where there are none.
     """
 
     set: str

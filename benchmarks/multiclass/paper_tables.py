@@ -3,13 +3,9 @@
 The paper states one figure a cell (one split); ours are means over several splits.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
-from benchmarks.common.norms import NORMS
-
-__all__ = ["NORMS", "TABLE_2", "TABLE_4", "Cell", "Figure"]
+from benchmarks.common import NORMS
 
 SETS = ("segment", "vowel", "satimage", "letter")
 NONE = "-"

@@ -1,18 +1,11 @@
 """What the multi-class benchmark fits: the sets, their splits, and the grids of strengths."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from itertools import product
 
-from benchmarks.multiclass.fits import METHODS, Task
+from benchmarks.multiclass.fits import Task
 from benchmarks.multiclass.paper_tables import NORMS, Cell
-
-__all__ = ["LOSSES", "REFITS", "SETS", "Plan", "SetPlan", "default_plan", "quick_plan", "tasks"]
-
-LOSSES = ("logistic", "squared-hinge")
-REFITS = ("output", "full")
 
 # Strengths multiply the norm in an objective whose losses are summed. The grids were placed on split 0 so that the best
 # validation accuracy lies inside or on a plateau; those of satimage's squared hinge and of letter are by analogy.
@@ -45,22 +38,10 @@ _C = {"linear": (1, 10, 100, 1000, 10000), "svm": (0.01, 0.1, 1, 10, 100), "nyst
 
 @dataclass(frozen=True)
 class SetPlan:
-    """Sizes of the runs on one set.
+    """Sizes of the runs on one set: random splits, and units by method.
 
-    Attributes
-    ----------
-    splits : int
-        Number of random splits.
-    max_units : int
-        Units of conditional gradient with output-layer refits.
-    full_units : tuple of int
-        The same with full refits, which need fewer units; each number is a fit of its own.
-    random_units : int
-        Units of projected gradient.
-    rest_units : int
-        Rounds of each class's network of one-vs-rest.
-    landmarks : tuple of int
-        Of the Nyström method.
+    ``full_units`` are those of full refits, which need fewer, a fit each; ``rest_units`` the rounds of each class's
+    network of one-vs-rest; ``landmarks`` those of the Nyström method.
     """
 
     splits: int
@@ -79,78 +60,33 @@ SETS = {
 }
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A selection of all there is to fit; None leaves a field to the set's plan, ``quick`` halves the grids."""
-
-    sets: Sequence[str] = ("segment", "vowel", "satimage")
-    methods: Sequence[str] = tuple(METHODS)
-    norms: Sequence[str] = NORMS
-    losses: Sequence[str] = LOSSES
-    refits: Sequence[str] = REFITS
-    splits: int | None = None
-    strengths: Sequence[float] | None = None
-    max_units: int | None = None
-    quick: bool = False
-
-    def with_options(self, options: dict[str, Any]) -> Plan:
-        """Return the plan with some fields changed."""
-        return replace(self, **options)
+# What a run fits without ``--sets``; letter takes an hour a split.
+DEFAULT_SETS, QUICK_SETS = ("segment", "vowel", "satimage"), ("segment", "vowel")
+# A quick run has one loss and half of each grid, and ends within two minutes on two cores.
+_QUICK_SPLITS, _QUICK_UNITS = 2, 25
+# The rows of the tables and the curves of the figure, the baselines first.
+_CELLS = (
+    *(Cell(method) for method in ("linear", "svm", "nystrom")),
+    Cell("one-vs-rest", "l1", "binary-logistic", "output"),
+    *(Cell("projected-gradient", norm, "logistic", "full") for norm in (*NORMS, "squared-l2")),
+    *(
+        Cell("conditional-gradient", norm, loss, refit)
+        for loss, refit, norm in product(("logistic", "squared-hinge"), ("output", "full"), NORMS)
+    ),
+)
 
 
-def default_plan() -> Plan:
-    """Return the plan of a run without options; letter takes an hour a split and must be asked for."""
-    return Plan()
-
-
-def quick_plan() -> Plan:
-    """Return a plan that ends within two minutes on two cores."""
-    return Plan(sets=("segment", "vowel"), losses=("logistic",), splits=2, max_units=25, quick=True)
-
-
-def tasks(plan: Plan) -> Iterator[Task]:
-    """Yield all fits of a plan, splits outermost, so that all cells of the tables fill evenly.
-
-    Parameters
-    ----------
-    plan : Plan
-
-    Yields
-    ------
-    Task
-    """
-    splits = {name: SETS[name].splits if plan.splits is None else plan.splits for name in plan.sets}
+def tasks(sets: Sequence[str], *, quick: bool = False) -> Iterator[Task]:
+    """Yield all fits on some sets, splits outermost, so that all cells of the tables fill evenly."""
+    splits = {name: _QUICK_SPLITS if quick else SETS[name].splits for name in sets}
+    cells = [cell for cell in _CELLS if not quick or cell.loss != "squared-hinge"]
     for split in range(max(splits.values(), default=0)):
-        for name in plan.sets:
-            if split < splits[name]:
-                yield from _split_tasks(plan, name, split)
-
-
-def _split_tasks(plan: Plan, name: str, split: int) -> Iterator[Task]:
-    for cell in _cells(plan):
-        for max_units in _sizes(plan, name, cell):
-            for strength in _grid(plan, name, cell):
+        for name, cell in product((name for name in sets if split < splits[name]), cells):
+            for max_units, strength in product(_sizes(name, cell, quick), _grid(name, cell, quick)):
                 yield Task(name, split, *cell, strength=float(strength), max_units=max_units)
 
 
-def _cells(plan: Plan) -> Iterator[Cell]:
-    """Yield the rows of the tables, the baselines first."""
-    for method in ("linear", "svm", "nystrom"):
-        if method in plan.methods:
-            yield Cell(method)
-    if "one-vs-rest" in plan.methods:
-        yield Cell("one-vs-rest", "l1", "binary-logistic", "output")
-    if "projected-gradient" in plan.methods:
-        for norm in (*plan.norms, "squared-l2"):
-            yield Cell("projected-gradient", norm, "logistic", "full")
-    if "conditional-gradient" in plan.methods:
-        for loss in plan.losses:
-            for refit in plan.refits:
-                for norm in plan.norms:
-                    yield Cell("conditional-gradient", norm, loss, refit)
-
-
-def _sizes(plan: Plan, name: str, cell: Cell) -> Sequence[int]:
+def _sizes(name: str, cell: Cell, quick: bool) -> Sequence[int]:
     """Numbers of units to fit; output-layer refits are judged at every number up to it as well."""
     sizes = SETS[name]
     planned: Sequence[int] = {
@@ -161,14 +97,10 @@ def _sizes(plan: Plan, name: str, cell: Cell) -> Sequence[int]:
         "projected-gradient": (sizes.random_units,),
         "conditional-gradient": sizes.full_units if cell.refit == "full" else (sizes.max_units,),
     }[cell.method]
-    if plan.max_units is None:
-        return planned
-    return sorted({min(count, plan.max_units) for count in planned})
+    return sorted({min(count, _QUICK_UNITS) for count in planned}) if quick else planned
 
 
-def _grid(plan: Plan, name: str, cell: Cell) -> Sequence[float]:
-    if plan.strengths is not None and cell.method in ("conditional-gradient", "projected-gradient", "one-vs-rest"):
-        return plan.strengths
+def _grid(name: str, cell: Cell, quick: bool) -> Sequence[float]:
     if cell.method in _C:
         return _C[cell.method]
     if cell.method == "one-vs-rest":
@@ -177,4 +109,4 @@ def _grid(plan: Plan, name: str, cell: Cell) -> Sequence[float]:
         grid = _SQUARED_L2_STRENGTHS[name]
     else:
         grid = _STRENGTHS[name, cell.loss][cell.norm]
-    return grid[1:3] if plan.quick else grid
+    return grid[1:3] if quick else grid

@@ -9,8 +9,6 @@ counts::
     OMP_NUM_THREADS=1 python -m benchmarks.multiclass.refits --data FOLDER --out results/refits
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
@@ -33,13 +31,9 @@ Curve = dict[int, tuple[float, float, float]]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("multiclass.refits", __doc__, sets=DATA_SETS, results="refits")
     parser.add_argument("--max-units", type=int, help="default 50, for letter 100")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:
@@ -57,8 +51,7 @@ def _program(args: argparse.Namespace) -> None:
         draw(column, name, curves)
     axes[0, 0].set_ylabel("excess over the least of both, relative")
     axes[1, 0].set_ylabel("test accuracy (%), one split")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    legend_below(fig, handles, labels, 2)
+    legend_below(fig, *axes[0, 0].get_legend_handles_labels(), 2)
     save(fig, out / "refits.png")
     print(f"\nwritten: {out / 'refits.png'}")
 

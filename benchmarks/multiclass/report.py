@@ -1,7 +1,5 @@
 """From the rows of fits to tables: selection on the validation part, means over splits, the paper's figures beside."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -9,8 +7,6 @@ import pandas as pd
 
 from benchmarks.common.measures import mean_and_error
 from benchmarks.multiclass.paper_tables import SETS, TABLE_2, TABLE_4, Cell, Figure
-
-__all__ = ["complete", "frame", "select", "summary", "tables"]
 
 _CELL = list(Cell._fields)
 _INTEGERS = ("split", "max_units", "k", "units")
@@ -24,17 +20,7 @@ def frame(rows: Sequence[dict[str, str]]) -> pd.DataFrame:
 
 
 def complete(fits: pd.DataFrame) -> pd.DataFrame:
-    """Leave out splits that a run has only begun: with fewer strengths than most splits, selection would be unfair.
-
-    Parameters
-    ----------
-    fits : DataFrame
-        Rows of one set and one cell.
-
-    Returns
-    -------
-    DataFrame
-    """
+    """Leave out splits that a run has only begun: with fewer strengths than most splits, selection would be unfair."""
     counts = fits.groupby("split").size()
     usual = counts.mode().max()
     return fits[fits["split"].isin(counts.index[counts >= usual])]
@@ -47,18 +33,7 @@ def select(fits: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(fits: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for every set and cell: the paper's accuracy and units, ours, and how many splits ours has.
-
-    Parameters
-    ----------
-    fits : DataFrame
-        All rows, as ``frame`` returns them.
-
-    Returns
-    -------
-    DataFrame
-        Accuracies in percent.
-    """
+    """Return a row for every set and cell: the paper's accuracy and units, ours, and how many splits ours has."""
     rows = [_summarize(name, cell, group) for name, cell, group in _groups(fits)]
     return pd.DataFrame(rows, columns=[*_FIRST, *_REST])
 
@@ -101,17 +76,7 @@ def _paper(name: str, cell: Cell) -> Figure:
 
 
 def tables(results: pd.DataFrame) -> str:
-    """Return Tables 2 and 4 as text, the paper's figure beside ours in every cell.
-
-    Parameters
-    ----------
-    results : DataFrame
-        As ``summary`` returns it.
-
-    Returns
-    -------
-    str
-    """
+    """Return Tables 2 and 4 as text, the paper's figure beside ours in every cell."""
     names = [name for name in SETS if name in set(results["set"])]
     if not names:
         return "no results yet"

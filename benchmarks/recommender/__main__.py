@@ -1,6 +1,6 @@
-"""Recommender systems: ordinal regression on multi-output models, kernels of one output, and a Bayesian peer.
+"""Recommender systems: ordinal regression on multi-output models, and kernels of one output.
 
-Runs three studies, prints their tables and draws ``ranking.png`` and ``kernels.png``; ``cells.csv`` in ``--out`` has a
+Runs both studies, prints their tables and draws ``ranking.png`` and ``kernels.png``; ``cells.csv`` in ``--out`` has a
 row a study, set, split, model and k::
 
     OMP_NUM_THREADS=1 python -m benchmarks.recommender --data FOLDER
@@ -25,11 +25,6 @@ again. The papers' y on Last.fm is how often a tag was given to an artist: the s
 artist and tag in hetrec2011-lastfm-2k (the papers: 108,437). In "lastfm-users" y is how many tags a user gave to an
 artist.
 
-``peers``: MovieLens 100K, u1.base against u1.test, beside myFM (Gibbs sampling, its defaults, 200 iterations), if that
-package is installed. A tenth of u1.base, drawn at random, is held out to choose the strength by; then all of it is
-fitted again. "+ features" adds the age group, gender, occupation and first digit of the zip code of the user, and the
-group of release years and the genres of the film; in ordinal models they are 0.15, not 1, which a few runs chose.
-
 FMs and PNs of one output have k units, H^2 k products of two factors. They have the squared loss, an intercept, and
 half the strength times the squares of all factors and weights of the linear term as penalty; they are fitted by
 coordinate descent, at most 50 epochs, from factors N(0, 0.01). Ordinal models are fitted by the conditional gradient
@@ -40,34 +35,30 @@ columns "linear". Discounts are 1 / log2(1 + rank); films of equal scores share 
 than 5 are ranked whole. The seconds of a row are those of the whole cell, search included.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib.util import find_spec
 from operator import attrgetter
 from typing import Any
 
 from benchmarks.common.sources import check
 from benchmarks.common.store import Store
 from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
-from benchmarks.links.data import GRAPHS
 from benchmarks.recommender.cells import make_task, run_cell
 from benchmarks.recommender.data import SETS, Ratings, load
-from benchmarks.recommender.models import SAMPLED
-from benchmarks.recommender.plan import COLUMNS, KEY, STUDIES, WITH_FEATURES, Cell, cells
+from benchmarks.recommender.plan import COLUMNS, KEY, STUDIES, Cell, cells
 from benchmarks.recommender.report import draw, report
-
-__all__ = ["main"]
 
 _LINE = "{study}, {set}, split {split}, {model}, k = {k}: strength {strength}, test RMSE {rmse}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the studies; return the exit status."""
-    return run(_parser(), _study, arguments)
+    parser = make_parser("recommender", __doc__, sets=SETS, results="recommender")
+    add_restart_options(parser, "few rows and units, one or two minutes")
+    parser.add_argument("--studies", nargs="+", choices=STUDIES, default=list(STUDIES))
+    return run(parser, _study, arguments)
 
 
 def _study(options: argparse.Namespace) -> int:
@@ -76,13 +67,11 @@ def _study(options: argparse.Namespace) -> int:
     if not options.report:
         wanted = cells(options.studies, options.sets, options.quick)
         check(SETS, dict.fromkeys(cell.set for cell in wanted), options.data)
-        if any(cell.model.endswith(WITH_FEATURES) for cell in wanted):
-            check(GRAPHS, ["movielens"], options.data)
 
         def make_row(cell: Cell) -> dict[str, Any]:
-            return run_cell(cell, make_task(cell, _ratings(cell.set, options.data), options.data))
+            return run_cell(cell, make_task(cell, _ratings(cell.set, options.data)))
 
-        failures = fill(store, _installed(wanted), attrgetter("key"), make_row, _LINE)
+        failures = fill(store, wanted, attrgetter("key"), make_row, _LINE)
     rows = store.rows()
     print("\n" + report(rows))
     for path in draw(rows, out):
@@ -93,22 +82,6 @@ def _study(options: argparse.Namespace) -> int:
 @lru_cache(maxsize=1)
 def _ratings(name: str, folder: str) -> Ratings:
     return load(name, folder)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = make_parser("recommender", __doc__, sets=SETS, results="recommender")
-    add_restart_options(parser, "few rows and units, one or two minutes")
-    parser.add_argument("--studies", nargs="+", choices=STUDIES, default=list(STUDIES))
-    return parser
-
-
-def _installed(cells: Sequence[Cell]) -> list[Cell]:
-    """Return the cells without those of myFM, if it is not there."""
-    others = [cell for cell in cells if not cell.model.startswith(SAMPLED)]
-    if len(others) < len(cells) and find_spec("myfm") is None:
-        print("myFM is not installed (pip install myfm): its rows are left out", flush=True)
-        return others
-    return list(cells)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """A cell of the recommender studies: its rows and parts, the choice of the strength, the fit and the test."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,43 +8,27 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from benchmarks.links.data import load as load_graph
-from benchmarks.recommender.data import Parts, Ratings, peer_parts, random_parts
+from benchmarks.recommender.data import Parts, Ratings, random_parts
 from benchmarks.recommender.models import FITS, Fitted, Options
-from benchmarks.recommender.plan import MEASURES, WITH_FEATURES, Cell
+from benchmarks.recommender.plan import MEASURES, Cell
 from mopn.ranking import grouped_ndcg
-
-__all__ = ["Task", "make_task", "measures", "run_cell"]
-
-# One row in five of MovieLens 100K is in u1.test.
-_PEER_TEST = 5
 
 
 @dataclass(frozen=True)
 class Task:
-    """Rows, targets, users and parts that a cell works on; ``groups`` as in Options."""
+    """Rows, targets, users and parts that a cell works on."""
 
     X: sparse.csr_array
     y: np.ndarray
     users: np.ndarray
     parts: Parts
-    groups: tuple[int, ...]
 
 
-def make_task(cell: Cell, ratings: Ratings, folder: str) -> Task:
+def make_task(cell: Cell, ratings: Ratings) -> Task:
     """Return what a cell works on."""
-    X, groups = ratings.rows(), ratings.shape
-    if cell.model.endswith(WITH_FEATURES):
-        graph = load_graph("movielens", folder)
-        X = sparse.hstack([X, graph.A[ratings.users], graph.B[ratings.items]], format="csr")
-        groups += (graph.A.shape[1], graph.B.shape[1])
-    n = len(ratings.y)
-    if cell.study == "peers":
-        parts = peer_parts(n, n // _PEER_TEST, cell.split, rows=cell.rows)
-    else:
-        shares = (0.5, 0.25) if cell.study == "ranking" else (0.5625, 0.1875)
-        parts = random_parts(n, cell.split, shares, cell.rows)
-    return Task(X, ratings.y, ratings.users, parts, groups)
+    shares = (0.5, 0.25) if cell.study == "ranking" else (0.5625, 0.1875)
+    parts = random_parts(len(ratings.y), cell.split, shares, cell.rows)
+    return Task(ratings.rows(), ratings.y, ratings.users, parts)
 
 
 def run_cell(cell: Cell, task: Task) -> dict[str, Any]:
@@ -90,8 +72,8 @@ def _measured(task: Task, predict: Callable[[Any], np.ndarray], places: np.ndarr
 
 
 def _fit(cell: Cell, task: Task, strength: float, places: np.ndarray) -> Fitted:
-    options = Options(cell.k, strength, cell.split, task.groups)
-    return FITS[cell.model.removesuffix(WITH_FEATURES)](task.X[places], task.y[places], options)
+    options = Options(cell.k, strength, cell.split)
+    return FITS[cell.model](task.X[places], task.y[places], options)
 
 
 def _rmse(y: np.ndarray, outputs: np.ndarray) -> float:

@@ -4,8 +4,6 @@ Sets as in appendix E of Blondel et al., Polynomial Networks and Factorization M
 Polynomial Networks and Factorization Machines (NIPS 2017).
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 from dataclasses import dataclass
@@ -16,20 +14,10 @@ from scipy import sparse
 
 from benchmarks.common.sources import Source, read
 
-__all__ = ["SETS", "Parts", "Ratings", "load", "peer_parts", "random_parts"]
-
 
 @dataclass(frozen=True)
 class Ratings:
-    """Who gave what how much.
-
-    Attributes
-    ----------
-    users, items : ndarray of shape (n,)
-        Numbers from 0, without gaps.
-    y : ndarray of shape (n,)
-        Ratings or counts.
-    """
+    """Who (n,) gave what (n,), both numbered from 0 without gaps, how much (n,): ratings or counts."""
 
     users: np.ndarray
     items: np.ndarray
@@ -132,44 +120,7 @@ class Parts:
 
 
 def random_parts(n: int, index: int, shares: tuple[float, float], rows: int | None = None) -> Parts:
-    """Return the random split number ``index``.
-
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    index : int
-        Seed.
-    shares : tuple of two floats
-        Of the rows to fit and of those to choose the strength by; the others are the test.
-    rows : int, optional
-        So many rows, drawn at random, stand for all.
-
-    Returns
-    -------
-    Parts
-    """
+    """Return the random split number ``index``."""
     places = np.random.default_rng(index).permutation(n)[:rows]
     ends = np.cumsum([int(share * len(places)) for share in shares])
     return Parts(*np.split(places, ends))
-
-
-def peer_parts(n: int, n_test: int, index: int, held: float = 0.1, rows: int | None = None) -> Parts:
-    """Return the split whose test is the last ``n_test`` rows; the share ``held`` of the others is drawn to choose by.
-
-    Parameters
-    ----------
-    n, n_test : int
-        Numbers of rows.
-    index : int
-        Seed.
-    held : float, default 0.1
-    rows : int, optional
-        So many of the others, drawn at random, stand for all.
-
-    Returns
-    -------
-    Parts
-    """
-    others = random_parts(n - n_test, index, (1.0 - held, held), rows)
-    return Parts(others.fit, np.concatenate([others.held, others.test]), np.arange(n - n_test, n))

@@ -1,19 +1,14 @@
 """What the recommender studies fit: cells, their grids of strengths, and the columns of their rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchmarks.recommender.models import MODELS, SAMPLED
-
-__all__ = ["COLUMNS", "GRIDS", "KEY", "MEASURES", "PLANS", "STUDIES", "WITH_FEATURES", "Cell", "Plan", "cells"]
+from benchmarks.recommender.models import MODELS
 
 _ORDINAL, _ONE_OUTPUT = MODELS[:3], ("A2-linear", "H2-linear")
 _KERNELS = ("A2-augment", "A2-linear", "H2-augment", "H2-linear", "all-subsets")
-WITH_FEATURES = " + features"
-# Strengths by set and by what a model's name begins with. Samplers have none.
+# Strengths by set and by what a model's name begins with.
 GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
     "ml-100k": {
         "ordinal-l1/linf": (5.0, 6.0, 7.0, 8.5),
@@ -36,13 +31,7 @@ GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
 class Plan:
     """Cells of a study on a set: all of these models, numbers of units and splits.
 
-    Attributes
-    ----------
-    models : tuple of str
-    ks : tuple of int
-    splits : int
-    rows : int, optional
-        So many rows, drawn at random, stand for all.
+    With ``rows`` so many rows, drawn at random, stand for all.
     """
 
     models: tuple[str, ...]
@@ -51,16 +40,13 @@ class Plan:
     rows: int | None = None
 
 
-STUDIES = ("ranking", "kernels", "peers")
+STUDIES = ("ranking", "kernels")
 # In the order in which they run: what takes long comes last. A cell of ordinal models takes a minute on MovieLens 100K
 # and minutes on 1M.
 PLANS: dict[tuple[str, str], Plan] = {
     ("ranking", "ml-100k"): Plan(_ONE_OUTPUT + _ORDINAL, (5, 10, 20, 30, 50), splits=2),
     ("kernels", "lastfm"): Plan(_KERNELS, (5, 10, 20, 30, 50)),
     ("kernels", "lastfm-users"): Plan(_KERNELS, (5, 10, 20, 30, 50)),
-    ("peers", "ml-100k"): Plan(
-        (*SAMPLED, "A2-linear", "ordinal-l1/linf", "myfm-probit + features", "ordinal-l1/linf + features"), (10, 30)
-    ),
     ("kernels", "ml-1m"): Plan(_KERNELS, (5, 10, 30)),
     ("ranking", "ml-1m"): Plan(_ONE_OUTPUT + _ORDINAL[::-1], (10, 30)),
 }
@@ -80,9 +66,7 @@ class Cell:
 
     @property
     def grid(self) -> tuple[float, ...]:
-        """The strengths to choose from; a sampler has the single one 0."""
-        if self.model.startswith(SAMPLED):
-            return (0.0,)
+        """The strengths to choose from."""
         grids = GRIDS[self.set]
         return next(grid for start, grid in grids.items() if self.model.startswith(start))
 

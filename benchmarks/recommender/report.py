@@ -1,7 +1,5 @@
 """Tables and figures of the recommender study, from the rows of its file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,8 +9,6 @@ from matplotlib.ticker import MaxNLocator
 
 from benchmarks.common.figures import legend_below, plt, save, tidy
 from mopn.plotting import NORM_COLORS
-
-__all__ = ["draw", "report"]
 
 _SETS = {
     "ml-100k": "MovieLens 100K",
@@ -29,8 +25,6 @@ _LABELS = {
     "H2-linear": "H2, linear combination (PN)",
     "H2-augment": "H2, augment",
     "all-subsets": "all-subsets",
-    "myfm-regression": "myFM, regression",
-    "myfm-probit": "myFM, ordered probit",
 }
 _COLORS = {
     **{f"ordinal-{norm}": color for norm, color in NORM_COLORS.items()},
@@ -54,9 +48,8 @@ _FINDINGS = {
     "ranking": "paper: multi-output FMs with l1/l2 and l1/linf beat FMs and PNs of one output in RMSE and nDCG",
     "kernels": "papers: A2 beats H2; augmentation is as good as the linear combination or better; all-subsets does "
     "relatively well",
-    "peers": "",
 }
-_TITLES = {"ranking": "ordinal regression", "kernels": "test RMSE by kernel and k", "peers": "u1.base, u1.test"}
+_TITLES = {"ranking": "ordinal regression", "kernels": "test RMSE by kernel and k"}
 
 Row = dict[str, str]
 # By model and k: the rows of all splits.
@@ -89,7 +82,7 @@ def _table(study: str, name: str, drawn: str, block: Block) -> str:
     lines += _by_k(block) if study == "kernels" else _by_measure(block)
     if study == "ranking" and name in _PAPER_NDCG:
         lines.append("paper, nDCG@1: l1/linf {:.2f}, FM {:.2f}".format(*_PAPER_NDCG[name]))
-    return "\n".join([*lines, *([_FINDINGS[study]] if _FINDINGS[study] else [])])
+    return "\n".join([*lines, _FINDINGS[study]])
 
 
 def _by_k(block: Block) -> list[str]:
@@ -100,7 +93,7 @@ def _by_k(block: Block) -> list[str]:
         lines += ["strengths chosen:"] * (column == "strength")
         for model in models:
             found = [f"{_mean(block[model, k], column):.{digits}f}" if (model, k) in block else "" for k in ks]
-            lines.append(f"{_label(model):<38}" + "".join(f"{value:>9}" for value in found))
+            lines.append(f"{_LABELS[model]:<38}" + "".join(f"{value:>9}" for value in found))
     return lines
 
 
@@ -111,24 +104,16 @@ def _by_measure(block: Block) -> list[str]:
         + "".join(f"{heading:>{max(9, len(heading) + 2)}}" for heading in _HEADINGS.values())
         + f"{'seconds':>9}"
     ]
-    for (model, k), rows in sorted(block.items(), key=lambda entry: (list(_LABELS).index(_base(entry[0][0])), entry)):
+    for (model, k), rows in sorted(block.items(), key=lambda entry: (list(_LABELS).index(entry[0][0]), entry)):
         chosen = rows[0]["validation"] != ""
         texts = [f"{_mean(rows, 'strength'):.3g}", f"{_mean(rows, 'validation'):.4f}"] if chosen else ["", ""]
         figures = (f"{_mean(rows, name):>{max(9, len(text) + 2)}.4f}" for name, text in _HEADINGS.items())
         lines.append(
-            f"{_label(model):<38}{k:>4}{_mean(rows, 'units'):>7.0f}{texts[0]:>10}{texts[1]:>9}"
+            f"{_LABELS[model]:<38}{k:>4}{_mean(rows, 'units'):>7.0f}{texts[0]:>10}{texts[1]:>9}"
             + "".join(figures)
             + f"{_mean(rows, 'seconds'):>9.0f}"
         )
     return lines
-
-
-def _base(model: str) -> str:
-    return model.split(" + ")[0]
-
-
-def _label(model: str) -> str:
-    return _LABELS[_base(model)] + model[len(_base(model)) :]
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------

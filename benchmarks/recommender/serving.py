@@ -7,21 +7,18 @@ models fitted to 5,000 drawn ratings. Milliseconds of the processor, medians of 
     OMP_NUM_THREADS=1 python -m benchmarks.recommender.serving
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
-import time
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 
 import mopn
+from benchmarks.common.measures import processor_seconds_of
+from benchmarks.common.printing import Table
 from benchmarks.common.study import make_parser, run
 from mopn.estimators import FactorizationMachineRegressor, MultiOutputFMRegressor, OrdinalFMRegressor
 from mopn.ranking import Ranker
@@ -40,28 +37,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _program(args: argparse.Namespace) -> None:
     """Print both tables."""
-    warnings.simplefilter("ignore", ConvergenceWarning)
     rng = np.random.default_rng(0)
-    print(f"{args.items} items, {args.units} units: ms      once  a user  joined rows")
+    table = Table(f"{args.items} items and {args.units} units:30s, once:9.1f ms, a user:7.2f ms, joined rows:12.1f ms")
     user, items, joined = _rows(args.items)
     for name, model in _models(args.items, args.units, rng).items():
         ranker = Ranker(model, items)
         calls = partial(Ranker, model, items), partial(ranker.rank, user, 10), partial(model.predict, joined)
-        once, each, rows = (milliseconds(call, times) for call, times in zip(calls, (3, args.repeats, 3), strict=True))
-        print(f"{name:30s} {once:9.1f} {each:7.2f} {rows:12.1f}", flush=True)
-    print(f"\na new user of {_NEW} ratings: ms")
+        once, each, rows = (_milliseconds(call, times) for call, times in zip(calls, (3, args.repeats, 3), strict=True))
+        table.row(name, once, each, rows)
+    print()
+    table = Table(f"a new user of {_NEW} ratings:46s, time:7.2f ms")
     for name, fitted, new in _estimators(args.units, rng):
-        print(f"{name:30s} {milliseconds(partial(fitted.fold_in, *new), args.repeats):9.2f}", flush=True)
+        table.row(name, _milliseconds(partial(fitted.fold_in, *new), args.repeats))
 
 
-def milliseconds(call: Callable[[], Any], repeats: int) -> float:
+def _milliseconds(call: Callable[[], Any], repeats: int) -> float:
     """Return the median of the milliseconds of the processor that a call takes."""
-    seconds = []
-    for _ in range(repeats):
-        began = time.process_time()
-        call()
-        seconds.append(time.process_time() - began)
-    return 1e3 * float(np.median(seconds))
+    return 1e3 * float(np.median(processor_seconds_of(call, repeats)))
 
 
 def _rows(n: int) -> tuple[sparse.csr_array, sparse.csr_array, sparse.csr_array]:

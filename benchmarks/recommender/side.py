@@ -7,23 +7,20 @@ parameters that a row does not name are the defaults::
     OMP_NUM_THREADS=1 python -m benchmarks.recommender.side --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import sys
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MultiLabelBinarizer, OneHotEncoder
 
+from benchmarks.common.printing import Table
 from benchmarks.common.sources import Source, read
 from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import SETS as RATINGS
@@ -41,28 +38,21 @@ _NO_UNITS = 1e6
 
 
 @dataclass(frozen=True)
-class Table:
-    """Ratings with what is known of users and films.
+class Known:
+    """Ratings (n, 3), numbers of users and films as in the files and levels, with what is known of both by number.
 
-    Attributes
-    ----------
-    ratings : ndarray of shape (n, 3)
-        Numbers of users and films as in the files, and levels.
-    users : dict
-        From a user's number to gender, age group and occupation.
-    films : dict
-        From a film's number to its decade and what names its genres.
+    Of users there are gender, age group and occupation, of films the decade and what names the genres.
     """
 
     ratings: np.ndarray
     users: dict[int, tuple[str, ...]]
     films: dict[int, tuple[str, list[Any]]]
 
-    def of_users(self, share: float) -> Table:
+    def of_users(self, share: float) -> Self:
         """Return the rows of a share of the users, drawn at random."""
         users = np.unique(self.ratings[:, 0])
         drawn = np.random.default_rng(0).permutation(users)[: round(share * len(users))]
-        return Table(self.ratings[np.isin(self.ratings[:, 0], drawn)], self.users, self.films)
+        return type(self)(self.ratings[np.isin(self.ratings[:, 0], drawn)], self.users, self.films)
 
     def rows(self, side: bool) -> sparse.csr_array:
         """Return the 0/1 columns of users and films, and those of side information after them."""
@@ -79,7 +69,7 @@ class Table:
 # -- readers -----------------------------------------------------------------------------------------------------------
 
 
-def _movielens_100k(folder: Path) -> Table:
+def _movielens_100k(folder: Path) -> Known:
     users = {
         int(user): (gender, str(np.searchsorted(_AGES, int(age), side="right")), occupation)
         for user, age, gender, occupation, _ in (line.split("|") for line in _lines(folder / "u.user"))
@@ -88,10 +78,10 @@ def _movielens_100k(folder: Path) -> Table:
         int(film[0]): (film[2][-4:-1], [place for place, flag in enumerate(film[5:]) if flag == "1"])
         for film in (line.split("|") for line in _lines(folder / "u.item"))
     }
-    return Table(np.loadtxt(folder / "u.data", dtype=int, usecols=(0, 1, 2)), users, films)
+    return Known(np.loadtxt(folder / "u.data", dtype=int, usecols=(0, 1, 2)), users, films)
 
 
-def _movielens_1m(folder: Path) -> Table:
+def _movielens_1m(folder: Path) -> Known:
     with gzip.open(folder / "ratings_notimestamp.dat.gz", "rt") as file:
         ratings = np.array(file.read().replace("::", " ").split(), dtype=int).reshape(-1, 3)
     users = {int(user[0]): tuple(user[1:4]) for user in (line.split("::") for line in _lines(folder / "users.dat"))}
@@ -100,7 +90,7 @@ def _movielens_1m(folder: Path) -> Table:
         int(film): (title[-5:-2], genres.split("|"))
         for film, title, genres in (line.split("::") for line in _lines(folder / "movies.dat"))
     }
-    return Table(ratings, users, films)
+    return Known(ratings, users, films)
 
 
 def _from(size: str, *files: str) -> dict[str, str]:
@@ -123,36 +113,27 @@ SETS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("recommender.side", __doc__, sets=SETS)
     parser.add_argument("--units", type=int, default=10, help="largest number of units (default 10)")
     parser.add_argument("--scales", nargs="+", choices=SCALES, default=list(SCALES), help="default all")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:
     """Print a row a fit."""
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    print("set        rows  columns             scale     RMSE  CPU seconds  biases")
+    table = Table("set:8s, rows:6d, columns:20s, scale:6s, RMSE:7.4f, CPU seconds:.1f, biases:7.4f")
     for name in args.sets:
-        table = read(SETS, name, args.data).of_users(_USERS[name])
-        places = random_parts(len(table.ratings), 0, _SHARES)
+        known = read(SETS, name, args.data).of_users(_USERS[name])
+        places = random_parts(len(known.ratings), 0, _SHARES)
         for side in (False, True):
-            X, y = table.rows(side), table.ratings[:, 2]
+            X, y = known.rows(side), known.ratings[:, 2]
             train, test = (X[places.fit], y[places.fit]), (X[places.test], y[places.test])
             biases = _error(OrdinalFMRegressor(strength=_NO_UNITS).fit(*train), test)
             for scale in args.scales:
                 began = time.process_time()
                 regressor = OrdinalFMRegressor(scale=SCALES[scale], max_units=args.units).fit(*train)
                 seconds, columns = time.process_time() - began, "users, items" + ", side" * side
-                print(
-                    f"{name:8s} {len(places.fit):6d}  {columns:20s}{scale:6s}{_error(regressor, test):8.4f}"
-                    f"{seconds:13.1f}{biases:8.4f}",
-                    flush=True,
-                )
+                table.row(name, len(places.fit), columns, scale, _error(regressor, test), seconds, biases)
 
 
 def _error(regressor: OrdinalFMRegressor, test: tuple[sparse.csr_array, np.ndarray]) -> float:

@@ -11,23 +11,20 @@ use::
     OMP_NUM_THREADS=2 python -m benchmarks.recommender.speed --data FOLDER --sets ml-100k ml-1m
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 
 import mopn
+from benchmarks.common.printing import Table
 from benchmarks.common.processes import peak_memory
 from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import load, random_parts
@@ -45,19 +42,14 @@ _PROVABLE = 3000
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("recommender.speed", __doc__, sets=_STRENGTHS)
     parser.add_argument("--norms", nargs="+", default=list(_STRENGTHS["ml-1m"]), choices=_STRENGTHS["ml-1m"])
     parser.add_argument("--units", type=int, default=30)
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:
     """Print a row a fit."""
-    warnings.simplefilter("ignore", ConvergenceWarning)
     rng = np.random.default_rng(0)
     small = rng.integers(0, 2, (_SMALL, 5)).astype(float)
     began = time.perf_counter()
@@ -68,9 +60,9 @@ def _program(args: argparse.Namespace) -> None:
         places = random_parts(len(ratings.y), 0, (0.5, 0.25))
         X, y = ratings.rows(), ratings.y
         print(f"\n{name}: {len(places.fit)} ratings to fit, {X.shape[1]} features")
-        print(
-            "norm      strength    fit  memory  units  test RMSE   objective  status     exact gap  proof  "
-            "random gap    loose   proof"
+        table = Table(
+            "norm:8s, strength:g, fit:5.1f s, memory:5.0f MB, units:d, test RMSE:.4f, objective:11.1f, status:10s, "
+            "exact gap:.2e, proof:5.1f s, random gap:.2e, loose:7.1e, proof:5.1f s"
         )
         for norm in args.norms:
             strength = _STRENGTHS[name][norm]
@@ -78,14 +70,10 @@ def _program(args: argparse.Namespace) -> None:
             seconds, memory = measured(partial(machine.fit, X[places.fit], y[places.fit]))
             rmse = np.sqrt(np.mean((machine.predict(X[places.test]) - y[places.test]) ** 2))
             parts = machine, X[places.fit], y[places.fit]
-            exact = proven(*parts, "exact") if norm != "l1/l2" and X.shape[1] <= _PROVABLE else ("", "", "")
+            exact = proven(*parts, "exact") if norm != "l1/l2" and X.shape[1] <= _PROVABLE else (None, None, None)
             random = proven(*parts, "lanczos")
-            print(
-                f"{norm:8s} {strength:9g} {seconds:4.1f} s {memory:4.0f} MB {len(machine.basis_):6d} {rmse:10.4f} "
-                f"{machine.objective_:11.1f}  {machine.status_.name:10s}{exact[0]:>10s} {exact[2]:>6s}  "
-                f"{random[0]:>10s} {random[1]:>8s} {random[2]:>7s}",
-                flush=True,
-            )
+            fitted = len(machine.basis_), rmse, machine.objective_, machine.status_.name
+            table.row(norm, strength, seconds, memory, *fitted, exact[0], exact[2], *random)
     print(f"\npeak of the process: {peak_memory() / 1e9:.2f} GB")
 
 
@@ -115,7 +103,7 @@ def _resident() -> float:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def proven(machine: OrdinalFMRegressor, X: Any, y: np.ndarray, oracle: str) -> tuple[str, str, str]:
+def proven(machine: OrdinalFMRegressor, X: Any, y: np.ndarray, oracle: str) -> tuple[float, float, float]:
     """Return the relative gap that an oracle proves, how much of it is the looseness of the bound, and the seconds."""
     levels, codes = np.unique(y, return_inverse=True)
     problem = mopn.NetworkProblem(
@@ -128,7 +116,7 @@ def proven(machine: OrdinalFMRegressor, X: Any, y: np.ndarray, oracle: str) -> t
     atoms = problem.lmo(at, oracle)
     seconds = time.perf_counter() - began
     gap, estimate = (1.0 - problem.lower(at, bound) / at.value for bound in (atoms.bound, atoms.values[0]))
-    return f"{gap:.2e}", f"{gap - estimate:.1e}", f"{seconds:.1f} s"
+    return gap, gap - estimate, seconds
 
 
 if __name__ == "__main__":

@@ -16,15 +16,12 @@ installed. ``libFM``: MCMC, "-dim 1,1,10 -iter 300", with users and items alone,
 Predictions are cut to 1 and 5. Seconds are those of the processor, for a fit without the choice of alpha.
 """
 
-from __future__ import annotations
-
 import argparse
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,15 +29,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
 from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import SETS, Ratings, load
 from mopn import RelationBlocks
 from mopn.estimators import FactorizationMachineRegressor, OrdinalFMRegressor
-
-__all__ = ["main", "make_columns", "make_parts"]
 
 NAMES = ("ml-100k", "ml-1m")
 COLUMNS = ("ids", "implicit", "dates")
@@ -89,21 +83,16 @@ Fit = Callable[[Case, float], np.ndarray]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return the exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("recommender.splits", __doc__, sets=NAMES)
     parser.add_argument("--splits", type=int, default=10, help="splits of MovieLens 1M (default 10)")
     parser.add_argument("--columns", nargs="+", choices=["ids", *LENGTHS], default=list(COLUMNS))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--libfm", type=Path, help="the program libFM (default: none)")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(options: argparse.Namespace) -> None:
     """Print a row a fit, and the means of the splits."""
-    warnings.simplefilter("ignore", ConvergenceWarning)
     fits = {name: fit for name, fit in _fits(options.libfm).items() if name in options.methods}
     print("set      columns   method      alpha  split    RMSE  CPU seconds")
     for name in options.sets:

@@ -10,12 +10,9 @@ WWW 2019), and ALS of the package ``implicit``, if it is installed::
     OMP_NUM_THREADS=1 python -m benchmarks.recommender.top --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,14 +21,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks.common.printing import Table
 from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import Ratings, load, random_parts
 from mopn.estimators import FactorizationMachineRegressor, OrdinalFMRegressor
 from mopn.ranking import Ranker, grouped_ndcg
-
-__all__ = ["main"]
 
 _SHRINKAGES = (10.0, 100.0, 1000.0)
 _TOP, _LIKED, _TRAINING = 10, 4.0, 0.8
@@ -85,17 +80,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _program(args: argparse.Namespace) -> None:
     """Print the means over the splits, a row a method."""
-    warnings.simplefilter("ignore", ConvergenceWarning)
     ratings, rows = load("ml-100k", args.data), {}
     for split in range(args.splits):
         parts = random_parts(len(ratings.y), split, (_TRAINING, 0.0))
         case = Case(ratings, parts.fit, parts.test)
         for name, scores, seconds in _methods(case):
             rows.setdefault(name, []).append((*case.measures(scores), seconds))
-    print(f"{'':44s}recall@10  nDCG@10  rated  CPU seconds")
+    table = Table("method:44s, recall@10:.3f, nDCG@10:.3f, rated:6.3f, CPU seconds:.1f")
     for name, found in rows.items():
-        recall, ndcg, rated, seconds = np.mean(found, axis=0)
-        print(f"{name:44s}{recall:9.3f}{ndcg:9.3f}{rated:7.3f}{seconds:13.1f}")
+        table.row(name, *np.mean(found, axis=0))
 
 
 def _methods(case: Case) -> Iterator[tuple[str, np.ndarray, float]]:

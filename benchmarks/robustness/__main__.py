@@ -12,11 +12,8 @@ Pixels are 0 to 16, images 8 x 8; a quarter is the test, means of three splits. 
 or linear, so that `certified_radius` answers for them.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
-import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -26,11 +23,10 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
+from benchmarks.common.measures import processor_seconds_of
 from benchmarks.common.study import make_parser, run
 from benchmarks.robustness.classifiers import ATTACKED, PROVEN, attacked_distances
 from benchmarks.robustness.figure import draw
-
-__all__ = ["main"]
 
 RADII = {"l2": (1.0, 2.0, 3.0), "linf": (0.25, 0.5, 1.0)}
 _ORDERS = {"l2": 2, "linf": np.inf}
@@ -107,9 +103,7 @@ def _line(name: str, values: np.ndarray) -> str:
 def _seconds(name: str, norm: str) -> float:
     model, X_test = _fitted(name, 0), _split(0)[1]
     rows = np.resize(X_test, (_MANY, X_test.shape[1]))
-    began = time.process_time()
-    model.certified_radius(rows, norm, return_attack=True)
-    return time.process_time() - began
+    return processor_seconds_of(lambda: model.certified_radius(rows, norm, return_attack=True))[0]
 
 
 if __name__ == "__main__":

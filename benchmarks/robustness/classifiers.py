@@ -1,7 +1,5 @@
 """The classifiers of the study: those that have proven radii, as models of mopn, and one that is only attacked."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +10,6 @@ from sklearn.svm import SVC, LinearSVC
 
 import mopn
 from mopn.estimators import MultiOutputFMClassifier, MultiOutputPNClassifier
-
-__all__ = ["ATTACKED", "PROVEN", "attacked_distances", "linear_model"]
 
 # Copies of the images with noise, and its deviation.
 _COPIES, _NOISE = 5, 2.0

@@ -1,7 +1,5 @@
 """The figure of the page on robustness: accuracy against the radius, and the nearest images of other classes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +8,6 @@ import numpy as np
 
 from benchmarks.common.figures import legend_below, plt, save, tidy
 from benchmarks.robustness.classifiers import ATTACKED, PROVEN, attacked_distances
-
-__all__ = ["draw"]
 
 _CURVES = {
     "polynomial network, l1": "#66a3d2",

@@ -9,8 +9,6 @@ the share of rows for which the answer is exact; and the CPU milliseconds of a r
     OMP_NUM_THREADS=1 python -m benchmarks.robustness.flips --sets mushroom splice --figure docs/flips.png
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time
@@ -29,8 +27,6 @@ from benchmarks.common.tables import load_table
 from benchmarks.robustness.classifiers import linear_model
 from mopn import Flips
 from mopn.estimators import TableClassifier
-
-__all__ = ["SETS", "Answers", "answers", "main"]
 
 SETS = ("car", "nursery", "tic-tac-toe", "mushroom", "kr.vs.kp", "splice")
 _CHANGES, _MOST_ROWS = (1, 2, 3), 500

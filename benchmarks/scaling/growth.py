@@ -14,8 +14,6 @@ each. The exponent is that of the seconds in the rows, from the size before::
     OMP_NUM_THREADS=1 python -m benchmarks.scaling.growth --rows 10000 100000 1000000 --features 20 100
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json
@@ -26,12 +24,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common.printing import Table
 from benchmarks.common.processes import run_program
 from benchmarks.common.store import Store
 from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
 from benchmarks.scaling.stages import KINDS, METHODS, Fit, stages
-
-__all__ = ["main"]
 
 # What counts as the best accuracy.
 _POINTS = 0.003
@@ -80,7 +77,10 @@ def _row(fit: Fit) -> dict[str, Any]:
 def _report(rows: Sequence[dict[str, str]]) -> None:
     """Print a line a fit: seconds until it is within 0.3 points of the best of all, and how they grow with n."""
     cases = sorted({(row["kind"], int(row["d"])) for row in rows})
-    print("kind     features  method        rows  best accuracy  seconds to 0.3 points  all seconds  memory  exponent")
+    table = Table(
+        "kind:8s, features:d, method:10s, rows:8d, best accuracy:.4f, seconds to 0.3 points:.1f, all seconds:.1f, "
+        "memory:6d MB, exponent:.2f"
+    )
     for kind, d in cases:
         of_case = [row for row in rows if row["kind"] == kind and int(row["d"]) == d]
         for method in METHODS:
@@ -89,15 +89,10 @@ def _report(rows: Sequence[dict[str, str]]) -> None:
                 n, seconds, accuracies = int(row["n"]), _numbers(row["seconds"]), _numbers(row["accuracies"])
                 best = max(max(_numbers(other["accuracies"])) for other in of_case if other["n"] == row["n"])
                 reached = [s for s, a in zip(seconds, accuracies, strict=True) if a >= best - _POINTS]
-                exponent = ""
-                if reached and before:
-                    exponent = f"{np.log(reached[0] / before[1]) / np.log(n / before[0]):.2f}"
+                exponent = np.log(reached[0] / before[1]) / np.log(n / before[0]) if reached and before else None
                 before = (n, reached[0]) if reached else None
-                until = f"{reached[0]:.1f}" if reached else "-"
-                print(
-                    f"{kind:8s} {d:8d}  {method:10s} {n:8d} {max(accuracies):14.4f} {until:>22s} {seconds[-1]:12.1f} "
-                    f"{row['memory']:>5s} MB {exponent:>9s}".rstrip()
-                )
+                until = reached[0] if reached else None
+                table.row(kind, d, method, n, max(accuracies), until, seconds[-1], int(row["memory"]), exponent)
 
 
 def _numbers(text: str) -> list[float]:

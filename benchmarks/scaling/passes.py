@@ -1,6 +1,4 @@
-"""One pass over rows in memory, the matrix products in it alone, and reading the rows; and a pass elsewhere."""
-
-from __future__ import annotations
+"""One pass over rows in memory, the matrix products in it alone, and reading the rows; and a pass by Dask's workers."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -8,17 +6,13 @@ from typing import Any
 
 import numpy as np
 
-import mopn
 from mopn.core.kernels import get_kernel
 from mopn.data.designs import make_design
 from mopn.data.losses_of_rows import Losses
 from mopn.data.rows import ArrayRows, Block
 from mopn.losses.losses import get_loss
-from mopn.losses.namespaces import crossed
 from mopn.network.two_layers import two_layers
 from mopn.solvers.tools.blas_threads import limited_threads
-
-__all__ = ["make_pass", "measure", "of_loss", "on_device", "on_workers"]
 
 _D, _M, _K = 20, 10, 10
 _REPEATS = 7
@@ -30,7 +24,7 @@ def measure(n: int) -> dict[str, float]:
     rows = ArrayRows(make_design(X), Losses.of_data("logistic", y, n))
     H, V, _ = layers = _layers()
     with limited_threads():
-        timed = {"pass": make_pass(rows, layers), "products": lambda: rows.sum(_products, H, V)}
+        timed = {"pass": _make_pass(rows, layers), "products": lambda: rows.sum(_products, H, V)}
         return _least_seconds(timed | {"reading": lambda: rows.sum(_read)})
 
 
@@ -45,7 +39,7 @@ def of_loss(name: str, n: int, d: int, m: int) -> dict[str, float]:
     rows = ArrayRows(make_design(rng.uniform(-1.0, 1.0, (n, d))), Losses.of_data(name, y, n))
     H, V, _ = layers = _layers(d, m)
     with limited_threads():
-        timed = {"pass": make_pass(rows, layers), "products": lambda: rows.sum(_products, H, V)}
+        timed = {"pass": _make_pass(rows, layers), "products": lambda: rows.sum(_products, H, V)}
         return _least_seconds(timed, time.process_time)
 
 
@@ -62,24 +56,7 @@ def on_workers(n: int, workers: int, blocks: int) -> dict[str, float]:
         problem = mopn.dask.DaskNetworkProblem(*in_chunks, classes=range(_M), client=client, strength=1.0)
         here = ArrayRows(make_design(X), Losses.of_data("logistic", y, n))
         with limited_threads():
-            return _least_seconds({"workers": make_pass(problem.rows), "threads": make_pass(here)})
-
-
-def on_device(n: int, library: str, device: str) -> dict[str, float]:
-    """Return the least seconds of a pass over float32 rows on a device, in double and in single precision, and here."""
-    X, y = _data(n)
-    X = X.astype(np.float32)
-    if library == "cupy":
-        import cupy
-
-        there = cupy.asarray(X)
-    else:
-        import torch
-
-        there = torch.asarray(X, device=device)
-    here, away = (mopn.NetworkProblem(rows, y, strength=1.0).rows for rows in (X, there))
-    timed = {"here": make_pass(here), "double": make_pass(away)}
-    return _least_seconds(timed | {"single": make_pass(away, single=True)})
+            return _least_seconds({"workers": _make_pass(problem.rows), "threads": _make_pass(here)})
 
 
 def _data(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -96,9 +73,9 @@ def _layers(d: int = _D, m: int = _M) -> _Layers:
     return rng.standard_normal((_K, d)) / np.sqrt(d), rng.standard_normal((_K, m)), np.zeros((m, 0))
 
 
-def make_pass(rows: Any, point: _Layers | None = None, *, single: bool = False) -> Callable[[], object]:
+def _make_pass(rows: Any, point: _Layers | None = None) -> Callable[[], object]:
     """Return a function that evaluates the objective and the gradients of both layers, in NumPy's arrays."""
-    layers = two_layers(rows, get_kernel("homogeneous"), single=single)
+    layers = two_layers(rows, get_kernel("homogeneous"))
     at = point or _layers()
     return lambda: layers.value_gradient(*at)
 
@@ -121,7 +98,7 @@ def _products(block: Block, H: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, n
     X = block.design.matrix()
     P = X @ H.T
     outputs = (V.T @ P.T).T
-    return crossed(outputs @ V.T, X), crossed(P, outputs)
+    return np.dot((outputs @ V.T).T, X), np.dot(P.T, outputs)
 
 
 def _read(block: Block) -> float:

@@ -1,7 +1,5 @@
 """Classifiers that are fitted in stages, and the rows that they are fitted to."""
 
-from __future__ import annotations
-
 import itertools
 import time
 import warnings
@@ -18,8 +16,6 @@ from sklearn.svm import LinearSVC
 
 from benchmarks.common.processes import peak_memory
 from mopn.estimators import MultiOutputPNClassifier
-
-__all__ = ["KINDS", "METHODS", "Fit", "class_scores", "make_rows", "stages"]
 
 KINDS = ("squares", "steps")
 _CLASSES, _TEST, _NOISE, _TERMS = 5, 20_000, 0.1, 3
@@ -45,22 +41,22 @@ class Fit(NamedTuple):
 # -- data --------------------------------------------------------------------------------------------------------------
 
 
-def make_rows(kind: str, n: int, d: int, seed: int, function: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return float32 rows and their classes; which function of the rows these are has a seed of its own."""
+def make_rows(kind: str, n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return float32 rows and their classes, a function of the rows that the seed leaves as it is."""
     rng, X = np.random.default_rng(seed), np.empty((n, d), np.float32)
     y = np.empty(n, int)
     for first in range(0, n, _BLOCK):
         part = X[first : first + _BLOCK]
         part[:] = rng.uniform(-1.0, 1.0, part.shape)
-        y[first : first + _BLOCK] = np.argmax(class_scores(kind, part, function), axis=1)
+        y[first : first + _BLOCK] = np.argmax(class_scores(kind, part), axis=1)
     noisy = rng.random(n) < _NOISE
     y[noisy] = rng.integers(_CLASSES, size=int(noisy.sum()))
     return X, y
 
 
-def class_scores(kind: str, X: np.ndarray, function: int = 0) -> np.ndarray:
+def class_scores(kind: str, X: np.ndarray) -> np.ndarray:
     """Return what the classes have at each row, the largest of which names it."""
-    rng, d = np.random.default_rng(function), X.shape[1]
+    rng, d = np.random.default_rng(0), X.shape[1]
     if kind == "squares":
         return (X @ rng.standard_normal((d, _CLASSES))) ** 2
     pairs, signs = rng.integers(d, size=(2, _CLASSES, _TERMS)), np.sign(X)

@@ -1,11 +1,7 @@
-"""Ratios of times, side by side in one run: refits against the paper's FISTA and against peers, fits against an SVM.
+"""Ratios of times, side by side in one run: refits against the paper's FISTA, fits against an SVM.
 
 * ``refits``: output layers on the features of real fits, logistic loss, to a proven gap of 1e-6: ``InteriorPoint``
   against ``FISTA``, the paper's method (with restart).
-* ``peers``: the same layers by scikit-learn's SAGA (l1, logistic), by lightning's block coordinate descent (l1/l2,
-  squared hinge) and by celer (l1/l2, squared loss), wherever these can be imported. Objectives are recomputed by one
-  function and compared with our proven lower bound. Our time is until 1e-3 or 1e-4 is proven; a peer's is that of its
-  least effort that gets there, found by trying many and not counting the tries.
 * ``fits``: whole fits of both layers with default settings, beside a quadratic-kernel SVM.
 * ``paths``: a path of 20 strengths, beside one cold fit at the smallest.
 
@@ -14,15 +10,7 @@ were over; it is 0 where ours had not. Times far below a second are the best of 
 environment says::
 
     OMP_NUM_THREADS=1 python -m benchmarks.speed --data FOLDER
-
-The last releases of lightning and celer need NumPy 1: to measure all at once, install mopn into an environment with
-them, or put its wheel and this folder on the path there (``--no-deps``: only the estimators need scikit-learn 1.6)::
-
-    pip install --no-deps --target WHEEL . && cd WHEEL
-    OMP_NUM_THREADS=1 PYTHONPATH=WHEEL:MAIN PEERS/bin/python -m benchmarks.speed --data FOLDER --parts peers
 """
-
-from __future__ import annotations
 
 import argparse
 import sys
@@ -34,24 +22,17 @@ from benchmarks.common.datasets import DATA_SETS
 from benchmarks.common.study import make_parser, run
 from benchmarks.speed.fits import fits, paths
 from benchmarks.speed.layers import refits
-from benchmarks.speed.peers import peers
 
-__all__ = ["main"]
-
-PARTS = {"refits": refits, "peers": peers, "fits": fits, "paths": paths}
+PARTS = {"refits": refits, "fits": fits, "paths": paths}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("speed", __doc__, sets=DATA_SETS)
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
     parser.add_argument("--cap", type=float, default=60.0, help="seconds a refit may take (default 60)")
     parser.add_argument("--splits", type=int, default=5, help="splits of the fits (default 5)")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:

@@ -1,67 +1,51 @@
-"""Exported models: whether ONNX and C agree with Python, how long a row takes, and how large a header is.
+"""Exported models: whether ONNX and C agree with Python, and how long a row takes.
 
 * ``agreement``: the largest difference of the outputs on up to 1,000 rows of each set, of ONNX and C from Python,
   relative to the largest output (absolute if that is below 1). Classes by networks, numbers by factorization machines
   of degree 3, ratings by those of degree 2 and by ordinal networks. Classifiers get the features as they are.
 * ``latency``: one row through Python, ONNX and C, medians.
-* ``forests``: C on letter and digits beside random forests by emlearn (``pip install emlearn``), which get int16
-  features. Of a grid of forests it is the smallest that is as accurate on the test rows as the network, if there is
-  one, else the most accurate; in its favour, the test rows choose it. Bytes are code and constants for this machine,
-  compiled with ``-Os``; times are those of ``-O2``.
 
-It needs ``cc``, ``size``, onnx and onnxruntime. One thread::
+It needs ``cc``, onnx and onnxruntime. One thread::
 
     OMP_NUM_THREADS=1 python -m benchmarks.speed.export --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
+import ctypes
 import statistics
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from importlib.util import find_spec
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common.collection import COLLECTION, hold_out, load_raw, number_sets, read_arff
 from benchmarks.common.measures import seconds_of
+from benchmarks.common.printing import Table
 from benchmarks.common.sources import read
 from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import load as load_ratings
-from benchmarks.speed.headers import Header, compile_header
 from mopn.estimators import FactorizationMachineRegressor, MultiOutputPNClassifier, OrdinalFMRegressor
-
-__all__ = ["main"]
 
 _NUMBERS = number_sets(read_arff)
 _RATINGS = "ml-100k"
 _ROWS, _RATING_ROWS = 1_000, 10_000
 # Calls of one row, and of all rows in C.
 _CALLS, _BATCHES = 300, 21
-_TREES, _LEAVES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100), (16, 32, 64, 128, 256, 512, 1024, None)
-# emlearn rounds thresholds to integers: those between two integers are integers themselves of twice the features.
-_TWICE = 2
+_WAYS = ("estimator", "model", "ONNX double", "ONNX float", "C double", "C float")
 
 Fitted = tuple[str, Any, np.ndarray]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("speed.export", __doc__, sets=[*COLLECTION, *_NUMBERS, _RATINGS])
     parser.add_argument("--parts", nargs="+", default=list(_PARTS), choices=_PARTS)
-    parser.add_argument("--forests", nargs="+", default=["letter", "digits"], choices=COLLECTION, metavar="SET")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:
@@ -75,17 +59,15 @@ def _program(args: argparse.Namespace) -> None:
 
 
 def _agreement(args: argparse.Namespace, folder: Path) -> None:
-    _print_line("largest difference from Python", ["rows", "ONNX double", "C double", "ONNX float", "C float"])
+    table = Table(
+        "largest difference from Python:30s, rows:d, ONNX double:.1e, C double:9.1e, ONNX float:.1e, C float:9.1e"
+    )
     for name, model, X in _models(args):
         expected = model.outputs(X)
         unit = max(1.0, float(np.abs(expected).max()))
         found = [_onnx_outputs(model, X, "float64"), _c_outputs(model, X, "float64", folder)]
         found += [_onnx_outputs(model, X, "float32"), _c_outputs(model, X, "float32", folder)]
-        _print_line(name, [str(len(X)), *(f"{np.abs(outputs - expected).max() / unit:.1e}" for outputs in found)])
-
-
-def _print_line(label: str, cells: Sequence[str]) -> None:
-    print(f"{label:<52}" + "".join(f"{cell:>13}" for cell in cells), flush=True)
+        table.row(name, len(X), *(np.abs(outputs - expected).max() / unit for outputs in found))
 
 
 def _models(args: argparse.Namespace) -> Iterator[Fitted]:
@@ -134,30 +116,43 @@ def _session(model: Any, dtype: str) -> Any:
 
 
 def _c_outputs(model: Any, X: np.ndarray, dtype: str, folder: Path) -> np.ndarray:
-    m = model.outputs(X[:1]).shape[1]
-    return _header(model, dtype, folder).outputs(X, m)
+    return _compiled(model, dtype, folder)(X)
 
 
-def _header(model: Any, dtype: str, folder: Path) -> Header:
+def _compiled(model: Any, dtype: str, folder: Path) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the function of rows that a header is, compiled with the system's ``cc``."""
     model.to_c(folder / "model.h", dtype=dtype)
-    features = "float64" if dtype == "float64" else "float32"
-    d = model.n_features
+    real, d = "double" if dtype == "float64" else "float", model.n_features
     m = model.outputs(np.zeros((1, d))).shape[1]
-    predict = "model_predict(x)" if model.target == "labels" else ""
-    return compile_header(folder / "model.h", features, d, predict, "model_outputs(x, out)", m)
+    (folder / "rows.c").write_text(
+        f'#include "model.h"\nvoid output_rows(const {real} *x, int n, {real} *out) {{\n'
+        f"    for (int i = 0; i < n; i++, x += {d}, out += {m}) model_outputs(x, out);\n}}\n"
+    )
+    # A library is loaded once under its name.
+    library = folder / f"rows{len(list(folder.iterdir()))}.so"
+    command = ["cc", "-O2", "-shared", "-fPIC", "-o", str(library), "rows.c", "-lm"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    output_rows = ctypes.CDLL(str(library)).output_rows
+
+    def outputs(X: np.ndarray) -> np.ndarray:
+        X, out = np.ascontiguousarray(X, dtype), np.zeros((len(X), m), dtype)
+        output_rows(ctypes.c_void_p(X.ctypes.data), len(X), ctypes.c_void_p(out.ctypes.data))
+        return out
+
+    return outputs
 
 
 # -- latency -----------------------------------------------------------------------------------------------------------
 
 
 def _latency(args: argparse.Namespace, folder: Path) -> None:
-    _print_line("microseconds a row", ["estimator", "model", "ONNX double", "ONNX float", "C double", "C float"])
+    table = Table("a row:30s, " + ", ".join(f"{name}:9.2f µs" for name in _WAYS))
     for name, estimator, X in _estimators(args):
         model, rows = estimator.model_, [row[None] for row in X[:_CALLS]]
         times = [_of_rows(estimator.predict, rows), _of_rows(model.predict, rows)]
         times += [_of_onnx(model, rows, dtype) for dtype in ("float64", "float32")]
         times += [_of_c(model, X, dtype, folder) for dtype in ("float64", "float32")]
-        _print_line(name, [f"{1e6 * seconds:.2f}" for seconds in times])
+        table.row(name, *(1e6 * seconds for seconds in times))
 
 
 def _of_onnx(model: Any, rows: list[np.ndarray], dtype: str) -> float:
@@ -166,9 +161,8 @@ def _of_onnx(model: Any, rows: list[np.ndarray], dtype: str) -> float:
 
 
 def _of_c(model: Any, X: np.ndarray, dtype: str, folder: Path) -> float:
-    header, m = _header(model, dtype, folder), model.outputs(X[:1]).shape[1]
-    rows = X.astype(header.dtype)
-    return _of_batches(lambda: header.outputs(rows, m), len(X))
+    outputs, rows = _compiled(model, dtype, folder), X.astype(dtype)
+    return statistics.median(seconds_of(lambda: outputs(rows), _BATCHES)) / len(X)
 
 
 def _estimators(args: argparse.Namespace) -> Iterator[Fitted]:
@@ -185,68 +179,10 @@ def _estimators(args: argparse.Namespace) -> Iterator[Fitted]:
 def _of_rows(call: Callable[[Any], Any], rows: list[Any]) -> float:
     """Return the median seconds of a call with a row."""
     call(rows[0])
-    return statistics.median(seconds_of(lambda row=row: call(row), 1)[0] for row in rows)
+    return statistics.median(seconds_of(lambda row=row: call(row))[0] for row in rows)
 
 
-def _of_batches(call: Callable[[], Any], n: int) -> float:
-    """Return the median seconds a row of calls with n rows."""
-    return statistics.median(seconds_of(call, _BATCHES)) / n
-
-
-# -- forests -----------------------------------------------------------------------------------------------------------
-
-
-def _forests(args: argparse.Namespace, folder: Path) -> None:
-    _print_line("in C", ["accuracy", "bytes", "us a row"])
-    for name in args.forests:
-        X, y, _ = load_raw(name, args.data)
-        X, X_test, y, y_test = hold_out(X, y, 0)
-        network = MultiOutputPNClassifier(random_state=0).fit(X, y)
-        header = _header(network.model_, "float32", folder)
-        _line(f"{name}: mopn, {len(network.basis_)} units", header, X_test, y_test)
-        if find_spec("emlearn") is None:
-            print(f"{name}: no forest, as emlearn is not installed")
-            continue
-        forest = _forest(X, y, X_test, y_test, network.score(X_test, y_test))
-        label = f"{forest.n_estimators} trees of {forest.max_leaf_nodes or 'all'} leaves"
-        for method in ("inline", "loadable"):
-            header = _forest_header(forest, method, folder)
-            _line(f"{name}: emlearn, {method}, {label}", header, _TWICE * X_test, y_test)
-
-
-def _line(label: str, header: Header, X: np.ndarray, y: np.ndarray) -> None:
-    rows = np.ascontiguousarray(X, header.dtype)
-    seconds = _of_batches(lambda: header.predict(rows), len(rows))
-    accuracy = float(np.mean(header.predict(rows) == y))
-    _print_line(label, [f"{accuracy:.4f}", f"{header.bytes:,}", f"{1e6 * seconds:.2f}"])
-
-
-def _forest(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray, accuracy: float) -> Any:
-    """Return the smallest forest of the grid that is as accurate on the test rows, or the most accurate."""
-    best: tuple[Any, ...] = ()
-    for trees, leaves in product(_TREES, _LEAVES):
-        forest = RandomForestClassifier(trees, max_leaf_nodes=leaves, random_state=0).fit(_TWICE * X, y)
-        score = forest.score(_TWICE * X_test, y_test)
-        nodes = sum(tree.tree_.node_count for tree in forest.estimators_)
-        # First by whether it is as accurate, then by size or by accuracy.
-        rank = (True, -nodes) if score >= accuracy else (False, score)
-        if not best or rank > best[0]:
-            best = rank, forest
-    return best[1]
-
-
-def _forest_header(forest: Any, method: str, folder: Path) -> Header:
-    # emlearn makes NumPy raise an error at every underflow, of all that follows.
-    with np.errstate():
-        import emlearn
-
-        converted = emlearn.convert(forest, method=method, dtype="int16_t")
-        converted.save(file=str(folder / "forest.h"), name="forest", include_proba=False)
-    d = forest.n_features_in_
-    return compile_header(folder / "forest.h", "int16", d, f"forest_predict(x, {d})", include=emlearn.includedir)
-
-
-_PARTS = {"agreement": _agreement, "latency": _latency, "forests": _forests}
+_PARTS = {"agreement": _agreement, "latency": _latency}
 
 
 if __name__ == "__main__":

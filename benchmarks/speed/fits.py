@@ -1,7 +1,5 @@
 """Whole fits of both layers beside quadratic-kernel SVMs, and paths of strengths beside single fits."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable
@@ -15,10 +13,9 @@ import mopn
 from benchmarks.alternatives.sizes import numbers_held
 from benchmarks.common.datasets import Split, load, split
 from benchmarks.common.measures import mean_and_error, seconds_of
+from benchmarks.common.printing import Table
 from mopn.regularization_path import path_solver
 from mopn.solvers import ConditionalGradient
-
-__all__ = ["Fitted", "fits", "network", "paths", "svm"]
 
 _UNITS, _DEFAULT_UNITS = {"letter": 140}, 50
 _STRENGTHS = {"vowel": 0.3, "segment": 0.3, "satimage": 1.0, "letter": 0.3}
@@ -69,7 +66,7 @@ def network(data: Split, max_units: int, strength: float) -> Fitted:
 def svm(data: Split) -> Fitted:
     """Fit SVMs and return that which is best on the validation part."""
     models = [SVC(kernel="poly", degree=2, gamma=1.0, coef0=1.0, C=C) for C in _C]
-    seconds = [seconds_of(partial(model.fit, data.X_train, data.y_train), 1)[0] for model in models]
+    seconds = [seconds_of(partial(model.fit, data.X_train, data.y_train))[0] for model in models]
     best = int(np.argmax([model.score(data.X_validation, data.y_validation) for model in models]))
     return _fitted(models[best].predict, seconds[best], numbers_held(models[best]), data)
 
@@ -83,7 +80,7 @@ def _fitted(predict: Callable[[np.ndarray], np.ndarray], seconds: float, size: i
 def paths(args: argparse.Namespace) -> None:
     """Print the time of a path of 20 strengths beside that of one cold fit at its smallest strength."""
     print("\nPaths of 20 strengths and a cold fit at the last one, l1/l2, both layers, split 0")
-    print("set            path      cold fit  path / cold   objective: path      cold fit")
+    table = Table("set:9s, path:8.2f s, cold fit:11.2f s, path / cold:.2f, objective of path:.2f, of cold fit:13.2f")
     for name in args.sets:
         data, units = split(*load(name, args.data), 0), _UNITS.get(name, _DEFAULT_UNITS)
         problem = mopn.NetworkProblem(data.X_train, data.y_train, norm="l1/l2", strength=1.0, augment=True)
@@ -94,8 +91,4 @@ def paths(args: argparse.Namespace) -> None:
         began = time.perf_counter()
         cold = mopn.minimize(last, ConditionalGradient(refit="full", max_units=units, schedule="fill"))
         alone = time.perf_counter() - began
-        print(
-            f"{name:9s} {seconds:8.2f} s {alone:11.2f} s {seconds / alone:12.2f} {found.results[-1].fun:17.2f} "
-            f"{cold.fun:13.2f}",
-            flush=True,
-        )
+        table.row(name, seconds, alone, seconds / alone, found.results[-1].fun, cold.fun)

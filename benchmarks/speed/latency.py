@@ -7,8 +7,6 @@ processor, the best of some batches, of a model that was loaded from a file::
     python -m benchmarks.speed.latency --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics
@@ -23,6 +21,7 @@ import numpy as np
 
 import mopn
 from benchmarks.common.datasets import load, split
+from benchmarks.common.measures import processor_seconds_of
 from benchmarks.common.processes import run_program, run_python
 from benchmarks.common.study import make_parser, run
 
@@ -34,15 +33,11 @@ _CALLS, _BATCHES = 500, 20
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("speed.latency", __doc__)
     parser.add_argument("--repeats", type=int, default=3, help="processes a figure (default 3)")
     parser.add_argument("--fit", nargs=3, metavar=("SET", "UNITS", "STRENGTH"), help="internal: one fit, as JSON")
     parser.add_argument("--row", action="store_true", help="internal: predictions of one row, as JSON")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:
@@ -91,13 +86,12 @@ def _microseconds(data: Any, y: np.ndarray, one: Any) -> float:
     with tempfile.TemporaryDirectory() as folder:
         TableClassifier(strength=mopn.Ratio(0.01)).fit(data, y).save(Path(folder) / "model.npz")
         model = mopn.load(Path(folder) / "model.npz")
-    times = []
-    for _ in range(_BATCHES):
-        began = time.process_time()
+
+    def batch() -> None:
         for _ in range(_CALLS):
             model.predict(one)
-        times.append((time.process_time() - began) / _CALLS)
-    return 1e6 * min(times)
+
+    return 1e6 * min(processor_seconds_of(batch, _BATCHES)) / _CALLS
 
 
 def fit(name: str, folder: str, units: int, strength: float) -> dict[str, float]:

@@ -13,18 +13,16 @@ fitted to the three largest values of a factor::
     OMP_NUM_THREADS=1 python -m benchmarks.speed.scaling
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 import mopn
+from benchmarks.common.printing import Table
 from benchmarks.common.processes import peak_memory, run_program
 from benchmarks.common.study import make_parser, run
 from mopn.solvers.conditional_gradient import make_correction
@@ -53,15 +51,10 @@ Row = dict[str, float]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("speed.scaling", __doc__, data=False)
     parser.add_argument("--quick", action="store_true", help="a few small fits, to try the program")
-    parser.add_argument("--out", type=Path, help="folder for the plot, scaling.png (default: no plot)")
     parser.add_argument("--fit", nargs=5, metavar=("REFIT", "N", "D", "M", "K"), help="internal: one fit, as JSON")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:
@@ -74,27 +67,21 @@ def _program(args: argparse.Namespace) -> None:
     found = {(refit, factor): series(refit, factor, base, values[factor]) for refit in REFITS for factor in values}
     worst = max((row["multiple"] for rows in found.values() for row in rows if row["n"] >= BASE["n"]), default=np.nan)
     print(f"\nlargest multiple from {BASE['n']} rows on: {worst:.2f}; promised: {PROMISE:g}")
-    if args.out:
-        args.out.mkdir(parents=True, exist_ok=True)
-        draw(found, args.out / "scaling.png")
-        print(f"written: {args.out / 'scaling.png'}")
 
 
 def series(refit: str, factor: str, base: dict[str, int], values: tuple[int, ...]) -> list[Row]:
     """Measure and print the fits for the values of one factor."""
     print(f"\nrefit {refit!r}, by {factor}")
-    print("      n    d    m    k       time   rounds  units  beyond the data  yardstick  multiple")
+    table = Table(
+        "n:7d, d:4d, m:4d, k:4d, time:8.2f s, rounds:d, units:d, beyond the data:.1f MB, yardstick:.1f MB, multiple:.2f"
+    )
     rows = []
     for value in values:
         sizes = base | {factor: value}
         row = run_program("speed.scaling", "--fit", refit, *sizes.values())
         rows.append(row)
-        print(
-            "{n:7d} {d:4d} {m:4d} {k:4d}".format(**sizes)
-            + f" {row['seconds']:8.2f} s {row['rounds']:8d} {row['units']:6d} {row['peak'] / 2**20:13.1f} MB"
-            + f" {row['yardstick'] / 2**20:7.1f} MB {row['multiple']:9.2f}",
-            flush=True,
-        )
+        memory = row["peak"] / 2**20, row["yardstick"] / 2**20, row["multiple"]
+        table.row(*sizes.values(), row["seconds"], row["rounds"], row["units"], *memory)
     print(f"exponents: time {exponent(rows, factor, 'seconds'):.2f}, memory {exponent(rows, factor, 'peak'):.2f}")
     return rows
 
@@ -147,38 +134,6 @@ def data(n: int, d: int, m: int) -> tuple[np.ndarray, np.ndarray]:
     # Every class occurs.
     y[:m] = np.arange(m)
     return X, y
-
-
-def draw(found: dict[tuple[str, str], list[Row]], path: Path) -> None:
-    """Draw time above memory, a column a factor."""
-    from matplotlib.ticker import LogFormatter, NullLocator
-
-    from benchmarks.common.figures import legend_below, plt, save, tidy
-
-    factors = list(dict.fromkeys(factor for _, factor in found))
-    fig, axes = plt.subplots(
-        2, len(factors), figsize=(3.4 * len(factors), 5.6), layout="constrained", squeeze=False, sharex="col"
-    )
-    for (refit, factor), rows in found.items():
-        top, bottom = axes[:, factors.index(factor)]
-        x = [row[factor] for row in rows]
-        style = {"marker": "o", "markersize": 3.5, "color": {"output": "#d95f02", "full": "#1b6ca8"}[refit]}
-        top.loglog(x, [row["seconds"] for row in rows], label=f"refit {refit!r}", **style)
-        bottom.loglog(x, [row["peak"] / 2**20 for row in rows], label=f"refit {refit!r}", **style)
-        if refit == REFITS[0]:
-            promise = [PROMISE * row["yardstick"] / 2**20 for row in rows]
-            bottom.loglog(x, promise, color="0.4", linestyle="--", label="promised at most")
-        bottom.set_xlabel(factor)
-        bottom.set_xticks(x, [f"{value:,.0f}" for value in x])
-        bottom.xaxis.set_minor_locator(NullLocator())
-    axes[0, 0].set_ylabel("time (s)")
-    axes[1, 0].set_ylabel("memory beyond the data (MB)")
-    for ax in axes.ravel():
-        ax.yaxis.set_major_formatter(LogFormatter())
-        ax.yaxis.set_minor_formatter(LogFormatter())
-        tidy(ax)
-    legend_below(fig, *axes[1, 0].get_legend_handles_labels(), 3)
-    save(fig, path)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,8 @@ CPU times, one thread and turns make the ratios good for a busy machine too::
     taskset -c 0 python -m benchmarks.speed.trees OLD . --data FOLDER
 
 The objective says whether both did the same: where rounding or random numbers lead to another local minimum, a fit has
-other iterations, and a ratio is about these too. ``--keep`` calls ``mopn.keep_freed_memory()`` where there is such a
-function.
+other iterations, and a ratio is about these too.
 """
-
-from __future__ import annotations
 
 import argparse
 import json
@@ -27,13 +24,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_diabetes, load_digits
 
-import mopn
+from benchmarks.common import NORMS
 from benchmarks.common.datasets import DATA_SETS, load, split
-from benchmarks.common.norms import NORMS
 from benchmarks.common.study import make_parser, run
 from mopn.estimators import FactorizationMachineRegressor, MultiOutputPNClassifier, MultiOutputPNRegressor
-
-__all__ = ["main"]
 
 _SETS = ("digits", *DATA_SETS, "diabetes")
 _CASES = (*(f"{name}:{norm}" for name in _SETS for norm in NORMS), "sparse:cd")
@@ -43,17 +37,12 @@ _ROWS, _USERS, _ITEMS, _EPOCHS = 60_000, 900, 1600, 20
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    return run(_parser(), _program, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("speed.trees", __doc__)
     parser.add_argument("trees", nargs="+", type=Path, help="checkouts; ratios are to the first")
     parser.add_argument("--cases", nargs="+", choices=_CASES, default=list(_CASES), metavar="SET:NORM")
     parser.add_argument("--rounds", type=int, default=5, help="fits of each (default 5)")
-    parser.add_argument("--keep", action="store_true", help="keep freed memory")
     parser.add_argument("--inside", action="store_true", help="internal: one case, a fit for each line of input")
-    return parser
+    return run(parser, _program, arguments)
 
 
 def _program(args: argparse.Namespace) -> None:
@@ -78,7 +67,7 @@ def _process(tree: Path, case: str, args: argparse.Namespace) -> subprocess.Pope
     command = [sys.executable, __file__, *map(str, args.trees), "--inside", "--cases", case, "--data", args.data]
     environment = {**os.environ, "PYTHONPATH": str(tree.resolve()), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command + ["--keep"] * args.keep, cwd=tree, env=environment, **pipes)
+    return subprocess.Popen(command, cwd=tree, env=environment, **pipes)
 
 
 def _fit(process: subprocess.Popen[str]) -> dict[str, Any]:
@@ -88,8 +77,6 @@ def _fit(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 def _serve(args: argparse.Namespace) -> None:
     """Fit at every line of the input, and print seconds and objective."""
-    if args.keep and hasattr(mopn, "keep_freed_memory"):
-        mopn.keep_freed_memory()
     name, _, norm = args.cases[0].partition(":")
     X, y = _data(name, args.data)
     for _ in sys.stdin:

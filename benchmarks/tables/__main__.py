@@ -16,8 +16,6 @@ Prints scores by set and means, of classes and of numbers, and how mopn compares
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.tables --data FOLDER --tuned
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
@@ -32,8 +30,6 @@ from benchmarks.tables import figure, report
 from benchmarks.tables.fits import COLUMNS, SMALL, SPLITS, run_task, table_of, tasks_of
 from benchmarks.tables.methods import METHODS
 
-__all__ = ["compared", "main"]
-
 _QUICK_SETS = ["breast_cancer", "diabetes"]
 _QUICK_SPLITS, _MOST_TUNED = 1, 5_000
 _LINE = "{set}, split {split}, {method}: {score} in {fit} s {note}"
@@ -41,10 +37,6 @@ _LINE = "{set}, split {split}, {method}: {score} in {fit} s {note}"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; return the exit status."""
-    return run(_parser(), _study, arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = make_parser("tables", __doc__, sets=TABLES, results="tables")
     parser.set_defaults(sets=None)
     add_restart_options(parser, f"{_QUICK_SPLITS} split of {', '.join(_QUICK_SETS)}")
@@ -59,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--fit-seconds", type=float, default=60.0, help="CPU seconds that a fit may take (default %(default)s)"
     )
-    return parser
+    return run(parser, _study, arguments)
 
 
 def _study(options: argparse.Namespace) -> int:

@@ -10,8 +10,6 @@ Prints the tables whose differences are above 1e-3 in float32, or 1e-9 in float6
     OMP_NUM_THREADS=1 python -m benchmarks.tables.exports --processor
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import subprocess
@@ -34,8 +32,6 @@ from benchmarks.common.sources import MissingDataError
 from benchmarks.common.store import Store
 from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
 from mopn.estimators import TableClassifier, TableRegressor
-
-__all__ = ["COLUMNS", "c_outputs", "compared", "fitted", "main", "onnx_outputs", "table_names"]
 
 EXPORTS = ("file", "onnx_float32", "onnx_float64", "c_float32", "c_float64")
 COLUMNS = ["table", "target", "rows", "columns", *EXPORTS, "note"]

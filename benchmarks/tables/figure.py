@@ -1,7 +1,5 @@
 """Mean ranks with what differs by more than chance, and scores against what models cost."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -12,8 +10,6 @@ import pandas as pd
 from benchmarks.common.figures import legend_below, pareto, plt, save, tidy
 from benchmarks.tables.methods import METHODS
 from benchmarks.tables.report import critical_difference
-
-__all__ = ["draw_costs", "draw_ranks", "groups"]
 
 _STYLES = {
     "mopn": ("#D55E00", "*"),
@@ -34,19 +30,7 @@ def _style(method: Any) -> tuple[str, str]:
 
 
 def groups(values: np.ndarray, difference: float) -> list[tuple[int, int]]:
-    """Return the first and last of every largest run of sorted values that differ by less than ``difference``.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        From the least to the largest.
-    difference : float
-
-    Returns
-    -------
-    list of (int, int)
-        Runs of two values or more.
-    """
+    """Return the first and last of every largest run of sorted values that differ by less than ``difference``."""
     found: list[tuple[int, int]] = []
     for first in range(len(values)):
         last = int(np.searchsorted(values, values[first] + difference)) - 1
@@ -56,14 +40,7 @@ def groups(values: np.ndarray, difference: float) -> list[tuple[int, int]]:
 
 
 def draw_ranks(summaries: Mapping[str, pd.DataFrame], path: str | os.PathLike[str]) -> None:
-    """Draw a diagram of critical differences for classes and one for numbers, and write a PNG file.
-
-    Parameters
-    ----------
-    summaries : mapping from kind to DataFrame
-        As ``report.summary`` returns them; at least one.
-    path : str or path
-    """
+    """Draw a diagram of critical differences for classes and one for numbers, and write a PNG file."""
     heights = [1.3 + 0.3 * len(found) for found in summaries.values()]
     figure, axes = plt.subplots(
         len(heights),
@@ -113,8 +90,7 @@ def draw_costs(summaries: Mapping[str, pd.DataFrame], path: str | os.PathLike[st
     for row, (kind, found) in zip(axes, summaries.items(), strict=True):
         for ax, cost in zip(row, ("bytes", "fit"), strict=True):
             _costs(ax, found, kind, cost)
-    handles, labels = axes.flat[0].get_legend_handles_labels()
-    legend_below(figure, handles, labels, 4, fontsize=9)
+    legend_below(figure, *axes.flat[0].get_legend_handles_labels(), 4, fontsize=9)
     save(figure, path, dpi=95)
 
 

@@ -1,7 +1,5 @@
 """A row of the study: fit to three quarters of a table, and measure on the others and on the model."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from collections.abc import Iterable, Mapping
@@ -26,8 +24,6 @@ from benchmarks.tables.methods import METHODS
 from benchmarks.tables.tuning import tune
 from mopn.estimators import TableClassifier, TableRegressor
 
-__all__ = ["COLUMNS", "SMALL", "SPLITS", "quality", "run_task", "table_of", "tasks_of"]
-
 # Splits of a set, and the rows from which on there is one alone.
 SPLITS, SMALL = 2, 2_000
 # Single rows that are predicted one after another.
@@ -42,16 +38,7 @@ table_of = lru_cache(maxsize=1)(load_table)
 
 
 def tasks_of(rows: Mapping[str, int], methods: Iterable[str], splits: int | None) -> list[Task]:
-    """Return what is to be fitted: the first split of all sets, from the smallest on, before the second one.
-
-    Parameters
-    ----------
-    rows : mapping
-        From the names of sets to their numbers of rows.
-    methods : iterable of str
-    splits : int or None
-        Of every set; None for ``SPLITS``, and one from ``SMALL`` rows on.
-    """
+    """Return what is to be fitted: the first split of all sets, from the smallest on, before the second one."""
     methods = list(methods)
     counts = {name: splits or (SPLITS if rows[name] < SMALL else 1) for name in rows}
     return [
@@ -66,24 +53,8 @@ def tasks_of(rows: Mapping[str, int], methods: Iterable[str], splits: int | None
 def run_task(task: Task, folder: str, fit_seconds: float, budget: float) -> dict[str, Any]:
     """Return a row; of a fit that takes too long, a note that says so stands in place of the measurements.
 
-    Parameters
-    ----------
-    task : Task
-    folder : str
-        The data folder.
-    fit_seconds : float
-        CPU seconds that a fit may take.
-    budget : float
-        CPU seconds of the search before it, of a method that is tuned.
-
-    Returns
-    -------
-    dict
-        ``score``: accuracy, or R2; ``loss``: mean log loss, or the root of the mean squared error; ``calibration``:
-        expected calibration error; ``fit``: CPU seconds, with those of the search; ``one_row``: median CPU seconds of
-        predictions of single rows; ``batch_row``: CPU seconds of the prediction of the test part, by row; ``bytes``: of
-        the model's file, which mopn's estimators of tables write themselves, all others pickled; ``gap``: of networks,
-        the proven one, relative; ``tried``: configurations of the search.
+    ``score``: accuracy, or R2; ``loss``: mean log loss, or the root of the mean squared error; ``fit``, ``one_row`` and
+    ``batch_row``: CPU seconds, the first with the search's; ``bytes``: of mopn's own file, all others pickled.
     """
     X, y, m = table_of(task.set, folder)
     row = asdict(task) | dict(zip(_SET, (*X.shape, m), strict=True))

@@ -4,8 +4,6 @@ Boosted trees and additive models take categories and gaps as they are. For the 
 median and categories get a column of zeros and ones for each level; linear models and kernels have numbers scaled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -23,8 +21,6 @@ from sklearn.svm import SVC, SVR
 from benchmarks.tables.recursive_features import RecursiveFeatureClassifier, RecursiveFeatureRegressor
 from mopn import Ratio
 from mopn.estimators import MultiOutputPNClassifier, MultiOutputPNRegressor, TableClassifier, TableRegressor
-
-__all__ = ["METHODS", "Method", "Space"]
 
 _LOGISTIC_ITERATIONS = 1_000
 # From the parameters of an estimator to the values that a search takes.

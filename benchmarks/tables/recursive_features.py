@@ -1,15 +1,11 @@
 """xRFM as an estimator of scikit-learn: kernels that learn which features count, with a quarter held out to choose."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from benchmarks.common.collection import hold_out
-
-__all__ = ["RecursiveFeatureClassifier", "RecursiveFeatureRegressor"]
 
 
 class _RecursiveFeatures(BaseEstimator):

@@ -1,7 +1,5 @@
 """From the rows of fits to tables: scores of every set, means over the sets, and mopn beside each peer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -10,9 +8,6 @@ from scipy.stats import studentized_range
 
 from benchmarks.tables.fits import COLUMNS
 from benchmarks.tables.methods import METHODS
-
-__all__ = ["REFERENCE", "common", "critical_difference", "duels", "frame", "kinds", "means", "ranks", "summary"]
-__all__ += ["markdown", "tables"]
 
 REFERENCE, REFERENCES = "mopn", ("mopn", "mopn-tuned")
 _COSTS = ["fit", "one_row", "batch_row", "bytes"]
@@ -45,18 +40,7 @@ def means(fits: pd.DataFrame) -> pd.DataFrame:
 
 
 def common(fits: pd.DataFrame) -> pd.DataFrame:
-    """Return the means of the sets that all methods have, but for methods that lack many sets.
-
-    Parameters
-    ----------
-    fits : DataFrame
-        Of one kind.
-
-    Returns
-    -------
-    DataFrame
-        As ``means`` returns it.
-    """
+    """Return the means of the sets that all methods have, but for methods that lack many sets."""
     of_sets = means(fits)
     scores = of_sets["score"].unstack("method").reindex(columns=_in_order(of_sets))
     covered = scores.notna().mean() >= _COVERAGE
@@ -65,18 +49,7 @@ def common(fits: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(fits: pd.DataFrame) -> pd.DataFrame:
-    """Return a row a method: over the common sets means, of costs geometric ones, the median gap, and the mean rank.
-
-    Parameters
-    ----------
-    fits : DataFrame
-        Of one kind.
-
-    Returns
-    -------
-    DataFrame
-        ``loss`` is the mean log loss of classes, and of numbers the geometric mean of errors over the reference's.
-    """
+    """Return a row a method: over the common sets means, of costs geometric ones, the median gap, and the mean rank."""
     of_sets = common(fits)
     groups = of_sets.groupby("method", sort=False)
     found = groups[["score", "loss", "calibration"]].mean()
@@ -94,39 +67,13 @@ def ranks(fits: pd.DataFrame) -> pd.Series:
 
 
 def critical_difference(methods: int, sets: int, level: float = 0.05) -> float:
-    """Return by how much two mean ranks differ at least if they are not equal, by Nemenyi's test (Demšar, 2006).
-
-    Parameters
-    ----------
-    methods, sets : int
-    level : float, default 0.05
-        Probability to find any difference where there is none.
-
-    Returns
-    -------
-    float
-    """
+    """Return by how much two mean ranks differ at least if they are not equal, by Nemenyi's test (Demšar, 2006)."""
     quantile = studentized_range.ppf(1 - level, methods, np.inf) / np.sqrt(2)
     return float(quantile * np.sqrt(methods * (methods + 1) / (6 * sets)))
 
 
 def duels(fits: pd.DataFrame, reference: str = REFERENCE) -> pd.DataFrame:
-    """Return a row a peer: on the sets of one kind that both have, how the reference compares with it.
-
-    Parameters
-    ----------
-    fits : DataFrame
-        Of one kind.
-    reference : str, default "mopn"
-        A method.
-
-    Returns
-    -------
-    DataFrame
-        ``sets``; ``wins``, ``ties`` and ``losses`` of the reference; ``win_rate``: the share of wins, a tie half a
-        win; ``points``: the mean difference of scores; ``loss_wins``: the share of sets with less loss, of those with
-        one; costs: geometric means of the reference's over the peer's.
-    """
+    """Return a row a peer: on the sets of one kind that both have, how the reference compares with it."""
     of_sets = means(fits)
     found = {}
     for method in _in_order(of_sets):
@@ -174,17 +121,7 @@ def _geometric_mean(values: pd.DataFrame) -> pd.Series:
 
 
 def tables(fits: pd.DataFrame) -> str:
-    """Return, of classes and of numbers, a table of all sets, one over the common sets, and one of pairs, as Markdown.
-
-    Parameters
-    ----------
-    fits : DataFrame
-        As ``frame`` returns them.
-
-    Returns
-    -------
-    str
-    """
+    """Return tables of classes and of numbers as Markdown: all sets, means over the common sets, and pairs."""
     there = [reference for reference in REFERENCES if reference in set(fits["method"])]
     parts = [
         table

@@ -9,8 +9,6 @@ Prints a table of spreads::
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.tables.seeds --data FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import warnings
@@ -30,8 +28,6 @@ from benchmarks.common.tables import TABLES
 from benchmarks.tables.fits import table_of
 from benchmarks.tables.methods import METHODS
 from benchmarks.tables.report import markdown
-
-__all__ = ["CASES", "COLUMNS", "Case", "main", "run_case", "spread"]
 
 _SETS, _QUICK_SETS = ["titanic-passengers", "iris"], ["iris"]
 _FITS, _QUICK_FITS = 10, 2

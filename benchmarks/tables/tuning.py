@@ -1,7 +1,5 @@
 """The random search that tunes a method: as many configurations as a budget of the processor's time allows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -12,8 +10,6 @@ from sklearn.model_selection import KFold, ParameterGrid, ParameterSampler, Stra
 from benchmarks.common.processes import CPUTimeError, limit_cpu_time
 from benchmarks.tables.methods import Space
 
-__all__ = ["tune"]
-
 _PARTS, _MOST = 3, 100
 
 
@@ -22,24 +18,6 @@ def tune(model: Any, space: Space, X: pd.DataFrame, y: np.ndarray, *, seconds: f
 
     The first configuration is the model as it is. One that fails, or is not done when the time is over, does not count;
     if none is done the model stays as it is.
-
-    Parameters
-    ----------
-    model : estimator
-        Set to the best parameters, not fitted.
-    space : mapping
-    X : DataFrame of n rows
-    y : ndarray of shape (n,)
-        Classes, of integers, or numbers.
-    seconds : float
-        CPU seconds for the search.
-    seed : int
-        Of the configurations and of the parts.
-
-    Returns
-    -------
-    int
-        How many configurations were scored, at most 100 beside the first one.
     """
     splitter = StratifiedKFold if y.dtype.kind in "iu" else KFold
     parts = list(splitter(_PARTS, shuffle=True, random_state=seed).split(X, y))

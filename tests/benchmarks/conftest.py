@@ -1,13 +1,24 @@
-"""What the tests of the studies share: small synthetic data, so that no data folder is needed."""
+"""The studies' tests are slow ones, but for the programs' help and the readers of data; their data are synthetic."""
 
 import gzip
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 if any(find_spec(name) is None for name in ("sklearn", "pandas", "matplotlib", "joblib")):
     collect_ignore_glob = ["*"]
+
+_QUICK = ("test_programs.py", "test_data.py", "test_collection.py", "test_datasets.py")
+
+
+# Before the hook that leaves slow tests out.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent) and item.path.name not in _QUICK:
+            item.add_marker("slow")
 
 
 @pytest.fixture

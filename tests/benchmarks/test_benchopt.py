@@ -12,7 +12,6 @@ pytest.importorskip("benchopt")
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "benchopt"
 
 
-@pytest.mark.slow
 def test_benchopt_accepts_the_benchmark(tmp_path):
     programs = Path(sys.executable).parent
     environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}

@@ -7,6 +7,7 @@ import zipfile
 import pytest
 
 from benchmarks import data
+from benchmarks.common.sources import MissingDataError, check
 
 RATINGS = b"1::7::5::978300760\n2::7::1::978300761\n"
 WITHOUT_TIMES = b"1::7::5\n2::7::1\n"
@@ -16,6 +17,15 @@ def test_every_file_of_a_study_has_a_checksum_and_a_source():
     needed = {path.as_posix() for sources in data.STUDIES.values() for source in sources for path in source.paths}
     assert needed - {path.as_posix() for source in data.OWN.values() for path in source.paths} == data.FILES.keys()
     assert all(len(bytes.fromhex(origin.sha256)) == 32 for origin in data.FILES.values())
+
+
+def test_every_missing_file_is_described(tmp_path):
+    for sources in data.STUDIES.values():
+        sources = {i: source for i, source in enumerate(sources) if not source.package}
+        with pytest.raises(MissingDataError) as error:
+            check(sources, sources, tmp_path)
+        for path in (path for source in sources.values() for path in source.paths):
+            assert f"{path.as_posix()}: " in str(error.value)
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ def test_classes_are_one_function_of_the_rows_but_for_noise(kind):
         assert np.bincount(y, minlength=5).min() > 500
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_stage_that_would_exceed_the_limit_is_not_begun(method):
     if method == "lightgbm":
@@ -37,4 +36,4 @@ def test_the_report_tells_when_the_best_is_reached_and_how_that_grows(capsys):
     ])  # fmt: skip
     lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     assert [line[5] for line in lines] == ["2.0", "20.0", "4.0", "-"]
-    assert [line[-1] for line in lines] == ["MB", "1.00", "MB", "MB"]
+    assert [line[-1] for line in lines] == ["-", "1.00", "-", "-"]

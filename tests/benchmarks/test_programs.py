@@ -22,12 +22,21 @@ def test_every_study_is_a_program_with_results():
     assert all((ROOT / "benchmarks" / name / "RESULTS.md").is_file() for name in studies)
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_help_needs_no_data_and_names_the_program(program, capsys):
-    with pytest.raises(SystemExit) as end:
-        import_module(PROGRAMS[program]).main(["--help"])
-    assert end.value.code == 0
-    assert capsys.readouterr().out.startswith(f"usage: python -m {program} ")
+def test_help_needs_no_data_and_names_the_program(capsys):
+    for program, module in PROGRAMS.items():
+        with pytest.raises(SystemExit) as end:
+            import_module(module).main(["--help"])
+        assert end.value.code == 0, program
+        assert capsys.readouterr().out.startswith(f"usage: python -m {program} ")
+
+
+def test_studies_report_nothing_and_name_the_data_that_they_lack(tmp_path, capsys):
+    for study in ("alternatives", "links", "multiclass", "recommender", "tables"):
+        main, folders = import_module(f"benchmarks.{study}.__main__").main, ["--data", str(tmp_path / "none")]
+        assert main(["--out", str(tmp_path / study), "--report"]) == 0
+        assert "no results yet" in capsys.readouterr().out, study
+        assert main([*folders, "--out", str(tmp_path / study)]) == 2, study
+        assert re.search("no data folder|a package that is missing", capsys.readouterr().err), study
 
 
 def test_commands_in_the_documents_are_programs():

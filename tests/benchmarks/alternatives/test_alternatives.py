@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
 
-from benchmarks.alternatives import choice, lines, noise, report, rows
+from benchmarks.alternatives import choice, lines, report
 from benchmarks.alternatives.__main__ import main
 from benchmarks.alternatives.fits import COLUMNS, choose, run_task
 from benchmarks.alternatives.methods import METHODS, Method, TooLargeError, installed_methods
@@ -75,17 +75,6 @@ def test_sizes_count_what_models_hold(blobs):
     assert numbers_held(stumps) == 6 * 4
 
 
-def test_a_networks_size_is_that_of_its_layers_and_little_more(blobs):
-    network = MultiOutputPNClassifier(max_units=4).fit(*blobs)
-    layers = network.basis_.size + network.weights_.size
-    assert layers <= numbers_held(network) <= layers + 20
-
-
-def test_a_model_without_a_size_is_an_error():
-    with pytest.raises(TypeError, match="no size is known for DummyClassifier"):
-        numbers_held(DummyClassifier())
-
-
 # -- fits --------------------------------------------------------------------------------------------------------------
 
 
@@ -112,10 +101,6 @@ def test_the_best_on_held_out_rows_is_chosen_and_of_equals_the_first():
 def test_a_grid_out_of_time_is_cut_off_after_its_first():
     X, y = np.zeros((80, 1)), np.repeat([0, 1], [20, 60])
     assert choose({"rare": _constant(0), "usual": _constant(1)}, X, y, 0, -1.0) == ("rare", 1)
-
-
-def test_one_estimator_is_not_tried():
-    assert choose({"alone": None}, np.zeros((8, 1)), np.zeros(8), 0, 60.0) == ("alone", 0)
 
 
 class Recorder(LogisticRegression):
@@ -264,25 +249,9 @@ def test_program_fits_resumes_and_reports(cheap, tmp_path, capsys):
     assert (tmp_path / "pareto.png").is_file()
 
 
-def test_report_of_nothing_and_of_what_was_skipped(tmp_path, capsys):
-    assert main(["--out", str(tmp_path), "--report"]) == 0
-    assert "no results yet" in capsys.readouterr().out
-    Store(tmp_path / "fits.csv", COLUMNS, KEY).append(
-        dict.fromkeys(COLUMNS, "") | {"set": "a", "split": 0, "method": "linear", "note": "skipped: too wide"}
-    )
-    assert main(["--out", str(tmp_path), "--report"]) == 0
-    assert "skipped: too wide" in capsys.readouterr().out
-
-
-def test_program_without_data_ends_with_a_message(tmp_path, capsys):
-    assert main(["--data", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out"), "--sets", "wine"]) == 2
-    assert "wine.arff" in capsys.readouterr().err
-
-
 # -- the choice by cross-validation ------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_choice_is_measured_on_the_rows_held_out(capsys):
     X, X_test, y, y_test = choice.sample("breast_cancer", "", 100, seed=0)
     assert (len(X), len(X_test)) == (75, 25)
@@ -294,41 +263,6 @@ def test_the_choice_is_measured_on_the_rows_held_out(capsys):
     assert 0.9 < ratio < 1.1
     assert choice.main(["--sets", "breast_cancer", "--splits", "1", "--rows", "60"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("breast_cancer")
-
-
-# -- times against the number of rows ----------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_methods_are_timed_on_more_and_more_rows_until_one_takes_too_long(tmp_path, capsys):
-    arguments = ["--sets", "synthetic", "--most", "900", "--cap", "0", "--out", str(tmp_path)]
-    assert rows.main(arguments) == 0
-    lines = capsys.readouterr().out.splitlines()
-    first, second = (line for line in lines if line.strip()[:3] in ("500", "900"))
-    assert (first.count("%"), second.count("%")) == (4, 0)
-    assert (tmp_path / "rows.png").stat().st_size > 0
-
-
-# -- noise -------------------------------------------------------------------------------------------------------------
-
-
-def test_the_spread_over_draws_is_a_row_beside_that_of_another_version(tmp_path, capsys):
-    for label, objectives in {"before": (1.0, 1.5), "now": (1.25, 1.0)}.items():
-        store = Store(tmp_path / "fits.csv", noise.COLUMNS, noise.KEY)
-        for draw, objective in enumerate(objectives):
-            fit = {"label": label, "set": "iris", "norm": "l1/l2", "units": 3, "draw": draw}
-            store.append(fit | {"objective": objective, "accuracy": 0.5, "seconds": 0.25})
-    assert noise.main(["--sets", "iris", "--units", "3", "--draws", "2", "--out", str(tmp_path)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert "| iris | l1/l2 | 3 | 50.00 | 25.00 | 50.0 | 0.250 | 25.00 | 12.50 | 50.0 | 0.250 |" in lines
-    assert lines[-1] == "spreads above 1 %, of 1: before 1, now 1"
-
-
-def test_fits_to_noisy_features_are_rows_of_the_file(tmp_path, capsys):
-    assert noise.main(["--sets", "iris", "--units", "3", "--draws", "2", "--out", str(tmp_path)]) == 0
-    plain, noisy = Store(tmp_path / "fits.csv", noise.COLUMNS, noise.KEY).rows()
-    assert float(noisy["objective"]) == pytest.approx(float(plain["objective"]), rel=1e-2)
-    assert capsys.readouterr().out.splitlines()[-1] == "spreads above 1 %, of 1: now 0"
 
 
 # -- lines of NumPy ----------------------------------------------------------------------------------------------------

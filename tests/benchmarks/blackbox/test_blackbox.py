@@ -45,7 +45,6 @@ def test_a_search_finds_a_small_minimum():
         assert row["excess"] == "0"
 
 
-@pytest.mark.slow
 def test_the_program(tmp_path, capsys):
     assert main(["--quick", "--out", str(tmp_path)]) == 0
     assert (tmp_path / "searches.png").is_file()

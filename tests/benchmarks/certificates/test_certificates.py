@@ -1,12 +1,9 @@
 """Proofs and choices of units, on small synthetic data."""
 
-import pytest
-
 from benchmarks.certificates import oracles
 from benchmarks.certificates.__main__ import main
 
 
-@pytest.mark.slow
 def test_proofs_are_printed_and_plotted(folder, tmp_path, capsys):
     arguments = ["--data", str(folder), "--out", str(tmp_path), "--sets", "vowel", "--max-time", "60"]
     main([*arguments, "--fractions", "0.5", "--tol", "1e-3"])

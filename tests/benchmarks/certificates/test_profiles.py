@@ -1,7 +1,6 @@
 """Performance profiles: times read off traces, fractions of problems, and the program on small synthetic data."""
 
 import numpy as np
-import pytest
 
 import mopn
 from benchmarks.certificates import profiles
@@ -45,7 +44,6 @@ def test_the_draw_is_stratified_and_its_features_are_scaled(folder):
     np.testing.assert_array_equal(np.abs(X).max(axis=0), 1.0)
 
 
-@pytest.mark.slow
 def test_a_run_goes_on_and_its_times_are_drawn_again(folder, tmp_path, capsys):
     out = tmp_path / "out"
     sizes = ["--sets", "iris", "vowel", "letter", "--norms", "l1", "--ratios", "0.5", "--rows", "60"]

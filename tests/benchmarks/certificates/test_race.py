@@ -72,12 +72,6 @@ def test_a_solver_that_failed_is_not_tried_at_larger_sizes(tmp_path, monkeypatch
     assert len(tried) == 3
 
 
-def test_packages_that_are_missing_are_named(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(race, "missing_packages", lambda solvers: ["cvxpy", "scs"])
-    assert race.main(["--out", str(tmp_path)]) == 1
-    assert "pip install cvxpy scs" in capsys.readouterr().err
-
-
 def test_a_run_in_this_process_prints_its_answer(monkeypatch, capsys):
     # The limit would be that of the tests.
     monkeypatch.setattr("resource.setrlimit", lambda *limits: None)

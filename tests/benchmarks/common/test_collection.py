@@ -5,8 +5,8 @@ import pytest
 from scipy.io import savemat
 from sklearn.datasets import load_digits
 
-from benchmarks.common.collection import COLLECTION, LEAST_ROWS, load_raw, read_arff
-from benchmarks.common.sources import MissingDataError, check
+from benchmarks.common.collection import LEAST_ROWS, load_raw, read_arff
+from benchmarks.common.sources import MissingDataError
 
 ARFF = """% a comment
 @relation small
@@ -101,11 +101,3 @@ def test_the_sets_of_the_papers_are_among_them_unscaled(folder):
     assert X.shape == (600, 10)
     assert np.abs(X).max() > 2
     assert set(y) == {0, 1, 2}
-
-
-def test_every_missing_file_is_described(tmp_path):
-    with pytest.raises(MissingDataError) as error:
-        check(COLLECTION, COLLECTION, tmp_path)
-    for name, source in COLLECTION.items():
-        for file in source.files:
-            assert f"{source.folder}/{file}: " in str(error.value), name

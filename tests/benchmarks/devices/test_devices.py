@@ -36,7 +36,6 @@ def test_cycles_of_a_cortex_m4():
     assert cycles_of(EXECUTED, instructions(LISTING), m4=True) == push + rounds + call + pop
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(bool(missing_tools()), reason=f"not installed: {', '.join(missing_tools())}")
 @pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
 def test_emulators_predict_what_python_does_at_the_cost_that_the_header_says(board, tmp_path):

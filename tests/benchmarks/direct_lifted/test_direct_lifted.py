@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from benchmarks.common.sources import MissingDataError
 from benchmarks.direct_lifted import __main__ as direct_lifted
 from benchmarks.direct_lifted import budget, wide
 from benchmarks.direct_lifted import fitted_lambda as fitted
@@ -37,7 +36,6 @@ def test_diabetes_has_the_papers_size_in_both_scalings():
     np.testing.assert_allclose([*X.mean(axis=0), y.mean()], 0.0, atol=1e-12)
 
 
-@pytest.mark.slow
 def test_enough_units_reach_the_proven_minimum_and_four_do_not():
     few, enough = (fitted.run(fitted.Task("standardised", "homogeneous", "fit", k, 0), "") for k in (4, 20))
     least, lower, units = fitted.proven_minimum("standardised", "homogeneous")
@@ -87,7 +85,6 @@ def test_all_methods_start_at_the_same_model(kernel):
     assert direct[0] <= objectives["lifted CD"] <= 1.05 * direct[0]
 
 
-@pytest.mark.slow
 def test_sgd_is_tuned_and_its_curve_never_rises():
     task = wide.Task("anova", "direct SGD", 60, 200, 10, 0.05)
     row = {name: str(value) for name, value in wide.run(task, "").items()}
@@ -122,22 +119,6 @@ def test_nystrom_on_all_rows_is_kernel_ridge_regression():
         np.testing.assert_allclose(by_method, expected, atol=1e-6)
 
 
-def test_random_selection_without_ridge_is_kernel_ridge_regression_once_all_directions_are_there():
-    rng = np.random.default_rng(0)
-    X, y = rng.uniform(-1, 1, (60, 2)), rng.standard_normal(60)
-    # In two dimensions the kernel has ten features, so twelve landmarks span them.
-    chosen = budget.selection(budget.Task("abalone", "selection", 12, 0, 0, 0), X, y, [1e-9])[0](X)
-    every = budget.kernel_ridge(budget.Task("abalone", "kernel-ridge", 0, 0, 0, 0), X, y, [1e-9])[0](X)
-    np.testing.assert_allclose(chosen, every, atol=1e-3)
-
-
-def test_ridge_path_solves_the_normal_equations():
-    rng = np.random.default_rng(0)
-    features, y = rng.standard_normal((30, 6)), rng.standard_normal(30)
-    for strength, w in zip((0.1, 10.0), budget.ridge_path(features, y, (0.1, 10.0)), strict=True):
-        np.testing.assert_allclose(features.T @ (features @ w - y) + strength * w, 0.0, atol=1e-12)
-
-
 def test_abalone_codes_sex_as_numbers_and_splits_take_every_row_once(folder):
     X, y = budget.load("abalone", str(folder))
     assert X.shape == (120, 4)
@@ -158,14 +139,6 @@ def test_every_method_predicts_a_cubic_target(folder, method):
     assert float(row["strength"]) in [float(f"{value:.3g}") for value in budget.METHODS[method][1]]
 
 
-def test_a_missing_file_is_named_with_its_source(folder):
-    budget.check_data(folder)
-    (folder / "cadata/cal.housing.arff").unlink()
-    with pytest.raises(MissingDataError, match=r"cal\.housing\.arff.*\n?.*StatLib") as caught:
-        budget.check_data(folder)
-    assert "abalone.arff" not in str(caught.value)
-
-
 # -- the program -------------------------------------------------------------------------------------------------------
 
 
@@ -181,7 +154,6 @@ def small(monkeypatch):
     monkeypatch.setattr(budget, "tasks", lambda quick: [budget.Task("abalone", *pair, 0, 0, 5) for pair in methods])
 
 
-@pytest.mark.slow
 def test_a_restart_does_only_what_is_missing(small, folder, tmp_path, monkeypatch, capsys):
     out = tmp_path / "out"
     arguments = ["--data", str(folder), "--out", str(out)]
@@ -202,12 +174,6 @@ def test_a_restart_does_only_what_is_missing(small, folder, tmp_path, monkeypatc
     assert [line.split(",")[:8] for line in path.read_text().splitlines()] == [
         line.split(",")[:8] for line in kept.splitlines()
     ]
-
-
-def test_missing_data_end_the_program_with_a_message(tmp_path, capsys):
-    assert direct_lifted.main(["--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
-    assert "abalone.arff" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
 
 
 def test_quick_is_a_part_of_the_study_in_all_three_figures():

@@ -16,7 +16,6 @@ def test_the_best_step_does_not_diverge():
     assert higher_order.best_step([*trials, {"step": "0.001", "funs": "5 -inf"}]) == 0.1
 
 
-@pytest.mark.slow
 def test_all_solvers_start_together_and_go_down(tmp_path, write_movielens):
     write_movielens(tmp_path)
     problem = higher_order._make_problem(str(tmp_path), "movielens", 3, 2, 0.5)
@@ -32,7 +31,6 @@ def test_all_solvers_start_together_and_go_down(tmp_path, write_movielens):
         assert np.all(np.diff(higher_order._numbers(run["times"])) > 0)
 
 
-@pytest.mark.slow
 def test_the_study_of_solvers_goes_on_and_draws(tmp_path, capsys, monkeypatch, write_movielens):
     write_movielens(tmp_path / "data")
     monkeypatch.setattr(higher_order, "EPOCH_DEGREES", (2, 3))

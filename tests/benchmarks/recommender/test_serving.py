@@ -1,10 +1,10 @@
-"""The programs on rankings, new users, similar films and the best films."""
+"""The programs on rankings, new users and the best films."""
 
 import re
 
 import numpy as np
 
-from benchmarks.recommender import serving, similar, top
+from benchmarks.recommender import serving, top
 
 ROW = re.compile(r"^(.*?) +([0-9.]+) +[0-9.]+ +[0-9.]+ +[0-9.]+$", re.MULTILINE)
 
@@ -13,22 +13,8 @@ def test_times_are_printed(capsys):
     assert serving.main(["--items", "50", "--units", "2", "--repeats", "1"]) == 0
     printed = capsys.readouterr().out
     for name in ("one output", "expected of 5 levels"):
-        assert re.search(rf"^{name} +[0-9.]+ +[0-9.]+ +[0-9.]+$", printed, re.MULTILINE)
-    assert re.search(r"^FactorizationMachineRegressor of degree 3 +[0-9.]+$", printed, re.MULTILINE)
-
-
-def test_similar_films_share_genres(tmp_path, capsys, monkeypatch, write):
-    """Two kinds of films of one genre each, and of users who like one of them; one film in three is seldom rated."""
-    rng = np.random.default_rng(0)
-    pairs = [(u, i) for u in range(120) for i in range(12) if rng.random() < (0.2 if i % 3 == 0 else 0.9)]
-    genres = [f"{1 + i}|Film|||url|{int(i % 2)}|{int(i % 2 == 0)}" for i in range(12)]
-    write(tmp_path / "ml-100k", _files(pairs) | {"u.item": "\n".join(genres) + "\n"})
-    for name, value in {"_LEAST": (1, 5), "_FILMS": 4, "_SIMILAR": 3}.items():
-        monkeypatch.setattr(similar, name, value)
-    assert similar.main(["--data", str(tmp_path)]) == 0
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
-    assert [row[0] for row in rows] == [str(shrinkage) for shrinkage in (0, 1, 2, 5, 10, 20, 30, 50, 100, 200)]
-    assert min(float(row[1]) for row in rows) > 0.7
+        assert re.search(rf"^{name}( +[0-9.]+ ms){{3}}$", printed, re.MULTILINE)
+    assert re.search(r"^FactorizationMachineRegressor of degree 3 +[0-9.]+ ms$", printed, re.MULTILINE)
 
 
 def test_implicit_models_find_what_users_of_a_kind_rate(tmp_path, capsys, monkeypatch, write):

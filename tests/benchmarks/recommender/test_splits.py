@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.recommender import relations, splits
+from benchmarks.recommender import splits
 from benchmarks.recommender.data import load
 
 N_TEST = 12
@@ -59,9 +59,3 @@ def test_the_program_prints_a_row_a_fit(folder, capsys):
     assert (small, large) == (3 * 2, 2 * 2 * 2)
     assert sum("mean" in row for row in lines) == 4
     assert sum(row[0] == "published:" for row in lines) == 2
-
-
-def test_relations_print_the_same_objective_for_both_forms(folder, capsys):
-    assert relations.main(["--data", str(folder)]) == 0
-    blocks, plain = (line.split()[-1] for line in capsys.readouterr().out.splitlines()[1:])
-    assert float(blocks) == pytest.approx(float(plain), rel=1e-12)

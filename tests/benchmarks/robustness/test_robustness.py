@@ -51,7 +51,6 @@ def test_flips_of_a_class_that_a_column_tells(model):
     assert found.columns == 4
 
 
-@pytest.mark.slow
 def test_the_study_prints_its_tables(capsys):
     names = ["logistic regression", "RBF SVM, one against the rest"]
     assert main(["--splits", "1", "--models", *names]) == 0

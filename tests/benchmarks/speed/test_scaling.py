@@ -8,13 +8,10 @@ import pytest
 from benchmarks.speed import scaling
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
-def test_scaling_is_measured_in_processes_and_plotted(tmp_path, capsys):
-    scaling.main(["--quick", "--out", str(tmp_path)])
-    printed = capsys.readouterr().out
-    assert printed.count("exponents: time") == 2
-    assert (tmp_path / "scaling.png").stat().st_size > 10_000
+def test_scaling_is_measured_in_processes(capsys):
+    scaling.main(["--quick"])
+    assert capsys.readouterr().out.count("exponents: time") == 2
 
 
 def test_exponents_are_slopes_of_the_largest_values():

@@ -9,7 +9,6 @@ import pytest
 from benchmarks.tables import exports
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 @pytest.mark.parametrize("number", range(12))
 def test_a_seeded_slice_of_real_tables(number):

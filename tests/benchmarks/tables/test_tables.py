@@ -14,7 +14,7 @@ from benchmarks.common.processes import CPUTimeError, limit_cpu_time
 from benchmarks.common.sources import MissingDataError
 from benchmarks.common.store import Store
 from benchmarks.common.study import KEY, Task
-from benchmarks.common.tables import NUMBERS, TABLES, load_table
+from benchmarks.common.tables import load_table
 from benchmarks.tables import figure, report
 from benchmarks.tables.__main__ import main
 from benchmarks.tables.fits import COLUMNS, run_task
@@ -137,12 +137,6 @@ def test_a_row_measures_the_held_out_rows(monkeypatch):
     assert row["calibration"] == ""
 
 
-def test_networks_report_their_gap_and_the_size_of_their_file():
-    row = run_task(Task("diabetes", 0, "mopn"), "nowhere", 60.0, 1.0)
-    assert 0 <= float(row["gap"]) < 1
-    assert float(row["bytes"]) > 0
-
-
 def test_a_fit_that_takes_too_long_is_a_row_with_a_note(monkeypatch):
     monkeypatch.setitem(METHODS, "linear", Method("linear", Endless, DummyRegressor))
     row = run_task(Task("breast_cancer", 0, "linear"), "nowhere", 0.01, 1.0)
@@ -246,18 +240,8 @@ def test_program_fits_resumes_and_reports(cheap, tmp_path, capsys):
     assert pd.read_csv(tmp_path / "numbers.csv", index_col=0).loc["mopn", "sets"] == 1
 
 
-def test_report_of_nothing(tmp_path, capsys):
-    assert main(["--out", str(tmp_path), "--report"]) == 0
-    assert "no results yet" in capsys.readouterr().out
-
-
 def test_small_sets_come_first_and_have_two_splits(cheap, tmp_path):
     sets = ["digits", "diabetes", "breast_cancer"]
     assert main([*cheap, "--methods", "mopn", "--out", str(tmp_path), "--sets", *sets]) == 0
     order = [(row["set"], row["split"]) for row in Store(tmp_path / "fits.csv", COLUMNS, KEY).rows()]
     assert order == [(name, split) for split in "01" for name in ("diabetes", "breast_cancer", "digits")]
-
-
-def test_sets_are_of_classes_or_of_numbers():
-    assert len(TABLES) > 40
-    assert set(NUMBERS) < set(TABLES)

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from benchmarks.common.store import Store
 from benchmarks.common.study import KEY, Task
-from benchmarks.tables.__main__ import compared, main
+from benchmarks.tables.__main__ import main
 from benchmarks.tables.fits import COLUMNS, run_task
 from benchmarks.tables.methods import METHODS, Method
 from benchmarks.tables.recursive_features import RecursiveFeatureClassifier, RecursiveFeatureRegressor
@@ -79,14 +79,6 @@ def test_a_row_of_a_tuned_method_counts_its_configurations(monkeypatch):
     assert list(row) == COLUMNS
     assert row["tried"] == "2"
     assert run_task(Task("breast_cancer", 0, "linear"), "nowhere", 60.0, 60.0)["tried"] == ""
-
-
-def test_what_is_tuned_stands_beside_itself():
-    methods = compared(tuned=True)
-    assert sorted(methods) == sorted(
-        f"{name}{end}" for name in compared(False) for end in ("", "-tuned") if f"{name}-tuned" in METHODS
-    )
-    assert not any(METHODS[name].spaces for name in compared(tuned=False))
 
 
 def test_program_tunes(monkeypatch, tmp_path, capsys):

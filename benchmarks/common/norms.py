@@ -1,7 +1,0 @@
-"""The three norms of the paper, which studies compare."""
-
-from __future__ import annotations
-
-__all__ = ["NORMS"]
-
-NORMS = ("l1", "l1/l2", "l1/linf")
