@@ -13,8 +13,6 @@ process; and on a thousand rows, where all that it takes is overhead.
 ``cluster``: rows that two processes of a cluster make and hold, as a rehearsal of a larger one: the seconds until they
 are held, of a pass, of a pass in the processors of both, and of a short fit (2 units, two minutes at most).
 
-``device``: the same pass over float32 rows on a device, in double and in single precision, beside that of NumPy.
-
 ``files``: the fit of float32 rows from a file of their own, by blocks, beside the same in memory, each in a process of
 its own; time, passes and the peak of memory, the interpreter and its libraries included.
 
@@ -31,7 +29,6 @@ than so many gigabytes of address space (``ulimit -v``).
 
     python -m benchmarks.scaling --parts passes files
     python -m benchmarks.scaling --parts limit --gigabytes 20 --allowed 4
-    python -m benchmarks.scaling --parts device --device torch:cuda
 """
 
 from __future__ import annotations
@@ -53,7 +50,7 @@ from benchmarks.scaling import cluster, fits, minima, passes
 from benchmarks.scaling.stages import KINDS
 from mopn.losses.losses import LOSSES
 
-_PARTS = ("passes", "losses", "dask", "cluster", "device", "files", "samples", "starts", "sizes", "limit")
+_PARTS = ("passes", "losses", "dask", "cluster", "files", "samples", "starts", "sizes", "limit")
 
 # Units of the fits of samples.
 _UNITS = (5, 10, 30)
@@ -78,9 +75,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rows", nargs="+", type=int, help="default: 10^4 to 10^6 for passes, 10^7 for files")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--blocks", type=int, default=8, help="blocks of the rows of dask and cluster (default 8)")
-    parser.add_argument(
-        "--device", default="torch:cuda", help="torch: and the name of a device, or cupy (default torch:cuda)"
-    )
     parser.add_argument("--gigabytes", type=float, default=20.0, help="size of the rows of limit (default 20)")
     parser.add_argument("--allowed", type=float, default=4.0, help="gigabytes that its process may have (default 4)")
     parser.add_argument("--folder", type=Path, help="where files is to write its rows (default: a temporary folder)")
@@ -101,8 +95,6 @@ def _program(args: argparse.Namespace) -> None:
         _dask(args.rows or [1000, 1_000_000], args.threads, args.blocks)
     if "cluster" in args.parts:
         _cluster(args.rows or [10_000, 10_000_000], args.blocks)
-    if "device" in args.parts:
-        _device(args.rows or [100_000, 1_000_000, 10_000_000], args.device)
     if "files" in args.parts:
         with tempfile.TemporaryDirectory(dir=args.folder) as folder:
             _files(args.rows or [10_000_000], args.threads, Path(folder))
@@ -125,8 +117,6 @@ def _cell(part: str, *arguments: str) -> dict[str, Any]:
         return passes.on_workers(*map(int, arguments))
     if part == "cluster":
         return cluster.rehearse(*map(int, arguments))
-    if part == "device":
-        return passes.on_device(int(arguments[0]), *arguments[1:])
     if part == "samples":
         return fits.sampled(int(arguments[0]), int(arguments[1]), arguments[2])
     if part == "starts":
@@ -182,18 +172,6 @@ def _cluster(sizes: Sequence[int], blocks: int) -> None:
         print(
             f"{n:10d} {blocks:7d} {row['load']:5.1f} s {row['pass']:7.3f} s {row['processors']:9.2f} s "
             f"{n / row['pass'] / 1e6:15.2f} {row['fit']:6.1f} s {row['passes']:7.0f} {row['peak'] / 1e6:14.0f} MB",
-            flush=True,
-        )
-
-
-def _device(sizes: Sequence[int], device: str) -> None:
-    print(f"\n      rows  NumPy       {device}: double      single   NumPy/double  NumPy/single")
-    library, _, name = device.partition(":")
-    for n in sizes:
-        row = run_program("scaling", "--cell", "device", n, library, name)
-        print(
-            f"{n:10d} {1e3 * row['here']:7.1f} ms {1e3 * row['double']:17.1f} ms {1e3 * row['single']:8.1f} ms "
-            f"{row['here'] / row['double']:14.2f} {row['here'] / row['single']:13.2f}",
             flush=True,
         )
 

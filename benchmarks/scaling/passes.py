@@ -1,4 +1,4 @@
-"""One pass over rows in memory, the matrix products in it alone, and reading the rows; and a pass elsewhere."""
+"""One pass over rows in memory, the matrix products in it alone, and reading the rows; and a pass of Dask's workers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import mopn
 from mopn.core.kernels import get_kernel
 from mopn.data.designs import make_design
 from mopn.data.losses_of_rows import Losses
+from mopn.data.products import crossed
 from mopn.data.rows import ArrayRows, Block
 from mopn.losses.losses import get_loss
-from mopn.losses.namespaces import crossed
 from mopn.network.two_layers import two_layers
 from mopn.solvers.tools.blas_threads import limited_threads
 
-__all__ = ["make_pass", "measure", "of_loss", "on_device", "on_workers"]
+__all__ = ["make_pass", "measure", "of_loss", "on_workers"]
 
 _D, _M, _K = 20, 10, 10
 _REPEATS = 7
@@ -65,23 +65,6 @@ def on_workers(n: int, workers: int, blocks: int) -> dict[str, float]:
             return _least_seconds({"workers": make_pass(problem.rows), "threads": make_pass(here)})
 
 
-def on_device(n: int, library: str, device: str) -> dict[str, float]:
-    """Return the least seconds of a pass over float32 rows on a device, in double and in single precision, and here."""
-    X, y = _data(n)
-    X = X.astype(np.float32)
-    if library == "cupy":
-        import cupy
-
-        there = cupy.asarray(X)
-    else:
-        import torch
-
-        there = torch.asarray(X, device=device)
-    here, away = (mopn.NetworkProblem(rows, y, strength=1.0).rows for rows in (X, there))
-    timed = {"here": make_pass(here), "double": make_pass(away)}
-    return _least_seconds(timed | {"single": make_pass(away, single=True)})
-
-
 def _data(n: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     return rng.uniform(-1.0, 1.0, (n, _D)), np.arange(n) % _M
@@ -96,9 +79,9 @@ def _layers(d: int = _D, m: int = _M) -> _Layers:
     return rng.standard_normal((_K, d)) / np.sqrt(d), rng.standard_normal((_K, m)), np.zeros((m, 0))
 
 
-def make_pass(rows: Any, point: _Layers | None = None, *, single: bool = False) -> Callable[[], object]:
-    """Return a function that evaluates the objective and the gradients of both layers, in NumPy's arrays."""
-    layers = two_layers(rows, get_kernel("homogeneous"), single=single)
+def make_pass(rows: Any, point: _Layers | None = None) -> Callable[[], object]:
+    """Return a function that evaluates the objective and the gradients of both layers."""
+    layers = two_layers(rows, get_kernel("homogeneous"))
     at = point or _layers()
     return lambda: layers.value_gradient(*at)
 

@@ -17,9 +17,10 @@ import numpy as np
 from scipy import sparse
 
 from mopn.data.cache import rows_at_once
+from mopn.data.products import crossed
 from mopn.data.sparse_structure import compressed
 from mopn.data.validation import as_numbers
-from mopn.losses.namespaces import crossed
+from mopn.data.values import to_host
 from mopn.solvers.sphere import power_of_two
 from mopn.solvers.tools.blas_threads import threads_for
 from mopn.solvers.tools.cached import cached_property
@@ -509,6 +510,7 @@ def make_design(X: Any, dummies: int = 0) -> Design:
 
 def stored_design(X: Any) -> DenseDesign | SparseDesign:
     """Validate and wrap X as :func:`make_design` does, without dummies."""
+    X = to_host(X)
     if sparse.issparse(X):
         check_shape(X.shape)
         X = compressed(X)

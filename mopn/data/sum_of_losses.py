@@ -9,8 +9,7 @@ import numpy as np
 
 from mopn.data.losses_of_rows import Losses
 from mopn.data.rows import Block, Rows
-from mopn.losses.losses import is_built_in
-from mopn.losses.namespaces import any_namespace
+from mopn.losses.losses import dual_of
 
 __all__ = ["SumOfLosses"]
 
@@ -27,14 +26,14 @@ class SumOfLosses:
     loss, n_outputs, classes, offset, smoothness
         Those of the ``OutputLoss`` of the rows.
     is_built_in : bool
-        Whether the loss is known to be right.
+        Whether bounds may take the dual side of the loss as it is.
     """
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
         of = rows.losses
         self.loss, self.n_outputs, self.classes, self.offset = of.loss, of.n_outputs, of.classes, of.offset
-        self.smoothness, self.is_built_in = of.smoothness, is_built_in(of.loss)
+        self.smoothness, self.is_built_in = of.smoothness, dual_of(of.loss) is not None
 
     @property
     def in_memory(self) -> Losses:
@@ -91,36 +90,29 @@ class SumOfLosses:
         return self.rows.sum(_squared_length, along=(D,))
 
 
-@any_namespace
 def _value(block: Block, O: Any) -> Any:  # noqa: E741
     return block.losses.value(O)
 
 
-@any_namespace
 def _value_gradient(block: Block, O: Any) -> tuple[Any, Any]:  # noqa: E741
     return block.losses.value_gradient(O)
 
 
-@any_namespace
 def _conjugates_and_sizes(block: Block, G: Any, scales: Any) -> tuple[Any, Any]:
     return block.losses.conjugates_and_sizes(G, scales)
 
 
-@any_namespace
 def _conjugate_bounds_and_sizes(block: Block, G: Any, O: Any, scales: Any) -> tuple[Any, Any]:  # noqa: E741
     return block.losses.conjugate_bounds_and_sizes(G, O, scales)
 
 
-@any_namespace
 def _max_scale(block: Block, G: Any) -> float:
     return block.losses.max_scale(G)
 
 
-@any_namespace
 def _slope_size(block: Block, G: Any) -> Any:
     return block.losses.slope_size(G)
 
 
-@any_namespace
 def _squared_length(block: Block, D: Any) -> Any:
     return block.losses.squared_length(D)
