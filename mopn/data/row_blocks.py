@@ -242,7 +242,7 @@ def _read(block: Any) -> Any:
     if isinstance(block, Path):
         return _READERS[block.suffix](block)
     if callable(block):
-        return block()
+        return to_host(block())
     # Rows of a file that is mapped into memory are read here, ahead of their use.
     return np.array(block) if isinstance(block, np.memmap) else block
 

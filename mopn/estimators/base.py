@@ -525,8 +525,8 @@ class NetworkEstimator(ModelEstimator):
         deadline = Deadline(self.max_time)
         continued = self.warm_start and hasattr(self, "model_")
         say(self.verbose, "reading the samples")
-        given = X
-        X, y, sample_weight, present = self._samples(X, y, sample_weight, reset=not continued)
+        given = to_host(X)
+        X, y, sample_weight, present = self._samples(given, y, sample_weight, reset=not continued)
         # Rounds end by the gap or the number of units, long before max_iter.
         task = begin_fit(self, samples_of(self._shown(given, X, present), y, sample_weight), None)
         if own[0] is None and own[1] is None:
