@@ -137,7 +137,13 @@ class LossCheck:
             for sign in (1.0, -1.0):
                 change, along = self._changes(sign * self.step * d)
                 slopes = sign * change / self.step, sign * along / self.step
-                self.see("value_gradient", change >= along - self.step * allowed, derivative, "{1:.6g} by the gradient", *slopes)
+                self.see(
+                    "value_gradient",
+                    change >= along - self.step * allowed,
+                    derivative,
+                    "{1:.6g} by the gradient",
+                    *slopes,
+                )
         change, along = self._changes(self.P - self.O)
         allowed = ROUNDING * (np.abs(change) + np.abs(along) + self.values + self.value_size)
         words = "a convex function of the outputs, which changes by {:.6g} at least between two points"
