@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-import mopn
 from mopn.core.kernels import get_kernel
 from mopn.data.designs import make_design
 from mopn.data.losses_of_rows import Losses

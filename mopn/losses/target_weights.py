@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class WeightedByTarget(Loss):
         Positive.
     """
 
-    def __init__(self, loss: Loss, weights: np.ndarray) -> None:
+    def __init__(self, loss: Any, weights: np.ndarray) -> None:
         self.loss, self.weights = loss, weights
 
     name = property(lambda self: self.loss.name)

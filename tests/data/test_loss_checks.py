@@ -6,8 +6,8 @@ import pytest
 from own_losses import OWN_LOSSES, Huber, HuberWithHessian, LogCosh, OfParent, SoftLabels, Sparsemax
 
 import mopn
-from mopn.losses.hessians import Diagonal
 from mopn.data.loss_checks import LossCheck
+from mopn.losses.hessians import Diagonal
 from mopn.losses.losses import LOSSES
 from mopn.testing import check_loss
 
