@@ -19,7 +19,6 @@ if (
 
 from mopn import oracles, solvers
 from mopn.core.regularizers import Ratio
-from mopn.data.loss_checks import check_loss
 from mopn.data.relation_blocks import RelationBlocks
 from mopn.data.row_blocks import RowBlocks
 from mopn.losses.losses import Huber, Loss, Poisson, Quantile
@@ -43,6 +42,7 @@ if TYPE_CHECKING:  # what is imported on use
     from mopn import estimators as estimators
     from mopn import plotting as plotting
     from mopn import ranking as ranking
+    from mopn import testing as testing
     from mopn.factorization.direct import FactorizationProblem
     from mopn.factorization.lifted import LiftedProblem
     from mopn.models.explanations.contributions import contributions
@@ -81,7 +81,6 @@ __all__ = [
     "UnitBallProblem",
     "certify",
     "certify_network",
-    "check_loss",
     "contributions",
     "effects",
     "interaction_weights",
@@ -109,7 +108,7 @@ _LAZY = {
 
 
 # Imported on use, as they need extras. They are not in __all__, which a star import takes as a whole.
-_LAZY_MODULES = ("estimators", "plotting", "ranking")
+_LAZY_MODULES = ("estimators", "plotting", "ranking", "testing")
 
 
 def __dir__() -> list[str]:

@@ -105,6 +105,22 @@ class HuberWithHessian(Huber):
         return Diagonal(np.where(np.abs(O - y) <= 1.0, 1.0, 0.0))
 
 
+class OfParent(mopn.Loss):
+    """A factor times the methods of another loss, ``parent``."""
+
+    factor = 1.0
+
+    def smoothness(self, m):
+        return self.factor * self.parent.smoothness(m)
+
+    def value_gradient(self, y, O):  # noqa: E741
+        values, G = self.parent.value_gradient(y, O)
+        return self.factor * values, self.factor * G
+
+    def conjugate(self, y, G):
+        return self.factor * self.parent.conjugate(y, G / self.factor)
+
+
 OWN_LOSSES = [Huber(), LogCosh(), Pinball(), SoftLabels(), Sparsemax(), HuberWithHessian()]
 REGRESSION_LOSSES = [mopn.Huber(0.5), mopn.Quantile(0.8), mopn.Quantile(0.3, width=0.01), mopn.Poisson()]
 

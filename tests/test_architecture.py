@@ -34,7 +34,7 @@ BELOW = {
 BELOW["the root"] = set(BELOW)
 BELOW["estimators"] = {*BELOW}
 BELOW["dask"] = {*BELOW} - {"the root"}
-MOST_ROOMS = 15
+MOST_ROOMS = 16
 
 
 @cache

@@ -100,11 +100,7 @@ def test_a_script_of_the_documents(number, tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(1, len(SCALE)))
 def test_a_script_of_the_page_on_data_of_any_size(number, tmp_path, monkeypatch, capsys):
-    for name in re.findall(
-        r"^ *(?:import|from) (torch|distributed|dask|ray|pyspark)\b", SCALE[number], flags=re.MULTILINE
-    ):
-        if name == "torch":
-            pytest.importorskip("array_api_compat")
+    for name in re.findall(r"^ *(?:import|from) (distributed|dask|ray|pyspark)\b", SCALE[number], flags=re.MULTILINE):
         # The folder of tests that is called dask would be found in its place.
         pytest.importorskip("dask.array" if name == "dask" else name)
     monkeypatch.chdir(tmp_path)

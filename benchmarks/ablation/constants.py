@@ -102,7 +102,7 @@ EXEMPT = {
     ],
     "memory and blocks: they change the time of large data, and results by rounding": [
         "blas_threads.LARGE", "branch_signs.BATCH", "cache.CACHE_ENTRIES", "checksums.RUN",
-        "device_rows.BLOCK_ENTRIES", "directions.PAIRS", "eigenvectors.MEMORY", "enumeration.CHUNK",
+        "directions.PAIRS", "eigenvectors.MEMORY", "enumeration.CHUNK",
         "factor_kernels.UNROLLED", "few_outputs.AT_A_TIME", "lbfgs.BYTES", "probable.AT_A_TIME", "probable.MEMORY",
         "row_blocks.SIZE", "rows.BRANCHES_A_THREAD", "rows.ROWS_PER_FEATURE", "rows.SPARSE_BLOCKS",
         "rows.SPARSE_ROWS", "rows.TYPICAL_COLUMNS",

@@ -52,7 +52,7 @@ WORDS = {
         "similar items",
     ),
     "robustness": ("adversarial robustness", "adversarial examples", "certified radius", "robustness"),
-    "scale": ("GPU", "CUDA", "PyTorch", "CuPy", "Dask", "Spark", "cluster", "out of core", "memory"),
+    "scale": ("Dask", "Spark", "cluster", "out of core", "memory"),
     "single_output": ("factorization machine", "polynomial network", "partial_fit", "online learning", "streams"),
     "solvers": (
         "losses",

@@ -41,7 +41,7 @@ class Expectile(mopn.Loss):
 rng = np.random.default_rng(0)
 x = np.sort(rng.uniform(-2, 2, 300))[:, None]
 y = x[:, 0] ** 2 + rng.gamma(1.0, 1.0, 300)
-mopn.check_loss(Expectile(0.9), y)
+mopn.testing.check_loss(Expectile(0.9), y)
 
 figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
 ax.scatter(x[:, 0], y, s=6, color="0.7")

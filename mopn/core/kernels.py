@@ -15,7 +15,6 @@ import numpy as np
 
 from mopn.data.designs import Design
 from mopn.data.validation import check_member
-from mopn.losses.namespaces import without_diagonal
 
 __all__ = ["KERNELS", "Kernel", "KernelName", "get_kernel"]
 
@@ -105,7 +104,10 @@ class Anova(Kernel):
         return squares
 
     def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
-        return without_diagonal(0.5 * design.grams(G))
+        stack = 0.5 * design.grams(G)
+        for matrix in stack:
+            np.fill_diagonal(matrix, 0.0)
+        return stack
 
     def inner_products(self, design: Design) -> np.ndarray:
         return 0.25 * (design.row_products**2 - design.squared_row_products)

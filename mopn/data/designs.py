@@ -17,9 +17,10 @@ import numpy as np
 from scipy import sparse
 
 from mopn.data.cache import rows_at_once
+from mopn.data.products import crossed
 from mopn.data.sparse_structure import compressed
 from mopn.data.validation import as_numbers
-from mopn.losses.namespaces import crossed
+from mopn.data.values import to_host
 from mopn.solvers.sphere import power_of_two
 from mopn.solvers.tools.blas_threads import threads_for
 from mopn.solvers.tools.cached import cached_property
@@ -34,8 +35,6 @@ __all__ = [
     "Entries",
     "SparseDesign",
     "as_slice",
-    "check_finite",
-    "check_shape",
     "feature_scales",
     "linear_design",
     "make_design",
@@ -509,8 +508,9 @@ def make_design(X: Any, dummies: int = 0) -> Design:
 
 def stored_design(X: Any) -> DenseDesign | SparseDesign:
     """Validate and wrap X as :func:`make_design` does, without dummies."""
+    X = to_host(X)
     if sparse.issparse(X):
-        check_shape(X.shape)
+        _check_shape(X.shape)
         X = compressed(X)
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(_float_type(X.dtype))
@@ -518,13 +518,13 @@ def stored_design(X: Any) -> DenseDesign | SparseDesign:
             # The parts of a repeated entry cannot be squared one by one. This also sorts the indices.
             X = X.copy()
             X.sum_duplicates()
-        check_finite(np.isfinite(X.data).all())
+        _check_finite(np.isfinite(X.data).all())
         return SparseDesign(X)
     X = as_numbers(X, "X")
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
-    check_shape(X.shape)
-    check_finite(np.isfinite(X).all())
+    _check_shape(X.shape)
+    _check_finite(np.isfinite(X).all())
     return DenseDesign(X)
 
 
@@ -534,7 +534,7 @@ def _float_type(dtype: np.dtype) -> type:
     return np.float64
 
 
-def check_shape(shape: tuple[int, ...]) -> None:
+def _check_shape(shape: tuple[int, ...]) -> None:
     """Raise ``ValueError`` if X is not two-dimensional, or is empty."""
     if len(shape) != 2:
         raise ValueError(f"X must be two-dimensional (n, d), got shape {shape}; reshape a single feature to (n, 1)")
@@ -544,7 +544,7 @@ def check_shape(shape: tuple[int, ...]) -> None:
         raise ValueError(f"X has 0 features (shape {shape}); give at least 1 column")
 
 
-def check_finite(finite: Any) -> None:
+def _check_finite(finite: Any) -> None:
     """Raise ``ValueError`` if not all entries of X are finite."""
     if not finite:
         raise ValueError("X contains NaN or infinity; impute or drop those entries first")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from mopn.data.loss_checks import check_own_loss, check_sum_over_outputs
+from mopn.data.products import inner
 from mopn.data.validation import (
     check_block_targets,
     check_offset,
@@ -17,16 +17,16 @@ from mopn.data.validation import (
     check_target_weight,
     check_targets,
 )
-from mopn.losses.array_functions import at_least, inner, rowwise_inner, total
+from mopn.losses.entries import rowwise_inner
 from mopn.losses.hessians import Hessian, Weighted
-from mopn.losses.losses import Loss, get_loss
-from mopn.losses.namespaces import is_for_any_namespace, namespace, to_device, to_host
+from mopn.losses.losses import Dual, Loss, dual_of, get_loss
 from mopn.losses.target_weights import WeightedByTarget
+from mopn.solvers.numerics.precision import EPS
 
 __all__ = ["Losses", "OutputLoss"]
 
 # Relative agreement of the same gradient computed twice, of a row in other blocks.
-_SAME_GRADIENT = 8 * float(np.finfo(float).eps)
+_SAME_GRADIENT = 8 * EPS
 # Logarithms of counts below the first, up to 745, exceed the 128 roundings of a slope so many times at most.
 _TINY_COUNT, _OF_TINY_COUNTS = math.exp(-128.0), 6.0
 
@@ -88,7 +88,7 @@ class OutputLoss:
 
 @dataclass(frozen=True, eq=False)
 class Losses(OutputLoss):
-    """F(O) = sum_i w_i l(y_i, o_i + offset_i) of n rows, in arrays of one namespace; sums on a device have no axes.
+    """F(O) = sum_i w_i l(y_i, o_i + offset_i) of n rows.
 
     Attributes
     ----------
@@ -125,11 +125,6 @@ class Losses(OutputLoss):
         weights = check_sample_weight(sample_weight, n)
         return cls(loss, m, classes, check_offset(offset, n, m), y, weights).by_target(target_weight, y)
 
-    def on_device(self, like: Any) -> Losses:
-        """Return the same in the namespace, and on the device, of an array."""
-        parts = {"y": self.y, "weights": self.weights, "offset": self.offset}
-        return replace(self, **{name: to_device(part, like) for name, part in parts.items() if part is not None})
-
     def rows(self, rows: slice | np.ndarray) -> Losses:
         """Return those of some rows."""
         weights = None if self.weights is None else self.weights[rows]
@@ -162,10 +157,7 @@ class Losses(OutputLoss):
     @property
     def sample_weights(self) -> Any:
         """The weights (n,), 1 where none were given."""
-        if self.weights is not None:
-            return self.weights
-        xp = namespace(self.y)
-        return xp.ones_like(self.y if self.y.ndim == 1 else self.y[:, 0], dtype=xp.float64)
+        return np.ones(self.n) if self.weights is None else self.weights
 
     def squared_length(self, D: Any) -> Any:
         """Return sum_i w_i ||d_i||^2 for a direction D (n, k) of outputs."""
@@ -173,11 +165,11 @@ class Losses(OutputLoss):
 
     def value(self, O: Any) -> Any:  # noqa: E741
         """F(O)."""
-        return self._sum(self._by_row(self.loss.value, self._shifted(O)))
+        return self._sum(self.loss.value(self.y, self._shifted(O)))
 
     def value_gradient(self, O: Any) -> tuple[Any, Any]:  # noqa: E741
         """F(O) and G = dF/dO (n, m)."""
-        values, G = self._by_row(self.loss.value_gradient, self._shifted(O))
+        values, G = self.loss.value_gradient(self.y, self._shifted(O))
         return self._sum(values), self._weighted(G)
 
     def hessian(self, O: np.ndarray) -> Hessian:  # noqa: E741
@@ -187,16 +179,21 @@ class Losses(OutputLoss):
 
     def dual_point(self, G: Any) -> Any:
         """Return a point near G (n, m) where F* is finite: G itself if it is a gradient."""
-        return self._weighted(self._by_row(self.loss.dual_point, self._unweighted(G)))
+        return self._weighted(self._dual.dual_point(self.y, self._unweighted(G)))
 
     def conjugates_and_sizes(self, G: Any, scales: Any) -> tuple[Any, Any]:
         """F*(s * G) for several scales s, up to rounding in its domain, and the sums of the moduli of its rows."""
-        found = zip(*(self._conjugate_and_size(scales[i] * G) for i in range(scales.shape[0])), strict=True)
-        values, sizes = map(np.array if isinstance(G, np.ndarray) else namespace(G).stack, found)
+        conjugate, points = self._dual.conjugate, [s * G for s in scales]
+        found = [self._conjugate_of_rows(D, conjugate(self.y, self._unweighted(D))) for D in points]
+        values, sizes = np.array(found).T
         return values, sizes
 
-    def _conjugate_and_size(self, D: Any) -> tuple[Any, Any]:
-        return self._conjugate_of_rows(D, self._by_row(self.loss.conjugate, self._unweighted(D)))
+    @property
+    def _dual(self) -> Dual:
+        """The dual side of a built-in loss."""
+        dual = dual_of(self.loss)
+        assert dual is not None
+        return dual
 
     def _conjugate_of_rows(self, D: Any, values: Any) -> tuple[Any, Any]:
         """Return F*(D) from the conjugates of the rows, and the sum of their moduli."""
@@ -210,24 +207,23 @@ class Losses(OutputLoss):
         at most their chord between the two. What the loss says itself counts, row by row, where it is larger: a bound
         is false only if both are. Where G is no gradient, as the loss is another one meanwhile, there is no bound.
         """
-        xp, shifted, slopes = namespace(G), self._shifted(O), self._unweighted(G)
-        values, gradients = self._by_row(self.loss.value_gradient, shifted)
-        same = xp.all(abs(self._weighted(gradients) - G) <= _SAME_GRADIENT * abs(G))
-        ends = rowwise_inner(slopes, shifted) - values if same else xp.full_like(values, math.inf)
-        starts = at_least(self._by_row(self.loss.conjugate, 0.0 * slopes), 0.0)
+        shifted, slopes = self._shifted(O), self._unweighted(G)
+        values, gradients = self.loss.value_gradient(self.y, shifted)
+        same = np.all(abs(self._weighted(gradients) - G) <= _SAME_GRADIENT * abs(G))
+        ends = rowwise_inner(slopes, shifted) - values if same else np.full_like(values, math.inf)
+        starts = np.maximum(self.loss.conjugate(self.y, 0.0 * slopes), 0.0)
         products = inner(abs(G), abs(shifted))
         found = []
-        for i in range(scales.shape[0]):
-            s = scales[i]
-            own, chord = self._by_row(self.loss.conjugate, s * slopes), s * ends + (1.0 - s) * starts
-            value, size = self._conjugate_of_rows(s * G, xp.where(own > chord, own, chord))
+        for s in scales:
+            own, chord = self.loss.conjugate(self.y, s * slopes), s * ends + (1.0 - s) * starts
+            value, size = self._conjugate_of_rows(s * G, np.where(own > chord, own, chord))
             found.append((value, size + s * products))
-        stacked = np.array if isinstance(G, np.ndarray) else xp.stack
-        return tuple(map(stacked, zip(*found, strict=True)))
+        values, sizes = np.array(found).T
+        return values, sizes
 
     def max_scale(self, G: Any) -> float:
         """Return the largest s with F* finite at s * G, for a gradient G (n, m)."""
-        return self._by_row(self.loss.max_scale, self._unweighted(G))
+        return self._dual.max_scale(self.y, self._unweighted(G))
 
     def slope_size(self, G: Any) -> Any:
         """Return sum_ic (u + |y_ic| + |offset_ic|) |G_ic|, which bounds the terms of F and F*; without y for labels.
@@ -235,22 +231,13 @@ class Losses(OutputLoss):
         u is the loss's ``own_unit``.
         """
         sizes = abs(G)
-        size = self.loss.own_unit * total(sizes)
+        size = self.loss.own_unit * float(sizes.sum())
         if self.loss.targets != "labels":
             size = size + inner(sizes, abs(self.y))
         if self.loss.targets == "counts":
             tiny = (self.y > 0.0) & (self.y < _TINY_COUNT)
-            size = size + _OF_TINY_COUNTS * total(namespace(G).where(tiny, sizes, 0.0 * sizes))
+            size = size + _OF_TINY_COUNTS * float(np.where(tiny, sizes, 0.0 * sizes).sum())
         return size if self.offset is None else size + inner(sizes, abs(self.offset))
-
-    def _by_row(self, method: Callable[..., Any], A: Any) -> Any:
-        """Return what a method of the loss returns for outputs or slopes A; some know arrays of NumPy alone."""
-        if isinstance(A, np.ndarray) or is_for_any_namespace(self.loss):
-            return method(self.y, A)
-        found = method(to_host(self.y), to_host(A))
-        if isinstance(found, tuple):
-            return tuple(to_device(part, A) for part in found)
-        return to_device(found, A) if isinstance(found, np.ndarray) else found
 
     def _shifted(self, O: Any) -> Any:  # noqa: E741
         return O if self.offset is None else O + self.offset
@@ -261,7 +248,7 @@ class Losses(OutputLoss):
     def _unweighted(self, G: Any) -> Any:
         if self.weights is None:
             return G
-        return G / namespace(G).where(self.weights > 0.0, self.weights, 1.0)[:, None]
+        return G / np.where(self.weights > 0.0, self.weights, 1.0)[:, None]
 
     def _sum(self, values: Any) -> Any:
-        return total(values) if self.weights is None else inner(self.weights, values)
+        return float(values.sum()) if self.weights is None else inner(self.weights, values)

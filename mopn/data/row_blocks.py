@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from mopn.data.validation import as_array, as_numbers
-from mopn.losses.namespaces import is_device_array
+from mopn.data.values import to_host
 from mopn.solvers.tools.checks import count, shown
 
 __all__ = ["RawBlock", "RowBlocks", "named", "row_by_row"]
@@ -228,12 +228,10 @@ def _checked(block: Any, number: int) -> Any:
         if path.suffix not in (".npy", ".npz", ".parquet"):
             raise ValueError(f"block {number} is the file {path.name!r}; {_READS} files can be read")
         return path
+    block = to_host(block)
     is_frame = hasattr(block, "columns") or hasattr(block, "column_names")
     if is_frame or callable(block) or sparse.issparse(block) or isinstance(block, np.ndarray):
         return block
-    if is_device_array(block):
-        kind = f"{type(block).__module__.split('.')[0]}.{type(block).__name__}"
-        raise TypeError(f"block {number} is a {kind}, and blocks are NumPy's: give a callable that converts it")
     raise TypeError(
         f"block {number} must be an array, a sparse matrix, a frame, a path or a callable, got {shown(block)}"
     )
@@ -244,7 +242,7 @@ def _read(block: Any) -> Any:
     if isinstance(block, Path):
         return _READERS[block.suffix](block)
     if callable(block):
-        return block()
+        return to_host(block())
     # Rows of a file that is mapped into memory are read here, ahead of their use.
     return np.array(block) if isinstance(block, np.memmap) else block
 

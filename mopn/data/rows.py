@@ -18,10 +18,9 @@ import numpy as np
 from mopn.data.cache import rows_at_once
 from mopn.data.designs import AugmentedDesign, Design, Entries, feature_scales, linear_design
 from mopn.data.losses_of_rows import Losses, OutputLoss
+from mopn.data.products import crossed, inner
 from mopn.data.row_arrays import rows_of
 from mopn.data.thread_pool import in_threads, n_workers
-from mopn.losses.array_functions import inner
-from mopn.losses.namespaces import any_namespace, crossed, namespace
 from mopn.solvers.tools.blas_threads import limited_threads, single_threaded
 from mopn.solvers.tools.cached import cached_property
 
@@ -315,33 +314,27 @@ def tree_sum(terms: Iterable[Any], combine: Function = operator.add) -> Any:
     return total
 
 
-@any_namespace
 def _inner(block: Block, A: Any, B: Any) -> float:
     return inner(A, B)
 
 
-@any_namespace
 def _crossed(block: Block, A: Any, B: Any) -> Any:
     return crossed(A, B)
 
 
-@any_namespace
 def _largest(block: Block) -> float:
     return block.design.largest
 
 
-@any_namespace
 def _largest_square(block: Block) -> float:
     norms = block.design.squared_norms
-    return float(namespace(norms).max(norms))
+    return float(norms.max())
 
 
-@any_namespace
 def _occurrences(block: Block) -> np.ndarray:
     return block.design.occurrences(block.losses.sample_weights)
 
 
-@any_namespace
 def _squares(block: Block) -> np.ndarray:
     return block.design.adjoint_squares(block.losses.sample_weights[:, None])[0, :]
 

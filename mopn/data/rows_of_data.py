@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from mopn.data.chunked_rows import Chunks, LocalChunks, chunked_rows
-from mopn.data.device_rows import device_rows
 from mopn.data.input_size import check_input
 from mopn.data.losses_of_rows import Losses
 from mopn.data.relation_blocks import design_of
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.rows import ArrayRows, Rows
 from mopn.losses.losses import Loss
-from mopn.losses.namespaces import is_device_array, to_host
 
 __all__ = ["rows_of_data"]
 
@@ -22,9 +20,9 @@ def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: A
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, d), array on a device, RelationBlocks, RowBlocks or Chunks
+    X : array-like or sparse matrix of shape (n, d), RelationBlocks, RowBlocks or Chunks
     y, sample_weight : array-like
-        None if the blocks bring them. Arrays on a device are copied to where X is.
+        None if the blocks bring them.
     loss : str or Loss
     offset : array-like of shape (n, m) or (m,), optional
         For data in blocks it must be the same for all rows.
@@ -36,11 +34,9 @@ def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: A
         return chunked_rows(LocalChunks(X.with_targets(y, sample_weight)), loss, offset, target_weight)
     if y is None:
         raise TypeError("y is missing; only blocks of rows (mopn.RowBlocks) can bring their targets")
-    if is_device_array(X):
-        return device_rows(X, y, loss, sample_weight, offset, target_weight)
     design = design_of(X)
     check_input(design.largest, "X")
-    losses = Losses.of_data(loss, *map(to_host, (y, design.shape[0], sample_weight, offset, target_weight)))
+    losses = Losses.of_data(loss, y, design.shape[0], sample_weight, offset, target_weight)
     if losses.weights is not None:
         check_input(losses.weights, "sample_weight")
     return ArrayRows(design, losses)

@@ -11,17 +11,20 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from mopn.data.values import to_host
+
 __all__ = ["compressed"]
 
 
 def compressed(X: Any, name: str = "X") -> Any:
-    """Return a sparse matrix in CSR or CSC format, without a copy if it has one of them, and all else as it is.
+    """Return a sparse matrix in CSR or CSC format, without a copy if it has one of them, and all else on the host.
 
     Raises
     ------
     ValueError
         If its arrays do not fit each other or its shape; one pass over them finds out.
     """
+    X = to_host(X)
     if not sparse.issparse(X) or X.ndim != 2:
         return X
     if X.format not in ("csr", "csc"):

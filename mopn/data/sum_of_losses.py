@@ -9,8 +9,7 @@ import numpy as np
 
 from mopn.data.losses_of_rows import Losses
 from mopn.data.rows import Block, Rows
-from mopn.losses.losses import is_built_in
-from mopn.losses.namespaces import any_namespace
+from mopn.losses.losses import dual_of
 
 __all__ = ["SumOfLosses"]
 
@@ -27,14 +26,14 @@ class SumOfLosses:
     loss, n_outputs, classes, offset, smoothness
         Those of the ``OutputLoss`` of the rows.
     is_built_in : bool
-        Whether the loss is known to be right.
+        Whether bounds may take the dual side of the loss as it is.
     """
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
         of = rows.losses
         self.loss, self.n_outputs, self.classes, self.offset = of.loss, of.n_outputs, of.classes, of.offset
-        self.smoothness, self.is_built_in = of.smoothness, is_built_in(of.loss)
+        self.smoothness, self.is_built_in = of.smoothness, dual_of(of.loss) is not None
 
     @property
     def in_memory(self) -> Losses:
@@ -64,63 +63,34 @@ class SumOfLosses:
 
     def value(self, O: Any) -> float:  # noqa: E741
         """F(O)."""
-        return self.rows.sum(_value, along=(O,))
+        return self.rows.sum(_call, "value", along=(O,))
 
     def value_gradient(self, O: Any) -> tuple[float, Any]:  # noqa: E741
         """F(O) and G = dF/dO (n, m)."""
-        return self.rows.sum_and_map(_value_gradient, along=(O,))
+        return self.rows.sum_and_map(_call, "value_gradient", along=(O,))
 
     def conjugates_and_sizes(self, G: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """F*(s * G) for several scales s, up to rounding in its domain, and the sums of the moduli of its rows."""
-        return self.rows.sum(_conjugates_and_sizes, scales, along=(G,))
+        return self.rows.sum(_call, scales, "conjugates_and_sizes", along=(G,))
 
     def conjugate_bounds_and_sizes(self, G: Any, O: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
         """Bound F*(s * G), s in [0, 1], for the gradient G at O: see the method of :mod:`mopn.data.losses_of_rows`."""
-        return self.rows.sum(_conjugate_bounds_and_sizes, scales, along=(G, O))
+        return self.rows.sum(_call, scales, "conjugate_bounds_and_sizes", along=(G, O))
 
     def max_scale(self, G: Any) -> float:
         """Return the largest s with F* finite at s * G, for a gradient G (n, m); 1 for losses of one's own."""
-        return self.rows.reduce(_max_scale, along=(G,), combine=min) if self.is_built_in else 1.0
+        return self.rows.reduce(_call, "max_scale", along=(G,), combine=min) if self.is_built_in else 1.0
 
     def slope_size(self, G: Any) -> float:
         """Return what bounds the terms of F and F*; see :meth:`mopn.data.losses_of_rows.Losses.slope_size`."""
-        return self.rows.sum(_slope_size, along=(G,))
+        return self.rows.sum(_call, "slope_size", along=(G,))
 
     def squared_length(self, D: Any) -> float:
         """Return sum_i w_i ||d_i||^2 for a direction D (n, k) of outputs."""
-        return self.rows.sum(_squared_length, along=(D,))
+        return self.rows.sum(_call, "squared_length", along=(D,))
 
 
-@any_namespace
-def _value(block: Block, O: Any) -> Any:  # noqa: E741
-    return block.losses.value(O)
-
-
-@any_namespace
-def _value_gradient(block: Block, O: Any) -> tuple[Any, Any]:  # noqa: E741
-    return block.losses.value_gradient(O)
-
-
-@any_namespace
-def _conjugates_and_sizes(block: Block, G: Any, scales: Any) -> tuple[Any, Any]:
-    return block.losses.conjugates_and_sizes(G, scales)
-
-
-@any_namespace
-def _conjugate_bounds_and_sizes(block: Block, G: Any, O: Any, scales: Any) -> tuple[Any, Any]:  # noqa: E741
-    return block.losses.conjugate_bounds_and_sizes(G, O, scales)
-
-
-@any_namespace
-def _max_scale(block: Block, G: Any) -> float:
-    return block.losses.max_scale(G)
-
-
-@any_namespace
-def _slope_size(block: Block, G: Any) -> Any:
-    return block.losses.slope_size(G)
-
-
-@any_namespace
-def _squared_length(block: Block, D: Any) -> Any:
-    return block.losses.squared_length(D)
+def _call(block: Block, *arguments: Any) -> Any:
+    """Call a method of the losses of a block, whose name comes last, after its arguments."""
+    *given, method = arguments
+    return getattr(block.losses, method)(*given)

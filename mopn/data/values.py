@@ -26,14 +26,26 @@ __all__ = [
     "finite_numbers",
     "is_series",
     "label_codes",
+    "to_host",
 ]
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------------
 
 
+def to_host(values: Any) -> Any:
+    """Return an array of PyTorch or CuPy as one of NumPy, without its gradient; all else as it is."""
+    library = type(values).__module__.partition(".")[0]
+    if library == "torch" and hasattr(values, "detach"):
+        return values.detach().cpu().numpy()
+    if library in ("cupy", "cupyx") and hasattr(values, "get"):
+        return values.get()
+    return values
+
+
 def as_array(values: Any, name: str) -> np.ndarray:
     """Return values as an array; masked entries, sparse matrices and rows of several lengths are refused."""
+    values = to_host(values)
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries, whose values are unknown; impute or drop them first")
     if sparse.issparse(values):

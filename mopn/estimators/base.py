@@ -37,7 +37,7 @@ from mopn.data.validation import (
     of_present,
     present_rows,
 )
-from mopn.data.values import as_targets, distinct_labels, label_codes
+from mopn.data.values import as_targets, distinct_labels, label_codes, to_host
 from mopn.estimators.callbacks import CallbackSupportMixin, begin_fit, samples_of, with_callbacks
 from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable, validated
 from mopn.estimators.policy import FitPolicy
@@ -45,7 +45,6 @@ from mopn.estimators.strength_choice import Choice
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.estimators.targets_in_chunks import encoded_chunks, samples_of_chunks
 from mopn.losses.losses import Loss, LossName
-from mopn.losses.namespaces import is_device_array, is_on_accelerator, to_host
 from mopn.models.base import Predictor
 from mopn.models.fitted import Fitted
 from mopn.models.multi_output import Model
@@ -159,7 +158,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
             return samples_of_chunks(self, X)
         if isinstance(X, RowBlocks):
             return self._samples_of_blocks(X.with_targets(self._plain_targets(y), sample_weight), reset)
-        X, y, sample_weight = to_host(X), self._plain_targets(y, reset=reset), to_host(sample_weight)
+        y = self._plain_targets(y, reset=reset)
         X = readable(compressed(X), "X")
         checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}
         if isinstance(X, RelationBlocks):
@@ -207,7 +206,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     def _set_features(self, X: Any, number: int) -> None:
         """Set what scikit-learn sets for arrays, once the problem has read X: how many features it has, and names."""
         self.n_features_in_ = number
-        if isinstance(X, RowBlocks | RelationBlocks) or is_device_array(X):
+        if isinstance(X, RowBlocks | RelationBlocks):
             self._set_names(X)
 
     def _set_names(self, X: Any) -> None:
@@ -219,7 +218,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
 
     def _plain_targets(self, y: Any, *, reset: bool = True) -> Any:
         """Return y as an array of numbers or labels; a sparse matrix, or none, as it is."""
-        y = compressed(to_host(y), "y")
+        y = compressed(y, "y")
         return y if y is None or sparse.issparse(y) else as_targets(y, numeric=self._numeric_y)
 
     def _checked(self, X: Any) -> Any:
@@ -230,7 +229,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         if isinstance(X, RelationBlocks):
             self._check_relations(X)
             return X
-        return validated(self, readable(compressed(to_host(X)), "X"), reset=False, **_X_FORMAT)
+        return validated(self, readable(compressed(X), "X"), reset=False, **_X_FORMAT)
 
     def _is_plain(self, X: Any) -> bool:
         """Whether X is an array like that of the fit, of which the model checks the rest: single rows are soon done."""
@@ -466,9 +465,8 @@ class NetworkEstimator(ModelEstimator):
         ----------
         X : array-like or sparse matrix of shape (n, d), RelationBlocks or RowBlocks
             Training data, in memory, as tables that samples share (:class:`mopn.RelationBlocks`), or read in every pass
-            (:class:`mopn.RowBlocks`). float32 is kept; sparse formats other than CSR and CSC are converted. A dense
-            array of PyTorch or CuPy on an accelerator stays there, with all computations that read it; their other
-            arrays are converted.
+            (:class:`mopn.RowBlocks`). float32 is kept; sparse formats other than CSR and CSC are converted.
+            Arrays of PyTorch and CuPy are taken to the host.
         y : array-like of shape (n,) or (n, m), optional
             None if the blocks bring it. Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
             Ordinal regressors: numbers or ordered categories, which become their positions.
@@ -527,9 +525,8 @@ class NetworkEstimator(ModelEstimator):
         deadline = Deadline(self.max_time)
         continued = self.warm_start and hasattr(self, "model_")
         say(self.verbose, "reading the samples")
-        samples = self._samples_on_device if is_on_accelerator(X) else self._samples
-        given = X
-        X, y, sample_weight, present = samples(X, y, sample_weight, reset=not continued)
+        given = to_host(X)
+        X, y, sample_weight, present = self._samples(given, y, sample_weight, reset=not continued)
         # Rounds end by the gap or the number of units, long before max_iter.
         task = begin_fit(self, samples_of(self._shown(given, X, present), y, sample_weight), None)
         if own[0] is None and own[1] is None:
@@ -610,14 +607,6 @@ class NetworkEstimator(ModelEstimator):
     @abstractmethod
     def _score(self, targets: Targets, prediction: np.ndarray) -> float:
         """Return the score of a prediction, as ``score`` does."""
-
-    def _samples_on_device(
-        self, X: Any, y: Any, sample_weight: Any, **_: Any
-    ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
-        """Return X as it is, and the rest in NumPy; the problem validates X."""
-        y = self._plain_targets(y)
-        sample_weight = check_sample_weight(to_host(sample_weight), len(y))
-        return X, of_present(y, sample_weight), sample_weight, np.arange(len(y))
 
     def _shown(self, given: Any, X: Any, present: np.ndarray) -> Any:
         """Return what callbacks see of the samples: what predictions take, of the samples present."""
@@ -835,8 +824,8 @@ class NetworkEstimator(ModelEstimator):
 
 
 def _is_in_numpy(X: Any) -> bool:
-    """Whether X is neither in blocks nor on a device."""
-    return not isinstance(X, RowBlocks | Chunks) and not is_device_array(X)
+    """Whether X is not in blocks."""
+    return not isinstance(X, RowBlocks | Chunks)
 
 
 class Validation(EarlyStopping):

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mopn.data.chunked_rows import Chunks, LocalChunks
 from mopn.data.row_blocks import RawBlock, RowBlocks, named
 from mopn.data.validation import check_sample_weight, check_weights
-from mopn.losses.namespaces import to_host
+from mopn.data.values import to_host
 from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count, shown
 from mopn.solvers.tools.door import doors
 from mopn.tables.encoding import TableEncoding

@@ -18,6 +18,7 @@ from mopn.data.chunked_rows import Chunks
 from mopn.data.input_size import check_input
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import check_sample_weight, check_weighted_classes, of_present
+from mopn.data.values import to_host
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.classifiers import Classifier
 from mopn.estimators.regressors import Regressor
@@ -26,7 +27,6 @@ from mopn.estimators.table_encoder import TableReader, features_of, is_named
 from mopn.estimators.targets import Targets
 from mopn.estimators.targets_in_chunks import samples_of_chunks
 from mopn.losses.losses import Loss, LossName
-from mopn.losses.namespaces import to_host
 from mopn.models.multi_output import Model
 from mopn.models.table import TableModel
 from mopn.network.problem import NetworkProblem
@@ -97,12 +97,6 @@ class TableEstimator(TableReader, NetworkEstimator):
         if reset:
             self._learn(table, sample_weight)
         return self.encoding_.encode(table), y, sample_weight, present
-
-    def _samples_on_device(
-        self, X: Any, y: Any, sample_weight: Any, **options: Any
-    ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
-        """Return features in the memory of the host, where tables are encoded."""
-        return self._samples(to_host(X), y, sample_weight, **options)
 
     def _samples_of_blocks(
         self, X: RowBlocks, reset: bool

@@ -21,7 +21,6 @@ from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import KernelTerm
 from mopn.factorization.terms.factors import FittedKernelTerm, SharedKernelTerm
 from mopn.losses.losses import Loss, LossName
-from mopn.losses.namespaces import to_host
 from mopn.solvers.tools.checks import choice, shown
 from mopn.solvers.tools.door import doors
 from mopn.solvers.tools.generators import make_generator
@@ -147,7 +146,7 @@ class FactorizationProblem(SingleOutputProblem):
             X = X.tocsr()
         if not isinstance(X, RowBlocks):
             (X,), y, sample_weight, offset = present_rows((X,), y, sample_weight, offset)
-        rows = rows_of_data(to_host(X), y, loss, sample_weight, offset).in_coordinates(None, self.dummies)
+        rows = rows_of_data(X, y, loss, sample_weight, offset).in_coordinates(None, self.dummies)
         self.design = rows.template
         self._check_degree(kernel)
         # Products of all features have no degree; mostly their factors are near 1.

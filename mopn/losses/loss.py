@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 
@@ -11,12 +10,6 @@ from mopn.compiled.codes import CompiledLoss
 from mopn.losses.hessians import Hessian
 
 __all__ = ["Loss"]
-
-# Attributes that belong to one gradient and one kind of targets: a class with another of either inherits none.
-_OF_THE_GRADIENT = (
-    *("value", "hessian", "conjugate", "max_scale", "dual_point", "smoothness", "link", "own_unit"),
-    *("constant", "scaled", "code_parameters"),
-)
 
 
 class Loss(ABC):
@@ -29,12 +22,10 @@ class Loss(ABC):
     * ``hessian``: ``InteriorPoint`` needs it. Without it, refits of the output layer use FISTA, which is slower.
     * ``value``: without it line searches compute gradients that they do not need.
     * ``link``: without it models have no ``predict_proba``, and predictions of numbers are the outputs.
-    * ``code``: without it a ``FactorizationProblem`` has no coordinate descent, SGD and AdaGrad.
 
-    A class that defines ``value_gradient`` or ``targets`` inherits nothing that belongs to another class's gradient:
-    what it does not define is missing, or has the default of this class. To keep an inherited method, name it in the
-    class: ``conjugate = Parent.conjugate``. ``code`` is never inherited. Problems check objects of such classes by
-    :func:`mopn.check_loss`.
+    Built-in losses cannot be subclassed, as what is proven of one is false of another; keep one as an attribute, and
+    call its methods. Coordinate descent, SGD and AdaGrad, whose loops are compiled, are for built-in losses. Problems
+    check values and gradients on a few rows; :func:`mopn.testing.check_loss` checks all that a loss defines.
 
     Attributes
     ----------
@@ -44,11 +35,6 @@ class Loss(ABC):
     link : {"softmax", "logistic", "log"}, optional
         The map from outputs to probabilities, of the classes or of each output being positive, or to means. Default
         None.
-    code : int, optional
-        The code of the loss's derivative in ``mopn.compiled.losses``. Default None.
-    for_any_namespace : bool
-        Whether all methods but ``hessian`` and ``constant`` take arrays of any namespace of the array API. Data on a
-        device then stays there; else its outputs are copied to the host in every pass. Never inherited. Default False.
     own_unit : float
         The size of outputs at which the loss is a fixed number, such as a margin of 1; 0 for a loss that scales with
         targets and outputs, as the squared loss does. Rounding errors are relative to it. Default 1.
@@ -84,25 +70,18 @@ class Loss(ABC):
     True
     """
 
-    name: str
     targets: str
     link: str | None = None
+    # The code of a built-in loss's derivative in mopn.compiled.losses.
     code: int | None = None
     # Width, least and largest slope, for the code CLIPPED.
     code_parameters: tuple[float, float, float] = (1.0, 0.0, 0.0)
     own_unit: float = 1.0
-    for_any_namespace: bool = False
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        defining = [_owner(cls, name) for name in ("value_gradient", "targets") if hasattr(cls, name)]
-        for name in _OF_THE_GRADIENT:
-            # issubclass does not work on a class that is not yet complete.
-            if not set(defining) <= set(_owner(cls, name).__mro__):
-                setattr(cls, name, vars(Loss)[name])
-        cls.name = vars(cls).get("name", cls.__name__)
-        cls.code = vars(cls).get("code")
-        cls.for_any_namespace = vars(cls).get("for_any_namespace", False)
+    @property
+    def name(self) -> str:
+        """The name of the loss in messages."""
+        return type(self).__name__
 
     @abstractmethod
     def smoothness(self, m: int) -> float:
@@ -146,20 +125,6 @@ class Loss(ABC):
         ``sum_c (u + |y_c|) |g_c|``, where u is ``own_unit``, without y_c if y is labels.
         """
 
-    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
-        """Return the largest s that keeps the conjugate finite at s * G, for a gradient G; inf where there is none.
-
-        Of built-in losses alone: 1 is valid for every loss, as the conjugate is finite at gradients and at 0.
-        """
-        return 1.0
-
-    def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """Return a point near G (n, m), any array, where the conjugate is finite: G itself if it is a gradient.
-
-        Of built-in losses alone, for gradients that an interior-point method predicts.
-        """
-        raise NotImplementedError(f"the loss {self.name!r} has no dual_point")
-
     def constant(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         """Return the constant outputs (m,) around which regressors fit targets (n, m); by default their mean."""
         return np.average(y, axis=0, weights=weights)
@@ -171,8 +136,3 @@ class Loss(ABC):
     def __repr__(self) -> str:
         parameters = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if not name.startswith("_"))
         return f"{type(self).__name__}({parameters})"
-
-
-def _owner(cls: type, name: str) -> type:
-    """Return the class from which another one has an attribute."""
-    return next(base for base in cls.__mro__ if name in vars(base))

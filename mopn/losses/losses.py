@@ -3,43 +3,28 @@
 Multi-class losses (Table 3 of Blondel et al., NIPS 2017) take integer labels y (n,) in 0..m-1 and have gradients
 whose rows sum to zero. Losses per output take targets Y (n, m) and add up over the outputs. Each is convex, smooth
 and at least 0. The conjugate l*(y, g) = sup_o <g, o> - l(y, o) is infinite outside its domain; ``max_scale`` is the
-largest factor that keeps a gradient inside it. Arrays are of any namespace, but for Hessians, which are of NumPy.
+largest factor that keeps a gradient inside it.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import expit, xlog1py, xlogy
 
 from mopn.compiled import codes
-from mopn.losses.array_functions import (
-    at,
-    at_least,
-    at_most,
-    either,
-    exp_in_place,
-    largest,
-    one_where,
-    own_entries,
-    put,
-    row_maxima,
-    row_sums,
-    rowwise_inner,
-    xlog1py,
-    xlogy,
-)
+from mopn.losses.entries import at, either, own_entries, put, rowwise_inner
 from mopn.losses.hessians import Diagonal, Margins, Softmax
 from mopn.losses.links import LINKS
 from mopn.losses.loss import Loss
-from mopn.losses.namespaces import namespace
 from mopn.losses.target_weights import WeightedByTarget
 from mopn.solvers.tools.checks import Rule, choice, number
 
-__all__ = ["LOSSES", "Clipped", "Huber", "Loss", "LossName", "Poisson", "Quantile", "get_loss", "is_built_in"]
+__all__ = ["LOSSES", "Clipped", "Dual", "Huber", "Loss", "LossName", "Poisson", "Quantile", "dual_of", "get_loss"]
 
 LossName = Literal[
     "logistic", "smoothed-hinge", "squared-hinge", "binary-logistic", "binary-squared-hinge",
@@ -59,7 +44,6 @@ class Logistic(Loss):
     """Multi-class logistic: log(1 + sum_{c != y} exp(o_c - o_y))."""
 
     name, targets = "logistic", "labels"
-    for_any_namespace = True
     link: str | None = "softmax"
     # Added to o_c for c != y, as if it were an output: 0 here, 1 for the smoothed hinge.
     cost = 0.0
@@ -67,16 +51,16 @@ class Logistic(Loss):
     def smoothness(self, m: int) -> float:
         return 0.5
 
-    def value(self, y: Any, O: Any) -> Any:  # noqa: E741
+    def value(self, y: np.ndarray, O: np.ndarray) -> np.ndarray:  # noqa: E741
         _, _, excess, top = self._exponentials(O, own_entries(O, y))
-        return top + namespace(O).log1p(excess)
+        return top + np.log1p(excess)
 
-    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+    def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
         own = own_entries(O, y)
         P, others, excess, top = self._exponentials(O, own)
         share = 1.0 / (1.0 + excess)
         P *= share[:, None]
-        return top + namespace(O).log1p(excess), put(own, P, -others * share)
+        return top + np.log1p(excess), put(own, P, -others * share)
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Softmax:  # noqa: E741
         own = own_entries(O, y)
@@ -85,7 +69,7 @@ class Logistic(Loss):
         P /= (1.0 + excess)[:, None]
         return Softmax(P)
 
-    def _exponentials(self, O: Any, own: Any) -> tuple[Any, Any, Any, Any]:  # noqa: E741
+    def _exponentials(self, O: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:  # noqa: E741
         """Return E = exp(z - t) of the margins z_c = cost + o_c - o_y, with 0 in place of that of z_y = 0.
 
         Also their sum, the sum of all exponentials minus 1, and t: max z >= 0, or 0 where no exponential is too large.
@@ -96,31 +80,30 @@ class Logistic(Loss):
             E += self.cost
             E = put(own, E, 0.0)
         top: Any = 0.0
-        # On a device, to look at the margins would take longer than what it saves.
-        moderate = isinstance(E, np.ndarray) and E.max(initial=0.0) < _MODERATE * np.log(np.finfo(E.dtype).max)
+        moderate = E.max(initial=0.0) < _MODERATE * np.log(np.finfo(E.dtype).max)
         if not moderate:
-            top = row_maxima(E)
+            top = E.max(axis=1)
             E -= top[:, None]
-        E = put(own, exp_in_place(E), 0.0)
-        others = row_sums(E)
-        return E, others, others if moderate else others + namespace(O).expm1(-top), top
+        E = put(own, np.exp(E, out=E), 0.0)
+        others = E.sum(axis=1)
+        return E, others, others if moderate else others + np.expm1(-top), top
 
-    def conjugate(self, y: Any, G: Any) -> Any:
+    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         # The mass of the other classes is their sum: 1 + g_y would lose small masses of rows of heavy weight.
-        Q = put(own_entries(G, y), at_least(G, 0.0), 0.0)
-        others = at_most(row_sums(Q), 1.0)
-        return row_sums(xlogy(Q, Q)) + xlog1py(1.0 - others, -others) - self.cost * others
+        Q = put(own_entries(G, y), np.maximum(G, 0.0), 0.0)
+        others = np.minimum(Q.sum(axis=1), 1.0)
+        return xlogy(Q, Q).sum(axis=1) + xlog1py(1.0 - others, -others) - self.cost * others
 
-    def max_scale(self, y: Any, G: Any) -> float:
+    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         return _reciprocal(-at(own_entries(G, y), G))
 
-    def dual_point(self, y: Any, G: Any) -> Any:
+    def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         own = own_entries(G, y)
-        Q = put(own, at_least(G, 0.0), 0.0)
+        Q = put(own, np.maximum(G, 0.0), 0.0)
         # The other probabilities add up to 1 at most.
-        others = row_sums(Q)
-        Q /= at_least(others, 1.0)[:, None]
-        return put(own, Q, -at_most(others, 1.0))
+        others = Q.sum(axis=1)
+        Q /= np.maximum(others, 1.0)[:, None]
+        return put(own, Q, -np.minimum(others, 1.0))
 
 
 class SmoothedHinge(Logistic):
@@ -130,71 +113,68 @@ class SmoothedHinge(Logistic):
     """
 
     name, link, cost = "smoothed-hinge", None, 1.0
-    for_any_namespace = True
 
 
 class SquaredHinge(Loss):
     """Multi-class squared hinge: sum_{c != y} max(1 + o_c - o_y, 0)^2."""
 
     name, targets = "squared-hinge", "labels"
-    for_any_namespace = True
 
     def smoothness(self, m: int) -> float:
         return 2.0 * m
 
-    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+    def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
         own = own_entries(O, y)
         Z = self._hinges(O, own)
         value = rowwise_inner(Z, Z)
         Z *= 2.0
-        return value, put(own, Z, -row_sums(Z))
+        return value, put(own, Z, -Z.sum(axis=1))
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Margins:  # noqa: E741
         return Margins(np.where(self._hinges(O, own_entries(O, y)) > 0.0, 2.0, 0.0), y)
 
-    def _hinges(self, O: Any, own: Any) -> Any:  # noqa: E741
+    def _hinges(self, O: np.ndarray, own: np.ndarray) -> np.ndarray:  # noqa: E741
         """Return max(1 + o_c - o_y, 0), and 0 for c = y."""
         Z = O - at(own, O)[:, None]
         Z += 1.0
-        return put(own, at_least(Z, 0.0), 0.0)
+        return put(own, np.maximum(Z, 0.0), 0.0)
 
-    def conjugate(self, y: Any, G: Any) -> Any:
+    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         terms = G * (0.25 * G - 1.0)
-        return row_sums(terms) - at(own_entries(G, y), terms)
+        return terms.sum(axis=1) - at(own_entries(G, y), terms)
 
-    def max_scale(self, y: Any, G: Any) -> float:
+    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         return math.inf
 
-    def dual_point(self, y: Any, G: Any) -> Any:
+    def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         own = own_entries(G, y)
-        Q = put(own, at_least(G, 0.0), 0.0)
-        return put(own, Q, -row_sums(Q))
+        Q = put(own, np.maximum(G, 0.0), 0.0)
+        return put(own, Q, -Q.sum(axis=1))
 
 
 class Squared(Loss):
     """Squared loss per output: (o - y)^2 / 2."""
 
     name, targets, code = "squared", "numbers", codes.SQUARED
-    for_any_namespace = True
     own_unit = 0.0
 
     def smoothness(self, m: int) -> float:
         return 1.0
 
-    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+    def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
         R = O - y
         return 0.5 * rowwise_inner(R, R), R
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
         return Diagonal(np.ones_like(O))
 
-    def conjugate(self, y: Any, G: Any) -> Any:
-        return row_sums(G * (0.5 * G + y))
+    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        return (G * (0.5 * G + y)).sum(axis=1)
 
-    def max_scale(self, y: Any, G: Any) -> float:
+    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         return math.inf
 
-    def dual_point(self, y: Any, G: Any) -> Any:
+    def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         return G
 
 
@@ -202,54 +182,51 @@ class BinaryLogistic(Loss):
     """Binary logistic loss per output: log(1 + exp(-y o)), y in {-1, 1}."""
 
     name, targets, link, code = "binary-logistic", "signs", "logistic", codes.LOGISTIC
-    for_any_namespace = True
 
     def smoothness(self, m: int) -> float:
         return 0.25
 
-    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
-        xp, margins = namespace(O), y * O
+    def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
+        margins = y * O
         # log(1 + exp(-z)) = max(-z, 0) + log(1 + e) with e = exp(-|z|), which the gradient takes too.
         e = abs(margins)
         e *= -1.0
-        e = exp_in_place(e)
-        values = xp.log1p(e)
-        values -= at_most(margins, 0.0)
-        G = one_where(margins <= 0.0, e)
+        np.exp(e, out=e)
+        values = np.log1p(e)
+        values -= np.minimum(margins, 0.0)
+        G = np.maximum(e, margins <= 0.0)
         e += 1.0
         G /= e
         G *= y
         G *= -1.0
-        return row_sums(values), G
+        return values.sum(axis=1), G
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
         return Diagonal(expit(O) * expit(-O))
 
-    def conjugate(self, y: Any, G: Any) -> Any:
-        xp = namespace(G)
-        a = xp.clip(-y * G, 0.0, 1.0)
-        return row_sums(xlogy(a, a) + xlog1py(1.0 - a, -a))
+    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        a = np.clip(-y * G, 0.0, 1.0)
+        return (xlogy(a, a) + xlog1py(1.0 - a, -a)).sum(axis=1)
 
-    def max_scale(self, y: Any, G: Any) -> float:
+    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         return _reciprocal(abs(G))
 
-    def dual_point(self, y: Any, G: Any) -> Any:
-        return -y * namespace(G).clip(-y * G, 0.0, 1.0)
+    def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        return -y * np.clip(-y * G, 0.0, 1.0)
 
 
 class BinarySquaredHinge(Loss):
     """Binary squared hinge per output: max(1 - y o, 0)^2, y in {-1, 1}."""
 
     name, targets, code = "binary-squared-hinge", "signs", codes.SQUARED_HINGE
-    for_any_namespace = True
 
     def smoothness(self, m: int) -> float:
         return 2.0
 
-    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+    def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
         Z = y * O
         Z -= 1.0
-        Z = at_most(Z, 0.0)
+        Z = np.minimum(Z, 0.0)
         G = 2.0 * y
         G *= Z
         return rowwise_inner(Z, Z), G
@@ -257,15 +234,15 @@ class BinarySquaredHinge(Loss):
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
         return Diagonal(np.where(y * O < 1.0, 2.0, 0.0))
 
-    def conjugate(self, y: Any, G: Any) -> Any:
+    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         a = -y * G
-        return row_sums(a * (0.25 * a - 1.0))
+        return (a * (0.25 * a - 1.0)).sum(axis=1)
 
-    def max_scale(self, y: Any, G: Any) -> float:
+    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         return math.inf
 
-    def dual_point(self, y: Any, G: Any) -> Any:
-        return -y * at_least(-y * G, 0.0)
+    def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        return -y * np.maximum(-y * G, 0.0)
 
 
 class Clipped(Loss):
@@ -275,7 +252,6 @@ class Clipped(Loss):
     """
 
     name, targets, code = "clipped", "numbers", codes.CLIPPED
-    for_any_namespace = True
 
     def __init__(self, width: float, low: float, high: float) -> None:
         self._width, self._low, self._high = width, low, high
@@ -292,23 +268,23 @@ class Clipped(Loss):
     def smoothness(self, m: int) -> float:
         return 1.0 / self._width
 
-    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+    def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
         R = O - y
-        G = namespace(O).clip(R / self._width, self._low, self._high)
+        G = np.clip(R / self._width, self._low, self._high)
         return rowwise_inner(G, R) - 0.5 * self._width * rowwise_inner(G, G), G
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
         slopes = (O - y) / self._width
         return Diagonal(np.where((slopes > self._low) & (slopes < self._high), 1.0 / self._width, 0.0))
 
-    def conjugate(self, y: Any, G: Any) -> Any:
-        return row_sums(G * (0.5 * self._width * G + y))
+    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        return (G * (0.5 * self._width * G + y)).sum(axis=1)
 
-    def max_scale(self, y: Any, G: Any) -> float:
+    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         return min(_reciprocal(G / self._high), _reciprocal(G / self._low))
 
-    def dual_point(self, y: Any, G: Any) -> Any:
-        return namespace(G).clip(G, self._low, self._high)
+    def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        return np.clip(G, self._low, self._high)
 
     def constant(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         weights = np.ones(len(y)) if weights is None else weights
@@ -351,7 +327,6 @@ class Huber(Clipped):
     """
 
     name, code = "huber", codes.CLIPPED
-    for_any_namespace = True
 
     def __init__(self, delta: float = 1.0) -> None:
         self.delta = _POSITIVE(delta, "delta")
@@ -393,7 +368,6 @@ class Quantile(Clipped):
     """
 
     name, code = "quantile", codes.CLIPPED
-    for_any_namespace = True
 
     def __init__(self, level: float = 0.5, width: float = 0.1) -> None:
         self.level = _LEVEL(level, "level")
@@ -419,39 +393,37 @@ class Poisson(Loss):
     """
 
     name, targets, link, code = "poisson", "counts", "log", codes.POISSON
-    for_any_namespace = True
 
     def smoothness(self, m: int) -> float:
         return math.inf
 
-    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
-        xp, means = namespace(O), self._means(O)
+    def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
+        means = self._means(O)
         d = O - _logarithms(y)
         # exp(o) - y - y d; where the mean is near y the first two cancel.
         near = (abs(d) < _NEAR) & (y > 0)
-        nearby = xp.clip(d, -_NEAR, _NEAR)
-        relative = xp.expm1(nearby)
-        values = either(near, y * at_least(relative - nearby, 0.0), means - y * (1.0 + d))
-        values += means * at_least(O - codes.LARGEST_EXPONENT, 0.0)
-        return row_sums(values), either(near, y * relative, means - y)
+        nearby = np.clip(d, -_NEAR, _NEAR)
+        relative = np.expm1(nearby)
+        values = either(near, y * np.maximum(relative - nearby, 0.0), means - y * (1.0 + d))
+        values += means * np.maximum(O - codes.LARGEST_EXPONENT, 0.0)
+        return values.sum(axis=1), either(near, y * relative, means - y)
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
         return Diagonal(self._means(O))
 
-    def conjugate(self, y: Any, G: Any) -> Any:
+    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         # t log t - t - (y log y - y) with the mean t = y + g; where that is near y, as t log(t / y) + g (log y - 1).
-        xp, logarithms = namespace(G), _logarithms(y)
-        t, near = at_least(G + y, 0.0), abs(G) < _NEAR * y
-        r = xp.where(near, G, 0.0) / xp.where(near, y, 1.0)
-        relative = xp.where(near, t * xp.log1p(r), xlogy(t, t) - t * logarithms)
-        return row_sums(relative + G * (logarithms - 1.0))
+        logarithms = _logarithms(y)
+        t, near = np.maximum(G + y, 0.0), abs(G) < _NEAR * y
+        r = np.where(near, G, 0.0) / np.where(near, y, 1.0)
+        relative = np.where(near, t * np.log1p(r), xlogy(t, t) - t * logarithms)
+        return (relative + G * (logarithms - 1.0)).sum(axis=1)
 
-    def max_scale(self, y: Any, G: Any) -> float:
-        xp = namespace(G)
-        return _reciprocal(xp.where(y > 0, -G, 0.0) / xp.where(y > 0, y, 1.0))
+    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
+        return _reciprocal(np.where(y > 0, -G, 0.0) / np.where(y > 0, y, 1.0))
 
-    def dual_point(self, y: Any, G: Any) -> Any:
-        return namespace(G).maximum(G, -y)
+    def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        return np.maximum(G, -y)
 
     def constant(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         total = float(len(y)) if weights is None else float(weights.sum())
@@ -459,18 +431,17 @@ class Poisson(Loss):
         return np.log(np.maximum(np.average(y, axis=0, weights=weights), 0.5 / total))
 
     @staticmethod
-    def _means(O: Any) -> Any:  # noqa: E741
-        xp = namespace(O)
-        return xp.exp(at_most(O, codes.LARGEST_EXPONENT))
+    def _means(O: np.ndarray) -> np.ndarray:  # noqa: E741
+        return np.exp(np.minimum(O, codes.LARGEST_EXPONENT))
 
 
-def _logarithms(y: Any) -> Any:
+def _logarithms(y: np.ndarray) -> np.ndarray:
     """Return log y, and 0 where y is 0."""
-    return namespace(y).log(one_where(y == 0.0, y))
+    return np.log(np.maximum(y, y == 0.0))
 
 
-def _reciprocal(a: Any) -> float:
-    top = largest(a)
+def _reciprocal(a: np.ndarray) -> float:
+    top = float(a.max())
     return 1.0 / top if top > 0 else math.inf
 
 
@@ -481,26 +452,47 @@ LOSSES: dict[str, Loss] = {
         *(Squared(), Huber(), Quantile(), Poisson()),
     )
 }
-_CLASSES = {Clipped, *map(type, LOSSES.values())}
+_BUILT_IN = (Clipped, *map(type, LOSSES.values()))
 
 
-def is_built_in(loss: Loss) -> bool:
-    """Return whether all methods of a loss are those of this file: neither of a subclass nor of the object itself."""
-    loss = loss.loss if isinstance(loss, WeightedByTarget) else loss
-    return type(loss) in _CLASSES and not any(hasattr(Loss, name) for name in vars(loss))
+class Dual(NamedTuple):
+    """The dual side of a built-in loss: functions of targets and slopes, which bounds take as they are.
+
+    ``max_scale`` is the largest s that keeps the conjugate finite at s * G, for a gradient G; ``dual_point`` is a point
+    near any G where it is finite, G itself if it is a gradient.
+    """
+
+    conjugate: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    max_scale: Callable[[np.ndarray, np.ndarray], float]
+    dual_point: Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def dual_of(loss: Any) -> Dual | None:
+    """Return the dual side of a built-in loss, and None for all others, of which bounds trust no method alone."""
+    given = loss.loss if isinstance(loss, WeightedByTarget) else loss
+    if type(given) not in _BUILT_IN or any(hasattr(type(given), name) for name in vars(given)):
+        return None
+    return Dual(loss.conjugate, loss.max_scale, loss.dual_point)
 
 
 def get_loss(loss: str | Loss) -> Loss:
     """Return the loss of a name; a loss object is returned as it is, if its declarations are valid."""
-    if isinstance(loss, Loss):
+    if not isinstance(loss, Loss):
+        names = choice(LOSSES)
+        return LOSSES[Rule(f"{names.takes} or a Loss", names.convert)(loss, "loss")]
+    if type(loss) not in _BUILT_IN:
         _check_declarations(loss)
-        return loss
-    names = choice(LOSSES)
-    return LOSSES[Rule(f"{names.takes} or a Loss", names.convert)(loss, "loss")]
+    return loss
 
 
 def _check_declarations(loss: Loss) -> None:
-    targets, known = getattr(loss, "targets", None), codes.KNOWN
+    targets = getattr(loss, "targets", None)
+    for kind in _BUILT_IN:
+        if isinstance(loss, kind):
+            raise TypeError(
+                f"the loss {type(loss).__name__!r} must be a subclass of mopn.Loss, not of {kind.__name__}, whose "
+                f"conjugate and code are of another loss; keep a {kind.__name__} as an attribute, and call its methods"
+            )
     if targets not in _TARGETS:
         raise TypeError(
             f"the loss {loss.name!r} must declare targets, one of {', '.join(map(repr, _TARGETS))}, got {targets!r}"
@@ -508,5 +500,5 @@ def _check_declarations(loss: Loss) -> None:
     if loss.link is not None and loss.link not in LINKS:
         names = ", ".join(map(repr, LINKS))
         raise TypeError(f"the link of the loss {loss.name!r} must be one of {names} or None, got {loss.link!r}")
-    if loss.code is not None and loss.code not in known:
-        raise TypeError(f"the code of the loss {loss.name!r} must be one of {known} or None, got {loss.code!r}")
+    if loss.code is not None:
+        raise TypeError(f"the loss {loss.name!r} must leave out code, which built-in losses have, got {loss.code!r}")

@@ -9,7 +9,6 @@ import numpy as np
 
 from mopn.losses.hessians import Diagonal
 from mopn.losses.loss import Loss
-from mopn.losses.namespaces import is_for_any_namespace, namespace, to_device
 
 __all__ = ["WeightedByTarget"]
 
@@ -27,7 +26,7 @@ class WeightedByTarget(Loss):
         Positive.
     """
 
-    def __init__(self, loss: Loss, weights: np.ndarray) -> None:
+    def __init__(self, loss: Any, weights: np.ndarray) -> None:
         self.loss, self.weights = loss, weights
 
     name = property(lambda self: self.loss.name)
@@ -35,50 +34,43 @@ class WeightedByTarget(Loss):
     link = property(lambda self: self.loss.link)
     own_unit = property(lambda self: self.loss.own_unit)
     has_hessian = property(lambda self: self.loss.has_hessian)
-    for_any_namespace = property(lambda self: is_for_any_namespace(self.loss))
 
     def smoothness(self, m: int) -> float:
         return float(self.weights.max()) * self.loss.smoothness(1)
 
-    def value(self, y: Any, O: Any) -> Any:  # noqa: E741
+    def value(self, y: np.ndarray, O: np.ndarray) -> np.ndarray:  # noqa: E741
         return self._sums(self._entries(self.loss.value, y, O))
 
-    def value_gradient(self, y: Any, O: Any) -> tuple[Any, Any]:  # noqa: E741
+    def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
         values, G = self.loss.value_gradient(_column(y), _column(O))
-        return self._sums(_table(values, O)), _table(G, O) * self._like(O)
+        return self._sums(_table(values, O)), _table(G, O) * self.weights
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
         return Diagonal(self.weights * self._entries(lambda *of: self.loss.hessian(*of).diagonal, y, O))
 
-    def conjugate(self, y: Any, G: Any) -> Any:
-        return self._sums(self._entries(self.loss.conjugate, y, G / self._like(G)))
+    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        return self._sums(self._entries(self.loss.conjugate, y, G / self.weights))
 
-    def max_scale(self, y: Any, G: Any) -> float:
-        return self.loss.max_scale(_column(y), _column(G / self._like(G)))
+    def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
+        return self.loss.max_scale(_column(y), _column(G / self.weights))
 
-    def dual_point(self, y: Any, G: Any) -> Any:
-        weights = self._like(G)
-        return weights * self._entries(self.loss.dual_point, y, G / weights)
+    def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
+        return self.weights * self._entries(self.loss.dual_point, y, G / self.weights)
 
-    def _entries(self, method: Callable[[Any, Any], Any], y: Any, A: Any) -> Any:
+    def _entries(self, method: Callable[..., np.ndarray], y: np.ndarray, A: np.ndarray) -> np.ndarray:
         """Return what a method of the loss returns for each entry of A (n, m) as a row of one output."""
         return _table(method(_column(y), _column(A)), A)
 
-    def _sums(self, entries: Any) -> Any:
+    def _sums(self, entries: np.ndarray) -> np.ndarray:
         """Return the sums (n,) of the weighted entries of each row."""
-        return entries @ self._like(entries)
-
-    def _like(self, A: Any) -> Any:
-        """Return the weights in the namespace of an array."""
-        return self.weights if isinstance(A, np.ndarray) else to_device(self.weights, A)
+        return entries @ self.weights
 
 
-def _column(A: Any) -> Any:
+def _column(A: np.ndarray) -> np.ndarray:
     """Return the entries of A (n, m) as (nm, 1), one output after the other, as outputs are contiguous."""
-    return namespace(A).reshape(A.T, (-1, 1))
+    return A.T.reshape(-1, 1)
 
 
-def _table(entries: Any, like: Any) -> Any:
+def _table(entries: np.ndarray, like: np.ndarray) -> np.ndarray:
     """Return such entries, (nm,) or (nm, 1), in the shape (n, m) of an array."""
-    n, m = like.shape
-    return namespace(entries).reshape(entries, (m, n)).T
+    return entries.reshape(like.shape[::-1]).T

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mopn.data.designs import Design
-from mopn.losses.namespaces import to_host
+from mopn.data.values import to_host
 from mopn.models.explanations.flips import Flips, certified_flips
 from mopn.models.explanations.games import Game
 from mopn.models.explanations.robustness import certified_radius

@@ -11,7 +11,6 @@ from mopn.core.gap import dual_error
 from mopn.core.kernels import KERNELS, Kernel
 from mopn.data.designs import Design
 from mopn.data.rows import Block, Rows
-from mopn.losses.namespaces import any_namespace, as_double, namespace
 from mopn.network.two_layers import two_layers
 from mopn.solvers.sphere import DenseStack, power_of_two
 from mopn.solvers.sphere.bounds import eigen_error
@@ -161,31 +160,27 @@ class GradientForms:
         return max(bound, 0.0) + units * _EPS * float(np.max(whole / best)) + lost
 
 
-@any_namespace
 def _largest(block: Block, G: np.ndarray) -> float:
-    return float(namespace(G).max(abs(G)))
+    return float(abs(G).max())
 
 
 def _work(block: Block) -> tuple[float, float]:
     return block.design.work
 
 
-@any_namespace
 def _moduli(block: Block, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the sums of |G_ic| ||x_i||^2, and of what may underflow.
 
     A row whose squares all underflow to 0 counts as 0, as it does in the outputs.
     """
     sizes = abs(G)
-    return block.design.squared_sizes @ sizes, as_double(block.design.squared_norms > 0) @ (1.0 + sizes)
+    return block.design.squared_sizes @ sizes, (block.design.squared_norms > 0).astype(np.float64) @ (1.0 + sizes)
 
 
-@any_namespace
 def _gammas_and_moduli(block: Block, G: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return kernel.gammas(block.design, G), *_moduli(block, G)
 
 
-@any_namespace
 def _combined_and_moduli(
     block: Block, G: np.ndarray, kernel: Kernel, w: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

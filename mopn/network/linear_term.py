@@ -18,7 +18,6 @@ from mopn.core.gap import dual_error
 from mopn.data.input_size import check_input
 from mopn.data.rows import Block, Rows
 from mopn.data.validation import check_nonnegative, finite_numbers
-from mopn.losses.namespaces import any_namespace, namespace
 from mopn.solvers.numerics.dot import dot
 from mopn.solvers.tools.cached import cached_property
 
@@ -172,31 +171,26 @@ class LinearTerm:
         return smoothness * min(trace, float(columns.max()) * row)
 
 
-@any_namespace
 def _outputs(block: Block, W: np.ndarray) -> np.ndarray:
     return block.linear.project(W)
 
 
-@any_namespace
 def _adjoint(block: Block, G: np.ndarray) -> np.ndarray:
     return block.linear.adjoint(G)
 
 
-@any_namespace
 def _squared_columns(block: Block, G: Any) -> Any:
-    return namespace(G).sum(G * G, axis=0)
+    return np.sum(G * G, axis=0)
 
 
 def _squared_column_sizes(block: Block) -> np.ndarray:
     return block.linear.squared_column_sizes
 
 
-@any_namespace
 def _sizes(block: Block, G: Any, lengths: Any) -> Any:
     return block.linear.squared_sizes**0.5 @ (abs(G) @ lengths)
 
 
-@any_namespace
 def _weighted_squares(block: Block) -> np.ndarray:
     return block.linear.adjoint_squares(block.losses.sample_weights[:, None])[0, :]
 

@@ -10,7 +10,6 @@ import numpy as np
 from mopn.core.kernels import Kernel
 from mopn.data.feature_scaling import Coordinates
 from mopn.data.rows import Block, Rows
-from mopn.losses.namespaces import any_namespace
 from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
 
@@ -102,11 +101,9 @@ class UserX:
         return self.coordinates.of_original(basis, self.dummies), linear
 
 
-@any_namespace
 def _features(block: Block, kernel: Kernel, H: np.ndarray) -> np.ndarray:
     return kernel.features(block.design, H)
 
 
-@any_namespace
 def _unit_outputs(block: Block, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return layer_outputs(features, weights)

@@ -15,12 +15,12 @@ from mopn.core.regularizers import NormRegularizer, Regularizer, make_regularize
 from mopn.data.designs import DenseDesign
 from mopn.data.input_size import check_input, check_start_size
 from mopn.data.losses_of_rows import Losses
+from mopn.data.products import crossed
 from mopn.data.rows import ArrayRows, Block, Rows
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.data.validation import finite_numbers
 from mopn.losses.hessians import Hessian
 from mopn.losses.losses import Loss, LossName
-from mopn.losses.namespaces import any_namespace, crossed, namespace
 from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
 from mopn.solvers import FISTA, LBFGS, InteriorPoint, Solver
@@ -305,14 +305,12 @@ def _weighted_gram(block: Block, features: np.ndarray) -> np.ndarray:
     return crossed(features, features if w is None else features * w[:, None])
 
 
-@any_namespace
 def _unit_outputs(block: Block, features: np.ndarray, V: np.ndarray) -> np.ndarray:
     return layer_outputs(features, V)
 
 
-@any_namespace
 def _adjoint_and_sizes(block: Block, features: Any, maxima: Any, G: Any) -> tuple[Any, Any]:
-    return crossed(features, G), maxima @ namespace(G).sum(abs(G), axis=1)
+    return crossed(features, G), maxima @ abs(G).sum(axis=1)
 
 
 def _hessian(block: Block, image: np.ndarray) -> Hessian:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from mopn.data.rows import Block, Rows
-from mopn.losses.namespaces import any_namespace, namespace
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.solvers.tools.cached import cached_property
@@ -58,13 +57,12 @@ class OutputRounding:
 
 def _squares(block: Block) -> tuple[Any, Any, Any]:
     """Return the squares (n,) of what the errors of a row are relative to."""
-    offset, xp = block.losses.offset, namespace(block.design.squared_sizes)
+    offset = block.losses.offset
     sizes = block.design.squared_sizes
-    offsets = 0.0 * sizes if offset is None else xp.sum(offset * offset, axis=1)
+    offsets = 0.0 * sizes if offset is None else np.sum(offset * offset, axis=1)
     return sizes * sizes, block.linear.squared_sizes, offsets
 
 
-@any_namespace
 def _weighted_squares(block: Block) -> Any:
     return tuple(block.losses.sample_weights @ squares for squares in _squares(block))
 

@@ -15,7 +15,6 @@ from mopn.core.regularizers import Ball
 from mopn.data.input_size import check_start_size
 from mopn.data.validation import finite_numbers
 from mopn.losses.losses import Loss, LossName
-from mopn.losses.namespaces import is_on_accelerator, to_host
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.output_rounding import OutputRounding
 from mopn.network.point import Network, unit_length
@@ -189,8 +188,8 @@ def certify_network(
 
     Notes
     -----
-    Arrays of PyTorch and CuPy need no ``detach``; X stays on its device if that is an accelerator. Losses are sums over
-    the samples, not means. ``"squared"`` is half of the squared error, and ``"binary-logistic"`` takes -1 and +1.
+    Arrays of PyTorch and CuPy need no ``detach``; they are taken to the host. Losses are sums over the samples, not
+    means. ``"squared"`` is half of the squared error, and ``"binary-logistic"`` takes -1 and +1.
 
     With a free linear term there is no certificate: unless its slopes are exactly zero, there is no lower bound.
     So W and b are bounded by their own lengths, as the units are by their norm: docs/mathematics.md, 5.6.
@@ -208,7 +207,7 @@ def certify_network(
     >>> print((one.unit / one.unit[0]).round(1))
     [ 1.  -1.1]
     """
-    H, V = (finite_numbers(to_host(array), name) for array, name in ((H, "H"), (V, "V")))
+    H, V = (finite_numbers(array, name) for array, name in ((H, "H"), (V, "V")))
     if not H.ndim == V.ndim == 2 or len(H) != len(V):
         raise ValueError(
             f"H must be (k, d) and V (k, m), with a row for each unit, got shapes {H.shape} and {V.shape}; "
@@ -216,10 +215,8 @@ def certify_network(
         )
     check_start_size(H, "H")
     check_start_size(V, "V")
-    X = X if is_on_accelerator(X) else to_host(X)
     data = {"y": y, "sample_weight": sample_weight, "offset": offset, "target_weight": target_weight}
-    options = {name: to_host(value) for name, value in data.items()}
-    options |= {"loss": loss, "kernel": kernel, "norm": norm, "interactions": interactions}
+    options = data | {"loss": loss, "kernel": kernel, "norm": norm, "interactions": interactions}
     with limited_threads(n_threads):
         basis, weights = unit_length(H, V, H.shape[1], V.shape[1])
         get_norm(norm).check_feasible(weights)
@@ -268,7 +265,7 @@ def _coefficients(linear: Any, problem: NetworkProblem) -> np.ndarray:
     m, d = problem.losses.n_outputs, problem.rows.n_features
     parts = []
     for part, name, shape in zip(linear, ("linear: W", "linear: b"), ((m, d), (m,)), strict=True):
-        array = np.zeros(shape) if part is None else finite_numbers(to_host(part), name)
+        array = np.zeros(shape) if part is None else finite_numbers(part, name)
         if array.shape != shape:
             raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
         check_start_size(array, name)

@@ -26,7 +26,6 @@ from mopn.data.rows_of_data import rows_of_data
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.data.validation import check_flag
 from mopn.losses.losses import Loss, LossName
-from mopn.losses.namespaces import any_namespace, is_device_array
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
@@ -120,7 +119,7 @@ class NetworkProblem(Displayed, Corrective):
         Data; dense float64/float32, CSR and CSC are used without a copy. Scale the features, to [-1, 1] for example.
         :class:`mopn.RelationBlocks` are tables that samples have in common; ``center`` does not take them.
         :class:`mopn.RowBlocks` is data that need not fit into memory.
-        A dense float64/float32 array of PyTorch or CuPy stays on its device, where sums over the rows are computed.
+        Arrays of PyTorch and CuPy are taken to the host.
     y : array-like
         Labels (n,) of any type for the multi-class losses, targets (n,) or (n, m) for losses per output.
     loss : str or Loss, default "logistic"
@@ -255,8 +254,6 @@ class NetworkProblem(Displayed, Corrective):
                 f"interactions are for factorization machines, kernel='anova', got kernel={self.kernel.name!r}; leave "
                 "them out"
             )
-        if is_device_array(X):
-            raise ValueError("interactions need X in NumPy or SciPy, or in blocks of these; move it to the host")
         return get_kernel(self.kernel, feature_groups(interactions, d, getattr(X, "columns", ())))
 
     def _check_coordinates(self, center: Any, scale: Any) -> tuple[bool, str | None]:
@@ -685,7 +682,6 @@ def _largest_features(block: Block) -> np.ndarray:
     return block.design.squared_norms
 
 
-@any_namespace
 def _sizes(block: Block, G: np.ndarray) -> np.ndarray:
     """Return the sums (m,) of |G_ic| and the squared length of the row, to which rounding errors are relative."""
     return block.design.squared_sizes @ abs(G)

@@ -16,9 +16,9 @@ import numpy as np
 from mopn.core.kernels import Kernel
 from mopn.data.cache import rows_at_once
 from mopn.data.losses_of_rows import Losses
+from mopn.data.products import crossed
 from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
-from mopn.losses.namespaces import any_namespace, as_double, as_type, crossed
 from mopn.network.sparse_rows import SparseLayout, Units, padded
 
 if TYPE_CHECKING:
@@ -82,38 +82,34 @@ class DenseLayers(TwoLayers):
         return [part.astype(self.dtype, copy=False) for part in parts]
 
 
-@any_namespace
 def _value(block: Block, kernel: Kernel, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> float:
     return block.losses.value(_outputs(block, kernel.features(block.design, H), V, W))
 
 
-@any_namespace
 def _value_gradient(
     block: Block, kernel: Kernel, H: np.ndarray, V: np.ndarray, W: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
     P = block.design.project(H)
     features = kernel.features_of(block.design, H, P * P)
     value, G = block.losses.value_gradient(_outputs(block, features, V, W))
-    G = as_type(G, H.dtype)
+    G = G.astype(H.dtype, copy=False)
     of_weights = crossed(features, G)
     of_linear = block.linear.adjoint(G) if W.shape[1] else W
     of_units = 2.0 * kernel.products_of(block.design, G @ V.T, H, P)
-    return value, as_double(of_units), as_double(of_weights), as_double(of_linear)
+    return value, *(part.astype(np.float64, copy=False) for part in (of_units, of_weights, of_linear))
 
 
 def _outputs(block: Block, features: np.ndarray, V: np.ndarray, W: np.ndarray) -> np.ndarray:
     outputs = layer_outputs(features, V)
     if W.shape[1]:
         outputs += block.linear.project(W)
-    return as_double(outputs)
+    return outputs.astype(np.float64, copy=False)
 
 
-@any_namespace
 def _forms(block: Block, G: np.ndarray, kernel: Kernel, H: np.ndarray) -> np.ndarray:
     return crossed(kernel.features(block.design, H), G)
 
 
-@any_namespace
 def _products(block: Block, G: np.ndarray, kernel: Kernel, W: np.ndarray, H: np.ndarray) -> np.ndarray:
     return kernel.products(block.design, G @ W.T, H)
 

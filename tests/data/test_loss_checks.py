@@ -3,11 +3,13 @@
 
 import numpy as np
 import pytest
-from own_losses import OWN_LOSSES, Huber, HuberWithHessian, LogCosh, SoftLabels, Sparsemax
+from own_losses import OWN_LOSSES, Huber, HuberWithHessian, LogCosh, OfParent, SoftLabels, Sparsemax
 
 import mopn
+from mopn.data.loss_checks import LossCheck
 from mopn.losses.hessians import Diagonal
-from mopn.losses.losses import LOSSES, BinaryLogistic, Logistic, Squared
+from mopn.losses.losses import LOSSES
+from mopn.testing import check_loss
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (20, 3))
@@ -16,26 +18,26 @@ Y = X[:, 0] * X[:, 1]
 
 @pytest.mark.parametrize("loss", [*LOSSES.values(), *OWN_LOSSES], ids=lambda loss: loss.name)
 def test_right_losses_pass(loss):
-    mopn.check_loss(loss)
+    check_loss(loss)
 
 
 @pytest.mark.parametrize(
     "loss", [mopn.Huber(3.0), mopn.Huber(1e-3), mopn.Quantile(0.9), mopn.Quantile(0.05, width=4.0)]
 )
 def test_losses_with_parameters_pass(loss):
-    mopn.check_loss(loss)
+    check_loss(loss)
 
 
 def test_the_loss_of_counts_passes_with_counts_of_any_size():
-    mopn.check_loss(mopn.Poisson(), np.array([0.0, 1.0, 1e-3, 1e6, 17.0]))
+    check_loss(mopn.Poisson(), np.array([0.0, 1.0, 1e-3, 1e6, 17.0]))
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e4, 1e10, 1e40])
 @pytest.mark.parametrize("loss", [LOSSES["squared"], Huber(), LogCosh(), HuberWithHessian()], ids=lambda x: x.name)
 def test_right_losses_pass_with_targets_of_any_size(loss, unit):
-    mopn.check_loss(loss, unit * rng.standard_normal((30, 2)))
-    mopn.check_loss(loss, unit * np.arange(2.0))
-    mopn.check_loss(loss, unit * np.ones(3))
+    check_loss(loss, unit * rng.standard_normal((30, 2)))
+    check_loss(loss, unit * np.arange(2.0))
+    check_loss(loss, unit * np.ones(3))
 
 
 def of_huber(name, method, base=Huber):
@@ -91,7 +93,7 @@ VALUE_GRADIENT = {
 def test_faults_of_value_and_gradient_are_named(fault):
     method, message = VALUE_GRADIENT[fault]
     with pytest.raises((TypeError, ValueError), match=rf"^value_gradient of the loss 'Broken' must be .*{message}"):
-        mopn.check_loss(of_huber("value_gradient", method))
+        check_loss(of_huber("value_gradient", method))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,6 @@ def test_faults_of_value_and_gradient_are_named(fault):
         ("hessian", lambda self, y, O: Diagonal(np.ones(len(y))), r"of shape \(24, 3\); found shape \(24,\)"),
         ("own_unit", -1.0, "a finite number >= 0; found -1"),
         ("own_unit", 0.0, "a positive number"),
-        ("code", Squared.code, "None, or the gradient of the loss 'squared'"),
         ("link", "softmax", "targets 'labels' for 'softmax'; found 'numbers'"),
         ("link", "logistic", "the map to the loss's own probabilities; found 'logistic'"),
     ],
@@ -121,21 +122,20 @@ def test_faults_of_value_and_gradient_are_named(fault):
 def test_faults_are_named_with_their_method(name, method, message):
     loss = of_huber(name, method, HuberWithHessian if name == "hessian" else Huber)
     with pytest.raises((TypeError, ValueError), match=rf"^{name} of the loss 'Broken' must be .*{message}"):
-        mopn.check_loss(loss)
+        check_loss(loss)
 
 
 def test_a_conjugate_that_is_right_at_gradients_alone_is_found():
     """At dual points between them the conjugate of the logistic loss is a sum over all outputs."""
 
-    class Own(BinaryLogistic):
-        conjugate_of_parent = BinaryLogistic.conjugate
+    class Own(OfParent):
+        parent, targets = LOSSES["binary-logistic"], "signs"
 
         def conjugate(self, y, G):
-            exact = BinaryLogistic.conjugate(self, y, G)
-            return np.where(np.abs(G).sum(axis=1) == 0, -1.0, exact)
+            return np.where(np.abs(G).sum(axis=1) == 0, -1.0, super().conjugate(y, G))
 
     with pytest.raises(ValueError, match=r"^conjugate of the loss 'Own' must be such that"):
-        mopn.check_loss(Own())
+        check_loss(Own())
 
 
 def test_values_below_zero_are_found_wherever_they_are():
@@ -154,17 +154,17 @@ def test_values_below_zero_are_found_wherever_they_are():
         def conjugate(self, y, G):
             return np.sum(np.where(G + y > 0, (G + y) * (np.log(np.maximum(G + y, 1e-300)) - 1.0), 0.0), axis=1)
 
-    mopn.check_loss(Poisson(), np.array([0.5, 1.0, 2.0]))
+    check_loss(Poisson(), np.array([0.5, 1.0, 2.0]))
     with pytest.raises(ValueError, match=r"^value_gradient of the loss 'Poisson' must be values >= 0"):
-        mopn.check_loss(Poisson(), np.array([0.5, 1.0, 2.0, 7.0]))
+        check_loss(Poisson(), np.array([0.5, 1.0, 2.0, 7.0]))
 
 
 def test_links_are_the_probabilities_of_the_loss():
-    class Hinge(LOSSES["smoothed-hinge"].__class__):
-        link = "softmax"
+    class Hinge(OfParent):
+        parent, targets, link = LOSSES["smoothed-hinge"], "labels", "softmax"
 
     with pytest.raises(ValueError, match=r"^link of the loss 'Hinge' must be"):
-        mopn.check_loss(Hinge())
+        check_loss(Hinge())
 
 
 def test_diagonals_and_shift_invariance_of_hessians():
@@ -183,17 +183,17 @@ def test_diagonals_and_shift_invariance_of_hessians():
     for kind, message in ((Other, "a diagonal that fits"), (Shifting, "as it says shift_invariant")):
         loss = of_huber("hessian", lambda self, y, O, kind=kind: kind(1.0 * (np.abs(O - y) <= 1)), HuberWithHessian)
         with pytest.raises(ValueError, match=rf"^hessian of the loss 'Broken' must be .*{message}"):
-            mopn.check_loss(loss)
+            check_loss(loss)
 
 
 def test_targets_that_a_loss_is_not_meant_for():
-    mopn.check_loss(SoftLabels(), np.array([0.2, 0.7, 1.0]))
+    check_loss(SoftLabels(), np.array([0.2, 0.7, 1.0]))
     with pytest.raises(ValueError, match="values >= 0"):
-        mopn.check_loss(SoftLabels(), np.array([0.2, 0.7, 3.0]))
+        check_loss(SoftLabels(), np.array([0.2, 0.7, 3.0]))
     with pytest.raises(ValueError, match="y contains NaN"):
-        mopn.check_loss(SoftLabels(), np.array([0.2, np.nan]))
+        check_loss(SoftLabels(), np.array([0.2, np.nan]))
     with pytest.raises(TypeError, match=r"loss must be a mopn\.Loss, got 'squared'"):
-        mopn.check_loss("squared")
+        check_loss("squared")
 
 
 # Where it runs by itself
@@ -214,14 +214,14 @@ def test_problems_check_a_loss_of_ones_own(problem):
 
 
 def test_problems_check_their_own_targets_and_built_in_losses_never(monkeypatch):
-    checked = []
-    check = mopn.data.loss_checks.check_loss
-    monkeypatch.setattr("mopn.data.loss_checks.check_loss", lambda loss, y: checked.append(loss) or check(loss, y))
+    checked, run = [], LossCheck.run
+    monkeypatch.setattr(LossCheck, "run", lambda check: checked.append(check.loss) or run(check))
     first, second = Huber(), Huber()
     for loss in (first, "squared", first, second, LOSSES["squared"], mopn.Huber(3.0), mopn.Quantile(0.2)):
         mopn.NetworkProblem(X, Y, loss=loss, strength=1.0)
     mopn.NetworkProblem(X, np.arange(20) % 2, strength=1.0)
-    assert checked == [first, first, second]
+    # Once at fixed distances from the targets, and once in their unit.
+    assert checked == [first, first, first, first, second, second]
 
 
 def test_a_loss_that_failed_is_checked_again():
@@ -234,16 +234,8 @@ def test_a_loss_that_failed_is_checked_again():
 def test_own_classes_of_labels_with_many_classes():
     mopn.NetworkProblem(X, np.arange(20) % 10, loss=Sparsemax(), strength=1.0)
 
-    class Half(Logistic):
-        def smoothness(self, m):
-            return 0.25
-
-        def value_gradient(self, y, O):
-            values, G = super().value_gradient(y, O)
-            return 0.5 * values, 0.5 * G
-
-        def conjugate(self, y, G):
-            return 0.5 * super().conjugate(y, 2.0 * G)
+    class Half(OfParent):
+        parent, targets, factor = LOSSES["logistic"], "labels", 0.5
 
     mopn.NetworkProblem(X, np.arange(20) % 10, loss=Half(), strength=1.0)
 
@@ -252,6 +244,6 @@ def test_the_check_repeats():
     messages = []
     for _ in range(2):
         with pytest.raises(ValueError, match="at least") as caught:
-            mopn.check_loss(of_huber("smoothness", lambda self, m: 0.5))
+            check_loss(of_huber("smoothness", lambda self, m: 0.5))
         messages.append(str(caught.value))
     assert messages[0] == messages[1]

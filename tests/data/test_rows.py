@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
+import mopn
 from mopn.data.designs import make_design
 from mopn.data.losses_of_rows import Losses
 from mopn.data.rows import ArrayRows, tree_sum
@@ -102,3 +103,12 @@ def test_threads_handle_overflow_as_their_caller(monkeypatch):
         assert overflow() == np.inf
     with np.errstate(over="raise"), pytest.raises(FloatingPointError):
         overflow()
+
+
+def test_sums_over_blocks_have_what_sums_can_tell():
+    """Nothing is inherited that would need the targets of all rows, and no Hessian."""
+    losses = mopn.NetworkProblem(mopn.RowBlocks(X, Y), loss="squared", strength=1.0).losses
+    assert not hasattr(losses, "hessian")
+    assert not hasattr(losses, "y")
+    with pytest.raises(TypeError, match="data in blocks is not held in memory"):
+        _ = losses.in_memory

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from own_losses import OfParent
 from reference import loss_of_sample, norm_of_rows
 from scipy import sparse
 from scipy.special import expit, softmax
@@ -208,25 +209,14 @@ def test_without_regularisation_there_is_no_certificate():
 
 @pytest.mark.parametrize("second_order", [True, False])
 def test_a_loss_of_ones_own(second_order):
-    class Doubled(Squared):
-        name = "doubled"
-
-        def value_gradient(self, y, O):  # noqa: E741
-            value, gradient = super().value_gradient(y, O)
-            return 2 * value, 2 * gradient
-
-        def smoothness(self, m):
-            return 2.0
-
-        def conjugate(self, y, G):
-            return 2 * super().conjugate(y, G / 2)
+    class Doubled(OfParent):
+        name, parent, targets, factor = "doubled", Squared(), "numbers", 2.0
 
     class WithHessian(Doubled):
         def hessian(self, y, O):  # noqa: E741
             return Diagonal(np.full_like(O, 2.0))
 
     loss = WithHessian() if second_order else Doubled()
-    # The Hessian of Squared is not that of a class with another gradient.
     assert loss.has_hessian == second_order
     doubled = few(MultiOutputPNRegressor, loss=loss, strength=2.0, max_units=3, refit="output").fit(X, Y_NUMBERS)
     plain = few(MultiOutputPNRegressor, strength=1.0, max_units=3, refit="output").fit(X, Y_NUMBERS)
@@ -736,10 +726,10 @@ def test_other_ends_are_not():
     assert ends <= {Status.MAX_UNITS, Status.CONVERGED, Status.ESTIMATED}
 
 
-class Breaking(Squared):
+class Breaking(OfParent):
     """A loss that breaks after some evaluations, more than its check takes."""
 
-    smoothness, conjugate = Squared.smoothness, Squared.conjugate
+    parent, targets = Squared(), "numbers"
 
     def __init__(self, calls, act):
         self.left, self.act = calls, act

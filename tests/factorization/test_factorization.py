@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from own_losses import OfParent
 from reference import derivatives
 from scipy import sparse
 
@@ -583,8 +584,8 @@ def test_missing_oracles_are_named():
 
 
 def test_a_loss_of_ones_own_has_gradients_only():
-    class Own(Squared):
-        name = "own"
+    class Own(OfParent):
+        parent, targets = Squared(), "numbers"
 
     X, y, _, _ = data()
     own, theirs = (FactorizationProblem(X, y, n_components=3, loss=loss) for loss in (Own(), "squared"))

@@ -330,7 +330,7 @@ _FUNCTIONS = [
     Plot(plot_convergence, _of_plot, words=frozenset({"column"})),
     Function(basis_oracle, _of_oracle, _found_by_oracle, words=_STACK),
     Function(strength_max, _of_strength_max),
-    Function(mopn.check_loss, _of_check_loss, lambda nothing: Found({}), words=frozenset({"targets"})),
+    Function(mopn.testing.check_loss, _of_check_loss, lambda nothing: Found({}), words=frozenset({"targets"})),
 ]
 
 

@@ -6,16 +6,13 @@ from functools import partial
 
 import numpy as np
 import pytest
-from devices import LIBRARIES, on_device
 from properties import generators, tried
 from scipy.special import xlogy
 
 from mopn.losses.links import LINKS, check_link
 from mopn.losses.losses import LOSSES, get_loss
-from mopn.losses.namespaces import to_host
 
 NAMES = sorted(LOSSES)
-METHODS = ("value", "value_gradient", "conjugate", "max_scale", "dual_point")
 MULTICLASS = [name for name in NAMES if LOSSES[name].targets == "labels"]
 SIZES = [1, 2, 5]
 # The losses whose conjugate has a domain that a scaled gradient can leave; those with probabilities.
@@ -23,7 +20,6 @@ PROBABILITIES = ["logistic", "smoothed-hinge", "binary-logistic"]
 SLOPES = {"huber": (-1.0, 1.0), "quantile": (-0.5, 0.5)}
 BOUNDED = [*PROBABILITIES, *SLOPES]
 
-every_namespace = pytest.mark.parametrize("library", ["numpy", *LIBRARIES])
 every_loss = pytest.mark.parametrize("name", NAMES)
 every_size = pytest.mark.parametrize("m", SIZES)
 varied = partial(tried, 25, rng=generators)
@@ -32,25 +28,6 @@ varied = partial(tried, 25, rng=generators)
 def every_case(test):
     """All losses and numbers of outputs, tried on random numbers."""
     return every_loss(every_size(varied()(test)))
-
-
-class Elsewhere:
-    """A loss whose arguments are moved into another namespace, and its results back."""
-
-    def __init__(self, loss, library):
-        self._loss, self._move = loss, on_device(library)
-
-    def __getattr__(self, name):
-        found = getattr(self._loss, name)
-        return partial(self._call, found) if name in METHODS else found
-
-    def _call(self, method, *arrays):
-        found = method(*map(self._move, arrays))
-        return tuple(map(to_host, found)) if isinstance(found, tuple) else to_host(found)
-
-
-def loss_in(library, name):
-    return LOSSES[name] if library == "numpy" else Elsewhere(LOSSES[name], library)
 
 
 def draw(loss, rng, n, m, scale=2.0):
@@ -163,14 +140,13 @@ def check_exact(loss, y, out, rtol):
     np.testing.assert_allclose(G, [gradient for _, gradient in references], rtol=rtol, atol=atol)
 
 
-@every_namespace
 @every_case
-def test_value_and_gradient_equal_exact_arithmetic(name, m, library, rng):
-    y, out = draw(loss_in(library, name), rng, 6, m)
+def test_value_and_gradient_equal_exact_arithmetic(name, m, rng):
+    y, out = draw(LOSSES[name], rng, 6, m)
     if name == "squared":
         # Away from o = y, where the difference has no relative accuracy.
         out = y + np.round(out) + 0.5
-    check_exact(loss_in(library, name), y, out, rtol=1e-14 * m)
+    check_exact(LOSSES[name], y, out, rtol=1e-14 * m)
 
 
 @every_case
@@ -201,20 +177,19 @@ def test_single_precision_overflows_no_sooner(name, size):
         np.testing.assert_allclose(computed, expected, rtol=1e-4, atol=1e-6 * size)
 
 
-@every_namespace
 @every_loss
 @every_size
 @pytest.mark.parametrize("size", [40.0, 700.0, 1e4])
-def test_extreme_margins_are_finite_and_accurate(name, m, library, size):
+def test_extreme_margins_are_finite_and_accurate(name, m, size):
     """log1p(exp(-40)) keeps its digits, and neither exp(1e4) nor (1e4)^2 breaks anything."""
-    loss = loss_in(library, name)
+    loss = LOSSES[name]
     out = size * np.vstack([np.eye(m), -np.eye(m), np.ones((1, m)), np.zeros((1, m))])
     out = np.repeat(out, m, axis=0)
     y = np.tile(np.arange(m), 2 * m + 2)
     if loss.targets != "labels":
         y = np.where(np.arange(len(out))[:, None] % 2, 1.0, 0.0 if loss.targets == "counts" else -1.0) * np.ones(m)
     # The exponential of a rounded argument of 1e4 would lose 4 digits; these margins are exact.
-    check_exact(loss_in(library, name), y, out, rtol=1e-13)
+    check_exact(LOSSES[name], y, out, rtol=1e-13)
     G = loss.value_gradient(y, out)[1]
     conjugate = loss.conjugate(y, G)
     # Fenchel-Young with equality; the conjugate is a small difference of terms as large as <g, o>.
@@ -244,10 +219,9 @@ def entropy(q, off):
     return sum(v * math.log(v) for v in q if v > 0) + rest
 
 
-@every_namespace
 @every_case
-def test_value_is_that_of_value_gradient_and_at_least_zero(name, m, library, rng):
-    loss = loss_in(library, name)
+def test_value_is_that_of_value_gradient_and_at_least_zero(name, m, rng):
+    loss = LOSSES[name]
     y, out = draw(loss, rng, 10, m)
     values, G = loss.value_gradient(y, out)
     np.testing.assert_array_equal(loss.value(y, out), values)
@@ -279,10 +253,9 @@ def test_fenchel_young_inequality_at_dual_points(name, m, rng):
     assert (slack >= -1e-14 * m * size).all()
 
 
-@every_namespace
 @every_case
-def test_fenchel_young_is_an_equality_at_the_gradient(name, m, library, rng):
-    loss = loss_in(library, name)
+def test_fenchel_young_is_an_equality_at_the_gradient(name, m, rng):
+    loss = LOSSES[name]
     y, out = draw(loss, rng, 60, m, scale=rng.choice([0.1, 1.0, 10.0]))
     values, G = loss.value_gradient(y, out)
     size = 1 + np.sum(np.abs(G * out), axis=1) + np.sum(G * G, axis=1)
@@ -315,11 +288,10 @@ def test_smoothness_is_attained(name, m):
     assert 0.99 * loss.smoothness(m) <= best <= loss.smoothness(m) * (1 + 1e-6)
 
 
-@every_namespace
 @every_case
-def test_dual_points_lie_in_the_domain_and_near(name, m, library, rng):
+def test_dual_points_lie_in_the_domain_and_near(name, m, rng):
     """Anywhere the answer obeys Fenchel and Young's inequality; in the domain it is the question itself."""
-    loss = loss_in(library, name)
+    loss = LOSSES[name]
     y = targets(loss, rng, 30, m)
     G = dual_points(loss, rng, y, m)
     np.testing.assert_allclose(loss.dual_point(y, G), G, rtol=1e-14, atol=1e-14)
@@ -333,13 +305,12 @@ def test_dual_points_lie_in_the_domain_and_near(name, m, library, rng):
         assert np.all(loss.value(y, out) + loss.conjugate(y, inside) >= np.sum(inside * out, axis=1) - 1e-12 * sizes)
 
 
-@every_namespace
 @pytest.mark.parametrize("name", BOUNDED)
 @pytest.mark.parametrize("m", [2, 5])
 @varied()
-def test_max_scale_is_the_edge_of_the_conjugates_domain(name, m, library, rng):
+def test_max_scale_is_the_edge_of_the_conjugates_domain(name, m, rng):
     """Within it s g lies in the domain of the table; a little beyond, <s g, o> - l(o) grows without limit."""
-    loss = loss_in(library, name)
+    loss = LOSSES[name]
     y, out = draw(loss, rng, 5, m)
     G = loss.value_gradient(y, out)[1]
     edge = loss.max_scale(y, G)

@@ -2,7 +2,6 @@
 
 import itertools
 
-import array_api_strict
 import numpy as np
 import pytest
 from hypothesis import given
@@ -234,5 +233,3 @@ def test_what_has_no_groups():
     for groups in ([0], [0, -2], [0.0, 1.0]):
         with pytest.raises(ValueError, match="groups must hold an integer of at least -1 for each of the 2 features"):
             mopn.Model(np.ones((1, 2)), np.ones((1, 1)), kernel="anova", groups=groups)
-    with pytest.raises(ValueError, match="interactions need X in NumPy or SciPy"):
-        mopn.NetworkProblem(array_api_strict.asarray(X), y, kernel="anova", strength=1.0, interactions=[[0, 1]])

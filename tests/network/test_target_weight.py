@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from devices import LIBRARIES, on_device
 from networks import data, every_form, every_norm
 from own_losses import LogCosh
 from properties import generators, tried
@@ -10,7 +9,6 @@ from reference import derivatives, loss_of_sample, matrix_optimum, norm_of_rows
 
 import mopn
 from mopn.losses.losses import LOSSES
-from mopn.losses.namespaces import to_host
 from mopn.losses.target_weights import WeightedByTarget
 from mopn.solvers import FISTA, ConditionalGradient, InteriorPoint
 
@@ -53,7 +51,7 @@ def test_value_gradient_and_conjugate_are_those_of_the_weighted_sum(loss, rng):
 @every_loss
 def test_the_weighted_loss_keeps_the_contract(loss):
     weighted = WeightedByTarget(LOSSES[loss], WEIGHTS)
-    mopn.check_loss(weighted)
+    mopn.testing.check_loss(weighted)
     assert weighted.has_hessian
     assert (weighted.name, weighted.link) == (loss, LOSSES[loss].link)
 
@@ -122,29 +120,15 @@ def test_equal_weights_are_weights_of_all_samples(norm):
     assert measures[0].lower == pytest.approx(measures[1].lower, rel=1e-9)
 
 
-def test_blocks_and_devices_find_the_same():
+def test_blocks_find_the_same():
     X, y = data("binary-logistic")
     options = {"loss": "binary-logistic", "strength": 0.5, "target_weight": WEIGHTS}
     H, V = np.eye(4), np.arange(12.0).reshape(4, 3) / 10
     expected = mopn.certify(mopn.NetworkProblem(X, y, **options), H, V)
     blocks = mopn.RowBlocks([X[:15], X[15:]], y)
-    for given in (blocks, *(on_device(library)(X) for library in LIBRARIES)):
-        problem = mopn.NetworkProblem(given, None if given is blocks else y, **options)
-        found = mopn.certify(problem, H, V)
-        assert found.fun == pytest.approx(expected.fun, rel=1e-12)
-        assert found.lower == pytest.approx(expected.lower, rel=1e-9)
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_arrays_of_other_namespaces_stay_there(library):
-    move, rng = on_device(library), np.random.default_rng(0)
-    weighted, y = WeightedByTarget(LOSSES["squared"], WEIGHTS), targets("squared", rng)
-    O = rng.standard_normal(y.shape)  # noqa: E741
-    assert weighted.for_any_namespace
-    found = weighted.value_gradient(move(y), move(O))
-    assert isinstance(found[1], type(move(O)))
-    for part, expected in zip(found, weighted.value_gradient(y, O), strict=True):
-        np.testing.assert_allclose(to_host(part), expected, rtol=1e-12)
+    found = mopn.certify(mopn.NetworkProblem(blocks, **options), H, V)
+    assert found.fun == pytest.approx(expected.fun, rel=1e-12)
+    assert found.lower == pytest.approx(expected.lower, rel=1e-9)
 
 
 @every_loss

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from mopn.data.values import NUMBERS
-from mopn.losses.namespaces import to_host
+from mopn.data.values import NUMBERS, to_host
 from mopn.models.fitted import Fitted, fitted_model
 from mopn.models.quadratic import Quadratic
 from mopn.models.table import TableModel

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from mopn.losses.namespaces import to_host
+from mopn.data.values import to_host
 from mopn.models.fields import check_output, feature_groups
 from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import check_positive, shown

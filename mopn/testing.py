@@ -1,0 +1,178 @@
+"""Checks for classes of your own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mopn.data.loss_checks import DIFFERENCE, ROUNDING, LossCheck
+from mopn.data.validation import check_targets
+from mopn.losses.hessians import Hessian
+from mopn.losses.links import LINKS
+from mopn.losses.losses import Loss, get_loss
+from mopn.solvers.numerics.precision import EPS
+from mopn.solvers.tools.door import door
+from mopn.solvers.tools.generators import make_generator
+
+__all__ = ["check_loss"]
+
+# Steps of differences that need not be small, and the far end of a ray: in the unit of the outputs.
+_WIDE_STEP, _FAR = 1e-2, 1e3
+_POWER_STEPS = 6
+
+
+@door
+def check_loss(loss: Loss, y: Any = None, rng: np.random.Generator | int | None = 0) -> None:
+    """Check a loss against the contract of :class:`mopn.Loss`: shapes, gradient, convexity, conjugate, and all it has.
+
+    The check takes milliseconds. It finds mistakes, but is no proof; other seeds try other outputs. Problems check
+    values and gradients alone, with their own targets. Bounds do not rest on either: they compare values, gradients and
+    conjugates of all rows at their own dual points.
+
+    Parameters
+    ----------
+    loss : Loss
+    y : array-like of shape (n,) or (n, m), optional
+        For ``targets = "numbers"`` and ``"counts"``: targets that the loss is meant for. Default numbers between 0 and
+        1, or small counts.
+    rng : Generator, int or None, default 0
+        Of the outputs that are tried.
+
+    Raises
+    ------
+    TypeError
+        For objects that are no loss, invalid declarations, or results of another type.
+    ValueError
+        Names the method, the value found and the one expected: the first of several faults.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> class Absolute(mopn.Loss):
+    ...     targets = "numbers"
+    ...
+    ...     def smoothness(self, m):
+    ...         return 1.0
+    ...
+    ...     def value_gradient(self, y, O):
+    ...         return np.abs(O - y).sum(axis=1), np.sign(O - y)
+    ...
+    ...     def conjugate(self, y, G):
+    ...         return np.sum(G * y, axis=1)
+    >>> mopn.testing.check_loss(Absolute())  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    ValueError: smoothness of the loss 'Absolute' must be a Lipschitz constant of the gradients, at least ...
+    """
+    if not isinstance(loss, Loss):
+        raise TypeError(f"loss must be a mopn.Loss, got {loss!r}")
+    rng = make_generator(rng)
+    # Overflows are found by the numbers, without warnings.
+    with np.errstate(all="ignore"):
+        loss = get_loss(loss)
+        y = None if y is None or loss.targets in ("labels", "signs") else check_targets(y, np.shape(y)[0], loss)[0]
+        for check in _FullCheck.of_targets(loss, y, rng):
+            check.run()
+
+
+class _FullCheck(LossCheck):
+    """The check of all that a loss defines."""
+
+    def run(self) -> None:
+        super().run()
+        if math.isfinite(self.loss.smoothness(self.m)):
+            self.lipschitz()
+        self.fenchel()
+        if self.loss.has_hessian:
+            self.hessian()
+        if self.loss.link is not None:
+            self.link(self.loss.link)
+        if self.loss.own_unit == 0.0:
+            scales = np.allclose(self.value_gradient(2.0 * self.y, 2.0 * self.O)[0], 4.0 * self.values)
+            self.see("own_unit", scales, "a positive number, as the loss does not scale with its targets", "0")
+
+    def lipschitz(self) -> None:
+        """Compare the constant with differences of gradients, over steps along their steepest direction too."""
+        constant, steps, d = float(self.loss.smoothness(self.m)), [self.P - self.O], self.directions[0]
+        for _ in range(_POWER_STEPS):
+            steps.append(self.unit * _WIDE_STEP * d)
+            change = self.value_gradient(self.y, self.O + steps[-1])[1] - self.G
+            lengths = np.linalg.norm(change, axis=1, keepdims=True)
+            d = np.where(lengths > 0, change / np.where(lengths > 0, lengths, 1.0), d)
+        for step in steps:
+            change = np.linalg.norm(self.value_gradient(self.y, self.O + step)[1] - self.G, axis=1)
+            ratio = float(((change - 100.0 * EPS * self.size) / np.linalg.norm(step, axis=1)).max())
+            right, words = ratio <= constant * (1.0 + ROUNDING) + ROUNDING, "{1:.6g} for {2} outputs"
+            expected = "a Lipschitz constant of the gradients, at least {:.6g}"
+            self.see("smoothness", right, expected, words, ratio, constant, self.m)
+
+    def fenchel(self) -> None:
+        """See that l + l* = <o, g> where g is the gradient at o, and >= at other dual points and outputs."""
+        conjugates, slopes = self.conjugates(self.G), np.linalg.norm(self.G, axis=1)
+        expected = np.einsum("ic,ic->i", self.O, self.G) - self.values
+        sizes = np.abs(self.values) + np.abs(conjugates) + self.size * slopes + self.value_size
+        right = np.abs(conjugates - expected) <= ROUNDING * sizes
+        words = "<o, g> - l(o) = {:.6g} at the gradient g of the outputs o"
+        self.see("conjugate", right, words, "{1:.6g}", expected, conjugates)
+        for scale in (0.0, 0.5, 1.0):
+            self._dual_points(scale * self.G)
+        self.not_negative(-self.conjugates(0.0 * self.G), "{:.6g} as the least value, -l*(0)")
+
+    def _dual_points(self, D: np.ndarray) -> None:
+        """See that Fenchel's inequality holds for dual points D and outputs near and far."""
+        conjugates, lengths = self.conjugates(D), np.linalg.norm(D, axis=1)
+        far = self.O + self.unit * _FAR * D / np.where(lengths > 0, lengths, 1.0)[:, None]
+        for outputs in (self.O, self.P, far):
+            # An infinite value satisfies it.
+            values = self.call("value", self.y, outputs)
+            least = np.einsum("ic,ic->i", outputs, D) - values
+            terms = (self.size + np.abs(outputs).sum(axis=1)) * (self.slope_unit + lengths) + self.value_size
+            below = conjugates < least - ROUNDING * (np.abs(values) + np.abs(conjugates) + terms)
+            words = "such that the conjugate is <o, g> - l(o) at least, {:.6g} for some outputs"
+            self.see("conjugate", ~below, words, "a conjugate of {1:.6g}", least, conjugates)
+
+    def hessian(self) -> None:
+        """Compare products and diagonals with differences of gradients; no curvature is negative."""
+        hessian = self.call("hessian", self.y, self.O)
+        if not isinstance(hessian, Hessian):
+            raise TypeError(self.message("hessian", "one of mopn.losses.hessians", f"{type(hessian).__name__}"))
+        diagonal = self.array("hessian", np.asarray(hessian.diagonal), self.O.shape)
+        allowed = DIFFERENCE * (min(self.loss.smoothness(self.m), float(diagonal.max())) + self.slope)
+        for d in (*self.directions, *(np.broadcast_to(e, self.O.shape) for e in np.eye(self.m))):
+            product = self.array("hessian", hessian.product(np.array(d)), self.O.shape)
+            ahead, behind = (
+                (self.value_gradient(self.y, self.O + step * d)[1] - self.G) / step for step in (self.step, -self.step)
+            )
+            # One side is enough, as second derivatives may jump.
+            errors = np.minimum(np.abs(product - ahead).max(axis=1), np.abs(product - behind).max(axis=1))
+            words = "the derivative of the gradient, {} by differences"
+            self.see("hessian", ~(errors > allowed), words, "{1}", ahead, product)
+            along = np.einsum("ic,ic->i", product, d)
+            right = ~(along < -ROUNDING * allowed)
+            self.see("hessian", right, "positive semidefinite matrices", "a curvature of {:.6g}", along)
+        columns = [hessian.product(np.broadcast_to(e, self.O.shape).copy())[:, c] for c, e in enumerate(np.eye(self.m))]
+        same = np.allclose(diagonal, np.stack(columns, axis=1), rtol=ROUNDING, atol=ROUNDING * allowed)
+        self.see("hessian", same, "a diagonal that fits its products", "another diagonal")
+        if hessian.shift_invariant:
+            zero = np.abs(hessian.product(np.ones_like(self.O))).max() <= ROUNDING * allowed
+            self.see("hessian", zero, "products of zero with equal outputs, as it says shift_invariant", "others")
+
+    def link(self, link: str) -> None:
+        """See that the expected gradient at the probabilities is zero: then these are the loss's own."""
+        fitting = {"softmax": ("labels",), "logistic": ("numbers", "signs"), "log": ("numbers", "counts")}[link]
+        words, right = f"targets {' or '.join(map(repr, fitting))} for {link!r}", self.loss.targets in fitting
+        self.see("link", right, words, f"{self.loss.targets!r}")
+        P = LINKS[link](self.O)
+        if link == "softmax":
+            events = [(P[:, [c]], np.full(self.n, c)) for c in range(self.m)]
+        elif link == "log":
+            events = [(np.ones_like(P), P)]
+        else:
+            low = -1.0 if self.loss.targets == "signs" else 0.0
+            events = [(1.0 - P, np.full(P.shape, low)), (P, np.ones(P.shape))]
+        mean = sum(probability * self.value_gradient(y, self.O)[1] for probability, y in events)
+        right = np.abs(mean).max() <= DIFFERENCE * max(self.slope, DIFFERENCE)
+        words = f"None, or the map to the loss's own {'means' if link == 'log' else 'probabilities'}"
+        self.see("link", right, words, f"{link!r}, whose are others")
