@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from mopn.solvers.chance import Chance
+from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import SERVED_BY, Measure, Problem, Solver, check_needs
 from mopn.solvers.progress import Progress, ProgressBar, Verbose
 from mopn.solvers.result import Result, Status, Trace, gap_in_words, proof_in_words
@@ -225,7 +225,7 @@ class RunMonitor:
         seed: int,
     ) -> None:
         self.problem, self.solver = problem, solver
-        self.chance, self.seed = Chance(failure_before), seed
+        self.failure_budget, self.seed = FailureBudget(failure_before), seed
         self.tol, self.callback, self.progress = tol, callback, progress
         self.bar = ProgressBar(tol, max_iter, max_time) if verbose == "bar" else None
         self.verbose = 0 if verbose == "bar" else int(verbose)
@@ -465,8 +465,8 @@ class RunMonitor:
             restricted_gap=float(measure.restricted_gap),
             gap_is_proven=math.isfinite(gap),
             rounding=float(measure.rounding),
-            proof=proof_in_words(gap, random=self.chance.used, seed=self.chance.seed),
-            failure=self.chance.failure,
+            proof=proof_in_words(gap, random=self.failure_budget.used, seed=self.failure_budget.seed),
+            failure=self.failure_budget.failure,
             success=self.status == Status.CONVERGED,
             status=self.status,
             message=self.status.message,

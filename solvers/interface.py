@@ -26,7 +26,7 @@ from typing import Any, Generic, Literal, NamedTuple, NoReturn, Protocol, TypeVa
 
 import numpy as np
 
-from mopn.solvers.chance import Chance
+from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.result import Result, Status, proof_in_words, relative
 from mopn.solvers.tools.checks import check_options, number, shown
 from mopn.solvers.tools.proven import proven_upper
@@ -42,6 +42,7 @@ __all__ = [
     "AtomicPoint",
     "Atoms",
     "Barrier",
+    "BarrierHessian",
     "Blockwise",
     "Composite",
     "Corrective",
@@ -55,7 +56,6 @@ __all__ = [
     "Monitor",
     "Passes",
     "Problem",
-    "Quadratic",
     "Segment",
     "Smooth",
     "Solver",
@@ -251,7 +251,7 @@ class Composite(Problem, Protocol):
         """Minimise ``regulariser(u) + ||u - x||^2 / (2 step)`` over u."""
 
 
-class Quadratic(NamedTuple):
+class BarrierHessian(NamedTuple):
     """The part of a barrier in the Newton matrix over (k, m): diag(diagonal) - sum_r e_r e_r' + z z', three arrays."""
 
     diagonal: np.ndarray
@@ -283,7 +283,7 @@ class Barrier(Protocol):
     def complementarity(self) -> float:
         """The present mean of the products of distances and multipliers."""
 
-    def linearize(self, mu: float) -> tuple[Quadratic, np.ndarray]:
+    def linearize(self, mu: float) -> tuple[BarrierHessian, np.ndarray]:
         """Set the level mu; return the barrier's part of the Newton matrix and its gradient (k, m)."""
 
     def value(self, V: np.ndarray) -> float:
@@ -499,10 +499,10 @@ class Atomic(Problem, Protocol):
     def output_gradient(self, point: Any) -> AtOutputs:
         """Objective at a point, and the loss gradient G at its outputs."""
 
-    def oracle(self, spec: Any, chance: Chance, seed: int) -> Any:
+    def oracle(self, spec: Any, failure_budget: FailureBudget, seed: int) -> Any:
         """Return the oracle that the user specified, for ``lmo`` and ``bound`` in one run; it may keep a state.
 
-        If its bounds are random, they draw on the chance; other random numbers are those of the seed.
+        If its bounds are random, they draw on the failure budget; other random numbers are those of the seed.
         """
 
     def lmo(self, at: Any, oracle: Any, effort: Effort) -> Atoms:
@@ -694,7 +694,7 @@ class Monitor(Protocol):
         """
 
     @property
-    def chance(self) -> Chance:
+    def failure_budget(self) -> FailureBudget:
         """The budget of failure of the run, for oracles."""
 
     @property

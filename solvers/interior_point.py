@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mopn.solvers.interface import Barrier, LayerHessian, Monitor, Quadratic, Solver, WithBarrier
+from mopn.solvers.interface import Barrier, BarrierHessian, LayerHessian, Monitor, Solver, WithBarrier
 from mopn.solvers.numerics.conjugate_gradients import BlockPreconditioner, conjugate_gradient
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_flag, check_fraction, check_options, count
@@ -152,7 +152,7 @@ class _NewtonSystem:
         """Decrease the tolerance of the next systems if a long step decreased the gap too little; relax it if not."""
         self.tol = max(0.1 * self.tol, _TIGHTEST) if lagging else min(10.0 * self.tol, self.largest_tol)
 
-    def solve(self, image: np.ndarray, quadratic: Quadratic, force: np.ndarray) -> np.ndarray:
+    def solve(self, image: np.ndarray, quadratic: BarrierHessian, force: np.ndarray) -> np.ndarray:
         """Solve (hessian + quadratic) D = force."""
         hessian = self.hessian = self.problem.hessian(image)
         blocks = self.blocks

@@ -54,7 +54,7 @@ from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping
 from mopn.solvers import Result, Solver, Status, Trace, minimize
 from mopn.solvers.conditional_gradient import RefitName
-from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.interface import Measure
 from mopn.solvers.progress import Verbose, say
 from mopn.solvers.result import gap_in_words, relative
@@ -337,7 +337,7 @@ class NetworkEstimator(ModelEstimator):
         norm: NormName = "l1",
         strength: float | Ratio = Ratio(0.002),
         max_units: int | None = 200,
-        refit: RefitName | Correction = "full",
+        refit: RefitName | CorrectiveStep = "full",
         oracle: OracleName | BasisOracle = "auto",
         fit_intercept: bool = True,
         scale: ScaleName | None = "features",

@@ -34,12 +34,12 @@ from mopn.network.maps import MappingErrors, Maps, UserX
 from mopn.network.oracles import METHODS, BasisAtoms, BasisOracle, OracleName, OracleRun, basis_oracle
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.output_rounding import OutputRounding
-from mopn.network.own_oracle import own_oracle
 from mopn.network.point import Network, unit_length
 from mopn.network.segment import NetworkSegment, active_units, active_vertex, best_vertex
 from mopn.network.unit_ball import UnitBallProblem
+from mopn.network.user_oracle import user_oracle
 from mopn.solvers import LBFGS, ConditionalGradient, Status, minimize
-from mopn.solvers.chance import Chance
+from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Corrective, Effort, Form, Measure, Smooth
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.cached import cached_property
@@ -385,21 +385,21 @@ class NetworkProblem(Displayed, Corrective):
     def oracle(
         self,
         oracle: OracleName | BasisOracle | Callable[[np.ndarray], Any],
-        chance: Chance | None = None,
+        failure_budget: FailureBudget | None = None,
         seed: int = 0,
     ) -> OracleRun:
         """Return the oracle of one run for this problem's norm: of a method's name, of an oracle or of a function.
 
-        Its random proofs draw on the chance: of ``monitor.chance`` in a solver. Default: of a new one. Its searches
-        start from the random numbers of the seed.
+        Its random proofs draw on the failure budget (``monitor.failure_budget`` in a solver; default a new one), and
+        its searches start from the random numbers of the seed.
         """
-        return self._basis_oracle(oracle).begin(chance, seed)
+        return self._basis_oracle(oracle).begin(failure_budget, seed)
 
     def _basis_oracle(self, oracle: Any) -> BasisOracle:
         if isinstance(oracle, str):
             return basis_oracle(self.norm, method=choice(METHODS)(oracle, "oracle"))
         if callable(oracle) and not isinstance(oracle, (BasisOracle, type)):
-            return own_oracle(self.norm, oracle)
+            return user_oracle(self.norm, oracle)
         if not isinstance(oracle, BasisOracle):
             raise TypeError(
                 "oracle must be a method's name, a function of Gamma (m, d, d), or come from basis_oracle, got "
@@ -492,10 +492,10 @@ class NetworkProblem(Displayed, Corrective):
         """Objective and proven bounds, from scratch."""
         network = network.compact()
         at = self.output_gradient(network)
-        chance = Chance()
-        lower = self.lower(at, self.bound(at, self.oracle(oracle, chance), effort))
+        failure_budget = FailureBudget()
+        lower = self.lower(at, self.bound(at, self.oracle(oracle, failure_budget), effort))
         bounds = lower, self.rounding(network, at), self.restricted_lower(network, at)
-        return Measure(at.value, *bounds, chance.failure, chance.seed)
+        return Measure(at.value, *bounds, failure_budget.failure, failure_budget.seed)
 
     def segment(
         self,

@@ -75,7 +75,7 @@ def quasi_newton(
         near a minimum. It is infinite where nothing is known of the curvature, unless the projected gradient is 0.
     """
     scales = np.ones(1) if scales is None else scales
-    box, pairs = _Box(bounds, coarse=coarse), _Pairs(memory, scales)
+    box, pairs = _Box(bounds, coarse=coarse), _CorrectionPairs(memory, scales)
     if coarse:
         x, function = box.project(x), OnGrid(function, scales)
     at = function(x)
@@ -132,7 +132,7 @@ class _Box:
         return np.where(gradient > 0, lower, upper) - x
 
 
-class _Pairs:
+class _CorrectionPairs:
     """The latest correction pairs: steps s and changes of the gradient y, which define the inverse of the Hessian.
 
     They are kept with <s, y> and with the least value of it that is not a rounding error. Lengths of steps and of

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
-from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.eigenvectors import lanczos, lanczos_start
 from mopn.solvers.sphere.stack import MatrixFreeStack
 
@@ -41,7 +41,7 @@ def expected_work(stack: MatrixFreeStack, p: float) -> float:
 
 
 def proven_bound(
-    stack: MatrixFreeStack, p: float, tol: float, allowance: Allowance | None = None, *, one_sided: bool = False
+    stack: MatrixFreeStack, p: float, tol: float, budget: Budget | None = None, *, one_sided: bool = False
 ) -> tuple[np.ndarray, float]:
     """Find and bound max ||q(h)||_p over unit h: to about ``tol`` for p = inf, and for p = 1 with few outputs.
 
@@ -55,7 +55,7 @@ def proven_bound(
     p : {1, 2, inf}
     tol : float
         Relative tolerance of the spectral norms; the target is half of it, to leave room for rounding.
-    allowance : Allowance, optional
+    budget : Budget, optional
         Out of time, no further combination is bounded, and the bound is inf. Default: no limits.
     one_sided : bool, default False
         Bound max_c -q_c(h), or 0, for p = inf.
@@ -67,7 +67,7 @@ def proven_bound(
     bound : float
         ``inf`` for p = 1 with more than ``MAX_SIGNED`` outputs.
     """
-    allowance = allowance or Allowance()
+    budget = budget or Budget()
     m, d = stack.shape
     if p == 1 and m > MAX_SIGNED:
         return np.zeros((0, d)), math.inf
@@ -78,7 +78,7 @@ def proven_bound(
     values = np.maximum(-values, 0.0) if one_sided else np.abs(values)
     targets = values if p == 2 else np.full(len(W), values.max())
     bounds = [
-        math.inf if allowance.out_of_time else _combination_bound(stack, w, float(value), tol, one_sided)
+        math.inf if budget.out_of_time else _combination_bound(stack, w, float(value), tol, one_sided)
         for w, value in zip(W, targets, strict=True)
     ]
     if p == 2:

@@ -58,7 +58,7 @@ def bound_by_cones(norm: Norm, axes: np.ndarray, tol: float, most: int) -> float
     if m == 1 or m > MAX_SPLIT or not np.isfinite(values).all():
         return float(np.linalg.norm(values)) * (1.0 + 10 * m * _EPS)
     signs = itertools.product((1.0, -1.0), repeat=m - 1)
-    cones = _Cones((np.array([1.0, *s])[:, None] * axes, values) for s in signs)
+    cones = _ConeTree((np.array([1.0, *s])[:, None] * axes, values) for s in signs)
     corners: dict[bytes, tuple[np.ndarray, float]] = {}
     splits = 0
     # Corners are shared, so that cones may be split for nothing; the number of splits is limited, too.
@@ -93,7 +93,7 @@ def bound_by_cones(norm: Norm, axes: np.ndarray, tol: float, most: int) -> float
     return cones.bound * (1.0 + 2.0 * m * 10.0**-_DIGITS * splits)
 
 
-class _Cones:
+class _ConeTree:
     """Cones of m corners each, by decreasing bound; narrow ones are closed, and only their largest bound is kept."""
 
     def __init__(self, cones: Iterable[tuple[np.ndarray, np.ndarray]]) -> None:

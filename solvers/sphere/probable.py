@@ -8,7 +8,7 @@ it is not, the Chebyshev polynomial of degree k shows lambda, for any scale s < 
 
 It takes k products and three vectors. All s prove something; the best is |lambda| itself, which Lanczos estimates. Two
 starts fail together with a probability of at most 2 delta^2 / pi, so that delta may be large beside rounding errors.
-The probability is over the starts alone, which must not be known to whoever chose A: see :mod:`mopn.solvers.chance`.
+The probability is over the starts alone, unknown to whoever chose A: see :mod:`mopn.solvers.failure_budget`.
 
 For p = inf the matrices are the Gamma_c, for p = 1 all signed sums, for p = 2 combinations on cones of directions
 (:mod:`mopn.solvers.sphere.cones`).
@@ -23,7 +23,7 @@ from functools import partial
 
 import numpy as np
 
-from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.cholesky import MAX_SIGNED
 from mopn.solvers.sphere.cones import MAX_SPLIT, bound_by_cones
 from mopn.solvers.sphere.eigenvectors import lanczos
@@ -118,7 +118,7 @@ def probable_bound(
     tol: float,
     failure: float,
     rng: np.random.Generator,
-    allowance: Allowance | None = None,
+    budget: Budget | None = None,
     best: float = 0.0,
 ) -> tuple[np.ndarray, float]:
     """Bound max ||q(h)||_p over unit h, to about ``tol`` for p = inf and with few outputs, with a probability.
@@ -133,7 +133,7 @@ def probable_bound(
         The largest probability that the bound is too small.
     rng : Generator
         The source of the starts.
-    allowance : Allowance, optional
+    budget : Budget, optional
         Out of time, no further matrix is bounded. Default: no limits.
     best : float, default 0
         The best value that is known: a bound need not be nearer to it than ``tol``.
@@ -146,11 +146,11 @@ def probable_bound(
         Rounding is added; that of products, as proven for the stack, once for every step. With more than 6 outputs
         (p = 1) or 8 (p = 2) it is only the norm of the bounds of single forms.
     """
-    allowance = allowance or Allowance()
+    budget = budget or Budget()
     m, _ = stack.shape
     # Most of the tolerance is for the cones, where it is expensive.
     fraction = _TOL_OF_RUNS if p == 2 and 1 < m <= MAX_SPLIT else 1.0
-    norm = _Norm(stack, fraction * tol, failure / _runs(m, p), rng, allowance, best)
+    norm = _Norm(stack, fraction * tol, failure / _runs(m, p), rng, budget, best)
     if p == math.inf:
         bound = float(norm(np.eye(m)).max())
     elif p == 1 and m <= MAX_SIGNED:
@@ -174,9 +174,9 @@ class _Norm:
     """g(w) = max over unit h of |h' (sum_c w_c Gamma_c) h|, from above, for several w at a time."""
 
     def __init__(
-        self, stack: Stack, tol: float, failure: float, rng: np.random.Generator, allowance: Allowance, best: float
+        self, stack: Stack, tol: float, failure: float, rng: np.random.Generator, budget: Budget, best: float
     ) -> None:
-        self.stack, self.rng, self.allowance, self.best = stack, rng, allowance, best
+        self.stack, self.rng, self.budget, self.best = stack, rng, budget, best
         m, d = stack.shape
         self.steps, self.least = steps_for(d, (1.0 - _BEYOND) * tol, failure), least_component(failure)
         self.look, self.beyond = _look(self.steps), 1.0 + _BEYOND * tol
@@ -186,13 +186,13 @@ class _Norm:
     @property
     def exhausted(self) -> bool:
         """Whether the time is over, or so many matrices were bounded as the probability is shared by."""
-        return self.allowance.out_of_time or self.runs >= self.stack.shape[0] + _MOST_RUNS
+        return self.budget.out_of_time or self.runs >= self.stack.shape[0] + _MOST_RUNS
 
     def __call__(self, W: np.ndarray) -> np.ndarray:
         """Return the bounds (k,) for the rows of W (k, m); infinite for those that the time does not suffice for."""
         bounds = np.full(len(W), math.inf)
         for first in range(0, len(W), self.at_a_time):
-            if self.allowance.out_of_time:
+            if self.budget.out_of_time:
                 break
             rows = slice(first, first + self.at_a_time)
             self.runs += len(W[rows])

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
 from mopn.solvers.sphere.bounds import eigen_error
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.lifting import lifting
 from mopn.solvers.sphere.refinement import refine
@@ -96,7 +96,7 @@ def bound_by_squares(
     stack: DenseStack,
     H: np.ndarray,
     tol: float = 1e-4,
-    allowance: Allowance | None = None,
+    budget: Budget | None = None,
     last: Multipliers | None = None,
 ) -> SquaresBound:
     """Maximise sqrt(sum_c (h' Gamma_c h)^2) over unit h: by forms of degree 4, 6 and so on until the bound is tight.
@@ -109,7 +109,7 @@ def bound_by_squares(
         Unit vectors to start from; the bound is tight if it is close to the best value.
     tol : float
         Largest relative difference between the bound and the best value.
-    allowance : Allowance, optional
+    budget : Budget, optional
         Decompositions spend from it; at any limit the best bound so far is a proof. Default: no limits.
     last : Multipliers, optional
         Those of a similar stack; of another number of features they are ignored.
@@ -118,16 +118,16 @@ def bound_by_squares(
     -------
     SquaresBound
     """
-    allowance, error = allowance or Allowance(), float(np.linalg.norm(stack.error))
+    budget, error = budget or Budget(), float(np.linalg.norm(stack.error))
     H, values = refine(stack, H, 2)
     quartic, bound = Quartic(stack), math.inf
     start = first = last if last and len(last.N) == quartic.dimension else Multipliers.none(quartic.dimension)
     while True:
-        proof = tighten(quartic, start, _target(values, tol, error), allowance)
+        proof = tighten(quartic, start, _target(values, tol, error), budget)
         first, bound = proof if bound == math.inf else first, min(bound, proof.bound)
         new, new_values = refine(stack, quartic.starts(proof.X), 2)
         H, values = np.vstack([H, new]), np.concatenate([values, new_values])
-        if bound <= _target(values, tol, error) or not _has_next(quartic, allowance):
+        if bound <= _target(values, tol, error) or not _has_next(quartic, budget):
             return SquaresBound(H, math.sqrt(bound) + error, first)
         above = quartic.raised()
         start = _raised(proof, quartic, above, H[values >= _ACTIVE * values.max()])
@@ -140,11 +140,11 @@ def _target(values: np.ndarray, tol: float, error: float) -> float:
     return max(best * (1.0 + tol) - error, best + error) ** 2
 
 
-def _has_next(quartic: Quartic, allowance: Allowance) -> bool:
+def _has_next(quartic: Quartic, budget: Budget) -> bool:
     """Return whether the form of the next degree is small enough for a few steps."""
     k, d = quartic.lift.degree + 1, quartic.lift.d
     order = math.comb(d + k - 1, k)
-    return k <= _LARGEST_DEGREE and order <= _LARGEST_ORDER and allowance.affords(_LEAST_STEPS * step_work(order))
+    return k <= _LARGEST_DEGREE and order <= _LARGEST_ORDER and budget.affords(_LEAST_STEPS * step_work(order))
 
 
 def _raised(proof: Multipliers, below: Quartic, above: Quartic, H: np.ndarray) -> Multipliers:

@@ -80,7 +80,7 @@ def test_the_allowance_for_rounding_has_no_unit_of_its_own_for_the_squared_loss(
         problem = mopn.NetworkProblem(X, c * y, loss="squared", norm="l1", strength=100.0 * c)
         measured = mopn.certify(problem, np.zeros((0, 3)), np.zeros((0, 1)))
         gaps.append(measured.gap / measured.fun)
-    # Zero is the minimiser, so that the gap is the allowance.
+    # Zero is the minimiser, so that the gap is the budget.
     assert gaps[0] < 1e-12
     assert gaps[1] == gaps[0]
 

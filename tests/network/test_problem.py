@@ -9,7 +9,7 @@ from reference import loss_of_sample, matrix_optimum, norm_of_rows
 
 import mopn
 from mopn.solvers import FISTA, ConditionalGradient, FullRefit, PlainStep
-from mopn.solvers.conditional_gradient import make_correction
+from mopn.solvers.conditional_gradient import make_corrective_step
 from mopn.solvers.interface import Form
 
 NORMS = ("l1", "l1/l2", "l1/linf")
@@ -17,7 +17,7 @@ KERNELS = ("homogeneous", "anova")
 
 
 def solve(problem, tol=1e-4, start=None, oracle="auto", max_iter=300, **options):
-    refit = make_correction(options.pop("refit", "output"), tol=1e-8, max_iter=2000)
+    refit = make_corrective_step(options.pop("refit", "output"), tol=1e-8, max_iter=2000)
     solver = ConditionalGradient(refit=refit, oracle=oracle, **options)
     return mopn.minimize(problem, solver, tol=tol, max_iter=max_iter, start=start)
 
